@@ -4,16 +4,16 @@ The records of `localise` hold what one run shows by itself: the log of each ste
 probability that no step of the agent is at fault. What only a store knows comes in here, when the
 records are read, as factors: a write that no passing trial of the task makes, breaches of policy,
 faults of axes, what judges said, breaks of score curves. A factor says how many times more often
-such a step is where a run went wrong; the same holds against "no step of the agent". The factors
-are set by hand, by how directly the evidence contradicts the run, since no labelled public run has
-judges or trials; what they do to the figures is measured on the list that is printed
-(`python -m bars.run fit_localise`). Refused: runs that did not fail, and records of an older
-version.
+such a step is where a run went wrong; the same holds against "no step of the agent". That of a
+proved fault is counted, see `FAULT_FACTORS`; the others are set by hand, by how directly the
+evidence contradicts the run, since no labelled public run has judges or trials; what they do to
+the figures is measured on the list that is printed (`python -m bars.run fit_localise`). Refused:
+runs that did not fail (what is proved of them is `find_proofs`), and records of an older version.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import exp
 from typing import Literal
@@ -54,11 +54,16 @@ STORE_FACTORS: dict[StoreKind, float] = {
     "judge_cause": 6.0,
     "breach": 4.0,
     "break": 4.0,
-    "fault": 3.0,
     "judge_fault": 3.0,
     "judge_error": 3.0,
     "gate": 3.0,
 }
+# Of a fault that an axis of the rules has proved: the share of decisive steps that have one, by the
+# share of other steps that do. Runs with calls: .1 of decisive steps, a cautious guess, by .003 of
+# the steps of passing runs (5 faults, and one more, in 1,900 steps; `python -m bars.run planted`).
+# Runs in which agents only talk: on public labels 1 of 58 decisive steps has one, and 5 of 321
+# others, drawn towards 1.
+FAULT_FACTORS: dict[Family, float] = {"calls": 30.0, "search": 1.5, "dialogue": 1.5}
 # What says a second time what `localise` has counted at the step: only what its factor is larger
 # counts again.
 SAID_TWICE: dict[str, frozenset[Kind]] = {
@@ -134,24 +139,38 @@ def rank_steps(
     at: dict[int, list[StepEvidence]] = {}
     seen: set[tuple[int, str]] = set()
     kinds: set[str] = set()
+    family: Family = nobody.label  # type: ignore[assignment]
+    factors: dict[StoreKind, float] = {**STORE_FACTORS, "fault": FAULT_FACTORS[family]}
     for one in sorted(chain(evidence_of_records(held), evidence), key=lambda e: e.step):
         source = one.source or one.kind
         if one.step not in odds or (one.step, source) in seen:
             continue
         seen.add((one.step, source))
-        factor = STORE_FACTORS[one.kind]
-        factor = factor if source not in kinds else 1.0 + (factor - 1.0) * AGAIN
-        kinds.add(source)
+        at.setdefault(one.step, []).append(one)
+        # Faults of several axes at one step have one cause, and the first is that of later ones.
+        same = one.kind if one.kind == "fault" else source
+        if same != source and (one.step, same) in seen:
+            continue
+        seen.add((one.step, same))
+        factor = factors[one.kind]
+        factor = factor if same not in kinds else 1.0 + (factor - 1.0) * AGAIN
+        kinds.add(same)
         known = own[one.step].label
         if known in SAID_TWICE.get(source, ()):
             factor = max(factor / FACTORS[known], 1.0)  # type: ignore[index]
         odds[one.step] *= factor
-        at.setdefault(one.step, []).append(one)
     total = nobody.value + sum(odds.values())
-    ranked = [_rank(answer, odds[step] / total, at.get(step, ())) for step, answer in own.items()]
+    ranked = [
+        _rank(answer, odds[step] / total, at.get(step, ()), factors) for step, answer in own.items()
+    ]
     ranked.sort(key=lambda one: (-one.share, one.step))
-    family: Family = nobody.label  # type: ignore[assignment]
     return StepRanking(tuple(ranked), nobody.value / total, family)
+
+
+def find_proofs(records: Iterable[Record]) -> list[StepEvidence]:
+    """Return what the rules prove of single steps of a run, whatever its outcome, by step."""
+    held = [record for record in records if record.family == RULES]
+    return sorted(evidence_of_records(held), key=lambda one: one.step)
 
 
 def _read_localise(
@@ -174,11 +193,13 @@ def _read_localise(
     return own, nobody, None
 
 
-def _rank(own: Verdict, share: float, here: Sequence[StepEvidence]) -> RankedStep:
-    strongest = max(here, key=lambda one: STORE_FACTORS[one.kind], default=None)
+def _rank(
+    own: Verdict, share: float, here: Sequence[StepEvidence], factors: Mapping[StoreKind, float]
+) -> RankedStep:
+    strongest = max(here, key=lambda one: factors[one.kind], default=None)
     label: Kind = own.label  # type: ignore[assignment]
     kind: Kind | StoreKind = label
-    if strongest is not None and STORE_FACTORS[strongest.kind] >= FACTORS[label]:
+    if strongest is not None and factors[strongest.kind] >= FACTORS[label]:
         kind = strongest.kind
     cites = set(own.cites).union(*(one.cites for one in here))
     return RankedStep(
@@ -284,7 +305,7 @@ def _unordered(value: Json) -> Json:
 # Two teams who labelled the same public runs name the same step this often.
 PEOPLE_AGREE = "36 %"
 _RUNS_OF: dict[Family, str] = {
-    "calls": "with tool calls",
+    "calls": "of agents that serve a user or call tools",
     "search": "of agents led by a planner",
     "dialogue": "of agents that talk with each other",
 }

@@ -5,8 +5,8 @@ more often such a step was the one people named; several kinds at one step multi
 step's place and small features of it (`step_features`) make a log score; weights and scales stand
 in `localise.json`, fitted on people's labels (`python -m bars.run fit_localise`, a conditional
 logit, McFadden 1974). No step is left out. Evidence of tool calls names the step where the agent
-acted. Evidence of words is read in runs without tool calls; the words are English. What only a
-store knows is added when the records are read (`findings.ranking`).
+acted. Evidence of words is read in runs in which agents only talk with each other; the words are
+English. What only a store knows is added when the records are read (`findings.ranking`).
 """
 
 from __future__ import annotations
@@ -229,7 +229,9 @@ LINK = "://"
 _BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 # Two digits are counts, days, list numbers; from three characters on a figure is a fact.
 _FIGURE = re.compile(r"\d[\d,.]+\d")
-_ASCII_FIGURE = re.compile(r"[0-9][0-9,.]+[0-9]")
+# Digits, commas and points stay, all else separates: what `_FIGURE` finds in ASCII, and faster.
+_TO_FIGURES = bytes(c if c in b"0123456789,." else 32 for c in range(256))
+FIGURE_CHARACTERS = 3
 # One new figure may be a slip of the pattern; two are data.
 FIGURES = 2
 # A quotation is cut to this: the step holds the whole.
@@ -337,7 +339,11 @@ def _does_work(step: Step) -> bool:
 
 
 def _figures(text: str) -> set[str]:
-    return set((_ASCII_FIGURE if text.isascii() else _FIGURE).findall(text))
+    if not text.isascii():
+        return set(_FIGURE.findall(text))
+    pieces = text.encode().translate(_TO_FIGURES).split()
+    found = [piece.strip(b",.").decode() for piece in pieces if len(piece) >= FIGURE_CHARACTERS]
+    return {figure for figure in found if len(figure) >= FIGURE_CHARACTERS}
 
 
 def _quote(text: str, match: re.Match[str]) -> str:
@@ -424,7 +430,7 @@ def find_evidence(
     trajectory: Trajectory, case: Case | None = None, facts: Facts | None = None
 ) -> list[Suspicion]:
     """Return what was found in a run, in its order, and that it ended where it ended."""
-    if trajectory.exchanges:
+    if family_of(trajectory) == "calls":
         found = suspicions_of_calls(trajectory, case, facts)
     else:
         found = suspicions_of_messages(trajectory)

@@ -22,11 +22,11 @@ Family = Literal["calls", "search", "dialogue"]
 FAMILIES: Final[tuple[Family, ...]] = ("calls", "search", "dialogue")
 
 # A text is read at both ends: what it is about stands first, what it comes to stands last.
-HEAD_CHARACTERS, TAIL_CHARACTERS = 2000, 600
+HEAD_CHARACTERS, TAIL_CHARACTERS = 600, 200
 # Shorter words are in every text.
 CONTENT_CHARACTERS = 4
 # A step is compared with this many of the agent's steps before and after it: cost stays linear.
-COMPARED_STEPS = 4
+COMPARED_STEPS = 3
 # An answer with fewer words ("exitcode: 0 (execution succeeded) Code output:") has brought nothing.
 EMPTY_WORDS = 7
 # A message with fewer words ("TERMINATE") is a turn of the protocol.
@@ -35,12 +35,12 @@ FEWEST_WORDS = 3
 USUAL_STEPS = 10
 
 _DOUBT = frozenset(
-    b"error errors exception traceback issue issues problem bug invalid incorrect wrong fix fixed "
+    b"error errors exception traceback issue issues problem invalid incorrect wrong fixed "
     b"correct corrected update updated adjust adjusted revise revised modify resolve resolved "
     b"debug recheck however mistake".split()
 )
 _FIX = frozenset(
-    b"fix fixed correct corrected update updated adjust adjusted revise revised modify resolve "
+    b"fixed correct corrected update updated adjust adjusted revise revised modify resolve "
     b"resolved debug".split()
 )
 _AGREE = frozenset(b"agree agreed agrees consensus satisfied conclude concluded everyone".split())
@@ -58,7 +58,7 @@ _FOUND = frozenset(
     b"found obtained retrieved identified located gathered collected extracted reviewed visited "
     b"accessed analyzed examined".split()
 )
-_CLOSES = frozenset(b"terminate terminating goodbye bye".split())
+_CLOSES = frozenset(b"terminate terminating goodbye".split())
 _ANSWERS = (b"final answer", b"the answer is", b"final result", b"final output")
 _PROMISES = (b"i will ", b"i'll ", b"let me ", b"let's ", b"going to ")
 _CODE = b"```"
@@ -74,7 +74,7 @@ class Saying(NamedTuple):
     """What one entry of a run says, as sets of words."""
 
     lower: bytes
-    words: frozenset[bytes]
+    words: int  # how many, short ones too
     content: frozenset[bytes]  # longer words, and figures
     figures: frozenset[bytes]
     characters: int
@@ -83,9 +83,15 @@ class Saying(NamedTuple):
 
 
 def family_of(trajectory: Trajectory) -> Family:
-    """Return what kind of run it is: tool calls, a planner who leads a search, or a dialogue."""
-    if trajectory.exchanges:
-        return "calls"
+    """Return what kind of run it is: tools or a user, a planner who leads a search, a dialogue.
+
+    A user who speaks to one agent in turn is no dialogue of agents, also where no tool was called.
+    """
+    acted = False
+    for step in trajectory.steps:
+        acted = acted or step.actor == "agent"
+        if step.calls or (acted and step.actor == "user"):
+            return "calls"
     led = any(step.kind in ("plan", "handoff") for step in trajectory.steps)
     return "search" if led else "dialogue"
 
@@ -104,7 +110,7 @@ def step_features(trajectory: Trajectory) -> Rows:
     sayings = [_read(step) for step in steps]
     closed = _is_closed(sayings[own[-1]])
     blocks = (
-        _places(steps, sayings, own, closed),
+        _places(steps, own, closed),
         _flow(steps, sayings, own),
         _sources(_request(trajectory), sayings, own),
     )
@@ -115,9 +121,8 @@ def step_features(trajectory: Trajectory) -> Rows:
 
 def place_features(trajectory: Trajectory) -> Rows:
     """Return the rows of `step_features` cut to `PLACE_NAMES`, its first columns, at less cost."""
-    own = agent_steps(trajectory)
-    sayings = [_read(step) for step in trajectory.steps] if own else []
-    return _places(trajectory.steps, sayings, own, _is_closed(sayings[own[-1]])) if own else []
+    own, steps = agent_steps(trajectory), trajectory.steps
+    return _places(steps, own, _is_closed(_read(steps[own[-1]]))) if own else []
 
 
 def _read(step: Step) -> Saying:
@@ -133,16 +138,17 @@ def _read(step: Step) -> Saying:
         text = f"{text[:HEAD_CHARACTERS]}\n{text[-TAIL_CHARACTERS:]}"
     raw = text.encode("utf-8", "replace")
     lower = raw.translate(_LOWER)
-    words = frozenset(raw.translate(_TO_WORDS, b"'").split())
-    figures = frozenset([word for word in words if word.isdigit() and len(word) > 1])
-    content = figures.union([word for word in words if len(word) >= CONTENT_CHARACTERS])
+    words = raw.translate(_TO_WORDS, b"'").split()
+    # What sorts before a colon begins with a digit.
+    content = frozenset([w for w in words if len(w) >= CONTENT_CHARACTERS or w < b":"])
+    figures = frozenset([w for w in content if w < b":" and len(w) > 1 and w.isdigit()])
     acts = _CODE in lower or bool(step.calls)
-    return Saying(lower, words, content, figures, characters, acts, failed)
+    return Saying(lower, len(words), content, figures, characters, acts, failed)
 
 
 def _is_closed(ending: Saying) -> bool:
     """Tell whether a run says at its end that it is over; one that ran out of steps does not."""
-    return not ending.words.isdisjoint(_CLOSES) or any(said in ending.lower for said in _ANSWERS)
+    return not ending.content.isdisjoint(_CLOSES) or any(said in ending.lower for said in _ANSWERS)
 
 
 PLACE_NAMES: Final = tuple(
@@ -155,14 +161,16 @@ PLACE_NAMES: Final = tuple(
 )
 
 
-def _places(steps: Sequence[Step], sayings: Sequence[Saying], own: list[int], closed: bool) -> Rows:
+def _does_work(step: Step) -> bool:
+    """Tell whether a step is a call, or a message that is more than a turn of the protocol."""
+    said = step.kind == "message" and len(step.text.split(None, FEWEST_WORDS)) >= FEWEST_WORDS
+    return said or step.kind == "call"
+
+
+def _places(steps: Sequence[Step], own: list[int], closed: bool) -> Rows:
     """Where a step stands, from both ends, among all steps, the agent's, and those that work."""
     n = len(steps)
-    work = [
-        i
-        for i in own
-        if steps[i].kind in ("message", "call") and len(sayings[i].words) >= FEWEST_WORDS
-    ] or own
+    work = [i for i in own if _does_work(steps[i])] or own
     turn = {i: at for at, i in enumerate(work)}
     opened = 0.0 if closed else 1.0
     length = log1p(n) - log1p(USUAL_STEPS)
@@ -203,13 +211,13 @@ def _flow(steps: Sequence[Step], sayings: Sequence[Saying], own: list[int]) -> R
     """What the environment said before and after, what was claimed unseen, how others answer."""
     n = len(steps)
     environment = [step.actor == "environment" for step in steps]
-    empty = [len(saying.words) < EMPTY_WORDS for saying in sayings]
+    empty = [saying.words < EMPTY_WORDS for saying in sayings]
     errors = list(accumulate([saying.failed for saying in sayings], initial=0))
     failures = [i for i, saying in enumerate(sayings) if saying.failed]
     first, last = (failures[0], failures[-1]) if failures else (-1, n)
     coded = [i for i in own if _CODE in sayings[i].lower] or [-1]
     doubts = [
-        steps[i].actor == "agent" and not sayings[i].words.isdisjoint(_DOUBT) for i in range(n)
+        steps[i].actor == "agent" and not sayings[i].content.isdisjoint(_DOUBT) for i in range(n)
     ]
     doubts_to = list(accumulate(doubts, initial=0))
     rows: Rows = []
@@ -223,8 +231,10 @@ def _flow(steps: Sequence[Step], sayings: Sequence[Saying], own: list[int]) -> R
         if told:
             seen = i
         unseen = at > 0 and not (told and asked) and not here.acts
-        claims = unseen and not (here.words.isdisjoint(_FOUND) and here.words.isdisjoint(_CONFIRM))
-        reply = sayings[own[at + 1]].words if at + 1 < len(own) else _NO_WORDS
+        claims = unseen and not (
+            here.content.isdisjoint(_FOUND) and here.content.isdisjoint(_CONFIRM)
+        )
+        reply = sayings[own[at + 1]].content if at + 1 < len(own) else _NO_WORDS
         rows.append(
             (
                 answered and after.failed,
@@ -275,7 +285,7 @@ def _sources(request: frozenset[bytes], sayings: Sequence[Saying], own: list[int
     """Which words and figures a step brings in, which are used later, which end in the answer."""
     new = _first_said(sayings)
     used = _used_later(sayings, new)
-    telling = [i for i in own if len(sayings[i].words) >= FEWEST_WORDS] or own
+    telling = [i for i in own if sayings[i].words >= FEWEST_WORDS] or own
     final = sayings[telling[-1]].content - request
     ends = {i: len(new[i] & final) if i != telling[-1] else 0 for i in own}
     most = max(ends.values()) or -1
@@ -377,8 +387,8 @@ def _by_ending(table: Rows, own: Sequence[Saying], closed: bool) -> Rows:
         every = (
             *row,
             _CODE in here.lower,
-            not here.words.isdisjoint(_CANNOT),
-            not here.words.isdisjoint(_AGREE),
+            not here.content.isdisjoint(_CANNOT),
+            not here.content.isdisjoint(_AGREE),
         )
         opened = [0.0 if closed else every[column] for column in _OPEN_COLUMNS]
         ended = [every[column] if closed else 0.0 for column in _CLOSED_COLUMNS]

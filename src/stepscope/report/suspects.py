@@ -2,7 +2,8 @@
 
 A failed run has every step of the agent in it, in the order of `findings.ranking`, each with its
 probability and what was found there. A run that passed, whose outcome is unknown, or that is not
-scored yet has findings of the rules in reading order, without probabilities. Why a run counts as
+scored yet has first what is proved of it, then findings of the rules in reading order, without
+probabilities. Why a run counts as
 failed (what the user was never told, what was never called) is no suspect: it is a line of its own
 above the list. Evidence quotes the run; views make it visible.
 """
@@ -21,6 +22,7 @@ from stepscope.findings.ranking import (
     StoreKind,
     describe_reliability,
     find_new_write,
+    find_proofs,
     rank_steps,
 )
 from stepscope.measures.calls import agent_calls
@@ -309,7 +311,7 @@ def list_suspects(
             )
         if ranking is NOT_RANKED:
             unranked = f"Not ranked: {ranking.reason}"
-    others = add_curve_suspects(curve, findings)
+    others = _lead_with(find_proofs(current_records(held)), add_curve_suspects(curve, findings))
     return SuspectList(suspects=others, because=because, reliability=unranked)
 
 
@@ -353,6 +355,28 @@ def _merge(ranking: StepRanking, findings: Sequence[SuspectSteps]) -> tuple[Susp
         at.setdefault(one.first, []).append(one)
     ranked = [_merge_step(one, at.pop(one.step, [])) for one in ranking.steps]
     return (*ranked, *(one for here in at.values() for one in here))
+
+
+def _lead_with(
+    proofs: Iterable[StepEvidence], findings: Sequence[SuspectSteps]
+) -> tuple[SuspectSteps, ...]:
+    """Return the steps at which something is proved, the first one first, then what was found."""
+    at: dict[int, list[StepEvidence]] = {}
+    for proof in proofs:
+        at.setdefault(proof.step, []).append(proof)
+    lead = []
+    for step, here in at.items():
+        found = [one.evidence for one in findings if one.first == one.last == step]
+        lead.append(
+            SuspectSteps(
+                first=step,
+                last=step,
+                kind=STORE_KINDS[here[0].kind],
+                evidence="; ".join(dict.fromkeys([*(one.reason for one in here), *found])),
+                cites=tuple(sorted(set[int]().union(*(one.cites for one in here)))),
+            )
+        )
+    return (*lead, *(one for one in findings if one.first != one.last or one.first not in at))
 
 
 def _merge_step(ranked: RankedStep, here: Sequence[SuspectSteps]) -> SuspectSteps:
