@@ -8,14 +8,15 @@ import pytest
 
 from stepscope.findings import rank_steps
 from stepscope.findings.ranking import (
+    FAULT_FACTORS,
     NOT_RANKED,
-    STORE_FACTORS,
     RankedStep,
     StepEvidence,
     StepRanking,
     describe_reliability,
     evidence_of_records,
     find_new_write,
+    find_proofs,
 )
 from stepscope.measures.localise import LOCALISE
 from stepscope.model import Facts, Outcome, Record, Step, Trajectory, Verdict
@@ -76,7 +77,7 @@ def test_without_more_evidence_shares_are_those_of_the_run_and_sum_to_one() -> N
 
 def test_evidence_takes_from_the_other_steps_and_from_nobody() -> None:
     found = ranking(by_rules("axes.sequencing", "incorrect", 1))
-    factor = STORE_FACTORS["fault"]
+    factor = FAULT_FACTORS["calls"]
     total = 0.2 + 0.4 * factor + 0.4
     assert step(found, 1).share == pytest.approx(0.4 * factor / total)
     assert found.nobody == pytest.approx(0.2 / total)
@@ -86,7 +87,7 @@ def test_evidence_takes_from_the_other_steps_and_from_nobody() -> None:
 @pytest.mark.parametrize(
     ("record", "factor"),
     [
-        (by_rules("axes.sequencing", "incorrect", 1), 3.0),
+        (by_rules("axes.sequencing", "incorrect", 1), 30.0),
         (by_rules("axes.sequencing", "uncertain", 1), 1.0),
         (by_rules("axes.sequencing", "correct", None, 1), 1.0),
         (by_rules("axes.sequencing", "incorrect", None, 1), 1.0),  # its steps say it
@@ -126,11 +127,31 @@ def test_two_judges_count_both() -> None:
     assert odds(one, other) == pytest.approx(9.0)
 
 
-@pytest.mark.parametrize(("label", "factor"), [("place", 3.0), ("invented", 1.0), ("repeat", 3.0)])
+@pytest.mark.parametrize(
+    ("label", "factor"), [("place", 30.0), ("invented", 10.0), ("repeat", 30.0)]
+)
 def test_what_localise_has_counted_does_not_count_again(label: str, factor: float) -> None:
     of = localised((1, 0.5, label), (3, 0.5, "place"))
     fault = by_rules("axes.argument_validity", "incorrect", 1)
     assert odds(fault, of=of) == pytest.approx(factor)
+
+
+def test_faults_of_two_axes_at_one_step_count_once_and_the_later_fault_counts_half() -> None:
+    first, same = (
+        by_rules(f"axes.{name}", "incorrect", 1) for name in ("sequencing", "termination")
+    )
+    assert odds(first, same) == pytest.approx(30.0)
+    later = by_rules("axes.tool_selection", "incorrect", 3)
+    assert odds(first, later) == pytest.approx(30.0 / 15.5)
+
+
+def test_what_is_proved_of_a_run_needs_no_outcome_and_no_judge() -> None:
+    proved = [by_rules("policy", "no refunds", 3), by_rules("axes.sequencing", "incorrect", 1)]
+    nothing = [by_rules("axes.termination", "uncertain", 1), by_judge("step_labels", "ERROR", 1, 1)]
+    assert [(one.step, one.kind) for one in find_proofs([*proved, *nothing])] == [
+        (1, "fault"),
+        (3, "breach"),
+    ]
 
 
 def test_evidence_at_a_step_that_is_not_the_agents_counts_nowhere() -> None:

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from math import log
 
+import msgspec
 import pytest
 
 from stepscope import registry
 from stepscope.model import (
     Case,
+    Outcome,
     PolicyRule,
     Record,
     ReferenceCall,
@@ -37,7 +39,9 @@ def scored(run: Trajectory, against: Case | None = None) -> list[Record]:
 
 
 def found(run: Trajectory, against: Case | None = None) -> list[tuple[str, str, str]]:
-    marked = list_suspects(run, against, records(run, against)).suspects
+    """What is found without the axes: their faults lead every list."""
+    held = [r for r in records(run, against) if not r.answer.measure.startswith("axes.")]
+    marked = list_suspects(run, against, held).suspects
     return [(s.where, s.kind, s.evidence) for s in marked]
 
 
@@ -253,8 +257,34 @@ def test_a_broken_rule_comes_first() -> None:
     assert found(run, ruled)[0] == (
         "1",
         "violation",
-        "breaks the rule 'no booking': book is forbidden",
+        "breaks the rule 'no booking': book is forbidden; book not as asked: seats 3, expected 2",
     )
+
+
+@pytest.mark.parametrize("outcome", [Outcome(), Outcome("pass", "reward", 1.0)])
+def test_what_is_proved_leads_the_list_of_a_run_that_did_not_fail(outcome: Outcome) -> None:
+    steps = [ask()]
+    for at in (1, 3):
+        steps += [call(at, "book", to="SEA", seats=2), result(at + 1, "Error: full", error=True)]
+    run = msgspec.structs.replace(trajectory(*steps, done(5)), outcome=outcome)
+    proofs = [
+        Record(
+            trajectory=run.id,
+            answer=Verdict(
+                "axes.sequencing", label="incorrect", step=step, cites=(0, step), reason=why
+            ),
+            version="1",
+        )
+        for step, why in ((5, "ends before it is done"), (1, "books unasked"))
+    ]
+    rest = [r for r in records(run) if not r.answer.measure.startswith("axes.")]
+    shown = list_suspects(run, None, [*rest, *proofs]).suspects
+    assert [(s.where, s.kind, s.evidence, s.cites) for s in shown[:2]] == [
+        ("1", "fault", "books unasked", (0, 1)),
+        ("5", "fault", "ends before it is done", (0, 5)),
+    ]
+    assert [(s.where, s.kind) for s in shown[2:]] == [("1-3", "error")]
+    assert all(s.share is None for s in shown)
 
 
 @pytest.mark.parametrize("width", [80, 100])

@@ -168,9 +168,12 @@ def rank_steps(
 
 
 def find_proofs(records: Iterable[Record]) -> list[StepEvidence]:
-    """Return what the rules prove of single steps of a run, whatever its outcome, by step."""
+    """Return what the rules prove of single steps of a run, whatever its outcome, by step.
+
+    Of two proofs at one step the breach of a declared rule is first.
+    """
     held = [record for record in records if record.family == RULES]
-    return sorted(evidence_of_records(held), key=lambda one: one.step)
+    return sorted(evidence_of_records(held), key=lambda one: (one.step, one.kind))
 
 
 def _read_localise(
@@ -305,7 +308,7 @@ def _unordered(value: Json) -> Json:
 # Two teams who labelled the same public runs name the same step this often.
 PEOPLE_AGREE = "36 %"
 _RUNS_OF: dict[Family, str] = {
-    "calls": "of agents that serve a user or call tools",
+    "calls": "with tool calls",
     "search": "of agents led by a planner",
     "dialogue": "of agents that talk with each other",
 }
