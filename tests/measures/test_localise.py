@@ -248,6 +248,14 @@ def test_runs_with_calls_are_not_judged_by_their_words() -> None:
     assert kinds(made) == {"end@4"}
 
 
+def test_an_agent_that_serves_a_user_is_not_judged_by_its_words_though_it_calls_nothing() -> None:
+    asked = "If you are unable to find the id, I cannot change it."
+    talk = user("change it"), agent(asked), user("I am not able to."), agent("Bye.")
+    made = run(*talk, outcome=FAILED)
+    assert kinds(made) == {"end@3"}
+    assert family_of(made) == "calls"
+
+
 def test_a_kind_counts_most_where_it_comes_first() -> None:
     made = run(said("Task."), said("I cannot."), said("I cannot!"), said("Fine."), outcome=FAILED)
     assert factors(made) == pytest.approx([1.0, 1.5, 1.25, 1.2])

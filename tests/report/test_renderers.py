@@ -148,6 +148,23 @@ def test_junit_is_xml_whatever_a_trace_says() -> None:
     assert (runs.get("tests"), runs.get("failures"), runs.get("skipped")) == ("3", "1", "1")
 
 
+def test_why_a_run_failed_is_a_line_of_its_own_on_every_medium() -> None:
+    made = report()
+    failed = msgspec.structs.replace(made.look_first[0], because="never told @user 12")
+    made = msgspec.structs.replace(made, look_first=(failed, *made.look_first[1:]))
+    assert "\n    failed because never told @user 12\n" in text.render(make_report_document(made))
+    lines = markdown.render(make_report_document(made)).splitlines()
+    at = lines.index("|  |  |  | failed because <code>never told &#64;user 12</code> |")
+    assert "same error 5 times" in lines[at - 1]
+    root = ET.fromstring(data.render_report_junit(made))
+    (failure,) = root.iter("failure")
+    assert (failure.text or "").splitlines()[:2] == [
+        "failed because never told @user 12",
+        "step 45-61: same error 5 times",
+    ]
+    assert failure.get("message") == "same error 5 times"
+
+
 def test_junit_skips_what_was_not_measured() -> None:
     root = ET.fromstring(data.render_report_junit(report()))
     skipped = [c.get("name") for c in root.iter("testcase") if c.find("skipped") is not None]

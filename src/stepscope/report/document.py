@@ -64,7 +64,7 @@ class TableColumn:
 class TableRow:
     """One row; `match` is what a filter looks in, `facets` what it chooses by.
 
-    `below` are lines about the row, for text alone.
+    `below` are lines about the row, for text and Markdown.
     """
 
     cells: tuple[TableCell, ...]

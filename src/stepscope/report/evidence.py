@@ -30,7 +30,7 @@ from stepscope.report.rows import (
     sort_findings,
 )
 from stepscope.report.suspects import compare_with_trials, list_suspects
-from stepscope.report.types import Curve, LookFirst, SuspectList
+from stepscope.report.types import Curve, LookFirst
 from stepscope.safety.text import visible_line
 from stepscope.shape.breaks import fuse_signals, third_slopes
 from stepscope.shape.classifier import classify
@@ -106,34 +106,31 @@ def read_look_first(store: Store, table: RunTable, count: int | None) -> Iterato
     scored = table.shapes is not None and table.shapes.scored
     given = (store.noise(), store.weights()) if scored else None
     for at in choose_runs(table, count).tolist():
-        key, name = table.runs.id[at], table.runs.name[at]
-        found, note = _read_suspects(store, key, given)
-        short = name if names[name] == 1 and visible_line(name) == name else key[:12]
-        yield LookFirst(
-            id=key,
-            name=name,
-            outcome=table.runs.outcome[at],
-            steps=int(table.runs.steps[at]),
-            suspects=found.suspects,
-            because=found.because,
-            nobody=found.nobody,
-            reliability=found.reliability,
-            command=f"stepscope show {shlex.quote(short)}",
-            note=note,
-        )
+        name = table.runs.name[at]
+        short = name if names[name] == 1 and visible_line(name) == name else table.runs.id[at][:12]
+        command = f"stepscope show {shlex.quote(short)}"
+        yield msgspec.structs.replace(_look_at(store, table, at, given), command=command)
 
 
-def _read_suspects(
-    store: Store, key: str, given: tuple[Mapping[str, Estimate], Weights] | None
-) -> tuple[SuspectList, str]:
+def _look_at(
+    store: Store, table: RunTable, at: int, given: tuple[Mapping[str, Estimate], Weights] | None
+) -> LookFirst:
     """Return the suspects of one run, or none and why the run could not be read.
 
     `given` are noise and weights, where any run has scores.
     """
+    key = table.runs.id[at]
     try:
         trajectory = store.trajectory(key)
     except StoreError as e:  # its texts were purged; its records still speak in the figures
-        return SuspectList(suspects=()), str(e)
+        return LookFirst(
+            id=key,
+            name=table.runs.name[at],
+            outcome=table.runs.outcome[at],
+            steps=int(table.runs.steps[at]),
+            suspects=(),
+            note=str(e),
+        )
     evidence = compare_with_trials(store, key)
     records = list(store.records(trajectory=key))
     trajectory, records = hide_secrets(store.shown, trajectory, records)
@@ -141,7 +138,7 @@ def _read_suspects(
     if given is not None:
         noise, weights = given
         curve = make_curve(trajectory, records, noise=noise, weights=weights)
-    return list_suspects(trajectory, trajectory.case, records, curve=curve, evidence=evidence), ""
+    return list_suspects(trajectory, trajectory.case, records, curve=curve, evidence=evidence)
 
 
 def _values_or_zero(table: RunTable, measure: str) -> npt.NDArray[np.float64]:

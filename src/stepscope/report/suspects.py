@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+import msgspec
+
 from stepscope.findings.ranking import (
     MOST_TRIALS,
     NOT_RANKED,
@@ -39,7 +41,7 @@ from stepscope.report.formatting import (
     format_share,
 )
 from stepscope.report.rows import RuleFindings, sort_findings
-from stepscope.report.types import Curve, SuspectKind, SuspectList, SuspectSteps
+from stepscope.report.types import Curve, LookFirst, SuspectKind, SuspectSteps
 from stepscope.shape.weights import FLOOR
 from stepscope.store import Store
 from stepscope.store.judged import current_records
@@ -272,7 +274,7 @@ def list_suspects(
     *,
     curve: Curve | Unmeasured | None = None,
     evidence: Iterable[StepEvidence] = (),
-) -> SuspectList:
+) -> LookFirst:
     """Return the suspects of one run, most telling first, and why it failed.
 
     A passing run is suspected only of what its outcome does not excuse: violations, writes that
@@ -298,21 +300,28 @@ def list_suspects(
         ]
     weighed.sort(key=lambda item: (-item[0], item[1].first, item[1].kind))
     findings = [one for _, one in weighed]
-    because = "" if status == "pass" else "; ".join(_reasons(trajectory, found, goals))
+    look = LookFirst(
+        id=trajectory.id,
+        name=trajectory.name,
+        outcome=status,
+        steps=len(trajectory.steps),
+        suspects=(),
+        because="" if status == "pass" else "; ".join(_reasons(trajectory, found, goals)),
+    )
     if status == "fail":
         said = [*_curve_evidence(curve), *evidence]
         ranking = rank_steps(current_records(held), said)
         if isinstance(ranking, StepRanking):
-            return SuspectList(
+            return msgspec.structs.replace(
+                look,
                 suspects=_merge(ranking, [*findings, *_whole_curve(curve)]),
-                because=because,
                 nobody=ranking.nobody,
                 reliability=describe_reliability(ranking.family),
             )
         if ranking is NOT_RANKED:
             unranked = f"Not ranked: {ranking.reason}"
     others = _lead_with(find_proofs(current_records(held)), add_curve_suspects(curve, findings))
-    return SuspectList(suspects=others, because=because, reliability=unranked)
+    return msgspec.structs.replace(look, suspects=others, reliability=unranked)
 
 
 def compare_with_trials(store: Store, run: str) -> tuple[StepEvidence, ...]:

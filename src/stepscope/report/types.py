@@ -175,16 +175,6 @@ class SuspectSteps(msgspec.Struct, frozen=True, kw_only=True):
         return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
 
 
-class SuspectList(msgspec.Struct, frozen=True, kw_only=True):
-    """Where one run may have broken, and why it counts as failed."""
-
-    suspects: tuple[SuspectSteps, ...]  # most telling first
-    because: str = ""  # why the run failed; no suspect
-    # probability that no step of the agent is at fault; None where the run is not ranked
-    nobody: float | None = None
-    reliability: str = ""  # how often such a list is right, or why the run is not ranked
-
-
 class RunLine(msgspec.Struct, frozen=True, kw_only=True):
     """A run by id and name, with why it is on a list."""
 
@@ -194,9 +184,10 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LookFirst(msgspec.Struct, frozen=True, kw_only=True):
-    """A run to look at first: selected, so no rate may be computed on these.
+    """Where one run may have broken, and why it counts as failed.
 
-    `note` says why a run could not be read, where it could not; then there are no suspects.
+    Runs are selected, so no rate may be computed on these. `note` says why a run could not be read,
+    where it could not; then there are no suspects.
     """
 
     id: str
@@ -204,7 +195,7 @@ class LookFirst(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Literal["pass", "fail", "unknown"]
     steps: int
     suspects: tuple[SuspectSteps, ...]  # most telling first; of a failed run every agent step
-    command: str
+    command: str = ""  # the one that shows the run
     note: str = ""
     because: str = ""  # why the run failed; no suspect
     # probability that no step of the agent is at fault; None where the run is not ranked

@@ -90,7 +90,8 @@ def format_suite(name: str, cases: Sequence[str]) -> str:
 def _run(run: LookFirst) -> str:
     head = f'<testcase classname="runs" name={quote_attribute(run.name)}>'
     said = "\n".join(f"step {s.where}: {visible_line(s.evidence)}" for s in run.suspects)
-    said = (said or run.verdict) + f"\n{visible_line(run.command)}"
+    because = f"failed because {visible_line(run.because)}\n" if run.because else ""
+    said = f"{because}{said or run.verdict}\n{visible_line(run.command)}"
     if run.outcome == "fail":
         first = run.suspects[0].evidence if run.suspects else run.verdict
         body = f"<failure message={quote_attribute(first)}>{escape_text(said)}</failure>"

@@ -78,6 +78,9 @@ def _table(table: Table) -> Iterator[str]:
             first, *cells = (_cell(cell, table) for cell in row.cells)
             shown = cells[start - 1 : start - 1 + most]
             yield _row([first, *shown[:-1], *[""] * (len(columns) - len(shown)), *shown[-1:]])
+            for said in row.below:
+                line = escape_code(cut_words(visible_line(said.text), EVIDENCE_WIDTH))
+                yield _row([*[""] * len(columns), said.lead + line])
     if table.notes:
         yield from ("", "<br>".join(map(escape_markdown, table.notes)))
 

@@ -33,7 +33,7 @@ from stepscope.report.formatting import (
 )
 from stepscope.report.rows import RuleFindings, read_shown_run, sort_findings
 from stepscope.report.suspects import WEAK_KINDS, compare_with_trials, list_suspects
-from stepscope.report.types import Curve, SuspectKind, SuspectList, SuspectSteps
+from stepscope.report.types import Curve, LookFirst, SuspectKind, SuspectSteps
 from stepscope.report.votes import PRESENT, select_current
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
@@ -119,7 +119,7 @@ class RunData:
     records: tuple[Record, ...]
     curve: Curve | Unmeasured
     found: RuleFindings  # the rules' records, sorted
-    look: SuspectList  # where it may have broken, and why it failed
+    look: LookFirst  # where it may have broken, and why it failed
     marks: dict[int, StepMark]  # by step, the sign and the remark of the rules
 
     @property

@@ -44,7 +44,7 @@ from stepscope.report.formatting import (
     quote_result,
 )
 from stepscope.report.rows import RuleFindings
-from stepscope.report.types import Curve, SuspectList, SuspectSteps
+from stepscope.report.types import Curve, LookFirst, SuspectSteps
 from stepscope.report.views.run import (
     BY_LABELS,
     NOISE,
@@ -308,7 +308,7 @@ def describe_suspects(marked: Sequence[SuspectSteps], width: int) -> list[str]:
     return out + ([f"{'':<10}and {left} more (--json has all)"] if left > 0 else [])
 
 
-def describe_certainty(look: SuspectList, width: int) -> list[str]:
+def describe_certainty(look: LookFirst, width: int) -> list[str]:
     """Return how likely no step of the agent is at fault, and how often such a list is right."""
     if not look.reliability or not look.suspects:
         return []
