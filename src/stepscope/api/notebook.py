@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from stepscope.api.judging import GoalDraft, RejudgeResult
     from stepscope.api.verdict_import import AddedVerdicts
     from stepscope.calibrate.noise import JudgeNoise
+    from stepscope.findings.fit import LocaliseFit
     from stepscope.judges.judgement import JudgingOptions
     from stepscope.ledger.ledger import Ledger
     from stepscope.model import Model
@@ -354,6 +355,16 @@ class Notebook(Closeable):
                 found = noise.noise_of_file(stream, quantum=quantum)
         noise.store_noise(self.store, found)
         return found
+
+    def calibrate_localise(self) -> LocaliseFit:
+        """Fit the ranking of suspects to the steps that people named; keep it where it is better.
+
+        Raises:
+            EnvironmentFault: the file of the fit cannot be written beside the store.
+        """
+        from stepscope.findings.fit import fit_store
+
+        return fit_store(self.store)
 
     def judge(
         self,

@@ -68,8 +68,11 @@ _baseline = typer.Typer(
 )
 _add(_baseline, gate.update)
 app.add_typer(_baseline, name="baseline", epilog="Example: stepscope baseline update --yes")
-_calibrate = typer.Typer(help="Measure whether judges can be trusted.", rich_markup_mode=None)
+_calibrate = typer.Typer(
+    help="Measure whether judges and the ranking can be trusted.", rich_markup_mode=None
+)
 _add(_calibrate, calibrate.sigma)
+_add(_calibrate, calibrate.localise)
 app.add_typer(_calibrate, name="calibrate", epilog="Example: stepscope calibrate sigma scores.csv")
 _lab = typer.Typer(
     help="Measure the instrument on runs whose truth is planted.", rich_markup_mode=None

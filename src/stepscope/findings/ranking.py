@@ -15,11 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from math import exp
+from math import exp, log
+from operator import mul
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from stepscope.errors import ConfigError
 from stepscope.measures.calls import agent_calls, effect_of, ends_run, has_succeeded
 from stepscope.measures.localise import (
     AGAIN,
@@ -31,7 +34,12 @@ from stepscope.measures.localise import (
     read_table,
 )
 from stepscope.measures.rule import INCORRECT
-from stepscope.measures.step_features import Family
+from stepscope.measures.step_features import (
+    PLACE_NAMES,
+    Family,
+    agent_steps,
+    place_features,
+)
 from stepscope.model import Exchange, Facts, Json, Record, ToolCall, Trajectory, Verdict
 from stepscope.model.records import JUDGE_PREFIX, OUTRANKED, RULES, STEP_LABELS_NAME
 from stepscope.model.trajectory import call_key
@@ -120,14 +128,55 @@ class StepRanking(msgspec.Struct, frozen=True):
     family: Family  # the kind of run that the figures were measured on
 
 
+class FamilyFit(msgspec.Struct, frozen=True):
+    """What the labels of one store add to the shipped table, for one family of runs."""
+
+    temperature: float  # of the log share
+    places: dict[str, float]  # weights of the features in `PLACE_NAMES`
+    nobody: float  # probability that no step of the agent is at fault
+    runs: int  # labelled runs that it was fitted on
+
+
+StoreFit = dict[Family, FamilyFit]
+
+
+def fit_path(store: str) -> Path | None:
+    """Return where the fit of a store stands: beside its file; None for a store in memory."""
+    return None if store == ":memory:" else Path(f"{store}.localise.json")
+
+
+def read_fit(store: str) -> StoreFit:
+    """Return what `stepscope calibrate localise` fitted for a store; empty where it did not.
+
+    Raises:
+        ConfigError: the file is no such fit.
+    """
+    path = fit_path(store)
+    try:
+        return msgspec.json.decode(b"{}" if path is None else path.read_bytes(), type=StoreFit)
+    except FileNotFoundError:
+        return {}
+    except msgspec.DecodeError as e:
+        raise ConfigError(
+            f"{str(path)!r} is no fit of localise ({e}); delete it, or make it again by "
+            "stepscope calibrate localise"
+        ) from e
+
+
 def rank_steps(
-    records: Iterable[Record], evidence: Iterable[StepEvidence] = ()
+    records: Iterable[Record],
+    evidence: Iterable[StepEvidence] = (),
+    *,
+    trajectory: Trajectory | None = None,
+    fit: StoreFit | None = None,
 ) -> StepRanking | Unmeasured:
     """Return every step of the agent with its probability, the likeliest first.
 
     Args:
         records: of one run; those of judges where they are current.
         evidence: what the store knows besides records, in any order.
+        trajectory: the run; needed where a fit is given.
+        fit: what the labels of the store add to the shipped table.
     """
     held = list(records)
     own, nobody, absent = _read_localise(held)
@@ -159,12 +208,33 @@ def rank_steps(
         if known in SAID_TWICE.get(source, ()):
             factor = max(factor / FACTORS[known], 1.0)  # type: ignore[index]
         odds[one.step] *= factor
-    total = nobody.value + sum(odds.values())
+    without = nobody.value
+    of_family = (fit or {}).get(family)
+    if of_family is not None and trajectory is not None:
+        odds = _apply_fit(of_family, trajectory, odds, 1.0 - without)
+        without = of_family.nobody
+    total = without + sum(odds.values())
     ranked = [
         _rank(answer, odds[step] / total, at.get(step, ()), factors) for step, answer in own.items()
     ]
     ranked.sort(key=lambda one: (-one.share, one.step))
-    return StepRanking(tuple(ranked), nobody.value / total, family)
+    return StepRanking(tuple(ranked), without / total, family)
+
+
+def _apply_fit(
+    fit: FamilyFit, trajectory: Trajectory, odds: Mapping[int, float], before: float
+) -> dict[int, float]:
+    """Return the odds of steps under a fit; evidence weighs against nobody as it did `before`."""
+    weights = [fit.places.get(name, 0.0) for name in PLACE_NAMES]
+    places = dict(zip(agent_steps(trajectory), place_features(trajectory), strict=True))
+    score = {
+        step: fit.temperature * log(share) + sum(map(mul, weights, places[step]))
+        for step, share in odds.items()
+    }
+    most = max(score.values())
+    raised = {step: exp(value - most) for step, value in score.items()}
+    by = (1.0 - fit.nobody) / before * sum(odds.values()) / sum(raised.values())
+    return {step: share * by for step, share in raised.items()}
 
 
 def find_proofs(records: Iterable[Record]) -> list[StepEvidence]:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import StoreError
+from stepscope.findings.ranking import StoreFit, read_fit
 from stepscope.model import Record, Step, Trajectory, Verdict
 from stepscope.model.records import IMPORTED, STEP_SCORES
 from stepscope.report.rows import (
@@ -105,15 +106,20 @@ def read_look_first(store: Store, table: RunTable, count: int | None) -> Iterato
     names = Counter(table.runs.name.tolist())
     scored = table.shapes is not None and table.shapes.scored
     given = (store.noise(), store.weights()) if scored else None
+    fit = read_fit(store.path)
     for at in choose_runs(table, count).tolist():
         name = table.runs.name[at]
         short = name if names[name] == 1 and visible_line(name) == name else table.runs.id[at][:12]
         command = f"stepscope show {shlex.quote(short)}"
-        yield msgspec.structs.replace(_look_at(store, table, at, given), command=command)
+        yield msgspec.structs.replace(_look_at(store, table, at, given, fit), command=command)
 
 
 def _look_at(
-    store: Store, table: RunTable, at: int, given: tuple[Mapping[str, Estimate], Weights] | None
+    store: Store,
+    table: RunTable,
+    at: int,
+    given: tuple[Mapping[str, Estimate], Weights] | None,
+    fit: StoreFit,
 ) -> LookFirst:
     """Return the suspects of one run, or none and why the run could not be read.
 
@@ -138,7 +144,8 @@ def _look_at(
     if given is not None:
         noise, weights = given
         curve = make_curve(trajectory, records, noise=noise, weights=weights)
-    return list_suspects(trajectory, trajectory.case, records, curve=curve, evidence=evidence)
+    case = trajectory.case
+    return list_suspects(trajectory, case, records, curve=curve, evidence=evidence, fit=fit)
 
 
 def _values_or_zero(table: RunTable, measure: str) -> npt.NDArray[np.float64]:

@@ -21,6 +21,7 @@ from stepscope.findings.ranking import (
     RankedStep,
     StepEvidence,
     StepRanking,
+    StoreFit,
     StoreKind,
     describe_reliability,
     find_new_write,
@@ -274,6 +275,7 @@ def list_suspects(
     *,
     curve: Curve | Unmeasured | None = None,
     evidence: Iterable[StepEvidence] = (),
+    fit: StoreFit | None = None,
 ) -> LookFirst:
     """Return the suspects of one run, most telling first, and why it failed.
 
@@ -286,6 +288,7 @@ def list_suspects(
         records: all of the run.
         curve: its score curve, where it has one.
         evidence: what other runs say of its steps, see `compare_with_trials`.
+        fit: what the labels of the store add to the shipped ranking.
     """
     held = list(records)
     found = sort_findings(held)
@@ -310,7 +313,7 @@ def list_suspects(
     )
     if status == "fail":
         said = [*_curve_evidence(curve), *evidence]
-        ranking = rank_steps(current_records(held), said)
+        ranking = rank_steps(current_records(held), said, trajectory=trajectory, fit=fit)
         if isinstance(ranking, StepRanking):
             return msgspec.structs.replace(
                 look,

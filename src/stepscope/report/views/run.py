@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal, NamedTuple
 
-from stepscope.findings.ranking import StepEvidence
+from stepscope.findings.ranking import StepEvidence, StoreFit, read_fit
 from stepscope.measures.localise import LOCALISE_NAME
 from stepscope.model import Case, Exchange, Record, Step, Trajectory, Verdict
 from stepscope.model.records import HUMAN
@@ -138,7 +138,7 @@ def read_run(store: Store, run: str) -> RunData:
     trajectory, case, records = read_shown_run(store, run)
     curve = make_curve(trajectory, records, noise=store.noise(), weights=store.weights())
     evidence = compare_with_trials(store, trajectory.id)
-    return gather_run(trajectory, case, records, curve, evidence)
+    return gather_run(trajectory, case, records, curve, evidence, fit=read_fit(store.path))
 
 
 def gather_run(
@@ -147,10 +147,12 @@ def gather_run(
     records: Sequence[Record],
     curve: Curve | Unmeasured,
     evidence: Sequence[StepEvidence] = (),
+    *,
+    fit: StoreFit | None = None,
 ) -> RunData:
     """Return a run with its marks and suspects, of what was said of it."""
     found = sort_findings(records)
-    look = list_suspects(trajectory, case, records, curve=curve, evidence=evidence)
+    look = list_suspects(trajectory, case, records, curve=curve, evidence=evidence, fit=fit)
     return RunData(
         trajectory=trajectory,
         case=case,

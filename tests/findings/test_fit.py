@@ -1,0 +1,110 @@
+"""The ranking refitted on the labels of a store: when, how it is compared, and where it is kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from stepscope.cli.main import main
+from stepscope.errors import ConfigError
+from stepscope.findings.fit import FEWEST_RUNS, LabelledRun, fit_store, fit_weights, named_steps
+from stepscope.findings.ranking import fit_path, read_fit
+from stepscope.model import Label, Record, Trajectory, Verdict
+from stepscope.report.evidence import read_look_first
+from stepscope.report.rows import read_table
+from stepscope.score import score_runs
+from stepscope.store import Store
+from tests.factories import FAILED, agent, did, run, user
+
+
+def labelled(number: int, at: int | None) -> Trajectory:
+    """A failed run of four calls, in which people name one step of the agent."""
+    steps = [user(f"order {number}")]
+    for call in range(4):
+        steps += did("get", "ok", id=f"{number}-{call}")
+    label = () if at is None else (Label(kind="decisive_step", step=at),)
+    name = f"shop/{number}/0"
+    made = run(*steps, agent("Done."), id=f"{number:032x}", name=name, task=str(number // 2))
+    return msgspec.structs.replace(made, outcome=FAILED, labels=label)
+
+
+def filled(path: Path, count: int, at: int | None) -> Store:
+    store = Store.open(path)
+    store.put([labelled(number, at) for number in range(count)])
+    score_runs(store, workers=1)
+    return store
+
+
+def test_fewer_than_thirty_labels_fit_nothing_and_say_how_many_are_missing(tmp_path: Path) -> None:
+    with filled(tmp_path / "few.db", FEWEST_RUNS - 4, 3) as store:
+        found = fit_store(store)
+    assert (found.runs, found.missing, found.used) == (26, 4, False)
+    assert str(found).endswith("4 more are needed, the shipped ranking stands")
+    assert list(tmp_path.glob("*.localise.json")) == []
+
+
+def test_labels_of_one_place_are_learned_and_used_in_every_list(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with filled(path, 40, 3) as store:
+        before = next(iter(read_look_first(store, read_table(store, None), 1)))
+        found = fit_store(store)
+        after = next(iter(read_look_first(store, read_table(store, None), 1)))
+    assert found.used
+    assert found.gain is not None
+    assert found.error is not None
+    assert found.gain > found.error
+    assert (found.shipped_first, found.fitted_first) == (0.0, 1.0)
+    assert before.suspects[0].first != 3
+    assert after.suspects[0].first == 3
+    assert after.nobody == pytest.approx(0.5 / 41, rel=0.05)
+    shares = [one.share for one in after.suspects if one.share is not None]
+    assert sum(shares) + (after.nobody or 0.0) == pytest.approx(1.0)
+    assert main(["calibrate", "localise", "--store", str(path), "--json"]) == 0
+
+
+def test_labels_that_stand_everywhere_gain_nothing_and_are_not_used(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "runs.db"
+    with Store.open(path) as store:
+        store.put([labelled(number, (1, 3, 5, 7, 9)[number * 7 % 5]) for number in range(40)])
+        score_runs(store, workers=1)
+    assert main(["calibrate", "localise", "--store", str(path), "--json"]) == 4
+    assert json.loads(capsys.readouterr().out)["used"] is False
+    assert fit_path(str(path)) == Path(f"{path}.localise.json")
+    assert read_fit(str(path)) == {}
+
+
+def test_a_fit_that_cannot_be_read_is_named_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "runs.db.localise.json").write_text('{"calls": 3}', encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"runs\.db\.localise\.json' is no fit .* delete it"):
+        read_fit(str(tmp_path / "runs.db"))
+
+
+def test_people_name_a_step_by_a_label_or_by_a_verdict_and_judges_do_not() -> None:
+    made = labelled(1, 5)
+    said = Verdict("judge.attribution", label="plan", step=3)
+    people = Record(trajectory=made.id, answer=said, version="1", family="human", judge="ann")
+    judge = Record(trajectory=made.id, answer=said, version="1", family="x/y", judge="x/y")
+    cited = Verdict("judge.attribution", label="plan", cites=(7, 9))
+    whole = Record(trajectory=made.id, answer=cited, version="1", family="human", judge="bob")
+    assert named_steps(made, [judge]) == [5]
+    assert named_steps(made, [judge, people, whole]) == [3, 5, 7]
+
+
+def test_the_weight_of_the_log_share_is_drawn_to_one() -> None:
+    rng = np.random.default_rng(3)
+    runs = []
+    for number in range(400):
+        rows = np.zeros((5, 2))
+        rows[:, 0] = np.log(rng.dirichlet(np.ones(5)))
+        named = int(rng.choice(5, p=np.exp(2.0 * rows[:, 0]) / np.exp(2.0 * rows[:, 0]).sum()))
+        runs.append(LabelledRun(str(number), "calls", rows, named))
+    weights, _ = fit_weights(runs)
+    few, _ = fit_weights(runs[:10])
+    assert weights[0, 0] == pytest.approx(2.0, abs=0.25)
+    assert 1.0 < few[0, 0] < weights[0, 0]
