@@ -1,9 +1,10 @@
 """Fit and test the table that ranks the agent's steps of a failed run: `localise.json`.
 
-`python -m bars.measures.fit_localise [FOLDER] [--write] [--seeds N]`; FOLDER defaults to the data
-kept beside the repository; `--write` replaces the file in the package. What is measured is the list
-that `report`, `show` and the pages print (`report.suspects`), on labels that fitted nothing.
- Two candidates are compared by nested out-of-fold log score:
+`python -m bars.run fit_localise [FOLDER] [--write] [--seeds N]`; FOLDER defaults to the data kept
+beside the repository; `--write` replaces the file in the package and the tables of
+docs/explanation/localise.md. What is measured is the list that `report`, `show` and the pages print
+(`report.suspects`), on labels that fitted nothing. Two candidates are compared by nested
+out-of-fold log score:
 
 (a) today's factors as a prior mean, and a prior of places learned from people's labels;
 (b) the same, with small features of what the step says and what came before and after it.
@@ -12,9 +13,6 @@ Both are conditional logits over all steps of the agent: shared weights, and dev
 runs, both drawn to their prior mean by a normal prior. Penalties are weighed inside the training
 folds; a task is in one fold only. Planted faults are never read. Code 0: the bars hold, and the
 file is the one that the data give; 3: one does not; 4: the runs are absent.
-
-Conditional logit: McFadden 1974. Weighing fits by e to their out-of-fold score: pseudo-BMA,
-Yao et al. 2018 (10.1214/17-BA1091). L-BFGS: Nocedal and Wright, Numerical Optimization, 7.4.
 """
 
 from __future__ import annotations
@@ -23,9 +21,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
-from hashlib import sha256
-from itertools import product
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -34,403 +30,48 @@ import numpy.typing as npt
 from msgspec import structs
 from scipy.stats import binomtest
 
-from stepscope import registry
-from stepscope.formats.reading import read_files
+from bars.measures._labelled_runs import (
+    COLUMNS,
+    SUBSETS,
+    Example,
+    Floats,
+    Ints,
+    Runs,
+    hash_data,
+    read_runs,
+    tuned_on,
+)
+from bars.measures._localise_page import PAGE, refreshed_page
+from bars.measures._step_model import (
+    BY_FEATURES,
+    BY_PLACE,
+    INNER_FOLDS,
+    OUTER_FOLDS,
+    Penalty,
+    Table,
+    predict_nested,
+    scales_of,
+    train,
+)
+from bars.planted.planted import score_by_rules
 from stepscope.measures import localise
-from stepscope.measures.localise import (
-    FACTORS_COLUMN,
-    LOCALISE_NAME,
-    NOBODY_NAME,
-    find_evidence,
-    log_factors,
-)
-from stepscope.measures.step_features import (
-    FAMILIES,
-    NAMES,
-    PLACE_NAMES,
-    agent_steps,
-    family_of,
-    step_features,
-)
+from stepscope.measures.localise import LOCALISE_NAME, NOBODY_NAME
+from stepscope.measures.step_features import FAMILIES, agent_steps
 from stepscope.model import Record, Trajectory, Verdict
 from stepscope.report.suspects import list_suspects
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 VERSION = 1
 DEFAULT = Path(__file__).resolve().parents[3] / "shared" / "data"
 TABLE: Final = Path(localise.__file__).with_name("localise.json")
-SUBSETS: Final = ("whowhen-algorithm", "whowhen-handcrafted", "agentrx, all")
 # The family of runs that each set stands for.
 FAMILY_OF_SUBSET: Final = ("dialogue", "search", "calls")
 TITLES: Final = ("Who&When algorithm-generated", "Who&When hand-crafted", "AgentRx, the agent's")
 # Where today's list, as printed before this table, put its first suspect: run -> step, or None.
 PRINTED: Final = Path(__file__).with_name("printed_before.json")
-
-OUTER_FOLDS, INNER_FOLDS, SEEDS = 10, 5, 10
-# Standard deviations of the prior, a feature scaled to one within runs: of place and factors, of
-# the other features, and of a family's deviation as a share of either.
-PLACE_SD: Final = (0.15, 0.3)
-FEATURE_SD: Final = (0.06, 0.1, 0.15)
-OWN_SHARE: Final = (0.5, 1.0)
-# A search's pages are no dialogue: how much of the features' shared weights it takes.
-SEARCH_SHARE: Final = (0.3, 1.0)
-# Temperature is drawn to 1: some hundred labels say little about it.
-LOG_TEMPERATURE_SD: Final = 0.1
-# Log of the product of the factors of all evidence at the step: how other evidence comes in.
-FACTOR_NAME = FACTORS_COLUMN
-COLUMNS: Final = (*NAMES, FACTOR_NAME)
-# Place and factors: candidate (a), and all that is read in runs with tool calls.
-CORE: Final = np.array([name in PLACE_NAMES or name == FACTOR_NAME for name in COLUMNS])
-CALLS, SEARCH = FAMILIES.index("calls"), FAMILIES.index("search")
-
-
-# --- What is read ---------------------------------------------------------------------------------
-
-
-class Example(NamedTuple):
-    """A failed run and the steps that people named in it."""
-
-    run: Trajectory
-    named: tuple[int, ...]
-
-    def near(self, step: int, tolerance: int) -> bool:
-        """Tell whether a step is within `tolerance` of any that was named."""
-        return any(abs(step - named) <= tolerance for named in self.named)
-
-
-def examples_of(folder: Path) -> dict[str, list[Example]]:
-    """Return the labelled failed runs by set."""
-    sets: dict[str, list[Example]] = {}
-    for reading in read_files([str(folder / "whowhen"), str(folder / "agentrx-retail")]):
-        for run in reading:
-            if isinstance(run, Trajectory) and run.outcome.status == "fail":
-                for name, named in _named(run):
-                    if named:
-                        sets.setdefault(name, []).append(Example(run, named))
-    return sets
-
-
-def _named(run: Trajectory) -> list[tuple[str, tuple[int, ...]]]:
-    decisive = tuple(x.step for x in run.labels if x.kind == "decisive_step" and x.step is not None)
-    failures = tuple(x.step for x in run.labels if x.kind == "failure" and x.step is not None)
-    own = tuple(step for step in failures if run.steps[step].actor == "agent")
-    return [(run.workflow, decisive), ("agentrx, agent's", own), ("agentrx, all", failures)]
-
-
-def tuned_on(run: Trajectory) -> bool:
-    """Tell whether the run's task belongs to the half that the factors were set on."""
-    return sha256((run.task or "").encode()).digest()[0] % 2 == 0
-
-
-def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> float:
-    """Exact two-sided p of McNemar's test: only runs where the two differ count."""
-    won = sum(a and not b for a, b in zip(first, second, strict=True))
-    lost = sum(b and not a for a, b in zip(first, second, strict=True))
-    return float(binomtest(won, won + lost).pvalue) if won + lost else 1.0
-
-
-class Runs(NamedTuple):
-    """Labelled runs, the rows of all their agents' steps below each other."""
-
-    examples: list[Example]
-    subset: Ints  # by run: index into SUBSETS
-    family: Ints  # by run: index into FAMILIES
-    task: npt.NDArray[np.str_]
-    start: Ints  # first row of each run, and one past the last
-    rows: Floats
-    named: Floats  # by row: 1 where people named the step
-
-    @property
-    def n(self) -> int:
-        """The number of runs."""
-        return len(self.examples)
-
-    def span(self, run: int) -> slice:
-        """Return the rows of a run."""
-        return slice(int(self.start[run]), int(self.start[run + 1]))
-
-    def has_agent_label(self, run: int) -> bool:
-        """Tell whether people named a step of the agent."""
-        return bool(self.named[self.span(run)].any())
-
-
-def read_runs(folder: Path) -> Runs:
-    """Return the labelled failed runs with their features."""
-    sets = examples_of(folder)
-    chosen = [(at, example) for at, name in enumerate(SUBSETS) for example in sets[name]]
-    rows, named = [], []
-    for _, example in chosen:
-        run = example.run
-        factors = log_factors(run, find_evidence(run, run.case))
-        rows.append(np.column_stack([np.array(step_features(run), np.float64), factors]))
-        named.append(np.isin(agent_steps(run), example.named).astype(np.float64))
-    lengths = [len(values) for values in rows]
-    return Runs(
-        examples=[example for _, example in chosen],
-        subset=np.array([at for at, _ in chosen]),
-        family=np.array([FAMILIES.index(family_of(e.run)) for _, e in chosen]),
-        task=np.array([example.run.task or "" for _, example in chosen]),
-        start=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        rows=np.concatenate(rows),
-        named=np.concatenate(named),
-    )
-
-
-def hash_data(folder: Path) -> dict[str, str]:
-    """Return sha256 over the names and bytes of the files of each set."""
-    hashes = {}
-    for name in ("whowhen", "agentrx-retail"):
-        total = sha256()
-        for path in sorted((folder / name).rglob("*.json")):
-            total.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
-        hashes[name] = total.hexdigest()
-    return hashes
-
-
-# --- The model ------------------------------------------------------------------------------------
-
-
-class Penalty(NamedTuple):
-    """One choice of prior standard deviations; `features` None leaves them out: candidate (a)."""
-
-    place: float
-    features: float | None
-    own: float
-    search: float
-
-
-BY_PLACE: Final = [Penalty(p, None, o, 1.0) for p, o in product(PLACE_SD, OWN_SHARE)]
-BY_FEATURES: Final = [
-    Penalty(p, f, o, s) for p, f, o, s in product(PLACE_SD, FEATURE_SD, OWN_SHARE, SEARCH_SHARE)
-]
-
-
-class Weights(NamedTuple):
-    """Weights of unscaled features: shared by families, and of each family in all."""
-
-    shared: Floats
-    family: Floats  # family, feature
-
-    def score(self, runs: Runs, run: int) -> Floats:
-        """Return the log odds of each step of the agent, up to a constant."""
-        return np.asarray(runs.rows[runs.span(run)] @ self.family[runs.family[run]])
-
-
-def scales_of(runs: Runs, chosen: Ints) -> Floats:
-    """Return the standard deviation within runs, each run weighing the same; inf where none."""
-    variance = np.mean([runs.rows[runs.span(run)].var(axis=0) for run in chosen], axis=0)
-    deviation = np.sqrt(variance)
-    return np.where(deviation > 1e-6, deviation, np.inf)
-
-
-class Likelihood:
-    """The posterior of a conditional logit on some runs, in standard normal coordinates.
-
-    Coordinates: one row of shared weights, then one of deviations for each family.
-    """
-
-    def __init__(self, runs: Runs, chosen: Ints, scale: Floats, penalty: Penalty) -> None:
-        labelled = [run for run in chosen if runs.has_agent_label(run)]
-        labelled.sort(key=lambda run: int(runs.family[run]))
-        use = np.isfinite(scale) & (CORE if penalty.features is None else True)
-        self.columns = np.flatnonzero(use)
-        core = CORE[self.columns]
-        at = np.concatenate([np.arange(runs.start[r], runs.start[r + 1]) for r in labelled])
-        lengths = np.diff(runs.start)[labelled]
-        self.rows = runs.rows[at][:, self.columns] / scale[self.columns]
-        self.named = runs.named[at]
-        self.first = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-        self.run = np.repeat(np.arange(len(labelled)), lengths)
-        families = np.repeat(runs.family[labelled], lengths)
-        self.bounds = [np.searchsorted(families, (k, k + 1)) for k in range(len(FAMILIES))]
-        self.mean = np.where(self.columns == FACTOR_NAME_AT, scale[self.columns], 0.0)
-        self.shared_sd = np.where(core, penalty.place, penalty.features or 0.0)
-        self.takes = np.ones((len(FAMILIES), len(core)))
-        self.takes[SEARCH, ~core] = penalty.search
-        # A dozen labels of runs with tool calls fit no features: today's factors and places only.
-        self.takes[CALLS, ~core] = 0.0
-        self.own_sd = np.tile(self.shared_sd * penalty.own, (len(FAMILIES), 1))
-        self.own_sd[SEARCH, ~core] *= penalty.search
-        self.own_sd[CALLS, ~core] = 0.0
-
-    def weights(self, x: Floats) -> Floats:
-        """Return the weights of scaled features by family."""
-        return np.asarray(self.mean + self.takes * (self.shared_sd * x[0]) + self.own_sd * x[1:])
-
-    def loss(self, x: Floats) -> tuple[float, Floats]:
-        """Return minus the log posterior, up to a constant, and its gradient."""
-        weights = self.weights(x)
-        score = np.concatenate(
-            [self.rows[a:b] @ w for (a, b), w in zip(self.bounds, weights, strict=True)]
-        )
-        odds = np.exp(score - np.maximum.reduceat(score, self.first)[self.run])
-        share = odds / np.add.reduceat(odds, self.first)[self.run]
-        hit = np.add.reduceat(share * self.named, self.first)
-        rest = share - share * self.named / hit[self.run]
-        gradient = x.copy()
-        for k, (a, b) in enumerate(self.bounds):
-            pull = rest[a:b] @ self.rows[a:b]
-            gradient[0] += self.takes[k] * self.shared_sd * pull
-            gradient[k + 1] += self.own_sd[k] * pull
-        return float(-np.log(hit).sum() + 0.5 * (x * x).sum()), gradient
-
-
-FACTOR_NAME_AT: Final = COLUMNS.index(FACTOR_NAME)
-
-
-def minimise(
-    loss: Callable[[Floats], tuple[float, Floats]], x: Floats, *, steps: int = 100, memory: int = 12
-) -> Floats:
-    """Return the minimum of a smooth convex function by L-BFGS with backtracking."""
-    value, gradient = loss(x)
-    pairs: list[tuple[Floats, Floats]] = []
-    for _ in range(steps):
-        direction = -_two_loops(gradient, pairs)
-        slope = float((gradient * direction).sum())
-        length = 1.0
-        while True:
-            new_value, new_gradient = loss(x + length * direction)
-            if new_value <= value + 1e-4 * length * slope or length < 1e-6:
-                break
-            length /= 2
-        moved, turned = length * direction, new_gradient - gradient
-        x = x + moved
-        if (moved * turned).sum() > 1e-10:
-            pairs = [*pairs, (moved, turned)][-memory:]
-        settled = abs(value - new_value) < 1e-3
-        value, gradient = new_value, new_gradient
-        if settled:
-            break
-    return x
-
-
-def _two_loops(gradient: Floats, pairs: Sequence[tuple[Floats, Floats]]) -> Floats:
-    q = gradient.copy()
-    if not pairs:
-        return np.asarray(q / max(1.0, float(np.linalg.norm(q))))
-    shares = []
-    for moved, turned in reversed(pairs):
-        share = (moved * q).sum() / (moved * turned).sum()
-        shares.append(share)
-        q -= share * turned
-    moved, turned = pairs[-1]
-    q *= (moved * turned).sum() / (turned * turned).sum()
-    for (moved, turned), share in zip(pairs, reversed(shares), strict=True):
-        q += moved * (share - (turned * q).sum() / (moved * turned).sum())
-    return q
-
-
-def fit(runs: Runs, chosen: Ints, scale: Floats, penalty: Penalty) -> Weights:
-    """Return the most probable weights on the chosen runs."""
-    likelihood = Likelihood(runs, chosen, scale, penalty)
-    x = minimise(likelihood.loss, np.zeros((1 + len(FAMILIES), len(likelihood.columns))))
-    family = np.zeros((len(FAMILIES), len(COLUMNS)))
-    shared = np.zeros(len(COLUMNS))
-    by = scale[likelihood.columns]
-    family[:, likelihood.columns] = likelihood.weights(x) / by
-    shared[likelihood.columns] = (likelihood.mean + likelihood.shared_sd * x[0]) / by
-    return Weights(shared, family)
-
-
-def softmax(score: Floats) -> Floats:
-    """Return shares that sum to 1."""
-    odds = np.exp(score - score.max())
-    return np.asarray(odds / odds.sum())
-
-
-def log_score(runs: Runs, run: int, score: Floats) -> float:
-    """Return the log of the share that the labelled steps have among the agent's."""
-    return float(np.log((softmax(score) * runs.named[runs.span(run)]).sum()))
-
-
-def draw_folds(task: npt.NDArray[np.str_], folds: int, seed: int) -> Ints:
-    """Return the fold of each run; runs of one task are in one fold."""
-    tasks = np.unique(task)
-    order = np.random.default_rng(seed).permutation(len(tasks)) % folds
-    return np.asarray(order[np.searchsorted(tasks, task)])
-
-
-class Table(NamedTuple):
-    """What is shipped: weights, temperature, and how often no step of the agent is named."""
-
-    weights: Weights
-    temperature: float
-    nobody: Floats  # by family: probability of "no step of the agent"
-    penalties: list[tuple[Penalty, float]]  # how much each fit weighs
-
-    def predict(self, runs: Runs, run: int) -> Floats:
-        """Return the probability of each step of the agent; what is missing to 1 is nobody's."""
-        share = softmax(self.temperature * self.weights.score(runs, run))
-        return np.asarray((1.0 - self.nobody[runs.family[run]]) * share)
-
-
-def train(runs: Runs, chosen: Ints, penalties: Sequence[Penalty], seed: int) -> Table:
-    """Return the table fitted on the chosen runs and nothing else."""
-    labelled = [run for run in chosen if runs.has_agent_label(run)]
-    fold = draw_folds(runs.task[chosen], INNER_FOLDS, seed)
-    scores: list[dict[int, Floats]] = [{} for _ in penalties]
-    for k in range(INNER_FOLDS):
-        inside, outside = chosen[fold != k], chosen[fold == k]
-        scale = scales_of(runs, inside)
-        for at, penalty in enumerate(penalties):
-            weights = fit(runs, inside, scale, penalty)
-            scores[at].update({int(run): weights.score(runs, run) for run in outside})
-    total = np.array([sum(log_score(runs, r, found[r]) for r in labelled) for found in scores])
-    share = softmax(total)
-    temperature = _fit_temperature(
-        [
-            (runs, run, sum((w * s[run] for w, s in zip(share, scores, strict=True)), np.zeros(1)))
-            for run in labelled
-        ]
-    )
-    scale = scales_of(runs, chosen)
-    fits = [fit(runs, chosen, scale, penalty) for penalty in penalties]
-    mean = Weights(
-        sum((w * f.shared for w, f in zip(share, fits, strict=True)), np.zeros(1)),
-        sum((w * f.family for w, f in zip(share, fits, strict=True)), np.zeros(1)),
-    )
-    named = np.array([runs.has_agent_label(run) for run in chosen])
-    family = runs.family[chosen]
-    nobody = np.array(
-        [((~named & (family == k)).sum() + 0.5) / ((family == k).sum() + 1) for k in range(3)]
-    )
-    return Table(mean, temperature, nobody, list(zip(penalties, share.tolist(), strict=True)))
-
-
-def _fit_temperature(scored: Sequence[tuple[Runs, int, Floats]]) -> float:
-    logs = np.linspace(-0.7, 0.7, 57)
-    gain = [
-        sum(log_score(runs, run, np.exp(log) * score) for runs, run, score in scored)
-        - 0.5 * (log / LOG_TEMPERATURE_SD) ** 2
-        for log in logs
-    ]
-    return float(np.exp(logs[int(np.argmax(gain))]))
-
-
-def predict_nested(runs: Runs, penalties: Sequence[Penalty], seed: int) -> list[Floats]:
-    """Return the probabilities of each run's steps, from a table that saw no run of its task."""
-    fold = draw_folds(runs.task, OUTER_FOLDS, seed)
-    every = np.arange(runs.n)
-    predicted: list[Floats] = [np.zeros(0)] * runs.n
-    for k in range(OUTER_FOLDS):
-        table = train(runs, every[fold != k], penalties, seed)
-        for run in every[fold == k]:
-            predicted[run] = table.predict(runs, run)
-    return predicted
+SEEDS = 10
 
 
 # --- The list that is printed -----------------------------------------------------------------
-
-
-def score_by_rules(run: Trajectory) -> list[Record]:
-    """Return what a store holds of a run that was scored, but for the values of `localise`."""
-    return [
-        Record(trajectory=run.id, answer=answer, version=measure.version)
-        for measure in registry.installed_measures()
-        for answer in measure(run, run.case, None)
-    ]
 
 
 def print_list(run: Trajectory, records: Sequence[Record], predicted: Floats) -> Floats:
@@ -461,6 +102,13 @@ def print_list(run: Trajectory, records: Sequence[Record], predicted: Floats) ->
 # --- Figures --------------------------------------------------------------------------------------
 
 TOP: Final = (1, 3, 5)
+
+
+def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> float:
+    """Exact two-sided p of McNemar's test: only runs where the two differ count."""
+    won = sum(a and not b for a, b in zip(first, second, strict=True))
+    lost = sum(b and not a for a, b in zip(first, second, strict=True))
+    return float(binomtest(won, won + lost).pvalue) if won + lost else 1.0
 
 
 def ranks_of(runs: Runs, predicted: Sequence[Floats]) -> Ints:
@@ -573,8 +221,8 @@ def constant_orders(runs: Runs) -> dict[str, list[Floats]]:
         for name, order in {
             "first step": [-float(step) for step in own],
             "last step": [float(step) for step in own],
-            "most common index": [start[step] - step * 1e-6 for step in own],
-            "most common from the end": [end[last - step] - (last - step) * 1e-6 for step in own],
+            "commonest index": [start[step] - step * 1e-6 for step in own],
+            "commonest from the end": [end[last - step] - (last - step) * 1e-6 for step in own],
             "longest step": [float(value) for value in size],
         }.items():
             orders.setdefault(name, []).append(np.array(order))
@@ -738,10 +386,37 @@ def figures_of(measured: Measured) -> dict[str, object]:
             },
         }
     slope, predicted, observed = np.round(chosen.calibration.mean(axis=0), 4).tolist()
+    slopes = np.round([chosen.calibration[:, 0].min(), chosen.calibration[:, 0].max()], 2).tolist()
+    runs, talk = measured.runs, np.flatnonzero(measured.runs.subset < 2)
+    known = [measured.before[int(run)] for run in talk]
+    orders = constant_orders(runs)
+    index = ranks_of(runs, orders["commonest index"])[talk] == 1
+    worst = [
+        max(mcnemar(list(row[talk] > 0), hits) for row in chosen.first)
+        for hits in (known, list(index))
+    ]
+    counted = [np.flatnonzero(is_counted(runs, subset)) for subset in range(3)]
     return {
         "candidate": measured.ships,
         "by_family": by_family,
-        "calibration": {"slope": slope, "predicted": predicted, "observed": observed},
+        "before": [
+            sum(measured.before[int(run)] for run in chosen_runs) for chosen_runs in counted
+        ],
+        "p": {"before": float(f"{worst[0]:.1e}"), "commonest index": float(f"{worst[1]:.1e}")},
+        "rules": {
+            name: np.round(top_of(runs, ranks_of(runs, order)), 4).tolist()
+            for name, order in orders.items()
+        },
+        "unread": {
+            "runs": int(sum(not tuned_on(runs.examples[run].run) for run in counted[0])),
+            "first": round(float(chosen.halves[:, 0].mean()), 4),
+        },
+        "calibration": {
+            "slope": slope,
+            "range": slopes,
+            "predicted": predicted,
+            "observed": observed,
+        },
         "gain over (a)": {
             title: {"n": n, "mean": round(gain, 4), "error": round(error, 4)}
             for title, n, gain, error in compare_scores(measured.a, measured.b, measured.runs)
@@ -762,7 +437,7 @@ def main(arguments: Sequence[str]) -> int:
     runs = read_runs(options.folder)
     printed = json.loads(PRINTED.read_text(encoding="utf-8"))
     before = [printed[example.run.name] in own_named(example) for example in runs.examples]
-    records = [score_by_rules(example.run) for example in runs.examples]
+    records = [score_by_rules(example.run, None) for example in runs.examples]
 
     def printed_by(grid: Sequence[Penalty]) -> list[list[Floats]]:
         return [
@@ -790,6 +465,7 @@ def main(arguments: Sequence[str]) -> int:
     text = format_table(content)
     if options.write:
         TABLE.write_text(text, encoding="utf-8")
+        PAGE.write_text(refreshed_page(content), encoding="utf-8")
     kept = json.loads(TABLE.read_text(encoding="utf-8"))
     same = weights_of(kept).keys() == weights_of(content).keys() and all(
         abs(value - weights_of(kept)[key]) < TOLERANCE for key, value in weights_of(content).items()

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+import stepscope
 from stepscope.cli.main import main
 from stepscope.errors import ConfigError
 from stepscope.findings.fit import FEWEST_RUNS, LabelledRun, fit_store, fit_weights, named_steps
@@ -108,3 +109,19 @@ def test_the_weight_of_the_log_share_is_drawn_to_one() -> None:
     few, _ = fit_weights(runs[:10])
     assert weights[0, 0] == pytest.approx(2.0, abs=0.25)
     assert 1.0 < few[0, 0] < weights[0, 0]
+
+
+@pytest.mark.shared_data
+def test_on_the_runs_that_the_shipped_table_was_fitted_on_nothing_is_gained(
+    shared: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "ww.db"
+    with stepscope.open(path) as notebook:
+        notebook.add(shared / "whowhen")
+        notebook.score(workers=1)
+        found = notebook.calibrate_localise()
+    # Of the 90 runs one label stands on the code executor, which is no step of the agent's.
+    assert (found.runs, found.missing, found.used) == (89, 0, False)
+    assert str(found).startswith(
+        "89 failed runs in which people named a step\non tasks that had no"
+    )

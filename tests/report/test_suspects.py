@@ -342,7 +342,9 @@ def test_a_changed_call_shows_only_what_changed() -> None:
     assert describe_call(other.calls[0], before.calls[0]) == "book(uno, due, c=4)"
 
 
-def localised(run: Trajectory, *ranked: tuple[int, float, str], version: str = "2") -> list[Record]:
+def localised(
+    run: Trajectory, *ranked: tuple[int, float, str], version: str = LOCALISE.version
+) -> list[Record]:
     """Records as `localise` writes them: shares of 1, and .2 for no step of the agent."""
     answers = [
         Verdict("localise", log(share), label, step=step, cites=(step,), reason=f"{label} here")

@@ -227,12 +227,11 @@ CODE = "```"
 # Who shows where the figures stand names a source.
 LINK = "://"
 _BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-# Two digits are counts, days, list numbers; from three characters on a figure is a fact.
-_FIGURE = re.compile(r"\d[\d,.]+\d")
-# Digits, commas and points stay, all else separates: what `_FIGURE` finds in ASCII, and faster.
+# Digits, commas and points stay, all else separates. Two digits are counts, days, list numbers;
+# from three characters on a figure is a fact.
 _TO_FIGURES = bytes(c if c in b"0123456789,." else 32 for c in range(256))
 FIGURE_CHARACTERS = 3
-# One new figure may be a slip of the pattern; two are data.
+# One new figure may be a slip; two are data.
 FIGURES = 2
 # A quotation is cut to this: the step holds the whole.
 QUOTE_CHARACTERS = 60
@@ -339,9 +338,7 @@ def _does_work(step: Step) -> bool:
 
 
 def _figures(text: str) -> set[str]:
-    if not text.isascii():
-        return set(_FIGURE.findall(text))
-    pieces = text.encode().translate(_TO_FIGURES).split()
+    pieces = text.encode("utf-8", "replace").translate(_TO_FIGURES).split()
     found = [piece.strip(b",.").decode() for piece in pieces if len(piece) >= FIGURE_CHARACTERS]
     return {figure for figure in found if len(figure) >= FIGURE_CHARACTERS}
 
@@ -409,15 +406,12 @@ _NO_AGENT = _no_answer("not_applicable", "no step of the run is the agent's")
 # What a feature says of a step at which nothing else was found.
 SIGNS = {
     "source.request_missing": "its first message leaves out part of what was asked for",
-    "flow.figures_unseen": "gives figures without a look at anything in between",
     "closed.claim_unseen": "says what was found without a look at anything in between",
     "closed.final_most": "more of the final answer was first said here than anywhere else",
     "closed.new_figures": "brings figures into a run that answered",
     "closed.code_last": "the last code before the answer",
     "open.code_last": "the last code of a run that never answered",
     "open.cannot": "says that it cannot, in a run that never answered",
-    "flow.code_first": "the first code of the run",
-    "flow.next_doubts": "the agent doubts or corrects it in its next step",
 }
 # From this much more log score than at the run's other steps on, a sign is told.
 TELLING = 0.15
@@ -527,7 +521,7 @@ def _localise(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
 
 LOCALISE = RuleMeasure(
     LOCALISE_NAME,
-    "2",
+    "3",
     Scale(-inf, inf, (*KINDS, *FAMILIES)),
     ("alternatives", "effects"),
     _localise,

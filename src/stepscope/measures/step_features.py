@@ -10,7 +10,6 @@ docs/explanation/localise.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 from math import log1p
 from typing import Final, Literal, NamedTuple
 
@@ -25,24 +24,11 @@ FAMILIES: Final[tuple[Family, ...]] = ("calls", "search", "dialogue")
 HEAD_CHARACTERS, TAIL_CHARACTERS = 600, 200
 # Shorter words are in every text.
 CONTENT_CHARACTERS = 4
-# A step is compared with this many of the agent's steps before and after it: cost stays linear.
-COMPARED_STEPS = 3
-# An answer with fewer words ("exitcode: 0 (execution succeeded) Code output:") has brought nothing.
-EMPTY_WORDS = 7
 # A message with fewer words ("TERMINATE") is a turn of the protocol.
 FEWEST_WORDS = 3
 # The length, in steps, at which the features of long runs are 0.
 USUAL_STEPS = 10
 
-_DOUBT = frozenset(
-    b"error errors exception traceback issue issues problem invalid incorrect wrong fixed "
-    b"correct corrected update updated adjust adjusted revise revised modify resolve resolved "
-    b"debug recheck however mistake".split()
-)
-_FIX = frozenset(
-    b"fixed correct corrected update updated adjust adjusted revise revised modify resolve "
-    b"resolved debug".split()
-)
 _AGREE = frozenset(b"agree agreed agrees consensus satisfied conclude concluded everyone".split())
 _CONFIRM = frozenset(
     b"confirms confirmed indeed accurate accurately correctly valid certainly definitely".split()
@@ -50,24 +36,18 @@ _CONFIRM = frozenset(
 _CANNOT = frozenset(
     b"cannot cant unable couldnt didnt unavailable inaccessible impossible failed fails".split()
 )
-_SORRY = frozenset(b"sorry apologize apologies unfortunately regret".split())
-_AGAIN = frozenset(
-    b"again another alternative alternatively instead retry rerun reattempt recheck".split()
-)
 _FOUND = frozenset(
     b"found obtained retrieved identified located gathered collected extracted reviewed visited "
     b"accessed analyzed examined".split()
 )
 _CLOSES = frozenset(b"terminate terminating goodbye".split())
 _ANSWERS = (b"final answer", b"the answer is", b"final result", b"final output")
-_PROMISES = (b"i will ", b"i'll ", b"let me ", b"let's ", b"going to ")
 _CODE = b"```"
 # Upper-case letters become lower; what is neither letter nor digit separates words.
 _LOWER: Final[bytes] = bytes(c + 32 if 65 <= c <= 90 else c for c in range(256))
 _TO_WORDS: Final[bytes] = bytes(
     c if 48 <= c <= 57 or 97 <= c <= 122 or c >= 128 else 32 for c in _LOWER
 )
-_NO_WORDS: Final[frozenset[bytes]] = frozenset()
 
 
 class Saying(NamedTuple):
@@ -77,7 +57,6 @@ class Saying(NamedTuple):
     words: int  # how many, short ones too
     content: frozenset[bytes]  # longer words, and figures
     figures: frozenset[bytes]
-    characters: int
     acts: bool  # writes code or calls a tool
     failed: bool
 
@@ -109,14 +88,9 @@ def step_features(trajectory: Trajectory) -> Rows:
     steps = trajectory.steps
     sayings = [_read(step) for step in steps]
     closed = _is_closed(sayings[own[-1]])
-    blocks = (
-        _places(steps, own, closed),
-        _flow(steps, sayings, own),
-        _sources(_request(trajectory), sayings, own),
-    )
-    table = [(*place, *flow, *source) for place, flow, source in zip(*blocks, strict=True)]
-    endings = _by_ending(table, [sayings[i] for i in own], closed)
-    return [(*row, *ending) for row, ending in zip(table, endings, strict=True)]
+    places, sources = _places(steps, own, closed), _sources(_request(trajectory), sayings, own)
+    endings = _by_ending(steps, sayings, own, sources, closed)
+    return [(*a, *b, *c) for a, b, c in zip(places, sources, endings, strict=True)]
 
 
 def place_features(trajectory: Trajectory) -> Rows:
@@ -133,8 +107,7 @@ def _read(step: Step) -> Saying:
         failed = failed or result.status == "error"
     texts += [call.raw or str(call.arguments) for call in step.calls]
     text = texts[0] if len(texts) == 1 else "\n".join(texts)
-    characters = len(text)
-    if characters > HEAD_CHARACTERS + TAIL_CHARACTERS:
+    if len(text) > HEAD_CHARACTERS + TAIL_CHARACTERS:
         text = f"{text[:HEAD_CHARACTERS]}\n{text[-TAIL_CHARACTERS:]}"
     raw = text.encode("utf-8", "replace")
     lower = raw.translate(_LOWER)
@@ -143,7 +116,7 @@ def _read(step: Step) -> Saying:
     content = frozenset([w for w in words if len(w) >= CONTENT_CHARACTERS or w < b":"])
     figures = frozenset([w for w in content if w < b":" and len(w) > 1 and w.isdigit()])
     acts = _CODE in lower or bool(step.calls)
-    return Saying(lower, len(words), content, figures, characters, acts, failed)
+    return Saying(lower, len(words), content, figures, acts, failed)
 
 
 def _is_closed(ending: Saying) -> bool:
@@ -196,126 +169,36 @@ def _places(steps: Sequence[Step], own: list[int], closed: bool) -> Rows:
     return rows
 
 
-FLOW_NAMES: Final = tuple(
-    "flow.next_error flow.next_ok flow.next_idle flow.next_empty flow.next_log "
-    "flow.previous_error flow.previous_ok flow.previous_idle flow.previous_empty "
-    "flow.errors_before flow.errors_after flow.first_error flow.last_error "
-    "flow.before_first_error flow.after_last_error flow.ignored flow.retried flow.code_first "
-    "flow.code_last flow.code_before flow.since_environment flow.claim_unseen "
-    "flow.claim_after_promise flow.figures_unseen flow.next_doubts flow.next_agrees "
-    "flow.next_cannot flow.next_fixes flow.next_again flow.later_doubts".split()
-)
-
-
-def _flow(steps: Sequence[Step], sayings: Sequence[Saying], own: list[int]) -> Rows:
-    """What the environment said before and after, what was claimed unseen, how others answer."""
-    n = len(steps)
-    environment = [step.actor == "environment" for step in steps]
-    empty = [saying.words < EMPTY_WORDS for saying in sayings]
-    errors = list(accumulate([saying.failed for saying in sayings], initial=0))
-    failures = [i for i, saying in enumerate(sayings) if saying.failed]
-    first, last = (failures[0], failures[-1]) if failures else (-1, n)
-    coded = [i for i in own if _CODE in sayings[i].lower] or [-1]
-    doubts = [
-        steps[i].actor == "agent" and not sayings[i].content.isdisjoint(_DOUBT) for i in range(n)
-    ]
-    doubts_to = list(accumulate(doubts, initial=0))
-    rows: Rows = []
-    codes = seen = 0
-    for at, i in enumerate(own):
-        here = sayings[i]
-        after, before = sayings[min(i + 1, n - 1)], sayings[max(i - 1, 0)]
-        answered = i + 1 < n and environment[i + 1]
-        told = i > 0 and environment[i - 1]
-        asked = i > 1 and sayings[i - 2].acts
-        if told:
-            seen = i
-        unseen = at > 0 and not (told and asked) and not here.acts
-        claims = unseen and not (
-            here.content.isdisjoint(_FOUND) and here.content.isdisjoint(_CONFIRM)
-        )
-        reply = sayings[own[at + 1]].content if at + 1 < len(own) else _NO_WORDS
-        rows.append(
-            (
-                answered and after.failed,
-                answered and here.acts and not after.failed and not empty[i + 1],
-                answered and not here.acts and not after.failed,
-                answered and not after.failed and empty[i + 1],
-                log1p(after.characters) if answered else 0.0,
-                told and before.failed,
-                told and asked and not before.failed and not empty[i - 1],
-                told and not asked and not before.failed,
-                told and not before.failed and empty[i - 1],
-                log1p(errors[i]),
-                log1p(errors[n] - errors[i]),
-                answered and i + 1 == first,
-                answered and i + 1 == last,
-                i < first,
-                i > last,
-                told and before.failed and not here.acts,
-                told and before.failed and here.acts,
-                i == coded[0],
-                i == coded[-1],
-                log1p(codes),
-                log1p(i - seen),
-                claims,
-                claims and any(promise in before.lower for promise in _PROMISES),
-                unseen and bool(here.figures),
-                not reply.isdisjoint(_DOUBT),
-                not (reply.isdisjoint(_AGREE) and reply.isdisjoint(_CONFIRM)),
-                not (reply.isdisjoint(_CANNOT) and reply.isdisjoint(_SORRY)),
-                not reply.isdisjoint(_FIX),
-                not reply.isdisjoint(_AGAIN),
-                log1p(doubts_to[n] - doubts_to[i + 1]),
-            )
-        )
-        codes += _CODE in here.lower
-    return rows
-
-
 SOURCE_NAMES: Final = tuple(
-    "source.new_share source.new_log source.new_figures source.figures_log source.reused_log "
-    "source.reused_figures source.final_share source.final_most source.final_figures "
-    "source.request_share source.request_missing source.request_new source.like_before "
-    "source.like_after source.same_before source.like_previous".split()
+    "source.new_share source.new_log source.new_figures source.figures_log source.final_share "
+    "source.final_most source.final_figures source.request_share source.request_missing "
+    "source.request_new".split()
 )
 
 
 def _sources(request: frozenset[bytes], sayings: Sequence[Saying], own: list[int]) -> Rows:
-    """Which words and figures a step brings in, which are used later, which end in the answer."""
+    """Which words and figures a step brings in, and which end in the answer."""
     new = _first_said(sayings)
-    used = _used_later(sayings, new)
     telling = [i for i in own if sayings[i].words >= FEWEST_WORDS] or own
     final = sayings[telling[-1]].content - request
     ends = {i: len(new[i] & final) if i != telling[-1] else 0 for i in own}
     most = max(ends.values()) or -1
-    alike = [
-        [_likeness(sayings[i].content, sayings[j].content) for j in own[at : at + COMPARED_STEPS]]
-        for at, i in enumerate(own, 1)
-    ]
     rows: Rows = []
     for at, i in enumerate(own):
         here = sayings[i]
         asked = len(request & here.content) / len(request) if request else 0.0
-        nearby = range(max(at - COMPARED_STEPS, 0), at)
         rows.append(
             (
                 len(new[i]) / max(len(here.content), 1),
                 log1p(len(new[i])),
                 log1p(len(new[i] & here.figures)),
                 log1p(len(here.figures)),
-                log1p(len(used[i])),
-                log1p(len(used[i] & here.figures)),
                 ends[i] / max(len(final), 1),
                 ends[i] == most,
                 log1p(len(new[i] & final & here.figures)) if ends[i] else 0.0,
                 asked,
                 1.0 - asked if request and at == 0 else 0.0,
                 log1p(len(new[i] & request)),
-                max((alike[before][at - before - 1] for before in nearby), default=0.0),
-                max(alike[at], default=0.0),
-                any(sayings[own[before]].lower == here.lower for before in nearby),
-                _likeness(here.content, sayings[i - 1].content) if i else 0.0,
             )
         )
     return rows
@@ -343,54 +226,55 @@ def _first_said(sayings: Sequence[Saying]) -> list[frozenset[bytes]]:
     return new
 
 
-def _used_later(
-    sayings: Sequence[Saying], new: Sequence[frozenset[bytes]]
-) -> list[frozenset[bytes]]:
-    later: set[bytes] = set()
-    used = [_NO_WORDS] * len(sayings)
-    for i in range(len(sayings) - 1, -1, -1):
-        used[i] = new[i].intersection(later)
-        later |= sayings[i].content
-    return used
-
-
-def _likeness(one: frozenset[bytes], other: frozenset[bytes]) -> float:
-    both = len(one & other)
-    return both / (len(one) + len(other) - both) if both else 0.0
-
-
-# A run that ran out of steps broke where it still failed; one that answered, where the answer came
-# from: these count apart in each. `says` features are made for them alone.
-_OPEN: Final = tuple(
-    "flow.next_error flow.last_error flow.code_last says.code says.cannot flow.ignored".split()
+OPEN_NAMES: Final = tuple(
+    "open.next_error open.last_error open.code_last open.code open.cannot open.ignored".split()
 )
-_CLOSED: Final = tuple(
-    "source.final_share source.final_most source.new_figures flow.claim_unseen flow.code_last "
-    "flow.first_error flow.next_error says.agree flow.next_idle".split()
+CLOSED_NAMES: Final = tuple(
+    "closed.final_share closed.final_most closed.new_figures closed.claim_unseen closed.code_last "
+    "closed.first_error closed.next_error closed.agree closed.next_idle".split()
 )
-_TABLE_NAMES: Final = (*PLACE_NAMES, *FLOW_NAMES, *SOURCE_NAMES)
-NAMES: Final[tuple[str, ...]] = (
-    *_TABLE_NAMES,
-    *(f"open.{name.split('.')[1]}" for name in _OPEN),
-    *(f"closed.{name.split('.')[1]}" for name in _CLOSED),
-)
-_COLUMNS: Final = {
-    name: at for at, name in enumerate((*_TABLE_NAMES, "says.code", "says.cannot", "says.agree"))
-}
-_OPEN_COLUMNS: Final = [_COLUMNS[name] for name in _OPEN]
-_CLOSED_COLUMNS: Final = [_COLUMNS[name] for name in _CLOSED]
+NAMES: Final[tuple[str, ...]] = (*PLACE_NAMES, *SOURCE_NAMES, *OPEN_NAMES, *CLOSED_NAMES)
+_FINAL_COLUMNS: Final = slice(4, 6)  # of `SOURCE_NAMES`: final_share and final_most
+_FIGURES_COLUMN: Final = 2
 
 
-def _by_ending(table: Rows, own: Sequence[Saying], closed: bool) -> Rows:
+def _by_ending(
+    steps: Sequence[Step], sayings: Sequence[Saying], own: list[int], sources: Rows, closed: bool
+) -> Rows:
+    """What the environment said around a step, and what was claimed, apart by how runs end.
+
+    A run that ran out of steps broke where it still failed; one that answered, where the answer
+    came from.
+    """
+    n = len(steps)
+    told = [step.actor == "environment" for step in steps]
+    failures = [i for i, saying in enumerate(sayings) if saying.failed]
+    first, last = (failures[0], failures[-1]) if failures else (-1, n)
+    code_last = next((i for i in reversed(own) if _CODE in sayings[i].lower), -1)
     rows: Rows = []
-    for row, here in zip(table, own, strict=True):
-        every = (
-            *row,
-            _CODE in here.lower,
-            not here.content.isdisjoint(_CANNOT),
-            not here.content.isdisjoint(_AGREE),
+    for at, (i, source) in enumerate(zip(own, sources, strict=True)):
+        here = sayings[i]
+        answered = i + 1 < n and told[i + 1]
+        failed = answered and sayings[i + 1].failed
+        if not closed:
+            ignored = i > 0 and told[i - 1] and sayings[i - 1].failed and not here.acts
+            code, cannot = _CODE in here.lower, not here.content.isdisjoint(_CANNOT)
+            opened = (failed, answered and i + 1 == last, i == code_last, code, cannot, ignored)
+            rows.append((*opened, *(0.0 for _ in CLOSED_NAMES)))
+            continue
+        seen = i > 1 and told[i - 1] and sayings[i - 2].acts
+        finds = not (here.content.isdisjoint(_FOUND) and here.content.isdisjoint(_CONFIRM))
+        rows.append(
+            (
+                *(0.0 for _ in OPEN_NAMES),
+                *source[_FINAL_COLUMNS],
+                source[_FIGURES_COLUMN],
+                at > 0 and not seen and not here.acts and finds,
+                i == code_last,
+                answered and i + 1 == first,
+                failed,
+                not here.content.isdisjoint(_AGREE),
+                answered and not here.acts and not failed,
+            )
         )
-        opened = [0.0 if closed else every[column] for column in _OPEN_COLUMNS]
-        ended = [every[column] if closed else 0.0 for column in _CLOSED_COLUMNS]
-        rows.append((*opened, *ended))
     return rows
