@@ -87,11 +87,11 @@ def _claims(figures: dict[str, Any]) -> str:
         spans.append(f"{name} is [{share(float(low))}, {share(float(high))}]")
     unread = figures["unread"]
     return (
-        f"- On the tasks whose texts nobody had read the first step is right in {share(unread['first'])}"
-        f"\n  of {unread['runs']} algorithm-generated runs.\n"
+        "- On the tasks whose texts nobody had read the first step is right in "
+        f"{share(unread['first'])}\n  of {unread['runs']} algorithm-generated runs.\n"
         f"- Sampling alone: {', '.join(spans)} (Wilson).\n"
-        "- Against the best constant rule (the commonest index) the list is ahead on both Who&When\n"
-        f"  sets together, p = {figures['p']['commonest index']:.4f} at the worst draw."
+        "- Against the best constant rule (the commonest index) the list is ahead on both\n"
+        f"  Who&When sets together, p = {figures['p']['commonest index']:.4f} at the worst draw."
     )
 
 

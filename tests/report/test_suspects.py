@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from stepscope import registry
+from stepscope.measures.localise import LOCALISE
 from stepscope.model import (
     Case,
     Outcome,
