@@ -280,6 +280,28 @@ def test_what_a_dead_process_left_is_settled_by_the_next(
             assert one.usd == 1.0
 
 
+def test_calls_that_a_dead_process_found_are_told_by_the_next_one_once(path: str) -> None:
+    """Killed twice: what the second one found of the first, and never told, is not lost."""
+    two = KILLED.replace("wanted()", "wanted(sys.argv[4])").replace("(KEY,", "(sys.argv[4],")
+    keys = ["a" * 64, "b" * 64]
+    for key in keys:
+        subprocess.run([sys.executable, "-c", two, path, "send", "9", key], check=False)
+    with Ledger(path) as ledger:
+        with LedgerSession(ledger, Budget("b")) as desk:
+            found = ledger.unknown(desk.buyer.token)
+            assert [one.key for one in found] == keys
+            with LedgerSession(ledger, Budget("b")) as beside:
+                assert ledger.unknown(beside.buyer.token) == []
+        # It has ended, and its process lives: it is its own to tell.
+        with LedgerSession(ledger, Budget("b")) as later:
+            assert ledger.unknown(later.buyer.token) == []
+        ledger.acknowledge(found[:1])
+        ledger._db.execute("DELETE FROM owners")  # as of processes that died
+        with LedgerSession(ledger, Budget("b")) as after:
+            assert [one.key for one in ledger.unknown(after.buyer.token)] == keys[1:]
+        assert len(ledger.unknown()) == 2
+
+
 def test_money_that_a_dead_process_reserved_is_free_again(path: str) -> None:
     with Ledger(path) as ledger, LedgerSession(ledger, Budget("b", 1.0)) as desk:
         subprocess.run([sys.executable, "-c", KILLED, path, "claim", "1"], check=False)

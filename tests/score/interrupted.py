@@ -1,6 +1,6 @@
 """Judges runs in a process that interrupts itself, once or twice, with calls in flight.
 
-`python -m tests.score.interrupted STORE TIMES`. Prints what came of it.
+`python -m tests.score.interrupted STORE TIMES SIGNAL`. Prints what came of it.
 """
 
 from __future__ import annotations
@@ -25,25 +25,27 @@ class Interrupting(Answering):
     """Interrupts its own process when the last of the first calls is in flight; answers then."""
 
     silent = False
+    signal = signal.SIGINT
 
     async def complete(self, request: Request) -> Reply:
         if len(self.asked) == CALLS - 1:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), self.signal)
         reply = await super().complete(request)
         await (asyncio.Event().wait() if self.silent else asyncio.sleep(0.1))
         return reply
 
 
-def main(path: str, times: int) -> None:
+def main(path: str, times: int, number: signal.Signals) -> None:
     def stopping() -> None:
         sys.stdout.write("stopping\n")
         if times > 1:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
 
     with Store.open(path) as store, Ledger(path + ".judges.db") as ledger:
         store.put(runs(20))
         model = Interrupting(said)
         model.silent = times > 1
+        model.signal = number
         going = access(ledger, model, concurrency=CALLS)
         try:
             found = judge_runs(asking(store, AXES), going, stopping=stopping)
@@ -56,4 +58,4 @@ def main(path: str, times: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), signal.Signals[sys.argv[3]])

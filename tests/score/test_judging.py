@@ -253,9 +253,9 @@ def test_a_dry_run_says_what_would_be_bought_and_sends_nothing(
     assert "likely unknown" in str(unknown)
 
 
-def _stopped(path: Path, interrupts: int) -> list[str]:
+def _stopped(path: Path, interrupts: int, number: str = "SIGINT") -> list[str]:
     told = subprocess.run(
-        [sys.executable, "-m", "tests.score.interrupted", str(path), str(interrupts)],
+        [sys.executable, "-m", "tests.score.interrupted", str(path), str(interrupts), number],
         cwd=Path(__file__).resolve().parents[2],
         capture_output=True,
         text=True,
@@ -266,9 +266,10 @@ def _stopped(path: Path, interrupts: int) -> list[str]:
     return told.stdout.splitlines()
 
 
-def test_ctrl_c_keeps_what_was_sent_and_the_next_run_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_stop_keeps_what_was_sent_and_the_next_run_goes_on(tmp_path: Path, number: str) -> None:
     path = tmp_path / "runs.db"
-    assert _stopped(path, 1) == [
+    assert _stopped(path, 1, number) == [
         "stopping",
         "stopped: True, everything sent kept: True",
         "stopped; run the same command again to go on: what was received is kept",
@@ -292,6 +293,16 @@ def test_calls_of_unknown_outcome_are_listed_one_by_one(store: Store, ledger: Le
     assert "20 calls of unknown outcome, perhaps paid twice, counted as $5.0000" in told
     line = "  r0 local/tiny, sending 1, $0.2500: the connection broke, or the answer was none"
     assert told.count(line) == 5
+
+
+def test_calls_that_asking_about_canaries_finds_are_told_too(
+    store: Store, ledger: Ledger
+) -> None:
+    died = "INSERT INTO unknown (key, trajectory, judge, attempt, worst, budget, why, run, at_ns)"
+    ledger._db.execute(died + " VALUES ('k', 'r9', 'local/tiny', 1, 5, 'b', 'killed', 'gone', 0)")
+    asked = asking(store, AXES, options=JudgingOptions(canaries=True))
+    found = judge_runs(asked, access(ledger, Answering(said)))
+    assert [one.subject for one in found.ran.unknown] == ["r9"]
 
 
 def test_the_handler_of_ctrl_c_is_put_back(store: Store, ledger: Ledger) -> None:

@@ -198,6 +198,7 @@ def judge(
             _what_rules_found(notebook, chosen, as_json=as_json)
             raise ConfigError(f"nothing was sent: {e}") from e
         _print_all(done, as_json=as_json)
+        acknowledge_calls(notebook, done)
         if not as_json:
             terminal.print_hint("stepscope report", Path(notebook.store.path))
         return exit_code_of_judging(done)
@@ -287,6 +288,12 @@ def exit_code_of_judging(done: Sequence[JudgingResult]) -> int:
     return 0 if any(one.ran.records for one in done) else UNMEASURED
 
 
+def acknowledge_calls(notebook: Notebook, done: Sequence[JudgingResult]) -> None:
+    """Note that calls of unknown outcome were printed; what was not is printed by the next run."""
+    terminal.flush_output()
+    notebook.ledger.acknowledge(call for one in done for call in one.ran.unknown)
+
+
 def say_stopping() -> None:
     """Say that calls in flight are waited for."""
     terminal.print_note("stopping: waiting for what was sent; Ctrl-C again leaves at once")
@@ -363,23 +370,23 @@ def rejudge(
     """
     from stepscope.judges.judgement import JudgingOptions
 
-    with (
-        open_existing(store, load_judge_settings(offline)) as notebook,
-        terminal.show_progress("judging") as step,
-    ):
-        found = notebook.rejudge(
-            rubric or ["axes"],
-            judges=judge or (),
-            where=combine_run_filter(notebook, runs, where),
-            since=since,
-            how=JudgingOptions(repeats=repeat, canaries=canaries, batch=batch),
-            budget_usd=budget,
-            budget=budget_name,
-            progress=lambda at, usd: step(at, 0),
-            stopping=say_stopping,
+    with open_existing(store, load_judge_settings(offline)) as notebook:
+        with terminal.show_progress("judging") as step:
+            found = notebook.rejudge(
+                rubric or ["axes"],
+                judges=judge or (),
+                where=combine_run_filter(notebook, runs, where),
+                since=since,
+                how=JudgingOptions(repeats=repeat, canaries=canaries, batch=batch),
+                budget_usd=budget,
+                budget=budget_name,
+                progress=lambda at, usd: step(at, 0),
+                stopping=say_stopping,
+            )
+        terminal.print_result(
+            found, as_json=as_json, hint="stepscope agree", store=Path(notebook.store.path)
         )
-        place = Path(notebook.store.path)
-    terminal.print_result(found, as_json=as_json, hint="stepscope agree", store=place)
+        acknowledge_calls(notebook, [found.judged])
     if found.judged.ran.stopped:
         return STOPPED
     return 0 if found.judged.ran.records else UNMEASURED

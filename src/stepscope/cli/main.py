@@ -14,12 +14,14 @@ import sys
 from collections.abc import Callable, Sequence
 from io import TextIOWrapper
 from types import TracebackType
+from typing import TextIO
 
 import typer
 
 from stepscope.cli import calibrate, gate, importing, judge, lab, report, runs, setup
 from stepscope.cli.options import Version
 from stepscope.errors import EnvironmentFault, StepscopeError
+from stepscope.runtime.signals import interrupt_on_stops
 
 # What typer raises for a command line it cannot read, whether it brings its own click or not.
 _BadCommandLine: type[Exception] = typer.BadParameter.__mro__[2]
@@ -92,11 +94,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         sys.excepthook = _bug
         sys.unraisablehook = stop_again
+        interrupt_on_stops()
         arguments = sys.argv[1:]
     try:
         return _run(arguments)
     except BrokenPipeError:
-        _close_quietly()
+        _close_quietly(sys.stdout)
         return 0
 
 
@@ -136,7 +139,7 @@ def _run(arguments: Sequence[str]) -> int:
             try:
                 sys.stdout.flush()
             except OSError:
-                _close_quietly()
+                _close_quietly(sys.stdout)
             where = f"{e.filename}: " if e.filename else ""
             return _complain(f"{where}{e.strerror}; free some space", EnvironmentFault.exit_code)
         if e.filename is None:
@@ -168,13 +171,17 @@ def _complain(message: str, code: int) -> int:
     from stepscope.safety.redact import scrub_message
     from stepscope.safety.text import disarm_commands, visible_line
 
-    sys.stderr.write(f"error: {disarm_commands(visible_line(scrub_message(message)))}\n")
+    try:
+        sys.stderr.write(f"error: {disarm_commands(visible_line(scrub_message(message)))}\n")
+    except OSError:
+        _close_quietly(sys.stderr)
     return code
 
 
-def _close_quietly() -> None:
-    # The reader has gone (`| head`): what is still buffered must not complain at exit.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _close_quietly(stream: TextIO) -> None:
+    # The reader has gone (`| head`, a terminal that hung up): what is still buffered must not
+    # complain at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

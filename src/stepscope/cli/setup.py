@@ -75,12 +75,17 @@ def demo(
             scored = notebook.score(progress=step)
         if judge:
             try:
-                from stepscope.cli.judge import exit_code_of_judging, judge_within_budget
+                from stepscope.cli.judge import (
+                    acknowledge_calls,
+                    exit_code_of_judging,
+                    judge_within_budget,
+                )
 
                 done = judge_within_budget(
                     notebook, judge, ["axes"], where=DEMO_FILTER, budget_usd=budget
                 )
                 terminal.print_note(str(done))
+                acknowledge_calls(notebook, [done])
                 code = exit_code_of_judging([done])
             except ConfigError as e:
                 problem = ConfigError(f"no model was asked: {e}")

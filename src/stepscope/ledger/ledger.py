@@ -30,22 +30,22 @@ import msgspec
 from stepscope.errors import EnvironmentFault
 from stepscope.ledger.budget import Budget, open_budget, to_nano_usd, to_usd
 from stepscope.ledger.states import (
-    WORKER_STOPPED,
     LedgerAsk,
     LivenessMonitor,
     Paid,
     Standing,
     Worker,
+    acknowledge_unknown,
     claim_ask,
     erase_replies,
     fail_ask,
+    leave_ledger,
     new_owner,
     note_recorded,
     note_resent,
     note_sent,
     record_heartbeat,
     register_worker,
-    release_claims,
     store_reply,
     unpack_reply,
 )
@@ -182,9 +182,13 @@ class Ledger(Database):
 
     def leave(self, buyer: Worker) -> None:
         """End a run: what it has sent without an answer is listed as of unknown outcome."""
-        self._now(
-            partial(release_claims, owner=buyer.owner, finder=buyer.token, why=WORKER_STOPPED)
-        )
+        self._now(partial(leave_ledger, buyer=buyer))
+
+    def acknowledge(self, calls: Iterable[UnknownCall]) -> None:
+        """Note that somebody was told of these calls; until then later runs tell of them, too."""
+        told = [(one.key, one.attempt) for one in calls]
+        if told:
+            self._now(partial(acknowledge_unknown, calls=told))
 
     def money(self, budget: str) -> tuple[float, float]:
         """Return what was spent of a budget by everybody, and what is reserved, in USD."""
@@ -193,7 +197,7 @@ class Ledger(Database):
         return to_usd(spent), to_usd(reserved)
 
     def unknown(self, run: str | None = None) -> list[UnknownCall]:
-        """Return the calls of unknown outcome, all or those that one run found, oldest first."""
+        """Return the calls of unknown outcome, all or those that one run tells of, oldest first."""
         rows = self._rows(
             "SELECT key, trajectory, judge, attempt, worst, why FROM unknown"
             " WHERE ?1 IS NULL OR run = ?1 ORDER BY id",

@@ -62,7 +62,7 @@ CREATE TABLE unknown (
     worst      INTEGER NOT NULL,  -- counted as spent
     budget     TEXT NOT NULL,
     why        TEXT NOT NULL,
-    run        TEXT NOT NULL,     -- token of the run that found it
+    run        TEXT NOT NULL,     -- token of the run that tells of it; '' once that is acknowledged
     at_ns      INTEGER NOT NULL
 );
 CREATE INDEX unknown_by_run ON unknown (run);

@@ -203,8 +203,15 @@ def unpack_reply(body: bytes) -> Reply:
 
 
 def register_worker(db: Connection, owner: Owner, lives: IsAlive) -> int:
-    """Enter a worker, after releasing the claims of dead ones; return its row."""
+    """Enter a worker, after releasing the claims of dead ones; return its row.
+
+    What dead ones had found of others, and nobody has acknowledged, is now this one's to tell.
+    """
     expire_workers(db, owner.token, lives)
+    db.execute(
+        "UPDATE unknown SET run = ? WHERE run <> '' AND run NOT IN (SELECT token FROM owners)",
+        (owner.token,),
+    )
     made = db.execute(
         "INSERT INTO owners (token, place, pid, start, beat) VALUES (?, ?, ?, ?, ?)", owner
     )
@@ -227,6 +234,30 @@ def expire_workers(db: Connection, finder: str, lives: IsAlive) -> int:
 
 def release_claims(db: Connection, owner: int, finder: str, why: str) -> None:
     """Release an owner's claims, list what it has sent as of unknown outcome, and remove it."""
+    _release_asks(db, owner, finder, why)
+    db.execute("DELETE FROM owners WHERE id = ?", (owner,))
+
+
+def leave_ledger(db: Connection, buyer: Worker) -> None:
+    """End a run: its claims are released, and what it has sent is listed.
+
+    A run that found calls of unknown outcome stays a row while its process lives, so that nobody
+    else tells of them, and somebody does when the process dies first.
+    """
+    _release_asks(db, buyer.owner, buyer.token, WORKER_STOPPED)
+    db.execute("UPDATE batches SET keeper = NULL WHERE keeper = ?", (buyer.owner,))
+    db.execute(
+        "DELETE FROM owners WHERE id = ? AND token NOT IN (SELECT run FROM unknown)",
+        (buyer.owner,),
+    )
+
+
+def acknowledge_unknown(db: Connection, calls: Iterable[tuple[str, int]]) -> None:
+    """Note that somebody was told of these calls of unknown outcome, by key and attempt."""
+    db.executemany("UPDATE unknown SET run = '' WHERE key = ? AND attempt = ?", calls)
+
+
+def _release_asks(db: Connection, owner: int, finder: str, why: str) -> None:
     for key, state in db.execute(
         "SELECT key, state FROM asks WHERE owner = ?", (owner,)
     ).fetchall():
@@ -234,7 +265,6 @@ def release_claims(db: Connection, owner: int, finder: str, why: str) -> None:
             _list_unknown(db, key, finder, why)
         settle_money(db, key, spent=0)
         db.execute("UPDATE asks SET state = 'planned', owner = NULL WHERE key = ?", (key,))
-    db.execute("DELETE FROM owners WHERE id = ?", (owner,))
 
 
 def claim_ask(db: Connection, wanted: LedgerAsk, buyer: Worker, lives: IsAlive) -> Standing | Paid:

@@ -256,14 +256,13 @@ TELL_EVERY = 60.0
 # Seconds for requests that are under way when the receiver ends.
 GRACE = 5
 _MAX_HEAD_BYTES = 32 * 1024
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 T = TypeVar("T")
 
 
 def run_receiver(
     store: str, settings: Settings, plan: ReceiverOptions, tell: Tell
 ) -> ReceiverStopped:
-    """Receive until SIGINT or SIGTERM, and return what came of it.
+    """Receive until Ctrl-C, SIGTERM or SIGHUP, and return what came of it.
 
     Raises:
         UsageError: the port is taken, or another receiver works for this store.
@@ -411,13 +410,9 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Ask to end on SIGINT and SIGTERM; afterwards they are what they were."""
-        before = {sig: signal.signal(sig, self.handle_exit) for sig in _SIGNALS}
-        try:
+        """Ask to end on every stop; afterwards they are what they were."""
+        with handle_stops(self.handle_exit):
             yield
-        finally:
-            for sig, handler in before.items():
-                signal.signal(sig, handler)
 
 
 def _server(app: ASGIApp, plan: ReceiverOptions) -> _Server:

@@ -2,19 +2,18 @@
 
 The plan goes run by run, judge by judge, rubric by rubric, always in the same order; what cannot be
 asked is counted. The loop of calls has a thread of its own, so that a notebook's running loop is no
-obstacle; what concerns the store is done in the caller's thread. Ctrl-C sends nothing more and
+obstacle; what concerns the store is done in the caller's thread. A stop sends nothing more and
 waits for what was sent; a second one leaves at once. What was received is kept in any case.
 """
 
 from __future__ import annotations
 
 import asyncio
-import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice, product
 from pathlib import Path
 from queue import SimpleQueue
@@ -53,8 +52,10 @@ from stepscope.judges.tools import (
 )
 from stepscope.judges.tools_sandboxed import add_file_tools
 from stepscope.ledger.calls import CallClients
+from stepscope.ledger.ledger import UnknownCall
 from stepscope.model import Record, Trajectory
 from stepscope.models.opening import close_models
+from stepscope.runtime.signals import handle_stops
 from stepscope.store import Store
 from stepscope.store.where import Where
 from stepscope.values import Unmeasured
@@ -118,6 +119,7 @@ class LoopThread:
         self.aborted = False
         self.misses: tuple[CanaryResult, ...] = ()
         self.canaries_usd = 0.0
+        self.unknown: tuple[UnknownCall, ...] = ()  # that asking about canaries found
         self._caller = caller
         self._clients = clients
         self._progress = progress
@@ -139,7 +141,8 @@ class LoopThread:
             if canaries:
                 # Never in a batch: the others wait for what they say.
                 watched: list[Record] = []
-                self.canaries_usd = (await self._run(canaries, watched.extend)).usd
+                before = await self._run(canaries, watched.extend)
+                self.canaries_usd, self.unknown = before.usd, before.unknown
                 self.misses = missed_canaries(watched)
 
             def keep_sound(records: Sequence[Record]) -> None:
@@ -339,8 +342,6 @@ class JudgePlan:
 _AT_ONCE = 8
 # Of what could not be asked: one commit of the store.
 _ABSENT_AT_ONCE = 500
-# As many as are in flight at once by default: a crash leaves no more.
-_LISTED = 32
 
 
 class JudgingResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -404,12 +405,10 @@ def _unknown_lines(ran: JudgingStatistics) -> Iterator[str]:
         f"{len(ran.unknown):,} calls of unknown outcome, perhaps paid twice, counted as "
         f"${ran.unknown_usd:.4f}"
     )
-    for one in ran.unknown[:_LISTED]:
+    for one in ran.unknown:
         yield (
             f"  {one.subject[:12]} {one.purpose}, sending {one.attempt}, ${one.usd:.4f}: {one.why}"
         )
-    if len(ran.unknown) > _LISTED:
-        yield f"  and {len(ran.unknown) - _LISTED:,} more: --json lists them all"
 
 
 def _missed_lines(misses: Sequence[CanaryResult]) -> Iterator[str]:
@@ -459,7 +458,7 @@ def judge_runs(
         runs=plan.runs,
         purged=plan.purged,
         unasked=dict(sorted(plan.unasked.items())),
-        ran=ran,
+        ran=msgspec.structs.replace(ran, unknown=loop.unknown + ran.unknown),
         misses=loop.misses,
         canaries_usd=loop.canaries_usd,
         tools_off={} if plan.files is None else dict(plan.files.off),
@@ -483,17 +482,15 @@ def _fetch_judgements(caller: CallerThread, plan: JudgePlan) -> Iterator[Judgeme
 
 @contextmanager
 def _hear_interrupts(loop: LoopThread, stopping: Callable[[], None] | None) -> Iterator[None]:
-    """Tell the loop of Ctrl-C, where this is the thread that hears of it."""
+    """Tell the loop of a stop, where this is the thread that hears of it."""
 
     def hear(number: int, frame: FrameType | None) -> None:
         if loop.stop() and stopping is not None:
-            stopping()
+            with suppress(OSError):  # a terminal that hung up shows nothing
+                stopping()
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, hear)
-    try:
+    with handle_stops(hear):
         yield
-    finally:
-        signal.signal(signal.SIGINT, before)
