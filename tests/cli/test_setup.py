@@ -166,4 +166,4 @@ def test_doctor_fails_on_what_must_be_mended(
 def test_doctor_opens_a_good_store(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stepscope.open("good.db", settings=Settings()).close()
     assert main(["doctor", "--store", "good.db"]) == 0
-    assert "ok    store      good.db: 0 runs, durable" in capsys.readouterr().out
+    assert "ok    store      good.db: 0 runs, whole, durable" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM, SIGHUP: one line, exit code 130, and no word from the processes that did the work."""
+"""A stop: one line, exit code 130, and no word from the processes that did the work."""
 
 from __future__ import annotations
 

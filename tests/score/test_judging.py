@@ -295,9 +295,7 @@ def test_calls_of_unknown_outcome_are_listed_one_by_one(store: Store, ledger: Le
     assert told.count(line) == 5
 
 
-def test_calls_that_asking_about_canaries_finds_are_told_too(
-    store: Store, ledger: Ledger
-) -> None:
+def test_calls_that_asking_about_canaries_finds_are_told_too(store: Store, ledger: Ledger) -> None:
     died = "INSERT INTO unknown (key, trajectory, judge, attempt, worst, budget, why, run, at_ns)"
     ledger._db.execute(died + " VALUES ('k', 'r9', 'local/tiny', 1, 5, 'b', 'killed', 'gone', 0)")
     asked = asking(store, AXES, options=JudgingOptions(canaries=True))

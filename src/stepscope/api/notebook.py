@@ -165,6 +165,12 @@ class Notebook(Closeable):
         store.redact(own, shown=settings.redaction.shown)
         hide_patterns(own)
 
+    def explain(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Say that the store or the ledger is damaged where that may be behind an error."""
+        self.store.explain(kind, error, trace)
+        if self._ledger is not None:
+            self._ledger.explain(kind, error, trace)
+
     def close(self) -> None:
         """Close the store."""
         self.store.close()

@@ -65,6 +65,8 @@ def _settings() -> tuple[Settings, Check]:
 
 
 def _store(path: Path) -> Check:
+    from stepscope.ledger.ledger import Ledger, ledger_path
+    from stepscope.runtime.database import damage_error
     from stepscope.store import Store
 
     if str(path) == ":memory:":
@@ -80,7 +82,14 @@ def _store(path: Path) -> Check:
     try:
         with Store.open(path) as opened:
             # To open it is to check its version, its log mode and that commits are durable.
-            found = f"{path}: {len(opened.runs()):,} runs, durable"
+            if (damage := next(opened.damage(), None)) is not None:
+                raise damage_error(str(path), damage)
+            found = f"{path}: {len(opened.runs()):,} runs, whole, durable"
+        ledger = ledger_path(str(path))
+        if Path(ledger).exists():
+            with Ledger(ledger) as replies:
+                if (damage := next(replies.damage(), None)) is not None:
+                    raise damage_error(ledger, damage)
     except StepscopeError as e:
         return Check(name="store", state="fail", found=str(e), exit_code=e.exit_code)
     if not os.access(path, os.W_OK):

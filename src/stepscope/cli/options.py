@@ -111,6 +111,11 @@ def open_existing(path: Path | None, settings: Settings | None = None) -> Notebo
     from stepscope.settings import load_settings
 
     settings = load_settings() if settings is None else settings
+    return api.open(find_store(path, settings), settings=settings)
+
+
+def find_store(path: Path | None, settings: Settings) -> Path:
+    """Return where the store lies: at `path`, or where the settings say; it is there."""
     place = Path(settings.store) if path is None else path
     if not place.exists():
         raise UsageError(
@@ -119,7 +124,7 @@ def open_existing(path: Path | None, settings: Settings | None = None) -> Notebo
             else f"no store at {str(place)!r}; stepscope import PATHS makes one, "
             "stepscope demo shows one"
         )
-    return api.open(place, settings=settings)
+    return place
 
 
 def parse_filter(where: str | None) -> Where | None:

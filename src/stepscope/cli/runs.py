@@ -17,6 +17,7 @@ from stepscope.cli.options import (
     Since,
     StorePath,
     WhereText,
+    find_store,
     open_existing,
 )
 from stepscope.errors import UsageError
@@ -52,6 +53,10 @@ def export(
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite what is there; send again.")
     ] = False,
+    salvage: Annotated[
+        bool,
+        typer.Option("--salvage", help="Write a new store of what a damaged one still holds."),
+    ] = False,
     where: WhereText = None,
     since: Since = None,
     store: StorePath = None,
@@ -76,6 +81,13 @@ def export(
         )
     if out is None:
         raise UsageError("nowhere to write to: name a file, or a backend with --to")
+    if salvage:
+        from stepscope.settings import load_settings
+        from stepscope.store import Store
+
+        found = Store.salvage(find_store(store, load_settings()), out)
+        terminal.print_result(found, as_json=as_json)
+        return
     with open_existing(store) as notebook, terminal.show_progress("writing runs") as step:
         exported = notebook.export(
             out,

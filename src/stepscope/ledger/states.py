@@ -35,6 +35,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from stepscope.errors import StoreError
 from stepscope.ledger.budget import read_budget, reserve_money, settle_money
 from stepscope.model import Reply, Structure
 from stepscope.models.batches import Batch
@@ -198,8 +199,18 @@ def _escape_surrogates(reply: Reply) -> Reply:
 
 
 def unpack_reply(body: bytes) -> Reply:
-    """Return a reply that the ledger kept."""
-    return _decode(zlib.decompress(body))
+    """Return a reply that the ledger kept.
+
+    Raises:
+        StoreError: its bytes are none.
+    """
+    try:
+        return _decode(zlib.decompress(body))
+    except (zlib.error, msgspec.DecodeError) as e:
+        raise StoreError(
+            f"a reply in the ledger is damaged ({e}); restore the ledger from a copy, or move it "
+            "away: what it held is then asked and paid again"
+        ) from e
 
 
 def register_worker(db: Connection, owner: Owner, lives: IsAlive) -> int:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import math
-import signal
 import socket
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -55,6 +54,7 @@ from stepscope.receive.journal import DueTrace, Journal
 from stepscope.receive.server import Intake, ReceiverGuard, accepted_hosts, make_receiver_app
 from stepscope.runtime.database import MEMORY, hold_lock
 from stepscope.runtime.processes import Executor, Job
+from stepscope.runtime.signals import handle_stops
 from stepscope.safety.limits import MIB
 from stepscope.score.importing import RunDefaults
 from stepscope.settings import Settings

@@ -10,14 +10,16 @@ is the user's (`StoreError`); anything else is a bug and stays an sqlite3 error.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from stepscope.errors import EnvironmentFault, StoreError, UsageError
+from stepscope.errors import EnvironmentFault, StepscopeError, StoreError, UsageError
 
 Connection = sqlite3.Connection
 
@@ -29,6 +31,7 @@ _CHECKPOINT_PAGES = 4_000
 # Answers go to as many places of the file as there are measures; SQLite's 2 MiB would thrash.
 _CACHE_KIBIBYTES = 64 * 1024
 _LOG_BYTES = 64 * 1024 * 1024
+_COMMENT = re.compile(r"--[^\n]*")
 # A new file is made within a few milliseconds.
 _AGAIN_SECONDS = 0.01
 _ENVIRONMENT = {
@@ -41,7 +44,6 @@ _ENVIRONMENT = {
     sqlite3.SQLITE_LOCKED: "another process keeps the store locked; wait for it and run again",
     sqlite3.SQLITE_NOMEM: "out of memory",
 }
-_NO_STORE = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 
 
 def open_database(
@@ -64,7 +66,10 @@ def open_database(
         )
         with ExitStack() as unless_ready:
             unless_ready.callback(db.close)
-            _prepare(db, path, cache_kibibytes)
+            try:
+                _prepare(db, path, cache_kibibytes)
+            except UnicodeDecodeError as e:  # SQLite quotes a schema that is no text
+                raise damage_error(path, str(e)) from e
             unless_ready.pop_all()
     return db
 
@@ -147,13 +152,68 @@ def translate_faults(path: str) -> Iterator[None]:
         code = getattr(e, "sqlite_errorcode", 0) & 0xFF
         if code in _ENVIRONMENT:
             raise EnvironmentFault(f"{path}: {_ENVIRONMENT[code]} ({e})") from e
-        if code in _NO_STORE:
+        if code == sqlite3.SQLITE_NOTADB:
             raise StoreError(
                 f"{path}: not a stepscope store ({e}); name another file with --store"
             ) from e
+        # Text that is no UTF-8 has no code: it is found by the module, not by SQLite.
+        if code == sqlite3.SQLITE_CORRUPT or "decode to UTF-8" in str(e):
+            raise damage_error(path, str(e)) from e
         if code == sqlite3.SQLITE_CONSTRAINT:
             raise StoreError(f"{path}: a row breaks a rule of the schema: {e}") from e
         raise
+
+
+def damage_error(path: str, found: str) -> StoreError:
+    """Return what to say of a file that is damaged."""
+    return StoreError(
+        f"{path}: damaged ({found[:200]}); restore it from a copy, or write what is readable of a "
+        f"store with stepscope export NEW.db --salvage --store {path}"
+    )
+
+
+def find_faults(db: Connection, *tables: str) -> Iterator[str]:
+    """Yield what SQLite finds wrong with a file, or with these tables of it, one line each."""
+    try:
+        for of in [f"({table})" for table in tables] or [""]:
+            for (found,) in db.execute("PRAGMA integrity_check" + of):
+                if found != "ok":
+                    yield found
+            for table, _, parent, _ in db.execute("PRAGMA foreign_key_check" + of):
+                yield f"a row of {table} refers to none of {parent}"
+    except sqlite3.ProgrammingError:
+        return  # closed already: nothing can be said of it
+    except sqlite3.DatabaseError as e:
+        yield str(e)
+
+
+def open_damaged(path: str) -> Connection:
+    """Return a connection that reads what it can; text that is none comes with surrogates.
+
+    Raises:
+        StoreError: nothing of the file can be read.
+    """
+    with translate_faults(path):
+        db = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)
+        with ExitStack() as unless_ready:
+            unless_ready.callback(db.close)
+            db.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+            db.execute("PRAGMA trusted_schema = OFF")
+            db.execute("PRAGMA writable_schema = ON")  # tables are read beside one that is none
+            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            unless_ready.pop_all()
+    return db
+
+
+def read_until_fault(
+    db: Connection, sql: str, values: Sequence[object] = ()
+) -> Generator[tuple[Any, ...], None, bool]:
+    """Yield rows until SQLite can read no further; return whether these were all."""
+    try:
+        yield from db.execute(sql, values)
+    except sqlite3.DatabaseError:
+        return False
+    return True
 
 
 @contextmanager
@@ -255,11 +315,18 @@ class Closeable:
         """Give back what is held."""
         raise NotImplementedError
 
+    def explain(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Raise what is behind an error that ended the block, where that can be told."""
+
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(
+        self, kind: object, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with ExitStack() as at_the_end:
+            at_the_end.callback(self.close)
+            self.explain(kind, error, trace)
 
 
 class Database(Closeable):
@@ -283,12 +350,32 @@ class Database(Closeable):
         self._db = open_database(path, any_thread=any_thread, cache_kibibytes=cache_kibibytes)
         with ExitStack() as unless_ready:
             unless_ready.callback(self._db.close)
-            migrate_database(self._db, path, schema)
+            _refuse_programs(self._db, path)
+            try:
+                migrate_database(self._db, path, schema)
+            except sqlite3.OperationalError as e:
+                raise _foreign_tables(path, str(e)) from e
+            _check_tables(self._db, path, schema)
             self._prepare()
             unless_ready.pop_all()
 
     def _prepare(self) -> None:
         """Do what comes before the first use."""
+
+    def damage(self) -> Iterator[str]:
+        """Yield what is wrong with the file, one line each; nothing where it is whole."""
+        yield from find_faults(self._db)
+
+    def explain(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Say that the file is damaged where an error of no kind of ours ended the block.
+
+        Raises:
+            StoreError: it is damaged.
+        """
+        if isinstance(error, Exception) and not isinstance(error, StepscopeError | OSError):
+            found = next(self.damage(), None)
+            if found is not None:
+                raise damage_error(self.path, found) from error
 
     def _execute(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         with translate_faults(self.path):
@@ -316,6 +403,51 @@ def migrate_database(db: Connection, path: str, schema: Schema) -> None:
         for to, sql in sorted(schema.migrations.items()):
             if to > found:
                 _step(db, path, schema, to, sql, to - 1)
+
+
+def _refuse_programs(db: Connection, path: str) -> None:
+    """Refuse a file that would run statements of somebody else's when it is read or written."""
+    with translate_faults(path):
+        found = db.execute(
+            "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')"
+        ).fetchone()
+    if found is not None:
+        raise _foreign_tables(path, "a {} {!r}".format(*found))
+
+
+def _check_tables(db: Connection, path: str, schema: Schema) -> None:
+    """Check that a file has the tables of its version, every rule in them included."""
+    with closing(open_memory()) as ours:
+        ours.executescript(schema.sql())
+        expected = _read_tables(ours)
+    if not expected:
+        return  # tables of such a file are made where they are missing
+    with translate_faults(path):
+        found = _read_tables(db)
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+    other = sorted(name for name, _ in expected.items() ^ found.items())
+    if other:
+        raise _foreign_tables(path, "see " + ", ".join(other[:3]))
+    if version != schema.version:
+        raise _foreign_tables(path, f"of version {version}, which none was made with")
+
+
+def _read_tables(db: Connection) -> dict[str, str]:
+    """Return the statement behind each table and index, without comments."""
+    rows = db.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    return {
+        name: " ".join(_COMMENT.sub("", sql).split())
+        for name, sql in rows
+        if not name.startswith("sqlite_stat")
+    }
+
+
+def _foreign_tables(path: str, found: str) -> StoreError:
+    return StoreError(
+        f"{path}: it holds other tables than stepscope makes ({found}); restore it from a copy, "
+        "or write what is readable of a store with stepscope export NEW.db --salvage "
+        f"--store {path}"
+    )
 
 
 def _version(db: Connection, path: str, schema: Schema) -> int | None:

@@ -24,7 +24,15 @@ import msgspec
 from stepscope.errors import DataError, UsageError
 from stepscope.model import Facts, Figures, Json, Quarantined, Record, Trajectory, digest
 from stepscope.model.records import RULES
-from stepscope.runtime.database import MEMORY, Database, Schema, transaction, translate_faults
+from stepscope.runtime.database import (
+    MEMORY,
+    Database,
+    Schema,
+    damage_error,
+    find_faults,
+    transaction,
+    translate_faults,
+)
 from stepscope.safety.limits import MIB
 from stepscope.safety.redact import Redactor, SecretPattern
 from stepscope.store import columns, parquet, records, runs
@@ -37,6 +45,8 @@ from stepscope.values import Estimate
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from stepscope.store.damage import Salvaged
 
 
 _WEIGHTS_AND_NOISE = """
@@ -117,6 +127,9 @@ _CANDIDATES = 5
 BATCH_RUNS = 256
 # Fewer of them where runs are long.
 BATCH_BYTES = 32 * MIB
+# What reports are made of. Traces are not: each is checked when it is decoded.
+_RUN_TABLES = ("runs", "cases", "tags")
+_RECORD_TABLES = ("records", "questions", "current", "samples", "weights", "noise")
 _SAMPLED = (
     "SELECT runs.id, probability FROM samples JOIN runs ON runs.seq = samples.run WHERE rubric = ?"
 )
@@ -137,6 +150,7 @@ class Store(Database):
     def __init__(self, path: str) -> None:
         """Open the store at `path`; `Store.open` takes any path."""
         self._names = RowIds()
+        self._checked: set[str] = set()
         self._aligned: tuple[Runs, columns.RunPlaces] | None = None
         # What is kept of reasons, sent or filed passes through the first; what is shown of runs
         # through the second, which is None where they are shown as they are.
@@ -156,6 +170,19 @@ class Store(Database):
             EnvironmentFault: it cannot be opened or made durable.
         """
         return cls(str(path))
+
+    @staticmethod
+    def salvage(damaged: str | Path, out: str | Path) -> Salvaged:
+        """Write a new store of what is readable of a damaged one.
+
+        Raises:
+            UsageError: there is a file of that name.
+            StoreError: nothing of the damaged one can be read.
+            EnvironmentFault: the new one cannot be written.
+        """
+        from stepscope.store.damage import salvage_store
+
+        return salvage_store(str(damaged), str(out), SCHEMA)
 
     def redact(self, own: Iterable[SecretPattern] = (), *, shown: bool = True) -> None:
         """Hide `own` forms of secrets, too, in what is kept of reasons and shown of runs.
@@ -214,8 +241,27 @@ class Store(Database):
             counts = runs.write_runs(self._db, self._names, batch, self.blobs)
         return PutCounts(*(a + b for a, b in zip(total, counts, strict=True)))
 
+    def damage(self) -> Iterator[str]:
+        """Yield what is wrong with the store, one line each; nothing where all of it is read."""
+        from stepscope.store.damage import find_damage
+
+        with translate_faults(self.path):
+            yield from find_damage(self._db)
+
+    def _check(self, tables: tuple[str, ...]) -> None:
+        """Check tables before what is read of them is believed, each once.
+
+        Raises:
+            StoreError: one of them is damaged.
+        """
+        left = [table for table in tables if table not in self._checked]
+        if left and (found := next(find_faults(self._db, *left), None)) is not None:
+            raise damage_error(self.path, found)
+        self._checked.update(left)
+
     def runs(self, where: Where | None = None) -> Runs:
         """Return the runs that `where` chooses as columns, ordered by name, then id."""
+        self._check(_RUN_TABLES)
         with translate_faults(self.path):
             return columns.load_runs(self._db, where)
 
@@ -229,6 +275,7 @@ class Store(Database):
             return columns.read_column(measure, len(chosen), fill)
 
     def _places(self, chosen: Runs) -> columns.RunPlaces:
+        self._check(_RECORD_TABLES)
         # A report asks for some forty columns of the same runs.
         if self._aligned is None or self._aligned[0] is not chosen:
             self._aligned = (chosen, columns.RunPlaces(self._db, chosen))
@@ -411,6 +458,8 @@ class Store(Database):
         measure: str | None = None,
     ) -> Iterator[Record]:
         """Yield records ordered by measure, run name and step: never by when they were made."""
+        if trajectory is None:
+            self._check(_RECORD_TABLES)
         with translate_faults(self.path):
             for row in records.read_record_rows(self._db, where, trajectory, measure):
                 yield records.decode_record(row)
