@@ -5,10 +5,11 @@ defaults to the data kept beside the repository. Every measure answers about eac
 `stepscope score` would, with facts learned from the unchanged runs; the list of suspects is the one
 that is printed, of a run whose outcome is unknown and of one that failed. Answers that the
 unchanged run has as well count nowhere. `--show KIND` prints changed runs and what is said of
-them. Template 0 is for development; template 1 needs `--held-out`. `--write` puts recall by kind
-and false faults by axis into `proofs.json` of the package.
+them. Who writes checks looks at template 0 alone: template 1 is `--held-out`, and only its figures
+are printed. `--held-out --full --write` puts recall by kind and false faults by axis into
+`proofs.json` of the package and the tables of docs/explanation/planted.md.
 
-Code 0: the bars hold; 3: one does not (judged with `--held-out --full` only); 4: no runs.
+Code 0: the bars hold; 3: one does not (judged with `--held-out` only); 4: no runs.
 """
 
 from __future__ import annotations
@@ -16,19 +17,20 @@ from __future__ import annotations
 import argparse
 import difflib
 import json
-import re
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import structs
 
 from bars.planted._plant_places import good_part
 from bars.planted._planted_kinds import KINDS, PlantedRun, near_miss, plant
+from bars.planted._planted_page import PAGE, refreshed_page
 from stepscope import measures, registry
 from stepscope.cli.setup import find_bundled
 from stepscope.formats.reading import read_files
@@ -262,23 +264,39 @@ def print_kinds(found: Sequence[KindFigures]) -> tuple[float, float, float]:
     return recall, first, of_proved
 
 
-def print_false_faults(bases: Sequence[Base]) -> dict[str, tuple[int, int]]:
-    """Print the faults of runs that a check calls good; return runs judged and false, by axis."""
-    counts: dict[str, list[int]] = {}
-    checked = [base for base in bases if base.source in CHECKED]
-    lines = []
-    for base in checked:
+class FalseFault(NamedTuple):
+    """A fault of a run that a state check calls good, and what a reader of the run says of it."""
+
+    run: str
+    step: int
+    axis: str
+    reason: str
+    reader: str
+
+
+def find_false_faults(bases: Sequence[Base]) -> tuple[list[FalseFault], dict[str, int]]:
+    """Return the faults of runs that a check calls good, and how many were judged, by axis."""
+    readers = tomllib.loads(Path(__file__).with_name("read_faults.toml").read_text("utf-8"))
+    judged: Counter[str] = Counter()
+    found = []
+    for base in bases:
+        if base.source not in CHECKED:
+            continue
         records = score_by_rules(base.run, base.facts)
-        for record in records:
-            name, answer = record.answer.measure, record.answer
-            if name.startswith(AXES) and isinstance(answer, Verdict) and answer.step is None:
-                counts.setdefault(name, [0, 0])[0] += 1
+        judged.update(
+            {
+                answer.measure
+                for record in records
+                if isinstance(answer := record.answer, Verdict) and answer.measure.startswith(AXES)
+            }
+        )
         for axis, step, reason in find_proofs(records):
-            counts[f"{AXES}{axis}"][1] += 1
-            lines.append(f"  {base.run.name} step {step}, {axis}: {reason}")
-    print(f"\nfaults of the {len(checked)} passing airline and retail runs: {len(lines)}")
-    print("\n".join(lines))
-    return {name: (runs, faults) for name, (runs, faults) in sorted(counts.items())}
+            reader = readers.get(base.run.name, {}).get(f"{step} {axis}", "not read yet")
+            found.append(FalseFault(base.run.name, step, axis, reason, reader))
+    print(f"\nfaults of the passing airline and retail runs: {len(found)}")
+    for one in found:
+        print(f"  {one.run} step {one.step}, {one.axis}: {one.reason} ({one.reader})")
+    return found, dict(sorted(judged.items()))
 
 
 def print_bundled() -> None:
@@ -294,9 +312,12 @@ def print_bundled() -> None:
 
 
 def write_proofs(
-    found: Sequence[KindFigures], false: dict[str, tuple[int, int]], template: int
+    found: Sequence[KindFigures],
+    false: Sequence[FalseFault],
+    judged: dict[str, int],
+    template: int,
 ) -> None:
-    """Write what the report prints beside the rules' profile."""
+    """Write what the report prints beside the rules' profile, and the page."""
     content = {
         "template": template,
         "kinds": {
@@ -305,6 +326,8 @@ def write_proofs(
                 "item": KINDS[one.kind].item,
                 "planted": len(one.faults),
                 "proved": sum(r.proved for r in one.faults),
+                "first": sum(r.is_at(r.first) for r in one.faults),
+                "first_proved": sum(r.proved and r.is_at(r.first) for r in one.faults),
                 "near": len(one.near),
                 "near_faults": sum(r.proved or r.elsewhere for r in one.near),
             }
@@ -315,17 +338,34 @@ def write_proofs(
             name: {
                 "version": registry.measure(name).version,
                 "passing": runs,
-                "false": faults,
+                "false": sum(f"{AXES}{one.axis}" == name for one in false),
             }
-            for name, (runs, faults) in false.items()
+            for name, runs in judged.items()
         },
+        "false": [one._asdict() for one in false],
     }
-    text = json.dumps(content, indent=1)
-    text = re.sub(
-        r"\{\n {3}([^{}]*?)\n {2}\}", lambda m: "{" + re.sub(r"\n +", " ", m[1]) + "}", text
-    )
-    PROOFS.write_text(text + "\n", encoding="utf-8")
-    print(f"wrote {PROOFS.name}")
+    PROOFS.write_text(format_proofs(content), encoding="utf-8")
+    PAGE.write_text(refreshed_page(content), encoding="utf-8")
+    print(f"wrote {PROOFS.name} and {PAGE.name}")
+
+
+def format_proofs(content: dict[str, Any]) -> str:
+    r"""Return the file as text: a line an entry.
+
+    >>> format_proofs({"template": 1, "axes": {"a": {"n": 1}}})
+    '{\n "template": 1,\n "axes": {\n  "a": {"n": 1}\n }\n}\n'
+    """
+    parts = []
+    for key, value in content.items():
+        if isinstance(value, dict):
+            inner = ",\n".join(f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in value.items())
+            parts.append(f" {json.dumps(key)}: {{\n{inner}\n }}")
+        elif isinstance(value, list):
+            inner = ",\n".join(f"  {json.dumps(one)}" for one in value)
+            parts.append(f" {json.dumps(key)}: [\n{inner}\n ]")
+        else:
+            parts.append(f" {json.dumps(key)}: {json.dumps(value)}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 # --- Examples -------------------------------------------------------------------------------------
@@ -370,7 +410,7 @@ def main(arguments: Sequence[str]) -> int:
     """Plant, ask, print; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT)
-    parser.add_argument("--template", type=int, choices=(0, 1), default=0)
+    parser.add_argument("--template", type=int, choices=(0,), default=0)
     parser.add_argument("--held-out", action="store_true", help="template 1, for final figures")
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--seeds", type=int, default=1)
@@ -381,8 +421,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--write", action="store_true", help="write proofs.json")
     options = parser.parse_args(arguments)
     template = 1 if options.held_out else options.template
-    if template == 1 and not options.held_out:
-        parser.error("template 1 is held out: --held-out, for final figures only")
+    if options.show and options.held_out:
+        parser.error("template 1 is held out: it is not shown")
     if not (options.folder / "whowhen").is_dir():
         print(f"planted: the runs are absent: no {options.folder / 'whowhen'}")
         return 4
@@ -410,22 +450,19 @@ def main(arguments: Sequence[str]) -> int:
     recall, first, _ = print_kinds(found)
     if options.no_passing:
         return 0
-    false = print_false_faults(bases)
+    false, judged = find_false_faults(bases)
     print_bundled()
     if options.write:
-        write_proofs(found, false, template)
-    return judge_bars(found, recall, first, false) if options.held_out and options.full else 0
+        write_proofs(found, false, judged, template)
+    return judge_bars(found, recall, first, len(false)) if template else 0
 
 
-def judge_bars(
-    found: Sequence[KindFigures], recall: float, first: float, false: dict[str, tuple[int, int]]
-) -> int:
+def judge_bars(found: Sequence[KindFigures], recall: float, first: float, faults: int) -> int:
     """Print each bar and whether it holds; return the exit code."""
     least = min(
         (one for one in found if one.faults and KINDS[one.kind].item in BOUND_ITEMS),
         key=lambda one: one.recall,
     )
-    faults = sum(count for _, count in false.values())
     bars = [
         (f"proved, mean over kinds: {recall:.3f} >= {MEAN_RECALL}", recall >= MEAN_RECALL),
         (f"{least.kind}: {least.recall:.2f} >= {LEAST_RECALL}", least.recall >= LEAST_RECALL),

@@ -106,6 +106,15 @@ def test_an_end_that_tau2_does_not_count_is_no_failure() -> None:
     ]
 
 
+@pytest.mark.parametrize(("matches", "source"), [(False, "check"), (True, "reward")])
+def test_a_database_that_differs_is_why_a_run_failed(matches: bool, source: str) -> None:
+    simulation = {**RESULTS["simulations"][1], "termination_reason": "user_stop"}
+    simulation["reward_info"] = {"reward": 0.0, "db_check": {"db_match": matches}}
+    made = json.dumps({**RESULTS, "simulations": [simulation]}).encode()
+    (run,) = [one for one in read(FORMAT, made) if isinstance(one, Trajectory)]
+    assert (run.outcome.status, run.outcome.source) == ("fail", source)
+
+
 def test_a_models_review_is_kept_and_no_label_of_people() -> None:
     run = runs()[0]
     assert run.labels == ()

@@ -105,6 +105,24 @@ def test_the_reward_decides_with_the_benchmarks_own_tolerance(reward: float, sta
     assert (outcome.status, outcome.source, outcome.reward) == (status, "reward", reward)
 
 
+@pytest.mark.parametrize(
+    ("reward", "matches", "source", "reason"),
+    [
+        (0.0, 0.0, "check", "the state at the end is not the one that the reference calls leave"),
+        (1.0, True, "check", "the state at the end is the one that the reference calls leave"),
+        (0.0, 1.0, "reward", "reward 0"),  # what was wrong was something else
+        (0.0, None, "reward", "reward 0"),
+        (0.0, "no", "reward", "reward 0"),
+    ],
+)
+def test_where_the_recorder_compared_states_the_difference_is_the_reason(
+    reward: float, matches: object, source: str, reason: str
+) -> None:
+    info = {"reward_info": {"reward": reward, "info": {"r_actions": matches}}}
+    outcome = run_of(FORMAT, [record(reward=reward, info=info)]).outcome
+    assert (outcome.source, outcome.reward, outcome.reason) == (source, reward, reason)
+
+
 def test_no_reward_is_an_unknown_outcome_not_a_failure() -> None:
     outcome = run_of(FORMAT, [record(reward=None)]).outcome
     assert (outcome.status, outcome.source, outcome.reward) == ("unknown", "none", None)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from importlib.resources import files
+
 import pytest
 
 from bars.planted._plant_places import good_part
 from bars.planted._planted_kinds import KINDS, near_miss, plant
+from bars.planted._planted_page import PAGE, refreshed_page
 from stepscope.cli.setup import find_bundled
 from stepscope.errors import UsageError
 from stepscope.formats.reading import read_files
@@ -39,3 +43,11 @@ def test_what_is_planted_is_the_same_every_time_and_changes_the_agents_step(
 def test_a_kind_that_does_not_exist_is_named(runs: list[Trajectory]) -> None:
     with pytest.raises(UsageError, match="no planted fault 'no such'; there are: claim_after"):
         plant(runs[0], "no such", 0, 0)
+
+
+def test_the_page_prints_the_figures_of_the_file_and_no_others() -> None:
+    proofs = json.loads(files("stepscope.measures").joinpath("proofs.json").read_text("utf-8"))
+    page = PAGE.read_text("utf-8")
+    assert refreshed_page(proofs) == page
+    assert page.count("<!-- end -->") == 3
+    assert {f"axes.{one['axis']}" for one in proofs["kinds"].values()} <= set(proofs["axes"])

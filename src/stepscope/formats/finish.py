@@ -157,11 +157,21 @@ class Opinion(NamedTuple):
     reason: str = ""
 
 
-def reward_outcome(reward: float | None) -> Outcome:
-    """Return the outcome that a reward means, by the tolerance of tau-bench."""
+def reward_outcome(reward: float | None, same_state: Json = None) -> Outcome:
+    """Return the outcome that a reward means, by the tolerance of tau-bench.
+
+    Args:
+        reward: None where none is recorded.
+        same_state: what the recorder says of the state at the end: true where it is the state that
+            the reference calls leave; anything but true, false, 1 and 0 says nothing.
+    """
     if reward is None:
         return Outcome()
     status: Literal["pass", "fail"] = "pass" if reward >= PASSING_REWARD else "fail"
+    if same_state in (True, False) and bool(same_state) == (status == "pass"):
+        said = "is" if same_state else "is not"
+        reason = f"the state at the end {said} the one that the reference calls leave"
+        return Outcome(status, "check", reward, reason)
     return Outcome(status, "reward", reward, f"reward {reward:g}")
 
 

@@ -283,6 +283,8 @@ def _runs(
     if (told := rest(around, _LIST_KEYS)) is not None:
         extra["results"] = told
     reward = msgspec.convert((run.reward_info or {}).get("reward"), float | None)
+    same_state = object_at(run.reward_info, "db_check").get("db_match")
+    outcome = reward_outcome(reward, same_state)
     draft = Trajectory(
         id="",
         name="/".join([part for part in (workflow, task, trial) if part is not None]),
@@ -292,7 +294,7 @@ def _runs(
         task=task,
         trial=trial,
         agent=text_at(object_at(info, "agent_info"), "implementation"),
-        outcome=Outcome() if run.termination_reason in NOT_EVALUABLE else reward_outcome(reward),
+        outcome=Outcome() if run.termination_reason in NOT_EVALUABLE else outcome,
         termination=run.termination_reason,
         case=_case(around.get("tasks"), workflow, task),
         usage=total_usage([step for step in steps if step.actor == "agent"]),

@@ -75,6 +75,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     trial = None if run.trial is None else str(run.trial)
     told = rest(info or {}, frozenset({"task"}))
     extra = {**({} if told is None else {"info": told}), **(rest(record, _RUN_KEYS) or {})}
+    checked = object_at(object_at(info, "reward_info"), "info")
     draft = Trajectory(
         id="",
         name="/".join([part for part in (workflow, task, trial) if part is not None]),
@@ -83,7 +84,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         workflow=workflow,
         task=task,
         trial=trial,
-        outcome=reward_outcome(run.reward),
+        outcome=reward_outcome(run.reward, checked.get("r_actions")),
         case=_case(info, workflow, task),
         extra=extra or None,
     )

@@ -348,7 +348,7 @@ def collect_labels(run: Trajectory) -> dict[int | None, list[str]]:
 def explain_outcome(run: Trajectory) -> str:
     """Return where the outcome of a run comes from; "" where it has none."""
     outcome = run.outcome
-    if outcome.source == "reward" and outcome.reward is not None:
+    if outcome.reward is not None:
         return f"recorded reward {outcome.reward:g}"
     return "" if outcome.source == "none" else outcome.source
 

@@ -218,7 +218,7 @@ def describe_run(data: RunData, *, chosen: range | None = None, width: int = 100
         shown = range(len(trajectory.steps), len(trajectory.steps))
     outcome = trajectory.outcome
     said = {"pass": "PASS", "fail": "FAIL", "unknown": "no outcome recorded"}[outcome.status]
-    if outcome.source == "reward" and outcome.reward is not None:
+    if outcome.reward is not None:
         said += f" (recorded reward {outcome.reward:g})"
     elif outcome.source != "none":
         said += f" ({outcome.source})"
