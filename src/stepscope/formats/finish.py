@@ -169,9 +169,8 @@ def reward_outcome(reward: float | None, same_state: Json = None) -> Outcome:
         return Outcome()
     status: Literal["pass", "fail"] = "pass" if reward >= PASSING_REWARD else "fail"
     if same_state in (True, False) and bool(same_state) == (status == "pass"):
-        said = "is" if same_state else "is not"
-        reason = f"the state at the end {said} the one that the reference calls leave"
-        return Outcome(status, "check", reward, reason)
+        left = "the same state as" if same_state else "another state than"
+        return Outcome(status, "check", reward, f"leaves {left} the reference calls")
     return Outcome(status, "reward", reward, f"reward {reward:g}")
 
 

@@ -349,15 +349,15 @@ def _quote(text: str) -> str:
 
 
 def _reasons(trajectory: Trajectory, found: RuleFindings, goals: list[SubGoal]) -> Iterator[str]:
-    """Yield why a run counts as failed."""
-    if trajectory.outcome.source == "check" and trajectory.outcome.reason:
-        yield trajectory.outcome.reason
+    """Yield why a run counts as failed, what was missed first."""
     told = found.whole.get("subgoals.outputs")
     if told is not None and told.label != "all":
         yield told.reason
     uncalled = find_uncalled_goals(trajectory, goals)
     if uncalled:
         yield uncalled
+    if trajectory.outcome.source == "check" and trajectory.outcome.reason:
+        yield trajectory.outcome.reason
 
 
 def _merge(ranking: StepRanking, findings: Sequence[SuspectSteps]) -> tuple[SuspectSteps, ...]:
