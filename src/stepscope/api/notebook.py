@@ -216,7 +216,7 @@ class Notebook(Closeable):
         """
         self.store.fix_weights(self.settings.weights)
         several = [paths] if isinstance(paths, str | Path) else list(paths)
-        return import_traces(
+        added = import_traces(
             self.store,
             [str(path) for path in several],
             format_name=format_name,
@@ -226,6 +226,11 @@ class Notebook(Closeable):
             workers=workers,
             progress=progress or ignore_progress,
         )
+        if added.known:
+            from stepscope.api.verdict_import import outrank_verdicts
+
+            outrank_verdicts(self.store)  # an outcome may have come late
+        return added
 
     def score(
         self,

@@ -1,42 +1,63 @@
 """Import verdicts of other people or judges: records of family `imported`, or `human`.
 
-They become a rater like any other, for agreement and calibration. Refused, each row alone: a run
-that the store does not have, a step that the run does not have, a label that the rubric does not
-offer, a number outside 0 to 1. Refused rows are quarantined and counted. A file imported twice
-changes nothing; a row that contradicts what the same rater said before is quarantined.
+They become a rater like any other, for agreement and calibration. Verdicts under the rubric
+`outcome` say whether runs worked: a check outranks a reward, a reward a person, and what judges had
+said before of a run that failed is marked outranked. Refused, each row alone: a run that the store
+does not have, a step that the run does not have, a label that the rubric does not offer, a number
+outside 0 to 1. Refused rows are quarantined, counted and named. A file imported twice changes
+nothing; a row that contradicts what the same rater said before is quarantined.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from stepscope.errors import ConfigError, TraceError, UsageError
+from stepscope.formats.finish import reward_outcome
 from stepscope.formats.verdicts import VerdictFileRow, read_verdict_rows
 from stepscope.judges.rubrics import BUILT_IN_RUBRICS, FAULT_OWNERS, load_rubric
-from stepscope.model import Json, Quarantined, Record, Stream, Verdict
-from stepscope.model.records import HUMAN, IMPORTED, JUDGE_PREFIX, STEP_SCORES
+from stepscope.judges.verdicts import mark_outranked
+from stepscope.model import Json, Label, Outcome, Quarantined, Record, Stream, Verdict
+from stepscope.model.records import (
+    HUMAN,
+    IMPORTED,
+    JUDGE_PREFIX,
+    NOT_MODELS,
+    OUTCOME_NAME,
+    OUTRANKED,
+    STEP_SCORES,
+)
+from stepscope.model.trajectory import GIVEN_AS
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
+from stepscope.store.where import Where
 
 # What a column is called where nobody says.
 USUAL_COLUMNS: dict[str, tuple[str, ...]] = {
-    "run": ("run", "id", "trajectory"),
+    "run": ("run", "id", "trajectory", "run_id", "trace_id", "session_id"),
     "step": ("step",),
-    "label": ("label", "verdict"),
-    "value": ("value", "score"),
-    "judge": ("judge", "rater", "annotator"),
+    "label": ("label", "verdict", "outcome", "passed"),
+    "value": ("value", "score", "reward"),
+    "judge": ("judge", "rater", "annotator", "who", "by", "source"),
     "axis": ("axis", "aspect", "rubric"),
     "confidence": ("confidence",),
     "cites": ("cites", "cited_step_indices"),
     "reason": ("reason", "rationale"),
     "repeat": ("repeat",),
 }
-# A message quotes no more than this of a cell.
+# A message quotes no more than this of a cell, and names so many rows; the rest are counted.
 _QUOTED = 40
+_NAMED = 5
+# How files say whether a run worked, in lower case.
+_STATUSES = {
+    **dict.fromkeys(("pass", "passed", "true", "success", "succeeded", "yes"), "pass"),
+    **dict.fromkeys(("fail", "failed", "false", "failure", "no"), "fail"),
+}
+_STATUS = ("pass", "fail")
 NO_LOOK = "no_look"
 # The second question of attribution, whose answers are records of their own.
 WHOSE_FAILURE = "attribution.whose"
@@ -88,6 +109,10 @@ class AddedVerdicts(msgspec.Struct, frozen=True, kw_only=True):
     raters: tuple[str, ...]  # who rated
     # rubrics that nothing here knows: their labels were taken as they are
     unknown: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()  # the first rows that were set aside, with the reason
+    # runs with outcomes that contradict each other: the one that counts, then the others
+    conflicts: tuple[str, ...] = ()
+    outranked: int = 0  # verdicts of judges that an outcome given here outranks
 
     def __str__(self) -> str:
         """Say it in a line or two."""
@@ -107,7 +132,48 @@ class AddedVerdicts(msgspec.Struct, frozen=True, kw_only=True):
             f"{visible_line(name)} is no rubric known here: labels were taken as they are"
             for name in self.unknown
         ]
+        lines += _name_first(self.refused, aside)
+        if self.conflicts:
+            noun = "run" if len(self.conflicts) == 1 else "runs"
+            lines.append(f"outcomes that contradict each other: {len(self.conflicts):,} {noun}")
+            lines += _name_first(self.conflicts[:_NAMED], len(self.conflicts))
+        if self.outranked:
+            noun = "verdict of judges is" if self.outranked == 1 else "verdicts of judges are"
+            lines.append(f"{self.outranked:,} earlier {noun} outranked by them")
         return "\n".join(lines)
+
+
+def _name_first(named: Sequence[str], total: int) -> list[str]:
+    more = [f"  and {total - len(named):,} more"] if named and total > len(named) else []
+    return [f"  {visible_line(one)}" for one in named] + more
+
+
+def outrank_verdicts(store: Store, where: Where | None = None) -> int:
+    """Mark what judges said of runs whose outcome came later; return how many changed.
+
+    A verdict that praises a failed run is marked; one that was marked and is right again is not.
+    """
+    changed: list[Record] = []
+    runs: dict[str, Outcome] = {}
+    judged = (name for name in store.measures() if name.startswith(JUDGE_PREFIX))
+    for record in (one for name in judged for one in store.records(where, measure=name)):
+        answer = record.answer
+        if record.family in NOT_MODELS or answer.step is not None or answer.reason == "":
+            continue
+        if record.trajectory not in runs:
+            runs[record.trajectory] = store.trajectory(record.trajectory).outcome
+        try:
+            failing = load_rubric(record.rubric).failing
+        except ConfigError:
+            continue
+        plain = answer
+        if isinstance(answer, Verdict) and answer.reason.startswith(OUTRANKED):
+            said = answer.reason.partition("; ")[2]
+            plain = msgspec.structs.replace(answer, reason=said)
+        marked = mark_outranked(plain, runs[record.trajectory], failing)
+        if marked != answer:
+            changed.append(msgspec.structs.replace(record, answer=marked))
+    return store.rewrite_reasons(changed)
 
 
 class VerdictImport:
@@ -151,6 +217,10 @@ class VerdictImport:
             # A name of several runs means none of them.
             self._runs[name] = None if name in self._runs else (id_, steps)
             self._runs[id_] = (id_, steps)
+        for recorded, id_of in store.recorder_ids().items():
+            self._runs.setdefault(recorded, None if id_of is None else self._runs.get(id_of))
+        # Outcomes that were read and not given yet, each with its row.
+        self.outcomes: list[tuple[VerdictFileRow, str, Label]] = []
         self._said: dict[str, dict[VerdictKey, VerdictContent]] = {}
         self.known = self.empty = 0
         self.quarantined: Counter[str] = Counter()
@@ -176,6 +246,8 @@ class VerdictImport:
 
     def menu(self, name: str) -> tuple[str, ...] | None:
         """Return what a rubric may be answered with; None where nothing here knows the rubric."""
+        if name == OUTCOME_NAME:
+            return _STATUS
         if name in self._menus:
             return self._menus[name]
         if name == STEP_SCORES:
@@ -192,6 +264,13 @@ class VerdictImport:
         cells = row.cells
         name = self._name(cells)
         run, steps = self._run(cells)
+        if name == OUTCOME_NAME:
+            given = self._outcome(cells)
+            if given is None:
+                self.empty += 1
+            else:
+                self.outcomes.append((row, run, given))
+            return None
         found = self._verdict(cells, name, steps)
         if found is None:
             self.empty += 1
@@ -284,6 +363,67 @@ class VerdictImport:
             confidence=_share("confidence", self._cell(cells, "confidence")),
         )
 
+    def _outcome(self, cells: Mapping[str, Json]) -> Label | None:
+        """Return what a row says of its run's outcome, as a label; None where it says nothing.
+
+        `check` and `reward` are no names of people; a reward alone needs nobody who says it.
+        """
+        cell = self._cell(cells, "label")
+        text = "" if cell is None else str(cell)
+        said = self._labels.get(text, text).strip().lower()
+        status = _STATUSES.get(said)
+        if said and status is None:
+            what = f"outcome {_quote(cell)}; expected {' or '.join(_STATUS)}"
+            raise RefusedRow("off the menu", f"{what}; --labels translates, as --labels ok=pass")
+        reward = _number(self._cell(cells, "value"))
+        status = reward_outcome(reward).status if status is None else status
+        if status == "unknown":
+            return None
+        who = self._rater or str(self._cell(cells, "judge") or "").strip()
+        who = who if who or said else "reward"
+        if not who:
+            why = "nobody says so; map a column to judge, or say --rater check, or a person's name"
+            raise RefusedRow("no rater", why)
+        reason = self._cell(cells, "reason")
+        extra: dict[str, Json] = {GIVEN_AS: who if who in ("check", "reward") else "label"}
+        if reward is not None:
+            extra["reward"] = reward
+        return Label(
+            kind="outcome",
+            category=status,
+            annotator=who,
+            reason="" if reason is None else self._store.redactor.redact(str(reason)),
+            extra=extra,
+        )
+
+    def give_outcomes(self) -> tuple[int, list[tuple[VerdictFileRow, RefusedRow]]]:
+        """Give the runs their outcomes; return how many are new, and the rows refused."""
+        new, refused = 0, []
+        given = [(run, label) for _, run, label in self.outcomes]
+        for (row, _, label), fate in zip(
+            self.outcomes, self._store.give_outcomes(given), strict=True
+        ):
+            if fate == "contradicts":
+                why = f"{label.annotator} said otherwise of this run before, now {label.category}"
+                refused.append((row, RefusedRow("contradicts", why)))
+                continue
+            if fate == "purged":
+                refused.append((row, RefusedRow("purged", "the texts of this run were purged")))
+                continue
+            self.rubrics[OUTCOME_NAME] += 1
+            self.raters[label.annotator] = None
+            new += fate == "new"
+            self.known += fate == "known"
+        return new, refused
+
+    def conflicts(self) -> Iterator[str]:
+        """Yield the runs of this file whose outcomes contradict each other, each once."""
+        for id_ in dict.fromkeys(run for _, run, _ in self.outcomes):
+            run = self._store.trajectory(id_)
+            if others := run.contradictions:
+                counts = f"{run.name}: {run.outcome.status} by its {run.outcome.source}"
+                yield f"{counts}; {', '.join(others)}"
+
     def _label(self, cells: Mapping[str, Json], name: str) -> str | None:
         cell = self._cell(cells, "label")
         if cell is None or cell == "" or name == STEP_SCORES:
@@ -356,6 +496,18 @@ def _share(what: str, cell: Json) -> float | None:
     return number
 
 
+def _number(cell: Json) -> float | None:
+    if cell is None or cell == "":
+        return None
+    try:
+        number = math.nan if isinstance(cell, bool) else float(str(cell))
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise RefusedRow("no number", f"reward {_quote(cell)}; expected a number")
+    return number
+
+
 def _cites(cell: Json, steps: int) -> tuple[int, ...]:
     if cell is None or cell == "":
         return ()
@@ -387,6 +539,12 @@ def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVe
     checked = False
     batch: list[Record] = []
     broken: list[Quarantined] = []
+
+    def refuse(row: VerdictFileRow, why: RefusedRow) -> None:
+        adding.quarantined[why.kind] += 1
+        where = f"row {row.place}: {why}" if row.tabular else str(why)
+        broken.append(Quarantined(reason=where, offset=row.place, raw=row.raw, uri=stream.uri))
+
     for row in read_verdict_rows(stream):
         count += 1
         if isinstance(row, Quarantined):
@@ -399,9 +557,7 @@ def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVe
         try:
             record = adding.record(row)
         except RefusedRow as e:
-            adding.quarantined[e.kind] += 1
-            where = f"row {row.place}: {e}" if row.tabular else str(e)
-            broken.append(Quarantined(reason=where, offset=row.place, raw=row.raw, uri=stream.uri))
+            refuse(row, e)
             continue
         if record is not None:
             batch.append(record)
@@ -411,6 +567,10 @@ def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVe
     if not count:
         raise TraceError(f"{stream.uri}: no rows; expected a header and verdicts, or JSON lines")
     new += store.append(batch)
+    given, refused = adding.give_outcomes()
+    new += given
+    for row, why in refused:
+        refuse(row, why)
     store.quarantine(broken)
     return AddedVerdicts(
         uri=stream.uri,
@@ -422,4 +582,10 @@ def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVe
         rubrics=dict(sorted(adding.rubrics.items())),
         raters=tuple(adding.raters),
         unknown=tuple(name for name in sorted(adding.rubrics) if adding.menu(name) is None),
+        refused=tuple(
+            one.reason if one.reason.startswith("row ") else f"byte {one.offset}: {one.reason}"
+            for one in broken[:_NAMED]
+        ),
+        conflicts=tuple(adding.conflicts()),
+        outranked=outrank_verdicts(store) if given else 0,
     )

@@ -85,6 +85,15 @@ Verdicts = Annotated[
         help="Read other people's verdicts on runs of the store: CSV, JSON lines, Parquet.",
     ),
 ]
+Outcomes = Annotated[
+    str | None,
+    typer.Option(
+        "--outcomes",
+        metavar="FILE",
+        help="Give runs of the store an outcome: CSV, JSON lines with the run or its recorder's "
+        "id, pass or fail or a reward, and who says so: check, reward, or a person's name.",
+    ),
+]
 Mapped = Annotated[
     list[str] | None,
     typer.Option(
@@ -151,6 +160,7 @@ def import_(
     idle: Idle = None,
     keep_all: KeepAll = False,
     verdicts: Verdicts = None,
+    outcomes: Outcomes = None,
     mapped: Mapped = None,
     labels: Labels = None,
     rubric: RubricName = None,
@@ -166,7 +176,8 @@ def import_(
     changes nothing. A record that cannot be read is set aside and counted. With --listen runs come
     in as they happen, over OTLP/HTTP, until Ctrl-C: each is kept and scored when it ends. From a
     tracing backend runs are pulled; the variables of its own SDK say where it is and hold the key.
-    With --verdicts what other people or judges said of runs of the store becomes a rater of agree.
+    With --verdicts what other people or judges said of runs of the store becomes a rater of agree;
+    with --outcomes a check, a reward or a person says whether each run worked.
 
     Example: stepscope import runs/ --agent gpt-4o --tag experiment=a
 
@@ -174,12 +185,18 @@ def import_(
 
     Example: stepscope import --listen 127.0.0.1:4318
 
+    Example: stepscope import --outcomes outcomes.csv
+
     Example: stepscope import --verdicts labels.csv --map run=id,label=verdict --rubric axes
     """
     tags = parse_tags(tag or [])
     files = {"format": format_name, "strict": strict, "workers": workers}
     listening = {"quiet": quiet, "idle": idle, "keep-all": keep_all}
     of_verdicts = {"map": mapped, "labels": labels, "rubric": rubric, "rater": rater}
+    if outcomes is not None:
+        why = "is for verdicts; --outcomes says whether runs worked"
+        _refuse_given({"verdicts": verdicts, "rubric": rubric}, why)
+        verdicts, rubric = outcomes, "outcome"
     if verdicts is not None:
         _refuse_given(files, "is for runs; --verdicts reads what was said of runs of the store")
         _refuse_given(listening, "is for runs that come in with --listen")
@@ -194,7 +211,8 @@ def import_(
             found = notebook.add_verdicts(
                 verdicts, columns=names, labels=ours, rubric=rubric, rater=rater, human=human
             )
-        terminal.print_result(found, as_json=as_json, hint="stepscope agree", store=store)
+        hint = "stepscope agree" if outcomes is None else "stepscope score"
+        terminal.print_result(found, as_json=as_json, hint=hint, store=store)
         return 0
     _refuse_given({**of_verdicts, "human": human}, "is for --verdicts FILE")
     from stepscope.score.importing import RunDefaults

@@ -20,8 +20,15 @@ _UNKNOWN_OUTCOME = (
 )
 
 
+# 1 where somebody says otherwise of a run's outcome; else it has no such answer.
+CONTRADICTED = "outcome.contradicted"
+
+
 def _outcome(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
-    """Did it work: the environment's check, the recorded reward or a person's label; says which."""
+    """Did it work: the environment's check, the recorded reward or a person's label; says which.
+
+    The first of these that speaks counts; `.contradicted` says who else says otherwise.
+    """
     outcome = trajectory.outcome
     if outcome.status == "unknown":
         return _UNKNOWN_OUTCOME
@@ -31,7 +38,10 @@ def _outcome(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> 
     if not said.startswith(outcome.source):
         said = f"{outcome.source}: {said}" if said else outcome.source
     value = 1.0 if outcome.status == "pass" else 0.0
-    return (Verdict("outcome", value, outcome.status, reason=said),)
+    whole = Verdict("outcome", value, outcome.status, reason=said)
+    if not (others := trajectory.contradictions):
+        return (whole,)
+    return (whole, Verdict(CONTRADICTED, 1.0, reason="; ".join(others)))
 
 
 OUTCOME = RuleMeasure("outcome", "1", Scale(0.0, 1.0, ("pass", "fail")), (), _outcome)

@@ -83,6 +83,8 @@ ISOLATED_SUFFIX = ".isolated"
 LOOKS_SUFFIX = ".looks"
 # Behind the name of the record that says how the windows of a long run fit together.
 SEAMS_SUFFIX = ".seams"
+# The measure, and the rubric of verdicts, that says whether a run worked.
+OUTCOME_NAME = "outcome"
 # How the reason of a verdict begins that a state check contradicts.
 OUTRANKED = "outranked: "
 # Behind the version of a rubric that was asked without the agent's words.

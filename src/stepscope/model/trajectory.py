@@ -283,6 +283,12 @@ class Outcome(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     reason: str = ""
 
 
+# Whose word on an outcome outranks whose.
+OUTCOME_RANKS = {"check": 3, "reward": 2, "label": 1, "none": 0}
+# In a label of kind "outcome": whose word it is, one of `OUTCOME_RANKS`.
+GIVEN_AS = "given_as"
+
+
 class Label(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """What a person said about a run or one step of it."""
 
@@ -327,6 +333,20 @@ class Source(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=
     offset: int | None = None
     run_id: str | None = None
     ordinal: int = 0
+
+
+def outcome_of_label(label: Label) -> Outcome | None:
+    """Return the outcome that a label gives to its run; None where it gives none."""
+    extra = label.extra or {}
+    status, source = label.category, extra.get(GIVEN_AS)
+    if label.kind != "outcome" or status not in ("pass", "fail") or source not in OUTCOME_RANKS:
+        return None
+    return Outcome(status, source, extra.get("reward"), label.reason)  # type: ignore[arg-type]
+
+
+def outcome_rank(outcome: Outcome) -> int:
+    """Return how much an outcome weighs: a check's more than a reward's, than a person's."""
+    return 0 if outcome.status == "unknown" else OUTCOME_RANKS[outcome.source]
 
 
 # The source format of a run of which nothing but step scores is known.
@@ -393,6 +413,18 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     children: tuple[str, ...] = ()
     warnings: tuple[Warn, ...] = ()
     extra: dict[str, Json] | None = None
+
+    @property
+    def contradictions(self) -> tuple[str, ...]:
+        """Who else says whether the run worked, and says otherwise: "fail says ann (label)"."""
+        found = []
+        for label in self.labels:
+            given = outcome_of_label(label)
+            if given is not None and given.status != self.outcome.status:
+                who = label.annotator
+                by = f"the {who}" if who == given.source else f"{who} ({given.source})"
+                found.append(f"{given.status} says {by}")
+        return tuple(dict.fromkeys(found))
 
     @cached_property
     def exchanges(self) -> tuple[Exchange, ...]:

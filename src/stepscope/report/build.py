@@ -18,6 +18,7 @@ import numpy.typing as npt
 from stepscope import stats
 from stepscope.errors import UsageError
 from stepscope.measures.agents import AgentAnswers, measure_agents
+from stepscope.measures.outcome import CONTRADICTED
 from stepscope.model import Answer
 from stepscope.model.records import HUMAN, RULES, UNCERTAIN, Figure
 from stepscope.report.evidence import read_look_first as choose
@@ -542,6 +543,10 @@ def _not_claimed(rows: Rows, table: RunTable, whole: Profile) -> list[str]:
     unscored = table.lost("outcome").get(NOT_SCORED, 0)
     if unscored:
         said.append(f"anything about {unscored:,} runs never scored")
+    contradicted = int((rows.column(CONTRADICTED, table.runs).state == 1).sum())
+    if contradicted:
+        runs = "1 run" if contradicted == 1 else f"{contradicted:,} runs"
+        said.append(f"that the outcome of {runs} is settled (others say otherwise: stepscope show)")
     return said
 
 

@@ -33,6 +33,7 @@ from stepscope.model import (
     digest,
 )
 from stepscope.model.records import HUMAN, IMPORTED, RULES, STEP_SCORES
+from stepscope.model.trajectory import outcome_of_label
 from stepscope.runtime.database import Connection
 from stepscope.safety.text import visible_line
 from stepscope.shape.weights import SCALE
@@ -307,6 +308,9 @@ def label_records(trajectory: str, given: Iterable[Label], steps: int) -> Iterat
     """
     seen: dict[tuple[str, int | None, str], int] = {}
     for label in given:
+        outcome = outcome_of_label(label)
+        if outcome is not None and outcome.source != "label":
+            continue  # no person's word
         key = (label.kind, label.step, label.annotator)
         seen[key] = seen.get(key, -1) + 1
         yield Record(

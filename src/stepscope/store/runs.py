@@ -18,13 +18,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from stepscope.errors import EnvironmentFault, StoreError
 from stepscope.model import SCORES, Case, Label, Outcome, Part, Step, StepScore, Trajectory, figures
 from stepscope.model.records import RULES
+from stepscope.model.trajectory import GIVEN_AS, outcome_of_label, outcome_rank
 from stepscope.runtime.database import Connection
 from stepscope.store import records
 from stepscope.store.records import RowIds, insert_records, label_records
@@ -169,6 +170,10 @@ class PreparedRun(msgspec.Struct, frozen=True, gc=False, array_like=True):
         return len(self.body) + sum([len(content) for content in self.blobs.values()])
 
 
+# Who says what a trace itself says of its outcome.
+TRACE = "trace"
+# How a label that gives an outcome looks in an encoded run.
+_GIVEN = f'"{GIVEN_AS}":'.encode()
 _N_COLUMNS = PreparedRun.__struct_fields__.index("head")
 
 
@@ -243,6 +248,10 @@ _INSERT = (
 _heads = msgspec.json.Decoder(Trajectory)
 _steps = msgspec.json.Decoder(tuple[Step, ...])
 _cases = msgspec.json.Decoder(Case)
+
+
+# What became of an outcome that was given to a run.
+OutcomeFate = Literal["new", "known", "contradicts", "purged"]
 
 
 class PutCounts(NamedTuple):
@@ -385,9 +394,15 @@ def _update_known_run(
     old, now = _heads.decode(head), _heads.decode(run.head)
     fresh = tuple(label for label in now.labels if label not in old.labels)
     grown = merge_late_spans(old, now)
+    outcome = now.outcome if now.outcome != Outcome() else old.outcome
+    if outcome_rank(outcome) < outcome_rank(old.outcome):
+        # Somebody gave the run a weightier one, or the trace itself did.
+        recorded = _recorded_outcome(msgspec.structs.replace(old, outcome=outcome))
+        fresh += () if recorded is None else (recorded,)
+        outcome = old.outcome
     merged = msgspec.structs.replace(
         old if grown is None else grown,
-        outcome=now.outcome if now.outcome != Outcome() else old.outcome,
+        outcome=outcome,
         agent=now.agent if now.agent is not None else old.agent,
         agent_version=now.agent_version or old.agent_version,
         tags={**old.tags, **now.tags},
@@ -416,6 +431,61 @@ def _update_known_run(
             " (SELECT id FROM questions WHERE family = ?)",
             (seq, RULES),
         )
+
+
+def give_outcome(db: Connection, names: RowIds, seq: int, label: Label) -> OutcomeFate:
+    """Give a run an outcome that somebody names; a weightier one that it has stays.
+
+    What is said and does not count stays with the run, as a label.
+    """
+    row = db.execute("SELECT head, steps FROM traces WHERE run = ?", (seq,)).fetchone()
+    if row is None:
+        return "purged"
+    old = _heads.decode(row[0])
+    for said in old.labels:
+        if outcome_of_label(said) is not None and said.annotator == label.annotator:
+            return "known" if said.category == label.category else "contradicts"
+    merged = _settle_outcome(old, label)
+    _write_outcome(db, seq, merged)
+    insert_records(db, names, label_records(old.id, merged.labels, len(_steps.decode(row[1]))))
+    return "new"
+
+
+def _settle_outcome(run: Trajectory, label: Label) -> Trajectory:
+    """Return a run with one more outcome: the weightier one counts, the earlier of two equals."""
+    given = outcome_of_label(label)
+    assert given is not None
+    labels = run.labels if label in run.labels else (*run.labels, label)
+    if outcome_rank(given) <= outcome_rank(run.outcome):
+        return msgspec.structs.replace(run, labels=labels)
+    recorded = _recorded_outcome(run)
+    if recorded is not None and recorded not in labels:
+        labels = (*labels, recorded)
+    return msgspec.structs.replace(run, labels=labels, outcome=given)
+
+
+def _recorded_outcome(run: Trajectory) -> Label | None:
+    """Return what the trace itself says of its outcome, as a label; None where it says nothing."""
+    said = run.outcome
+    if outcome_rank(said) == 0 or any(outcome_of_label(label) == said for label in run.labels):
+        return None
+    extra: dict[str, object] = {GIVEN_AS: said.source}
+    if said.reward is not None:
+        extra["reward"] = said.reward
+    return Label(
+        kind="outcome", category=said.status, reason=said.reason, annotator=TRACE, extra=extra
+    )
+
+
+def _write_outcome(db: Connection, seq: int, run: Trajectory) -> None:
+    """Write the outcome and labels of a run; what was computed from the old ones is deleted."""
+    db.execute("UPDATE traces SET head = ? WHERE run = ?", (encode_json(run), seq))
+    db.execute("UPDATE runs SET outcome = ? WHERE seq = ?", (run.outcome.status, seq))
+    db.execute(
+        "DELETE FROM records WHERE run = ? AND question IN"
+        " (SELECT id FROM questions WHERE family = ?)",
+        (seq, RULES),
+    )
 
 
 def _supersede(db: Connection, seq: int, run: PreparedRun) -> int:
@@ -463,6 +533,14 @@ def _replace_version(db: Connection, short: int, long: int) -> None:
     if moved:
         head = db.execute("SELECT head FROM traces WHERE run = ?", (long,)).fetchone()[0]
         _keep_scores(db, long, head, moved)
+    before = db.execute("SELECT head FROM traces WHERE run = ?", (short,)).fetchone()
+    if before is not None and _GIVEN in before[0]:
+        now = db.execute("SELECT head FROM traces WHERE run = ?", (long,)).fetchone()
+        merged = _heads.decode(now[0])
+        for label in _heads.decode(before[0]).labels:
+            if outcome_of_label(label) is not None and label.annotator != TRACE:
+                merged = _settle_outcome(merged, label)
+        _write_outcome(db, long, merged)
 
 
 def _is_grown(short: bytes, long: bytes) -> bool:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 import msgspec
 
 from stepscope.errors import DataError, UsageError
-from stepscope.model import Facts, Figures, Json, Quarantined, Record, Trajectory, digest
+from stepscope.model import Facts, Figures, Json, Label, Quarantined, Record, Trajectory, digest
 from stepscope.model.records import RULES
 from stepscope.runtime.database import (
     MEMORY,
@@ -39,7 +39,7 @@ from stepscope.store import columns, parquet, records, runs
 from stepscope.store.columns import AnswerColumn, Runs, StepColumn, Texts
 from stepscope.store.purge import PurgeResult, purge_texts
 from stepscope.store.records import AnswerLine, Question, RowIds
-from stepscope.store.runs import PreparedRun, PutCounts, StoredRun, prepare_run
+from stepscope.store.runs import OutcomeFate, PreparedRun, PutCounts, StoredRun, prepare_run
 from stepscope.store.where import Where
 from stepscope.values import Estimate
 
@@ -435,6 +435,41 @@ class Store(Database):
             (run_id, format),
         )
         return str(rows[0][0]) if rows else None
+
+    def recorder_ids(self) -> dict[str, str | None]:
+        """Return the id of each run by its recorder's own; None where several runs share that."""
+        found: dict[str, str | None] = {}
+        for run_id, id_ in self._execute(
+            "SELECT run_id, id FROM runs WHERE run_id IS NOT NULL AND superseded_by IS NULL"
+        ):
+            found[run_id] = None if run_id in found else id_
+        return found
+
+    def give_outcomes(self, given: Iterable[tuple[str, Label]]) -> list[OutcomeFate]:
+        """Give runs outcomes, by id; return what became of each, in order.
+
+        A check outranks a reward, and a reward a person; the earlier of two equals stays.
+        """
+        fates = []
+        with self._writing():
+            for id_, label in given:
+                row = self._db.execute("SELECT seq FROM runs WHERE id = ?", (id_,)).fetchone()
+                fates.append(runs.give_outcome(self._db, self._names, row[0], label))
+        return fates
+
+    def rewrite_reasons(self, changed: Iterable[Record]) -> int:
+        """Replace the reasons of whole-run verdicts of judges; return how many there were."""
+        with self._writing():
+            before = self._db.total_changes
+            for one in changed:
+                asked = (one.version, one.facts, one.judge, one.prompt, one.family, one.rubric)
+                question = self._names.question(self._db, Question(one.answer.measure, *asked))
+                self._db.execute(
+                    "UPDATE records SET reason = ? WHERE question = ? AND repeat = ? AND step = -1"
+                    " AND run = (SELECT seq FROM runs WHERE id = ?)",
+                    (one.answer.reason, question, one.repeat, one.trajectory),
+                )
+            return self._db.total_changes - before
 
     def append(self, batch: Sequence[Record]) -> int:
         """Store records in one durable transaction; return how many were new.

@@ -222,6 +222,8 @@ def describe_run(data: RunData, *, chosen: range | None = None, width: int = 100
         said += f" (recorded reward {outcome.reward:g})"
     elif outcome.source != "none":
         said += f" ({outcome.source})"
+    if others := trajectory.contradictions:
+        said += f", but {visible_line(', '.join(others))}"
     calls = trajectory.exchanges
     errors = sum(e.failed for e in calls)
     known = [
