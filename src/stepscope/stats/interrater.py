@@ -226,22 +226,29 @@ def _check_ratings(ratings: npt.ArrayLike, categories: int | None) -> tuple[Ints
     return np.asarray(given, dtype=np.int64), q if categories is None else categories
 
 
-def _unique_rows(shifted: Ints, base: int) -> tuple[Ints, Ints]:
-    """Return the distinct rows and, for each row, which of them it is."""
-    raters = shifted.shape[1]
+def _unique_rows(given: Ints, q: int, *, inverse: bool) -> tuple[Ints, Floats, Ints | None]:
+    """Return the distinct rows of codes from -1 below q, how often each occurs, and the inverse.
+
+    The inverse (for each row, which of the distinct ones it is) is None unless asked for.
+    """
+    raters, base = given.shape[1], q + 1
     if base**raters >= _MOST_CODES:
-        rows, kind = np.unique(shifted, axis=0, return_inverse=True)
-        return rows, np.asarray(kind.reshape(-1), dtype=np.int64)
+        rows, kind, often = np.unique(given, axis=0, return_inverse=True, return_counts=True)
+        return rows, often.astype(np.float64), np.asarray(kind.reshape(-1), dtype=np.int64)
     powers = base ** np.arange(raters, dtype=np.int64)
-    codes = shifted @ powers
+    codes = given @ powers
+    codes += powers.sum()  # the codes of given + 1, without a copy of it
+    kind: Ints | None = None
     if base**raters <= 4 * len(codes):
-        present = np.bincount(codes, minlength=base**raters) > 0
-        found = np.flatnonzero(present)
-        kind = (np.cumsum(present) - 1)[codes]
+        counts = np.bincount(codes, minlength=base**raters)
+        found = np.flatnonzero(counts)
+        often = counts[found]
+        if inverse:
+            kind = (np.cumsum(counts > 0) - 1)[codes]
     else:
-        found, kind = np.unique(codes, return_inverse=True)
-    rows = found[:, None] // powers % base
-    return np.asarray(rows, dtype=np.int64), np.asarray(kind, dtype=np.int64)
+        found, kind, often = np.unique(codes, return_inverse=True, return_counts=True)
+    rows = found[:, None] // powers % base - 1
+    return np.asarray(rows, dtype=np.int64), often.astype(np.float64), kind
 
 
 # Weights drawn at most; beyond it the jackknife over runs gives the interval.
@@ -297,23 +304,24 @@ def agreement(
     if not 0 < level < 1:
         raise DataError(f"level is {level!r}; expected a share between 0 and 1, such as 0.95")
     given, q = _check_ratings(ratings, categories)
-    run = cluster_index(clusters, len(given))
+    run = None if clusters is None else cluster_index(clusters, len(given))
     if coefficient == "kappa" and given.shape[1] != 2:
         raise DataError(f"kappa is of two raters, got {given.shape[1]}; ask for fleiss or alpha")
     if metric == "ordinal" and coefficient != "alpha":
         raise DataError(f"{coefficient} has no ordinal form; expected alpha, or another metric")
-    # Rater by rater: numpy sums a short axis ten times slower.
-    n = int(np.count_nonzero(sum((column >= 0).astype(np.int64) for column in given.T) >= 2))
-    if not n:
+    if not q:
         return nothing_measured(unmeasured, "items")
     asked = _WeightedCoefficient(coefficient, given, run, q, _distances(metric, values, q))
+    n = asked.paired
+    if not n:
+        return nothing_measured(unmeasured, "items")
     value = asked.value()
     if not np.isfinite(value):
         return Unmeasured(
             "undefined",
             f"{coefficient} has no value: {n} items got one and the same answer from every rater",
         )
-    runs = int(run.max(initial=-1)) + 1
+    runs = len(given) if run is None else int(run.max(initial=-1)) + 1
     few = runs < 2
     limits = (None, None) if few else asked.limits(rng, draws, level)
     return make_estimate(
@@ -338,20 +346,23 @@ class _WeightedCoefficient:
         self,
         name: CoefficientName,
         given: Ints,  # shape (items, raters), codes of q categories
-        run: Ints,  # shape (items,), dense numbers
+        run: Ints | None,  # shape (items,), dense numbers; None where every item is its own
         q: int,
         distance: Floats | None,  # shape (q, q); None for ordinal ones, which depend on their use
     ) -> None:
         self._q, self._distance, self._of = q, distance, _VALUES[name]
         # The distinct items, how often each occurs, and which of them each item is.
-        shifted, kind = _unique_rows(given + 1, q + 1)
-        answers = shifted - 1
-        often = np.bincount(kind, minlength=len(answers)).astype(np.float64)
+        self._grouped = run is not None and int(run.max(initial=-1)) + 1 != len(run)
+        answers, often, kind = _unique_rows(given, q, inverse=self._grouped)
+        # Items with two ratings or more: counted by distinct item, of which there are few.
+        ratings = (answers >= 0).sum(axis=1)
+        paired = ratings >= 2
+        self.paired = int(often[paired].sum())
         features = _FEATURES[name](answers, q)
-        self._grouped = int(run.max(initial=-1)) + 1 != len(run)
         # What is weighed as a whole: kinds where every item is its own run, else runs.
         self._units, self._repeats = features, often
         if self._grouped:
+            assert run is not None
             columns = [np.bincount(run, weights=f[kind]) for f in features.T]
             self._units = np.stack(columns, axis=1)
             self._repeats = np.ones(len(self._units))
@@ -363,10 +374,8 @@ class _WeightedCoefficient:
         pairs[:, 0], pairs[:, 1] = first, second
         self._mass = np.where(first == second, 1 / q, 1 / max(q * (q - 1), 1))
         self._pairs = _FEATURES[name](pairs, q)
-        if name == "alpha":  # an item weighs as many coincidences there as it has ratings
-            # Mean number of ratings of the items that have two or more.
-            ratings = (answers >= 0).sum(axis=1)
-            paired = ratings >= 2
+        if name == "alpha" and self.paired:
+            # An item weighs as many coincidences there as it has ratings: their mean number.
             self._pairs = (
                 self._pairs * float(np.average(ratings[paired], weights=often[paired])) / 2
             )
