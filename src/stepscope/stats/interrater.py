@@ -232,13 +232,13 @@ def _unique_rows(given: Ints, q: int, *, inverse: bool) -> tuple[Ints, Floats, I
     The inverse (for each row, which of the distinct ones it is) is None unless asked for.
     """
     raters, base = given.shape[1], q + 1
+    kind: Ints | None = None
     if base**raters >= _MOST_CODES:
         rows, kind, often = np.unique(given, axis=0, return_inverse=True, return_counts=True)
         return rows, often.astype(np.float64), np.asarray(kind.reshape(-1), dtype=np.int64)
     powers = base ** np.arange(raters, dtype=np.int64)
     codes = given @ powers
     codes += powers.sum()  # the codes of given + 1, without a copy of it
-    kind: Ints | None = None
     if base**raters <= 4 * len(codes):
         counts = np.bincount(codes, minlength=base**raters)
         found = np.flatnonzero(counts)
