@@ -23,14 +23,9 @@ def no_calls(measure: str) -> Unmeasured:
     return Unmeasured("not_applicable", "the agent made no tool calls", measure)
 
 
-@cached_on_run
 def agent_calls(trajectory: Trajectory) -> tuple[Exchange, ...]:
     """Return the calls that the agent made; where users have tools, theirs are left out."""
-    exchanges = trajectory.exchanges
-    for exchange in exchanges:
-        if exchange.call.requestor != "agent":
-            return tuple(x for x in exchanges if x.call.requestor == "agent")
-    return exchanges
+    return trajectory.agent_exchanges
 
 
 @cached_on_run

@@ -459,6 +459,13 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
             exchanges.append(Exchange(at, step_at, call, answered_at, answer, call_key(call)))
         return tuple(exchanges)
 
+    @cached_property
+    def agent_exchanges(self) -> tuple[Exchange, ...]:
+        """The calls of the agent, where users have tools as well."""
+        if all([exchange.call.requestor == "agent" for exchange in self.exchanges]):
+            return self.exchanges
+        return tuple([x for x in self.exchanges if x.call.requestor == "agent"])
+
 
 def call_key(call: ToolCall) -> str:
     """Tool name and canonical arguments: equal for two calls that ask the same thing.
