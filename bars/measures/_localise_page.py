@@ -30,6 +30,7 @@ def page_blocks(content: dict[str, Any]) -> dict[str, str]:
         "rules": _rules(figures),
         "calibration": _calibration(figures),
         "claims": _claims(figures),
+        "faults": _faults(figures),
         "gains": _gains(figures),
         "nobody": _nobody(content),
     }
@@ -93,6 +94,14 @@ def _claims(figures: dict[str, Any]) -> str:
         "- Against the best constant rule (the commonest index) the list is ahead on both\n"
         f"  Who&When sets together, p = {figures['p']['commonest index']:.4f} at the worst draw."
     )
+
+
+def _faults(figures: dict[str, Any]) -> str:
+    lines = ["| runs | steps that people named | others |", "|---|---|---|"]
+    for family, of in figures["faults"].items():
+        cells = [f"{of[f'{name} at fault']} of {of[name]:,}" for name in ("named", "other")]
+        lines.append(f"| {RUNS_OF[family]} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def _gains(figures: dict[str, Any]) -> str:

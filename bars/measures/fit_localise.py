@@ -53,7 +53,7 @@ from bars.measures._step_model import (
     scales_of,
     train,
 )
-from bars.planted.planted import score_by_rules
+from bars.planted.planted import find_proofs, score_by_rules
 from stepscope.measures import localise
 from stepscope.measures.localise import LOCALISE_NAME, NOBODY_NAME
 from stepscope.measures.step_features import FAMILIES, agent_steps
@@ -371,7 +371,26 @@ def print_tables(measured: Measured) -> None:
         print(f"(b) - (a), log score a run: {title} (n {n}) {gain:+.3f}, error {error:.3f}")
 
 
-def figures_of(measured: Measured) -> dict[str, object]:
+def count_faults(runs: Runs, records: Sequence[Sequence[Record]]) -> dict[str, dict[str, int]]:
+    """Return by family how many named and other steps of the agent an axis of the rules faults."""
+    counts: dict[str, dict[str, int]] = {}
+    for run, held in enumerate(records):
+        if not runs.has_agent_label(run):
+            continue
+        own = agent_steps(runs.examples[run].run)
+        named = runs.named[runs.span(run)] > 0
+        at_fault = np.isin(own, [proof.step for proof in find_proofs(held)])
+        of = counts.setdefault(
+            FAMILIES[runs.family[run]],
+            {"named": 0, "named at fault": 0, "other": 0, "other at fault": 0},
+        )
+        for name, steps in (("named", named), ("other", ~named)):
+            of[name] += int(steps.sum())
+            of[f"{name} at fault"] += int((steps & at_fault).sum())
+    return counts
+
+
+def figures_of(measured: Measured, faults: dict[str, dict[str, int]]) -> dict[str, object]:
     """Return the figures that stand in the data file: mean, least and most over seeds."""
     chosen = measured.b if measured.ships == "b" else measured.a
     by_family = {}
@@ -407,6 +426,7 @@ def figures_of(measured: Measured) -> dict[str, object]:
             name: np.round(top_of(runs, ranks_of(runs, order)), 4).tolist()
             for name, order in orders.items()
         },
+        "faults": faults,
         "unread": {
             "runs": int(sum(not tuned_on(runs.examples[run].run) for run in counted[0])),
             "first": round(float(chosen.halves[:, 0].mean()), 4),
@@ -453,6 +473,9 @@ def main(arguments: Sequence[str]) -> int:
     a, b = (measure(runs, printed_by(grid), before) for grid in (BY_PLACE, BY_FEATURES))
     measured = Measured(a, b, before, runs)
     print_tables(measured)
+    faults = count_faults(runs, records)
+    for family, of in faults.items():
+        print(f"axes at fault in {family}: {of}")
     chosen = measured.b if measured.ships == "b" else measured.a
     counted = np.flatnonzero(is_counted(runs, 2))
     bars = check_bars(chosen, float(np.mean([before[int(run)] for run in counted])))
@@ -461,7 +484,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{'holds ' if holds else 'MISSED'} {name}: {value:.3g} {bound}")
     grid = BY_FEATURES if measured.ships == "b" else BY_PLACE
     table = train(runs, np.arange(runs.n), grid, 0)
-    content = as_json(table, runs, options.folder, figures_of(measured))
+    content = as_json(table, runs, options.folder, figures_of(measured, faults))
     text = format_table(content)
     if options.write:
         TABLE.write_text(text, encoding="utf-8")

@@ -97,4 +97,4 @@ def test_the_labelled_runs_are_those_of_the_list_printed_before(shared: Path) ->
 def test_the_page_prints_the_figures_of_the_table_and_no_others() -> None:
     page = PAGE.read_text("utf-8")
     assert refreshed_page(json.loads(TABLE)) == page
-    assert page.count("<!-- end -->") == 7
+    assert page.count("<!-- end -->") == 8
