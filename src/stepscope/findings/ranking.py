@@ -77,7 +77,7 @@ FAULT_FACTORS: dict[Family, float] = {"calls": 30.0, "search": 1.5, "dialogue": 
 SAID_TWICE: dict[str, frozenset[Kind]] = {
     "new_write": frozenset({"wrong_write", "other_write", "write"}),
     "breach": frozenset({"unconfirmed"}),
-    "axes.argument_validity": frozenset({"invented", "wrong_write"}),
+    "axes.argument_validity": frozenset({"invented", "origin", "wrong_write"}),
     "axes.result_interpretation": frozenset({"ignored"}),
     "axes.sequencing": frozenset({"unconfirmed"}),
     "axes.tool_selection": frozenset({"other_write", "repeat", "repeated", "failed", "ignored"}),

@@ -23,6 +23,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from stepscope.measures.axes.arguments import trace_values
+from stepscope.measures.axes.sums import find_missing_terms, trace_refusals
 from stepscope.measures.calls import (
     agent_calls,
     effect_of,
@@ -59,19 +60,19 @@ from stepscope.model import (
 from stepscope.values import Unmeasured, UnmeasuredKind
 
 Kind = Literal[
-    "wrong_write", "other_write", "gave_up", "invented", "ignored", "unconfirmed", "failed",
-    "repeated", "repeat", "write", "empty", "stuck", "replan", "assumed", "cannot", "unsourced",
-    "code", "end", "place",
+    "origin", "wrong_write", "other_write", "gave_up", "invented", "ignored", "unconfirmed",
+    "failed", "repeated", "repeat", "write", "empty", "stuck", "replan", "assumed", "cannot",
+    "unsourced", "code", "end", "place",
 ]  # fmt: skip
 
 # Odds against any other step of the agent. Of runs with messages only (from `empty` down, and
 # `failed`, `ignored`) they are frequencies on the tuning half of Who&When, drawn towards 1 and
 # rounded to halves; those of calls are set by hand, strongest where the case itself contradicts.
 FACTORS: dict[Kind, float] = {
-    "wrong_write": 5.0, "other_write": 4.0, "gave_up": 4.0, "invented": 3.0, "ignored": 2.0,
-    "unconfirmed": 2.0, "failed": 2.0, "repeated": 1.5, "repeat": 1.2, "write": 1.5, "empty": 2.5,
-    "stuck": 2.5, "replan": 2.5, "assumed": 1.5, "cannot": 1.5, "unsourced": 2.0, "code": 1.5,
-    "end": 1.2, "place": 1.0,
+    "origin": 12.0, "wrong_write": 5.0, "other_write": 4.0, "gave_up": 4.0, "invented": 3.0,
+    "ignored": 2.0, "unconfirmed": 2.0, "failed": 2.0, "repeated": 1.5, "repeat": 1.2,
+    "write": 1.5, "empty": 2.5, "stuck": 2.5, "replan": 2.5, "assumed": 1.5, "cannot": 1.5,
+    "unsourced": 2.0, "code": 1.5, "end": 1.2, "place": 1.0,
 }  # fmt: skip
 KINDS: tuple[Kind, ...] = tuple(FACTORS)
 LOCALISE_NAME = "localise"
@@ -128,6 +129,7 @@ def suspicions_of_calls(
         if value.state == "invented":
             reason = f"{value.tool}: {value.argument} {value.text!r} was said nowhere before"
             found.append(Suspicion(value.step, "invented", reason))
+    found += _origins(trajectory)
     found += _writes(trajectory, made, case, facts)
     return sorted(found, key=lambda suspicion: suspicion.step)
 
@@ -146,6 +148,19 @@ def _errors(trajectory: Trajectory, facts: Facts | None) -> Iterator[Suspicion]:
         elif reaction.label == "repeated" and reaction.step is not None:
             reason = f"the call that failed at {read} again, unchanged"
             yield Suspicion(reaction.step, "repeated", reason, (read,))
+
+
+def _origins(trajectory: Trajectory) -> Iterator[Suspicion]:
+    """Yield where the numbers first arose that a refusal names: there it went wrong, not later."""
+    missing = find_missing_terms(trajectory)
+    for fault in missing:
+        yield Suspicion(fault.step, "origin", fault.reason, fault.cites)
+    shown = {fault.step for fault in missing}
+    for exchange, made, other in trace_refusals(trajectory):
+        if made.step not in shown:
+            said = f"{made} = {made.total:.12g} first arises here; {exchange.call.name} is refused"
+            reason = f"{said} with it at {exchange.answer_step}, which names {other:.12g}"
+            yield Suspicion(made.step, "origin", reason, (exchange.answer_step,))
 
 
 def _writes(
@@ -173,10 +188,12 @@ def _writes(
         if not judges or at in pairs or not has_succeeded(exchange):
             continue
         if name in undone:
-            reason = f"{name} is asked for with other arguments"
+            reason = f"{name} is expected with other arguments"
             yield Suspicion(exchange.step, "wrong_write", reason)
         else:
-            yield Suspicion(exchange.step, "other_write", f"{name}: nothing asks for this write")
+            yield Suspicion(
+                exchange.step, "other_write", f"{name} is not among the expected writes"
+            )
 
 
 # Entries that organise. Of 20 labels on the tuning half of the hand-crafted Who&When runs 14 name

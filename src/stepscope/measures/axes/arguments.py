@@ -25,6 +25,20 @@ import msgspec
 
 from stepscope.measures.axes.evidence import Evidence, evidence_of
 from stepscope.measures.axes.quantities import number_of
+from stepscope.measures.axes.records import find_reference_differences
+from stepscope.measures.axes.sums import (
+    calculations_of,
+    find_missing_terms,
+    find_untraced_terms,
+)
+from stepscope.measures.axes.told import (
+    COUNTED_DAYS,
+    date_of,
+    find_absent_names,
+    is_date_near,
+    is_day_said,
+    says_dates,
+)
 from stepscope.measures.calls import agent_calls, no_calls
 from stepscope.measures.rule import (
     AXIS_SCALE,
@@ -80,6 +94,11 @@ _TOKEN = re.compile(r"[#@]?\w+(?:[-.:]\w+)*")
 _RELATIVE = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|day after|days?|weeks?|weekend|months?|years?|next|"
     r"last|this|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|same date)\b"
+)
+
+# So many days, at most, are meant by a word for a time, however many of them.
+_SPANS = {"days": 12, "week": 31, "month": 92, "year": 366} | dict.fromkeys(
+    ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"), 7
 )
 
 
@@ -219,8 +238,17 @@ def _doubt(evidence: Evidence, value: TracedValue) -> str:
         return "" if "amount" in roles else "a number that may be a setting"
     if value.kind == "date":
         relative = evidence.matched(_RELATIVE)
-        counted = relative is not None and relative < value.step
-        return "may be counted from a day that was said" if counted else ""
+        told = date_of(value.text)
+        if told is not None and is_day_said(evidence, told, value.step):
+            return "its month may be the one that was meant"
+        if relative is None or relative >= value.step:
+            return ""
+        spoken = " ".join([words for at, words in evidence.user_words() if at < value.step])
+        most = max([days for word, days in _SPANS.items() if word in spoken], default=COUNTED_DAYS)
+        near = told is None or is_date_near(evidence, told, value.step, most)
+        if near or not says_dates(evidence, value.step):
+            return "may be counted from a day that was said"
+        return ""
     if value.kind == "email":
         local = value.text.partition("@")[0]
         return "only its name was said" if evidence.said(local, value.step) is not None else ""
@@ -484,10 +512,11 @@ def _validity(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
     the axis tool_selection; whether a result was read rightly, result_interpretation.
     """
     made = agent_calls(trajectory)
+    absent = list(find_absent_names(trajectory))
     if not made:
-        return _VALIDITY_OF_NO_CALLS
+        return fault_answers(ARGUMENT_VALIDITY_NAME, absent) if absent else _VALIDITY_OF_NO_CALLS
     broken, checked = schema_violations(trajectory)
-    faults = [Fault(fault.step, f"{fault.rule}: {fault.reason}") for fault in broken]
+    faults = [*absent, *(Fault(fault.step, f"{fault.rule}: {fault.reason}") for fault in broken)]
     known = {fault.step for fault in broken}
     faults += [
         Fault(x.step, f"{x.call.name}: the arguments are not JSON")
@@ -500,6 +529,12 @@ def _validity(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
         for value in values
         if value.state == "invented"
     ]
+    terms = 0
+    if calculations_of(trajectory):
+        terms, untraced = find_untraced_terms(trajectory, evidence_of(trajectory))
+        faults += untraced
+    faults += find_missing_terms(trajectory)
+    faults += find_reference_differences(trajectory, case)
     if faults:
         return fault_answers(ARGUMENT_VALIDITY_NAME, faults)
     schema = f"{checked} of {len(made)} calls keep to a declared schema"
@@ -509,16 +544,18 @@ def _validity(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
         why = f"{first.tool}: {first.argument} {first.text!r} was said nowhere, {first.reason}"
         cites = tuple(sorted({value.step for value in unknown}))
         return faultless_answer(ARGUMENT_VALIDITY_NAME, UNCERTAIN, why, cites)
-    if not values and checked < len(made):
+    if not values and not terms and checked < len(made):
         return faultless_answer(
             ARGUMENT_VALIDITY_NAME, UNCERTAIN, f"no argument to trace; {schema}"
         )
     return faultless_answer(
-        ARGUMENT_VALIDITY_NAME, CORRECT, f"{len(values)} values traced to what was said; {schema}"
+        ARGUMENT_VALIDITY_NAME,
+        CORRECT,
+        f"{len(values) + terms} values traced to what was said; {schema}",
     )
 
 
-ARGUMENT_VALIDITY = RuleMeasure(ARGUMENT_VALIDITY_NAME, "1", AXIS_SCALE, (), _validity)
+ARGUMENT_VALIDITY = RuleMeasure(ARGUMENT_VALIDITY_NAME, "2", AXIS_SCALE, (), _validity)
 
 
 GROUNDING_LABELS = ("invented", "unknown")

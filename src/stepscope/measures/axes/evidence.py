@@ -156,6 +156,9 @@ class Evidence:
         """
         if (step := self.said(iso, before)) is not None:
             return step
+        # The day of a moment: 2024-05-14T16:03:16 is one word.
+        if (step := self.holds(f"{iso}T", before)) is not None:
+            return step
         words = self._without_case()
         end = words.starts[bisect_left(self._steps, before)]
         for core, forms in date_cores(iso):
@@ -167,10 +170,21 @@ class Evidence:
                     return step
         return None
 
+    def holds(self, text: str, before: int) -> int | None:
+        """Return the first step before step `before` that has a text anywhere, as it is written."""
+        end = self._written.starts[bisect_left(self._steps, before)]
+        self._left -= HIT_CHARACTERS + end
+        at = self._written.text.find(text, 0, end) if self._left > 0 else -1
+        return None if at < 0 else self._steps[bisect_right(self._written.starts, at) - 1]
+
     def numbers(self, before: int, after: int = -1) -> list[tuple[int, Sequence[float]]]:
         """Return the quantities said at each step between `after` and `before`, in order."""
         low, high = bisect_right(self._steps, after), bisect_left(self._steps, before)
         return [(self._steps[at], self._quantities(at)) for at in range(low, high)]
+
+    def texts(self, before: int) -> Sequence[str]:
+        """Return what was said before a step, text by text."""
+        return self._texts[: bisect_left(self._steps, before)]
 
     def derive(self, value: float, before: int, after: int = -1) -> Derivation | None:
         """Return how `value` follows by arithmetic from numbers between two steps."""

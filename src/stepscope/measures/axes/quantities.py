@@ -191,9 +191,9 @@ def date_forms(iso: str) -> list[str]:
     year, month, day = match[1], int(match[2]), int(match[3])
     forms = [match.group()]
     for name in (_MONTHS[month - 1], _MONTHS[month - 1][:3]):
-        for spoken in (f"{day}", f"{day}{_ordinal(day)}"):
+        for spoken in (f"{day}", f"{day}{ordinal(day)}"):
             forms += [f"{name} {spoken}", f"{spoken} {name}"]
-        forms += [f"{day}{_ordinal(day)} of {name}", f"{name} {day:02d}"]
+        forms += [f"{day}{ordinal(day)} of {name}", f"{name} {day:02d}"]
     for first, second in ((month, day), (day, month)):
         for a, b in ((f"{first}", f"{second}"), (f"{first:02d}", f"{second:02d}")):
             forms += [f"{a}{c}{b}{c}{y}" for c in "/-." for y in (year, year[2:])]
@@ -224,7 +224,8 @@ def date_cores(iso: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple((core, tuple(some)) for core, some in found.items())
 
 
-def _ordinal(day: int) -> str:
+def ordinal(day: int) -> str:
+    """Return the ending of a day's number: 22nd."""
     return "th" if day in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
 
 
@@ -372,23 +373,6 @@ def _is_type(key: str) -> bool:
 @lru_cache(maxsize=8192)
 def _is_amount(key: str) -> bool:
     return AMOUNT_NAME in words_of(key)
-
-
-def leaf_records(value: Json) -> Iterator[dict[str, Json]]:
-    """Yield the records that hold no list and no further record with a quantity."""
-    waiting = [value]
-    while waiting:
-        here = waiting.pop()
-        if type(here) is list:
-            waiting += [member for member in here if type(member) in _NESTED]
-        elif type(here) is dict:
-            inner = [member for member in here.values() if type(member) in _NESTED]
-            if not inner:
-                yield here
-            elif any(type(m) is list or any(type(x) in _NESTED for x in m.values()) for m in inner):
-                waiting += inner
-            else:
-                yield here
 
 
 # An amount of money: behind a currency's sign, or with exactly two decimals ($1,619.34; 95.08).

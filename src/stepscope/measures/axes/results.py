@@ -23,16 +23,19 @@ from stepscope.measures.axes.quantities import (
     StatedNumbers,
     ToldAmount,
     agent_messages,
-    decode_result,
-    leaf_records,
-    named_quantities,
     number_forms,
+    number_of,
     told_amounts,
     told_identifiers,
-    values_named,
     word_stem,
     words_around,
 )
+from stepscope.measures.axes.records import (
+    ResultReader,
+    find_misread_things,
+    results_of,
+)
+from stepscope.measures.axes.told import find_misread_lines, find_untraced
 from stepscope.measures.calls import agent_calls, effect_of
 from stepscope.measures.errors import admits_failure, first_line, reactions_of
 from stepscope.measures.rule import (
@@ -43,15 +46,15 @@ from stepscope.measures.rule import (
     fault_answers,
     faultless_answer,
 )
-from stepscope.model import Answer, Case, Facts, Json, ToolResult, Trajectory
+from stepscope.model import Answer, Case, Facts, Json, Step, ToolResult, Trajectory
 from stepscope.model.effects import words_of
 from stepscope.model.records import UNCERTAIN
 from stepscope.values import Unmeasured
 
 # With more values of one name in a result, which one is meant cannot be told from its name.
 MOST_VALUES = 4
-# An object in JSON is rarely longer: around an identifier, its own quantities stand within this.
-RECORD_CHARACTERS = 400
+# A result that is one amount is not longer.
+AMOUNT_CHARACTERS = 32
 # So far before its value a name is the value's own: `"transaction_type": "refund", "amount": 5`.
 NAME_CHARACTERS = 24
 # Every word that names an amount, with its stem.
@@ -61,28 +64,6 @@ _NAMES = {
     for word in (name, f"{name}s", f"{name}ed")
     if word_stem(word) == name
 }
-
-
-class ResultReader:
-    """Every result of a run, by step; each is decoded once, when it is first asked."""
-
-    def __init__(self, answered: Sequence[tuple[int, ToolResult]]) -> None:
-        """Keep the results; nothing is decoded yet."""
-        self.all = answered
-        self._decoded: dict[int, Json] = {}
-
-    def value(self, result: ToolResult) -> Json:
-        """Return what a result of this run says, None where it is no JSON."""
-        key = id(result)
-        if key not in self._decoded:
-            self._decoded[key] = decode_result(result)
-        return self._decoded[key]
-
-    def values(self, name: str, result: ToolResult, most: int = maxsize) -> list[float]:
-        """Return the values of a name in a result, no more than one above `most`."""
-        if result.status == "error" or name not in result.text:
-            return []
-        return values_named(name, self.value(result), most)
 
 
 def find_misnamed(
@@ -107,10 +88,13 @@ def find_misnamed(
         if not missing:
             continue
         known = [
-            (at, [value for _, result in some for value in results.values(name, result)])
+            (at, [value for _, result in some for value in results.values(name, result, maxsize)])
             for at, some in groupby(results.all, key=itemgetter(0))
             if at < message.step.index
         ]
+        others = list(said - {amount.value})
+        if _follows_in_message(amount.value, others):
+            continue
         if StatedNumbers(known).derive(amount.value) or any(
             abs(value - amount.value) < TOLERANCE for _, values in known for value in values
         ):
@@ -162,7 +146,10 @@ def _is_a_whole_result(
     """True if a result is this amount and nothing else, as a calculator's is."""
     digits = f"{value:.2f}".rstrip("0").rstrip(".")
     return any(
-        step < before and digits in result.text and result.text.strip("-$ \n").strip("0") == digits
+        step < before
+        and len(result.text) < AMOUNT_CHARACTERS
+        and digits in result.text
+        and number_of(result.text.strip("-$ \n")) == value
         for step, result in results
     )
 
@@ -180,60 +167,6 @@ def _name_of(amount: ToldAmount) -> str:
         elif name:
             return name
     return amounted
-
-
-def find_misplaced(
-    message: AgentMessage, told: Sequence[ToldAmount], results: ResultReader
-) -> Iterator[Fault]:
-    """Yield the amounts beside an identifier whose record holds other quantities only."""
-    lines: dict[str, list[ToldAmount]] = {}
-    for amount in told:
-        lines.setdefault(amount.line, []).append(amount)
-    for line, found in lines.items():
-        things = set(told_identifiers(line)) if len(found) == 1 else set()
-        if len(things) != 1:
-            continue
-        thing, amount = things.pop(), found[0]
-        if _stands_behind_identifier(thing, amount.value, message.step.index, results.all):
-            continue
-        name = _name_of(amount)
-        held = list(_quantities_beside(thing, name, message.step.index, results))
-        if held and all(abs(value - amount.value) > TOLERANCE for _, value in held):
-            step = held[-1][0]
-            said = " or ".join(sorted({f"{value:,.2f}" for _, value in held}))
-            reason = f"tells {amount.value:,.2f} for {thing}, the result at {step} says {said}"
-            yield Fault(message.step.index, reason, (step,))
-
-
-def _stands_behind_identifier(
-    thing: str, value: float, before: int, results: Sequence[tuple[int, ToolResult]]
-) -> bool:
-    """True if an amount stands behind an identifier: then nothing need be decoded."""
-    digits = f" {value:.2f}".rstrip("0").rstrip(".")
-    for step, result in results:
-        text = result.text if step < before else ""
-        at = text.find(thing)
-        while at >= 0:
-            # Where the next record begins, as far as its first key tells.
-            following = text.find("_id", at)
-            end = len(text) if following < 0 else following
-            if 0 <= text.find(digits, at, at + RECORD_CHARACTERS) < end:
-                return True
-            at = text.find(thing, at + 1)
-    return False
-
-
-def _quantities_beside(
-    thing: str, name: str, before: int, results: ResultReader
-) -> Iterator[tuple[int, float]]:
-    """Yield step and value of the quantities of a name ("": any) in records of an identifier."""
-    for step, result in results.all:
-        if step < before and thing in result.text:
-            for record in leaf_records(results.value(result)):
-                if thing in record.values():
-                    for names, value in named_quantities(record):
-                        if not name or name in names:
-                            yield step, value
 
 
 STATUS_KEY = "status"
@@ -354,6 +287,11 @@ _COURTESY = re.compile(
     re.IGNORECASE,
 )
 _CLAIM_SENTENCE = re.compile(r"[^.!?\n]+")
+_ABOUT = re.compile(
+    r"\b(?:about|roughly|approximately|approx|around|nearly|almost|circa|close to|just under|"
+    r"just over|rounded)\b|~",
+    re.IGNORECASE,
+)
 # Most terms within one message that an amount may be the sum of.
 MOST_TERMS = 5
 # Amounts of a message, its last, that such a sum may draw on: 8 make some 200 sums.
@@ -373,36 +311,37 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     followed by a message that claims success. What the agent says to nobody, or to other agents, is
     not judged; nor is what it does with a result (argument_validity).
     """
+    misread_lines = list(_misread_lines(trajectory))
     made = agent_calls(trajectory)
     if not any(exchange.result is not None for exchange in made):
+        if misread_lines:
+            return fault_answers(RESULT_INTERPRETATION_NAME, misread_lines)
         return _NO_RESULTS
     told = list(agent_messages(trajectory))
-    faults = list(_false_claims(trajectory, told, facts))
-    results = ResultReader(
-        [
-            (x.result_step, x.result)
-            for x in trajectory.exchanges
-            if x.result is not None and x.result_step is not None
-        ]
-    )
+    faults = [*_false_claims(trajectory, told, facts), *misread_lines]
+    results = results_of(trajectory)
     checked = 0
     sound: set[float] = set()
+    dates: set[str] = set()
     for message in told:
         found = told_amounts(message.text)
         things = told_identifiers(message.text)
         statuses, misread = check_statuses(message, results)
         faults += misread
-        checked += len(found) + len(things) + statuses
+        evidence = evidence_of(trajectory)
+        cites = tuple({at for at, _ in message.news[-1:]})
+        others, untraced = find_untraced(message.step, evidence, cites, dates)
+        faults += [fault for fault in untraced if not any(x in fault.reason for x in things)]
+        checked += len(found) + len(things) + statuses + others
+        found = _exact(evidence, message, found)
         if not found and not things:
             continue
-        evidence = evidence_of(trajectory)
         faults += _untraced_amounts(evidence, message, found=found, things=things, sound=sound)
         if found:
             faults += find_misnamed(
                 message, found, results, _said_by_others(trajectory, evidence, message)
             )
-            if things:
-                faults += find_misplaced(message, found, results)
+            faults += find_misread_things(message, found, results)
     if faults:
         return fault_answers(RESULT_INTERPRETATION_NAME, faults)
     if not told:
@@ -415,11 +354,18 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
             UNCERTAIN,
             "nothing told to the user can be checked against a result",
         )
-    why = (
-        f"{checked} amounts, identifiers and statuses told in {len(told)} messages follow from "
-        "what was said"
-    )
+    why = f"{checked} values told in {len(told)} messages follow from what was said"
     return faultless_answer(RESULT_INTERPRETATION_NAME, CORRECT, why)
+
+
+def _misread_lines(trajectory: Trajectory) -> Iterator[Fault]:
+    """Yield the lines of the output before a step of the agent that it tells wrongly."""
+    before: Step | None = None
+    for step in trajectory.steps:
+        if step.actor == "agent" and before is not None and step.text:
+            for output in [result.text for result in before.results] or [before.text]:
+                yield from find_misread_lines(step, before.index, output)
+        before = step if step.results or step.actor == "environment" else None
 
 
 def _said_by_others(
@@ -480,6 +426,20 @@ def _follows_from_results(evidence: Evidence, value: float, message: AgentMessag
     )
 
 
+def _exact(
+    evidence: Evidence, message: AgentMessage, told: Sequence[ToldAmount]
+) -> list[ToldAmount]:
+    """Return the amounts of a message without those told as about one that was said."""
+    if not told or not _ABOUT.search(message.text):
+        return list(told)
+    said = [value for _, some in evidence.numbers(message.step.index) for value in some]
+    return [
+        amount
+        for amount in told
+        if amount.value != int(amount.value) or all(abs(x - amount.value) >= 1 for x in said)
+    ]
+
+
 def _follows_in_message(value: float, others: Sequence[float]) -> bool:
     """True if an amount is a sum or difference of amounts in the same message."""
     # In cents: no amount told has parts of one.
@@ -527,5 +487,5 @@ def _is_no_courtesy(sentence: re.Match[str]) -> str:
 
 
 RESULT_INTERPRETATION = RuleMeasure(
-    RESULT_INTERPRETATION_NAME, "2", AXIS_SCALE, ("alternatives", "effects"), _interpret
+    RESULT_INTERPRETATION_NAME, "3", AXIS_SCALE, ("alternatives", "effects"), _interpret
 )

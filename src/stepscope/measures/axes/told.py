@@ -1,0 +1,343 @@
+"""What the agent tells besides amounts: dates, addresses, names of things, lines of an output.
+
+Each must come from what was said before the message: a user, the policy, a result, a call of the
+agent's that was traced itself. An example ("such as ...") names nothing. A date may be counted from
+one that was said. Only names are judged whose form the results use, so that a model number is no
+reservation. A line of an output pairs one number with one label; telling a label with the number of
+another line is a misreading.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+from itertools import pairwise
+
+from stepscope.measures.axes.evidence import Evidence
+from stepscope.measures.axes.quantities import ordinal
+from stepscope.measures.rule import Fault
+from stepscope.model import Step, Trajectory
+
+# So many days from a date that was said another one may be counted without saying how.
+COUNTED_DAYS = 3
+# Longer outputs are data, and labels in them are words by chance.
+MOST_LINES = 60
+# So many missing files are looked for: each time in the whole run.
+MOST_NAMES = 50
+# Longer ones are sentences.
+LABEL_CHARACTERS = 60
+
+_MONTHS = (
+    "january february march april may june july august september october november december".split()
+)
+_MONTH = "|".join(f"{name}|{name[:3]}" for name in _MONTHS)
+# The same without names of months: found in less time.
+_DIGITS = re.compile(
+    r"\b(?:(?P<y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)|(?P<us>\d{1,2}/\d{1,2}/\d{4})"
+    r"(?P<month>)(?P<year>)(?P<year2>))(?![\w-])"
+)
+_DATE = re.compile(
+    rf"\b(?:(?P<y>\d{{4}})-(?P<m>\d\d)-(?P<d>\d\d)|(?P<us>\d{{1,2}}/\d{{1,2}}/\d{{4}})|"
+    rf"(?P<month>{_MONTH})\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,? (?P<year>\d{{4}}))?|"
+    rf"(?P<day2>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<month2>{_MONTH})\b(?:,? (?P<year2>\d{{4}}))?"
+    r")(?![\w-])",
+    re.IGNORECASE,
+)
+# What a text looks like with every digit a 0 and every capital an A: without certain pairs there is
+# no name and no address, by far the cheaper to look for.
+_SHAPE = bytes.maketrans(b"123456789BCDEFGHIJKLMNOPQRSTUVWXYZ", b"0" * 9 + b"A" * 25)
+_MIXED = (b"A0", b"0A", b"_0")
+_STARTS = tuple(name[:3] for one in _MONTHS for name in (one.capitalize(), one))
+_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+# A house number and a street: words that begin with a capital, the last of a kind of way.
+_STREET = re.compile(
+    r"\b(\d{1,5}) ((?:[A-Z][\w'.-]+ ){1,4})(?:St(?:reet)?|Ave(?:nue)?|R(?:oa)?d|Lane|Ln|Drive|Dr|"
+    r"Court|Ct|Boulevard|Blvd|Way|Place|Pl|Terrace|Square|Sq|Parkway|Highway|Circle|Close|Crescent|"
+    r"Row|Walk|Trail|Alley|Plaza)\b"
+)
+# W2378156, HAT284, M05KNL, gift_card_6941833.
+_NAME = re.compile(
+    r"#?\b(?=[A-Z0-9]*\d)(?=[A-Z0-9]*[A-Z])[A-Z0-9]{5,12}\b|\b[a-z]+(?:_[a-z]+)*_\d{4,}\b"
+)
+_EXAMPLE = re.compile(
+    r"\b(?:e\.g|for example|for instance|such as|like|format|example|placeholder)\b[^.\n]*$",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(
+    r"\b(?:business )?(?:days|weeks|months|years)\b|\b(?:week|month|year)\b", re.IGNORECASE
+)
+
+
+def find_untraced(
+    step: Step, evidence: Evidence, cites: tuple[int, ...], known: set[str]
+) -> tuple[int, list[Fault]]:
+    """Return how many dates, addresses and names a message tells, and those without an origin.
+
+    `known` collects the dates that have one: they may be told again.
+    """
+    text = step.text
+    checked = 0
+    faults: list[Fault] = []
+    for what, said, is_traced in _told(step, evidence, known):
+        checked += 1
+        if not is_traced and not evidence.exhausted:
+            at = text.find(said)
+            line = text[text.rfind("\n", 0, at) + 1 : at]
+            if not _EXAMPLE.search(line):
+                why = f"tells the {what} {said}, which nothing before says"
+                faults.append(Fault(step.index, why, cites))
+    return checked, faults
+
+
+def _told(step: Step, evidence: Evidence, known: set[str]) -> Iterator[tuple[str, str, bool]]:
+    text, before = step.text, step.index
+    if "@" in text:
+        for said in dict.fromkeys(_EMAIL.findall(text)):
+            yield "e-mail address", said, evidence.said(said, before) is not None
+    shape = text.encode().translate(_SHAPE)
+    if b"0" not in shape:
+        return
+    if b"0 A" in shape:
+        for match in _STREET.finditer(text):
+            street = f"{match[1]} {match[2].strip()}"
+            yield "street address", match[0], evidence.said(street, before) is not None
+    if b"0000-00" in shape or b"0/0" in shape or any(month in text for month in _STARTS):
+        yield from _dates(step, evidence, known)
+    if any(pair in shape for pair in _MIXED):
+        yield from _names(text, before, evidence)
+
+
+def _names(text: str, before: int, evidence: Evidence) -> Iterator[tuple[str, str, bool]]:
+    forms: set[str] | None = None
+    for said in dict.fromkeys(_NAME.findall(text)):
+        traced = evidence.said(said, before) is not None or (
+            evidence.trace(said, before) is not None
+        )
+        if not traced and forms is None:
+            forms = {form_of(x) for some in evidence.texts(before) for x in _NAME.findall(some)}
+        if traced or (forms is not None and form_of(said) in forms):
+            yield "name", said, traced
+
+
+def form_of(name: str) -> str:
+    """Return what names of one kind have in common: their length, and the words before a number.
+
+    >>> form_of("HAT284"), form_of("M05KNL"), form_of("gift_card_6941833")
+    ('6', '6', 'gift_card_9999999')
+    """
+    bare = name.removeprefix("#")
+    return re.sub(r"\d", "9", bare) if "_" in bare else str(len(bare))
+
+
+def _dates(step: Step, evidence: Evidence, known: set[str]) -> Iterator[tuple[str, str, bool]]:
+    text = step.text
+    pattern = _DATE if any(month in text for month in _STARTS) else _DIGITS
+    found = {match[0]: match for match in pattern.finditer(text)}
+    for said, match in found.items():
+        told = None if said in known else _date_in(match)
+        if told is None:
+            continue
+        if (
+            is_date_near(evidence, told, step.index, COUNTED_DAYS, yearly=_has_year(match))
+            or _COUNTED.search(_sentence(text, match)) is not None
+            or is_day_said(evidence, told, step.index)
+        ):
+            known.add(said)
+        yield "date", said, said in known
+
+
+def is_day_said(evidence: Evidence, told: date, before: int) -> bool:
+    """True if somebody spoke of the day of the month alone: "the 6th"."""
+    return evidence.said(f"the {told.day}{ordinal(told.day)}", before) is not None
+
+
+def _sentence(text: str, match: re.Match[str]) -> str:
+    begin = max(text.rfind(sign, 0, match.start()) for sign in (". ", "\n", "! ", "? ")) + 1
+    ends = [at for sign in (". ", "\n") if (at := text.find(sign, match.end())) >= 0]
+    return text[begin : min(ends, default=len(text))]
+
+
+def _has_year(match: re.Match[str]) -> bool:
+    return bool(match["y"] or match["us"] or match["year"] or match["year2"])
+
+
+def _date_in(match: re.Match[str]) -> date | None:
+    """Return the date that a match says; without a year, in a leap year."""
+    try:
+        if match["y"]:
+            return date(int(match["y"]), int(match["m"]), int(match["d"]))
+        if match["us"]:
+            month, day, year = map(int, match["us"].split("/"))
+            return date(year, month, day) if month <= 12 else date(year, day, month)
+        name = (match["month"] or match["month2"]).casefold()[:3]
+        number = next(n for n, one in enumerate(_MONTHS, 1) if one.startswith(name))
+        day = int(match["day"] or match["day2"])
+        return date(int(match["year"] or match["year2"] or 2000), number, day)
+    except ValueError:
+        return None
+
+
+def is_date_near(
+    evidence: Evidence, told: date, before: int, most: int, *, yearly: bool = True
+) -> bool:
+    """True if a date was said before a step, or one no more than `most` days from it."""
+    for distance in range(most + 1):
+        for days in {distance, -distance}:
+            try:
+                near = told + timedelta(days=days)
+            except OverflowError:
+                continue
+            iso = near.isoformat()
+            if evidence.date(iso, before) is not None:
+                return True
+            if not yearly and evidence.holds(iso[4:], before) is not None:
+                return True
+    return False
+
+
+def says_dates(evidence: Evidence, before: int) -> bool:
+    """True if any date was said before a step: without one, what others count from is unknown."""
+    return any(_DATE.search(text) for text in evidence.texts(before))
+
+
+def date_of(iso: str) -> date | None:
+    """Return the date that a text is, None where the calendar has no such day."""
+    try:
+        return date.fromisoformat(iso[:10])
+    except ValueError:
+        return None
+
+
+_PREFIX = re.compile(r"\A\w+ output:\s*", re.IGNORECASE)
+# "12 a.txt", "484 data", "app.log:3", "query A: 46 hits"; no other line pairs one with the other.
+_LINE = re.compile(
+    r"\s*(?:(?P<first>\d[\d,]*(?:\.\d+)?)[\s:=]+(?P<label>[^\d\s][^\n]*)|"
+    r"(?P<label2>[^\n:=]*[^\n:=\s])\s*[:=\s]\s*(?P<last>\d[\d,]*(?:\.\d+)?)(?: [a-z]{1,12}\.?)?)\s*"
+)
+_NUMBER = re.compile(r"(?<![\w.,/-])\d[\d,]*(?:\.\d+)?(?![\w/-]|[.,]\d)")
+_CLAUSE = re.compile(r"[.;!?](?:\s|$)|\n|, | while | whereas | but | and ")
+_COMPARES = re.compile(
+    r"\b(?:more|fewer|less|not|than|minus|compared|difference|other|instead|if|would|should|"
+    r"expected|without|except|total|together|both|line|step)\b|n['\u2019]t\b",
+    re.IGNORECASE,
+)
+_KEY = re.compile(r"[^\s:,;()\[\]{}\"'`*|=]+")
+
+
+def find_misread_lines(step: Step, at: int, output: str) -> Iterator[Fault]:
+    """Yield the labels of the output at a step that a message tells with another line's number."""
+    text = step.text
+    lines = _numbered_lines(output)
+    if len(lines) < 2 or not any(number in text for _, number in lines):
+        return
+    keys = _own_keys([label for label, _ in lines])
+    values = {float(number.replace(",", "")) for _, number in lines}
+    for clause in _CLAUSE.split(text):
+        told = [n for n in _NUMBER.findall(clause) if float(n.replace(",", "")) in values]
+        if len(told) != 1 or _COMPARES.search(clause):
+            continue
+        said = float(told[0].replace(",", ""))
+        lower = f" {' '.join(_KEY.findall(clause.casefold()))} "
+        meant = [n for n, own in enumerate(keys) if any(f" {key} " in lower for key in own)]
+        if len(meant) == 1 and float(lines[meant[0]][1].replace(",", "")) != said:
+            label, true = lines[meant[0]]
+            why = f"tells {told[0]} for {label!r}, the output at {at} says {true}"
+            yield Fault(step.index, why, (at,))
+
+
+def _numbered_lines(output: str) -> list[tuple[str, str]]:
+    """Return label and number of the lines of an output that have one of each."""
+    if output[:1] in ("{", "[") or "\n" not in output:
+        return []
+    lines = _PREFIX.sub("", output).splitlines()
+    found: list[tuple[str, str]] = []
+    for line in lines if len(lines) <= MOST_LINES else ():
+        match = _LINE.fullmatch(_PREFIX.sub("", line))
+        if match is not None:
+            label = (match["label"] or match["label2"]).strip()
+            if len(label) <= LABEL_CHARACTERS and any(map(str.isalpha, label)):
+                found.append((label, match["first"] or match["last"]))
+    return found
+
+
+def _own_keys(labels: list[str]) -> list[set[str]]:
+    """Return for each label the words, file names and pairs of words that no other label has."""
+    every = []
+    for label in labels:
+        words = _KEY.findall(label.casefold())
+        keys = {" ".join(words)}
+        for word in words:
+            pieces = {word, word.rpartition("/")[2], word.rpartition("/")[2].partition(".")[0]}
+            keys |= {piece for piece in pieces if len(piece) > 2}
+        keys |= {f"{one} {two}" for one, two in pairwise(words)}
+        every.append(keys)
+    return [keys - set().union(*(other for other in every if other is not keys)) for keys in every]
+
+
+# How an interpreter or a shell says that something does not exist.
+_ABSENT = re.compile(
+    r"can't open file '([^'\n]+)'|cannot import name '(\w+)'|cannot access '([^'\n]+)'|"
+    r"No such file or directory: '([^'\n]+)'|([\w./-]+): No such file or directory"
+)
+_CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)|\"(?:keystrokes|command)\":[^\n]*", re.DOTALL)
+_RUNS = re.compile(r"(?:\b(?:python3?|node|bash|sh|source|from|import)\b|\./)([^\n;|&]*)")
+# Whoever says so looks for a thing, or makes it.
+_SEEKS = re.compile(
+    r"\b(?:check|whether|if|try|look(?:ing)? for|maybe|might|may|perhaps|should|probably|exists?|"
+    r"see|find|search|creat\w+|writ\w+|add|will be|new|missing|save\w*)\b",
+    re.IGNORECASE,
+)
+
+
+def find_absent_names(trajectory: Trajectory) -> Iterator[Fault]:
+    """Yield the files and functions that the agent counts on and that exist nowhere.
+
+    Proved by the refusal, where nothing before names them: the agent runs or imports one, or tells
+    of it as given. Looking whether something is there counts on nothing.
+    """
+    agent: Step | None = None
+    sought: set[str] = set()
+    for step in trajectory.steps:
+        if step.actor == "agent":
+            agent = step
+        if step.actor != "environment" or agent is None:
+            continue
+        said = "\n".join([step.text, *(result.text for result in step.results)])
+        if "o such file" not in said and "annot " not in said and "can't open" not in said:
+            continue
+        done = "\n".join([agent.text, *(str(call.arguments) for call in agent.calls)])
+        for match in _ABSENT.finditer(said):
+            path = next(group for group in match.groups() if group)
+            name = path.rpartition("/")[2].partition(".")[0]
+            if len(name) < 4 or name in sought or name not in done or len(sought) >= MOST_NAMES:
+                continue
+            if not _is_counted_on(name, agent.text, done):
+                continue
+            sought.add(name)
+            if not any(_mentions(one, name) for one in trajectory.steps[: agent.index]):
+                file = path.rpartition("/")[2]
+                why = (
+                    f"counts on {file}, which nothing before names; {step.index} says there is none"
+                )
+                yield Fault(agent.index, why, (step.index,))
+                break
+
+
+def _is_counted_on(name: str, text: str, done: str) -> bool:
+    if any(name in match[1] for match in _RUNS.finditer(done)):
+        return True
+    prose = _CODE_BLOCK.sub(" ", text)
+    at = prose.find(name)
+    if at < 0:
+        return False
+    begin = max(prose.rfind(sign, 0, at) for sign in (". ", "\n", "! ", "? ")) + 1
+    return _SEEKS.search(prose[begin:at]) is None
+
+
+def _mentions(step: Step, name: str) -> bool:
+    return (
+        name in step.text
+        or any(name in result.text for result in step.results)
+        or any(name in str(call.arguments) for call in step.calls)
+    )
