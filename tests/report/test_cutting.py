@@ -42,9 +42,9 @@ def test_a_cut_falls_between_words_unless_a_word_is_too_long(
             "fails 4 times, accepted at 42: certificate_7 not found",
         ),
         (
-            "cancel_order not as asked: reason a, expected b",
+            "cancel_order not as expected: reason a, expected b",
             40,
-            "not as asked: reason a, expected b",
+            "not as expected: reason a, expected b",
         ),
         ("stops after transfer_to_human; never calls book(1, ...)", 40, "never calls book(1, ...)"),
         ("x fails: one", 12, "x fails: one"),
@@ -57,8 +57,8 @@ def test_the_tools_name_goes_before_the_words_that_tell_most(
 
 
 def test_a_tool_that_is_the_evidence_keeps_its_name() -> None:
-    said = "unasked write: book_reservation(A, B, C)"
-    assert shorten(said, 38, ends=False) == "unasked write: book_reservation(A, B…"
+    said = "unexpected write: book_reservation(A, B, C)"
+    assert shorten(said, 41, ends=False) == "unexpected write: book_reservation(A, B…"
 
 
 @pytest.mark.parametrize("width", range(30, 100))

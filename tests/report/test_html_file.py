@@ -187,8 +187,8 @@ def test_the_worst_bundled_run_is_two_clicks_from_the_start(bundled: str) -> Non
     first = next(e for e in document.all("a") if e.text == "airline/9/2")
     target = (first.attributes["href"] or "").removeprefix("#")
     step = next(e for e in document.all("li") if e.attributes.get("id") == target)
-    assert "c-error" in (step.attributes["class"] or "")
-    assert target.endswith("-s52")
+    assert "c-fault" in (step.attributes["class"] or "")
+    assert target.endswith("-s20")
 
 
 def test_the_bundled_runs_make_a_file_that_a_mail_takes() -> None:

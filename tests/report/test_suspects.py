@@ -97,14 +97,14 @@ def test_an_error_that_is_accepted_later_ends_its_range_at_the_success() -> None
 def test_a_missed_sub_goal_points_at_the_nearest_attempt_and_says_what_differs() -> None:
     run = trajectory(ask(), call(1, "book", to="SEA", seats=3), result(2, "ok"), done(3))
     assert found(run, case(WRITES)) == [
-        ("1", "missed", "book not as asked: seats 3, expected 2"),
+        ("1", "missed", "book not as expected: seats 3, expected 2"),
     ]
 
 
 def test_a_sub_goal_tried_as_asked_but_refused_says_so() -> None:
     refused = [call(1, "book", to="SEA", seats=2), result(2, "Error: full", error=True)]
     kinds = found(trajectory(ask(), *refused, done(3)), case(WRITES))
-    assert ("1", "missed", "book as asked, but: refused: full") in kinds
+    assert ("1", "missed", "book as expected, but: refused: full") in kinds
 
 
 def test_a_missed_sub_goal_without_an_attempt_is_why_the_run_failed_and_no_suspect() -> None:
@@ -125,7 +125,7 @@ def test_a_write_that_nothing_asks_for_is_a_suspect_even_in_a_passing_run() -> N
         done(5),
         passed=True,
     )
-    assert found(run, case(WRITES)) == [("3", "other_write", "unasked write: cancel_order(R-17)")]
+    assert found(run, case(WRITES)) == [("3", "other_write", "unexpected write: cancel_order(R-17)")]
 
 
 def test_an_output_never_told_is_why_the_run_failed_and_no_suspect() -> None:
@@ -258,7 +258,7 @@ def test_a_broken_rule_comes_first() -> None:
     assert found(run, ruled)[0] == (
         "1",
         "violation",
-        "breaks the rule 'no booking': book is forbidden; book not as asked: seats 3, expected 2",
+        "breaks the rule 'no booking': book is forbidden; book not as expected: seats 3, expected 2",
     )
 
 
@@ -329,11 +329,11 @@ def test_show_reads_like_the_products_example() -> None:
         "7 err total price is 375, but paid 299",
         "! 8 call book(... the same) repeats failed 6",
         "9 err total price is 375, but paid 299",
-        "? 10 call book(... pay=375) not what a sub-goal asks",
+        "! 10 call book(... pay=375) argument validity",
         "11 ok reservation HATHAT",
     ]
     assert "   6-10  book fails 2 times, accepted at 10; same error: total price" in shown
-    assert "Verdicts (rules)  sub-goals none · errors 7 9 · unasked writes 10" in shown
+    assert "Verdicts (rules)  sub-goals none · errors 7 9 · unexpected writes 10" in shown
 
 
 def test_a_changed_call_shows_only_what_changed() -> None:

@@ -120,7 +120,7 @@ INCORRECT = "incorrect"
 # A tool's name before what it did, as `suspects` writes it ("same " before it stays); what was
 # called last, before what never was; that the error quoted is the last one.
 _SPARE = re.compile(
-    r"^(same )?\S+ (?=(?:fails|error|not as asked|as asked)\b)"
+    r"^(same )?\S+ (?=(?:fails|error|not as expected|as expected)\b)"
     r"|^stops after \S+; (?=never calls )"
     r"|; last error(?=: )"
 )

@@ -135,7 +135,7 @@ def find_missed_goals(
     for attempts in near.values():
         attempt, goal = attempts[0]
         more = f" ({len(attempts)} sub-goals missed)" if len(attempts) > 1 else ""
-        how = "not as asked" if _lacks(attempt, goal) else "as asked, but"
+        how = "not as expected" if _lacks(attempt, goal) else "as expected, but"
         lacks = _lacks(attempt, goal)
         parts = [
             f"{path} {brief_value(was) or repr(was)}, expected {brief_value(want) or repr(want)}"
@@ -146,7 +146,7 @@ def find_missed_goals(
         if attempt.failed:
             parts.append(f"refused: {quote_error(attempt)}")
         said = (
-            f"{goal.tool} {how}{more}: {('; '.join(parts) or 'called, but not in the asked order')}"
+            f"{goal.tool} {how}{more}: {('; '.join(parts) or 'called, but not in the expected order')}"
         )
         yield 3.0, SuspectSteps(first=attempt.step, last=attempt.step, kind="missed", evidence=said)
 
@@ -474,7 +474,7 @@ def _other_writes(
         return
     named = ", ".join(describe_call(e.call) for e in calls[:NAMED_WRITES])
     more = f" and {len(calls) - NAMED_WRITES} more" if len(calls) > NAMED_WRITES else ""
-    said = f"unasked write: {named}{more}"
+    said = f"unexpected write: {named}{more}"
     suspect = SuspectSteps(
         first=calls[0].step, last=calls[-1].step, kind="other_write", evidence=said
     )

@@ -200,7 +200,7 @@ VERDICTS = {
     "policy": "violations",
     "errors": "errors",
     "redundant_calls": "repeats",
-    "subgoals.other_writes": "unasked writes",
+    "subgoals.other_writes": "unexpected writes",
     "loops": "loops",
     "termination": "ends badly",
 }
