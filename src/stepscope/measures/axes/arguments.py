@@ -507,9 +507,11 @@ _VALIDITY_OF_NO_CALLS = (no_calls(ARGUMENT_VALIDITY_NAME),)
 def _validity(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
     """Were the arguments well-formed and grounded, whichever tool was chosen?
 
-    Incorrect: arguments that are not JSON, that break the tool's declared schema, or that name an
-    identifier, e-mail, date or amount found nowhere before. Whether the tool was the right one is
-    the axis tool_selection; whether a result was read rightly, result_interpretation.
+    Incorrect: arguments that are not JSON, that break the tool's declared schema, that name an
+    identifier, e-mail, date, amount, term of a calculation or file found nowhere before; a sum that
+    leaves out a term of its kind; a write that differs from the expected one, unless the outcome's
+    check passed or the user's words name the value. Whether the tool was the right one is the axis
+    tool_selection; whether a result was read rightly, result_interpretation.
     """
     made = agent_calls(trajectory)
     absent = list(find_absent_names(trajectory))
@@ -606,7 +608,7 @@ def _grounding(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     )
 
 
-GROUNDING = RuleMeasure("grounding", "1", Scale(0.0, inf, GROUNDING_LABELS), (), _grounding)
+GROUNDING = RuleMeasure("grounding", "2", Scale(0.0, inf, GROUNDING_LABELS), (), _grounding)
 
 
 LABEL = "violation"

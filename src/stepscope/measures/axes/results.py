@@ -1,8 +1,8 @@
 """Whether the agent told its user correctly what tools returned: amounts, names, statuses, success.
 
-Labelled quantities: an amount told under a field's name must be that field's latest value, and an
-amount beside an identifier must stand in that thing's record. An amount that other results have
-under the same name passes: which was meant cannot be known. Statuses: two forms are read ("the
+Labelled quantities: an amount told under a field's name must be that field's latest value. An
+amount that other results have under the same name passes, as does one that was calculated: which
+was meant cannot be known. Statuses: two forms are read ("the
 status is now: cancelled", 'in "delivered" status'); conditions and negations are not statements.
 """
 
@@ -305,11 +305,12 @@ _NO_RESULTS = (
 def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
     """Was what the tools returned read rightly, as far as the user was told of it?
 
-    Incorrect: an amount or an identifier told to the user that no result, user or policy said and
-    that follows by no simple arithmetic; a quantity told under the name of a result's field with
-    another value (labelled quantities); a status that is not the thing's latest; a tool error
-    followed by a message that claims success. What the agent says to nobody, or to other agents, is
-    not judged; nor is what it does with a result (argument_validity).
+    Incorrect: an amount, identifier, date, e-mail or street address told to the user that no
+    result, user or policy said and that follows by no simple arithmetic; a quantity told under the
+    name of a result's field with another value (labelled quantities); a price of one thing that is
+    another one's; the number of another line of an output; a status that is not the thing's latest;
+    a tool error followed by a message that claims success. What the agent says to other agents is
+    judged by lines of outputs only; what it does with a result is argument_validity.
     """
     misread_lines = list(_misread_lines(trajectory))
     made = agent_calls(trajectory)
