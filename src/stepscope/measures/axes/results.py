@@ -337,7 +337,9 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
         found = _exact(evidence, message, found)
         if not found and not things:
             continue
-        faults += _untraced_amounts(evidence, message, found=found, things=things, sound=sound)
+        faults += _untraced_amounts(
+            evidence, message, results, found=found, things=things, sound=sound
+        )
         if found:
             faults += find_misnamed(
                 message, found, results, _said_by_others(trajectory, evidence, message)
@@ -387,6 +389,7 @@ def _said_by_others(
 def _untraced_amounts(
     evidence: Evidence,
     message: AgentMessage,
+    results: ResultReader,
     *,
     found: Sequence[ToldAmount],
     things: Sequence[str],
@@ -412,6 +415,7 @@ def _untraced_amounts(
             evidence.number(value, step) is not None
             or _follows_in_message(value, [other for other in values if other != value])
             or _follows_from_results(evidence, value, message)
+            or _adds_up_charges(results, value, step)
         ):
             sound.add(value)
         elif not evidence.exhausted:
@@ -439,6 +443,17 @@ def _exact(
         for amount in told
         if amount.value != int(amount.value) or all(abs(x - amount.value) >= 1 for x in said)
     ]
+
+
+def _adds_up_charges(results: ResultReader, value: float, before: int) -> bool:
+    """True if a total adds up the amounts of several records."""
+    charges = [
+        record.fields.get(AMOUNT_NAME, 0)
+        for step, result in results.search(AMOUNT_NAME, before)
+        for record in results.records(step, result)
+    ]
+    known = [float(one) for one in charges if type(one) in (int, float) and one > 0]
+    return _follows_in_message(value, list(dict.fromkeys(known)))
 
 
 def _follows_in_message(value: float, others: Sequence[float]) -> bool:

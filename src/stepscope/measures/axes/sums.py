@@ -27,7 +27,6 @@ from stepscope.measures.axes.quantities import (
     quantities,
 )
 from stepscope.measures.axes.records import (
-    ResultReader,
     ThingRecord,
     amounts_of,
     results_of,
@@ -49,9 +48,9 @@ _WHOLE = re.compile(
     r"overall|comes? to|makes?|amounts? to)\b",
     re.IGNORECASE,
 )
-_EXCEPT = re.compile(
+_PART = re.compile(
     r"\b(?:without|except|exclud\w+|leav\w+ (?:\w+ ){0,4}out|other than|apart from|besides|"
-    r"not including|remaining|rest|minus|skip\w*|only|just|those|these|not)\b|n['\u2019]t\b",
+    r"not including|remaining|minus|skip\w*)\b",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"[^.!?\n]+(?:[.]\d+[^.!?\n]*)*")
@@ -245,66 +244,31 @@ def _fields_with(record: ThingRecord, value: float) -> set[str]:
 
 def _told_as_whole(trajectory: Trajectory, made: AgentSum) -> Iterator[Fault]:
     """Yield a sum over part of a list that the agent tells as that of the list."""
+    steps, total = trajectory.steps, plain_number(round(made.total, 2))
+    later = [s for s in steps[made.step :] if s.actor == "agent" and total in _plain(s.text)]
     told = [
-        step.text
-        for step in trajectory.steps[made.step :]
-        if step.actor == "agent"
-        and plain_number(round(made.total, 2)) in step.text.replace(",", "")
+        (step.index, sentence)
+        for step in later
+        for sentence in _SENTENCE.findall(step.text)
+        if total in _plain(sentence) and _WHOLE.search(sentence) and not _PART.search(sentence)
     ]
-    if not any(map(_WHOLE.search, told)):
+    if not told or any(s.actor == "user" and _PART.search(s.text) for s in steps[: told[-1][0]]):
         return
-    lists = _members(results_of(trajectory), made)
-    if not lists:
-        return
-    users = [s.text for s in trajectory.steps[: made.step] if s.actor == "user"]
-    for step in trajectory.steps[made.step :]:
-        if step.actor == "user":
-            users.append(step.text)
-        if step.actor != "agent" or not step.text:
-            continue
-        for sentence in _SENTENCE.findall(step.text):
-            if not any(abs(n - made.total) < TOLERANCE for n in quantities(sentence)):
-                continue
-            for members, missing in lists:
-                owner = members[0].owner
-                named = any(
-                    v in sentence for v in owner.values() if isinstance(v, str) and len(v) > 4
-                )
-                if not named or not _WHOLE.search(sentence) or _EXCEPT.search(sentence):
-                    continue
-                if any(_LEFT_OUT.search(said) for said in users):
-                    continue
-                left = " + ".join(map(plain_number, missing))
-                at = members[0].step
-                why = (
-                    f"tells {made} as the whole of {len(members)}, and leaves out {left} "
-                    f"(the result at {at})"
-                )
-                yield Fault(made.step, why, (at, step.index))
-                return
-
-
-_LEFT_OUT = re.compile(
-    r"\b(?:without|except|exclud\w+|leav\w+ (?:\w+ ){0,4}out|other than|apart from|besides|"
-    r"not including|minus|skip\w*)\b",
-    re.IGNORECASE,
-)
-
-
-def _members(results: ResultReader, made: AgentSum) -> list[tuple[list[ThingRecord], list[float]]]:
-    """Return the lists of which a sum has some members' values, with the values it leaves out."""
-    found = []
     groups: dict[int, list[ThingRecord]] = {}
-    for record in results.holding(plain_number(made.terms[0]), made.step):
-        if record.owner:
-            groups.setdefault(record.group, []).append(record)
+    for record in results_of(trajectory).holding(plain_number(made.terms[0]), made.step):
+        groups.setdefault(record.group, []).append(record)
     terms = Counter(round(term, 2) for term in made.terms)
     for members in groups.values():
-        shared = set.intersection(*(set(record.fields) for record in members))
-        for key in shared if len(made.terms) < len(members) <= LONGEST_LIST else ():
-            values = [record.fields[key] for record in members]
-            if all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
-                held = Counter(round(float(v), 2) for v in values)
-                if terms <= held:
-                    found.append((members, sorted((held - terms).elements())))
-    return found
+        names = [v for v in members[0].owner.values() if isinstance(v, str) and len(v) > 4]
+        where = [at for at, sentence in told if any(name in sentence for name in names)]
+        held = Counter(round(value, 2) for record in members for value in amounts_of(record)[:1])
+        if where and terms < held and len(members) <= LONGEST_LIST:
+            left = " + ".join(map(plain_number, sorted((held - terms).elements())))
+            at = members[0].step
+            why = f"tells {made} as the whole, and leaves out {left} (the result at {at})"
+            yield Fault(made.step, why, (at, where[0]))
+            return
+
+
+def _plain(text: str) -> str:
+    return text.replace(",", "")
