@@ -125,7 +125,8 @@ def test_a_write_that_nothing_asks_for_is_a_suspect_even_in_a_passing_run() -> N
         done(5),
         passed=True,
     )
-    assert found(run, case(WRITES)) == [("3", "other_write", "unexpected write: cancel_order(R-17)")]
+    shown = ("3", "other_write", "unexpected write: cancel_order(R-17)")
+    assert found(run, case(WRITES)) == [shown]
 
 
 def test_an_output_never_told_is_why_the_run_failed_and_no_suspect() -> None:
@@ -258,7 +259,8 @@ def test_a_broken_rule_comes_first() -> None:
     assert found(run, ruled)[0] == (
         "1",
         "violation",
-        "breaks the rule 'no booking': book is forbidden; book not as expected: seats 3, expected 2",
+        "breaks the rule 'no booking': book is forbidden; "
+        "book not as expected: seats 3, expected 2",
     )
 
 
