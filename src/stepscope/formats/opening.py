@@ -33,6 +33,8 @@ _TOKEN = re.compile(rb'(?:[^"\[\]{},]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+([\[\]{},]
 _CLOSER = {b"[": b"]", b"{": b"}"}
 # Deeper than any format nests near its beginning; beyond it, sniffing gives up.
 _MAX_DEPTH = 100
+# Lines at the beginning that may all be broken, and records behind them that are tried as a first.
+_MAX_BROKEN, _MAX_TRIED = 200, 4
 # Records are looked at to tell a format, not to read it.
 _MAX_RECORDS = 20
 
@@ -177,11 +179,35 @@ _SIGNATURES: dict[str, tuple[str, ...]] = {
 def detect(head: bytes, uri: str) -> Format:
     """Return the installed format of a file that begins with `head`.
 
+    Where the first of several lines are no records of any, the format is that of those behind them.
+
     Raises:
         TraceError: no format is sure, or two are nearly as sure as each other.
         ConfigError: a format fails to import.
     """
-    return choose_format(head, uri, likely_formats(read_opening(head)))
+    try:
+        return choose_format(head, uri, likely_formats(read_opening(head)))
+    except TraceError:
+        for rest in _behind_broken_lines(head):
+            formats = likely_formats(read_opening(rest))
+            if any(each.sniff(rest) >= SURE for each in formats):
+                return choose_format(rest, uri, formats)
+        raise
+
+
+def _behind_broken_lines(head: bytes) -> Iterator[bytes]:
+    """Yield what begins with another line than the first: a record, and most behind it are, too."""
+    lines = head.split(b"\n")
+    if len(head) == HEAD_BYTES:
+        lines.pop()  # cut off
+    looked = lines[: 1 + _MAX_BROKEN]
+    objects = [isinstance(_decode_value(line), dict) for line in looked]
+    filled = [bool(line.strip()) for line in looked]
+    tried = 0
+    for at in range(1, len(looked)):
+        if objects[at] and tried < _MAX_TRIED and 2 * sum(objects[at:]) > sum(filled[at:]):
+            tried += 1
+            yield b"\n".join(lines[at:])
 
 
 def likely_formats(opening: Opening) -> list[Format]:

@@ -282,7 +282,7 @@ def _read_source(
             for member in open_members(found.file, found.uri, limits):
                 yield from _read_source(member, chosen, limits, nested=True)
             return
-        format = chosen or detect(sniffable_bytes(found.file, head), found.uri)
+        format = chosen or _detect(found, head, limits)
         reading = FileReading(found, Stream(rewind(found.file, head), found.uri, limits), format)
         if head.startswith(BOM):
             reading.repaired("bom")
@@ -295,6 +295,22 @@ def _read_source(
             raise
         raise TraceError(f"{found.uri}: cannot be read: {problem}") from e
     yield reading
+
+
+def _detect(found: OpenedFile, head: bytes, limits: Limits) -> Format:
+    """Return the format of a file, of what is behind its first line where that is too large."""
+    try:
+        return detect(sniffable_bytes(found.file, head), found.uri)
+    except TraceError:
+        if len(head) < HEAD_BYTES or b"\n" in head or not found.file.seekable():
+            raise
+        found.file.seek(HEAD_BYTES)
+        # A line of more than twice what is read is none that a person would wait for.
+        for _ in range(2 * limits.line_bytes // HEAD_BYTES + 1):
+            _, newline, rest = found.file.read(HEAD_BYTES).partition(b"\n")
+            if newline:
+                return detect((rest + found.file.read(HEAD_BYTES))[:HEAD_BYTES], found.uri)
+        raise
 
 
 def _is_one_trace(head: bytes, chosen: Format | None) -> bool:

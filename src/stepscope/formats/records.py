@@ -222,7 +222,7 @@ Shape = Literal["array", "objects", "lines"]
 # What is looked at to tell the shape of a file: enough for a first line of usual length.
 HEAD_BYTES = 1024 * 1024
 # Lines looked at behind a first line that is broken.
-_LOOK_AHEAD = 64
+_LOOK_AHEAD = 256
 
 
 def split_records(stream: Stream) -> Iterator[RawRecord | Quarantined]:
@@ -283,12 +283,20 @@ def _find_shape(text: bytes, *, complete: bool) -> Shape:
     line, newline, rest = text.partition(b"\n")
     if text[:1] == b"[":
         more = bool(rest.strip(WHITESPACE)) or (bool(newline) and not complete)
-        return "lines" if more and _is_balanced(line) else "array"
+        if more and _is_balanced(line):
+            return "lines"
+        # Of elements that stand on lines of their own, only the last one has no comma behind it.
+        following = [one for one in _lines_after(rest) if one.strip(WHITESPACE)]
+        objects = sum(map(_is_object, following))
+        return "lines" if objects > 1 or 0 < objects == len(following) else "array"
     if not newline or _is_balanced(line):
         return "lines"
     # A line of its own further down: the first one is broken, not spread over lines.
-    following = rest.split(b"\n", _LOOK_AHEAD)[:_LOOK_AHEAD]
-    return "lines" if any(_is_object(line) for line in following) else "objects"
+    return "lines" if any(map(_is_object, _lines_after(rest))) else "objects"
+
+
+def _lines_after(rest: bytes) -> list[bytes]:
+    return rest.split(b"\n", _LOOK_AHEAD)[:_LOOK_AHEAD]
 
 
 def _is_balanced(line: bytes) -> bool:
