@@ -317,15 +317,27 @@ def _refuse_senseless(settings: Settings, where: str) -> None:
             raise ConfigError(f"{where}, [listen]: {name} is {seconds}; expected 0 or more")
     _own_forms(settings.redaction.secret, where)
     configured.check_judges_table(settings.judges, where)
-    names = [rule.name for rule in settings.policy]
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigError(f"{where}: two [[policy]] rules are called {name!r}; rename one")
+    _refuse_bad_rules(settings.policy, where)
     for workflow, tasks in settings.weights.items():
         _refuse_weights(tasks, f"{where}, [weights.{workflow}]")
     needs = _preconditions(settings.precondition)
     for workflow in needs:
         refuse_contradictions((*needs.get("", ()), *needs[workflow]), where)
+
+
+def _refuse_bad_rules(rules: tuple[RuleTable, ...], where: str) -> None:
+    if not rules:
+        return
+    from stepscope.measures.conduct import check_rule
+
+    names = [rule.name for rule in rules]
+    for rule in rules:
+        if names.count(rule.name) > 1:
+            raise ConfigError(f"{where}: two [[policy]] rules are called {rule.name!r}; rename one")
+        try:
+            check_rule(rule)
+        except ConfigError as e:
+            raise ConfigError(f"{where}: {e}") from e
 
 
 def _own_forms(own: tuple[OwnSecret, ...], where: str) -> tuple[SecretPattern, ...]:

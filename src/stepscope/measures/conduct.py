@@ -31,6 +31,7 @@ from stepscope.model import (
     Trajectory,
     Verdict,
 )
+from stepscope.safety.limits import TextPattern, compile_pattern
 from stepscope.values import Unmeasured
 
 ASKS = re.compile(
@@ -240,7 +241,7 @@ def _is_about(exchange: Exchange, tool: str, facts: Facts | None) -> bool:
     return name == tool or (tool == EVERY_WRITE and effect_of(name, facts) == "write")
 
 
-def _applies(arguments: Json, patterns: dict[str, re.Pattern[str]]) -> bool:
+def _applies(arguments: Json, patterns: dict[str, TextPattern]) -> bool:
     """True if every named argument is there and its text holds its pattern."""
     if not patterns:
         return True
@@ -256,12 +257,8 @@ def _text(value: Json) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-@lru_cache(maxsize=256)
-def _pattern(rule: str, text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as e:
-        raise ConfigError(f"policy rule {rule!r}: {text!r} is no regular expression: {e}") from e
+def _pattern(rule: str, text: str) -> TextPattern:
+    return compile_pattern(text, f"policy rule {rule!r}")
 
 
-POLICY = RuleMeasure("policy", "1", Scale(0.0, inf), ("effects", "policy"), _policy)
+POLICY = RuleMeasure("policy", "2", Scale(0.0, inf), ("effects", "policy"), _policy)

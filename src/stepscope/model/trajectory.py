@@ -189,7 +189,7 @@ class PolicyRule(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defau
     Attributes:
         name: what reports call it.
         forbid: a tool (or `write` for every mutating tool) that may not be called ...
-        where: ... or not with these arguments: name -> regular expression over its text.
+        where: ... or not with these arguments: name -> regular expression (RE2) over its text.
         before: for order rules: the `require` must have happened before a call of this tool.
         require: a tool that must have succeeded, or `confirm` for the user's consent.
         max_calls: for rate rules: at most this many calls of `forbid` in one run.

@@ -1,8 +1,17 @@
-"""How large, deep and dense a trace may be; every limit that is hit is counted and reported."""
+"""How large, deep and dense a trace may be; every limit that is hit is counted and reported.
+
+And what a regular expression may cost that a user or a trace gives: it is searched by RE2, in time
+that is linear in the text, and is refused where its own size makes that long.
+"""
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Protocol
+
 import msgspec
+
+from stepscope.errors import ConfigError
 
 MIB = 1024 * 1024
 
@@ -35,3 +44,51 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     zip_total_bytes: int = 2048 * MIB
     zip_ratio: float = 200.0
     zip_ratio_floor_bytes: int = 10 * MIB
+
+
+# Instructions of a compiled pattern: a text of 1 MiB takes seconds at worst, usually milliseconds.
+PATTERN_SIZE = 500
+# What RE2 lacks, and how the same is said without it; the first that stands in a pattern is named.
+_REWRITES = (
+    (("(?=", "(?!", "(?<=", "(?<!"), "it has no look-around: match the text, or use a rule each"),
+    (("(?P=", "\\1", "\\2", "\\3"), "it has no back-references: write the repeated text out"),
+    (("++", "*+", "?+", "}+", "(?>"), "it never backtracks: leave the second + out, or write (?:"),
+    (("\\Z",), "write \\z for the end of the text"),
+    (("\\u", "\\N"), "write the character itself, or \\x{...}"),
+)  # fmt: skip
+
+
+class TextPattern(Protocol):
+    """A compiled regular expression."""
+
+    def search(self, text: str) -> object | None:
+        """Return a match, None where there is none."""
+
+
+@lru_cache(maxsize=256)
+def compile_pattern(text: str, where: str) -> TextPattern:
+    """Return a regular expression that is searched in linear time.
+
+    Raises:
+        ConfigError: it is none, uses what RE2 lacks, or is too large; `where` it stands is named.
+    """
+    import re2  # type: ignore[import-untyped]  # not before somebody gives a pattern
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        found = re2.compile(text, options)
+        size = found.programsize
+    except (re2.error, UnicodeEncodeError) as e:
+        said = e.args[0].decode(errors="replace") if isinstance(e.args[0], bytes) else str(e)
+        lacks = (advice for signs, advice in _REWRITES if any(sign in text for sign in signs))
+        advice = next(lacks, "see the syntax of RE2")
+        raise ConfigError(
+            f"{where}: {text!r} is no regular expression that RE2 reads ({said}); {advice}"
+        ) from e
+    if size > PATTERN_SIZE:
+        raise ConfigError(
+            f"{where}: {text[:80]!r} compiles to {size:,} instructions, at most {PATTERN_SIZE}; "
+            "repeat less, or make several rules of it"
+        )
+    return found  # type: ignore[no-any-return]

@@ -23,6 +23,7 @@ from typing import Literal, NamedTuple, TypeGuard
 
 import msgspec
 
+from stepscope.errors import ConfigError
 from stepscope.measures.axes.evidence import Evidence, evidence_of
 from stepscope.measures.axes.quantities import number_of
 from stepscope.measures.axes.records import find_reference_differences
@@ -53,6 +54,7 @@ from stepscope.measures.rule import (
 from stepscope.model import Answer, Case, Exchange, Facts, Json, Scale, ToolDef, Trajectory, Verdict
 from stepscope.model.effects import words_of
 from stepscope.model.records import UNCERTAIN
+from stepscope.safety.limits import TextPattern, compile_pattern
 from stepscope.values import Unmeasured
 
 ValueKind = Literal["identifier", "email", "date", "number"]
@@ -447,15 +449,15 @@ def _of_range(value: Json, schema: dict[str, Json], at: str) -> Iterator[str]:
 
 
 @lru_cache(maxsize=256)
-def _pattern(text: str) -> re.Pattern[str] | None:
-    """Return a pattern that is safe to run; None for one that could backtrack for ever."""
+def _pattern(text: str) -> TextPattern | None:
+    """Return a pattern of a trace, searched in linear time; None for one that is not read."""
     risky = _REPEATED_GROUP.search(text) or len(_UNBOUNDED.findall(text)) > _UNBOUNDED_AT_MOST
     if len(text) > PATTERN_CHARACTERS or risky:
         return None
     try:
-        return re.compile(text)
-    except (re.error, OverflowError):
-        return None  # the dialect of JSON Schema is JavaScript's: what Python cannot read is unread
+        return compile_pattern(text, "a schema")
+    except ConfigError:
+        return None  # the dialect of JSON Schema is JavaScript's: what RE2 cannot read is unread
 
 
 def _is_number(value: Json) -> TypeGuard[int | float]:
