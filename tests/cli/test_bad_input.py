@@ -201,3 +201,36 @@ def test_the_commands_a_report_names_work_as_they_stand(
     assert commands
     for command in commands:
         assert main(shlex.split(command)[1:]) == 0
+
+
+@pytest.mark.parametrize("megabytes", [30, 80, 120, 200])
+def test_too_little_memory_is_one_line_and_no_bug(tmp_path: Path, megabytes: int) -> None:
+    command = f"ulimit -v {megabytes << 10}; exec {STEPSCOPE} report --store none.db"
+    ran = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 5
+    assert ran.stderr.startswith("error: this process may have ")
+    assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        ("MemoryError()", 5, "out of memory"),
+        ("ImportError('failed to map segment', name='numpy')", 5, "numpy cannot be loaded (failed"),
+        ("ImportError('no name x', name='stepscope.stats')", 1, "a bug in stepscope (ImportError)"),
+    ],
+)
+def test_a_library_that_cannot_be_loaded_is_the_environments_fault(
+    tmp_path: Path, raised: str, code: int, said: str
+) -> None:
+    (tmp_path / "numpy.py").write_text(f"raise {raised}")
+    ran = subprocess.run(
+        [STEPSCOPE, "report", "--store", str(RUNS)],
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "TMPDIR": str(tmp_path)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == code
+    assert ran.stderr.startswith(f"error: {said}")
+    assert ran.stderr.count("\n") == 1

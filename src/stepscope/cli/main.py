@@ -29,6 +29,8 @@ _BadCommandLine: type[Exception] = typer.BadParameter.__mro__[2]
 # What a shell gives a command that Ctrl-C ended.
 STOPPED = 130
 
+# Address space that numpy and scipy take for granted; a report of 20 runs needs 450 MB.
+LEAST_BYTES = 512 << 20
 _DISK_GAVE_OUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 app = typer.Typer(
@@ -101,6 +103,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _close_quietly(sys.stdout)
         return 0
+    except MemoryError:
+        return _complain("out of memory; close other programs", EnvironmentFault.exit_code)
+    except ImportError as e:
+        if (e.name or "stepscope").partition(".")[0] == "stepscope":
+            raise
+        said = str(e.__cause__ or e).strip().rpartition("\n")[2]
+        return _complain(
+            f"{e.name} cannot be loaded ({said}); is it installed whole, and is there memory?",
+            EnvironmentFault.exit_code,
+        )
 
 
 def _open_closed_streams() -> None:
@@ -119,6 +131,7 @@ def _open_closed_streams() -> None:
 
 def _run(arguments: Sequence[str]) -> int:
     try:
+        _refuse_little_memory(arguments)
         command = typer.main.get_command(app)
         result = command.main(list(arguments), prog_name="stepscope", standalone_mode=False)
         # What is still buffered must not meet a full disk at exit, where nobody can tell of it.
@@ -151,6 +164,25 @@ def _run(arguments: Sequence[str]) -> int:
     if result == STOPPED:
         return _complain("stopped; what was done so far is kept", STOPPED)
     return result if isinstance(result, int) else 0
+
+
+def _refuse_little_memory(arguments: Sequence[str]) -> None:
+    """Refuse to compute where `ulimit -v` leaves too little: libraries in C end without a word.
+
+    Raises:
+        EnvironmentFault: the address space is limited to less than is needed.
+    """
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY or limit >= LEAST_BYTES:
+        return
+    if not {"-h", "--help", "--version"}.isdisjoint(arguments) or not arguments:
+        return
+    raise EnvironmentFault(
+        f"this process may have {limit >> 20:,} MiB of memory and needs {LEAST_BYTES >> 20:,}; "
+        f"raise the limit (ulimit -v {LEAST_BYTES >> 10})"
+    )
 
 
 def stop_again(ignored: sys.UnraisableHookArgs) -> None:
