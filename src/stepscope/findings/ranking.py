@@ -34,15 +34,15 @@ from stepscope.measures.localise import (
     read_table,
 )
 from stepscope.measures.rule import INCORRECT
+from stepscope.measures.same_calls import same_arguments, tool_called
 from stepscope.measures.step_features import (
     PLACE_NAMES,
     Family,
     agent_steps,
     place_features,
 )
-from stepscope.model import Exchange, Facts, Json, Record, ToolCall, Trajectory, Verdict
+from stepscope.model import Exchange, Facts, Json, Record, Trajectory, Verdict
 from stepscope.model.records import JUDGE_PREFIX, OUTRANKED, RULES, STEP_LABELS_NAME
-from stepscope.model.trajectory import call_key
 from stepscope.values import Unmeasured
 
 StoreKind = Literal[
@@ -338,16 +338,22 @@ def find_new_write(
 ) -> StepEvidence | None:
     """Return the first successful write of a run that no passing trial of its task makes.
 
-    None without passing trials, and where they make every write of the run. Two writes are the
-    same when tool and arguments are, lists in any order.
+    None without passing trials, and where they make every write of the run. When two writes are the
+    same is said by `measures.same_calls.same_arguments`.
     """
-    made: set[str] = set()
+    made: dict[str, dict[str, Json]] = {}
     trials = 0
     for trial in passing:
         trials += 1
-        made.update(_same_write(exchange.call) for exchange in _writes(trial, facts))
+        for exchange in _writes(trial, facts):
+            made.setdefault(exchange.call.name, {})[exchange.key] = exchange.call.arguments
     for exchange in _writes(trajectory, facts) if trials else ():
-        if _same_write(exchange.call) not in made:
+        known = made.get(exchange.call.name, {})
+        tool = tool_called(trajectory, exchange.call.name)
+        given = exchange.call.arguments
+        if exchange.key not in known and not any(
+            same_arguments(given, one, tool) for one in known.values()
+        ):
             one = "the passing trial" if trials == 1 else f"none of {trials} passing trials"
             verb = "does not make" if trials == 1 else "makes"
             said = f"{exchange.call.name}: {one} of this task {verb} this write"
@@ -360,19 +366,6 @@ def _writes(trajectory: Trajectory, facts: Facts | None) -> Iterator[Exchange]:
         name = exchange.call.name
         if effect_of(name, facts) == "write" and not ends_run(name) and has_succeeded(exchange):
             yield exchange
-
-
-def _same_write(call: ToolCall) -> str:
-    return call_key(ToolCall(call.name, _unordered(call.arguments), raw=call.raw,
-                             parse_error=call.parse_error))  # fmt: skip
-
-
-def _unordered(value: Json) -> Json:
-    if isinstance(value, dict):
-        return {key: _unordered(one) for key, one in value.items()}
-    if isinstance(value, list):
-        return sorted((_unordered(one) for one in value), key=msgspec.json.encode)
-    return value
 
 
 # Two teams who labelled the same public runs name the same step this often.

@@ -9,8 +9,13 @@ from math import inf
 
 from stepscope.measures.calls import agent_calls, ends_run, has_succeeded, writes_of
 from stepscope.measures.rule import RuleMeasure, cached_on_run
-from stepscope.measures.same_calls import contains_json, largest_matching
-from stepscope.model import Answer, Case, Exchange, Facts, Scale, SubGoal, Trajectory, Verdict
+from stepscope.measures.same_calls import (
+    excludes,
+    fits_reference,
+    largest_matching,
+    tool_called,
+)
+from stepscope.model import Answer, Case, Exchange, Facts, Scale, Trajectory, Verdict
 from stepscope.values import Unmeasured
 
 _UNKNOWN_OUTCOME = (
@@ -71,18 +76,13 @@ _NO_OUTPUTS = Unmeasured(
 _NOTHING_ELSE = Verdict("subgoals.other_writes", 0.0)
 
 
-def subgoal_candidates(goals: Sequence[SubGoal], exchanges: Sequence[Exchange]) -> list[list[int]]:
-    """Return for each sub-goal the indexes (in `exchanges`) of the calls that satisfy it."""
-    return [
-        [
-            at
-            for at, exchange in enumerate(exchanges)
-            if exchange.call.name == goal.tool
-            and has_succeeded(exchange)
-            and contains_json(exchange.call.arguments, goal.arguments)
-        ]
-        for goal in goals
-    ]
+# The label of a run whose state was checked and found right, though the letter was not kept.
+ANOTHER_WAY = "another_way"
+
+
+def outranks_reference(trajectory: Trajectory) -> bool:
+    """True if the state at the end was checked and passed: how it was reached is then open."""
+    return trajectory.outcome.status == "pass" and trajectory.outcome.source in ("check", "reward")
 
 
 def subgoal_calls(case: Case, trajectory: Trajectory) -> list[int | None]:
@@ -102,8 +102,23 @@ def _match_own_case(trajectory: Trajectory) -> tuple[list[list[int]], list[int |
 
 
 def _match_case(case: Case, trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
-    options = subgoal_candidates(case.subgoals, agent_calls(trajectory)) if case.subgoals else []
-    return options, largest_matching(options)
+    made = [(at, x) for at, x in enumerate(agent_calls(trajectory)) if has_succeeded(x)]
+    options = [
+        [
+            at
+            for at, x in made
+            if x.call.name == goal.tool
+            and fits_reference(x.call.arguments, goal.arguments, tool_called(trajectory, goal.tool))
+        ]
+        for goal in case.subgoals
+    ]
+    pairs = largest_matching(options)
+    for at, goal in enumerate(case.subgoals):
+        if pairs[at] is None:
+            # Of sub-goals that exclude each other one is enough.
+            met = (p for p, one in zip(pairs, case.subgoals, strict=True) if excludes(goal, one))
+            pairs[at] = next((p for p in met if p is not None), None)
+    return options, pairs
 
 
 def find_untold(trajectory: Trajectory, outputs: Sequence[str]) -> list[str]:
@@ -132,7 +147,12 @@ def _subgoals(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
 
     A sub-goal is a predicate on calls: the tool, at least these arguments, and an answer that is no
     error. Each sub-goal takes a call of its own (a largest matching), so two refunds need two
-    calls, and a third refund is a write that nothing asked for.
+    calls, and a third refund is a write that nothing asked for. The order of lists of things,
+    defaults of the tool's schema and things left as they were make no difference; of sub-goals that
+    exclude each other one is enough.
+
+    Where the state at the end was checked and passed, sub-goals not met in the letter were reached
+    another way: the label is `another_way`, the share 1, and writes by their tools serve them.
 
     Aspects: `subgoals` share reached, `.reached` and `.total` counts (so that a fleet's share can
     be pooled), `.order`, `.other_writes`, `.outputs`.
@@ -142,15 +162,22 @@ def _subgoals(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
     exchanges = agent_calls(trajectory)
     options, pairs = _match_subgoals(case, trajectory)
     goals = _NO_SUBGOALS
+    writes = find_other_writes(trajectory, pairs, facts)
     if options:
         total, missed = len(pairs), pairs.count(None)
-        n_reached = total - missed
+        another = missed and outranks_reference(trajectory)
+        n_reached = total if another else total - missed
         cites = tuple(sorted({exchanges[at].step for at in pairs if at is not None}))
-        reason = f"{n_reached} of {total}"
+        reason = f"{total - missed} of {total}"
         if missed:
-            names = (g.name for g, at in zip(case.subgoals, pairs, strict=True) if at is None)
-            reason += f"; missed {', '.join(names)}"
+            unmet = [g for g, at in zip(case.subgoals, pairs, strict=True) if at is None]
+            how = "reached another way, as the passed check says:" if another else "missed"
+            reason += f"; {how} {', '.join(goal.name for goal in unmet)}"
+            if another:
+                tools = {goal.tool for goal in unmet}
+                writes = [write for write in writes if write.call.name not in tools]
         label = "all" if not missed else "some" if n_reached else "none"
+        label = ANOTHER_WAY if another else label
         goals = (
             *(
                 Verdict("subgoals", n_reached / total, label, cites=cites, reason=reason),
@@ -161,7 +188,7 @@ def _subgoals(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
         )
     return (
         *goals,
-        _other_writes(case, find_other_writes(trajectory, pairs, facts)),
+        _other_writes(case, writes),
         _outputs(trajectory, case) if case.outputs else _NO_OUTPUTS,
     )
 
@@ -243,7 +270,11 @@ def _outputs(trajectory: Trajectory, case: Case) -> Answer:
 
 
 SUBGOALS = RuleMeasure(
-    "subgoals", "1", Scale(0.0, inf, ("all", "some", "none", "kept", "broken")), (), _subgoals
+    "subgoals",
+    "2",
+    Scale(0.0, inf, ("all", "some", "none", ANOTHER_WAY, "kept", "broken")),
+    (),
+    _subgoals,
 )
 
 
@@ -268,8 +299,9 @@ def _termination(
     `limit`: it did not stop by itself; the trace says so, or it ends on a tool result that the
     agent never answered (unless the tool is one that ends a run). `too_early`: something of the
     case was undone when it stopped. `too_late`: everything was done and it wrote on.
-    `stopped_well`: neither. Without a case a recorded pass counts as stopped well; else nobody
-    knows, and it is unmeasured.
+    `stopped_well`: neither, or the state at the end was checked and passed with something undone in
+    the letter. Without a case a recorded pass counts as stopped well; else nobody knows, and it is
+    unmeasured.
     """
     cut = _outside_stop(trajectory)
     if cut is not None:
@@ -281,6 +313,9 @@ def _termination(
     undone = [goal.name for goal, at in zip(case.subgoals, pairs, strict=True) if at is None]
     if case.outputs:
         undone += [f"telling {output}" for output in find_untold(trajectory, case.outputs)]
+    if undone and outranks_reference(trajectory):
+        reason = f"reached another way, as the passed check says: {', '.join(undone)}"
+        return (Verdict("termination", label="stopped_well", reason=reason),)
     if undone:
         last = (trajectory.steps[-1].index,) if trajectory.steps else ()
         reason = f"stopped before {', '.join(undone)}"
@@ -328,4 +363,4 @@ def _outside_stop(trajectory: Trajectory) -> str | None:
     return f"ends on the result of {last.call.name}, which the agent never answered"
 
 
-TERMINATION = RuleMeasure("termination", "1", Scale(0.0, 0.0, ENDINGS), ("effects",), _termination)
+TERMINATION = RuleMeasure("termination", "2", Scale(0.0, 0.0, ENDINGS), ("effects",), _termination)

@@ -1,9 +1,11 @@
 """When two calls are the same call: to each other, and to the calls of a reference.
 
 Within a run two calls are the same when tool and canonical arguments are equal (`Exchange.key`,
-made by `model.trajectory.call_key`): on that rest redundant calls and loops. Against a reference
-arguments are compared by a mode, with a tolerance (`compare_calls`), and calls pair up by a largest
-matching: a greedy pairing depends on the order in which it looks, a largest matching does not.
+made by `model.trajectory.call_key`): on that rest redundant calls and loops. Against the
+letter of a reference arguments are compared by a mode, with a tolerance (`compare_calls`); whether
+a call does what a sub-goal asks for, or what a call of another trial does, `fits_reference` says.
+Calls pair up by a largest matching: a greedy pairing depends on the order in which it looks, a
+largest matching does not.
 
 Source: augmenting paths, Berge (1957), Two theorems in graph theory; longest common subsequence
 over matching pairs, Hunt and Szymanski (1977), A fast algorithm for computing longest common
@@ -29,10 +31,13 @@ from stepscope.model import (
     Json,
     ReferenceCall,
     Scale,
+    SubGoal,
     ToolCall,
+    ToolDef,
     Trajectory,
     Verdict,
 )
+from stepscope.model.effects import words_of
 from stepscope.values import Unmeasured
 
 Candidates = Sequence[Sequence[int]]
@@ -90,6 +95,125 @@ def contains_json(whole: Json, part: dict[str, Json], tolerance: float = 0.0) ->
         if key not in whole or not equal_json(whole[key], wanted, tolerance):
             return False
     return True
+
+
+# Words in the name of an argument whose list is read in order: run, said or walked one by one.
+IN_ORDER = frozenset("argv args arguments cmd command commands messages path route steps".split())
+# What the name of an argument adds to that of the one whose things it replaces.
+REPLACING = frozenset({"new", "target", "to", "updated"})
+# Longer lists are data, compared as they are.
+MOST_ITEMS = 200
+
+
+def fits_reference(made: Json, wanted: Mapping[str, Json], tool: ToolDef | None = None) -> bool:
+    """True if a call does what a reference asks for, however it is worded.
+
+    It may say more, also inside of records; what it leaves out has the default of the tool's
+    schema; lists of things are in any order, those that go together by their places
+    (`item_ids`, `new_item_ids`) as pairs, and a thing that is replaced by itself does not count.
+    Lists of numbers, and of what is run one by one, keep their order.
+
+    >>> fits_reference({"ids": ["b", "a"]}, {"ids": ["a", "b"]})
+    True
+    >>> fits_reference({"ids": ["a", "b"], "new_ids": ["x", "b"]}, {"ids": ["a"], "new_ids": ["x"]})
+    True
+    >>> fits_reference({"ids": ["a", "b"], "new_ids": ["y", "x"]},
+    ...                {"ids": ["a", "b"], "new_ids": ["x", "y"]})
+    False
+    """
+    if not isinstance(made, dict):
+        return False
+    return contains_json(made, dict(wanted)) or _record_fits(_defaults(tool) | made, wanted)
+
+
+def same_arguments(one: Json, other: Json, tool: ToolDef | None = None) -> bool:
+    """True if two calls do the same: the same arguments by name, each as `fits_reference` says."""
+    if not isinstance(one, dict) or not isinstance(other, dict):
+        return equal_json(one, other)
+    one, other = _defaults(tool) | one, _defaults(tool) | other
+    return one.keys() == other.keys() and (_record_fits(one, other) or _record_fits(other, one))
+
+
+def tool_called(trajectory: Trajectory, name: str) -> ToolDef | None:
+    """Return the first declared tool of a name."""
+    return next((tool for tool in trajectory.tools or () if tool.name == name), None)
+
+
+def _defaults(tool: ToolDef | None) -> dict[str, Json]:
+    properties = (tool.schema or {}).get("properties") if tool is not None else None
+    if not isinstance(properties, dict):
+        return {}
+    return {
+        k: v["default"] for k, v in properties.items() if isinstance(v, dict) and "default" in v
+    }
+
+
+def _record_fits(made: Mapping[str, Json], wanted: Mapping[str, Json]) -> bool:
+    lists = [key for key, value in wanted.items() if _is_set(key, value)]
+    if any(not _value_fits(made.get(k), v) for k, v in wanted.items() if k not in lists):
+        return False
+    groups: list[list[str]] = []
+    for key in sorted(lists, key=lambda name: len(words_of(name))):
+        named = [group for group in groups if set(words_of(group[0])) <= set(words_of(key))]
+        if named:
+            named[0].append(key)
+        else:
+            groups.append([key])
+    return all(_lists_fit(made, wanted, group) for group in groups)
+
+
+def _is_set(key: str, value: Json) -> bool:
+    return (
+        isinstance(value, list)
+        and 0 < len(value) <= MOST_ITEMS
+        and all(isinstance(item, str | dict) for item in value)
+        and IN_ORDER.isdisjoint(words_of(key))
+    )
+
+
+def _value_fits(made: Json, wanted: Json) -> bool:
+    if isinstance(wanted, dict):
+        return isinstance(made, dict) and _record_fits(made, wanted)
+    if isinstance(wanted, list) and isinstance(made, list) and len(made) == len(wanted):
+        return all(_value_fits(a, b) for a, b in zip(made, wanted, strict=True))
+    return equal_json(made, wanted)
+
+
+def _lists_fit(made: Mapping[str, Json], wanted: Mapping[str, Json], group: list[str]) -> bool:
+    """True if lists that go together hold the same rows, in any order."""
+    given = [one for one in map(made.get, group) if isinstance(one, list)]
+    if len(given) < len(group) or any(len(one) > MOST_ITEMS for one in given):
+        return False
+    asked = [wanted[key] for key in group]
+    if len({len(one) for one in asked}) > 1 or len({len(one) for one in given}) > 1:
+        return all(_lists_fit(made, wanted, [key]) for key in group) if len(group) > 1 else False
+    rows, goals = list(zip(*given, strict=True)), list(zip(*asked, strict=True))
+    first = set(words_of(group[0]))
+    if any(set(words_of(key)) - first <= REPLACING for key in group[1:]):
+        rows = [row for row in rows if row[0] != row[1]]
+        goals = [row for row in goals if row[0] != row[1]]
+    if len(rows) != len(goals):
+        return False
+    options = [
+        [at for at, row in enumerate(rows) if all(map(_value_fits, row, goal))] for goal in goals
+    ]
+    return None not in largest_matching(options)
+
+
+def excludes(one: SubGoal, other: SubGoal) -> bool:
+    """True if a reference asks for one thing twice where it can be done but once.
+
+    Two tools with the same arguments (one of them fits the state that is found), or one tool on the
+    same list of things, with one other argument that differs (two ways to pay).
+    """
+    a, b = one.arguments, other.arguments
+    if a.keys() != b.keys() or len(a) < 2:
+        return False
+    apart = [key for key in a if not equal_json(a[key], b[key])]
+    if one.tool != other.tool:
+        return not apart
+    listed = any(isinstance(a[key], list) and a[key] for key in a if key not in apart)
+    return listed and len(apart) == 1 and not isinstance(a[apart[0]], list | dict | float | int)
 
 
 def overlaps(arguments: Json, other: Json) -> bool:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from stepscope import stats
 from stepscope.errors import UsageError
 from stepscope.measures.agents import AgentAnswers, measure_agents
-from stepscope.measures.outcome import CONTRADICTED
+from stepscope.measures.outcome import ANOTHER_WAY, CONTRADICTED
 from stepscope.model import Answer
 from stepscope.model.records import HUMAN, RULES, UNCERTAIN, Figure
 from stepscope.report.evidence import read_look_first as choose
@@ -324,6 +324,7 @@ def measure_vector(table: RunTable) -> tuple[dict[str, Figure], dict[str, str], 
         unmeasured=table.lost(reached.measure),
         unit_of_n="goals",
     )
+    another = int((table.columns["subgoals"].label == ANOTHER_WAY).sum())
     repeats = table.columns[MEASURES["redundant_calls.per_run"]]
     figures["redundant_calls.per_run"] = stats.rate(
         repeats.value[repeats.valued],
@@ -331,6 +332,9 @@ def measure_vector(table: RunTable) -> tuple[dict[str, Figure], dict[str, str], 
         unmeasured=table.lost(repeats.measure),
     )
     figures["errors.recovered"], notes = _recovered(table)
+    if another:
+        runs = "1 run" if another == 1 else f"{another:,} runs"
+        notes["subgoals.reached"] = f"in {runs} another way, as the passed check says"
     policy = table.columns[MEASURES["policy.violations"]]
     figures["policy.violations"] = stats.proportion(
         policy.value[policy.valued] > 0,

@@ -30,8 +30,8 @@ from stepscope.findings.ranking import (
 )
 from stepscope.measures.calls import agent_calls
 from stepscope.measures.localise import Kind
-from stepscope.measures.outcome import subgoal_candidates
-from stepscope.measures.same_calls import largest_matching, redundant_calls
+from stepscope.measures.outcome import ANOTHER_WAY, subgoal_calls
+from stepscope.measures.same_calls import redundant_calls
 from stepscope.model import Case, Exchange, Json, Record, SubGoal, Trajectory
 from stepscope.report.formatting import (
     brief_value,
@@ -432,9 +432,9 @@ def _whole_curve(curve: Curve | Unmeasured | None) -> tuple[SuspectSteps, ...]:
 def list_unreached(trajectory: Trajectory, case: Case | None, found: RuleFindings) -> list[SubGoal]:
     """Return the sub-goals of the case that no successful call of the run reached."""
     verdict = found.whole.get("subgoals")
-    if case is None or verdict is None or verdict.label == "all":
+    if case is None or verdict is None or verdict.label in ("all", ANOTHER_WAY):
         return []
-    taken = largest_matching(subgoal_candidates(case.subgoals, agent_calls(trajectory)))
+    taken = subgoal_calls(case, trajectory)
     return [goal for goal, at in zip(case.subgoals, taken, strict=True) if at is None]
 
 

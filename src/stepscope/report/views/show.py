@@ -18,6 +18,7 @@ from stepscope.errors import UsageError
 from stepscope.judges.patterns import PATTERN_ADVICE
 from stepscope.measures.agents import AgentAnswers, measure_agents
 from stepscope.measures.localise import NOBODY_NAME
+from stepscope.measures.outcome import ANOTHER_WAY
 from stepscope.model import SCORES, Exchange, Record, Step, Trajectory, Verdict
 from stepscope.model.records import STEP_SCORES
 from stepscope.report.document import (
@@ -332,7 +333,8 @@ def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[s
             said.append(f"{name} {' '.join(map(str, cites))}")
     goals = found.whole.get("subgoals")
     if goals is not None:
-        said.insert(0, f"sub-goals {goals.label or goals.value}")
+        how = goals.reason if goals.label == ANOTHER_WAY else goals.label or goals.value
+        said.insert(0, f"sub-goals {how}")
     out = fold("Verdicts (rules)  " + visible_line(" · ".join(said) or "nothing found"), width, 10)
     lost = _lost(found)
     if lost:
