@@ -140,10 +140,10 @@ def test_runs_that_are_not_chosen_are_not_in_the_file(tmp_path: Path) -> None:
     assert '<p class="about chosen">Only runs where task = &#39;1&#39;</p>' in text
 
 
-def test_a_pass_that_was_not_earned_is_named_beside_the_counts(bundled: str) -> None:
-    link = next(e for e in seen(bundled).all("a") if "right for the wrong reason?" in e.text)
-    assert link.text == "right for the wrong reason? airline/5/1"
-    assert (link.attributes["href"] or "").startswith("#r-")
+def test_a_pass_that_words_its_calls_otherwise_is_not_called_unearned(bundled: str) -> None:
+    # airline/5/1 says more of its flights than the reference does.
+    assert "airline/5/1" in bundled
+    assert not [e for e in seen(bundled).all("a") if "right for the wrong reason?" in e.text]
 
 
 def test_a_long_run_is_a_window_around_its_first_suspect(tmp_path: Path) -> None:

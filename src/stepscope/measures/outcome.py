@@ -311,15 +311,18 @@ def _termination(
         return _WELL if trajectory.outcome.status == "pass" else _UNKNOWN_ENDING
     pairs = subgoal_calls(case, trajectory)
     undone = [goal.name for goal, at in zip(case.subgoals, pairs, strict=True) if at is None]
+    another = undone and outranks_reference(trajectory)
+    if another:
+        reason = f"reached another way, as the passed check says: {', '.join(undone)}"
+        undone = []
     if case.outputs:
         undone += [f"telling {output}" for output in find_untold(trajectory, case.outputs)]
-    if undone and outranks_reference(trajectory):
-        reason = f"reached another way, as the passed check says: {', '.join(undone)}"
-        return (Verdict("termination", label="stopped_well", reason=reason),)
     if undone:
         last = (trajectory.steps[-1].index,) if trajectory.steps else ()
         reason = f"stopped before {', '.join(undone)}"
         return (Verdict("termination", label="too_early", cites=last, reason=reason),)
+    if another:
+        return (Verdict("termination", label="stopped_well", reason=reason),)
     return _judge_late_writes(trajectory, pairs, facts)
 
 
