@@ -55,6 +55,30 @@ def test_agreement_is_a_table_a_decision_and_the_counts(
     assert max(map(len, shown.splitlines())) <= 100
 
 
+def test_raters_of_steps_are_told_how_often_they_name_the_same_first_bad_step(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By hand: runs 0 and 2 agree (the second step; none), 1 and 3 do not: .500 of 4.
+
+    a calls 3 of 16 steps bad, b 4: both = 3/64, neither = 39/64; a run of four steps by chance
+    3/64 * (1 - (39/64) ** 4) / (25/64) + (39/64) ** 4 = .1034 + .1379 = .241.
+    """
+    path = tmp_path / "steps.db"
+    with Store.open(path) as made:
+        made.put(
+            run(*[agent("x")] * 4, id=f"r{n}", name=f"shop/{n}/0", task=str(n)) for n in range(4)
+        )
+        made.append(by_step("openai/a", ["PEPP", "EPPP", "PPPP", "PPPE"]))
+        made.append(by_step("anthropic/b", ["PEEP", "PPEP", "PPPP", "PPEP"]))
+    assert main(["agree", "--rubric", "step_labels", "--store", str(path)]) == 4  # undecided
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "name the same first bad step, or none, in .500 [.150, .850] of 4 runs" in shown
+    assert "by chance .241." in shown
+    assert main(["agree", "--rubric", "step_labels", "--json", "--store", str(path)]) == 4
+    (aspect,) = json.loads(capsys.readouterr().out)[0]["aspects"]
+    assert aspect["pairs"][0]["figures"]["first_bad"]["value"] == 0.5
+
+
 def test_json_has_every_figure_and_the_same_bytes_twice(
     rated: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

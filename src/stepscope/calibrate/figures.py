@@ -21,6 +21,8 @@ import numpy as np
 from stepscope import stats
 from stepscope.calibrate.ratings import Item, RaterVerdicts, RatingTable, label_of
 from stepscope.calibrate.types import CalibrationCurve, ConfidenceBin, GroupAgreement, RubricChange
+from stepscope.errors import ConfigError
+from stepscope.judges.rubrics import load_rubric
 from stepscope.model import Verdict
 from stepscope.model.records import HUMAN, RULES, Figure
 from stepscope.stats.interrater import CoefficientName, Metric, agreement, category_shares
@@ -86,6 +88,11 @@ def group_agreement(
             unmeasured=unmeasured,
         )
     figures["jaccard"] = _jaccard(ratings, groups, kept)
+    first_bad, by_chance = None, None
+    if two and ratings.unit == "steps" and (bad := _failing_codes(ratings)):
+        first_bad, by_chance = first_bad_step(np.isin(codes, bad), runs)
+    if first_bad is not None:
+        figures["first_bad"] = first_bad
     if weighted is not None:
         figures["weighted"] = weighted
     used = (
@@ -99,6 +106,7 @@ def group_agreement(
         n=len(codes),
         figures=figures,
         prevalence=None if used is None else _prevalence(used.mean(axis=0)),
+        first_bad_by_chance=by_chance,
         bias=float(np.abs(used[0] - used[1]).sum() / 2) if used is not None and two else None,
         sentence=""
         if used is None
@@ -106,6 +114,48 @@ def group_agreement(
             figures, ratings, figures["kappa" if two else "fleiss"], used.mean(axis=0)
         ),
     )
+
+
+def _failing_codes(ratings: RatingTable) -> list[int]:
+    """Return the codes of the labels that speak against the agent; none of an unknown rubric."""
+    try:
+        failing = load_rubric(ratings.aspect).failing
+    except ConfigError:
+        return []
+    return [code for code, label in enumerate(ratings.labels) if label in failing]
+
+
+def first_bad_step(bad: Bools, runs: Ints) -> tuple[Figure, float | None]:
+    """Return the share of runs on which two raters name the same first bad step, and by chance.
+
+    Runs on which neither names any count as the same. By chance: each rater calls its own share of
+    steps bad, whatever stands there.
+
+    Args:
+        bad: shape (n, 2), which steps each calls bad, in the order of the runs' steps.
+        runs: shape (n,), the run of each step.
+
+    Source: FirstErrAcc of AgentProcessBench (2026), as ProcessBench counts runs without an error.
+
+    >>> bad = np.array([[1, 1], [0, 1], [0, 0], [0, 1]], bool)
+    >>> found, chance = first_bad_step(bad, np.array([0, 0, 1, 1]))
+    >>> found.value, round(chance, 4)
+    (0.5, 0.2578)
+    """
+    if not len(bad):
+        return Unmeasured("insufficient_data", "no step that both rated"), None
+    q, r = bad.mean(axis=0).tolist()
+    both, neither = q * r, (1 - q) * (1 - r)
+    same, chance = [], []
+    for of_run in np.split(bad, np.flatnonzero(np.diff(runs)) + 1):
+        steps = len(of_run)
+        first = [int(column.argmax()) if column.any() else steps for column in of_run.T]
+        same.append(first[0] == first[1])
+        # The sum of both * neither ** k over the places k of a first bad step, and none at all.
+        found_at = both * (1 - neither**steps) / (1 - neither) if neither < 1 else 0.0
+        chance.append(found_at + neither**steps)
+    found = stats.proportion(np.array(same, bool), np.arange(len(same)))
+    return found, float(np.mean(chance))
 
 
 def agreement_figure(

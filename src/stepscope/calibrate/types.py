@@ -47,13 +47,16 @@ class GroupAgreement(msgspec.Struct, frozen=True, kw_only=True):
     n: int  # items that two of them or more rated
     # "raw", "kappa" of two raters, "fleiss" of more, "alpha", "gwet", "pabak"; for scores weighted
     # ones beside them ("kappa.linear", "kappa.quadratic", "gwet.quadratic", "alpha.ordinal",
-    # "alpha.interval"); "jaccard" of the steps that both cite; "weighted", the agreement expected
-    # of calibrated confidences
+    # "alpha.interval"); "jaccard" of the steps that both cite; "first_bad", the share of runs on
+    # which two name the same first bad step; "weighted", the agreement expected of calibrated
+    # confidences
     figures: dict[str, Figure]
     # share of the commonest label above the mean share of the others, 0 to 1
     prevalence: float | None = None
     # share of ratings by which the two use labels differently, 0 to 1; None but for pairs
     bias: float | None = None
+    # how often two raters would name the same first bad step by chance, beside "first_bad"
+    first_bad_by_chance: float | None = None
     # what to know before the figures are read; "" where they speak for themselves
     sentence: str = ""
 

@@ -207,6 +207,7 @@ def describe_aspect(aspect: RubricAgreement) -> Iterator[str]:
     for pair in [*aspect.pairs, *([aspect.together] if len(aspect.raters) > 2 else [])]:
         if pair.sentence:
             yield f"{_title(pair)}: {pair.sentence}."
+    yield from filter(None, map(describe_first_bad, aspect.pairs))
     yield from filter(None, map(describe_weighted, aspect.pairs))
     yield from filter(None, map(describe_worst_case, aspect.pairs))
     yield from map(describe_rater, aspect.raters)
@@ -252,6 +253,17 @@ def _signed(figure: Figure) -> str:
 def describe_decision(decision: Decision) -> str:
     """Return the decision as a sentence."""
     return f"Decision: {WORDS[decision.outcome]}. {_capital(decision.reason)}."
+
+
+def describe_first_bad(pair: GroupAgreement) -> str:
+    """Return how often two raters name the same first bad step; "" where that was not measured."""
+    found, chance = pair.figures.get("first_bad"), pair.first_bad_by_chance
+    if found is None or isinstance(found, Unmeasured) or chance is None:
+        return ""
+    share = f"{format_share(found.value)} {format_interval('agreement', found)}"
+    runs = format_count(found.n, "run")
+    same = f"name the same first bad step, or none, in {share} of {runs}"
+    return f"{_title(pair)}: {same}; by chance {format_share(chance)}."
 
 
 def describe_weighted(pair: GroupAgreement) -> str:
