@@ -75,7 +75,8 @@ def test_raters_of_steps_are_told_how_often_they_name_the_same_first_bad_step(
     assert "name the same first bad step, or none, in .500 [.150, .850] of 4 runs" in shown
     assert "by chance .241." in shown
     assert main(["agree", "--rubric", "step_labels", "--json", "--store", str(path)]) == 4
-    (aspect,) = json.loads(capsys.readouterr().out)[0]["aspects"]
+    (group,) = json.loads(capsys.readouterr().out)["groups"]
+    (aspect,) = group["aspects"]
     assert aspect["pairs"][0]["figures"]["first_bad"]["value"] == 0.5
 
 

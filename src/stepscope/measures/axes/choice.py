@@ -218,7 +218,7 @@ def _case_is_met(
 
 
 TOOL_SELECTION = RuleMeasure(
-    TOOL_SELECTION_NAME, "1", AXIS_SCALE, ("effects", "policy"), _selection
+    TOOL_SELECTION_NAME, "2", AXIS_SCALE, ("effects", "policy"), _selection
 )
 
 
