@@ -6,6 +6,7 @@ overwritten unasked. File names are made of ids, never of what a trace says.
 
 from __future__ import annotations
 
+import glob
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -184,13 +185,28 @@ def _deliver(out: str, write: Writer) -> None:
         with place.open("wb") as file:
             write(file)
         return
+    _sweep_parts(place)
     beside = place.with_name(f".{place.name}.{os.getpid()}.part")
     try:
-        with beside.open("xb") as file:
+        # What is written quotes traces: it is nobody else's, whole or in parts.
+        handle = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(handle, "wb") as file:
             write(file)
         beside.replace(place)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _sweep_parts(place: Path) -> None:
+    """Remove what exports to the same place left when they were killed."""
+    for part in place.parent.glob(f".{glob.escape(place.name)}.*.part"):
+        pid = part.name.split(".")[-2]
+        try:
+            os.kill(int(pid), 0)
+        except (ValueError, OverflowError, PermissionError):
+            continue  # not ours, or somebody else's who lives
+        except ProcessLookupError:
+            part.unlink(missing_ok=True)
 
 
 def _counted(runs: Iterable[T], total: int, progress: Progress) -> Iterator[T]:

@@ -32,6 +32,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol, cast
 
@@ -195,14 +196,21 @@ def open_paths(paths: Sequence[str]) -> Iterator[OpenedFile | RefusedFile]:
         if "\0" in path:
             raise UsageError(f"{visible_line(path)}: a path cannot hold a NUL character")
         if glob.has_magic(path) and not os.path.lexists(path):
-            yield from _open_each(_match_glob(path), named=False)
+            yield from _open_each(_match_glob(path), top=_glob_top(path))
         elif os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises on a name that is too long
             files = _walk_folder(path)
             if not files:
                 raise UsageError(f"{visible_line(path)}: a folder without files")
-            yield from _open_each(files, named=False)
+            yield from _open_each(files, top=path)
         else:
-            yield from _open_each([path], named=True)
+            yield from _open_each([path])
+
+
+def _glob_top(pattern: str) -> str:
+    """Return the folder that all matches of a pattern lie below."""
+    parts = Path(pattern).parts
+    plain = list(takewhile(lambda part: not glob.has_magic(part), parts))
+    return str(Path(*plain))
 
 
 def _match_glob(pattern: str) -> list[str]:
@@ -211,7 +219,14 @@ def _match_glob(pattern: str) -> list[str]:
     if not found:
         raise UsageError(f"{visible_line(pattern)}: matches no file")
     files: list[str] = []
+    top = Path(_glob_top(pattern))
     for path in found:
+        # A linked folder stands for itself: what is behind it may be all of the disk, or a circle.
+        on_the_way = [one for one in (Path(path), *Path(path).parents) if top in one.parents]
+        link = next((one for one in reversed(on_the_way) if one.is_symlink()), None)
+        if link is not None:
+            files.append(str(link))
+            continue
         # `**` gives folders and what is in them; only a plain match stands for its content.
         if not Path(path).is_dir():
             files.append(path)
@@ -232,18 +247,25 @@ def _walk_folder(top: str) -> list[str]:
     return entries + closed
 
 
-def _open_each(paths: list[str], *, named: bool) -> Iterator[OpenedFile | RefusedFile]:
+def _open_each(paths: list[str], *, top: str | None = None) -> Iterator[OpenedFile | RefusedFile]:
+    """Open files that were named, or found below the folder `top`."""
+    named = top is None
+    inside = None if top is None else Path(top).resolve()
     for path in paths:
         uri = visible_line(path)
         try:
+            if inside is not None and not Path(path).resolve().is_relative_to(inside):
+                yield RefusedFile(uri, "a link out of its folder; name what it leads to", named)
+                continue
             mode = Path(path).stat().st_mode
             if not stat.S_ISREG(mode):
                 kind = next((kind for test, kind in _FILE_KINDS if test(mode)), "something else")
                 yield RefusedFile(uri, f"not a file but {kind}", named)
                 continue
             handle = os.open(path, _OPEN_FLAGS)
-        except OSError as e:
-            yield RefusedFile(uri, f"cannot be read: {e.strerror or e}", named)
+        except (OSError, RuntimeError) as e:  # a circle of links, before Python 3.13
+            why = e.strerror if isinstance(e, OSError) else None
+            yield RefusedFile(uri, f"cannot be read: {why or e}", named)
             continue
         with os.fdopen(handle, "rb", buffering=0) as file:
             # Between the look and the opening the path may have become something else.

@@ -322,7 +322,7 @@ def _is_one_trace(head: bytes, chosen: Format | None) -> bool:
 def _find_label_file(uri: str) -> Path | None:
     """Return where labels lie beside a file of runs, None where there are none."""
     paths = [Path(uri).parent / name for name in _LABEL_FILES] if uri != "-" else []
-    return next((path for path in paths if path != Path(uri) and path.is_file()), None)
+    return next((p for p in paths if p != Path(uri) and p.is_file() and not p.is_symlink()), None)
 
 
 def load_labels_beside(uri: str, limits: Limits) -> RunLabels | None:

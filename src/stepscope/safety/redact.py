@@ -260,6 +260,31 @@ def percent_view(text: str) -> tuple[str, list[int]] | None:
     return _view(text, _PERCENT, lambda found: chr(int(found[1], 16)))
 
 
+# Characters without ink: text that holds one reads as if it were not there.
+_INKLESS = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]+"
+)
+
+
+def joined_view(text: str) -> tuple[str, list[int]] | None:
+    """Return a text without characters that have no ink, and where each of the others stood.
+
+    >>> joined_view("a\u200bb")
+    ('ab', [0, 2, 3])
+    """
+    if text.isascii() or not _INKLESS.search(text):
+        return None
+    pieces: list[str] = []
+    starts: list[int] = []
+    at = 0
+    for found in _INKLESS.finditer(text):
+        pieces.append(text[at : found.start()])
+        starts += range(at, found.start())
+        at = found.end()
+    return "".join([*pieces, text[at:]]), [*starts, *range(at, len(text) + 1)]
+
+
 def _unescaped(found: re.Match[str]) -> str:
     code = found[1] or found[2]
     return chr(int(code, 16)) if code else _LETTERS.get(found[3], found[3])
@@ -503,7 +528,7 @@ class Redactor:
                 for one in forms:
                     found += one.hits(text, mark)
         if depth:
-            for view in (json_view(text), percent_view(text)):
+            for view in (json_view(text), percent_view(text), joined_view(text)):
                 if view is not None:
                     decoded, starts = view
                     for hit in self.hits(decoded, depth - 1):

@@ -245,6 +245,8 @@ def _prepare(run: Trajectory, plan: ImportPlan) -> PreparedRun:
 
 Progress = Callable[[int, int], None]
 
+# Files whose accounts are one durable transaction: with one each, the disk would be the limit.
+_ACCOUNTS_AT_ONCE = 256
 # Broken records held before they are stored: each keeps its bytes, up to the limit of a record.
 MOST_HELD = 16
 
@@ -364,6 +366,17 @@ def _store_others(
     """
     start_ns, done = time.time_ns(), 0
     broken: list[Quarantined] = []
+    late: list[Account] = []
+
+    def keep() -> None:
+        if broken:
+            store.quarantine(broken)
+        if late:
+            bodies = [(one.uri, msgspec.to_builtins(one)) for one in late]
+            store.keep_accounts(bodies, start_ns)
+        broken.clear()
+        late.clear()
+
     while True:
         try:
             item = next(items, None)
@@ -382,11 +395,11 @@ def _store_others(
                 store.quarantine(broken)
                 broken.clear()
         else:
-            store.quarantine(broken)
-            broken.clear()
-            store.keep_account(item.uri, msgspec.to_builtins(item), start_ns)
             accounts.append(item)
-    store.quarantine(broken)
+            late.append(item)
+            if len(late) >= _ACCOUNTS_AT_ONCE:
+                keep()
+    keep()
 
 
 def _refuse_quarantined(read: Iterator[ImportItem]) -> None:

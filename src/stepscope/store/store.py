@@ -648,12 +648,16 @@ class Store(Database):
 
         Files that were imported together have one time, that of its start; now when left out.
         """
+        self.keep_accounts([(uri, account)], time.time_ns() if at_ns is None else at_ns)
+
+    def keep_accounts(self, found: Iterable[tuple[str, Mapping[str, Json]]], at_ns: int) -> None:
+        """Keep what the import of several files found, in one durable transaction."""
         with self._writing():
-            self._db.execute(
+            self._db.executemany(
                 "INSERT INTO accounts (uri, body, imported_ns) VALUES (?, ?, ?)"
                 " ON CONFLICT (uri) DO UPDATE SET body = excluded.body,"
                 " imported_ns = excluded.imported_ns",
-                (uri, msgspec.json.encode(account), time.time_ns() if at_ns is None else at_ns),
+                [(uri, msgspec.json.encode(account), at_ns) for uri, account in found],
             )
 
     def accounts(self) -> Iterator[dict[str, Json]]:

@@ -59,7 +59,8 @@ from stepscope.web.queries import (
     parse_whole_number,
 )
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# Signs that begin a formula, a command (DDE) or a macro in some spreadsheet, full-width ones too.
+_FORMULA = tuple("=+-@|%\t\r\n\uff1d\uff0b\uff0d\uff20\uff5c\uff05")
 _ESTIMATE = (
     "value", "low", "high", "level", "unit", "n", "unit_of_n", "n_tasks", "n_unmeasured",
 )  # fmt: skip

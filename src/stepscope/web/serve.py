@@ -6,12 +6,14 @@ spoken; headers that claim to come from a proxy are not believed.
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import gc
 import socket
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from stepscope.errors import EnvironmentFault, UsageError
 
@@ -21,6 +23,8 @@ USUAL_PORT = 7357
 BACKLOG = 64
 # What the door refuses must reach it first: twice its own limit of headers, and the address.
 MAX_HEAD_BYTES = 64 * 1024
+# A browser sends a head at once.
+HEAD_SECONDS = 10.0
 # A stream of events never ends by itself; a page is done in a second.
 GRACE_SECONDS = 1
 # New objects after which unreachable cycles are looked for.
@@ -76,12 +80,42 @@ def socket_url(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+class TimedProtocol(H11Protocol):
+    """A connection on which the head of every request has to come in time."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._deadline = self.loop.call_later(HEAD_SECONDS, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came; a request that was begun has to end."""
+        super().data_received(data)
+        cycle: RequestResponseCycle | None = self.cycle  # uvicorn has None here at first
+        if cycle is not None and not cycle.response_complete:
+            self._cancel()
+        elif self._deadline is None:
+            self._deadline = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        self._cancel()
+        super().connection_lost(exc)
+
+    def _cancel(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
 def make_server(app: ASGIApp) -> uvicorn.Server:
     """Return what serves an application; it says nothing by itself."""
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            http="h11",
+            http=TimedProtocol,
             ws="none",
             log_config=None,
             log_level="critical",

@@ -1,0 +1,140 @@
+"""What must not leave: keys with characters without ink, exports, targets of links, formulas."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import socket
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from stepscope import api
+from stepscope.cli.main import main
+from stepscope.formats import ours
+from stepscope.safety.redact import Redactor
+from stepscope.store import Store
+from stepscope.web import serve
+from stepscope.web.app import csv_response
+from tests.factories import run, user
+
+KEY = "sk-ant-api03-" + "abcdEFGH1234" * 4
+
+
+@pytest.mark.parametrize(
+    "inkless", ["\u200b", "\u2060", "\u00ad", "\ufe0f", "\U000e0041", "\ufeff"]
+)
+@pytest.mark.parametrize("at", [1, 4, 9, 30])
+def test_a_key_that_holds_a_character_without_ink_is_a_key(inkless: str, at: int) -> None:
+    redactor = Redactor(b"k" * 32)
+    for text in (KEY[:at] + inkless + KEY[at:], inkless.join(KEY)):
+        shown = redactor.redact(f"before {text} behind")
+        assert shown.startswith("before [secret:anthropic:")
+        assert shown.endswith(" behind")
+    spelt = "\\u200b".join((KEY[:at], KEY[at:]))
+    assert "EFGH1234" not in redactor.redact(spelt)
+
+
+def test_a_text_without_a_key_keeps_its_characters_without_ink() -> None:
+    text = "family \U0001f468\u200d\U0001f469 and na\u00adive"
+    assert Redactor(b"k" * 32).redact(text) == text
+
+
+def made_store(tmp_path: Path) -> str:
+    path = tmp_path / "s.db"
+    with Store.open(path) as store:
+        store.put([run(user("hello"), id="r1", name="n1")])
+    return str(path)
+
+
+def test_an_export_is_nobody_elses_and_sweeps_what_a_killed_one_left(tmp_path: Path) -> None:
+    store = made_store(tmp_path)
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    left = tmp_path / f".out.jsonl.{gone.pid}.part"
+    lives = tmp_path / f".out.jsonl.{os.getpid()}1234567890123.part"
+    other = tmp_path / f".other.jsonl.{gone.pid}.part"
+    for part in (left, lives, other):
+        part.write_text("trace text")
+    before = os.umask(0)
+    try:
+        assert main(["export", str(tmp_path / "out.jsonl"), "--store", store]) == 0
+    finally:
+        os.umask(before)
+    assert (tmp_path / "out.jsonl").stat().st_mode & 0o777 == 0o600
+    assert (left.exists(), lives.exists(), other.exists()) == (False, True, True)
+
+
+def test_a_link_out_of_a_folder_is_not_followed_and_nothing_of_it_is_quoted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("root:x:0:0 the content")
+    folder = tmp_path / "runs"
+    (folder / "deep").mkdir(parents=True)
+    with (folder / "a.jsonl").open("wb") as file:
+        ours.write([run(user("hello"), id="r1", name="n1")], file)
+    (folder / "link.txt").symlink_to(secret)
+    (folder / "deep" / "inside.jsonl").symlink_to(folder / "a.jsonl")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "b.txt").write_text("the content")
+    (folder / "out").symlink_to(tmp_path / "elsewhere")
+    (folder / "circle").symlink_to(folder / "circle")
+    for at, given in enumerate((str(folder), str(folder / "**"), str(folder / "*"))):
+        assert main(["import", given, "--store", str(tmp_path / f"{at}.db")]) == 0
+        said = capsys.readouterr().out
+        assert "the content" not in said
+        assert "link.txt: a link out of its folder; name what it leads to" in said
+        assert ("2 runs: 1 new, 1 known" in said) or ("1 run: 1 new" in said and at == 2)
+    (tmp_path / "named").symlink_to(folder / "a.jsonl")
+    assert main(["import", str(tmp_path / "named"), "--store", str(tmp_path / "n.db")]) == 0
+
+
+@pytest.mark.parametrize("sign", list("=+-@|%\uff1d\uff0b\uff0d\uff20"))
+def test_no_cell_of_a_csv_file_begins_as_a_formula_does(sign: str) -> None:
+    body = csv_response([{"name": f"{sign}cmd|' /C calc'!A0"}], "runs").body
+    rows = list(csv.reader(io.StringIO(bytes(body).decode())))
+    assert rows[1][0].startswith(f"'{sign}")
+
+
+def test_a_request_that_never_ends_is_not_kept(tmp_path: Path) -> None:
+    code = (
+        "import sys; from stepscope.web import serve; serve.HEAD_SECONDS = 0.3;"
+        "from stepscope.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    viewing = [sys.executable, "-c", code, "view", "--no-open", "--json"]
+    viewing += ["--store", made_store(tmp_path)]
+    with subprocess.Popen(viewing, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            url = next(line for line in process.stdout if '"url"' in line)
+            port = int(url.split(":")[3].split("/")[0])
+            open_ones = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in "abc"]
+            open_ones[1].sendall(b"GET / HT")
+            whole = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+            open_ones[2].sendall(whole + b"GET / HT")
+            for one in open_ones:
+                while one.recv(65536):
+                    pass
+                one.close()
+        finally:
+            process.terminate()
+    assert serve.HEAD_SECONDS == 10.0
+
+
+def test_files_and_members_share_durable_transactions(tmp_path: Path) -> None:
+    archive = tmp_path / "many.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for at in range(1_000):
+            packed.writestr(f"{at}.txt", "x")
+    with api.open(tmp_path / "s.db") as notebook:
+        written: list[str] = []
+        notebook.store._db.set_trace_callback(written.append)
+        added = notebook.add(archive)
+        notebook.store._db.set_trace_callback(None)
+        assert len(list(notebook.store.accounts())) == len(added.files) == 1_000
+    assert sum(one.startswith("COMMIT") for one in written) < 10
