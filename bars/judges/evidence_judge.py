@@ -19,9 +19,9 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from bars.planted.faults import AXES, EFFECTS, FAULT_KINDS, plant_faults
 from stepscope import registry
 from stepscope.formats.reading import read_files
-from stepscope.lab.faults import AXES, EFFECTS, FAULT_KINDS, plant_faults
 from stepscope.measures.facts import DeclaredConduct, fit_facts, successful_calls
 from stepscope.model import Facts, Figures, Json, Measure, ToolDef, Trajectory, Verdict
 from stepscope.model.effects import infer_effect

@@ -29,7 +29,7 @@ from bars.planted._plant_steps import (
 from bars.planted._planted_acts import consented_once
 from bars.planted._planted_course import closing, last_word
 from bars.planted._planted_values import NOT_FOUND
-from stepscope.lab.faults import with_text
+from bars.planted.faults import with_text
 from stepscope.model import Json, Step
 
 

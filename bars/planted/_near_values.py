@@ -34,7 +34,7 @@ from bars.planted._plant_steps import (
 from bars.planted._planted_course import closing
 from bars.planted._planted_values import NOT_FOUND, of_results
 from bars.planted._planted_writes import facts_of, priced_parts
-from stepscope.lab.faults import substitute_text, with_text
+from bars.planted.faults import substitute_text, with_text
 from stepscope.model import Exchange, Json, Step
 
 

@@ -22,7 +22,7 @@ from zlib import crc32
 import msgspec
 import numpy as np
 
-from stepscope.lab.faults import Axis, all_text
+from bars.planted.faults import Axis, all_text
 from stepscope.model import (
     Exchange,
     Json,

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from bars.planted._plant_places import STOP, Site
-from stepscope.lab.faults import with_arguments, with_text
+from bars.planted.faults import with_arguments, with_text
 from stepscope.model import Json, Part, Step, ToolCall, ToolResult, digest
 
 

@@ -27,7 +27,7 @@ from bars.planted._plant_steps import (
     with_sentence,
 )
 from bars.planted._planted_course import closing, last_word
-from stepscope.lab.faults import with_text
+from bars.planted.faults import with_text
 from stepscope.model import Json, Step
 from stepscope.model.effects import infer_effect, words_of
 

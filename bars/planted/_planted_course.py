@@ -24,7 +24,7 @@ from bars.planted._plant_steps import (
     with_result_text,
     with_sentence,
 )
-from stepscope.lab.faults import with_text
+from bars.planted.faults import with_text
 from stepscope.model import Step
 
 _FAILED = re.compile(r"exitcode: [1-9]\d*")

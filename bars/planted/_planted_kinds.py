@@ -25,8 +25,8 @@ from bars.planted import _planted_course as course
 from bars.planted import _planted_values as values
 from bars.planted import _planted_writes as writes
 from bars.planted._plant_places import Planter, Site, good_part
+from bars.planted.faults import Axis
 from stepscope.errors import UsageError
-from stepscope.lab.faults import Axis
 from stepscope.model import Outcome, Trajectory, digest
 
 TEMPLATES = (0, 1)

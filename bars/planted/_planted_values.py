@@ -28,7 +28,7 @@ from bars.planted._plant_steps import (
     with_result_text,
     with_sentence,
 )
-from stepscope.lab.faults import substitute_text
+from bars.planted.faults import substitute_text
 from stepscope.model import Exchange, Step
 
 NOT_FOUND = {

@@ -27,7 +27,7 @@ from bars.planted._plant_steps import (
     with_sentence,
 )
 from bars.planted._planted_values import calculations, recalculated, results_before
-from stepscope.lab.faults import substitute_text
+from bars.planted.faults import substitute_text
 from stepscope.model import Exchange, Json, Step
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bars.judges.evidence_judge import declared_tools, judge, read
-from stepscope.lab.faults import FAULT_KINDS, plant_faults
+from bars.planted.faults import FAULT_KINDS, plant_faults
 from tests.factories import did, run
 
 KINDS = ("undeclared_tool", "fabricated_identifier", "wrong_format", "forbidden_tool")

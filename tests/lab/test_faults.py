@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 import pytest
 
+from bars.planted.faults import AXES, FAULT_KINDS, plant_fault, plant_faults
 from stepscope.errors import UsageError
-from stepscope.lab.faults import AXES, FAULT_KINDS, plant_fault, plant_faults
 from stepscope.model import Step, ToolDef, Trajectory
 from tests.factories import PASSED, agent, did, run, user
 

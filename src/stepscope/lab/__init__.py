@@ -1,4 +1,4 @@
-"""Experiments with known truth: planted curves, planted faults, attacks on judges.
+"""Experiments with known truth: planted curves and attacks on judges.
 
 A name is loaded when it is first asked for: most need numpy.
 """
