@@ -22,6 +22,7 @@ from stepscope.calibrate.figures import (
     NOMINAL,
     THRESHOLD,
     calibration_curves,
+    compare_proofs,
     confidence_weighted,
     decide_rubric,
     deciding_columns,
@@ -250,8 +251,8 @@ def rubric_agreement(
     """Return the agreement on one rubric."""
     known = calibration_curves(rated)
     decision, decided_on = decide_rubric(rated, seed, threshold=threshold, at_once=at_once)
-    every = list(range(len(rated.voices)))
-    names = tuple(voice.name for voice in rated.voices)
+    every = rated.readers
+    names = tuple(rated.voices[at].name for at in every)
     reason = f"one rater ({', '.join(names)}): agreement needs two"
     alone = dict.fromkeys(NOMINAL, Unmeasured("insufficient_data", reason))
     return RubricAgreement(
@@ -266,6 +267,7 @@ def rubric_agreement(
         else group_agreement(rated, [every], names, "all", seed),
         pairs=tuple(_pairs(rated, known, seed)),
         families=tuple(_families(rated, seed)),
+        proofs=tuple(compare_proofs(rated)),
         decision=decision,
         decided_on=decided_on,
         disputed=tuple(find_disputes(rated, within=True, most=DISPUTED)),
@@ -294,7 +296,7 @@ def labelling_queue(
 def _pairs(
     rated: RatingTable, known: tuple[CalibrationCurve, ...], seed: int
 ) -> Iterator[GroupAgreement]:
-    for first, second in combinations(range(len(rated.voices)), 2):
+    for first, second in combinations(rated.readers, 2):
         yield group_agreement(
             rated,
             [[first, second]],
@@ -307,8 +309,8 @@ def _pairs(
 
 def _families(rated: RatingTable, seed: int) -> Iterator[GroupAgreement]:
     columns: dict[str, list[int]] = {}
-    for at, voice in enumerate(rated.voices):
-        columns.setdefault(voice.family, []).append(at)
+    for at in rated.readers:
+        columns.setdefault(rated.voices[at].family, []).append(at)
     for first, second in combinations(columns, 2):
         pairs = list(product(columns[first], columns[second]))
         # Of one pair of raters the pair itself says it.

@@ -20,9 +20,16 @@ import numpy as np
 
 from stepscope import stats
 from stepscope.calibrate.ratings import Item, RaterVerdicts, RatingTable, label_of
-from stepscope.calibrate.types import CalibrationCurve, ConfidenceBin, GroupAgreement, RubricChange
 from stepscope.errors import ConfigError
 from stepscope.judges.rubrics import load_rubric
+from stepscope.calibrate.types import (
+    CalibrationCurve,
+    ConfidenceBin,
+    GroupAgreement,
+    ProofAgreement,
+    RubricChange,
+)
+from stepscope.measures.rule import INCORRECT
 from stepscope.model import Verdict
 from stepscope.model.records import HUMAN, RULES, Figure
 from stepscope.stats.interrater import CoefficientName, Metric, agreement, category_shares
@@ -158,6 +165,30 @@ def first_bad_step(bad: Bools, runs: Ints) -> tuple[Figure, float | None]:
     return found, float(np.mean(chance))
 
 
+def compare_proofs(ratings: RatingTable) -> Iterator[ProofAgreement]:
+    """Yield the precision and recall of the rules' proofs beside each rater, items by run.
+
+    What the rules could not check for want of an input is no miss of theirs.
+    """
+    rules = [at for at in range(len(ratings.voices)) if at not in ratings.readers]
+    for own in rules:
+        proved = ratings.codes[:, own]
+        labels = [ratings.labels[code] for code in np.unique(proved[proved >= 0]).tolist()]
+        labels += [INCORRECT] if ratings.aspect.startswith("axes.") else []
+        told = np.isin(proved, [at for at, name in enumerate(ratings.labels) if name in labels])
+        ran = np.array([at not in ratings.absent[own] for at in range(len(proved))], np.bool_)
+        for at in ratings.readers:
+            said = ratings.codes[:, at]
+            right = (told & (said == proved)).astype(np.float64)
+            same = [place for place, name in enumerate(ratings.labels) if name in labels]
+            of, among = told & (said >= 0), ran & np.isin(said, same)
+            yield ProofAgreement(
+                rater=ratings.voices[at].name,
+                precision=stats.proportion(right[of], ratings.runs[of]),
+                recall=stats.proportion(right[among], ratings.runs[among]),
+            )
+
+
 def agreement_figure(
     name: str,
     codes: Ints,  # shape (n, raters)
@@ -262,16 +293,11 @@ DISPUTED = 5
 def deciding_columns(ratings: RatingTable) -> list[int]:
     """Return the columns that a decision rests on.
 
-    People alone where two of them rated; else judges and people; the rules only where a single
-    rater would be left without them: rules speak where they know, not as a reading of the rubric.
+    People alone where two of them rated; else judges and people.
     """
-    columns = range(len(ratings.voices))
-    rated = [at for at in columns if (ratings.codes[:, at] >= 0).any()]
+    rated = [at for at in ratings.readers if (ratings.codes[:, at] >= 0).any()]
     people = [at for at in rated if ratings.voices[at].family == HUMAN]
-    readers = [at for at in rated if ratings.voices[at].family != RULES]
-    if len(people) >= 2:
-        return people
-    return readers if len(readers) >= 2 else rated
+    return people if len(people) >= 2 else rated
 
 
 def decide_rubric(

@@ -1,9 +1,10 @@
 """The raters of a rubric, read from stored records, and their ratings as an array.
 
 A judge is one rater whatever snapshot of its model answered. Of several versions of a rubric the
-latest counts; what is left out (repeats, older versions, other modes) is counted. The rules are a
-rater where they know. The array has items down and raters across; scores are put into the four
-bands of the no-look rubric; `uncertain` and `not_applicable` are labels; -1 is no verdict.
+latest counts; what is left out (repeats, older versions, other modes) is counted. The rules prove
+faults and never say correct, so that they are no rater; what they prove is compared with each. The
+array has items down and raters across; scores are put into the four bands of the no-look rubric;
+`uncertain` and `not_applicable` are labels; -1 is no verdict.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from stepscope.values import Unmeasured, UnmeasuredKind
 
 # Which answers are ratings, as reports say it.
 WHAT_ENTERS = (
-    "uncertain and not_applicable of judges and people are labels; where the rules are uncertain "
-    "they have not rated; unmeasured verdicts are counted and are no labels"
+    "uncertain and not_applicable of judges and people are labels; the rules prove faults and rate "
+    "nothing else; unmeasured verdicts are counted and are no labels"
 )
 # Behind measures that rate nothing: how windows fit together, and what a judge looked up.
 SEAMS = ".seams"
@@ -60,7 +61,7 @@ class RaterVerdicts:
     before: tuple[str, dict[Item, Answer]]
     snapshots: tuple[str, ...] = ()  # of the model, as told by the records in `said`
     prompts: tuple[str, ...] = ()  # under which these were given
-    silent: int = 0  # answers of the rules that they cannot know
+    silent: int = 0  # answers of the rules whose checks proved nothing
     left_out: dict[str, int] = field(default_factory=dict)  # records that are not in `said`, by why
 
 
@@ -259,6 +260,11 @@ class RatingTable:
     cites: tuple[dict[int, frozenset[int]] | None, ...]
     # for each rater the kind of each answer that there is not, by place of the item
     absent: tuple[dict[int, UnmeasuredKind], ...]
+
+    @property
+    def readers(self) -> list[int]:
+        """The columns of all raters but the rules, which cannot say both fault and none."""
+        return [at for at, voice in enumerate(self.voices) if voice.family != RULES]
 
     @property
     def scored(self) -> bool:

@@ -25,7 +25,7 @@ class Rater(msgspec.Struct, frozen=True, kw_only=True):
     family: str  # who trained it; "rules", "human", "imported"
     labels: dict[str, int]  # how often each label was given; for scores their bands
     unmeasured: dict[str, int] = {}  # verdicts that there are not, by kind
-    silent: int = 0  # how often the rules said that they cannot know; they have then not rated
+    silent: int = 0  # how often the rules' checks ran and proved nothing; they have then not rated
     # of the rubric whose verdicts these are, the latest one; "" where none is known
     version: str = ""
     snapshots: tuple[str, ...] = ()  # of the model that answered, as its provider names them
@@ -128,6 +128,14 @@ class RubricChange(msgspec.Struct, frozen=True, kw_only=True):
     cites: Figure  # mean overlap of the steps cited, as Jaccard's index
 
 
+class ProofAgreement(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rules prove beside what one other rater says: they say fault, or nothing."""
+
+    rater: str
+    precision: Figure  # share of the rules' proofs that the rater gives the same label
+    recall: Figure  # share of the rater's such labels that the rules prove
+
+
 class RubricAgreement(msgspec.Struct, frozen=True, kw_only=True):
     """The agreement on one rubric at one granularity."""
 
@@ -137,9 +145,10 @@ class RubricAgreement(msgspec.Struct, frozen=True, kw_only=True):
     runs: int  # how many runs these are of
     labels: tuple[str, ...]  # the labels in use; chance agreement is reckoned over them
     raters: tuple[Rater, ...]  # who rated
-    together: GroupAgreement  # all raters at once
-    pairs: tuple[GroupAgreement, ...]  # every pair of raters
+    together: GroupAgreement  # all raters at once, without the rules
+    pairs: tuple[GroupAgreement, ...]  # every pair of raters that can say yes and no: no rules
     families: tuple[GroupAgreement, ...]  # every pair of families with more than one pair of raters
+    proofs: tuple[ProofAgreement, ...] = ()  # the rules beside each other rater
     decision: Decision  # whether the rubric is sharp enough to be automated
     decided_on: str  # figure and raters that the decision rests on
     disputed: tuple[Dispute, ...]  # the five items to look at first

@@ -18,7 +18,7 @@ from itertools import chain, islice
 import msgspec
 import numpy as np
 
-from stepscope import stats
+from stepscope import registry, stats
 from stepscope.errors import UsageError
 from stepscope.gates import against_baseline, rates
 from stepscope.gates.baseline import ID_DIGITS, Design, absences, design_of, load_baseline, said
@@ -129,6 +129,9 @@ def evaluate_gate(
         return GateAnswer(outcome="undecided", cause="out_of_time", reason=said)
     if not setting.sample.runs:
         return GateAnswer(outcome="undecided", cause="no_runs", reason=setting.none)
+    outdated = _why_outdated(gate, setting)
+    if outdated is not None:
+        return outdated
     current = build_arm(gate, setting.sample)
     whole = build_arm(gate, setting.whole) if setting.absent else current
     question: Callable[[Arm], GateTest | GateAnswer]
@@ -169,6 +172,20 @@ def _answer_whole(
     return found if alone.outcome == "pass" else alone
 
 
+def _why_outdated(gate: GatePolicy, setting: WorkflowUnderTest) -> GateAnswer | None:
+    """Return why a gate on proved faults cannot read answers of an older version."""
+    name = gate.quantity.measure
+    asked = setting.sample.asked.get(name)
+    if not gate.proves or asked is None:
+        return None
+    current = registry.measure(name).version
+    if asked.version == current:
+        return None
+    said = f"{name} was scored by version {asked.version}, this is version {current}: "
+    said += rescore_command(name)
+    return GateAnswer(outcome="undecided", cause="no_verdicts", reason=said)
+
+
 def _why_incomparable(gate: GatePolicy, setting: WorkflowUnderTest) -> GateAnswer | None:
     """Return why a gate cannot be compared with its baseline; None where it can."""
     baseline = setting.baseline
@@ -186,7 +203,12 @@ def _why_incomparable(gate: GatePolicy, setting: WorkflowUnderTest) -> GateAnswe
             said += f"runs again ({score(name)}), then {update}"
             return GateAnswer(outcome="undecided", cause="baseline_lacks_measure", reason=said)
         if before != now:
-            said = f"{name} answers another question in the baseline ({before}) than here ({now}): "
+            said = (
+                f"baseline of version {before.version}: " if before.version != now.version else ""
+            )
+            said += (
+                f"{name} answers another question in the baseline ({before}) than here ({now}): "
+            )
             said += f"score its runs again ({score(name)}), then {update}"
             return GateAnswer(outcome="undecided", cause="baseline_other_version", reason=said)
     return None

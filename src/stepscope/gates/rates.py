@@ -33,6 +33,8 @@ HALVINGS = 40
 # Passing a proof that should not pass is one-sided, of one gate: it may cost this many times what
 # the look may spend.
 PROOF = 2
+# What a gate of rules on an axis counts, as its reason says it.
+PROVED = "at fault (proved, a lower bound)"
 # Rounding in a difference of two shares is no difference.
 TOLERANCE = 1e-9
 
@@ -213,6 +215,7 @@ def _answer_count(
         limit = 1 - limit if gate.wants_good else limit
         upper = f"; at most {say_percent(limit)} of tasks like these, 95 % sure"
     what = "not recovered" if noun == "error" else "in breach"
+    what = PROVED if gate.proves else what
     bad = int(side.measured().top.sum()) if noun == "error" else seen
     said = f"{bad} of {say_count(units, noun)} {what}"
     if not units:
@@ -253,6 +256,8 @@ def _say_rate(gate: GatePolicy, shown: Estimate | Unmeasured) -> str:
         return shown.reason
     bound = 1 - gate.bound if gate.wants_good else gate.bound
     what = "good" if gate.wants_good else "bad"
+    if gate.proves:
+        what = "have nothing proved against them" if gate.wants_good else PROVED
     if gate.limit is not None:
         unit = "" if gate.quantity.unit in ("share", "") else f" {gate.quantity.unit}"
         what = f"above {gate.limit:g}{unit}" if not gate.wants_good else f"within {gate.limit:g}"

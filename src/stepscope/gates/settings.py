@@ -19,7 +19,7 @@ from stepscope import registry
 from stepscope.errors import ConfigError
 from stepscope.gates.types import Rule, Severity
 from stepscope.model import PolicyRule, digest
-from stepscope.model.records import RULES, STEP_LABELS_NAME
+from stepscope.model.records import RULES, STEP_LABELS_NAME, UNCERTAIN
 
 Kind = Literal[
     "share",  # a value in [0, 1]
@@ -145,6 +145,8 @@ def find_quantity(name: str, *, source: str, label: str | None, where: str) -> Q
         raise ConfigError(
             f"{where}: nothing is called {name!r} to gate; {suggest_name(name, known)}"
         )
+    if source == RULES and found.measure.startswith("axes."):
+        return _label(found.measure, [UNCERTAIN], found.bad)
     if found.sources and source not in found.sources:
         raise ConfigError(
             f"{where}: {source!r} cannot know {name!r}; source is one of {', '.join(found.sources)}"
@@ -213,6 +215,11 @@ class GatePolicy(msgspec.Struct, frozen=True, kw_only=True):
     recovered: Literal["allowed", "forbidden"] = "allowed"
     uncertain: Literal["worst", "ignored"] = "worst"
     file_on: Severity = "soft"
+
+    @property
+    def proves(self) -> bool:
+        """It counts proved faults, a lower bound: what rules are uncertain of is no breach."""
+        return UNCERTAIN in self.quantity.good
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -308,8 +315,8 @@ class GateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     source: str = RULES  # whose records it reads: `rules`, or a judge
     # `forbidden` counts an error that was recovered as well
     recovered: Literal["allowed", "forbidden"] = "allowed"
-    # `ignored` leaves verdicts "uncertain" out; by default they count as bad
-    uncertain: Literal["worst", "ignored"] = "worst"
+    # of judges only: `ignored` leaves verdicts "uncertain" out; by default they count as bad
+    uncertain: Literal["worst", "ignored"] | None = None
     file_on: Severity = "soft"  # from which severity on the issue loop files it
 
 
@@ -385,9 +392,14 @@ def _gate(name: str, written: Mapping[str, Any], where: str) -> GatePolicy:
         severity=table.severity,
         source=table.source,
         recovered=table.recovered,
-        uncertain=table.uncertain,
+        uncertain=table.uncertain or "worst",
         file_on=table.file_on,
     )
+    if gate.proves and table.uncertain is not None:
+        raise ConfigError(
+            f"{at}: uncertain = {table.uncertain!r} is for judges; rules prove faults, and this "
+            'gate counts them: leave uncertain out, or name a judge: source = "provider/model"'
+        )
     gate = _bounded(gate, _thresholds(table, at), at)
     about, rule = _with_label(gate, table, at), _rule(gate, table, at)
     if table.recovered == "forbidden" and about.measure != "errors":
@@ -477,6 +489,8 @@ def _with_label(gate: GatePolicy, table: GateTable, at: str) -> Quantity:
             f"{at}: {about.measure} has no label {table.label!r}; "
             f"{suggest_name(table.label, known)}"
         )
+    if table.label in about.bad and not gate.wants_good and gate.about == "rate":
+        return about
     if gate.wants_good or gate.about == "drop":
         return msgspec.structs.replace(about, good=(table.label,), bad=())
     return msgspec.structs.replace(about, good=(), bad=(table.label,))

@@ -128,7 +128,7 @@ class WorkflowDecision(msgspec.Struct, frozen=True, kw_only=True):
 class GateReport(msgspec.Struct, frozen=True, kw_only=True):
     """One invocation of `gate`."""
 
-    schema: int = 1  # version of the published JSON schema
+    schema: int = 2  # version of the published JSON schema
     workflows: tuple[WorkflowDecision, ...]  # one decision a workflow, in the order of the policy
     commit: str | None  # what was under test; None: reruns cannot be seen
     policy_hash: str  # sixteen hex digits over all policies of this invocation

@@ -1,8 +1,8 @@
 """What a deterministic measure is made of: one function, a name, a version, a scale.
 
-Also: answers merged to one a step, answers of an axis (`incorrect` always cites, `correct` says
-what was checked, `uncertain` where the rules cannot know), and values that several measures share,
-cached on the run itself.
+Also: answers merged to one a step, answers of an axis (`incorrect` always cites, `uncertain` says
+what was checked; rules never say correct, since finding nothing proves nothing), and values that
+several measures share, cached on the run itself.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from stepscope.model import Answer, Case, Facts, Scale, Trajectory, Verdict
 from stepscope.model.records import UNCERTAIN
+from stepscope.values import Unmeasured
 
 Run = Callable[[Trajectory, Case | None, Facts | None], Iterable[Answer]]
 
@@ -60,8 +61,8 @@ def one_a_step(answers: Sequence[Verdict], pick: Callable[[list[str]], str]) -> 
     return merged
 
 
-CORRECT, INCORRECT = "correct", "incorrect"
-AXIS_SCALE = Scale(0.0, 0.0, (CORRECT, INCORRECT, UNCERTAIN))
+INCORRECT = "incorrect"
+AXIS_SCALE = Scale(0.0, 0.0, (INCORRECT, UNCERTAIN))
 
 
 class Fault(NamedTuple):
@@ -91,11 +92,14 @@ def fault_answers(name: str, faults: Iterable[Fault]) -> Sequence[Answer]:
     return (whole, *one_a_step(each, lambda labels: labels[0]))
 
 
-def faultless_answer(
-    name: str, label: str, reason: str, cites: tuple[int, ...] = ()
-) -> tuple[Verdict]:
-    """Return the one answer of an axis that found no fault: correct, or uncertain and why."""
-    return (Verdict(name, label=label, cites=cites, reason=reason),)
+def faultless_answer(name: str, reason: str, cites: tuple[int, ...] = ()) -> tuple[Verdict]:
+    """Return the one answer of an axis whose checks ran and proved nothing: what was checked."""
+    return (Verdict(name, label=UNCERTAIN, cites=cites, reason=reason),)
+
+
+def not_applicable(name: str, reason: str) -> tuple[Unmeasured]:
+    """Return the one answer of an axis that had nothing to check."""
+    return (Unmeasured("not_applicable", reason, name),)
 
 
 T = TypeVar("T")

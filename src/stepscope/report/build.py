@@ -9,20 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
+from importlib.resources import files
 from zlib import crc32
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from stepscope import stats
+from stepscope import measures, registry, stats
 from stepscope.errors import UsageError
 from stepscope.measures.agents import AgentAnswers, measure_agents
 from stepscope.measures.outcome import ANOTHER_WAY, CONTRADICTED
 from stepscope.model import Answer
 from stepscope.model.records import HUMAN, RULES, UNCERTAIN, Figure
 from stepscope.report.evidence import read_look_first as choose
-from stepscope.report.formatting import AXES, INCORRECT, MEASURES, NOT_SCORED, give_reason
+from stepscope.report.formatting import (
+    AXES,
+    INCORRECT,
+    MEASURES,
+    NOT_SCORED,
+    SCORE_FIRST,
+    give_reason,
+)
 from stepscope.report.panels import build_panels
 from stepscope.report.rows import (
     LABELS_ARE_NO_SCORES,
@@ -36,6 +45,7 @@ from stepscope.report.rows import (
     split_groups,
 )
 from stepscope.report.types import (
+    CheckAccuracy,
     LookFirst,
     OutcomeTable,
     Profile,
@@ -54,23 +64,58 @@ from stepscope.values import Decision, Unmeasured
 def read_axis_faults(
     table: RunTable, measure: str
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Return which runs an axis found at fault, 1 or 0, and which it could judge."""
+    """Return in which runs an axis proved a fault, 1 or 0, and in which its checks ran.
+
+    An older version, which could say correct, says nothing here.
+    """
     column = table.columns[measure]
-    decided = column.answered & (column.label != UNCERTAIN)
-    return (column.label == INCORRECT).astype(np.float64), decided
+    proved = column.label == INCORRECT
+    ran = column.answered & (proved | (column.label == UNCERTAIN)) & (not _is_outdated(column))
+    return proved.astype(np.float64), ran
+
+
+def _is_outdated(column: AnswerColumn) -> bool:
+    current = (registry.measure(column.measure).version,)
+    return bool(column.versions) and column.versions != current
 
 
 def measure_axes(table: RunTable) -> Iterator[tuple[str, Figure]]:
-    """Yield the share of incorrect runs of each axis, by the key of the figure."""
+    """Yield the share of runs in which each axis proved a fault, by the key of the figure."""
     for key in AXES:
-        faults, decided = read_axis_faults(table, key)
+        proved, ran = read_axis_faults(table, key)
         lost = table.lost(key)
-        clusters = table.clusters[decided]
-        figure: Figure = stats.proportion(faults[decided], clusters, unmeasured=lost)
-        if not decided.any() and UNCERTAIN in lost:
-            why = f"the rules can tell in none of {lost[UNCERTAIN]:,} runs"
-            figure = Unmeasured("insufficient_data", why)
+        figure: Figure = stats.proportion(proved[ran], table.clusters[ran], unmeasured=lost)
+        if _is_outdated(table.columns[key]):
+            version = ", ".join(table.columns[key].versions)
+            figure = Unmeasured("missing_input", f"answers of version {version}; {SCORE_FIRST}")
         yield key, give_reason(key, figure)
+
+
+def find_proved(table: RunTable) -> RunFlags:
+    """Return the runs in which an axis proved a fault, or a declared rule was broken."""
+    found = [proved * ran > 0 for proved, ran in (read_axis_faults(table, key) for key in AXES)]
+    proved: RunFlags = np.logical_or.reduce([*found, table.columns["policy"].value > 0])
+    return proved
+
+
+@cache
+def read_check_accuracy() -> tuple[CheckAccuracy, ...]:
+    """Return what is known of the checks of each axis, as `python -m bars.planted` wrote it."""
+    found = msgspec.json.decode(files(measures).joinpath("proofs.json").read_bytes())
+    return tuple(
+        CheckAccuracy(
+            axis=key,
+            version=axis["version"],
+            good_runs=axis["passing"],
+            false_faults=axis["false"],
+            planted={
+                kind: (one["proved"], one["planted"])
+                for kind, one in found["kinds"].items()
+                if f"axes.{one['axis']}" == key
+            },
+        )
+        for key, axis in found["axes"].items()
+    )
 
 
 # Shares are counted in whole sub-goals and errors: below 1 by less than this is rounding.
@@ -128,6 +173,7 @@ def _lines(table: RunTable, chosen: RunFlags) -> tuple[RunLine, ...]:
         for column in map(table.columns.__getitem__, ("subgoals", "policy", OTHER_WRITES))
     )
     order = sorted(range(len(places)), key=lambda at: writes[at] if writes[at] > 0 else 0)
+    axes = [(name, *read_axis_faults(table, key)) for key, name in AXES.items()]
     out = []
     for at in order:
         # NaN fails every comparison: what was not measured is not said.
@@ -136,6 +182,8 @@ def _lines(table: RunTable, chosen: RunFlags) -> tuple[RunLine, ...]:
         said += [f"{broken[at]:.0f} violations"] if broken[at] > 0 else []
         said += [f"{writes[at]:.0f} other writes"] if writes[at] > 0 else []
         row = int(places[at])
+        faults = [name for name, proved, ran in axes if proved[row] and ran[row]]
+        said += [f"proved: {' and '.join(faults)}"] if faults else []
         reason = ", ".join(said)
         out.append(RunLine(id=table.runs.id[row], name=table.runs.name[row], reason=reason))
     return tuple(out)
@@ -505,6 +553,7 @@ def build_report_from(
             measures=table.versions(),
         ),
         panels=msgspec.UNSET if found is None else found,
+        checks=read_check_accuracy(),
     )
 
 
@@ -517,7 +566,7 @@ def build_profile(table: RunTable, group: dict[str, str | None], *, seed: int = 
     lost = {"missing_input": int((~both).sum())}
     joint = stats.joint_table(passed[both], good[both], table.clusters[both], unmeasured=lost)
     measured = not isinstance(joint, Unmeasured)
-    lucky, unlucky = measured & both & passed & ~good, measured & both & ~passed & good
+    lucky, unlucky = known & passed & find_proved(table), measured & both & ~passed & good
     return Profile(
         group=group,
         n_runs=len(table),
@@ -565,6 +614,7 @@ def _no_shapes(found: Shapes | Unmeasured) -> str:
 def _next(table: RunTable, opened: tuple[LookFirst, ...]) -> list[str]:
     unranked = any(run.reliability and run.nobody is None for run in opened)
     unscored = unranked or table.lost("outcome").get(NOT_SCORED, 0)
+    unscored = unscored or any(_is_outdated(table.columns[key]) for key in AXES)
     commands = ["stepscope score"] if unscored else []
     if opened:
         first = opened[0]

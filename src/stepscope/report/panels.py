@@ -470,7 +470,9 @@ def _order(table: RunTable, axes: Sequence[PanelAspect]) -> Iterator[int]:
     for aspect in axes:
         sitting = [vote for vote in aspect.votes if vote.answered.any()]
         if len(sitting) > 1:
-            answers = np.sum([vote.answered for vote in sitting], axis=0)
+            # The rules speak only where they prove a fault.
+            said = [v.failing if v.member.family == RULES else v.answered for v in sitting]
+            answers = np.sum(said, axis=0)
             faults = np.sum([vote.failing & vote.answered for vote in sitting], axis=0)
             shared += answers > 1
             found += (answers > 1) & (faults == answers)
@@ -494,7 +496,7 @@ def _lines(records: Sequence[Record], rubrics: Sequence[str]) -> Iterator[TraceL
     for rubric in rubrics:
         told_here = answers.get(rubric, [])
         verdict = rules.get(rubric)
-        if verdict is not None and verdict.label is not None:
+        if verdict is not None and verdict.label == INCORRECT:
             told_here.append(TraceAnswer(judge=RULES, label=verdict.label, cites=verdict.cites))
         if told_here:
             yield TraceLine(rubric=rubric, answers=tuple(told_here), common=_common(told_here))

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from stepscope.errors import StoreError, UsageError
 from stepscope.model import Case, Json, Record, Trajectory, Verdict
-from stepscope.model.records import IMPORTED, RULES, STEP_SCORES, UNCERTAIN
+from stepscope.model.records import IMPORTED, RULES, STEP_SCORES
 from stepscope.report.formatting import ALSO_READ, AXES, MEASURES, NOT_SCORED
 from stepscope.report.types import NO_CURVES, Shapes
 from stepscope.safety.redact import Redactor, redact_json
@@ -475,7 +475,7 @@ class RunTable:
     def lost(self, measure: str, among: npt.NDArray[np.bool_] | None = None) -> dict[str, int]:
         """Return how many runs have no answer, by kind.
 
-        Not scored is a kind of its own, and so is an axis' answer that it cannot tell.
+        Not scored is a kind of its own.
         """
         column = self.columns[measure]
         if among is not None:
@@ -485,9 +485,7 @@ class RunTable:
             )  # fmt: skip
         missing = int((column.state == NO_RECORD).sum())
         found: dict[str, int] = {str(k): n for k, n in column.unmeasured().items()}
-        open_ = int((column.label == UNCERTAIN).sum()) if measure in AXES else 0
-        more = {UNCERTAIN: open_, NOT_SCORED: missing}
-        return found | {kind: n for kind, n in more.items() if n}
+        return found | ({NOT_SCORED: missing} if missing else {})
 
 
 def read_table(rows: Rows, where: Where | None, by: Iterable[str] = ()) -> RunTable:

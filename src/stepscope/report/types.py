@@ -278,6 +278,21 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         return " · ".join(named or [f"no {field}" for field in self.group])
 
 
+class CheckAccuracy(msgspec.Struct, frozen=True, kw_only=True):
+    """How often the checks of an axis were right where the truth is known."""
+
+    axis: str
+    version: str  # of the axis that was measured
+    good_runs: int  # runs that people or state checks call good
+    false_faults: int  # of these, runs in which a fault was proved that a reader does not see
+    planted: dict[str, tuple[int, int]]  # by kind of planted fault: proved, of how many
+
+    @property
+    def found(self) -> tuple[int, int]:
+        """Planted faults of all kinds that were proved, of how many."""
+        return sum(n for n, _ in self.planted.values()), sum(n for _, n in self.planted.values())
+
+
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked, of which rows, by which measures."""
 
@@ -292,7 +307,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """One answer to `report`: all runs together, each group, and where to look."""
 
-    schema: int = 1  # version of the published JSON schema
+    schema: int = 2  # version of the published JSON schema
     whole: Profile  # the vector over all chosen runs
     # one vector a group (an agent in a workflow, or the field of `by`)
     profiles: tuple[Profile, ...]
@@ -306,6 +321,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     # what judges say of the runs; absent where none was asked: not None, so that a report without
     # judges has the bytes that it always had
     panels: Panels | msgspec.UnsetType = msgspec.UNSET
+    # how often the rules' checks of each axis were right, where the truth is known
+    checks: tuple[CheckAccuracy, ...] = ()
 
     def __getitem__(self, key: str) -> Figure:
         """Return one figure over all chosen runs; `profile` gives those of one group.
@@ -360,7 +377,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 class ComparisonReport(msgspec.Struct, frozen=True, kw_only=True):
     """Two groups of runs, figure by figure; never one verdict."""
 
-    schema: int = 1
+    schema: int = 2
     first: Profile  # the vector of the first group
     second: Profile  # the vector of the second group
     # the comparison of each figure that both groups have, by key

@@ -256,11 +256,11 @@ def _over_steps(of_run: RunAnswers, wanted: str, within: frozenset[int] | None) 
 
 
 def _rules_axis(table: RunTable, rubric: str) -> Iterator[JudgeVotes]:
-    """Yield what the rules say of an axis: where they are uncertain, they have no vote."""
+    """Yield what the rules proved of an axis: they answer where their checks ran."""
     if rubric not in AXES or not table.scored(rubric):
         return
     column = table.columns[rubric]
-    decided = np.isin(column.label.astype(str), (INCORRECT, "correct")) & column.answered
+    decided = np.isin(column.label.astype(str), (INCORRECT, UNCERTAIN)) & column.answered
     why = np.full(len(table), None, np.object_)
     for at in np.flatnonzero(~decided & (column.state != NO_RECORD)).tolist():
         state = int(column.state[at])
@@ -316,23 +316,28 @@ def _seat(aspect: PanelAspect, one: JudgeVotes, chosen: Flags) -> JudgeShare:
 
 
 def find_complete(sitting: Sequence[JudgeVotes]) -> tuple[Flags, Flags]:
-    """Return which runs every judge answered, and which at least one was asked about."""
-    answered = np.logical_and.reduce([one.answered for one in sitting])
-    asked = np.logical_or.reduce([one.asked for one in sitting])
+    """Return which runs every model answered, and which at least one was asked about.
+
+    The rules only prove faults, so that no run waits for them.
+    """
+    models = [one for one in sitting if one.member.family != RULES]
+    answered = np.logical_and.reduce([one.answered for one in models])
+    asked = np.logical_or.reduce([one.asked for one in models])
     return answered, asked
 
 
 def _vote(aspect: PanelAspect, sitting: Sequence[JudgeVotes], chosen: Flags) -> PanelVote:
     answered, asked = find_complete(sitting)
     # A run that an aspect does not apply to, as each judge says, asks nothing of the panel.
-    idle = np.logical_and.reduce([one.why == NOT_APPLICABLE for one in sitting]) & chosen
+    models = [one for one in sitting if one.member.family != RULES]
+    idle = np.logical_and.reduce([one.why == NOT_APPLICABLE for one in models]) & chosen
     part = asked & ~answered & chosen & ~idle
     why = {INCOMPLETE: part, NOT_APPLICABLE: idle}
-    found = [one.failing for one in sitting]
+    found, agreed = [one.failing for one in sitting], [one.failing for one in models]
     return PanelVote(
         judges=tuple(one.member.judge for one in sitting),
         any=aspect.share(np.logical_or.reduce(found), answered & chosen, why),
-        all=aspect.share(np.logical_and.reduce(found), answered & chosen, why),
+        all=aspect.share(np.logical_and.reduce(agreed), answered & chosen, why),
         incomplete=int(part.sum()),
     )
 

@@ -25,7 +25,7 @@ def test_an_invented_identifier_is_incorrect_and_cited() -> None:
 
 def test_a_wrong_but_grounded_order_is_no_matter_of_arguments() -> None:
     found = answer(user("cancel only the hose of W1234567"), *did("cancel", order_id="#W1234567"))
-    assert found.label == "correct"
+    assert found.label == "uncertain"
     assert found.reason.startswith("1 values traced to what was said; 0 of 1 calls keep")
 
 
@@ -50,7 +50,7 @@ def test_a_value_that_nobody_can_trace_is_uncertain_and_cited() -> None:
 
 def test_nothing_to_trace_and_no_schema_is_uncertain_not_correct() -> None:
     assert answer(*did("get", name="Mia")).label == "uncertain"
-    assert answer(*did("cancel", order_id="x"), tools=TOOLS).label == "correct"
+    assert answer(*did("cancel", order_id="x"), tools=TOOLS).label == "uncertain"
 
 
 def test_no_calls_is_not_applicable() -> None:

@@ -29,19 +29,19 @@ def told(text: str, said: str) -> Verdict:
     [
         ("Your refund is $95.08.", REFUND, "incorrect"),
         ("You get a $95.08 refund.", REFUND, "incorrect"),
-        ("Your refund is $1,619.34.", REFUND, "correct"),
-        ("Your refund is $1,619.34, of it $95.08 for the hose.", REFUND, "correct"),
-        ("The hose costs $95.08.", REFUND, "correct"),
+        ("Your refund is $1,619.34.", REFUND, "uncertain"),
+        ("Your refund is $1,619.34, of it $95.08 for the hose.", REFUND, "uncertain"),
+        ("The hose costs $95.08.", REFUND, "uncertain"),
         ("The balance is $7.", '{"account_balance": 90, "limit": 7}', "incorrect"),
-        ("The balance is $90.", '{"account_balance": 90, "limit": 7}', "correct"),
+        ("The balance is $90.", '{"account_balance": 90, "limit": 7}', "uncertain"),
         ("The total is $12.00.", '{"total_usd": 30, "items": [{"price": 12}]}', "incorrect"),
-        ("The total is $42.00.", '[{"total_usd": 30}, {"total_usd": 12}]', "correct"),
+        ("The total is $42.00.", '[{"total_usd": 30}, {"total_usd": 12}]', "uncertain"),
         ("The fee is $5.", '{"fees": {"late": 3}, "deposit": 5}', "incorrect"),
         ("The amount is $95.08.", REFUND, "incorrect"),
-        ("The amount is $1,619.34.", REFUND, "correct"),
+        ("The amount is $1,619.34.", REFUND, "uncertain"),
         ("A refund of $3, a refund of $51.", TWO_REFUNDS, "incorrect"),
-        ("A refund of $3, a refund of $4.", TWO_REFUNDS, "correct"),
-        ("The price difference is $4.", '{"price": 9, "difference": 4}', "correct"),
+        ("A refund of $3, a refund of $4.", TWO_REFUNDS, "uncertain"),
+        ("The price difference is $4.", '{"price": 9, "difference": 4}', "uncertain"),
     ],
 )
 def test_a_quantity_named_like_a_field_has_its_value(text: str, said: str, expected: str) -> None:
@@ -54,12 +54,12 @@ def test_a_quantity_named_like_a_field_has_its_value(text: str, said: str, expec
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("It costs $20.50 (W1234567).", "correct"),
+        ("It costs $20.50 (W1234567).", "uncertain"),
         ("It costs $21.50.", "incorrect"),
-        ("Two of them cost $41.00.", "correct"),
+        ("Two of them cost $41.00.", "uncertain"),
         ("Your order is W1234568.", "incorrect"),
-        ("Your order is #W1234567.", "correct"),
-        ("A number looks like #W0000000.", "correct"),
+        ("Your order is #W1234567.", "uncertain"),
+        ("A number looks like #W0000000.", "uncertain"),
         ("All is well.", "uncertain"),
         ("It comes in 3 days, 50% off, at 10:30.", "uncertain"),
     ],
@@ -71,14 +71,14 @@ def test_amounts_and_identifiers_come_from_what_was_said(text: str, expected: st
 def test_an_amount_beside_an_identifier_stands_in_its_record() -> None:
     listed = '[{"item_id": "1151293680", "price": 20.5}, {"item_id": "4983901480", "price": 30.5}]'
     look = (user("what is there?"), *did("list_items", listed))
-    assert answer(*look, agent("- Keyboard: $20.50 (Item ID: 1151293680)")).label == "correct"
+    assert answer(*look, agent("- Keyboard: $20.50 (Item ID: 1151293680)")).label == "uncertain"
     assert answer(*look, agent("- Keyboard: $30.50 (Item ID: 1151293680)")).label == "incorrect"
 
 
 def test_the_sum_of_amounts_in_one_message_is_derived() -> None:
     listed = '{"prices": [11.1, 22.2, 33.3, 44.4]}'
     text = "A $11.10, B $33.30 and C $44.40: $88.80 together; without A $77.70"
-    assert answer(user("sum?"), *did("get", listed), agent(text)).label == "correct"
+    assert answer(user("sum?"), *did("get", listed), agent(text)).label == "uncertain"
 
 
 CLAIM = agent("Your order has been cancelled successfully.")

@@ -32,7 +32,7 @@ def answer(*steps: object, facts: Facts | None = None) -> Verdict:
         (facts(20, 1.0), "incorrect"),
         (facts(19, 1.0), "uncertain"),
         (facts(50, 0.9), "uncertain"),
-        (None, "correct"),
+        (None, "uncertain"),
     ],
 )
 def test_a_skipped_precondition_condemns_only_where_it_binds(
@@ -40,7 +40,7 @@ def test_a_skipped_precondition_condemns_only_where_it_binds(
 ) -> None:
     found = answer(*ASKED, *did("cancel_order", id="1"), facts=known)
     assert found.label == expected
-    if expected != "correct":
+    if expected != "uncertain":
         assert found.cites == (5,)
         assert found.reason.startswith("cancel_order before get_order had succeeded")
 
@@ -48,7 +48,7 @@ def test_a_skipped_precondition_condemns_only_where_it_binds(
 def test_a_kept_precondition_and_a_confirmed_write_are_correct() -> None:
     found = answer(*ASKED, *did("get_order"), *did("cancel_order"), facts=facts())
     assert (found.label, found.reason) == (
-        "correct",
+        "uncertain",
         "1 preconditions kept, 1 of 1 writes confirmed",
     )
 
@@ -61,7 +61,7 @@ def test_a_kept_precondition_and_a_confirmed_write_are_correct() -> None:
         ((POLICY, *TALK, user("x"), agent("Which colour?"), user("it is blue")), "uncertain"),
         ((POLICY, *TALK, user("x"), agent("Noted."), user("please cancel it")), "uncertain"),
         ((POLICY, *TALK, user("x"), agent("Shall I cancel?"), user("No, wait")), "incorrect"),
-        ((POLICY, *ASKED), "correct"),
+        ((POLICY, *ASKED), "uncertain"),
         ((POLICY,), "uncertain"),
     ],
 )

@@ -26,21 +26,21 @@ def told(text: str, *results: str) -> Verdict:
     ("text", "expected"),
     [
         # by name
-        ("Order #W1234567 is in a pending status.", "correct"),
+        ("Order #W1234567 is in a pending status.", "uncertain"),
         ('Order #W1234567 is in "delivered" status, so it cannot be changed.', "incorrect"),
-        ("- #W7654321 (Status: **Delivered**)", "correct"),
+        ("- #W7654321 (Status: **Delivered**)", "uncertain"),
         ("- #W7654321 (Status: **Cancelled**)", "incorrect"),
         ("The status of order #W7654321 is now: lost", "incorrect"),
         ("#W7654321: the status has been changed to return requested", "incorrect"),
         # without a name only what no result ever said is misread
-        ("The order's status is delivered.", "correct"),
-        ("The order's status is pending.", "correct"),
+        ("The order's status is delivered.", "uncertain"),
+        ("The order's status is pending.", "uncertain"),
         ("The order's status is cancelled.", "incorrect"),
         # nor where two are named
-        ("#W1234567 and #W7654321 are in cancelled status.", "correct"),
+        ("#W1234567 and #W7654321 are in cancelled status.", "uncertain"),
         # no statement of how it stands
-        ("If #W1234567 is in delivered status, you can return it.", "correct"),
-        ("#W1234567 is not in delivered status.", "correct"),
+        ("If #W1234567 is in delivered status, you can return it.", "uncertain"),
+        ("#W1234567 is not in delivered status.", "uncertain"),
         ("Only orders in cancelled status can go.", "uncertain"),
         ("Is your order's status cancelled?", "uncertain"),
         ("Once the status is cancelled, I can help.", "uncertain"),
@@ -64,17 +64,17 @@ def test_a_misread_status_cites_the_result_and_the_message() -> None:
 def test_the_latest_status_of_a_thing_counts_and_not_an_earlier_one() -> None:
     later = PENDING.replace("pending (item modified)", "cancelled")
     assert told("#W1234567 has the status pending.", PENDING, later).label == "incorrect"
-    assert told("#W1234567 has the status cancelled.", PENDING, later).label == "correct"
+    assert told("#W1234567 has the status cancelled.", PENDING, later).label == "uncertain"
 
 
 def test_a_status_below_the_things_own_key_is_its_own() -> None:
-    assert told("#W1234567 has status return requested.", NESTED).label == "correct"
+    assert told("#W1234567 has status return requested.", NESTED).label == "uncertain"
     assert told("#W1234567 has status exchange requested.", NESTED).label == "incorrect"
 
 
 def test_a_record_in_a_list_is_the_things_own() -> None:
     listed = f"[{PENDING}, {DELIVERED}]"
-    assert told("#W7654321 is in delivered status.", listed).label == "correct"
+    assert told("#W7654321 is in delivered status.", listed).label == "uncertain"
     assert told("#W7654321 is in pending status.", listed).label == "incorrect"
 
 

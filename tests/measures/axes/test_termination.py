@@ -29,7 +29,7 @@ def answer(*steps: Step, termination: str | None = None) -> Verdict:
     ],
 )
 def test_after_the_users_goodbye_nothing_more_is_called(bye: str) -> None:
-    assert answer(*DONE, user(bye)).label == "correct"
+    assert answer(*DONE, user(bye)).label == "uncertain"
     late = answer(*DONE, user(bye), *did("get_order"))
     assert (late.label, late.cites) == ("incorrect", (4, 5))
     assert answer(*DONE, user(bye), agent("Goodbye!"), *did("get_order")).cites == (4, 6)
@@ -54,7 +54,7 @@ def test_a_user_who_goes_on_has_not_closed() -> None:
 
 
 def test_handing_over_after_the_goodbye_is_no_call_too_many() -> None:
-    assert answer(*DONE, user("###STOP###"), *did("finish")).label == "correct"
+    assert answer(*DONE, user("###STOP###"), *did("finish")).label == "uncertain"
 
 
 def test_ended_on_an_error() -> None:
@@ -96,5 +96,5 @@ def test_an_announced_act_that_came_is_kept() -> None:
 
 def test_a_tool_made_for_it_ends_the_run_well() -> None:
     found = answer(user("go"), *did("transfer_to_human_agents"))
-    assert (found.label, found.cites) == ("correct", (1,))
+    assert (found.label, found.cites) == ("uncertain", (1,))
     assert answer(user("go"), *failed("submit_answer"), agent("x")).label == "uncertain"

@@ -43,17 +43,16 @@ from stepscope.measures.axes.told import (
 from stepscope.measures.calls import agent_calls, no_calls
 from stepscope.measures.rule import (
     AXIS_SCALE,
-    CORRECT,
     Fault,
     RuleMeasure,
     cached_on_run,
     fault_answers,
     faultless_answer,
+    not_applicable,
     one_a_step,
 )
 from stepscope.model import Answer, Case, Exchange, Facts, Json, Scale, ToolDef, Trajectory, Verdict
 from stepscope.model.effects import words_of
-from stepscope.model.records import UNCERTAIN
 from stepscope.safety.limits import TextPattern, compile_pattern
 from stepscope.values import Unmeasured
 
@@ -547,16 +546,12 @@ def _validity(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
         first = unknown[0]
         why = f"{first.tool}: {first.argument} {first.text!r} was said nowhere, {first.reason}"
         cites = tuple(sorted({value.step for value in unknown}))
-        return faultless_answer(ARGUMENT_VALIDITY_NAME, UNCERTAIN, why, cites)
-    if not values and not terms and checked < len(made):
-        return faultless_answer(
-            ARGUMENT_VALIDITY_NAME, UNCERTAIN, f"no argument to trace; {schema}"
-        )
-    return faultless_answer(
-        ARGUMENT_VALIDITY_NAME,
-        CORRECT,
-        f"{len(values) + terms} values traced to what was said; {schema}",
-    )
+        return faultless_answer(ARGUMENT_VALIDITY_NAME, why, cites)
+    if not values and not terms and not checked:
+        why = "no argument to trace, and no tool declares a schema"
+        return not_applicable(ARGUMENT_VALIDITY_NAME, why)
+    why = f"{len(values) + terms} values traced to what was said; {schema}"
+    return faultless_answer(ARGUMENT_VALIDITY_NAME, f"{why}; not judged: whether right")
 
 
 ARGUMENT_VALIDITY = RuleMeasure(ARGUMENT_VALIDITY_NAME, "2", AXIS_SCALE, (), _validity)

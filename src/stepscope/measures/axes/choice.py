@@ -30,16 +30,15 @@ from stepscope.measures.facts import calls_too_early, describe_source, is_bindin
 from stepscope.measures.outcome import find_other_writes, subgoal_calls
 from stepscope.measures.rule import (
     AXIS_SCALE,
-    CORRECT,
     Fault,
     RuleMeasure,
     cached_on_run,
     fault_answers,
     faultless_answer,
+    not_applicable,
 )
 from stepscope.model import Answer, Case, Exchange, Facts, Precondition, Step, Trajectory
 from stepscope.model.effects import WRITES, words_of
-from stepscope.model.records import UNCERTAIN
 
 TOOL_SELECTION_NAME = "axes.tool_selection"
 Words = re.Pattern[str] | None
@@ -85,9 +84,9 @@ def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     asked for nor agreed to (only where the tool is *declared* to write: a guess from its name makes
     it uncertain).
 
-    Correct needs a case: every sub-goal was reached and nothing else was written. Without one no
-    rule knows whether another tool would have served better, and the answer is uncertain. Arguments
-    belong to argument_validity, order and consent to a write that was asked for to sequencing.
+    Otherwise uncertain, with what was checked: no rule knows whether another tool would have served
+    better. Arguments belong to argument_validity, order and consent to a write that was asked for
+    to sequencing.
     """
     made = agent_calls(trajectory)
     if not made:
@@ -109,9 +108,8 @@ def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     if unasked:
         cites = tuple(sorted({exchange.step for exchange in unasked}))
         why = f"{unasked[0].call.name} seems to write without having been asked for"
-        return faultless_answer(
-            TOOL_SELECTION_NAME, UNCERTAIN, f"{why}; declare what it does under [tools]", cites
-        )
+        why += "; declare what it does under [tools]"
+        return faultless_answer(TOOL_SELECTION_NAME, why, cites)
     return _case_is_met(trajectory, case, facts)
 
 
@@ -201,20 +199,16 @@ def _case_is_met(
     trajectory: Trajectory, case: Case | None, facts: Facts | None
 ) -> tuple[Answer, ...]:
     made = agent_calls(trajectory)
+    met = ""
     if case is not None and (case.subgoals or case.reference is not None):
         pairs = subgoal_calls(case, trajectory)
         if None not in pairs and not find_other_writes(trajectory, pairs, facts):
-            cites = tuple(sorted({made[at].step for at in pairs if at is not None}))
-            return faultless_answer(
-                TOOL_SELECTION_NAME,
-                CORRECT,
-                "every sub-goal was reached, nothing else written",
-                cites,
-            )
+            met = ", every sub-goal reached, nothing else written"
     writes = [made[at] for at in writes_of(trajectory, facts)]
     n = len([x for x in writes if has_succeeded(x) and not ends_run(x.call.name)])
-    why = f"no rule broken in {len(made)} calls ({n} writes); whether others served better is open"
-    return faultless_answer(TOOL_SELECTION_NAME, UNCERTAIN, why)
+    why = f"no rule broken in {len(made)} calls ({n} writes){met}"
+    why += "; not judged: whether other tools served better"
+    return faultless_answer(TOOL_SELECTION_NAME, why)
 
 
 TOOL_SELECTION = RuleMeasure(
@@ -241,11 +235,10 @@ def _sequencing(trajectory: Trajectory, case: Case | None, facts: Facts | None) 
     passing runs of the workflow: `facts.is_binding`); a write without consent where the
     instructions ask for consent, and the user neither agreed nor asked for it nor was asked
     anything. A mined habit that is not binding, and a write that the user asked for but did not
-    confirm, make it uncertain.
+    confirm, are said and prove nothing.
 
-    Correct means: every precondition known for the tools called was kept, and every write
-    confirmed. Whether the tool was the right one is tool_selection's, rules of the policy are
-    `policy`'s.
+    Otherwise uncertain, with the preconditions kept and the writes confirmed. Whether the tool was
+    the right one is tool_selection's, rules of the policy are `policy`'s.
     """
     made = agent_calls(trajectory)
     if not made:
@@ -271,15 +264,15 @@ def _sequencing(trajectory: Trajectory, case: Case | None, facts: Facts | None) 
         return fault_answers(SEQUENCING_NAME, faults)
     if doubts:
         cites = tuple(sorted({step for step, _ in doubts}))
-        return faultless_answer(SEQUENCING_NAME, UNCERTAIN, min(doubts)[1], cites)
+        return faultless_answer(SEQUENCING_NAME, min(doubts)[1], cites)
     kept = len([rule for rule in rules if is_binding(rule)])
     if not kept and not writes:
-        return faultless_answer(
-            SEQUENCING_NAME, UNCERTAIN, "no precondition is known for the tools called"
-        )
+        why = "no precondition is known for the tools called, and none of them writes"
+        return not_applicable(SEQUENCING_NAME, why)
     cites = tuple(sorted({made[at].step for at in writes}))
     why = f"{kept} preconditions kept, {confirmed} of {len(writes)} writes confirmed"
-    return faultless_answer(SEQUENCING_NAME, CORRECT, why, cites)
+    why += "; not judged: whether another order was better"
+    return faultless_answer(SEQUENCING_NAME, why, cites)
 
 
 def _why_too_early(rule: Precondition) -> str:
@@ -324,5 +317,5 @@ def _is_unwanted(steps: Sequence[Step], write: Exchange) -> bool:
 
 
 SEQUENCING = RuleMeasure(
-    SEQUENCING_NAME, "1", AXIS_SCALE, ("effects", "policy", "preconditions"), _sequencing
+    SEQUENCING_NAME, "2", AXIS_SCALE, ("effects", "policy", "preconditions"), _sequencing
 )

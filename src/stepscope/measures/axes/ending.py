@@ -10,15 +10,14 @@ from stepscope.measures.errors import first_line
 from stepscope.measures.outcome import LIMITS
 from stepscope.measures.rule import (
     AXIS_SCALE,
-    CORRECT,
     Fault,
     RuleMeasure,
     fault_answers,
     faultless_answer,
+    not_applicable,
 )
 from stepscope.model import Answer, Case, Facts, Step, Trajectory
 from stepscope.model.effects import READS, WRITES
-from stepscope.model.records import UNCERTAIN
 
 TERMINATION_NAME = "axes.termination"
 # What a simulated user says to end a run (tau-bench), and nobody says by chance.
@@ -69,13 +68,12 @@ def _termination(
 
     Incorrect: calls after the user's closing message; a run that ends on a tool error, unanswered,
     or on a limit, as its recorder says; a last message that announces an act and nothing follows
-    it. Correct: the user closed the conversation, or the agent ended it by a tool made for that.
-    Otherwise whether all was done is not for rules to say (the measure `termination` asks the
-    case): uncertain.
+    it. Otherwise uncertain: who closed the run is said, and whether all was done is not for rules
+    to say (the measure `termination` asks the case).
     """
     steps = trajectory.steps
     if not steps:
-        return faultless_answer(TERMINATION_NAME, UNCERTAIN, "the run has no steps")
+        return not_applicable(TERMINATION_NAME, "the run has no steps")
     closing = _closing_message(steps)
     faults = [
         *_calls_after_closing(trajectory, closing),
@@ -84,17 +82,14 @@ def _termination(
     ]
     if faults:
         return fault_answers(TERMINATION_NAME, faults)
-    if closing is not None:
-        return faultless_answer(
-            TERMINATION_NAME, CORRECT, "the user closed the conversation", (closing,)
-        )
+    why, cites = "nobody closed the run", tuple[int, ...]()
     made = agent_calls(trajectory)
-    if made and ends_run(made[-1].call.name) and not made[-1].failed:
-        why = f"the agent ended the run by {made[-1].call.name}"
-        return faultless_answer(TERMINATION_NAME, CORRECT, why, (made[-1].step,))
-    return faultless_answer(
-        TERMINATION_NAME, UNCERTAIN, "nobody closed the run; whether all was done is open"
-    )
+    if closing is not None:
+        why, cites = "the user closed the conversation, and no call came after", (closing,)
+    elif made and ends_run(made[-1].call.name) and not made[-1].failed:
+        why, cites = f"the agent ended the run by {made[-1].call.name}", (made[-1].step,)
+    why += "; no error, limit or open promise at the end; not judged: whether all was done"
+    return faultless_answer(TERMINATION_NAME, why, cites)
 
 
 def _closing_message(steps: tuple[Step, ...]) -> int | None:
@@ -160,4 +155,4 @@ def _unkept_promises(steps: tuple[Step, ...], closing: int | None) -> Iterator[F
             return
 
 
-TERMINATION = RuleMeasure(TERMINATION_NAME, "1", AXIS_SCALE, ("effects",), _termination)
+TERMINATION = RuleMeasure(TERMINATION_NAME, "2", AXIS_SCALE, ("effects",), _termination)

@@ -40,15 +40,14 @@ from stepscope.measures.calls import agent_calls, effect_of
 from stepscope.measures.errors import admits_failure, first_line, reactions_of
 from stepscope.measures.rule import (
     AXIS_SCALE,
-    CORRECT,
     Fault,
     RuleMeasure,
     fault_answers,
     faultless_answer,
+    not_applicable,
 )
 from stepscope.model import Answer, Case, Facts, Json, Step, ToolResult, Trajectory
 from stepscope.model.effects import words_of
-from stepscope.model.records import UNCERTAIN
 from stepscope.values import Unmeasured
 
 # With more values of one name in a result, which one is meant cannot be told from its name.
@@ -348,17 +347,11 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     if faults:
         return fault_answers(RESULT_INTERPRETATION_NAME, faults)
     if not told:
-        return faultless_answer(
-            RESULT_INTERPRETATION_NAME, UNCERTAIN, "the user was told nothing of the results"
-        )
-    if not checked:
-        return faultless_answer(
-            RESULT_INTERPRETATION_NAME,
-            UNCERTAIN,
-            "nothing told to the user can be checked against a result",
+        return not_applicable(
+            RESULT_INTERPRETATION_NAME, "the user was told nothing of the results"
         )
     why = f"{checked} values told in {len(told)} messages follow from what was said"
-    return faultless_answer(RESULT_INTERPRETATION_NAME, CORRECT, why)
+    return faultless_answer(RESULT_INTERPRETATION_NAME, f"{why}; not judged: what else they say")
 
 
 def _misread_lines(trajectory: Trajectory) -> Iterator[Fault]:

@@ -157,7 +157,9 @@ def _matrix(names: Sequence[str], legend: str, x: alt.X) -> tuple[alt.Chart, alt
 def _axes() -> alt.LayerChart:
     """The failure profile: axes down, groups across, the share of faulty runs in words too."""
     x = alt.X("group:N", title=None, axis=alt.Axis(orient="top", labelAngle=0, labelLimit=180))
-    base, cells = _matrix(("axis", "group", "incorrect", "judged"), "share incorrect", x)
+    base, cells = _matrix(
+        ("axis", "group", "proved at fault", "checked"), "share of runs proved at fault", x
+    )
     text: Spec = {"lineBreak": "\n", "fontSize": 12, "dy": -7}
     words = base.transform_filter("isValid(datum.value)").mark_text(color="#111", **text)
     absent = base.transform_filter("!isValid(datum.value)").mark_text(color=GREY, fontSize=11)

@@ -243,6 +243,8 @@ def make_profile_page(report: Report, *, links: Links) -> Page:
         score_first=SCORE_FIRST,
         axes=axes,
         found=profile.tabulate_profile(report.profiles),
+        bound=profile.LOWER_BOUND,
+        checks=profile.tabulate_checks(report.checks),
         judged=bool(panels),
         charts=drawn,
         shares=profile.tabulate_all_shares(panels) if panels else None,

@@ -15,6 +15,7 @@ from stepscope.calibrate.types import (
     CalibrationCurve,
     Dispute,
     GroupAgreement,
+    ProofAgreement,
     Rater,
     RaterAnswer,
     RubricAgreement,
@@ -156,7 +157,7 @@ def _aspect(aspect: RubricAgreement) -> Section:
     out: list[Paragraph | Table] = [Paragraph(text=head, one_line=True)]
     if aspect.pairs:
         found = [*aspect.pairs, *aspect.families]
-        found += [aspect.together] if len(aspect.raters) > 2 else []
+        found += [aspect.together] if len(aspect.together.raters) > 2 else []
         rows = tuple(map(_row, found))
         out.append(Table(id="agreement", columns=COLUMNS, rows=rows, indent=2))
     out += [Paragraph(text=sentence, indent=2) for sentence in describe_aspect(aspect)]
@@ -204,10 +205,11 @@ def _interval(figure: Figure) -> str:
 def describe_aspect(aspect: RubricAgreement) -> Iterator[str]:
     """Yield what is decided, what to know before the figures are read, and who said what."""
     yield describe_decision(aspect.decision)
-    for pair in [*aspect.pairs, *([aspect.together] if len(aspect.raters) > 2 else [])]:
+    for pair in [*aspect.pairs, *([aspect.together] if len(aspect.together.raters) > 2 else [])]:
         if pair.sentence:
             yield f"{_title(pair)}: {pair.sentence}."
     yield from filter(None, map(describe_first_bad, aspect.pairs))
+    yield from map(_proofs, aspect.proofs)
     yield from filter(None, map(describe_weighted, aspect.pairs))
     yield from filter(None, map(describe_worst_case, aspect.pairs))
     yield from map(describe_rater, aspect.raters)
@@ -219,6 +221,16 @@ def describe_aspect(aspect: RubricAgreement) -> Iterator[str]:
 def _capital(text: str) -> str:
     """Return a sentence with its first letter as it stands at the beginning."""
     return text[:1].upper() + text[1:]
+
+
+def _proofs(one: ProofAgreement) -> str:
+    said = (
+        f"{name} -"
+        if isinstance(figure, Unmeasured)
+        else f"{name} {format_with_interval('share', figure)} of {figure.n:,}"
+        for name, figure in (("precision", one.precision), ("recall", one.recall))
+    )
+    return f"What the rules prove, beside {one.rater}: {', '.join(said)}."
 
 
 def _curve(curve: CalibrationCurve) -> str:
@@ -288,7 +300,7 @@ def describe_rater(rater: Rater) -> str:
     """Return what a rater said how often, and what it did not say."""
     said = [f"{label} {n:,}" for label, n in rater.labels.items()] or ["nothing"]
     if rater.silent:
-        said.append(f"cannot know {rater.silent:,}")
+        said.append(f"nothing proved {rater.silent:,}")
     lost = ", ".join(f"{kind} {n:,}" for kind, n in sorted(rater.unmeasured.items()))
     told = f"; unmeasured: {lost}" if lost else ""
     family = "" if rater.family == rater.name else f" ({rater.family})"

@@ -120,7 +120,7 @@ def make_report_document(report: Report) -> Document:
         if profile.too_loose.outcome == "fail":
             out.append([Paragraph(lead="Warning: ", text=profile.too_loose.reason)])
     tables = [
-        tabulate_axes(report.profiles),
+        tabulate_axes(report.profiles, report.checks),
         tabulate_shapes(report.profiles),
         *(tabulate_panels(report.panels) if report.panels else []),
     ]

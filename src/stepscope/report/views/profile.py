@@ -1,15 +1,16 @@
 """The failure profile: by axis and by judge, each by group.
 
-Nothing is computed here. Beside each share of an axis stands what the rules left open, and what the
-share would be if all of it were correct or all at fault. Names of judges, runs and labels are as
-the records hold them; renderers escape them.
+Nothing is computed here. What the rules say of an axis is a lower bound: runs in which they proved
+a fault, and runs in which their checks ran and proved nothing, which are not called correct. Beside
+it stands how often these checks were right where the truth is known. Names of judges, runs and
+labels are as the records hold them; renderers escape them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from stepscope.model.records import UNCERTAIN, Figure
+from stepscope.model.records import Figure
 from stepscope.report.document import (
     Chart,
     Links,
@@ -41,7 +42,7 @@ from stepscope.report.formatting import (
     shorten_names,
 )
 from stepscope.report.panel_types import Panel, PanelGroup, Panels
-from stepscope.report.types import Profile
+from stepscope.report.types import CheckAccuracy, Profile
 from stepscope.safety.text import visible_line
 from stepscope.values import Estimate, Unmeasured
 
@@ -94,15 +95,37 @@ AXES_TITLE = "Failure profile"
 # Columns of one group in text as in its vector; an axis' name may take some of its value's.
 AXIS_COLUMNS = (
     TableColumn("axis", least=22),
-    TableColumn("incorrect", number=True, least=9, gap=0),
+    TableColumn("proved in at least", least=16),
     TableColumn("95 % interval", least=14),
-    TableColumn("worst case", number=True, least=11, gap=0),
-    TableColumn("judged", number=True, least=7, gap=0),
-    TableColumn("not judged", overflow="wrap"),
+    TableColumn("nothing proved", number=True, least=16),
+    TableColumn("not checked", overflow="wrap"),
+)
+LOWER_BOUND = (
+    "proved: a lower bound. Nothing proved does not mean correct: the checks ran and prove nothing"
 )
 
 
-def tabulate_axes(profiles: Sequence[Profile]) -> Table | None:
+def count_proved(figure: Estimate) -> int:
+    """Return the runs in which a fault was proved."""
+    return round(figure.value * figure.n)
+
+
+def describe_checks(one: CheckAccuracy) -> str:
+    """Return how often the checks of an axis were right where the truth is known.
+
+    >>> kinds = {"invented_id": (3, 4), "invented_date": (0, 2)}
+    >>> describe_checks(CheckAccuracy(
+    ...     axis="axes.termination", version="2", good_runs=157, false_faults=1, planted=kinds))
+    'termination: false faults in 1 of 157 good runs; 3 of 6 planted faults proved'
+    """
+    proved, planted = one.found
+    said = f"{AXES[one.axis]}: false faults in {one.false_faults:,} of {one.good_runs:,} good runs"
+    return f"{said}; {proved:,} of {planted:,} planted faults proved"
+
+
+def tabulate_axes(
+    profiles: Sequence[Profile], checks: Sequence[CheckAccuracy] = ()
+) -> Table | None:
     """Return the axes of all groups, one group in full, several beside each other.
 
     None where no axis is part of them.
@@ -121,12 +144,13 @@ def tabulate_axes(profiles: Sequence[Profile]) -> Table | None:
         ]  # fmt: skip
         rows.append(make_row(TableCell(AXES[key], level=1), *cells))
     titles = [TableColumn(profile.title, code=True) for profile in profiles]
+    notes = [LOWER_BOUND, *(describe_checks(one) for one in checks if one.axis in scored)]
     return Table(
         id="axes",
         corner=AXES_TITLE,
         columns=AXIS_COLUMNS if len(profiles) == 1 else (TableColumn("axis"), *titles),
         rows=tuple(rows),
-        notes=(f"not scored: {left}",) if left else (),
+        notes=(*([f"not scored: {left}"] if left else []), *notes),
         layout="lines" if len(profiles) == 1 else "beside",
         own=True,
     )
@@ -134,19 +158,17 @@ def tabulate_axes(profiles: Sequence[Profile]) -> Table | None:
 
 def _axis_cells(key: str, figure: Figure) -> Sequence[str]:
     if isinstance(figure, Unmeasured):
-        return "-", "-", "-", "0", f"{figure.kind}: {figure.reason}"
+        return "-", "-", "-", f"{figure.kind}: {figure.reason}"
     lost = [f"{n:,} {kind}" for kind, n in sorted(figure.unmeasured.items()) if n]
-    worst = format_worst_case(key, figure).replace(" to ", "-")
-    shown = format_number(key, figure.value), format_interval(key, figure)
-    return *shown, worst, f"{figure.n:,}", ", ".join(reversed(lost)) or "0"
+    proved = count_proved(figure)
+    shown = f"{proved:,} of {figure.n:,} runs", format_interval(key, figure)
+    return *shown, f"{figure.n - proved:,}", ", ".join(lost) or "0"
 
 
 def _axis_cell(key: str, figure: Figure) -> str:
     if isinstance(figure, Unmeasured):
         return "- not scored" if is_unscored(figure) else f"- {figure.kind}"
-    left = figure.unmeasured.get(UNCERTAIN, 0)
-    said = f"{format_with_interval(key, figure)} of {figure.n:,}"
-    return f"{said}, {UNCERTAIN} {left:,}" if left else said
+    return f"at least {count_proved(figure):,} of {figure.n:,} {format_interval(key, figure)}"
 
 
 def chart_axes(profiles: Sequence[Profile]) -> Chart | None:
@@ -156,12 +178,12 @@ def chart_axes(profiles: Sequence[Profile]) -> Chart | None:
         for profile in choose_largest(profiles):
             figure = profile.figures.get(key)
             measured = figure if isinstance(figure, Estimate) else None
-            said = format_with_interval(key, measured).replace(" ", "\n", 1) if measured else ""
+            said = _axis_cell(key, measured).replace(" [", "\n[", 1) if measured else ""
             rows.append({
                 "label": AXES[key],
                 "group": name_profile(profile),
                 "value": measured.value if measured else None,
-                "text": said or "not judged",
+                "text": said or "not checked",
                 "judged": measured.n if measured else 0,
                 "order": order,
             })  # fmt: skip
@@ -170,8 +192,8 @@ def chart_axes(profiles: Sequence[Profile]) -> Chart | None:
     return Chart(
         id="axes-chart",
         spec="axes",
-        title="Share of judged runs at fault, by axis",
-        alt="Axes by groups; each cell has the share and its 95 % interval in words.",
+        title="Runs with a proved fault, by axis: a lower bound",
+        alt="Axes by groups; each cell has the runs and the 95 % interval of their share in words.",
         rows=rows,
         table=tabulate_profile(profiles),
     )
@@ -188,13 +210,13 @@ def list_scored_axes(profiles: Sequence[Profile]) -> list[str]:
 
 def tabulate_profile(profiles: Sequence[Profile]) -> Table:
     """Return the failure profile in full, a row a group and axis."""
-    numbers = ("incorrect", "judged", "left open")
+    numbers = ("proved in at least", "nothing proved in")
     return Table(
         id="profile-table",
-        caption="Failure profile: runs that an axis found at fault among those it could judge",
+        caption="Failure profile: runs in which the rules proved a fault, a lower bound",
         columns=make_columns(
-            "group", "axis", "incorrect", "95 % interval", "worst case", "judged", "left open",
-            "unmeasured", numbers=numbers,
+            "group", "axis", "proved in at least", "share, 95 % interval", "nothing proved in",
+            "not checked", numbers=numbers,
         ),
         rows=tuple(
             make_row(name_profile(profile), AXES[key], *_page_cells(key, profile.figures[key]))
@@ -209,17 +231,34 @@ def _page_cells(key: str, figure: Figure) -> tuple[TableCell, ...]:
     if isinstance(figure, Unmeasured):
         why = TableCell(f"{figure.kind}: {figure.reason}", tone="quiet")
         blank = TableCell("-", tone="quiet")
-        return blank, blank, blank, TableCell("0", sort=0), blank, why
-    left = figure.unmeasured.get(UNCERTAIN, 0)
-    lost = [f"{n:,} {k}" for k, n in sorted(figure.unmeasured.items()) if n and k != UNCERTAIN]
+        return blank, blank, blank, why
+    lost = [f"{n:,} {kind}" for kind, n in sorted(figure.unmeasured.items()) if n]
+    proved = count_proved(figure)
     return (
-        TableCell(format_number(key, figure.value), sort=figure.value),
-        TableCell(format_interval(key, figure), interval=draw_interval(figure)),
-        TableCell(format_worst_case(key, figure) or "-", tone="quiet"),
-        TableCell(f"{figure.n:,}", sort=figure.n),
-        TableCell(f"{left:,}", sort=left),
+        TableCell(f"{proved:,} of {figure.n:,} runs", sort=proved),
+        TableCell(format_with_interval(key, figure), interval=draw_interval(figure)),
+        TableCell(f"{figure.n - proved:,}", sort=figure.n - proved),
         TableCell(", ".join(lost) or "0", tone="quiet"),
     )
+
+
+def tabulate_checks(checks: Sequence[CheckAccuracy]) -> Table:
+    """Return how often the checks were right where the truth is known, a row a planted kind."""
+    rows = []
+    for one in checks:
+        of = f"{one.false_faults:,} of {one.good_runs:,}"
+        for kind, (proved, planted) in one.planted.items():
+            found = TableCell(f"{proved:,} of {planted:,}", sort=proved / max(planted, 1))
+            rows.append(make_row(AXES[one.axis], kind.replace("_", " "), found, of, one.version))
+    return Table(
+        id="checks-table",
+        caption="How often these checks were right where the truth is known",
+        columns=make_columns(
+            "axis", "planted fault", "proved", "false faults in good runs", "version measured",
+            numbers=("proved",),
+        ),
+        rows=tuple(rows),
+    )  # fmt: skip
 
 
 def make_sheet(
