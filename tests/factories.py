@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from stepscope import registry
 from stepscope.model import (
     Belief,
     Case,
@@ -24,6 +25,11 @@ from stepscope.model import (
 )
 
 Turn = tuple[Step, Step]
+
+
+def current_version(measure: str) -> str:
+    """Return the version of an axis as it is now, "1" of any other measure."""
+    return registry.measure(measure).version if measure.startswith("axes.") else "1"
 
 
 def system(text: str) -> Step:

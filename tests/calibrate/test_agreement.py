@@ -82,12 +82,28 @@ def test_uncertain_and_not_applicable_of_a_judge_are_labels() -> None:
     assert found.raters[1].labels == {C: 1, I: 1, N: 1, U: 1}
 
 
-def test_where_the_rules_are_uncertain_they_have_not_rated() -> None:
-    found = asked(whole("openai/a", [C, I, C, C]), rules([C, U, U, I]), runs=4)
-    judge, ruled = found.raters
-    assert (ruled.name, ruled.labels, ruled.silent) == ("rules", {C: 1, I: 1}, 2)
-    assert judge.labels == {C: 3, I: 1}
-    assert (found.together.n, value(found.raw)) == (2, 0.5)
+def test_proofs_of_rules_have_precision_and_recall_beside_each_rater_and_no_kappa() -> None:
+    found = asked(
+        whole("openai/a", [C, I, I, I, C, C]),
+        whole("anthropic/b", [I, C, C, C, C, C]),
+        rules([I, I, U, U, U, I]),
+        runs=6,
+    )
+    ruled = found.raters[-1]
+    assert (ruled.name, ruled.labels, ruled.silent) == ("rules", {I: 3}, 3)
+    assert [pair.raters for pair in found.pairs] == [("anthropic/b", "openai/a")]
+    assert found.together.raters == ("anthropic/b", "openai/a")
+    b, a = found.proofs
+    assert (b.rater, value(b.precision)) == ("anthropic/b", 1 / 3)
+    assert (a.rater, value(a.precision), value(a.recall)) == ("openai/a", 1 / 3, 1 / 3)
+    assert isinstance(b.recall, Unmeasured)  # one run of a fault: nothing is known of the spread
+
+
+def test_rules_beside_one_judge_give_no_agreement_and_still_precision() -> None:
+    found = asked(whole("openai/a", [C, I, I, I]), rules([U, I, U, I]), runs=4)
+    assert (found.pairs, found.families, found.decision.outcome) == ((), (), "undecided")
+    (one,) = found.proofs
+    assert (value(one.precision), value(one.recall)) == (1.0, 2 / 3)
 
 
 def test_what_a_judge_could_not_answer_is_counted_and_bounds_the_raw_share() -> None:

@@ -32,6 +32,7 @@ from stepscope.store.columns import (
 )
 from stepscope.store.where import Where
 from stepscope.values import UNMEASURED_KINDS, Estimate
+from tests.factories import current_version
 
 # A number, a label, "?kind" for an absence, or nothing at all: not scored.
 Said = float | str
@@ -90,7 +91,7 @@ class Literal:
             value=np.array(numbers, dtype=np.float64),
             label=texts(words),
             state=np.array([_state(s) for s in said], dtype=np.int8),
-            versions=self.versions.get(measure, ("1",) if known else ()),
+            versions=self.versions.get(measure, (current_version(measure),) if known else ()),
         )
 
     def step_values(self, measure: str, runs: Runs) -> StepColumn:

@@ -6,6 +6,7 @@ from math import comb
 
 import pytest
 
+from stepscope.errors import ConfigError
 from stepscope.gates.types import GateDecision
 from stepscope.values import Estimate
 from tests.gates.rows import One, decision, gates, report, rows, run
@@ -133,7 +134,7 @@ def test_recovery_counts_errors_not_runs(found: list[One], outcome: str, reason:
 
 
 def lost(bad: int, good: int, kind: str, n: int, **gate: object) -> GateDecision:
-    said = ["incorrect"] * bad + ["correct"] * good + [kind] * n
+    said = ["incorrect"] * bad + ["uncertain"] * good + [kind] * n
     runs = [run(f"c{at}", axes__sequencing=word) for at, word in enumerate(said)]
     return decision(rows(*runs), axes__sequencing=gate or {"max_rate": 0.1})
 
@@ -156,9 +157,48 @@ def test_a_count_gate_with_a_lost_run_never_passes() -> None:
     assert lost(1, 9, "?error", 1, max_rate=0.0).outcome == "fail"
 
 
-def test_uncertain_is_no_answer_unless_the_policy_leaves_it_out() -> None:
-    assert lost(0, 100, "uncertain", 20).cause == "not_measured"
-    assert lost(0, 100, "uncertain", 20, max_rate=0.1, uncertain="ignored").outcome == "pass"
+def test_a_gate_of_rules_counts_proved_faults_and_says_that_this_is_a_lower_bound() -> None:
+    found = lost(2, 98, "?not_applicable", 5)
+    assert (found.outcome, found.threshold) == ("pass", "max_rate = 0.1")
+    assert found.reason.startswith("2 % of 100 runs at fault (proved, a lower bound) [")
+    assert isinstance(found.estimate, Estimate)
+    assert (found.estimate.value, found.estimate.n) == (0.02, 100)
+    none = lost(1, 9, "?not_applicable", 1, max_rate=0.0)
+    assert none.reason == "1 of 10 runs at fault (proved, a lower bound)"
+
+
+def test_a_share_of_good_runs_is_told_as_runs_with_nothing_proved() -> None:
+    found = lost(2, 98, "?not_applicable", 5, min_rate=0.5)
+    assert found.outcome == "pass"
+    assert found.reason.startswith("98 % of 100 runs have nothing proved against them [")
+
+
+@pytest.mark.parametrize("uncertain", ["worst", "ignored"])
+def test_what_to_do_with_uncertain_is_asked_of_judges_only(uncertain: str) -> None:
+    with pytest.raises(ConfigError, match=r"is for judges; rules prove faults.*leave uncertain"):
+        gates(axes__sequencing={"max_rate": 0.1, "uncertain": uncertain})
+    judge = {"max_rate": 0.1, "uncertain": uncertain, "source": "judge"}
+    (policy,) = gates(axes__sequencing=judge).gates
+    assert policy.uncertain == uncertain
+
+
+def test_an_uncertain_judge_gives_no_answer_unless_the_policy_leaves_it_out() -> None:
+    runs = [
+        run(f"c{k}", axes__sequencing="correct" if k < 100 else "uncertain") for k in range(120)
+    ]
+    for uncertain, outcome in (("worst", "undecided"), ("ignored", "pass")):
+        gate = {"max_rate": 0.1, "source": "judge", "uncertain": uncertain}
+        found = report(rows(*runs), gates(axes__sequencing=gate), tier=("judge",)).gates[0]
+        assert found.outcome == outcome
+
+
+def test_answers_of_an_older_version_are_not_read_and_the_command_is_named() -> None:
+    runs = [run(f"c{k}", axes__sequencing="correct") for k in range(50)]
+    old = rows(*runs, **{"axes.sequencing": ("1",)})
+    found = decision(old, axes__sequencing={"max_rate": 0.1})
+    assert (found.outcome, found.cause) == ("undecided", "no_verdicts")
+    assert found.reason.startswith("axes.sequencing was scored by version 1, this is version ")
+    assert found.reason.endswith("stepscope score --measure axes.sequencing")
 
 
 def judged(

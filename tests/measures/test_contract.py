@@ -59,6 +59,11 @@ FACTS = st.sampled_from(
 )
 
 
+def test_no_axis_of_the_rules_can_say_correct() -> None:
+    axes = [measure for measure in MEASURES if measure.name.startswith("axes.")]
+    assert [measure.scale.labels for measure in axes] == [("incorrect", "uncertain")] * 5
+
+
 def aspects(answers: list[Answer]) -> list[str]:
     return [answer.measure for answer in answers if answer.step is None]
 

@@ -10,7 +10,7 @@ from stepscope.report.panel_types import JudgeShare, Panel, PanelGroup, Panels
 from stepscope.report.types import Report
 from stepscope.store import Store
 from stepscope.values import Unmeasured
-from tests.factories import FAILED, agent, did, run, user
+from tests.factories import FAILED, agent, current_version, did, run, user
 
 ONE, TWO = "anthropic/claude-sonnet-4-5", "openai/gpt-5"
 FAMILY = {ONE: "anthropic", TWO: "openai", "qwen/qwen3": "qwen", "rules": "rules"}
@@ -55,7 +55,7 @@ def said(
     return Record(
         trajectory=of.id,
         answer=answer,
-        version=version,
+        version=current_version(answer.measure) if judge == "rules" else version,
         family=FAMILY[judge.partition("@")[0]],
         judge="" if judge == "rules" else judge,
         rubric=answer.measure.removeprefix("judge."),

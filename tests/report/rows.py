@@ -11,6 +11,7 @@ from stepscope.model import Record
 from stepscope.store.columns import NO_RECORD, AnswerColumn, Rows, Runs, StepColumn, Texts
 from stepscope.store.where import Where
 from stepscope.values import Estimate
+from tests.factories import current_version
 
 ABSENT = -1  # not_applicable
 MISSING = -2  # missing_input
@@ -82,7 +83,7 @@ class LiteralRows:
                 value=np.full(n, np.nan),
                 label=texts(said),
                 state=np.array([ABSENT if label is None else 1 for label in said], dtype=np.int8),
-                versions=("1",),
+                versions=self.versions.get(measure, (current_version(measure),)),
             )
         given = self.values.get(measure, [None] * n)
         state = self.absent.get(measure, NO_RECORD)

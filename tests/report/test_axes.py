@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from stepscope.report.build import build_report
@@ -10,7 +12,7 @@ from stepscope.report.views.overview import make_report_document
 from stepscope.values import Estimate, Unmeasured
 from tests.report.rows import LiteralRows, rows
 
-WRONG, RIGHT, OPEN = "incorrect", "correct", "uncertain"
+WRONG, OPEN = "incorrect", "uncertain"
 SELECTION = "axes.tool_selection"
 
 
@@ -24,37 +26,60 @@ def judged(*labels: str | None, agents: list[str] | None = None) -> LiteralRows:
     )
 
 
-TEN = (WRONG, RIGHT, RIGHT, RIGHT, OPEN, OPEN, OPEN, OPEN, None, None)
+TEN = (WRONG, WRONG, OPEN, OPEN, OPEN, OPEN, OPEN, OPEN, None, None)
 
 
-def test_an_axis_is_the_share_of_judged_runs_with_what_it_left_open_counted_either_way() -> None:
+def test_an_axis_is_the_share_of_checked_runs_in_which_a_fault_was_proved() -> None:
     found = build_report(rows(judged(*TEN)))[SELECTION]
     assert isinstance(found, Estimate)
-    assert (found.value, found.n) == (0.25, 4)
-    assert dict(found.unmeasured) == {"not_applicable": 2, "uncertain": 4}
-    assert (found.worst_low, found.worst_high) == (0.125, 0.625)
+    assert (found.value, found.n) == (0.25, 8)
+    assert dict(found.unmeasured) == {"not_applicable": 2}
     assert found.low is not None
     assert found.high is not None
     assert 0 < found.low < 0.25 < found.high < 1
 
 
-@pytest.mark.parametrize(
-    ("labels", "kind", "reason"),
-    [
-        ([OPEN, OPEN, None], "insufficient_data", "the rules can tell in none of 2 runs"),
-        ([None, None], "not_applicable", "nothing to judge"),
-    ],
-)
-def test_an_axis_that_judged_nothing_is_unmeasured_not_zero(
-    labels: list[str | None], kind: str, reason: str
-) -> None:
-    found = build_report(rows(judged(*labels)))[SELECTION]
+def test_an_axis_that_had_nothing_to_check_is_unmeasured_not_zero() -> None:
+    found = build_report(rows(judged(None, None)))[SELECTION]
     assert isinstance(found, Unmeasured)
-    assert (found.kind, found.reason) == (kind, reason)
+    assert (found.kind, found.reason) == ("not_applicable", "nothing to judge")
+
+
+def test_answers_of_an_older_version_give_no_share_and_the_command_is_named() -> None:
+    old = replace(judged(*TEN), versions={SELECTION: ("1",)})
+    report = build_report(rows(old))
+    found = report[SELECTION]
+    assert isinstance(found, Unmeasured)
+    assert found.reason == "answers of version 1; run `stepscope score`"
+    assert report.next[0] == "stepscope score"
+    assert report.whole.lucky == ()
+
+
+def test_right_for_the_wrong_reason_are_passes_with_a_proof_and_nothing_else() -> None:
+    literal = LiteralRows(
+        [*"abcdefg"],
+        values={
+            "outcome": [1, 1, 1, 1, 0, None, 1],
+            # Sub-goals missed in the letter, and other writes, are no proof of anything.
+            "subgoals": [0.5, 1, 1, 0, 1, 1, 1],
+            "subgoals.other_writes": [2, 0, 0, 0, 0, 0, 0],
+            "policy": [0, 0, 1, 0, 0, 0, 0],
+        },
+        labels={
+            SELECTION: [OPEN, WRONG, OPEN, OPEN, WRONG, WRONG, None],
+            "axes.sequencing": [OPEN, OPEN, OPEN, OPEN, OPEN, OPEN, WRONG],
+        },
+    )
+    lucky = build_report(rows(literal)).whole.lucky
+    assert {(run.name, run.reason) for run in lucky} == {
+        ("w/001", "every sub-goal reached, proved: tool selection"),
+        ("w/002", "every sub-goal reached, 1 violations"),
+        ("w/006", "every sub-goal reached, proved: sequencing"),
+    }
 
 
 def test_trials_of_a_task_widen_the_interval_of_an_axis() -> None:
-    once, again = judged(*[WRONG, RIGHT] * 4), judged(*[WRONG, RIGHT] * 4)
+    once, again = judged(*[WRONG, OPEN] * 4), judged(*[WRONG, OPEN] * 4)
     trials = LiteralRows(["0", "1"] * 4, agents=["a"] * 8, values=again.values, labels=again.labels)
     alone, clustered = (build_report(rows(r))[SELECTION] for r in (once, trials))
     assert isinstance(alone, Estimate)
@@ -68,12 +93,18 @@ def test_an_axis_nobody_scored_is_named_and_given_no_row() -> None:
     shown = text.render(make_report_document(build_report(rows(judged(*TEN)))))
     block = shown[shown.index("Failure profile") :].split("\n\n")[0].splitlines()
     assert block[1].split() == [
-        *("tool", "selection", ".250", "[.046,", ".699]", ".125-.625", "4"),
-        *("4", "uncertain,", "2", "not_applicable"),
+        *("tool", "selection", "2", "of", "8", "runs", "[.071,", ".591]", "6"),
+        *("2", "not_applicable"),
     ]
-    assert block[2:] == [
-        "  not scored: argument validity, sequencing, result interpretation, termination"
+    assert block[2:4] == [
+        "  not scored: argument validity, sequencing, result interpretation, termination",
+        "  proved: a lower bound. Nothing proved does not mean correct: the checks ran and prove "
+        "nothing",
     ]
+    # How often its checks were right where the truth is known, of the scored axis alone.
+    assert [line.split(":")[0] for line in block[4:]] == ["  tool selection"]
+    assert "false faults in" in block[4]
+    assert "planted faults proved" in block[4]
 
 
 def test_a_report_without_any_axis_says_how_to_get_them() -> None:
@@ -86,25 +117,27 @@ def test_a_report_without_any_axis_says_how_to_get_them() -> None:
 @pytest.mark.parametrize("width", [80, 100, 140])
 def test_groups_stand_side_by_side_as_far_as_the_width_allows(width: int) -> None:
     agents = [f"{name} " + "x" * 80 for name in "abcde" for _ in range(4)]
-    literal = judged(*[WRONG, RIGHT, OPEN, None] * 5, agents=agents)
+    literal = judged(*[WRONG, OPEN, None, None] * 5, agents=agents)
     shown = text.render(make_report_document(build_report(rows(literal))), width)
     assert max(map(len, shown.splitlines())) <= width
-    assert shown.count(" of 2, uncertain 1") == 5
+    assert shown.count("at least 1 of 2 [") == 5
     beside = [line for line in shown.splitlines() if "· a x" in line and "· b x" in line]
     assert len(beside) == (width > 80)
 
 
-def test_markdown_holds_the_worst_case_of_an_axis() -> None:
+def test_markdown_holds_the_lower_bound_of_an_axis() -> None:
     shown = markdown.render(make_report_document(build_report(rows(judged(*TEN)))))
     row = next(line for line in shown.splitlines() if line.startswith("| tool selection"))
-    assert "| .125-.625 | 4 | 4 uncertain" in row
+    assert "| 2 of 8 runs | " in row
+    assert "| 6 | 2 not_applicable" in row
+    assert "lower bound" in shown
     assert "axis:" not in shown
 
 
 def test_axes_are_compared_over_the_runs_that_both_judged() -> None:
     first, second = (
-        [WRONG, RIGHT, OPEN, RIGHT, RIGHT, RIGHT],
-        [WRONG, WRONG, WRONG, RIGHT, OPEN, RIGHT],
+        [WRONG, OPEN, None, OPEN, OPEN, OPEN],
+        [WRONG, WRONG, WRONG, OPEN, None, OPEN],
     )
     literal = LiteralRows(
         [*"123456"] * 2,
@@ -117,7 +150,7 @@ def test_axes_are_compared_over_the_runs_that_both_judged() -> None:
     assert (found.n_cases, found.paired) == (4, True)
     assert isinstance(found.effect, Estimate)
     assert found.effect.value == 0.25
-    assert found.effect.unmeasured == {"uncertain": 2}
+    assert found.effect.unmeasured == {"not_applicable": 2}
     shown = text.render(make_comparison_document(compared))
     assert "axis: tool selection" in shown
     assert "axis: sequencing" not in shown  # nobody scored it: no row, no place in Holm's family

@@ -102,7 +102,7 @@ def test_outcome_against_sub_goals_names_both_kinds_of_disagreement() -> None:
     report = build_report(rows(eight(subgoals=[1, 1, 0.5, 0, 0, 1, 1, None])))
     table = report.whole.earned[0]
     assert (table.passed, table.failed, table.unmeasured) == ((3, 1), (1, 2), 1)
-    assert [(run.name, run.reason) for run in report.whole.lucky] == [("w/002", "50% of sub-goals")]
+    assert report.whole.lucky == ()  # a sub-goal missed in the letter proves nothing
     assert [(run.name, run.reason) for run in report.whole.unlucky] == [
         ("w/006", "every sub-goal reached")
     ]

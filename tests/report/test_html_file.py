@@ -143,7 +143,17 @@ def test_runs_that_are_not_chosen_are_not_in_the_file(tmp_path: Path) -> None:
 def test_a_pass_that_words_its_calls_otherwise_is_not_called_unearned(bundled: str) -> None:
     # airline/5/1 says more of its flights than the reference does.
     assert "airline/5/1" in bundled
-    assert not [e for e in seen(bundled).all("a") if "right for the wrong reason?" in e.text]
+    asked = [e.text for e in seen(bundled).all("a") if "right for the wrong reason?" in e.text]
+    assert not [text for text in asked if "airline/5/1" in text]
+
+
+def test_a_pass_that_was_not_earned_is_named_beside_the_counts(tmp_path: Path) -> None:
+    proved = (user("cancel W1234567"), *did("cancel", order_id="#W7654321"), agent("done"))
+    made = [*runs(), run(*proved, id="c" * 32, name="shop/3/0", task="3", outcome=PASSED)]
+    document = seen(file_of(store_of(made), tmp_path))
+    link = next(e for e in document.all("a") if "right for the wrong reason?" in e.text)
+    assert link.text == "right for the wrong reason? shop/3/0"
+    assert (link.attributes["href"] or "").startswith("#r-")
 
 
 def test_a_long_run_is_a_window_around_its_first_suspect(tmp_path: Path) -> None:

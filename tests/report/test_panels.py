@@ -101,15 +101,15 @@ def test_a_judge_that_answered_nothing_is_unmeasured_not_zero() -> None:
     assert figure.failing.reason == "no run with a yes or no: 4 hallucinated_citation, 6 refused"
 
 
-def test_rules_sit_on_the_panel_and_their_uncertain_is_no_vote() -> None:
+def test_proofs_of_rules_count_in_any_and_the_rules_are_left_out_of_all() -> None:
     found = panels_of(
-        store_of(HELD, axes(ONE, HELD, "xx........"), axes("rules", HELD, "x???...???"))
+        store_of(HELD, axes(ONE, HELD, "xx........"), axes("rules", HELD, "x?????????"))
     )
     panel = only(found)
     assert [member.judge for member in panel.members] == [ONE, "rules"]
     (vote,) = panel.groups[0].votes
-    assert share(vote.any) == (0.25, 4)
-    assert share(seat(panel.groups[0], "rules").failing) == (0.25, 4)
+    assert (share(vote.any), share(vote.all)) == ((0.2, 10), (0.2, 10))
+    assert share(seat(panel.groups[0], "rules").failing) == (0.1, 10)
 
 
 def test_two_models_are_summed_up_without_the_rules_and_then_with_them() -> None:
@@ -118,14 +118,14 @@ def test_two_models_are_summed_up_without_the_rules_and_then_with_them() -> None
             HELD,
             axes(ONE, HELD, "xx........"),
             axes(TWO, HELD, "x........."),
-            axes("rules", HELD, "?x????????"),
+            axes("rules", HELD, "??x???????"),
         )
     )
     models, everyone = only(found).groups[0].votes
     assert models.judges == (ONE, TWO)
     assert (share(models.any), share(models.all)) == ((0.2, 10), (0.1, 10))
     assert everyone.judges == (ONE, TWO, "rules")
-    assert isinstance(everyone.any, Unmeasured)  # one run: nothing is known of the spread
+    assert (share(everyone.any), share(everyone.all)) == ((0.3, 10), (0.1, 10))
 
 
 @pytest.mark.parametrize(
@@ -509,7 +509,7 @@ def full() -> Store:
         held,
         axes(ONE, held, "xxx......."),
         axes(TWO, held, "xx..x..?hr"),
-        axes("rules", held, "x?.??.????"),
+        axes("rules", held, "x?????????"),
         [r for of in held[:4] for r in labelled(TWO, of, "PPEPRP")],
         [r for of in held[:4] for r in behaved(TWO, of, "..x..x")],
         answers,
@@ -528,7 +528,6 @@ def test_the_text_has_a_line_an_aspect_and_says_whose_verdicts_are_summed_up() -
     assert (
         "  any, all: over the runs that claude-sonnet-4-5 and gpt-5 answered; 3 run verdicts "
         "left out\n  no yes or no from gpt-5: 1 hallucinated_citation, 1 refused, 1 uncertain\n"
-        "  no yes or no from rules: 7 uncertain\n"
         "  in brackets: the share if all runs without a yes or no were at fault, or none\n"
     ) in shown
 

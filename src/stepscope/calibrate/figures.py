@@ -20,8 +20,6 @@ import numpy as np
 
 from stepscope import stats
 from stepscope.calibrate.ratings import Item, RaterVerdicts, RatingTable, label_of
-from stepscope.errors import ConfigError
-from stepscope.judges.rubrics import load_rubric
 from stepscope.calibrate.types import (
     CalibrationCurve,
     ConfidenceBin,
@@ -29,6 +27,8 @@ from stepscope.calibrate.types import (
     ProofAgreement,
     RubricChange,
 )
+from stepscope.errors import ConfigError
+from stepscope.judges.rubrics import load_rubric
 from stepscope.measures.rule import INCORRECT
 from stepscope.model import Verdict
 from stepscope.model.records import HUMAN, RULES, Figure

@@ -489,7 +489,7 @@ def _with_label(gate: GatePolicy, table: GateTable, at: str) -> Quantity:
             f"{at}: {about.measure} has no label {table.label!r}; "
             f"{suggest_name(table.label, known)}"
         )
-    if table.label in about.bad and not gate.wants_good and gate.about == "rate":
+    if about.bad == (table.label,) and not gate.wants_good and gate.about == "rate":
         return about
     if gate.wants_good or gate.about == "drop":
         return msgspec.structs.replace(about, good=(table.label,), bad=())

@@ -48,8 +48,9 @@ def test_a_value_that_nobody_can_trace_is_uncertain_and_cited() -> None:
     assert (found.label, found.cites) == ("uncertain", (1,))
 
 
-def test_nothing_to_trace_and_no_schema_is_uncertain_not_correct() -> None:
-    assert answer(*did("get", name="Mia")).label == "uncertain"
+def test_nothing_to_trace_and_no_schema_is_not_applicable() -> None:
+    nothing = whole(ARGUMENT_VALIDITY, run(*did("get", name="Mia")))[ARGUMENT_VALIDITY_NAME]
+    assert label(nothing) == "not_applicable"
     assert answer(*did("cancel", order_id="x"), tools=TOOLS).label == "uncertain"
 
 

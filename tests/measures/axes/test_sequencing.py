@@ -45,11 +45,12 @@ def test_a_skipped_precondition_condemns_only_where_it_binds(
         assert found.reason.startswith("cancel_order before get_order had succeeded")
 
 
-def test_a_kept_precondition_and_a_confirmed_write_are_correct() -> None:
+def test_a_kept_precondition_and_a_confirmed_write_are_told_and_not_called_correct() -> None:
     found = answer(*ASKED, *did("get_order"), *did("cancel_order"), facts=facts())
     assert (found.label, found.reason) == (
         "uncertain",
-        "1 preconditions kept, 1 of 1 writes confirmed",
+        "1 preconditions kept, 1 of 1 writes confirmed; not judged: whether another order was "
+        "better",
     )
 
 
@@ -75,6 +76,7 @@ def test_a_declared_rule_of_consent_is_asking_for_it() -> None:
     assert answer(*steps, *did("cancel_order"), facts=declared).label == "incorrect"
 
 
-def test_reads_alone_are_uncertain_and_no_calls_not_applicable() -> None:
-    assert answer(user("hi"), *did("get_order")).label == "uncertain"
+def test_reads_alone_and_no_calls_are_not_applicable() -> None:
+    reads = whole(SEQUENCING, run(user("hi"), *did("get_order")))[SEQUENCING_NAME]
+    assert label(reads) == "not_applicable"
     assert label(whole(SEQUENCING, run(user("hi")))[SEQUENCING_NAME]) == "not_applicable"
