@@ -284,7 +284,7 @@ class CheckAccuracy(msgspec.Struct, frozen=True, kw_only=True):
     axis: str
     version: str  # of the axis that was measured
     good_runs: int  # runs that people or state checks call good
-    false_faults: int  # of these, runs in which a fault was proved that a reader does not see
+    false_faults: int  # of these, runs in which a fault is proved all the same
     planted: dict[str, tuple[int, int]]  # by kind of planted fault: proved, of how many
 
     @property

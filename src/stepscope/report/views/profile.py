@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from stepscope.model.records import Figure
+from stepscope.model.records import RULES, Figure
 from stepscope.report.document import (
     Chart,
     Links,
@@ -323,7 +323,10 @@ def _one_group(panels: Sequence[Panel], names: Mapping[str, str]) -> Table:
     rows = []
     for panel in panels:
         group = panel.groups[0]
-        seats = {seat.judge: format_share_of(seat.failing) for seat in group.seats}
+        seats = {
+            seat.judge: ("at least " if seat.judge == RULES else "") + format_share_of(seat.failing)
+            for seat in group.seats
+        }
         votes = _both(group) if summed else ()
         rows.append((name_panel(panel), *votes, *(seats.get(judge, "-") for judge in judges)))
     both = ("any judge", "all judges") if summed else ()
@@ -670,7 +673,8 @@ def _rows(aspect: str, group: PanelGroup) -> Iterator[TableRow]:
         lost = format_counts(seat.lost) or "0"
         if seat.not_judged:
             lost += f"; {seat.not_judged:,} not asked about"
-        yield make_row(group.title, aspect, seat.judge, *_cells_of(seat.failing, lost))
+        name = f"{RULES}, at least" if seat.judge == RULES else seat.judge
+        yield make_row(group.title, aspect, name, *_cells_of(seat.failing, lost))
 
 
 def _cells_of(figure: Figure, lost: str) -> tuple[TableCell, ...]:

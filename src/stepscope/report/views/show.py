@@ -432,6 +432,7 @@ AXIS_LINES = 2
 
 # Steps named of one axis; its records hold all.
 AXIS_CITES = 8
+NOTHING_PROVED = "checked, nothing proved"
 
 
 def describe_axes(found: RuleFindings, width: int) -> list[str]:
@@ -446,14 +447,16 @@ def describe_axes(found: RuleFindings, width: int) -> list[str]:
             said = f"{_head(out)}{name} incorrect [{cites}{more}]: {verdict.reason}"
             out += keep_first_lines(fold(visible_line(said), width, 10), AXIS_LINES, width)
         elif verdict is not None:
-            others.setdefault(str(verdict.label), []).append(name)
+            others.setdefault(NOTHING_PROVED, []).append(name)
         elif absent is not None:
             others.setdefault(absent.kind.replace("_", " "), []).append(name)
         else:
             others.setdefault("not scored", []).append(name)
     if not out and set(others) == {"not scored"}:
         return []
-    order = sorted(others, key=lambda label: (label != "uncertain", label == "not scored", label))
+    order = sorted(
+        others, key=lambda label: (label != NOTHING_PROVED, label == "not scored", label)
+    )
     rest = " · ".join(f"{label}: {', '.join(others[label])}" for label in order)
     return out + (fold(_head(out) + visible_line(rest), width, 10) if rest else [])
 
