@@ -49,12 +49,12 @@ def test_an_axis_at_fault_has_a_line_and_the_others_share_one() -> None:
         *wrong(SELECTION, "book was not offered", 1, 3),
         Verdict(VALIDITY, label="uncertain", reason="no schema"),
         Unmeasured("not_applicable", "no calls", ORDER),
-        Verdict("axes.termination", label="correct", reason="it stopped well"),
+        Verdict("axes.termination", label="uncertain", reason="it stopped well"),
     )
     first, *rest = axes(lines)
     assert first == "Axes      tool selection incorrect [1 3]: book was not offered"
     assert " ".join(" ".join(rest).split()) == (
-        "uncertain: argument validity · correct: termination · not applicable: sequencing · "
+        "checked, nothing proved: argument validity, termination · not applicable: sequencing · "
         "not scored: result interpretation"
     )
 
