@@ -64,10 +64,7 @@ from stepscope.values import Decision, Unmeasured
 def read_axis_faults(
     table: RunTable, measure: str
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Return in which runs an axis proved a fault, 1 or 0, and in which its checks ran.
-
-    An older version, which could say correct, says nothing here.
-    """
+    """Return in which runs an axis proved a fault, 1 or 0, and in which its checks ran."""
     column = table.columns[measure]
     proved = column.label == INCORRECT
     ran = column.answered & (proved | (column.label == UNCERTAIN)) & (not _is_outdated(column))

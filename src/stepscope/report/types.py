@@ -287,11 +287,6 @@ class CheckAccuracy(msgspec.Struct, frozen=True, kw_only=True):
     false_faults: int  # of these, runs in which a fault is proved all the same
     planted: dict[str, tuple[int, int]]  # by kind of planted fault: proved, of how many
 
-    @property
-    def found(self) -> tuple[int, int]:
-        """Planted faults of all kinds that were proved, of how many."""
-        return sum(n for n, _ in self.planted.values()), sum(n for _, n in self.planted.values())
-
 
 class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked, of which rows, by which measures."""

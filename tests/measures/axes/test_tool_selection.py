@@ -109,19 +109,11 @@ def test_a_write_guessed_from_its_name_makes_it_uncertain_and_cited() -> None:
     assert "declare what it does" in found.reason
 
 
-def test_a_case_that_was_fulfilled_is_told_and_proves_nothing() -> None:
+def test_a_case_that_was_fulfilled_proves_nothing() -> None:
     case = Case(workflow="shop", task="1", subgoals=(goal("cancel_order", id=1),))
-    ask = user("cancel it")
-    met = "every sub-goal reached, nothing else written"
-    found = answer(ask, *did("cancel_order", id=1), case=case)
-    assert (found.label, met in found.reason) == ("uncertain", True)
-    assert "not judged: whether other tools served better" in found.reason
-    assert met not in answer(ask, *did("cancel_order", id=2), case=case).reason
-    extra = (*did("cancel_order", id=1), *did("cancel_order", id=2))
-    assert met not in answer(ask, *extra, case=case).reason
-    reads_only = Case(workflow="shop", task="1", reference=())
-    assert met in answer(ask, *did("get"), case=reads_only).reason
-    assert met not in answer(ask, *did("get"), case=Case(workflow="shop", task="1")).reason
+    found = answer(user("cancel it"), *did("cancel_order", id=1), case=case)
+    assert found.label == "uncertain"
+    assert found.reason.endswith("not judged: whether others served better")
 
 
 def test_each_step_at_fault_has_its_answer() -> None:

@@ -548,8 +548,7 @@ def _validity(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
         cites = tuple(sorted({value.step for value in unknown}))
         return faultless_answer(ARGUMENT_VALIDITY_NAME, why, cites)
     if not values and not terms and not checked:
-        why = "no argument to trace, and no tool declares a schema"
-        return not_applicable(ARGUMENT_VALIDITY_NAME, why)
+        return not_applicable(ARGUMENT_VALIDITY_NAME, "no argument to trace, and no schema")
     why = f"{len(values) + terms} values traced to what was said; {schema}"
     return faultless_answer(ARGUMENT_VALIDITY_NAME, f"{why}; not judged: whether right")
 

@@ -12,7 +12,6 @@ from stepscope.measures.axes.evidence import evidence_of
 from stepscope.measures.calls import (
     agent_calls,
     effect_of,
-    ends_run,
     failed_calls,
     has_succeeded,
     no_calls,
@@ -27,7 +26,6 @@ from stepscope.measures.conduct import (
 )
 from stepscope.measures.errors import TRANSIENT, first_line
 from stepscope.measures.facts import calls_too_early, describe_source, is_binding
-from stepscope.measures.outcome import find_other_writes, subgoal_calls
 from stepscope.measures.rule import (
     AXIS_SCALE,
     Fault,
@@ -110,7 +108,9 @@ def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
         why = f"{unasked[0].call.name} seems to write without having been asked for"
         why += "; declare what it does under [tools]"
         return faultless_answer(TOOL_SELECTION_NAME, why, cites)
-    return _case_is_met(trajectory, case, facts)
+    n = sum(has_succeeded(made[at]) for at in writes_of(trajectory, facts))
+    why = f"no rule broken in {len(made)} calls ({n} writes)"
+    return faultless_answer(TOOL_SELECTION_NAME, f"{why}; not judged: whether others served better")
 
 
 def _undeclared_tools(trajectory: Trajectory, made: Sequence[Exchange]) -> Iterator[Fault]:
@@ -193,22 +193,6 @@ def ways_to_ask(tool: str) -> tuple[Words, Words]:
 def _stems(words: Sequence[str]) -> Words:
     stems = "|".join(sorted({word[:STEM_CHARACTERS] for word in words}))
     return re.compile(rf"\b(?:{stems})") if stems else None
-
-
-def _case_is_met(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> tuple[Answer, ...]:
-    made = agent_calls(trajectory)
-    met = ""
-    if case is not None and (case.subgoals or case.reference is not None):
-        pairs = subgoal_calls(case, trajectory)
-        if None not in pairs and not find_other_writes(trajectory, pairs, facts):
-            met = ", every sub-goal reached, nothing else written"
-    writes = [made[at] for at in writes_of(trajectory, facts)]
-    n = len([x for x in writes if has_succeeded(x) and not ends_run(x.call.name)])
-    why = f"no rule broken in {len(made)} calls ({n} writes){met}"
-    why += "; not judged: whether other tools served better"
-    return faultless_answer(TOOL_SELECTION_NAME, why)
 
 
 TOOL_SELECTION = RuleMeasure(
