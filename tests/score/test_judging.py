@@ -307,3 +307,33 @@ def test_the_handler_of_ctrl_c_is_put_back(store: Store, ledger: Ledger) -> None
     before = signal.getsignal(signal.SIGINT)
     judge_runs(asking(store), access(ledger, Answering(said)))
     assert signal.getsignal(signal.SIGINT) is before
+
+
+# The stop is delivered to another thread: it interrupts nothing that the main thread waits for,
+# as one that comes just before the main thread begins to wait.
+_STOPPED_ELSEWHERE = """
+import signal, threading, time
+from stepscope.score.judges import CallerThread
+
+caller = CallerThread()
+signal.signal(signal.SIGINT, lambda number, frame: caller.end())
+
+def stop():
+    time.sleep(0.3)
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+threading.Thread(target=stop, daemon=True).start()
+caller.serve()
+print("heard")
+"""
+
+
+def test_a_stop_that_interrupts_nothing_is_heard() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _STOPPED_ELSEWHERE],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.stdout == "heard\n", ended.stderr

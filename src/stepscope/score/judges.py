@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice, product
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -62,6 +62,9 @@ from stepscope.values import Unmeasured
 
 T = TypeVar("T")
 
+# How late a stop may be heard.
+LOOK_UP_SECONDS = 0.25
+
 
 class _CallerEnded(Exception):
     """The caller's thread does nothing more: something failed in it."""
@@ -88,13 +91,23 @@ class CallerThread:
         """Do what is asked until the end; what fails here ends the loop, too."""
         with ExitStack() as at_the_end:
             at_the_end.callback(self._refuse)
-            while (asked := self._asked.get()) is not None:
+            while (asked := self._wait()) is not None:
                 work, future = asked
                 with ExitStack() as unless_done:
                     unless_done.callback(future.set_exception, _CallerEnded())
                     done = work()
                     unless_done.pop_all()
                 future.set_result(done)
+
+    def _wait(self) -> tuple[Callable[[], Any], Future[Any]] | None:
+        """Return what is asked next.
+
+        A signal that comes just before a lock is waited for, or in another thread, interrupts
+        nothing: its handler is only called when this thread looks up.
+        """
+        while True:
+            with suppress(Empty):
+                return self._asked.get(timeout=LOOK_UP_SECONDS)
 
     def _refuse(self) -> None:
         """Leave nobody waiting for what will not be done."""
