@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
@@ -92,6 +92,7 @@ class Evidence:
         self._matched: dict[re.Pattern[str], int | None] = {}
         self._squeezed: list[tuple[int, str]] | None = None
         self._left = SEARCHED
+        self._forms: dict[str, int] | None = None
 
     @property
     def exhausted(self) -> bool:
@@ -185,6 +186,15 @@ class Evidence:
     def texts(self, before: int) -> Sequence[str]:
         """Return what was said before a step, text by text."""
         return self._texts[: bisect_left(self._steps, before)]
+
+    def says_form(self, form: str, before: int, forms: Callable[[str], Iterable[str]]) -> bool:
+        """True if a text before a step has a form; `forms` finds those of a text, asked once."""
+        if self._forms is None:
+            self._forms = {}
+            for step, text in zip(self._steps, self._texts, strict=True):
+                for found in forms(text):
+                    self._forms.setdefault(found, step)
+        return self._forms.get(form, before) < before
 
     def derive(self, value: float, before: int, after: int = -1) -> Derivation | None:
         """Return how `value` follows by arithmetic from numbers between two steps."""

@@ -109,15 +109,16 @@ def _told(step: Step, evidence: Evidence, known: set[str]) -> Iterator[tuple[str
 
 
 def _names(text: str, before: int, evidence: Evidence) -> Iterator[tuple[str, str, bool]]:
-    forms: set[str] | None = None
     for said in dict.fromkeys(_NAME.findall(text)):
         traced = evidence.said(said, before) is not None or (
             evidence.trace(said, before) is not None
         )
-        if not traced and forms is None:
-            forms = {form_of(x) for some in evidence.texts(before) for x in _NAME.findall(some)}
-        if traced or (forms is not None and form_of(said) in forms):
+        if traced or evidence.says_form(form_of(said), before, _forms_in):
             yield "name", said, traced
+
+
+def _forms_in(text: str) -> set[str]:
+    return {form_of(name) for name in _NAME.findall(text)}
 
 
 def form_of(name: str) -> str:
