@@ -28,9 +28,13 @@ def before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-# Where to look is another list since `localise` ranks every step: version 2 of its records.
-CHANGED = {"report": {"look_first", "next"}, "show": {"suspects"}}
-ADDED = {"report": set[str](), "show": {"because", "nobody", "reliability"}}
+# Where to look is another list since `localise` ranks every step: version 2 of its records. An axis
+# that could say correct says nothing of a report of schema 2.
+CHANGED = {
+    "report": {"look_first", "next", "schema", "whole", "profiles", "panels"},
+    "show": {"suspects"},
+}
+ADDED = {"report": {"checks"}, "show": {"because", "nobody", "reliability"}}
 
 
 @pytest.mark.parametrize(
@@ -45,6 +49,23 @@ def test_an_older_store_says_the_same_but_for_where_to_look(
     assert now.keys() - then.keys() == ADDED[name]
     kept = then.keys() - CHANGED[name]
     assert {key: now[key] for key in kept} == {key: then[key] for key in kept}
+
+
+def test_axes_of_an_older_store_give_no_figure_and_all_others_the_same(
+    before: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "--json"]) == 0
+    now = json.loads(capsys.readouterr().out)["whole"]
+    then = json.loads((before / "report.json").read_text("utf-8"))["whole"]
+    axes = {key for key in now["figures"] if key.startswith("axes.")}
+    assert {now["figures"][key]["reason"] for key in axes} == {
+        "answers of version 1; run `stepscope score`",
+        "answers of version 2; run `stepscope score`",
+    }
+    others = now["figures"].keys() - axes
+    assert {key: now["figures"][key] for key in others} == {
+        key: then["figures"][key] for key in others
+    }
 
 
 def test_an_older_store_is_not_ranked_and_names_the_command(
