@@ -36,6 +36,8 @@ def test_every_table_is_read(tmp_path: Path) -> None:
         bash = "write"
         [alternatives]
         search = ["search_onestop"]
+        [claims]
+        "storniert" = ["cancel_order"]
         [[policy]]
         name = "ask first"
         before = "book"
@@ -55,6 +57,7 @@ def test_every_table_is_read(tmp_path: Path) -> None:
     assert found.declared == DeclaredConduct(
         effects={"bash": "write"},
         alternatives={"search": ("search_onestop",)},
+        claims={"storniert": ("cancel_order",)},
         policy=(PolicyRule(name="ask first", before="book", require="confirm"),),
         workflows={"airline": (PolicyRule(name="never", forbid="send"),)},
     )
@@ -129,8 +132,8 @@ def test_the_sample_holds_with_and_without_its_comments(tmp_path: Path) -> None:
     assert settings.load_settings(written(tmp_path, text)).tools == {}
     keys = [line.removeprefix("# ") for line in text.split("\n") if " = " in line or "[[" in line]
     tables = [line for line in text.split("\n") if line.startswith("[")]
-    expected = ["[tools]", "[alternatives]", "[limits]", "[listen]", "[redaction]", "[judges]"]
-    assert tables == expected
+    expected = ["tools", "alternatives", "claims", "limits", "listen", "redaction", "judges"]
+    assert tables == [f"[{name}]" for name in expected]
     tables_in_comments = ("[[", "[weights", "[judges.")
     full = []
     for line in text.split("\n"):

@@ -107,6 +107,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tools: dict[str, Literal["read", "write"]] = msgspec.field(default_factory=dict)
     # tool -> tools that serve the same purpose
     alternatives: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    # what an agent says of an act that is done -> tools any of which makes it true
+    claims: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     policy: tuple[RuleTable, ...] = ()  # rules of conduct
     precondition: tuple[PreconditionTable, ...] = ()  # which tool needs which other first
     # workflow -> its baseline and its gates
@@ -132,6 +134,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return DeclaredConduct(
             effects=dict(self.tools),
             alternatives=self.alternatives,
+            claims=self.claims,
             policy=_rules(self.policy, ""),
             workflows={
                 name: _rules(self.policy, name)
@@ -315,6 +318,7 @@ def _refuse_senseless(settings: Settings, where: str) -> None:
     for name, seconds in msgspec.structs.asdict(settings.listen).items():
         if not 0 <= seconds < float("inf"):
             raise ConfigError(f"{where}, [listen]: {name} is {seconds}; expected 0 or more")
+    _refuse_claims(settings.claims, where)
     _own_forms(settings.redaction.secret, where)
     configured.check_judges_table(settings.judges, where)
     _refuse_bad_rules(settings.policy, where)
@@ -338,6 +342,14 @@ def _refuse_bad_rules(rules: tuple[RuleTable, ...], where: str) -> None:
             check_rule(rule)
         except ConfigError as e:
             raise ConfigError(f"{where}: {e}") from e
+
+
+def _refuse_claims(claims: Mapping[str, tuple[str, ...]], where: str) -> None:
+    for said, tools in claims.items():
+        if not said.strip() or not tools:
+            raise ConfigError(
+                f"{where}, [claims]: {said!r} is {list(tools)}; expected words = one tool or more"
+            )
 
 
 def _own_forms(own: tuple[OwnSecret, ...], where: str) -> tuple[SecretPattern, ...]:

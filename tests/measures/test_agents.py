@@ -99,7 +99,7 @@ def test_what_another_agent_changed_is_asked_again_for_a_reason(tool: str, share
 
 
 def test_doing_what_another_agent_did_is_no_repeat_and_doing_it_twice_is() -> None:
-    seat = did("book_seat", n=2)
+    seat = did("check_seat", n=2)
     made = run(*by("a", *seat), *by("b", *seat), *by("b", *seat))
     assert [one["redundant_calls.count"] for one in answers(made).values()] == [0.0, 1.0]
 

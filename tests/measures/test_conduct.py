@@ -68,7 +68,7 @@ def test_what_is_required_must_be_answered_before_the_call_is_made() -> None:
         ((ASKED, user("I don't want to proceed.")), False),
         ((ASKED, user("I'm not sure yet.")), False),
         ((ASKED, user("It was order B.")), False),
-        ((ASKED, user("Yes"), agent("Anything else?"), user("My zip is 12345")), False),
+        ((ASKED, user("Yes"), agent("Anything else?"), user("My zip is 12345")), True),
         ((agent("Your zip?"), user("Sure, it is 12345")), False),
         ((user("Yes, refund it"),), False),
         ((ASKED,), False),
@@ -134,3 +134,36 @@ def test_two_rules_broken_by_one_call_count_twice_in_one_answer_about_the_step()
 def test_a_rule_that_says_nothing_is_refused(rule: PolicyRule, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         broken(rule, *did("refund"))
+
+
+LATER = agent("Which card shall it go to?")
+
+
+@pytest.mark.parametrize(
+    ("said", "agreed"),
+    [
+        ((user("Yes"), LATER, user("The Visa.")), True),
+        ((user("Yes"), LATER, user("No other card, the Visa.")), True),
+        ((user("Yes"), LATER, user("Actually, hold on.")), False),
+        ((user("Yes. Actually, no, don't do that yet, I've changed my mind."),), False),
+        ((user("Yes. Sorry, scratch that."),), False),
+        ((user("Yes. Leave everything else as it is, please."),), True),
+        ((user("Hold on."), agent("Sure, I'll wait."), user("All good. Yes, I confirm.")), True),
+        ((user("Hm, how long would it take?"),), False),
+        ((user("Let me think about it."),), False),
+        ((user("By all means."),), True),
+        ((user("Yes"), agent("Shall I also refund order B?"), user("Which one is B?")), False),
+        ((user("Yes"), *did("get_order"), user("thanks ###STOP###")), True),
+    ],
+)
+def test_consent_runs_over_turns_until_it_is_taken_back(
+    said: tuple[Step, ...], agreed: bool
+) -> None:
+    steps = (ASKED, *said, *did("refund", order="A"))
+    assert broken(ASK, *steps) == (() if agreed else (len(said) + 1,))
+
+
+def test_a_yes_to_another_proposal_is_no_consent_to_this_write() -> None:
+    other = agent("Cancel order B. Shall I proceed?")
+    steps = (other, user("Yes"), agent("Your zip?"), user("12345"), *did("refund", order="A"))
+    assert broken(ASK, *steps) == (4,)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.measures.errors import ERRORS, RECOVERY
+from stepscope.measures.errors import ERRORS, RECOVERY, compared_error, error_message
 from stepscope.model import Answer, Facts, Step, ToolCall, Trajectory, Verdict
 from tests.factories import agent, calls, did, failed, result, run, user
 from tests.measures.answers import cites, labels, value, whole
@@ -118,3 +118,73 @@ def test_a_reason_is_one_line_of_a_tables_width() -> None:
     assert [verdict.reason for verdict in verdicts] == ["Error: no"]
     long = [a for a in ERRORS(run(*failed("pay", "y" * 500)), None, None) if a.step == 1]
     assert len(long[0].reason) == 120
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Error: gone", "Error: gone"),
+        ("Exit code 1\nmake: *** No rule", "make: *** No rule"),
+        ("<returncode>1</returncode>\n<output>\ncat: lib.py: No such file\n</output>",
+         "cat: lib.py: No such file"),
+        ("exitcode: 1 (execution failed)\nCode output: boom", "boom"),
+        ('Traceback (most recent call last):\n  File "x"\nKeyError: 1\n', "KeyError: 1"),
+        ("Exit code 1", "Exit code 1"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_an_exit_code_is_a_status_and_no_message(text: str, message: str) -> None:
+    assert error_message(result(text, "error").results[0]) == message
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Exit code 1\nNo rule", "Exit code 2\nNo rule", True),
+        ("Exit code 1\nNo rule", "Exit code 1\nDisk full", False),
+        ("1 failed in 0.04s\nboom", "1 failed in 0.31s\nboom", True),
+        ("F.\ntest_a failed", "F.\ntest_b failed", False),
+    ],
+)
+def test_errors_are_the_same_where_tool_and_message_agree(one: str, other: str, same: bool) -> None:
+    made = run(*failed("bash", one), *failed("bash", other), *failed("sh", one)).exchanges
+    assert (compared_error(made[0]) == compared_error(made[1])) is same
+    assert compared_error(made[0]) != compared_error(made[2])
+
+
+def test_another_program_of_a_shell_recovers_nothing() -> None:
+    broken = failed("bash", "Exit code 2\nNo rule", command="make test")
+    assert labels(RECOVERY, run(*broken, *did("bash", command="ls"))) == {1: "ignored"}
+    assert labels(RECOVERY, run(*broken, *did("bash", command="cd a && make all"))) == {
+        1: "recovered"
+    }
+
+
+def test_code_in_messages_that_fails_is_an_error_by_heuristic() -> None:
+    code = agent("```python\nprint(1/0)\n```")
+    crash = Step(
+        index=0, actor="environment", parts=agent("exitcode: 1").parts, error="exitcode: 1"
+    )
+    fine = Step(index=0, actor="environment", parts=agent("exitcode: 0").parts)
+    found = whole(ERRORS, run(code, crash, code, fine))["errors"]
+    assert (value(found), cites(found)) == (1.0, (1,))
+    assert labels(ERRORS, run(code, crash)) == {1: "heuristic"}
+    assert value(whole(ERRORS, run(code, fine))["errors"]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("F.\n[The command completed with exit code 1.]", "error"),
+        ("ok\nexit=0\n", "ok"),
+        ("Process exited with code 2", "unknown"),
+        ("if x:\n    return 1", "unknown"),
+        ("#!/bin/sh\nexit 1", "unknown"),
+        ("exit code: 1\nmore text", "unknown"),
+    ],
+)
+def test_an_exit_status_counts_where_a_result_ends_on_it(text: str, status: str) -> None:
+    told = (calls(ToolCall("bash", {})), result(text, "unknown", source="none"))
+    answered = run(*told).exchanges[0].result
+    assert answered is not None
+    assert answered.status == status

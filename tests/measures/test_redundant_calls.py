@@ -31,7 +31,7 @@ def figures(*steps: Step, facts: Facts | None = None) -> dict[str, float | str |
         ((*did("bash", cmd="ls"), *did("bash", cmd="ls")), 1, 1, 1),
         ((*failed("get", id=1), *did("get", id=1)), 0, 1, 1),
         ((*failed("get", id=1), *did("get", id=1), *did("get", id=1)), 1, 2, 2),
-        ((*did("cancel", id=1), *did("cancel", id=1)), 1, 1, 1),
+        ((*did("cancel", id=1), *did("cancel", id=1)), 0, 1, 1),
         ((*did("cancel", id=1), *did("book", id=2), *did("cancel", id=1)), 0, 1, 0),
         ((calls(ToolCall("get", {"id": 1})), calls(ToolCall("get", {"id": 1}))), 0, 1, 1),
         ((*did("get", id=1), *did("get", id=1), *did("get", id=1)), 2, 2, 2),

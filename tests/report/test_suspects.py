@@ -94,6 +94,27 @@ def test_an_error_that_is_accepted_later_ends_its_range_at_the_success() -> None
     )
 
 
+def test_two_errors_with_one_exit_code_are_not_the_same_nor_mended_by_another_program() -> None:
+    def observed(message: str) -> str:
+        return f"<returncode>1</returncode>\n<output>\n{message}\n</output>"
+
+    run = trajectory(
+        ask(),
+        call(1, "bash", command="cat lib.py"),
+        result(2, observed("cat: lib.py: No such file"), error=True),
+        call(3, "bash", command="cat app.py"),
+        result(4, observed("cat: app.py: Permission denied"), error=True),
+        call(5, "bash", command="ls"),
+        result(6, "app.py"),
+        done(7),
+    )
+    assert found(run)[0] == (
+        "1-3",
+        "error",
+        "bash error 2 times, never accepted: cat: app.py: Permission denied",
+    )
+
+
 def test_a_missed_sub_goal_points_at_the_nearest_attempt_and_says_what_differs() -> None:
     run = trajectory(ask(), call(1, "book", to="SEA", seats=3), result(2, "ok"), done(3))
     assert found(run, case(WRITES)) == [

@@ -36,7 +36,7 @@ NOT_SCORED = "not_scored"
 # Nor this: the run itself is missing or could not be read, and counts at its worst everywhere.
 ABSENT = "absent"
 # What a measure learns because the user declared it; fitted tables change with every run.
-DECLARED = ("alternatives", "effects", "policy", "preconditions")
+DECLARED = ("alternatives", "claims", "effects", "policy", "preconditions")
 
 
 class Absent(msgspec.Struct, frozen=True):

@@ -1,7 +1,8 @@
 """Tool errors, with where the belief comes from, and what the agent did about each.
 
-Only tool results count, paired with their calls. Where no result of a run says ok or error the
-count is unmeasured, not 0.
+Tool results count, paired with their calls, and in runs without calls what came of code in
+messages. Where no result of a run says ok or error the count is unmeasured, not 0. Two errors are
+the same where tool and message agree: an exit code is a status and says nothing of what went wrong.
 """
 
 from __future__ import annotations
@@ -13,19 +14,22 @@ from math import inf
 from typing import NamedTuple
 
 from stepscope.measures.calls import effect_of, escalates_to_person, failed_calls, has_succeeded
-from stepscope.measures.rule import RuleMeasure, cached_with_facts, one_a_step
-from stepscope.measures.same_calls import overlaps
+from stepscope.measures.rule import RuleMeasure, cached_on_run, cached_with_facts, one_a_step
+from stepscope.measures.same_calls import is_same_purpose, overlaps, same_key
 from stepscope.model import (
     Answer,
     Case,
     Exchange,
     Facts,
+    ResultStatus,
     Scale,
     Step,
+    ToolCall,
     ToolResult,
     Trajectory,
     Verdict,
 )
+from stepscope.model.trajectory import call_key, with_exit_status
 from stepscope.values import Unmeasured
 
 # A reason is one line of a table; the whole text stands at the step cited.
@@ -40,11 +44,99 @@ _ERRORS_WITHOUT_STATUS = (
 _NONE = (Verdict("errors", 0.0),)
 
 
-def first_line(result: ToolResult | None) -> str:
-    """Return the first line of what an error says, cut to a table's width."""
+# Lines that say how it went and not what went wrong: exit codes, and what wrappers put around them.
+_STATUS_LINE = re.compile(
+    r"\W*(?:the )?(?:(?:process|command) )?(?:(?:completed|exited|finished|failed) with )?"
+    r"(?:(?:exit|return)[ _]?(?:code|status)|exit(?==)|code)\b[\s:=>]*-?\d+\b.{0,40}|</?output>|"
+    r"Code output:|New Terminal Output:",
+    re.IGNORECASE,
+)
+_RAISED = re.compile(r"[\w.]*(?:Error|Exception|Interrupt|Exit)\b.{0,400}")
+_TRACEBACK = "Traceback (most recent call last)"
+# What differs between two tries of the same: durations, addresses, times of day.
+_PASSING = re.compile(
+    r"\b\d+(?:\.\d+)? ?(?:s|ms|sec|seconds?)\b|\b0x[0-9a-f]+\b|"
+    r"\b\d\d?:\d\d(?::\d\d)?(?:[.,]\d+)?\b",
+    re.IGNORECASE,
+)
+# So much of an error is compared: what differs only behind it is the same.
+COMPARED_CHARACTERS = 4000
+
+
+def error_message(result: ToolResult | None) -> str:
+    """Return the line of an error that says what went wrong, behind its status lines.
+
+    Of a traceback that is the last line, where Python puts the error itself. Where nothing but a
+    status is told, the status.
+    """
     text = "" if result is None else (result.error or result.text).strip()
-    line = text.split("\n", 1)[0]
+    line = text.split("\n", 1)[0].strip()
+    if _TRACEBACK in text:
+        raised = [said.strip() for said in text.splitlines() if _RAISED.match(said.strip())]
+        return raised[-1] if raised else line
+    if "code" not in line.lower() and "output" not in line.lower() and "exit" not in line.lower():
+        return line
+    return next((said for said in _message_lines(text[:COMPARED_CHARACTERS])), line)
+
+
+def _message_lines(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        said = line.strip().removeprefix("Code output:").strip()
+        if said and not _STATUS_LINE.fullmatch(said):
+            yield said
+
+
+def first_line(result: ToolResult | None) -> str:
+    """Return what an error says, cut to a table's width."""
+    line = error_message(result)
     return line if len(line) <= REASON_CHARACTERS else line[: REASON_CHARACTERS - 1] + "…"
+
+
+def compared_error(exchange: Exchange) -> tuple[str, str]:
+    """Return what two errors must have in common to be the same: the tool, and the message.
+
+    An exit code is a status, not a message; durations and addresses differ between two tries.
+    """
+    result = exchange.result
+    text = "" if result is None else (result.error or result.text)
+    if _TRACEBACK in text:
+        return exchange.call.name, error_message(result)
+    lines = _message_lines(text[:COMPARED_CHARACTERS]) if "\n" in text else (text.strip(),)
+    return exchange.call.name, _PASSING.sub("", "\n".join(lines))
+
+
+@cached_on_run
+def executions_of(trajectory: Trajectory) -> tuple[Exchange, ...]:
+    """Return the code that a run without tool calls has in its messages, each with its outcome.
+
+    An entry of the environment answers the latest message of an agent that holds a block of code;
+    what a format makes of its text is the outcome. A message that carries a result itself ran what
+    it says. Runs with calls have their code there.
+    """
+    if trajectory.exchanges:
+        return ()
+    found: list[Exchange] = []
+    written: Step | None = None
+    for step in trajectory.steps:
+        if step.actor == "agent" and step.results:
+            told = with_exit_status(step.results[0])
+            call = ToolCall("code", {"code": step.text}, kind="builtin")
+            found.append(Exchange(len(found), step.index, call, step.index, told, call_key(call)))
+        elif step.actor == "agent" and _FENCE in step.text:
+            written = step
+        elif step.actor == "environment" and (written is not None or step.error is not None):
+            blocks = written.text.split(_FENCE)[1::2] if written is not None else []
+            code = "\n".join([block.strip() for block in blocks])
+            status: ResultStatus = "ok" if step.error is None else "error"
+            result = ToolResult(None, "code", step.parts, None, status, "heuristic", step.error)
+            call = ToolCall("code", {"code": code} if code else None, kind="builtin")
+            at = step.index if written is None else written.index
+            found.append(Exchange(len(found), at, call, step.index, result, f"code\0{code}"))
+            written = None
+    return tuple(found)
+
+
+_FENCE = "```"
 
 
 def has_known_status(exchanges: Sequence[Exchange]) -> bool:
@@ -60,11 +152,14 @@ def has_known_status(exchanges: Sequence[Exchange]) -> bool:
 def _errors(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
     """Tool errors, each with where the belief comes from: explicit flag, protocol or heuristic.
 
-    Only tool results count, paired with their calls. Where no result of a run says ok or error the
-    count is unmeasured, not 0.
+    Tool results count, paired with their calls; in a run without calls what the environment
+    answered to code in messages. Where no result of a run says ok or error the count is unmeasured,
+    not 0.
     """
-    exchanges = trajectory.exchanges
-    failed = failed_calls(trajectory)
+    exchanges = trajectory.exchanges or executions_of(trajectory)
+    failed: Sequence[Exchange] = failed_calls(trajectory)
+    if not failed and not trajectory.exchanges:
+        failed = [exchange for exchange in exchanges if exchange.failed]
     if not failed:
         return _NONE if has_known_status(exchanges) else _ERRORS_WITHOUT_STATUS
     whole = Verdict(
@@ -87,7 +182,7 @@ def _errors(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> I
     return (whole, *one_a_step(each, lambda labels: min(labels, key=BELIEFS.index)))
 
 
-ERRORS = RuleMeasure("errors", "1", Scale(0.0, inf, BELIEFS), (), _errors)
+ERRORS = RuleMeasure("errors", "2", Scale(0.0, inf, BELIEFS), (), _errors)
 
 
 # What a tool says when the same call may well work the next time.
@@ -138,12 +233,13 @@ class Reaction(NamedTuple):
 def _recovery(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
     """What the agent did about each tool error, the best of five that holds.
 
-    `recovered`: a later call with the same purpose (the same tool, or an alternative declared in
-    `stepscope.toml`) succeeds within two further calls. `replanned`: later still, or by another
-    tool of the same effect, a call about the same thing (at least half of the failed call's
-    arguments recur, or the tools differ only in what they look `_by_`) succeeds. `reported`: before
-    it changes anything else the agent tells the user of it, or escalates. `repeated`: within two
-    further calls the same call brings the same error. `ignored`: it went on as if it had worked.
+    `recovered`: a later call with the same purpose (the same tool and, in a shell, the same
+    program; or an alternative declared in `stepscope.toml`) succeeds within two further calls.
+    `replanned`: later still, or by another tool of the same effect, a call about the same thing (at
+    least half of the failed call's arguments recur, or the tools differ only in what they look
+    `_by_`) succeeds. `reported`: before it changes anything else the agent tells the user of it, or
+    escalates. `repeated`: within two further calls the same call brings the same error. `ignored`:
+    it went on as if it had worked.
 
     Aspects: `recovery` share of errors recovered; `recovery.recovered` their count, to be pooled
     over a fleet; per error one answer at the step of the error.
@@ -185,6 +281,8 @@ def _answer(reaction: Reaction) -> Verdict:
 @cached_with_facts
 def reactions_of(trajectory: Trajectory, facts: Facts | None) -> dict[int, Reaction]:
     """Return how the agent reacted to each failed exchange, by the index of the exchange."""
+    if not failed_calls(trajectory):
+        return {}
     steps, exchanges = trajectory.steps, trajectory.exchanges
     succeeded = [exchange for exchange in exchanges if has_succeeded(exchange)]
     reports = list(_list_reports(steps, facts))
@@ -227,7 +325,9 @@ def _react(
     tool = error.call.name
     alternatives = facts.alternatives.get(tool, ()) if facts is not None else ()
     for again in further:
-        if has_succeeded(again) and (again.call.name == tool or again.call.name in alternatives):
+        if has_succeeded(again) and (
+            is_same_purpose(error.call, again.call) or again.call.name in alternatives
+        ):
             return Reaction(error, "recovered", again.step, f"{again.call.name} then succeeded")
     if served is not None:
         how = "succeeded later" if served.call.name == tool else "served instead"
@@ -273,8 +373,8 @@ def _find_repeat(error: Exchange, further: Sequence[Exchange]) -> Reaction | Non
     for again in further:
         if (
             again.failed
-            and again.key == error.key
-            and first_line(again.result) == first_line(error.result)
+            and same_key(again) == same_key(error)
+            and compared_error(again) == compared_error(error)
         ):
             return Reaction(error, "repeated", again.step, "the same call, the same error")
     return None
@@ -289,5 +389,5 @@ def _describe_next(steps: Sequence[Step], error: Exchange) -> str:
 
 
 RECOVERY = RuleMeasure(
-    "recovery", "1", Scale(0.0, inf, REACTIONS), ("alternatives", "effects"), _recovery
+    "recovery", "2", Scale(0.0, inf, REACTIONS), ("alternatives", "effects"), _recovery
 )

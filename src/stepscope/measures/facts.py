@@ -182,6 +182,8 @@ class DeclaredConduct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     effects: dict[str, Effect] = msgspec.field(default_factory=dict)
     # tool -> tools that serve the same purpose
     alternatives: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    # words that tell of an act that is done -> tools that make them true
+    claims: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     policy: tuple[PolicyRule, ...] = ()  # rules that hold in every workflow
     # workflow -> rules that hold there besides `policy`
     workflows: dict[str, tuple[PolicyRule, ...]] = msgspec.field(default_factory=dict)
@@ -223,6 +225,7 @@ def fit_facts(
         n_passing=len(passing),
         effects=declared.effects,
         alternatives=declared.alternatives,
+        claims=declared.claims,
         policy=declared.policy + declared.workflows.get(workflow, ()),
         preconditions=said + tuple(r for r in mined if (r.tool, r.after) not in known),
     )

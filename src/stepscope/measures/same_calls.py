@@ -14,6 +14,7 @@ subsequences.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -226,6 +227,54 @@ def overlaps(arguments: Json, other: Json) -> bool:
         return False
     shared = sum(key in other and equal_json(arguments[key], other[key]) for key in arguments)
     return shared * 2 >= len(arguments)
+
+
+# Arguments that hold a program's text: what a shell or an interpreter is to run.
+PROGRAMS = ("command", "cmd", "code", "script", "keystrokes")
+# What is said of a command beside it: two calls that differ in these alone run the same.
+COMMENTS = frozenset(
+    "description explanation thought thoughts reason security_risk timeout".split()
+)
+_STARTS = re.compile(r"^\s*(?:(?:cd|export|set|source|sudo|env|timeout)\b[^&;|\n]*(?:&&|;|\n)\s*)*")
+
+
+def program_of(call: ToolCall) -> str | None:
+    """Return the text that a call hands to a shell or an interpreter; None for other calls."""
+    given = call.arguments
+    if not isinstance(given, dict):
+        return None
+    named = next((name for name in PROGRAMS if isinstance(given.get(name), str)), None)
+    # An editor's `command` is one of a few words, beside a path and a text.
+    if named is None or any(name not in COMMENTS and name != named for name in given):
+        return None
+    text = given[named]
+    return text if isinstance(text, str) else None
+
+
+def same_key(exchange: Exchange) -> str:
+    """Return what two calls have in common that ask the same thing, comments of commands aside."""
+    program = program_of(exchange.call)
+    return exchange.key if program is None else f"{exchange.call.name}\0{program.strip()}"
+
+
+def is_same_purpose(call: ToolCall, other: ToolCall) -> bool:
+    """True if a call of the same tool is about what another was: in a shell, the same program.
+
+    >>> run = lambda text: ToolCall("bash", {"command": text})
+    >>> is_same_purpose(run("cd src && make test"), run("make"))
+    True
+    >>> is_same_purpose(run("ls"), run("make"))
+    False
+    """
+    if call.name != other.name:
+        return False
+    one, two = program_of(call), program_of(other)
+    return one is None or two is None or _first_word(one) == _first_word(two)
+
+
+def _first_word(program: str) -> str:
+    words = _STARTS.sub("", program).split(None, 1)
+    return words[0].rsplit("/", 1)[-1] if words else ""
 
 
 def largest_matching(candidates: Candidates) -> list[int | None]:
@@ -544,7 +593,8 @@ def _redundancy(trajectory: Trajectory, case: Case | None, facts: Facts | None) 
 
     A call is redundant when an earlier call of the same tool with the same arguments has an answer
     that still holds: it was no error (a retry is not redundant), and nothing in between may have
-    changed the world. A tool of unknown effect may have (declare it in `stepscope.toml`).
+    changed the world. A call that writes asks nothing: done twice, it is a fault of tool_selection.
+    A tool of unknown effect may have (declare it in `stepscope.toml`).
 
     Aspects: `redundant_calls` share of calls; `.count`; `.identical` the same tool and arguments as
     any earlier call, before those two rules; `.back_to_back` as the call just before (the
@@ -593,9 +643,11 @@ def redundant_calls(
             found.append((exchange, earlier))
         if exchange.failed:
             continue
-        if effect_of(exchange.call.name, facts) != "read":
+        effect = effect_of(exchange.call.name, facts)
+        if effect != "read" and valid:
             valid.clear()
-        if exchange.result is not None:
+        # What was done is done twice, not asked twice: that is `axes.tool_selection`'s.
+        if exchange.result is not None and effect != "write":
             valid[exchange.key] = exchange
     return found
 
@@ -630,4 +682,4 @@ def _count(aspect: str, exchanges: list[Exchange]) -> Verdict:
     )
 
 
-REDUNDANT_CALLS = RuleMeasure("redundant_calls", "1", Scale(0.0, inf), ("effects",), _redundancy)
+REDUNDANT_CALLS = RuleMeasure("redundant_calls", "2", Scale(0.0, inf), ("effects",), _redundancy)

@@ -9,6 +9,7 @@ over a computed one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cached_property
 from hashlib import sha256
@@ -256,6 +257,8 @@ class Facts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
     # tool -> tools that serve the same purpose, as declared
     alternatives: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     policy: tuple[PolicyRule, ...] = ()  # rules of conduct, as declared
+    # words that tell of an act that is done -> tools that make them true, as declared
+    claims: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     # which tool needs which other before it: declared, or mined from passing runs
     preconditions: tuple[Precondition, ...] = ()
 
@@ -452,7 +455,8 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
                 waiting = nameless if result.call_id is None else open_ids.get(result.call_id)
                 if waiting:
                     at = waiting.pop(0 if result.call_id is None else -1)
-                    answers[at] = (step.index, result)
+                    told = with_exit_status(result) if result.status == "unknown" else result
+                    answers[at] = (step.index, told)
         exchanges: list[Exchange] = []
         for at, (step_at, call) in enumerate(made):
             answered_at, answer = answers.get(at, _NO_ANSWER)
@@ -465,6 +469,33 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         if all([exchange.call.requestor == "agent" for exchange in self.exchanges]):
             return self.exchanges
         return tuple([x for x in self.exchanges if x.call.requestor == "agent"])
+
+
+# How a shell's wrapper closes what a command printed: "[The command completed with exit code 1.]",
+# "exit=0". A file that ends on `exit 1` or `return 1` says nothing of the kind.
+_EXIT_STATUS = re.compile(
+    r"(?:\A|\n)\W{0,3}(?:the )?(?:(?:process|command) )?"
+    r"(?:(?:completed|exited|finished|failed) with )?"
+    r"(?:(?:exit|return)[ _]?(?:code|status)\s*[:=]?|exit\s*=)\s*(-?\d{1,10})\b\W{0,8}\Z",
+    re.IGNORECASE,
+)
+_EXIT_CHARACTERS = 80
+
+
+def with_exit_status(result: ToolResult) -> ToolResult:
+    r"""Return a result of unknown status with the one that its last line tells; else the same.
+
+    >>> with_exit_status(ToolResult(parts=(Part("text", "F.\n[exit code: 1]"),))).status
+    'error'
+    """
+    text = result.text
+    tail = text[-_EXIT_CHARACTERS:]
+    found = _EXIT_STATUS.search(tail) if "exit" in tail or "eturn" in tail else None
+    if found is None:
+        return result
+    status: ResultStatus = "error" if int(found[1]) else "ok"
+    error = text.strip() if status == "error" else None
+    return msgspec.structs.replace(result, status=status, source="heuristic", error=error)
 
 
 def call_key(call: ToolCall) -> str:

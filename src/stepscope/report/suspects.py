@@ -29,9 +29,10 @@ from stepscope.findings.ranking import (
     rank_steps,
 )
 from stepscope.measures.calls import agent_calls
+from stepscope.measures.errors import compared_error, error_message
 from stepscope.measures.localise import Kind
 from stepscope.measures.outcome import ANOTHER_WAY, subgoal_calls
-from stepscope.measures.same_calls import redundant_calls
+from stepscope.measures.same_calls import is_same_purpose, redundant_calls
 from stepscope.model import Case, Exchange, Json, Record, SubGoal, Trajectory
 from stepscope.report.formatting import (
     brief_value,
@@ -82,13 +83,20 @@ def _thread(
 ) -> tuple[float, SuspectSteps]:
     first, last = failed[0], failed[-1]
     texts = [quote_error(e) for e in failed]
-    after = next((e for e in exchanges if e.position > last.position and not e.failed), None)
+    after = next(
+        (
+            e
+            for e in exchanges
+            if e.position > last.position and not e.failed and is_same_purpose(last.call, e.call)
+        ),
+        None,
+    )
     labels = {
         handled.get(e.step) or handled.get(e.step if e.result_step is None else e.result_step, "")
         for e in failed
     }
     times = len(failed)
-    same = "same " if times > 1 and len(set(texts)) == 1 else ""
+    same = "same " if times > 1 and len({compared_error(e) for e in failed}) == 1 else ""
     if times == 1:
         said = f"{tool} fails{_ending(labels)}: {texts[0]}"
     elif after is not None:
@@ -114,8 +122,7 @@ def quote_error(exchange: Exchange) -> str:
     result = exchange.result
     if result is None:
         return "no result"
-    text = (result.error or result.text or describe_value(result.structured)).strip()
-    line = text.splitlines()[0] if text else "no text"
+    line = error_message(result) or describe_value(result.structured) or "no text"
     return line.removeprefix("Error:").strip() or "no text"
 
 

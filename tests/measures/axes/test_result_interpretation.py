@@ -48,7 +48,7 @@ def test_a_quantity_named_like_a_field_has_its_value(text: str, said: str, expec
     found = told(text, said)
     assert found.label == expected, found.reason
     if expected == "incorrect":
-        assert found.cites == (2, 3)
+        assert found.cites[-1] == 3
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ CLAIM = agent("Your order has been cancelled successfully.")
         ((*failed("cancel_order"), agent("I could not cancel it.")), "uncertain"),
         ((*failed("cancel_order"), agent("It has been tried, but it failed.")), "uncertain"),
         ((*failed("cancel_order"), *did("cancel_order"), CLAIM), "uncertain"),
-        ((*failed("get_order"), CLAIM), "uncertain"),
+        ((*failed("get_order"), CLAIM), "incorrect"),
         ((*did("cancel_order"), CLAIM), "uncertain"),
     ],
 )
@@ -101,7 +101,7 @@ def test_success_claimed_after_an_error_is_incorrect(
     found = answer(user("cancel it"), *steps, user("thanks"))
     assert found.label == expected
     if expected == "incorrect":
-        assert found.cites == (2, 3)
+        assert found.cites[-1] == 3
 
 
 def test_what_is_said_between_calls_is_thinking_aloud() -> None:

@@ -80,3 +80,28 @@ def test_reads_alone_and_no_calls_are_not_applicable() -> None:
     reads = whole(SEQUENCING, run(user("hi"), *did("get_order")))[SEQUENCING_NAME]
     assert label(reads) == "not_applicable"
     assert label(whole(SEQUENCING, run(user("hi")))[SEQUENCING_NAME]) == "not_applicable"
+
+
+BOOKED = agent("To change to flight HAT266. Please confirm if you would like to proceed.")
+CARD = agent("Which payment method would you like to use?")
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ((user("Yes, please."), CARD, user("The card on file.")), "uncertain"),
+        ((user("I'd rather ask my partner first."),), "incorrect"),
+        ((user("Hmm, how long would that take in the end?"),), "incorrect"),
+        ((user("Yes. No, wait, don't do it yet."),), "incorrect"),
+        ((user("Go ahead, can you do it today?"),), "uncertain"),
+    ],
+)
+def test_an_answer_to_a_side_question_undoes_no_consent(
+    said: tuple[object, ...], expected: str
+) -> None:
+    write = did("update_flights", flight="HAT266")
+    assert answer(POLICY, user("Another flight"), BOOKED, *said, *write).label == expected
+
+
+def test_who_spoke_once_has_asked_for_all_that_follows() -> None:
+    assert answer(POLICY, user("Write hello.txt"), *did("replace_text")).label == "uncertain"

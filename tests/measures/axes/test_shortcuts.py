@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stepscope.measures.axes.claims import claims_success
 from stepscope.measures.axes.quantities import (
     StatedNumbers,
     told_amounts,
     told_identifiers,
 )
-from stepscope.measures.axes.results import _claims_success
 from stepscope.measures.conduct import asks_consent, is_agreement
 from stepscope.measures.errors import admits_failure
 
@@ -68,7 +68,7 @@ def test_a_message_that_admits_nothing_is_none() -> None:
     ],
 )
 def test_every_claim_of_success_is_heard(text: str) -> None:
-    assert _claims_success(text)
+    assert claims_success(text)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from stepscope.measures.axes.ending import TERMINATION, TERMINATION_NAME
 from stepscope.model import Step, Verdict
 from tests.factories import agent, did, failed, run, user
-from tests.measures.answers import whole
+from tests.measures.answers import labels, whole
 
 DONE = (user("cancel it"), *did("cancel_order"), agent("Cancelled. Anything else?"))
 
@@ -98,3 +98,60 @@ def test_a_tool_made_for_it_ends_the_run_well() -> None:
     found = answer(user("go"), *did("transfer_to_human_agents"))
     assert (found.label, found.cites) == ("uncertain", (1,))
     assert answer(user("go"), *failed("submit_answer"), agent("x")).label == "uncertain"
+
+
+DOWN = failed("get_order", "Error: service unavailable (503), retry in a few seconds", id=1)
+SORRY = agent("Unfortunately our system returned an error and I cannot continue.")
+
+
+@pytest.mark.parametrize(
+    ("steps", "fault"),
+    [
+        ((*DOWN, SORRY, user("Oh. Bye.")), 3),
+        ((*DOWN, *DOWN, SORRY), None),
+        ((*DOWN, *did("get_order", id=1), SORRY), None),
+        ((*failed("get_order", "Error: no such order"), SORRY), None),
+        ((*DOWN, agent("An error came back. Shall I try again?"), user("yes")), None),
+        ((*failed("bash", "Exit code 127\nnot found", command="python x.py"), SORRY), 3),
+    ],
+)
+def test_giving_up_after_one_error_that_may_pass(
+    steps: tuple[Step, ...], fault: int | None
+) -> None:
+    found = labels(TERMINATION, run(user("my order?"), *steps))
+    assert found == ({fault: "incorrect"} if fault is not None else {})
+
+
+@pytest.mark.parametrize(
+    ("steps", "fault"),
+    [
+        ((user("Could you cancel the other one, please?"), agent("Glad I could help. Bye!")), 3),
+        ((user("Thanks, bye!"), agent("Glad I could help. Bye!")), None),
+        ((user("Could you cancel it?"), agent("Unfortunately that's not possible. Bye!")), None),
+        ((user("Could you cancel it?"), *did("cancel"), agent("All done. Have a nice day!")), None),
+        ((user("Great, thank you so much."), agent("Have a nice day!")), None),
+        ((user("Let's proceed with option 1."), agent("Everything is settled. Bye!")), 3),
+        ((user("It is 12345."), agent("Which one is it?")), None),
+    ],
+)
+def test_a_farewell_in_answer_to_a_request(steps: tuple[Step, ...], fault: int | None) -> None:
+    begun = (user("Hello"), agent("How can I help?"))
+    found = labels(TERMINATION, run(*begun, *steps))
+    assert found == ({fault: "incorrect"} if fault is not None else {})
+
+
+def test_a_farewell_instead_of_what_the_details_were_asked_for() -> None:
+    asked = (user("I need a refund"), agent("Could you please provide your zip code?"))
+    bye = agent("Thank you for contacting us. Have a nice day!")
+    assert labels(TERMINATION, run(*asked, user("It is 77004."), bye)) == {3: "incorrect"}
+    assert labels(TERMINATION, run(*asked, user("No, forget it."), bye)) == {}
+
+
+def test_a_promise_between_messages_is_open_until_a_call_comes() -> None:
+    wrote = did("write_file", path="hello.py")
+    promise = agent("Let me also add the missing docstring.")
+    done = agent("All done!")
+    assert labels(TERMINATION, run(user("hello"), *wrote, promise, done)) == {3: "incorrect"}
+    assert labels(TERMINATION, run(user("hello"), *wrote, promise, *wrote, done)) == {}
+    refused = (promise, user("No, leave it."), done)
+    assert labels(TERMINATION, run(user("hello"), *wrote, *refused)) == {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stepscope.measures.axes.choice import TOOL_SELECTION, TOOL_SELECTION_NAME
-from stepscope.model import Case, Facts, PolicyRule, ToolCall, ToolDef, Verdict
+from stepscope.model import Case, Facts, PolicyRule, Step, ToolCall, ToolDef, Verdict
 from tests.factories import agent, calls, did, failed, goal, result, run, user
 from tests.measures.answers import label, labels, whole
 
@@ -44,7 +44,7 @@ def test_a_forbidden_tool_is_incorrect_and_order_rules_are_not_ours() -> None:
     order = Facts(policy=(PolicyRule(name="ask", before="refund", require="confirm"),))
     assert answer(*did("refund"), facts=order).label == "uncertain"
     rate = Facts(policy=(PolicyRule(name="one", forbid="refund", max_calls=1),))
-    assert answer(*did("refund"), *did("refund"), facts=rate).label == "uncertain"
+    assert answer(*did("refund", n=1), *did("refund", n=2), facts=rate).label == "uncertain"
 
 
 def test_the_same_call_failing_the_same_way_again_is_incorrect() -> None:
@@ -123,3 +123,53 @@ def test_each_step_at_fault_has_its_answer() -> None:
 
 def test_no_calls_is_not_applicable() -> None:
     assert label(whole(TOOL_SELECTION, run(user("hi")))[TOOL_SELECTION_NAME]) == "not_applicable"
+
+
+CANCEL = did("cancel_order", id="W1")
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ((*CANCEL, *CANCEL), "incorrect"),
+        ((*CANCEL, agent("Done."), user("Thanks a lot"), *CANCEL), "incorrect"),
+        ((*CANCEL, user("Please cancel it again, it is still there."), *CANCEL), "uncertain"),
+        ((*failed("cancel_order", id="W1"), *CANCEL), "uncertain"),
+        ((*CANCEL, *did("cancel_order", id="W2")), "uncertain"),
+        ((*did("get_order"), *did("get_order")), "uncertain"),
+        ((*did("append_line", text="a"), *did("append_line", text="a")), "uncertain"),
+        ((*did("bash", command="make"), *did("bash", command="make")), "uncertain"),
+    ],
+)
+def test_a_write_done_twice_without_a_new_request_is_incorrect(
+    steps: tuple[Step, ...], expected: str
+) -> None:
+    found = answer(user("cancel my order"), *steps)
+    assert found.label == expected, found.reason
+
+
+def test_two_copies_that_were_asked_for_are_no_fault() -> None:
+    sent = did("send_card", to="mia")
+    assert answer(user("Send her the card twice"), *sent, *sent).label == "uncertain"
+
+
+def test_a_command_fails_the_same_way_whatever_is_said_beside_it() -> None:
+    def tried(command: str, why: str, message: str) -> tuple[Step, ...]:
+        return failed("Bash", f"Exit code 1\n{message}", command=command, description=why)
+
+    first = tried("make check", "Run the checks", "No rule to make target 'check'")
+    again = tried("make check", "Once more", "No rule to make target 'check'")
+    assert answer(*first, *again).label == "incorrect"
+    assert answer(*first, *tried("make check", "x", "Disk full")).label == "uncertain"
+    assert answer(*first, *tried("make test", "x", "No rule")).label == "uncertain"
+    fixed = did("Write", file_path="Makefile", content="check:")
+    assert answer(*first, *fixed, *again).label == "uncertain"
+
+
+def test_code_in_messages_that_fails_again_unchanged_is_incorrect() -> None:
+    code = agent("Let me run it.\n```python\nprint(x)\n```")
+    crash = Step(index=0, actor="environment", parts=agent("NameError: x").parts, error="NameError")
+    assert answer(code, crash, code, crash).label == "incorrect"
+    other = agent("```python\nx = 1\nprint(x)\n```")
+    found = whole(TOOL_SELECTION, run(code, crash, other, crash))
+    assert label(found[TOOL_SELECTION_NAME]) == "not_applicable"

@@ -6,25 +6,31 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from operator import itemgetter
 
 from stepscope.measures.axes.arguments import declared_tools
 from stepscope.measures.axes.evidence import evidence_of
 from stepscope.measures.calls import (
     agent_calls,
     effect_of,
+    ends_run,
     failed_calls,
     has_succeeded,
     no_calls,
     writes_of,
 )
 from stepscope.measures.conduct import (
-    REFUSES,
+    PROPOSES,
     asks_consent,
     declared_rules,
     find_breaches,
+    find_decision,
+    is_agreement,
     lacks_consent,
+    messages_by_actor,
+    ways_to_ask,
 )
-from stepscope.measures.errors import TRANSIENT, first_line
+from stepscope.measures.errors import TRANSIENT, compared_error, executions_of, first_line
 from stepscope.measures.facts import calls_too_early, describe_source, is_binding
 from stepscope.measures.rule import (
     AXIS_SCALE,
@@ -35,41 +41,14 @@ from stepscope.measures.rule import (
     faultless_answer,
     not_applicable,
 )
-from stepscope.model import Answer, Case, Exchange, Facts, Precondition, Step, Trajectory
-from stepscope.model.effects import WRITES, words_of
+from stepscope.measures.same_calls import same_key
+from stepscope.model import Answer, Case, Exchange, Facts, Precondition, Trajectory
+from stepscope.model.effects import words_of
 
 TOOL_SELECTION_NAME = "axes.tool_selection"
-Words = re.Pattern[str] | None
 
 # Kinds of calls that a recorder lists among the declared tools; a provider's own are often not.
 DECLARABLE = frozenset({"function", "mcp"})
-
-
-# How users ask for what the tools call otherwise.
-SAID_FOR = {
-    "book": "reserve buy purchase get flight ticket",
-    "cancel": "stop call undo rid",
-    "close": "cancel end finish",
-    "create": "make new add open set",
-    "delete": "remove erase clear rid drop",
-    "edit": "change fix correct update",
-    "exchange": "swap replace trade change switch",
-    "modify": "change switch update replace correct different",
-    "pay": "charge buy settle",
-    "refund": "return money back",
-    "remove": "delete cancel drop rid",
-    "reserve": "book",
-    "return": "refund send back",
-    "send": "give compensat mail share",
-    "update": "change modify switch add upgrade downgrade correct new different",
-}
-# Words in tools' names that every message of a shop holds: no sign of a wish.
-EVERYWHERE = frozenset(
-    "account all by data delivered detail details for in info item items new of on order orders "
-    "pending record records the to user users".split()
-)
-# A word of five letters is compared by these: "cancelling" asks for `cancel_order`.
-STEM_CHARACTERS = 5
 
 _SELECTION_OF_NO_CALLS = (no_calls(TOOL_SELECTION_NAME),)
 
@@ -78,9 +57,10 @@ def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     """Did the agent pick the right tool, and only when one was called for?
 
     Incorrect: a tool that was not offered; a tool that a declared policy forbids; the same call
-    failing again in the same way with nothing changed in between; a write that the user neither
-    asked for nor agreed to (only where the tool is *declared* to write: a guess from its name makes
-    it uncertain).
+    failing again in the same way with nothing changed in between (also code in messages); a write
+    made again after it succeeded, without a new request; a write that the user neither asked for
+    nor agreed to (only where the tool is *declared* to write: a guess from its name makes it
+    uncertain).
 
     Otherwise uncertain, with what was checked: no rule knows whether another tool would have served
     better. Arguments belong to argument_validity, order and consent to a write that was asked for
@@ -88,11 +68,15 @@ def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     """
     made = agent_calls(trajectory)
     if not made:
+        again = list(_unchanged_retries(executions_of(trajectory), facts))
+        if again:
+            return fault_answers(TOOL_SELECTION_NAME, again)
         return _SELECTION_OF_NO_CALLS
     faults = [
         *_undeclared_tools(trajectory, made),
         *_forbidden_tools(trajectory, case, facts),
         *(_unchanged_retries(made, facts) if failed_calls(trajectory) else ()),
+        *_done_twice(trajectory, made, facts),
     ]
     unasked = _unasked_writes(trajectory, made, facts)
     declared = facts.effects if facts is not None else {}
@@ -134,20 +118,67 @@ def _forbidden_tools(
 
 
 def _unchanged_retries(made: Sequence[Exchange], facts: Facts | None) -> Iterator[Fault]:
-    """The same call, the same error, and nothing in between that could have changed it."""
+    """The same call, the same error, and nothing in between that could have changed it.
+
+    A shell's commands are what might have changed it, unless they failed too.
+    """
     open_errors: dict[str, Exchange] = {}
     for exchange in made:
         name = exchange.call.name
         if not exchange.failed:
-            if effect_of(name, facts) != "read" and has_succeeded(exchange):
+            if open_errors and effect_of(name, facts) != "read" and has_succeeded(exchange):
                 open_errors.clear()
             continue
-        said = first_line(exchange.result)
-        before = open_errors.get(exchange.key)
-        if before is not None and first_line(before.result) == said and not TRANSIENT.search(said):
-            cites = (before.answer_step, exchange.step)
-            yield Fault(exchange.step, f"{name} failed the same way before: {said}", cites)
-        open_errors[exchange.key] = exchange
+        key = same_key(exchange)
+        before = open_errors.get(key)
+        if before is not None and compared_error(before) == compared_error(exchange):
+            said = first_line(exchange.result)
+            if not TRANSIENT.search(said):
+                cites = (before.answer_step, exchange.step)
+                yield Fault(exchange.step, f"{name} failed the same way before: {said}", cites)
+        open_errors[key] = exchange
+
+
+# Verbs of acts that are meant to be repeated: every one goes a step further.
+_STEPWISE = frozenset("append move push put press scroll click type write_stdin wait next".split())
+# A user who wants a thing twice says so.
+_REPEATS = re.compile(
+    r"\b(?:twice|again|once more|each|(?:\d+|two|three|four|several|many) (?:times|copies))\b",
+    re.IGNORECASE,
+)
+
+
+def _done_twice(
+    trajectory: Trajectory, made: Sequence[Exchange], facts: Facts | None
+) -> Iterator[Fault]:
+    """A write made again after it succeeded, and the user did not ask for it again."""
+    done: dict[str, Exchange] = {}
+    heard: list[tuple[int, str]] | None = None
+    for at in writes_of(trajectory, facts):
+        exchange = made[at]
+        if exchange.failed or ends_run(exchange.call.name):
+            continue
+        name, key = exchange.call.name, exchange.key
+        before = done.get(key)
+        if before is None or not _STEPWISE.isdisjoint(words_of(name)):
+            # Another write of the same tool may have changed what was done.
+            done = {kept: x for kept, x in done.items() if x.call.name != name} if done else done
+        elif has_succeeded(before) and before.answer_step < exchange.step:
+            heard = evidence_of(trajectory).user_words() if heard is None else heard
+            low = bisect_left(heard, before.step, key=itemgetter(0))
+            high = bisect_left(heard, exchange.step, key=itemgetter(0))
+            if not any(_asks_again(text, name) for _, text in heard[low:high]) and not (
+                low and _REPEATS.search(heard[low - 1][1])
+            ):
+                said = f"{name} was done before, at {before.step}, and nobody asked for it again"
+                yield Fault(exchange.step, said, (before.step, before.answer_step))
+        done[key] = exchange
+
+
+def _asks_again(text: str, tool: str) -> bool:
+    verbs, things = ways_to_ask(tool)
+    asks = any(words is not None and words.search(text) for words in (verbs, things))
+    return asks or is_agreement(text) or _REPEATS.search(text) is not None
 
 
 def _unasked_writes(
@@ -178,21 +209,6 @@ def _unasked_writes(
         if lacks_consent(trajectory, at) is not None:
             found.append(exchange)
     return found
-
-
-@lru_cache(maxsize=4096)
-def ways_to_ask(tool: str) -> tuple[Words, Words]:
-    """Return the words for what a tool does (also as users say it), and for what it does it to."""
-    words = words_of(tool)
-    verbs = [word for word in words if word in WRITES]
-    said = [word for verb in verbs for word in SAID_FOR.get(verb, "").split()]
-    things = [word for word in words if word not in WRITES and word not in EVERYWHERE]
-    return _stems(verbs + said), _stems(things)
-
-
-def _stems(words: Sequence[str]) -> Words:
-    stems = "|".join(sorted({word[:STEM_CHARACTERS] for word in words}))
-    return re.compile(rf"\b(?:{stems})") if stems else None
 
 
 TOOL_SELECTION = RuleMeasure(
@@ -238,9 +254,7 @@ def _sequencing(trajectory: Trajectory, case: Case | None, facts: Facts | None) 
         why = lacks_consent(trajectory, at)
         if why is None:
             confirmed += 1
-        elif _is_unwanted(trajectory.steps, made[at]) and _consent_is_asked_for(
-            trajectory, case, facts
-        ):
+        elif _is_unwanted(trajectory, made[at]) and _consent_is_asked_for(trajectory, case, facts):
             faults.append(Fault(made[at].step, f"{made[at].call.name} without consent: {why}"))
         else:
             doubts.append((made[at].step, f"{made[at].call.name} may lack consent: {why}"))
@@ -280,24 +294,30 @@ def _asks_for_consent(instructions: str) -> bool:
     return ASKS_FOR_CONSENT.search(instructions) is not None
 
 
-def _is_unwanted(steps: Sequence[Step], write: Exchange) -> bool:
-    """True if the user's latest message before a write neither asks for it nor answers."""
-    said = asked = None
-    for at in range(write.step - 1, -1, -1):
-        step = steps[at]
-        if said is None:
-            said = step if step.actor == "user" and step.text else None
-        elif step.actor == "agent" and step.text:
-            asked = step
-            break
-    if said is None:
+def _is_unwanted(trajectory: Trajectory, write: Exchange) -> bool:
+    """True if the user's latest message before a write neither asks for it nor settles anything.
+
+    Who has spoken once has asked for all that follows: the task itself is the request.
+    """
+    spoken = messages_by_actor(trajectory)
+    users, agents = spoken.get("user", []), spoken.get("agent", [])
+    latest = bisect_left(users, write.step) - 1
+    if latest < 1:
         return False
-    if REFUSES.match(said.text):
+    said = trajectory.steps[users[latest]]
+    low, high = bisect_left(agents, users[latest - 1]), bisect_left(agents, said.index)
+    asked = [trajectory.steps[at].text for at in reversed(agents[low:high])]
+    decision = find_decision(said.text)
+    if decision == "agrees":
+        return False
+    if decision in ("takes back", "hesitates", "refuses"):
         return True
+    if decision == "asks back":
+        return any(PROPOSES.search(text) for text in asked)
     heard = said.text.casefold()
     if any(words and words.search(heard) for words in ways_to_ask(write.call.name)):
         return False
-    return asked is None or not ("?" in asked.text or asks_consent(asked.text))
+    return not asked or not ("?" in asked[0] or asks_consent(asked[0]))
 
 
 SEQUENCING = RuleMeasure(

@@ -9,12 +9,15 @@ status is now: cancelled", 'in "delivered" status'); conditions and negations ar
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations, groupby
 from operator import itemgetter
 from sys import maxsize
 
+from stepscope.measures.axes.claims import false_claims
 from stepscope.measures.axes.evidence import Evidence, evidence_of
+from stepscope.measures.axes.privacy import find_disclosures
 from stepscope.measures.axes.quantities import (
     AMOUNT_NAME,
     QUANTITIES,
@@ -36,8 +39,7 @@ from stepscope.measures.axes.records import (
     results_of,
 )
 from stepscope.measures.axes.told import find_misread_lines, find_untraced
-from stepscope.measures.calls import agent_calls, effect_of
-from stepscope.measures.errors import admits_failure, first_line, reactions_of
+from stepscope.measures.calls import agent_calls
 from stepscope.measures.rule import (
     AXIS_SCALE,
     Fault,
@@ -181,6 +183,14 @@ _BEFORE = re.compile(
     r"\bin (?:an? |the )?[\"'\u201c\u2018*_]*([a-z]+(?: [a-z]+)?)[\"'\u201d\u2019*_]* status\b",
     re.IGNORECASE,
 )
+# "order #W1 is still pending".
+_IS_STATE = re.compile(
+    r"\b(?:order|reservation|booking|ticket|request|shipment|payment)s?\b[^.\n,]{0,20}?,? "
+    r"(?:which |that )?(?:is|was) (?:still |now |currently )?"
+    r"(pending|delivered|processed|cancell?ed|shipped|active|inactive|closed|overdue|unpaid)\b"
+    r"(?! (?:by|on|to (?:be|the)|from)\b)",
+    re.IGNORECASE,
+)
 # Words that turn what follows into something else than a statement of how it stands.
 _OPEN = re.compile(
     r"\b(?:if|once|when|until|unless|whether|only|must|should|would|will|may|might|can|could|not|"
@@ -197,18 +207,30 @@ _WORD = re.compile(r"[a-z]+")
 _STATUS_SENTENCE = re.compile(r"[^.?!\n]+[?]?")
 
 
-def check_statuses(message: AgentMessage, results: ResultReader) -> tuple[int, list[Fault]]:
-    """Hold the statuses that a message tells against results: how many, and those misread."""
-    if STATUS_KEY not in message.text.lower():
-        return 0, []
-    checked = 0
-    faults: list[Fault] = []
+def check_statuses(
+    message: AgentMessage, results: ResultReader, evidence: Evidence
+) -> tuple[int, list[Fault]]:
+    """Hold the statuses that a message tells against results: how many, and those misread.
+
+    A status is of the thing that its sentence names, else of the one named last before it in the
+    message, else of what the latest results are about.
+    """
+    checked, faults = _check_labels(message, results, evidence)
+    lower = message.text.lower()
+    if STATUS_KEY not in lower and " is " not in lower and " was " not in lower:
+        return checked, faults
+    before: str | None = None
     for sentence in _STATUS_SENTENCE.findall(message.text):
-        for state in _statuses_in(sentence):
-            things = set(told_identifiers(sentence))
-            if len(things) > 1:
-                continue
-            known = _latest_statuses(things.pop() if things else None, message.step.index, results)
+        things = list(dict.fromkeys(told_identifiers(sentence)))
+        thing = things[0] if things else before
+        before = things[-1] if things else before
+        for state in _statuses_in(sentence) if len(things) < 2 else ():
+            known = _latest_statuses(thing, message.step.index, results)
+            if thing is None and known:
+                fresh = (
+                    [one for one in known if one[0] >= message.news[0][0]] if message.news else []
+                )
+                known = fresh or known
             if not known:
                 continue
             checked += 1
@@ -219,8 +241,85 @@ def check_statuses(message: AgentMessage, results: ResultReader) -> tuple[int, l
     return checked, faults
 
 
+# "- **Current Cabin:** Economy": a field of a record, told as a line of its own.
+_LABELLED = re.compile(
+    r"^\W*([A-Za-z][A-Za-z ]{2,24}?)\W*:\W*([A-Za-z][A-Za-z -]{1,24}?)\W*$", re.MULTILINE
+)
+# What introduces a list of what will be, or may be.
+_PROPOSAL = re.compile(
+    r"\b(?:new|chang\w+|updat\w+|upgrad\w+|downgrad\w+|modif\w+|switch\w*|proceed\w*|instead|"
+    r"propos\w+|options?|book\w*|available|confirm)\b",
+    re.IGNORECASE,
+)
+# A label is held against this many results before it: cost stays linear.
+LATEST_RESULTS = 40
+_YES_NO = frozenset({"yes", "no"})
+
+
+def _check_labels(
+    message: AgentMessage, results: ResultReader, evidence: Evidence
+) -> tuple[int, list[Fault]]:
+    """Hold labelled words of a message ("Cabin: Economy") against the records that it is about.
+
+    Only words that results or the policy know, beside a record that is named above: another word
+    may be a paraphrase, another record another thing.
+    """
+    checked = 0
+    faults: list[Fault] = []
+    text = message.text
+    for match in _LABELLED.finditer(text) if ":" in text and message.news else ():
+        told = match[2].lower().replace("-", " ")
+        above = text[: match.start()]
+        heads = [line for line in above.splitlines() if line[:1].isalpha()] or [""]
+        current = "current" in match[1].lower()
+        if not current and _PROPOSAL.search(heads[-1] + match[1]):
+            continue
+        label = words_of(match[1].lower())
+        latest = [
+            (step, value.lower().replace("_", " "))
+            for step, record in _records_above(above, message, results)
+            for key, value in record.items()
+            # "Cabin Class" is `cabin`, "Trip Type" is `flight_type`.
+            if isinstance(value, str)
+            and (key in label or (key.endswith(label[-1]) and words_of(key)[-1:] == label[-1:]))
+        ]
+        if not latest:
+            continue
+        checked += 1
+        step, value = latest[-1]
+        here = message.step.index
+        known = told in _YES_NO or (
+            value not in _YES_NO
+            and any(evidence.said(x, here) is not None for x in (told, told.replace(" ", "_")))
+        )
+        if any(told == one for _, one in latest) or not known:
+            continue
+        why = f"tells {match[1].strip()} {match[2]!r}, the result at {step} says {value!r}"
+        faults.append(Fault(message.step.index, why, (step,)))
+    return checked, faults
+
+
+def _records_above(
+    above: str, message: AgentMessage, results: ResultReader
+) -> list[tuple[int, dict[str, Json]]]:
+    """Return the latest record of what is named last in a text, else the only one just read."""
+    best, found = -1, []
+    end = bisect_left(results.all, message.step.index, key=itemgetter(0))
+    for step, result in results.all[max(end - LATEST_RESULTS, 0) : end]:
+        value = results.value(result) if result.status != "error" else None
+        record: dict[str, Json] = value if isinstance(value, dict) else {}
+        ids = [v for k, v in record.items() if k.endswith("_id") and isinstance(v, str)]
+        at = above.rfind(ids[0].strip("#")) if ids else -1
+        if at >= 0 and at >= best:
+            best, found = at, [(step, record)]
+    if best < 0:
+        read = [(step, results.value(result)) for step, result in message.news]
+        found = [(step, value) for step, value in read if isinstance(value, dict)]
+    return found if len(found) == 1 else []
+
+
 def _statuses_in(sentence: str) -> Iterator[str]:
-    for pattern in (_BEHIND, _BEFORE):
+    for pattern in (_BEHIND, _BEFORE, _IS_STATE):
         for match in pattern.finditer(sentence):
             words = match[1].lower().split()
             if _OPEN.search(sentence[: match.start(1)]) or sentence.endswith("?"):
@@ -272,20 +371,6 @@ def _same_status(state: str, value: str) -> bool:
 
 
 RESULT_INTERPRETATION_NAME = "axes.result_interpretation"
-# How an English message says that something was done.
-CLAIMS = re.compile(
-    r"\bsuccess(?:ful(?:ly)?)?\b|\b(?:has|have) (?:now )?been\b|\b(?:is|are) now\b|\ball set\b|"
-    r"\b(?:i(?:'|\u2019)ve|i have) (?:now |just )?\w+ed\b|\b(?:was|were) (?:\w+ly )?\w+ed\b",
-    re.IGNORECASE,
-)
-# Every claim holds one of these: plain search finds several times faster that none is there.
-_CLAIMS = ("success", " been", " now", "all set", "i've", "i\u2019ve", "i have", "was ", "were ")
-# An offer behind every message, and no admission.
-_COURTESY = re.compile(
-    r"\b(?:hesitate|any (?:other|further|more)? ?(?:questions?|issues?|concerns?)|anything else)\b",
-    re.IGNORECASE,
-)
-_CLAIM_SENTENCE = re.compile(r"[^.!?\n]+")
 _ABOUT = re.compile(
     r"\b(?:about|roughly|approximately|approx|around|nearly|almost|circa|close to|just under|"
     r"just over|rounded)\b|~",
@@ -307,18 +392,22 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     Incorrect: an amount, identifier, date, e-mail or street address told to the user that no
     result, user or policy said and that follows by no simple arithmetic; a quantity told under the
     name of a result's field with another value (labelled quantities); a price of one thing that is
-    another one's; the number of another line of an output; a status that is not the thing's latest;
-    a tool error followed by a message that claims success. What the agent says to other agents is
-    judged by lines of outputs only; what it does with a result is argument_validity.
+    another one's; the number of another line of an output; a status, or a field told by its name,
+    that is not the thing's latest; an act told as done that no call did, or that failed; success
+    claimed after an error; personal data of another customer's record. What the agent says to other
+    agents is judged by acts and lines of outputs only; what it does with a result is
+    argument_validity.
     """
     misread_lines = list(_misread_lines(trajectory))
     made = agent_calls(trajectory)
+    claims, unread, faults = false_claims(trajectory, facts)
+    faults += find_disclosures(trajectory)
     if not any(exchange.result is not None for exchange in made):
-        if misread_lines:
-            return fault_answers(RESULT_INTERPRETATION_NAME, misread_lines)
+        if faults or misread_lines:
+            return fault_answers(RESULT_INTERPRETATION_NAME, [*faults, *misread_lines])
         return _NO_RESULTS
     told = list(agent_messages(trajectory))
-    faults = [*_false_claims(trajectory, told, facts), *misread_lines]
+    faults += misread_lines
     results = results_of(trajectory)
     checked = 0
     sound: set[float] = set()
@@ -326,9 +415,9 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     for message in told:
         found = told_amounts(message.text)
         things = told_identifiers(message.text)
-        statuses, misread = check_statuses(message, results)
-        faults += misread
         evidence = evidence_of(trajectory)
+        statuses, misread = check_statuses(message, results, evidence)
+        faults += misread
         cites = tuple({at for at, _ in message.news[-1:]})
         others, untraced = find_untraced(message.step, evidence, cites, dates)
         faults += [fault for fault in untraced if not any(x in fault.reason for x in things)]
@@ -351,6 +440,10 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
             RESULT_INTERPRETATION_NAME, "the user was told nothing of the results"
         )
     why = f"{checked} values told in {len(told)} messages follow from what was said"
+    if claims:
+        why = f"{why}; {claims} acts told as done were held against calls"
+    if unread:
+        why = f"{why}; {unread} messages in another language not judged for acts"
     return faultless_answer(RESULT_INTERPRETATION_NAME, f"{why}; not judged: what else they say")
 
 
@@ -462,39 +555,6 @@ def _follows_in_message(value: float, others: Sequence[float]) -> bool:
     return False
 
 
-def _false_claims(
-    trajectory: Trajectory, told: Sequence[AgentMessage], facts: Facts | None
-) -> Iterator[Fault]:
-    """Yield messages that claim success right after an error that nothing made good."""
-    for reaction in reactions_of(trajectory, facts).values():
-        exchange = reaction.error
-        if effect_of(exchange.call.name, facts) == "read":
-            continue
-        where = exchange.answer_step
-        message = next((m for m in told if m.step.index > where), None)
-        if message is None:
-            continue
-        # Leaving sentences out makes no claim: most messages are done here.
-        if not _claims_success(message.text):
-            continue
-        text = _CLAIM_SENTENCE.sub(_is_no_courtesy, message.text)
-        if admits_failure(text) or not _claims_success(text):
-            continue
-        if reaction.label in ("recovered", "replanned"):
-            continue
-        reason = f"claims success after {exchange.call.name} failed: {first_line(exchange.result)}"
-        yield Fault(message.step.index, reason, (where,))
-
-
-def _claims_success(text: str) -> bool:
-    lower = text.lower()
-    return any(word in lower for word in _CLAIMS) and CLAIMS.search(text) is not None
-
-
-def _is_no_courtesy(sentence: re.Match[str]) -> str:
-    return " " if _COURTESY.search(sentence[0]) else sentence[0]
-
-
 RESULT_INTERPRETATION = RuleMeasure(
-    RESULT_INTERPRETATION_NAME, "3", AXIS_SCALE, ("alternatives", "effects"), _interpret
+    RESULT_INTERPRETATION_NAME, "3", AXIS_SCALE, ("alternatives", "claims", "effects"), _interpret
 )

@@ -1,0 +1,89 @@
+"""Work grows with the calls of a run, not with their square: counted, not timed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from stepscope import registry
+from stepscope.measures.axes.choice import SEQUENCING, TOOL_SELECTION
+from stepscope.measures.axes.claims import false_claims
+from stepscope.measures.axes.ending import TERMINATION
+from stepscope.model import Trajectory
+from tests.factories import FAILED, agent, did, failed, run, user
+
+CALLS = 150
+# Twice the calls may cost this much more.
+GROWTH = 2.3
+
+
+def _count_calls(work: Callable[[], object]) -> int:
+    """Return how many functions, of ours and of the interpreter, were called."""
+    n = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal n
+        n += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return n
+
+
+def _identical_reads(n: int) -> Trajectory:
+    return run(user("hi"), *(s for _ in range(n) for s in did("get", "x", id=1)), outcome=FAILED)
+
+
+def _identical_failures(n: int) -> Trajectory:
+    same = (s for _ in range(n) for s in failed("get", "Error: x", id=1))
+    return run(user("hi"), *same, outcome=FAILED)
+
+
+def _identical_writes(n: int) -> Trajectory:
+    return run(user("hi"), *(s for _ in range(n) for s in did("cancel", "x", id=1)), outcome=FAILED)
+
+
+def _failed_commands(n: int) -> Trajectory:
+    tries = (s for i in range(n) for s in failed("bash", f"Exit code 1\n{i}", command=f"make {i}"))
+    return run(user("hi"), *tries, outcome=FAILED)
+
+
+def _claims(n: int) -> Trajectory:
+    turns = (
+        step
+        for i in range(n)
+        for step in (
+            *did("cancel_order", id=f"W{i % 9}123"),
+            agent(f"I have cancelled W{i % 9}123."),
+            user("Now the next one"),
+        )
+    )
+    return run(user("Cancel all of them"), *turns, outcome=FAILED)
+
+
+def _is_linear(work: Callable[[Trajectory], object], made: Callable[[int], Trajectory]) -> bool:
+    counted = []
+    for n in (CALLS, 2 * CALLS):
+        trajectory = made(n)
+        assert len(trajectory.exchanges) == n
+        counted.append(_count_calls(lambda trajectory=trajectory: work(trajectory)))  # type: ignore[misc]
+    return bool(counted[1] <= GROWTH * counted[0] + 500)
+
+
+@pytest.mark.parametrize(
+    "made", [_identical_reads, _identical_failures, _identical_writes, _failed_commands]
+)
+def test_every_measure_is_linear_in_the_calls(made: Callable[[int], Trajectory]) -> None:
+    for measure in registry.installed_measures():
+        assert _is_linear(lambda t, m=measure: list(m(t, None, None)), made), measure.name  # type: ignore[misc]
+
+
+def test_claims_consent_and_endings_are_linear_in_messages_and_calls() -> None:
+    assert _is_linear(lambda t: false_claims(t, None), _claims)
+    for measure in (SEQUENCING, TERMINATION, TOOL_SELECTION):
+        assert _is_linear(lambda t, m=measure: list(m(t, None, None)), _claims), measure.name  # type: ignore[misc]
