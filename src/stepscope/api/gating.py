@@ -164,9 +164,7 @@ def _decided(
 
 
 def _set_aside(
-    notebook: Notebook,
-    request: GateOptions,
-    held: Mapping[str, Sample | GateAnswer],
+    notebook: Notebook, request: GateOptions, held: Mapping[str, Sample | GateAnswer]
 ) -> int:
     """Return how many records the imports of the runs under test could not read.
 

@@ -19,12 +19,7 @@ import numpy as np
 from stepscope import stats
 from stepscope.errors import ConfigError, UsageError
 from stepscope.judges.goals import Goal, goals_toml, load_goals, propose_goals
-from stepscope.judges.judgement import (
-    Judge,
-    JudgingOptions,
-    configured_judge,
-    record_measure,
-)
+from stepscope.judges.judgement import Judge, JudgingOptions, configured_judge, record_measure
 from stepscope.judges.rubrics import Rubric, load_rubrics
 from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients

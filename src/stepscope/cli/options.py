@@ -82,8 +82,7 @@ Out = Annotated[
     Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this file.")
 ]
 Quantum = Annotated[
-    float | None,
-    typer.Option("--quantum", help="Step between the scores that the judge can give."),
+    float | None, typer.Option("--quantum", help="Step between the scores that the judge can give.")
 ]
 
 

@@ -54,8 +54,7 @@ def export(
         bool, typer.Option("--force", help="Overwrite what is there; send again.")
     ] = False,
     salvage: Annotated[
-        bool,
-        typer.Option("--salvage", help="Write a new store of what a damaged one still holds."),
+        bool, typer.Option("--salvage", help="Write a new store of what a damaged one still holds.")
     ] = False,
     where: WhereText = None,
     since: Since = None,

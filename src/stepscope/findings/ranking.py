@@ -35,12 +35,7 @@ from stepscope.measures.localise import (
 )
 from stepscope.measures.rule import INCORRECT
 from stepscope.measures.same_calls import same_arguments, tool_called
-from stepscope.measures.step_features import (
-    PLACE_NAMES,
-    Family,
-    agent_steps,
-    place_features,
-)
+from stepscope.measures.step_features import PLACE_NAMES, Family, agent_steps, place_features
 from stepscope.model import Exchange, Facts, Json, Record, Trajectory, Verdict
 from stepscope.model.records import JUDGE_PREFIX, OUTRANKED, RULES, STEP_LABELS_NAME
 from stepscope.values import Unmeasured

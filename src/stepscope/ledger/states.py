@@ -258,8 +258,7 @@ def leave_ledger(db: Connection, buyer: Worker) -> None:
     _release_asks(db, buyer.owner, buyer.token, WORKER_STOPPED)
     db.execute("UPDATE batches SET keeper = NULL WHERE keeper = ?", (buyer.owner,))
     db.execute(
-        "DELETE FROM owners WHERE id = ? AND token NOT IN (SELECT run FROM unknown)",
-        (buyer.owner,),
+        "DELETE FROM owners WHERE id = ? AND token NOT IN (SELECT run FROM unknown)", (buyer.owner,)
     )
 
 

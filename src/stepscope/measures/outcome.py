@@ -9,12 +9,7 @@ from math import inf
 
 from stepscope.measures.calls import agent_calls, ends_run, has_succeeded, writes_of
 from stepscope.measures.rule import RuleMeasure, cached_on_run
-from stepscope.measures.same_calls import (
-    excludes,
-    fits_reference,
-    largest_matching,
-    tool_called,
-)
+from stepscope.measures.same_calls import excludes, fits_reference, largest_matching, tool_called
 from stepscope.model import Answer, Case, Exchange, Facts, Scale, Trajectory, Verdict
 from stepscope.values import Unmeasured
 

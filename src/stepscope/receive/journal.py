@@ -215,8 +215,7 @@ class Journal(Database):
             (now - idle,),
         )
         old = self._execute(
-            "SELECT 1 FROM traces WHERE state = 'closed' AND last <= ? LIMIT 1",
-            (now - REMEMBERED,),
+            "SELECT 1 FROM traces WHERE state = 'closed' AND last <= ? LIMIT 1", (now - REMEMBERED,)
         )
         if rows or old:
             with transaction(self._db, self.path):

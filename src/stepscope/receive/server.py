@@ -31,13 +31,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stepscope.errors import EnvironmentFault, LimitError, TraceError, UsageError
-from stepscope.formats.otlp.request import (
-    JSON,
-    PROTOBUF,
-    ReceivedSpan,
-    media_type,
-    read_request,
-)
+from stepscope.formats.otlp.request import JSON, PROTOBUF, ReceivedSpan, media_type, read_request
 from stepscope.receive.journal import Journal
 from stepscope.safety.limits import MIB, Limits
 from stepscope.safety.offline import is_loopback

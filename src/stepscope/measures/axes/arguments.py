@@ -27,11 +27,7 @@ from stepscope.errors import ConfigError
 from stepscope.measures.axes.evidence import Evidence, evidence_of
 from stepscope.measures.axes.quantities import number_of
 from stepscope.measures.axes.records import find_reference_differences
-from stepscope.measures.axes.sums import (
-    calculations_of,
-    find_missing_terms,
-    find_untraced_terms,
-)
+from stepscope.measures.axes.sums import calculations_of, find_missing_terms, find_untraced_terms
 from stepscope.measures.axes.told import (
     COUNTED_DAYS,
     date_of,

@@ -33,11 +33,7 @@ from stepscope.measures.axes.quantities import (
     word_stem,
     words_around,
 )
-from stepscope.measures.axes.records import (
-    ResultReader,
-    find_misread_things,
-    results_of,
-)
+from stepscope.measures.axes.records import ResultReader, find_misread_things, results_of
 from stepscope.measures.axes.told import find_misread_lines, find_untraced
 from stepscope.measures.calls import agent_calls
 from stepscope.measures.rule import (

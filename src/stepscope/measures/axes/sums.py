@@ -26,11 +26,7 @@ from stepscope.measures.axes.quantities import (
     plain_number,
     quantities,
 )
-from stepscope.measures.axes.records import (
-    ThingRecord,
-    amounts_of,
-    results_of,
-)
+from stepscope.measures.axes.records import ThingRecord, amounts_of, results_of
 from stepscope.measures.calls import agent_calls, failed_calls
 from stepscope.measures.rule import Fault, cached_on_run
 from stepscope.model import Exchange, Trajectory
