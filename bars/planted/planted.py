@@ -5,11 +5,11 @@ defaults to the data kept beside the repository. Every measure answers about eac
 `stepscope score` would, with facts learned from the unchanged runs; the list of suspects is the one
 that is printed, of a run whose outcome is unknown and of one that failed. Answers that the
 unchanged run has as well count nowhere. `--show KIND` prints changed runs and what is said of
-them. Who writes checks looks at template 0 alone: template 1 is `--held-out`, and only its figures
-are printed. `--held-out --full --write` puts recall by kind and false faults by axis into
-`proofs.json` of the package and the tables of docs/explanation/planted.md.
+them. Who writes checks works with `--template 0`; template 1, the default, is held out: only its
+figures are printed, and the bars are judged on it. `--full --write` puts recall by kind and false
+faults by axis into `proofs.json` of the package and the tables of docs/explanation/planted.md.
 
-Code 0: the bars hold; 3: one does not (judged with `--held-out` only); 4: no runs.
+Code 0: the bars hold; 3: one does not (judged of template 1 only); 4: no runs.
 """
 
 from __future__ import annotations
@@ -410,8 +410,7 @@ def main(arguments: Sequence[str]) -> int:
     """Plant, ask, print; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=DEFAULT)
-    parser.add_argument("--template", type=int, choices=(0,), default=0)
-    parser.add_argument("--held-out", action="store_true", help="template 1, for final figures")
+    parser.add_argument("--template", type=int, choices=(0, 1), default=1)
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--each", type=int, default=EACH, help="runs planted of a kind")
@@ -420,9 +419,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--show", choices=list(KINDS), help="print changed runs of one kind")
     parser.add_argument("--write", action="store_true", help="write proofs.json")
     options = parser.parse_args(arguments)
-    template = 1 if options.held_out else options.template
-    if options.show and options.held_out:
-        parser.error("template 1 is held out: it is not shown")
+    template = options.template
+    if options.show and template:
+        parser.error("template 1 is held out and not shown; say --template 0")
     if not (options.folder / "whowhen").is_dir():
         print(f"planted: the runs are absent: no {options.folder / 'whowhen'}")
         return 4
