@@ -20,7 +20,7 @@ import json
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -316,10 +316,12 @@ def write_proofs(
     false: Sequence[FalseFault],
     judged: dict[str, int],
     template: int,
+    seen: tuple[float, float, float],
 ) -> None:
     """Write what the report prints beside the rules' profile, and the page."""
     content = {
         "template": template,
+        "seen_template": {"proved": round(seen[0], 3), "first": round(seen[1], 3)},
         "kinds": {
             one.kind: {
                 "axis": one.axis,
@@ -438,22 +440,36 @@ def main(arguments: Sequence[str]) -> int:
                                    plants(options.show, fault=False)):  # fmt: skip
             show_planted(scores, base, planted)
         return 0
-    found = []
-    for kind in options.kinds:
-        results = [
-            [scores.ask(base, planted)[0] for base, planted in plants(kind, fault=fault)]
-            for fault in (True, False)
-        ]
-        axes = Counter(result.planted.axis for result in results[0])
-        found.append(KindFigures(kind, max(axes, default="", key=lambda a: axes[a]), *results))
+    found = ask_kinds(options.kinds, scores, plants)
     recall, first, _ = print_kinds(found)
     if options.no_passing:
         return 0
     false, judged = find_false_faults(bases)
     print_bundled()
     if options.write:
-        write_proofs(found, false, judged, template)
+        template = 0
+        print("\nthe template that the checks were written with:")
+        seen = print_kinds(ask_kinds(options.kinds, scores, plants))
+        write_proofs(found, false, judged, options.template, seen)
+        template = options.template
     return judge_bars(found, recall, first, len(false)) if template else 0
+
+
+def ask_kinds(
+    kinds: Sequence[str],
+    scores: Scores,
+    plants: Callable[..., Iterator[tuple[Base, PlantedRun]]],
+) -> list[KindFigures]:
+    """Return what is said of every changed run, by kind."""
+    found = []
+    for kind in kinds:
+        results = [
+            [scores.ask(base, planted)[0] for base, planted in plants(kind, fault=fault)]
+            for fault in (True, False)
+        ]
+        axes = Counter(result.planted.axis for result in results[0])
+        found.append(KindFigures(kind, max(axes, default="", key=lambda a: axes[a]), *results))
+    return found
 
 
 def judge_bars(found: Sequence[KindFigures], recall: float, first: float, faults: int) -> int:

@@ -49,5 +49,5 @@ def test_the_page_prints_the_figures_of_the_file_and_no_others() -> None:
     proofs = json.loads(files("stepscope.measures").joinpath("proofs.json").read_text("utf-8"))
     page = PAGE.read_text("utf-8")
     assert refreshed_page(proofs) == page
-    assert page.count("<!-- end -->") == 3
+    assert page.count("<!-- end -->") == 4
     assert {f"axes.{one['axis']}" for one in proofs["kinds"].values()} <= set(proofs["axes"])

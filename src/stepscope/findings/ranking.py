@@ -62,10 +62,10 @@ STORE_FACTORS: dict[StoreKind, float] = {
     "gate": 3.0,
 }
 # Of a fault that an axis of the rules has proved: the share of decisive steps that have one, by the
-# share of other steps that do. Runs with calls: .1 of decisive steps, a cautious guess, by .003 of
-# the steps of passing runs (5 faults, and one more, in 1,900 steps; `python -m bars.run planted`).
-# Runs in which agents only talk: on public labels 1 of 58 decisive steps has one, and 5 of 321
-# others, drawn towards 1.
+# share of other steps that do. Runs with calls: 3 of 10 decisive steps on public labels, cautiously
+# .1, by .003 of the steps of passing runs (5 faults, and one more, in 1,900 steps; `python -m
+# bars.run planted`). Runs in which agents only talk: 1 of 58 decisive steps, and 6 of 321 others,
+# drawn towards 1 (`python -m bars.run fit_localise`).
 FAULT_FACTORS: dict[Family, float] = {"calls": 30.0, "search": 1.5, "dialogue": 1.5}
 # What says a second time what `localise` has counted at the step: only what its factor is larger
 # counts again.
