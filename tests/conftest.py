@@ -26,9 +26,11 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 def pytest_configure() -> None:
     # A shell without job control starts what runs in its background with Ctrl-C ignored, and every
-    # process that a test starts would inherit that.
+    # process that a test starts would inherit that. nohup does the same with a hang-up.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

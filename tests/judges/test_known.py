@@ -46,10 +46,10 @@ def test_the_evidence_judge_finds_the_misread_refund_and_calls_nothing_else_inco
     }
     assert {name: label(answers[0]) for name, answers in said.items()} == {
         "axes.tool_selection": "uncertain",
-        "axes.argument_validity": "correct",
-        "axes.sequencing": "correct",
+        "axes.argument_validity": "uncertain",
+        "axes.sequencing": "uncertain",
         "axes.result_interpretation": "incorrect",
-        "axes.termination": "correct",
+        "axes.termination": "uncertain",
     }
     found, at_step = said["axes.result_interpretation"]
     assert isinstance(found, Verdict)
