@@ -40,6 +40,10 @@ Manner = Literal["service", "coding", "dialogue"]
 RecordKind = Literal["order", "reservation", "user", "product"]
 
 
+# The template that no check was written with.
+HELD_OUT = 2
+
+
 _MANNERS: dict[str, Manner] = {
     "atif": "coding",
     "claude_code": "coding",
@@ -127,6 +131,7 @@ class Draft:
         self._before: dict[int, list[Step]] = {}
         self._gone: set[int] = set()
         self._end = len(run.steps)
+        self.case = run.case  # what the changed run is measured against
 
     def now(self, at: int) -> Step:
         """Return the step at a place as it has become."""
@@ -183,10 +188,10 @@ class Consented(NamedTuple):
     result_step: int
 
 
-@lru_cache(maxsize=1)
-def texts() -> dict[str, dict[str, list[str]]]:
-    """Return the phrasings: kind, then name with the number of the template."""
-    return tomllib.loads(Path(__file__).with_name("planted_texts.toml").read_text("utf-8"))
+@lru_cache(maxsize=2)
+def texts(file: str) -> dict[str, dict[str, list[str]]]:
+    """Return the phrasings of a file: kind, then name."""
+    return tomllib.loads(Path(__file__).with_name(file).read_text("utf-8"))
 
 
 class Site:
@@ -210,10 +215,14 @@ class Site:
         return options[int(self.rng.integers(len(options)))] if options else None
 
     def say(self, name: str, /, **fields: object) -> str:
-        """Return one phrasing of the kind and template, its fields filled in."""
-        own = texts()[self.kind]
-        phrases = own.get(f"{name}{self.template}_{self.airline_or_retail}")
-        phrases = phrases or own.get(f"{name}{self.template}") or own[name]
+        """Return one phrasing of the kind and template, its fields filled in.
+
+        Names of the templates for development end in their number.
+        """
+        is_held = self.template == HELD_OUT
+        own = texts("held_out_texts.toml" if is_held else "planted_texts.toml")[self.kind]
+        named = name if is_held else f"{name}{self.template}"
+        phrases = own.get(f"{named}_{self.airline_or_retail}") or own.get(named) or own[name]
         # `$` before a field is a dollar sign; code in a phrase has braces of its own.
         text = phrases[int(self.rng.integers(len(phrases)))]
         return re.sub(r"\{(\w+)\}", lambda m: str(fields.get(m[1], m[0])), text)

@@ -1,10 +1,11 @@
 """Kinds of planted faults and their near misses: one fault in a run that passed, placed by seed.
 
 A kind names a mechanism of failure; what it plants is worded and placed without regard to any
-check. Template 0 is for development, template 1, in other words and of another structure, is held
-out. Planting is a pure function of run, kind, template and seed. Where a run offers no place there
-is no plant. Later turns may contradict one: what stands behind it stays as it was recorded, but
-where it is cheap to mend.
+check. Templates 0 and 1 are for development. Template 2, in other words and of another structure,
+is held out: its code is in the modules `_held_*` and its words in `held_out_texts.toml`, and who
+writes checks reads neither. Planting is a pure function of run, kind, template and seed. Where a
+run offers no place there is no plant. Later turns may contradict one: what stands behind it stays
+as it was recorded, but where it is cheap to mend.
 
 Axes are those of the product: whose verdict should be `incorrect`. A fault that a fair reader may
 put to another axis too names it in `also`. Who&When runs have all failed: plants go into their
@@ -18,18 +19,19 @@ from typing import NamedTuple
 
 import msgspec
 
+from bars.planted import _held_kinds as held
 from bars.planted import _near_acts as near_acts
 from bars.planted import _near_values as near_values
 from bars.planted import _planted_acts as acts
 from bars.planted import _planted_course as course
 from bars.planted import _planted_values as values
 from bars.planted import _planted_writes as writes
-from bars.planted._plant_places import Planter, Site, good_part
+from bars.planted._plant_places import HELD_OUT, Planter, Site, good_part
 from bars.planted.faults import Axis
 from stepscope.errors import UsageError
 from stepscope.model import Outcome, Trajectory, digest
 
-TEMPLATES = (0, 1)
+TEMPLATES = (0, 1, HELD_OUT)
 
 
 class Kind(NamedTuple):
@@ -37,7 +39,7 @@ class Kind(NamedTuple):
 
     item: int  # of section 3 of `evidence.md`
     fault: Planter
-    near_miss: Planter | None  # looks alike and is no fault
+    near_miss: Planter  # looks alike and is no fault
 
 
 KINDS: dict[str, Kind] = {
@@ -113,10 +115,9 @@ def _plant(
     if kind not in KINDS:
         raise UsageError(f"no planted fault {kind!r}; there are: {', '.join(sorted(KINDS))}")
     if template not in TEMPLATES:
-        raise UsageError(f"no template {template} of {kind}; there are 0 and 1")
-    planter = KINDS[kind].fault if fault else KINDS[kind].near_miss
-    if planter is None:
-        return None
+        raise UsageError(f"no template {template} of {kind}; there are {TEMPLATES}")
+    known: Kind | held.HeldKind = held.KINDS[kind] if template == HELD_OUT else KINDS[kind]
+    planter = known.fault if fault else known.near_miss
     run = good_part(trajectory)
     if not any(step.actor == "agent" for step in run.steps):
         return None
@@ -133,6 +134,7 @@ def _plant(
         id=digest([run.id, name, template, seed, numbered]),
         name=f"{trajectory.name}+{name}.{template}.{seed}",
         steps=numbered,
+        case=site.draft.case,
         outcome=Outcome(),
         warnings=(),
         termination=None,

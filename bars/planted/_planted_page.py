@@ -57,7 +57,7 @@ def _means(proofs: dict[str, Any]) -> str:
 def _seen(proofs: dict[str, Any]) -> str:
     seen = proofs["seen_template"]
     return (
-        "On the template that the checks were written with they prove "
+        "On the wording that the checks were written with they prove "
         f"{share(seen['proved'])}, first suspect\n{share(seen['first'])}: much of what is proved "
         "hangs on wording. Expect the lower figures, or less."
     )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
 
 import pytest
 
-from bars.planted._plant_places import good_part
-from bars.planted._planted_kinds import KINDS, near_miss, plant
+from bars.planted._plant_places import HELD_OUT, good_part, texts
+from bars.planted._planted_kinds import KINDS, TEMPLATES, near_miss, plant
 from bars.planted._planted_page import PAGE, refreshed_page
+from bars.planted.planted import KindFigures, Result, judge_bars, main, print_means
 from stepscope.cli.setup import find_bundled
 from stepscope.errors import UsageError
 from stepscope.formats.reading import read_files
@@ -22,17 +24,18 @@ def runs() -> list[Trajectory]:
     return [one for one in found if isinstance(one, Trajectory) and one.outcome.status == "pass"]
 
 
+@pytest.mark.parametrize("template", TEMPLATES)
 def test_what_is_planted_is_the_same_every_time_and_changes_the_agents_step(
-    runs: list[Trajectory],
+    runs: list[Trajectory], template: int
 ) -> None:
     planted_kinds = set()
     for kind in KINDS:
         for make in (plant, near_miss):
             for run in runs:
-                planted = make(run, kind, 0, 3)
+                planted = make(run, kind, template, 3)
                 if planted is None:
                     continue
-                assert planted == make(run, kind, 0, 3)
+                assert planted == make(run, kind, template, 3)
                 assert planted.trajectory.steps[planted.step].actor == "agent"
                 assert planted.trajectory.steps != good_part(run).steps
                 assert planted.trajectory.outcome.status == "unknown"
@@ -51,3 +54,48 @@ def test_the_page_prints_the_figures_of_the_file_and_no_others() -> None:
     assert refreshed_page(proofs) == page
     assert page.count("<!-- end -->") == 4
     assert {f"axes.{one['axis']}" for one in proofs["kinds"].values()} <= set(proofs["axes"])
+
+
+def test_the_held_out_template_has_phrasings_of_its_own_and_fills_them_in(
+    runs: list[Trajectory],
+) -> None:
+    seen = {
+        p for kind in texts("planted_texts.toml").values() for own in kind.values() for p in own
+    }
+    held = texts("held_out_texts.toml")
+    phrasings = {p for kind in held.values() for own in kind.values() for p in own}
+    assert len(phrasings & seen) == 0
+    assert [name for kind in held.values() for name, own in kind.items() if len(own) < 5] == []
+    for kind in KINDS:
+        for make in (plant, near_miss):
+            for planted in (make(run, kind, HELD_OUT, 0) for run in runs):
+                steps = () if planted is None else planted.trajectory.steps
+                assert not any(re.search(r"(?<![`{])\{[a-z]+\}", step.text) for step in steps)
+
+
+@pytest.mark.parametrize("chosen", ["--show", "--kinds"])
+def test_a_kind_of_the_held_out_template_is_shown_to_nobody_by_chance(
+    chosen: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([chosen, "misread_field"])
+    assert "held out; say --" in capsys.readouterr().err
+
+
+def test_totals_and_bars_of_the_held_out_template_name_no_kind(
+    runs: list[Trajectory], capsys: pytest.CaptureFixture[str]
+) -> None:
+    planted = next(p for p in (plant(r, "misread_field", HELD_OUT, 0) for r in runs) if p)
+    proved, missed = (Result(planted, hit, False, planted.step, None) for hit in (True, False))
+    found = [
+        KindFigures("misread_field", planted.axis, [proved, missed], []),
+        KindFigures("invented_email", planted.axis, [missed], []),
+    ]
+    recall, first = print_means(found)
+    assert (recall, first) == (0.25, 1.0)
+    assert judge_bars(found, recall, first, 0, is_named=False) == 3
+    printed = capsys.readouterr().out
+    assert "kind that is proved least: 0.00" in printed
+    assert not any(kind in printed for kind in KINDS)
+    judge_bars(found, recall, first, 0, is_named=True)
+    assert "MISSED invented_email: 0.00" in capsys.readouterr().out
