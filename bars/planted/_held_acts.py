@@ -87,7 +87,7 @@ def _claim_after_failed_save(site: Site) -> Planted | None:
     answered = with_answer(site.steps[at], write.result, site.say("save_error"))
     site.draft.put(at, answered)
     step = spoken(site, site.say("saved"))
-    site.draft.insert(coding_end(site), step)
+    site.draft.cut(at + 1, step)
     about = "the file was not written, and the end of the run says that it was"
     return Planted(step, "result_interpretation", about)
 
@@ -118,14 +118,19 @@ def promise_never_kept(site: Site) -> Planted | None:
 # How agents put a status in words of their own.
 _WORDS = {
     "pending": ("hasn't left our warehouse yet", "is still open and waiting to be shipped"),
-    "processed": (
-        "is being packed right now",
-        "is processed and about to be handed to the carrier",
-    ),
+    "processed": ("has been processed", "is in the status processed"),
     "delivered": ("was delivered already", "has reached you, the delivery is complete"),
     "cancelled": ("was called off and won't be sent", "is cancelled"),
     "return requested": ("has a return under way", "is marked for return"),
     "exchange requested": ("has an exchange under way", "is marked for exchange"),
+}
+
+
+# What is true as well of what has a status: a returned order was delivered once.
+_TRUE_AS_WELL = {
+    "processed": ("pending",),
+    "return requested": ("delivered",),
+    "exchange requested": ("delivered",),
 }
 
 
@@ -141,7 +146,8 @@ def states_of(r: Record, *, right: bool) -> list[str]:
     if r.kind == "order":
         same = [w for name, words in _WORDS.items() for w in words if name == status]
         mixed = not same or "(" in status  # a modified order is pending still
-        others = [w for name, words in _WORDS.items() for w in words if name not in status]
+        true = {status, *_TRUE_AS_WELL.get(status, ())}
+        others = [w for name, words in _WORDS.items() for w in words if name not in true]
         return same if right else [] if mixed else others
     insured = r.value.get("insurance") == "yes"
     found = ["comes with travel insurance" if insured == right else "has no travel insurance"]
@@ -180,7 +186,8 @@ def _status_on_demand(site: Site) -> Planted | None:
 def _status_in_table(site: Site) -> Planted | None:
     options = []
     for message in site.messages[1:]:
-        orders = [r for r in latest_records(site, message.index) if r.value.get("status") in _WORDS]
+        known = latest_records(site, message.index)
+        orders = [r for r in known if r.kind == "order" and r.value.get("status") in _WORDS]
         if len(orders) > 1:
             options.append((message, orders))
     option = site.draw(options)
@@ -189,7 +196,8 @@ def _status_in_table(site: Site) -> Planted | None:
     message, orders = option
     at = int(site.rng.integers(len(orders)))
     rows = [(r.id, str(r.value["status"])) for r in orders]
-    wrong = str(site.draw([s for s in _WORDS if s != rows[at][1]]))
+    true = {rows[at][1], *_TRUE_AS_WELL.get(rows[at][1], ())}
+    wrong = str(site.draw([s for s in _WORDS if s not in true]))
     about = f"{rows[at][0]} is {rows[at][1]!r} and {wrong!r} in the table"
     rows[at] = (rows[at][0], wrong)
     step = with_recap(message, f"{site.say('table')}\n\n{as_table([('Order', 'Status'), *rows])}")

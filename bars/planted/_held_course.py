@@ -33,9 +33,10 @@ def same_error_repeated(site: Site) -> Planted | None:
     if site.manner == "coding":
         command, output = case_of(site, "case")
         tries = [shell(site, site.say("try"), command, output, 2) for _ in range(3)]
-        looks = [
-            shell(site, site.say("look"), c, site.say("listing"), 0) for c in ("pwd; ls", "ls -a")
-        ]
+        looks = []
+        for _ in range(2):
+            say, look, shown = case_of(site, "look")
+            looks.append(shell(site, say, look, shown, 0))
         made = [*tries[0], *looks[0], *tries[1], *looks[1], *tries[2]]
         site.draft.insert(coding_end(site), *made)
         return Planted(
@@ -50,17 +51,18 @@ def _lookup_between_turns(site: Site) -> Planted | None:
     x = site.draw([x for x in reads if len(site.steps[x.step].calls) == 1])
     if x is None:
         return None
-    name, (argument, given) = x.call.name, next(iter(x.call.arguments.items()))
+    name, arguments = x.call.name, x.call.arguments
+    argument = "zip" if "zip" in arguments else next(iter(arguments))
+    given = str(arguments[argument])
     spoilt = {
         "order_id": f"order {given.lstrip('#')}",
         "reservation_id": f"RES-{given}",
         "user_id": given.replace("_", " ").title(),
         "product_id": f"PID{given}",
-    }.get(argument, f"<{given}>")
+        "zip": f"ZIP {given}",
+    }.get(argument, f"mailto:{given}")
     error = site.say("error", id=spoilt)
-    tries = [
-        looked_up(name, {**x.call.arguments, argument: spoilt}, error, turn) for turn in range(3)
-    ]
+    tries = [looked_up(name, {**arguments, argument: spoilt}, error, turn) for turn in range(3)]
     made = list(tries[0])
     for again in tries[1:]:
         made += [spoken(site, site.say("hold")), spoken(site, site.say("fine"), "user"), *again]

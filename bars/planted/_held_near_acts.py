@@ -169,9 +169,13 @@ def other_errors(site: Site) -> Planted | None:
     if site.manner == "dialogue":
         return None
     if site.manner == "coding":
-        tries = [shell(site, say, command, output, int(code)) for say, command, output, code in
-                 (case_of(site, "first"), case_of(site, "then"))]  # fmt: skip
-        site.draft.insert(coding_end(site), *[step for made in tries for step in made])
+        parts = case_of(site, "pair")
+        tries = [
+            shell(site, say, command, output, int(code))
+            for say, command, output, code in (parts[:4], parts[4:])
+        ]
+        end = spoken(site, site.say("end"))
+        site.draft.insert(coding_end(site), *[step for made in tries for step in made], end)
         return Planted(tries[1][0], "tool_selection", "the second try is of another kind")
     reads = [x for x in site.run.exchanges if x.call.name in NOT_FOUND and not x.failed]
     x = site.draw([x for x in reads if x.step > 2 and len(site.steps[x.step].calls) == 1])

@@ -16,6 +16,7 @@ from bars.planted._held_steps import (
     draw_planter,
     forms_of,
     looked_up,
+    ordinal,
     side_places,
     strange_day,
     with_recap,
@@ -31,6 +32,7 @@ from bars.planted._plant_places import (
     Site,
     money,
     number_of,
+    strings_of,
     value_of,
 )
 from bars.planted._plant_steps import (
@@ -43,7 +45,7 @@ from bars.planted._plant_steps import (
 from bars.planted._planted_values import NOT_FOUND, of_results
 from bars.planted._planted_writes import priced_parts
 from bars.planted.faults import substitute_text, with_text
-from stepscope.model import Exchange, Json
+from stepscope.model import Exchange, Json, Step
 
 # What the airline's policy says of today, in 7 business days, and a week from today.
 IN_BUSINESS_DAYS, IN_A_WEEK = date(2024, 5, 24), date(2024, 5, 22)
@@ -128,7 +130,7 @@ def traced_sum_passed(site: Site) -> Planted | None:
     )
     total = value_of(expression)
     made = looked_up("calculate", {"expression": expression}, f"{total}", at)
-    ask_aside(site, at, asked, answered.replace("TOTAL", money(total)), *made)
+    ask_aside(site, at, asked, answered.replace("{TOTAL}", money(total)), *made)
     return Planted(made[0], "argument_validity", f"{expression}: every number has an origin")
 
 
@@ -171,7 +173,7 @@ def given_date_passed(site: Site) -> Planted | None:
     if trip is None or at is None or named is None:
         return None
     spoken_as = {
-        f"the {named.day}. of {named:%B}": named,
+        f"the {ordinal(named.day)} of {named:%B}": named,
         f"{named.month}/{named.day}": named,
         f"{named:%b} {named.day}": named,
         "a week from today": IN_A_WEEK,
@@ -308,7 +310,7 @@ def real_name(site: Site) -> Planted | None:
 def other_one_asked(site: Site) -> Planted | None:
     """The write acts on another order or reservation, which the user names in a second message."""
     options: list[tuple[Consented, str, str]] = []
-    for c in site.consented:
+    for c in (c for c in site.consented if c.write.step == c.answer + 1):
         given = c.write.call.arguments
         old = given.get("order_id") or given.get("reservation_id")
         if set(given) - {"order_id", "reservation_id", "reason"} or old is None:
@@ -317,17 +319,30 @@ def other_one_asked(site: Site) -> Planted | None:
             listed = r.value.get("orders", r.value.get("reservations", ()))
             if isinstance(listed, list) and r.exchange.position < c.write.position:
                 options += [(c, old, str(n)) for n in listed if n != old]
-    option = site.draw(options)
+    # Not what is written to elsewhere in the run, nor what its status or rules keep as it is.
+    written = {text for w in site.writes for text in strings_of(w.call.arguments)}
+    kept = {r.id for r in site.records if r.value.get("status") != "pending"}
+    option = site.draw([o for o in options if o[2] not in written | kept])
     if option is None:
         return None
     c, old, new = option
     site.draft.insert(
         c.answer + 1,
         spoken(site, site.say("second", old=old, new=new), "user"),
+        *_looked_at(site, c.write, old, new),
         spoken(site, site.say("propose", old=old, new=new)),
-        spoken(site, site.say("yes"), "user"),
+        spoken(site, site.say("yes", new=new), "user"),
     )
     return _write_instead(site, c.write, old, new, site.say("done", new=new))
+
+
+def _looked_at(site: Site, write: Exchange, old: str, new: str) -> list[Step]:
+    """Return a lookup of the one that the user means, alike but for its id, as the rules demand."""
+    seen = [r for r in site.records if r.id == old and r.exchange.position < write.position]
+    if not seen or seen[-1].exchange.result is None:
+        return []
+    kind, answer = seen[-1].kind, seen[-1].exchange.result.text.replace(old, new)
+    return looked_up(f"get_{kind}_details", {f"{kind}_id": new}, answer, new)
 
 
 def _write_instead(site: Site, write: Exchange, old: str, new: str, said: str) -> Planted:
@@ -356,7 +371,7 @@ def _write_instead(site: Site, write: Exchange, old: str, new: str, said: str) -
 def other_method_asked(site: Site) -> Planted | None:
     """Another payment method is used, which the user names by its last digits or its kind."""
     options: list[tuple[Consented, str, dict[str, Json]]] = []
-    for c in site.consented:
+    for c in (c for c in site.consented if c.write.step == c.answer + 1):
         given = c.write.call.arguments
         old = given.get("payment_method_id") or given.get("payment_id")
         for r in site.records:
@@ -400,11 +415,10 @@ def arguments_reordered(site: Site) -> Planted | None:
     """A write says the same with keys and lists turned at every depth, pairs kept together."""
     options: list[tuple[Exchange, Json]] = []
     for x in site.writes:
-        turned = _turned(x.call.arguments)
-        raw = (msgspec.json.encode(value) for value in (turned, x.call.arguments))
-        if site.manner == "service" and len(set(raw)) > 1:
-            options.append((x, turned))
-    option = site.draw(options)
+        inner = [v for v in x.call.arguments.values() if isinstance(v, list)]
+        if any(len(v) > 1 or isinstance(v[0], dict) for v in inner if v):
+            options.append((x, _turned(x.call.arguments)))
+    option = site.draw(options) if site.manner == "service" else None
     if option is None:
         return None
     x, arguments = option

@@ -41,8 +41,10 @@ def side_places(site: Site, after: int = 0) -> list[int]:
     """Return places of words of the user that answer a message, and consent to nothing."""
     if site.manner != "service":
         return []
-    looked = min((s.index for s in site.steps if s.results), default=len(site.steps))
-    agreed = {c.answer for c in site.consented}
+    answered = (s.index for s in site.steps if any(r.status == "ok" for r in s.results))
+    known = (r.exchange.answer_step for r in site.records)
+    looked = min(known, default=min(answered, default=len(site.steps)))
+    agreed = {c.answer for c in site.consented} | {w.step - 1 for w in site.writes}
     return [
         s.index
         for s in site.steps

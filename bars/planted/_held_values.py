@@ -262,7 +262,8 @@ def invented_date_passed(site: Site) -> Planted | None:
     """Item 1. The wrong year, day and month exchanged, a return on no day named, or handed on."""
     if site.airline_or_retail == "retail":
         return None
-    return draw_planter(site, _wrong_year, _month_for_day, _return_searched, _date_handed_on)
+    planted = draw_planter(site, _wrong_year, _month_for_day, _date_handed_on)
+    return planted or _return_searched(site)
 
 
 def _dated_calls(site: Site) -> list[tuple[Exchange, str]]:
@@ -278,13 +279,20 @@ def _dated_calls(site: Site) -> list[tuple[Exchange, str]]:
 def _wrong_year(site: Site) -> Planted | None:
     searches = [(x, d) for x, d in _dated_calls(site) if x.call.name.startswith("search")]
     option = site.draw([(x, d) for x, d in searches if len(site.steps[x.step].calls) == 1])
-    if option is None:
+    trip = site.draw([r for r in site.records if r.kind == "reservation"])
+    if option is not None:
+        x, old = option
+        name, arguments, at = x.call.name, x.call.arguments, x.step
+    elif trip is not None:
+        places = [p for p in site.places() if p > trip.exchange.answer_step]
+        name, at = "search_direct_flight", int(site.draw(places) or 0)
+        old = str(trip.value["flights"][0]["date"])
+        arguments = {n: trip.value[n] for n in ("origin", "destination")} | {"date": old}
+    if (option is None and trip is None) or not at:
         return None
-    x, old = option
     new = str(int(old[:4]) + int(str(site.draw([-1, 1])))) + old[4:]
-    arguments = substitute_text(x.call.arguments, old, new)
-    made = looked_up(x.call.name, arguments, "[]", new)
-    site.draft.insert(x.step, *made)
+    made = looked_up(name, substitute_text(arguments, old, new), "[]", new)
+    site.draft.insert(at, *made)
     return Planted(made[0], "argument_validity", f"flights are searched in {new[:4]}: {new}")
 
 

@@ -159,7 +159,10 @@ def reference_value_changed(site: Site) -> Planted | None:
         given = w.call.arguments
         if not any(c.name == w.call.name and c.arguments == given for c in reference):
             continue
-        for name in ("address1", "city", "zip", "reason"):
+        if "reason" in given:
+            new = str(site.draw(["no longer wanted", "changed my mind", "customer request"]))
+            options.append((w, {**given, "reason": new}, f"the reason is {new!r}"))
+        for name in ("address1", "city", "zip"):
             text = str(given.get(name, ""))
             new = mistyped(site, text) or text.replace("er", "re", 1)
             if new != text:
