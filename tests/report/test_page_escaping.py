@@ -12,8 +12,9 @@ from stepscope.gates.types import CaseFailure, GateDecision, GateReport, Workflo
 from stepscope.report.build import build_report
 from stepscope.report.compare import compare_groups
 from stepscope.report.document import Links, ServerLinks
-from stepscope.report.render.html import CHART_SCRIPTS, render_report_html
+from stepscope.report.render.html import render_report_html
 from stepscope.report.render.pages import (
+    CHART_SCRIPTS,
     Page,
     make_choice_page,
     make_gates_page,

@@ -82,11 +82,6 @@ def json_response(value: object, name: str) -> Response:
     return _attachment(escaped_json(text).encode(), f"{name}.json", "application/json")
 
 
-def blob_response(content: bytes, name: str) -> Response:
-    """Return bytes of a trace as a file that nothing opens by itself."""
-    return _attachment(content, f"{name}.bin", "application/octet-stream")
-
-
 def flatten_runs(runs: Iterable[RunListRow]) -> list[dict[str, object]]:
     """Return the runs of a report, a row each; axes at fault as one text."""
     return [
@@ -250,7 +245,8 @@ async def media_blob(request: Request) -> Response:
         content = await get_reader(request).ask(lambda store: store.blob(name))
     if content is None:
         raise HTTPException(404, "the store has no such blob")
-    return blob_response(content, name[:16])
+    # Of a type that nothing opens by itself.
+    return _attachment(content, f"{name[:16]}.bin", "application/octet-stream")
 
 
 FILE_ROUTES = [
@@ -268,12 +264,7 @@ FILE_ROUTES = [
 
 
 # The last of them is on every page, the others only where there is a chart.
-SCRIPTS = (
-    "/static/vendor/vega.min.js",
-    "/static/vendor/vega-lite.min.js",
-    "/static/vendor/vega-embed.min.js",
-    "/static/app.js",
-)
+SCRIPTS = tuple(f"/static/{name}" for name in (*pages.CHART_SCRIPTS, "app.js"))
 # Charts that most stores show; each of the others is made when it is first asked for.
 FIRST_CHARTS = ("vector", "earned", "labels_break", "curve_break", "axes", "shapes")
 # Characters of one text on a page; the whole of it is a click away.

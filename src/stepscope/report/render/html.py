@@ -29,6 +29,7 @@ from stepscope.report.document import Chart, Links, Table, make_columns, make_ro
 from stepscope.report.formatting import describe_profile, describe_suspect
 from stepscope.report.render import charts
 from stepscope.report.render.pages import (
+    CHART_SCRIPTS,
     NAVIGATION,
     Page,
     embed_specs,
@@ -65,7 +66,6 @@ EMBED = 25
 CLIP = 6_000
 # Pairs of runs side by side.
 PAIRS = 10
-CHART_SCRIPTS = ("vendor/vega.min.js", "vendor/vega-lite.min.js", "vendor/vega-embed.min.js")
 
 
 def write_html(

@@ -61,6 +61,8 @@ NAVIGATION: Mapping[PageName, str] = {
     "profile": "Profile",
     "gates": "Gates",
 }
+# What draws the charts, below `static/`.
+CHART_SCRIPTS = ("vendor/vega.min.js", "vendor/vega-lite.min.js", "vendor/vega-embed.min.js")
 # What could end a script block or a line of a script, by what JSON writes instead.
 _ACTIVE = str.maketrans({
     "<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029",
