@@ -399,8 +399,6 @@ def render_response(
             (links.page(name), label, name == page.name) for name, label in pages.NAVIGATION.items()
         ],
         styles=("/static/app.css",),
-        style="",
-        policy="",
         events="/api/events",
     )
     foot = pages.lay_out(
@@ -408,7 +406,6 @@ def render_response(
         about=str(get_reader(request).path),
         specs=pages.embed_specs(chart.spec for chart in page.charts),
         addresses=SCRIPTS if page.charts else SCRIPTS[-1:],
-        scripts=(),
     )
     return HTMLResponse(head + page.body + foot, status)
 

@@ -115,10 +115,8 @@ def _render(pages: Iterator[Page], report: Report) -> Iterator[str]:
         title=f"{report.whole.title or 'stepscope'} · stepscope",
         mode="file",
         navigation=[(f"#{name}", label, name == "overview") for name, label in NAVIGATION.items()],
-        styles=(),
         style=Markup(style),
         policy=make_content_policy([style], scripts),
-        events="",
     )
     for page in pages:
         used.update(chart.spec for chart in page.charts)
@@ -127,7 +125,6 @@ def _render(pages: Iterator[Page], report: Report) -> Iterator[str]:
         "foot",
         about=f"stepscope {version('stepscope')}, seed {report.provenance.seed}",
         specs=embed_specs(used),
-        addresses=(),
         scripts=[Markup(script) for script in scripts],
     )
 
