@@ -22,7 +22,8 @@ from typing import TypeVar
 import numpy as np
 
 from bars.shape._shape import WITHIN, Line, figure, line
-from stepscope.lab.curves import COMPOUND, EXAMPLES, GENERATORS
+from bars.shape.compound import COMPOUND
+from stepscope.lab.curves import EXAMPLES, GENERATORS
 from stepscope.lab.envelope import (
     CLASSIFIERS,
     Classifications,

@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.calibrate.figures import decide_rubric
+from stepscope.calibrate.agreement import decide_rubric
 from stepscope.calibrate.ratings import RaterVerdicts, RatingTable, rating_table
 from stepscope.model import Answer, Verdict
 

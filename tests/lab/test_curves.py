@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bars.shape.compound import COMPOUND
 from bars.shape.shape import gradual_recovery
 from stepscope.errors import UsageError
-from stepscope.lab.curves import COMPOUND, EXAMPLES, GENERATORS, article_curve, draw_curves
+from stepscope.lab.curves import EXAMPLES, GENERATORS, article_curve, draw_curves
 from stepscope.lab.planted import NOISES, Noise, add_noise
 from stepscope.shape.types import SHAPES, ShapeName
 

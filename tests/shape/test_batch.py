@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bars.shape.compound import two_stage_collapse
 from stepscope.errors import DataError
-from stepscope.lab.curves import two_stage_collapse
 from stepscope.lab.envelope import draw_cell
 from stepscope.lab.planted import add_noise
 from stepscope.shape import classifier as room

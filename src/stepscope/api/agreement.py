@@ -24,11 +24,8 @@ from stepscope.store.where import Where
 T = TypeVar("T")
 
 
-class AgreementView(DocumentView):
+class AgreementView(DocumentView[tuple[Agreement, ...]]):
     """Agreement of raters; `value` holds it as a pure value, one entry a group of runs."""
-
-    def __init__(self, value: tuple[Agreement, ...]) -> None:
-        self.value = value
 
     def __getitem__(self, rubric: str) -> RubricAgreement:
         """Return the agreement on one rubric over all chosen runs.
@@ -95,11 +92,8 @@ class QueueView(Sequence[Dispute]):
         return self.text()
 
 
-class ModesView(DocumentView):
+class ModesView(DocumentView[tuple[ModeComparison, ...]]):
     """Isolated against contextual judging; `value` holds one entry a judge and rubric."""
-
-    def __init__(self, value: tuple[ModeComparison, ...]) -> None:
-        self.value = value
 
     def document(self) -> Document:
         """Return what differs as text and tables."""

@@ -83,9 +83,8 @@ def export_runs(
         _atif(runs, out, total)
     else:
         from stepscope.formats import ours
-        from stepscope.formats import ours as ours_formats
 
-        write = ours.write if format == "ours" else ours_formats.write_runs_parquet
+        write = ours.write if format == "ours" else ours.write_runs_parquet
         _deliver(out, partial(write, runs))
     return Exported(path=out, format=format, runs=total)
 
@@ -185,7 +184,15 @@ def _deliver(out: str, write: Writer) -> None:
         with place.open("wb") as file:
             write(file)
         return
-    _sweep_parts(place)
+    # Remove what exports to the same place left when they were killed.
+    for part in place.parent.glob(f".{glob.escape(place.name)}.*.part"):
+        pid = part.name.split(".")[-2]
+        try:
+            os.kill(int(pid), 0)
+        except (ValueError, OverflowError, PermissionError):
+            continue  # not ours, or somebody else's who lives
+        except ProcessLookupError:
+            part.unlink(missing_ok=True)
     beside = place.with_name(f".{place.name}.{os.getpid()}.part")
     try:
         # What is written quotes traces: it is nobody else's, whole or in parts.
@@ -195,18 +202,6 @@ def _deliver(out: str, write: Writer) -> None:
         beside.replace(place)
     finally:
         beside.unlink(missing_ok=True)
-
-
-def _sweep_parts(place: Path) -> None:
-    """Remove what exports to the same place left when they were killed."""
-    for part in place.parent.glob(f".{glob.escape(place.name)}.*.part"):
-        pid = part.name.split(".")[-2]
-        try:
-            os.kill(int(pid), 0)
-        except (ValueError, OverflowError, PermissionError):
-            continue  # not ours, or somebody else's who lives
-        except ProcessLookupError:
-            part.unlink(missing_ok=True)
 
 
 def _counted(runs: Iterable[T], total: int, progress: Progress) -> Iterator[T]:

@@ -20,8 +20,8 @@ from stepscope import registry
 from stepscope.api.notebook import Notebook, open
 from stepscope.errors import TraceError, UsageError
 from stepscope.formats.reading import Account
-from stepscope.gates import baseline, looks
 from stepscope.gates import baseline as baselines
+from stepscope.gates import looks
 from stepscope.gates.decide import decide_gates
 from stepscope.gates.sample import Sample
 from stepscope.gates.settings import RECORDED, WorkflowPolicy, check_tools, suggest_name
@@ -273,7 +273,7 @@ def propose_baseline(
         StoreError: the records of a measure are of two versions.
     """
     new = baselines.make_baseline(notebook.store, policy, where=where, commit=commit)
-    return new, baseline.diff_baselines(
+    return new, baselines.diff_baselines(
         baselines.load_baseline(policy.baseline, policy.workflow), new
     )
 

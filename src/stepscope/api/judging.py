@@ -111,23 +111,16 @@ def plan_questions(
             )
     named = tuple(configured_judge(name, settings.judges) for name in judges)
     if options.strict_families:
-        _refuse_kin(store, named, where, settings)
+        families = settings.judges.families
+        for agent in sorted({str(one) for one in store.runs(where).agent if one is not None}):
+            kin = agent_family(agent, families)
+            for judge in named:
+                if kin is not None and judge.family == kin:
+                    raise ConfigError(
+                        f"judge {judge.name!r} is of the family of agent {agent!r} ({kin}); name "
+                        "another judge, leave these runs out, or leave out --strict-families"
+                    )
     return JudgePlan(store, rubrics=chosen, judges=named, where=where, options=options, drawn=drawn)
-
-
-def _refuse_kin(
-    store: Store, judges: Sequence[Judge], where: Where | None, settings: Settings
-) -> None:
-    """Check that no judge is of the family of an agent; a name that says none is no kin."""
-    families = settings.judges.families
-    for agent in sorted({str(one) for one in store.runs(where).agent if one is not None}):
-        kin = agent_family(agent, families)
-        for judge in judges:
-            if kin is not None and judge.family == kin:
-                raise ConfigError(
-                    f"judge {judge.name!r} is of the family of agent {agent!r} ({kin}); name "
-                    "another judge, leave these runs out, or leave out --strict-families"
-                )
 
 
 def keep_sample(store: Store, settings: Settings, asked: JudgePlan, sample: int) -> None:

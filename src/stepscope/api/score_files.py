@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from stepscope.errors import DataError, TraceError, UsageError
 from stepscope.formats.scores.files import read_score_rows
-from stepscope.formats.scores.runs import ScoredRuns, group_runs
+from stepscope.formats.scores.runs import group_runs
 from stepscope.model import Quarantined, Stream
 from stepscope.report.document import TableColumn
 from stepscope.report.evidence import average_noise
@@ -100,36 +100,35 @@ def read_curves(stream: Stream) -> Iterator[CurveBatch]:
     for found in group_runs(read_score_rows(stream), stream.uri):
         if isinstance(found, Quarantined):
             raise TraceError(f"{stream.uri}, {found.reason}", offset=found.offset)
-        held.append(_average_repeats(found))
+        rows = found.rows
+        run = np.repeat(np.arange(len(found.names)), np.diff(found.starts))
+        judges, tasks = rows.texts.get("judge"), rows.texts.get("task")
+        changes = run[1:] != run[:-1]
+        if judges is not None:
+            changes |= np.array(
+                [a != b for a, b in zip(judges[1:], judges, strict=False)], np.bool_
+            )
+        first = np.append(True, changes)
+        entry = np.flatnonzero(first | np.append(True, rows.step[1:] != rows.step[:-1]))
+        begins = np.flatnonzero(first[entry])
+        scores, counts = average_scorings(entry, rows.score)
+        places = entry[begins].tolist()
+        held.append(
+            CurveBatch(
+                runs=[(rows.run[i], "" if judges is None else judges[i]) for i in places],
+                tasks=["" if tasks is None else tasks[i] for i in places],
+                starts=np.append(begins, len(entry)),
+                steps=rows.step[entry],
+                scores=scores,
+                repeats=count_fewest(counts, begins),
+                numbers={name: cells[entry] for name, cells in rows.numbers.items()},
+            )
+        )
         if sum(map(len, held)) >= BATCH_CURVES:
             yield _join_batches(held)
             held = []
     if held:
         yield _join_batches(held)
-
-
-def _average_repeats(group: ScoredRuns) -> CurveBatch:
-    """Return the curves of whole runs; rows are ordered by run, judge, step, repeat."""
-    rows = group.rows
-    run = np.repeat(np.arange(len(group.names)), np.diff(group.starts))
-    judges, tasks = rows.texts.get("judge"), rows.texts.get("task")
-    changes = run[1:] != run[:-1]
-    if judges is not None:
-        changes |= np.array([a != b for a, b in zip(judges[1:], judges, strict=False)], np.bool_)
-    first = np.append(True, changes)
-    entry = np.flatnonzero(first | np.append(True, rows.step[1:] != rows.step[:-1]))
-    begins = np.flatnonzero(first[entry])
-    scores, counts = average_scorings(entry, rows.score)
-    places = entry[begins].tolist()
-    return CurveBatch(
-        runs=[(rows.run[i], "" if judges is None else judges[i]) for i in places],
-        tasks=["" if tasks is None else tasks[i] for i in places],
-        starts=np.append(begins, len(entry)),
-        steps=rows.step[entry],
-        scores=scores,
-        repeats=count_fewest(counts, begins),
-        numbers={name: cells[entry] for name, cells in rows.numbers.items()},
-    )
 
 
 def _join_batches(parts: list[CurveBatch]) -> CurveBatch:
@@ -189,13 +188,8 @@ def _break_of(found: RunShape, entry: Sequence[int]) -> RunShape:
 
 
 def _align(batch: ShapeBatch, gate_failed: npt.NDArray[np.bool_] = _NONE) -> FleetShapes:
-    return align_shapes(
-        batch,
-        np.arange(len(gate_failed)),
-        len(gate_failed),
-        gate_failed=gate_failed,
-        break_step=batch.break_step.astype(np.int64),
-    )
+    n, broke = len(gate_failed), batch.break_step.astype(np.int64)
+    return align_shapes(batch, np.arange(n), n, gate_failed=gate_failed, break_step=broke)
 
 
 class FileShapes(Closeable):
@@ -478,8 +472,6 @@ HEAD = (
     f"{'run':<{NAME}}  {'shape':<{SHAPE}}  {'P':>{SURE}}  {'mean':>{MEAN}}  "
     f"{'break (90 %)':<{BREAK}}  scores"
 )
-
-
 UNRESOLVED_LINE = "? no shape has a probability of .80: unresolved"
 
 

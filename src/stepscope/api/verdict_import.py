@@ -344,7 +344,7 @@ class VerdictImport:
     def _verdict(self, cells: Mapping[str, Json], name: str, steps: int) -> Verdict | None:
         """Return the verdict of a row; None where the row holds none."""
         label = self._label(cells, name)
-        value = _share("value", self._cell(cells, "value"))
+        value = _number("value", self._cell(cells, "value"))
         if label is None and (value is None or name != STEP_SCORES):
             return None
         from_one = self._columns.get("step", "").endswith("-1")
@@ -360,7 +360,7 @@ class VerdictImport:
             step=step,
             cites=cites or (() if step is None else (step,)),
             reason="" if reason is None else str(reason),
-            confidence=_share("confidence", self._cell(cells, "confidence")),
+            confidence=_number("confidence", self._cell(cells, "confidence")),
         )
 
     def _outcome(self, cells: Mapping[str, Json]) -> Label | None:
@@ -375,7 +375,7 @@ class VerdictImport:
         if said and status is None:
             what = f"outcome {_quote(cell)}; expected {' or '.join(_STATUS)}"
             raise RefusedRow("off the menu", f"{what}; --labels translates, as --labels ok=pass")
-        reward = _number(self._cell(cells, "value"))
+        reward = _number("reward", self._cell(cells, "value"), share=False)
         status = reward_outcome(reward).status if status is None else status
         if status == "unknown":
             return None
@@ -484,27 +484,16 @@ def _index(cell: Json, what: str) -> int:
     return int(text)
 
 
-def _share(what: str, cell: Json) -> float | None:
+def _number(what: str, cell: Json, *, share: bool = True) -> float | None:
     if cell is None or cell == "":
         return None
     try:
         number = math.nan if isinstance(cell, bool) else float(str(cell))
     except ValueError:
         number = math.nan
-    if not 0 <= number <= 1:
-        raise RefusedRow("no number", f"{what} {_quote(cell)}; expected a number from 0 to 1")
-    return number
-
-
-def _number(cell: Json) -> float | None:
-    if cell is None or cell == "":
-        return None
-    try:
-        number = math.nan if isinstance(cell, bool) else float(str(cell))
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise RefusedRow("no number", f"reward {_quote(cell)}; expected a number")
+    if not (0 <= number <= 1 if share else math.isfinite(number)):
+        expected = "a number from 0 to 1" if share else "a number"
+        raise RefusedRow("no number", f"{what} {_quote(cell)}; expected {expected}")
     return number
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from stepscope.store.where import Where
 
 
+T = TypeVar("T")
+
+
 class ShowRun(Protocol):
     """Shows one run; `Notebook.show` is one."""
 
@@ -61,8 +64,11 @@ class Text(str):
         return str(self)
 
 
-class DocumentView:
-    """A value that prints itself, as text and in a notebook."""
+class DocumentView(Generic[T]):
+    """A value that prints itself, as text and in a notebook; `value` is the pure value."""
+
+    def __init__(self, value: T) -> None:
+        self.value = value
 
     def document(self) -> Document:
         """Return what is printed."""
@@ -123,7 +129,7 @@ class RunView:
         return f"<run {self.name}: {self.outcome}, suspects {where}>"
 
 
-class ReportView(DocumentView):
+class ReportView(DocumentView[Report]):
     """A report in a notebook: figures by name, the runs to look at first, and itself as a table.
 
     `value` is the report as a pure value.
@@ -140,7 +146,7 @@ class ReportView(DocumentView):
         settings: Settings | None = None,
     ) -> None:
         """Hold a report; the `rows` that it was made of let it write a page of them."""
-        self.value = value
+        super().__init__(value)
         self._show = show
         self._rows = rows
         self._where, self._since, self._settings = where, since, settings
@@ -308,11 +314,8 @@ class ScoreCurveView:
         return None if isinstance(self.value, Unmeasured) else render_curve_html(self.value)
 
 
-class ComparisonView(DocumentView):
+class ComparisonView(DocumentView[ComparisonReport]):
     """Two groups compared, paired by task; `value` is the comparison as a pure value."""
-
-    def __init__(self, value: ComparisonReport) -> None:
-        self.value = value
 
     def __getitem__(self, key: str) -> object:
         """Return the comparison of one figure.

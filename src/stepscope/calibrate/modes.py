@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope import stats
-from stepscope.calibrate.figures import agreement_figure
+from stepscope.calibrate.agreement import agreement_figure
 from stepscope.calibrate.ratings import Item, RaterVerdicts, label_of, rater_answer, read_raters
 from stepscope.calibrate.types import RaterAnswer
 from stepscope.model import Verdict

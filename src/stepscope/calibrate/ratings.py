@@ -68,13 +68,7 @@ class RaterVerdicts:
 def read_ratings(
     rows: Rows, *, where: Where | None = None, rubric: str | None = None
 ) -> list[RatingTable]:
-    """Return every rubric that somebody but the rules rated, by name, whole runs before steps.
-
-    Args:
-        rows: a store, or an exported folder.
-        where: which runs.
-        rubric: a rubric, or a set of them; None for all.
-    """
+    """Return every rubric that somebody but the rules rated, by name, whole runs before steps."""
     runs = rows.runs(where)
     names = dict(zip(runs.id.tolist(), runs.name.tolist(), strict=True))
     found = []
@@ -286,8 +280,23 @@ class RatingTable:
 
     def raters(self) -> tuple[Rater, ...]:
         """Return the raters, with counts of their labels and of what is missing."""
-        columns = zip(self.voices, self.codes.T, strict=True)
-        return tuple(_rater(voice, codes, self.labels) for voice, codes in columns)
+        found = []
+        for voice, codes in zip(self.voices, self.codes.T, strict=True):
+            counts = np.bincount(codes[codes >= 0], minlength=len(self.labels)).tolist()
+            absent = (one.kind for one in voice.said.values() if isinstance(one, Unmeasured))
+            rater = Rater(
+                name=voice.name,
+                family=voice.family,
+                labels={label: n for label, n in zip(self.labels, counts, strict=True) if n},
+                unmeasured=dict(Counter(absent)),
+                silent=voice.silent,
+                version=voice.version,
+                snapshots=voice.snapshots,
+                prompts=len(voice.prompts),
+                left_out=voice.left_out,
+            )
+            found.append(rater)
+        return tuple(found)
 
     def lost(self, columns: Sequence[int]) -> dict[str, int]:
         """Return how many items one of these raters could not answer, by kind."""
@@ -377,19 +386,3 @@ def score_band(score: float) -> str:
     ('0-.2', '.3-.5', '.9-1')
     """
     return next(name for end, name in BANDS if score < end)
-
-
-def _rater(voice: RaterVerdicts, codes: Ints, labels: Sequence[str]) -> Rater:
-    counts = np.bincount(codes[codes >= 0], minlength=len(labels)).tolist()
-    lost: Counter[str] = Counter(a.kind for a in voice.said.values() if isinstance(a, Unmeasured))
-    return Rater(
-        name=voice.name,
-        family=voice.family,
-        labels={label: n for label, n in zip(labels, counts, strict=True) if n},
-        unmeasured=dict(lost),
-        silent=voice.silent,
-        version=voice.version,
-        snapshots=voice.snapshots,
-        prompts=len(voice.prompts),
-        left_out=voice.left_out,
-    )

@@ -23,7 +23,6 @@ from stepscope.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stepscope.api import Notebook
     from stepscope.calibrate.noise import JudgeNoise
 
 
@@ -69,10 +68,19 @@ def agree(
 
     Example: stepscope agree --rubric axes --queue 10
     """
-    _refuse(modes=modes, queue=queue, csv=csv, by=by, rubric=rubric, as_json=as_json)
+    if modes and queue is not None:
+        raise UsageError("--modes and --queue are two lists; ask for one")
+    if modes and rubric is not None:
+        raise UsageError("--modes compares whatever was judged in both modes; leave --rubric out")
+    if by is not None and (modes or queue is not None):
+        raise UsageError("--by groups the agreement; choose runs with --where here")
+    if csv and (queue is None or as_json):
+        raise UsageError("--csv is a form of --queue N, and not of --json")
     with open_existing(store) as notebook:
         if modes:
-            return _modes(notebook, where=where, since=since, seed=seed, as_json=as_json)
+            compared = notebook.modes(where=where, since=since, seed=seed)
+            terminal.print_view(compared, as_json=as_json)
+            return 0 if compared.value else UNDECIDED
         if queue is not None:
             found = notebook.disputes(rubric, where=where, since=since)
             if csv:
@@ -85,31 +93,8 @@ def agree(
         view = notebook.agreement(
             rubric, where=where, since=since, by=by, seed=seed, threshold=threshold
         )
-        terminal.print_text(view.json() if as_json else view.text(terminal.terminal_width()))
+        terminal.print_view(view, as_json=as_json)
         return 0 if view.measured else UNDECIDED
-
-
-def _modes(
-    notebook: Notebook, *, where: str | None, since: str | None, seed: int | None, as_json: bool
-) -> int:
-
-    view = notebook.modes(where=where, since=since, seed=seed)
-    terminal.print_text(view.json() if as_json else view.text(terminal.terminal_width()))
-    return 0 if view.value else UNDECIDED
-
-
-def _refuse(
-    *, modes: bool, queue: int | None, csv: bool, by: str | None, rubric: str | None, as_json: bool
-) -> None:
-    """Refuse options that would change nothing."""
-    if modes and queue is not None:
-        raise UsageError("--modes and --queue are two lists; ask for one")
-    if modes and rubric is not None:
-        raise UsageError("--modes compares whatever was judged in both modes; leave --rubric out")
-    if by is not None and (modes or queue is not None):
-        raise UsageError("--by groups the agreement; choose runs with --where here")
-    if csv and (queue is None or as_json):
-        raise UsageError("--csv is a form of --queue N, and not of --json")
 
 
 UNMEASURED = 4
@@ -162,10 +147,7 @@ def localise(*, store: StorePath = None, offline: Offline = False, as_json: Json
     """
     with open_existing(store) as notebook:
         found = notebook.calibrate_localise()
-    if as_json:
-        terminal.print_json(found)
-    else:
-        terminal.print_text(str(found))
+    terminal.print_result(found, as_json=as_json)
     return 0 if found.used else UNMEASURED
 
 

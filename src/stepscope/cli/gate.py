@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -28,20 +27,6 @@ from stepscope.errors import UsageError
 if TYPE_CHECKING:
     from stepscope.api.gating import GateView
     from stepscope.settings import Settings
-
-
-class FailOn(StrEnum):
-    """From which severity on a failing gate is a failing command."""
-
-    soft = "soft"
-    hard = "hard"
-
-
-class UndecidedAs(StrEnum):
-    """What gates count as that more runs would decide."""
-
-    passes = "pass"
-    fails = "fail"
 
 
 Workflows = Annotated[
@@ -71,10 +56,11 @@ Cases = Annotated[
     ),
 ]
 Failing = Annotated[
-    FailOn, typer.Option("--fail-on", help="The least severity that fails the command.")
+    Literal["soft", "hard"],
+    typer.Option("--fail-on", help="The least severity that fails the command."),
 ]
 Undecided = Annotated[
-    UndecidedAs | None,
+    Literal["pass", "fail"] | None,
     typer.Option(
         "--undecided", help="What gates count as that more runs would decide. Default: code 4."
     ),
@@ -113,7 +99,7 @@ def gate(
     baseline: BaselineFile = None,
     trials: Trials = None,
     cases: Cases = None,
-    fail_on: Failing = FailOn.hard,
+    fail_on: Failing = "hard",
     undecided: Undecided = None,
     max_minutes: MaxMinutes = None,
     commit: Commit = None,
@@ -164,8 +150,8 @@ def gate(
     view = gating.GateView(
         report,
         remarks=said,
-        fail_on=fail_on.value,
-        undecided=None if undecided is None else undecided.value,
+        fail_on=fail_on,
+        undecided=undecided,
     )
     terminal.write_job_summary(view.markdown())
     if form:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import StrEnum
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -18,21 +17,6 @@ if TYPE_CHECKING:
     from stepscope.judges.judgement import JudgingOptions
     from stepscope.score.judges import JudgingResult
     from stepscope.settings import Settings
-
-
-class Narration(StrEnum):
-    """Whether judges read what the agent says and thinks."""
-
-    on = "on"
-    off = "off"
-    both = "both"
-
-
-class Mode(StrEnum):
-    """Whether a step is judged with its run in view."""
-
-    contextual = "contextual"
-    isolated = "isolated"
 
 
 Runs = Annotated[
@@ -75,6 +59,7 @@ Sample = Annotated[
 Repeat = Annotated[
     int, typer.Option("--repeat", min=1, metavar="N", help="Ask each question N times.")
 ]
+Narration = Literal["on", "off", "both"]
 Narrated = Annotated[
     Narration,
     typer.Option(
@@ -82,7 +67,8 @@ Narrated = Annotated[
     ),
 ]
 InMode = Annotated[
-    Mode, typer.Option("--mode", help="isolated: label each step without the others.")
+    Literal["contextual", "isolated"],
+    typer.Option("--mode", help="isolated: label each step without the others."),
 ]
 Goals = Annotated[
     Path | None,
@@ -114,8 +100,6 @@ Batch = Annotated[
 Strict = Annotated[
     bool, typer.Option("--strict-families", help="Refuse a judge of the agent's own family.")
 ]
-
-
 STOPPED = 130
 UNMEASURED = 4
 BUDGET = 5
@@ -133,8 +117,8 @@ def judge(
     dry_run: DryRun = False,
     sample: Sample = None,
     repeat: Repeat = 1,
-    narration: Narrated = Narration.on,
-    mode: InMode = Mode.contextual,
+    narration: Narrated = "on",
+    mode: InMode = "contextual",
     goals: Goals = None,
     propose_goals: Propose = None,
     canaries: Canaries = False,
@@ -155,6 +139,8 @@ def judge(
 
     Example: stepscope judge --judge anthropic/claude-sonnet-4-5 --judge openai/gpt-5 --dry-run
     """
+    import secrets
+
     from stepscope.judges.judgement import JudgingOptions
 
     with open_existing(store, load_judge_settings(offline)) as notebook:
@@ -168,7 +154,7 @@ def judge(
             )
         how = JudgingOptions(
             repeats=repeat,
-            mode=mode.value,
+            mode=mode,
             goals=goals,
             sample=sample,
             canaries=canaries,
@@ -190,9 +176,13 @@ def judge(
                 ]
             return _print_all(costs, as_json=as_json)
         try:
+            shared = budget_name or secrets.token_hex(16)
             done = _judge_each(
-                notebook, judge, rubrics, options, where=chosen, since=since,
-                budget_usd=budget, budget=budget_name,
+                options,
+                lambda how: judge_within_budget(
+                    notebook, judge, rubrics, where=chosen, since=since, how=how,
+                    budget_usd=budget, budget=shared,
+                ),
             )  # fmt: skip
         except ConfigError as e:
             _what_rules_found(notebook, chosen, as_json=as_json)
@@ -205,28 +195,12 @@ def judge(
 
 
 def _judge_each(
-    notebook: Notebook,
-    judges: Sequence[str],
-    rubrics: Sequence[str],
-    options: Sequence[JudgingOptions],
-    *,
-    where: str | None,
-    since: str | None,
-    budget_usd: float | None,
-    budget: str,
+    options: Sequence[JudgingOptions], judge: Callable[[JudgingOptions], JudgingResult]
 ) -> list[JudgingResult]:
-    """Judge once with each of the options, until it is stopped, within one budget."""
-    import secrets
-
-    shared = budget or secrets.token_hex(16)
+    """Judge once with each of the options, until it is stopped."""
     done: list[JudgingResult] = []
     for how in options:
-        done.append(
-            judge_within_budget(
-                notebook, judges, rubrics, where=where, since=since, how=how,
-                budget_usd=budget_usd, budget=shared,
-            )
-        )  # fmt: skip
+        done.append(judge(how))
         if done[-1].ran.stopped:
             break
     return done
@@ -244,9 +218,8 @@ def list_options(how: JudgingOptions, narration: Narration) -> tuple[JudgingOpti
     """Return how runs are judged: once, or with the agent's words and without them."""
     import msgspec
 
-    if narration is not Narration.both:
-        return (msgspec.structs.replace(how, narration=narration.value),)
-    return tuple(msgspec.structs.replace(how, narration=one) for one in ("on", "off"))
+    each = ("on", "off") if narration == "both" else (narration,)
+    return tuple(msgspec.structs.replace(how, narration=one) for one in each)
 
 
 def judge_within_budget(

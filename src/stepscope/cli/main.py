@@ -89,7 +89,15 @@ app.add_typer(_lab, name="lab", epilog="Example: stepscope lab envelope --n 10 -
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code; what is left uncaught is a bug."""
     if arguments is None:
-        _open_closed_streams()
+        # Open what the caller closed of the standard streams, onto nothing: else the next file that
+        # is opened, a store for one, would stand where output is written to.
+        for number, name in enumerate(("stdin", "stdout", "stderr")):
+            try:
+                os.fstat(number)
+            except OSError:
+                opened = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+                mode = "w" if number else "r"
+                setattr(sys, name, open(opened, mode, encoding="utf-8", closefd=False))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -113,20 +121,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{e.name} cannot be loaded ({said}); is it installed whole, and is there memory?",
             EnvironmentFault.exit_code,
         )
-
-
-def _open_closed_streams() -> None:
-    """Open what the caller closed of the standard streams, onto nothing.
-
-    Else the next file that is opened, a store for one, would stand where output is written to.
-    """
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        try:
-            os.fstat(number)
-        except OSError:
-            opened = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
-            mode = "w" if number else "r"
-            setattr(sys, name, open(opened, mode, encoding="utf-8", closefd=False))
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -6,7 +6,6 @@ A store that is missing is an error, not a new empty one.
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,24 +83,6 @@ Out = Annotated[
 Quantum = Annotated[
     float | None, typer.Option("--quantum", help="Step between the scores that the judge can give.")
 ]
-
-
-class ExportFormat(StrEnum):
-    """What `export` writes."""
-
-    ours = "ours"
-    atif = "atif"
-    parquet = "parquet"
-    otlp = "otlp"
-
-
-class ExportVerdicts(StrEnum):
-    """Whether `export` writes verdicts, and how."""
-
-    none = "none"
-    only = "only"
-    gen_ai = "gen_ai"
-    openinference = "openinference"
 
 
 def open_existing(path: Path | None, settings: Settings | None = None) -> Notebook:

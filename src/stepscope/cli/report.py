@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -56,12 +56,10 @@ def compare(
     """
     with open_existing(store) as notebook:
         compared = notebook.compare(a, b, by=by, where=where, since=since, seed=seed)
-    if as_json:
-        terminal.print_text(compared.json())
-    elif markdown:
+    if markdown and not as_json:
         terminal.print_text(compared.markdown())
     else:
-        terminal.print_text(compared.text(terminal.terminal_width()))
+        terminal.print_view(compared, as_json=as_json)
 
 
 UNMEASURED = 4
@@ -134,7 +132,12 @@ def report(
     with _view(store, where=where, since=since, by=by, seed=seed, look_first=most) as found:
         view = found.located(located) if located else found
         if html is not None or plots is not None:
-            return _files(view, html, plots, embed=_embed(embed), gates=gates or ())
+            if html is not None:
+                page = view.html(html, embed=_embed(embed), gates=gates or ())
+                terminal.print_note(f"wrote {page}")
+            for path in () if plots is None else view.plots(plots):
+                terminal.print_note(f"wrote {path}")
+            return 0
     if get is not None:
         from stepscope.values import Unmeasured
 
@@ -190,22 +193,6 @@ def _embed(text: str | None) -> int | Literal["all"]:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise UsageError(f"--embed {text!r}: expected a number from 0, or all")
     return int(text)
-
-
-def _files(
-    view: ReportView,
-    html: Path | None,
-    plots: Path | None,
-    *,
-    embed: int | Literal["all"],
-    gates: Sequence[Path],
-) -> int:
-
-    if html is not None:
-        terminal.print_note(f"wrote {view.html(html, embed=embed, gates=gates)}")
-    for path in () if plots is None else view.plots(plots):
-        terminal.print_note(f"wrote {path}")
-    return 0
 
 
 def shape(

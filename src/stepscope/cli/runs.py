@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from stepscope.cli import terminal
 from stepscope.cli.options import (
-    ExportFormat,
-    ExportVerdicts,
     Json,
     Offline,
     Since,
@@ -39,10 +37,11 @@ def export(
         ),
     ] = None,
     format_: Annotated[
-        ExportFormat, typer.Option("--format", help="The format to write.")
-    ] = ExportFormat.ours,
+        Literal["ours", "atif", "parquet", "otlp"],
+        typer.Option("--format", help="The format to write."),
+    ] = "ours",
     verdicts: Annotated[
-        ExportVerdicts | None,
+        Literal["none", "only", "gen_ai", "openinference"] | None,
         typer.Option(
             "--verdicts",
             help="only: verdicts instead of runs (ours a file, parquet a folder). gen_ai, "
@@ -74,9 +73,14 @@ def export(
     if to is not None:
         from stepscope.cli.transfer import send_to_backend
 
-        only = None if verdicts is None else verdicts.value
         return send_to_backend(
-            to, out=out, only=only, again=force, chosen=(where, since), store=store, as_json=as_json
+            to,
+            out=out,
+            only=verdicts,
+            again=force,
+            chosen=(where, since),
+            store=store,
+            as_json=as_json,
         )
     if out is None:
         raise UsageError("nowhere to write to: name a file, or a backend with --to")
@@ -90,8 +94,8 @@ def export(
     with open_existing(store) as notebook, terminal.show_progress("writing runs") as step:
         exported = notebook.export(
             out,
-            format=format_.value,
-            verdicts=None if verdicts is None else verdicts.value,
+            format=format_,
+            verdicts=verdicts,
             force=force,
             where=where,
             since=since,

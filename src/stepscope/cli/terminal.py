@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from stepscope.errors import EnvironmentFault
 from stepscope.safety.text import disarm_commands
@@ -89,6 +90,21 @@ def print_result(
         print_text(str(value))
         if hint:
             print_hint(hint, store)
+
+
+class View(Protocol):
+    """What prints itself."""
+
+    def json(self) -> str:
+        """Return it as JSON."""
+
+    def text(self, width: int = 100) -> str:
+        """Return it as text, no wider than `width` columns."""
+
+
+def print_view(view: View, *, as_json: bool) -> None:
+    """Print what a command shows."""
+    print_text(view.json() if as_json else view.text(terminal_width()))
 
 
 def deliver(text: str, path: Path | None) -> None:

@@ -198,10 +198,8 @@ def _predict(runs: Sequence[LabelledRun], seed: int) -> list[Floats]:
     tasks = sorted({run.task for run in runs})
     order = np.random.default_rng(seed).permutation(len(tasks)) % FOLDS
     fold = dict(zip(tasks, order.tolist(), strict=True))
-    fits = {}
-    for k in sorted(set(fold.values())):
-        inside = [run for run in runs if fold[run.task] != k]
-        fits[k] = fit_weights(inside) if inside else None
+    held_out = {k: [run for run in runs if fold[run.task] != k] for k in sorted(set(fold.values()))}
+    fits = {k: fit_weights(inside) if inside else None for k, inside in held_out.items()}
     scores = []
     for run in runs:
         fit = fits[fold[run.task]]

@@ -159,20 +159,13 @@ def read_fit(store: str) -> StoreFit:
 
 
 def rank_steps(
-    records: Iterable[Record],
-    evidence: Iterable[StepEvidence] = (),
+    records: Iterable[Record],  # of one run; those of judges where they are current
+    evidence: Iterable[StepEvidence] = (),  # what the store knows besides records, in any order
     *,
-    trajectory: Trajectory | None = None,
-    fit: StoreFit | None = None,
+    trajectory: Trajectory | None = None,  # needed where a fit is given
+    fit: StoreFit | None = None,  # what the labels of the store add to the shipped table
 ) -> StepRanking | Unmeasured:
-    """Return every step of the agent with its probability, the likeliest first.
-
-    Args:
-        records: of one run; those of judges where they are current.
-        evidence: what the store knows besides records, in any order.
-        trajectory: the run; needed where a fit is given.
-        fit: what the labels of the store add to the shipped table.
-    """
+    """Return every step of the agent with its probability, the likeliest first."""
     held = list(records)
     own, nobody, absent = _read_localise(held)
     if absent is not None:
@@ -298,7 +291,22 @@ def evidence_of_records(records: Iterable[Record]) -> Iterator[StepEvidence]:
             yield from _said_by_rules(answer)
         elif answer.measure.startswith(JUDGE_PREFIX):
             whose = blamed.get((record.family, record.judge, record.repeat), "agent")
-            yield from _said_by_judge(record, answer, whose == "agent")
+            rubric = answer.measure.removeprefix(JUDGE_PREFIX)
+            who = record.judge or record.family
+            source = f"{rubric} of {who}"
+            if rubric == STEP_LABELS_NAME and answer.step is not None and answer.label == _ERROR:
+                said = f"an error, says {who}: {answer.reason}"
+                yield StepEvidence(answer.step, "judge_error", said, answer.cites, source)
+            elif rubric == _CAUSE and whose == "agent":
+                for step in answer.cites[:1]:
+                    said = f"the run broke here, says {who}: {answer.reason}"
+                    yield StepEvidence(step, "judge_cause", said, answer.cites, source)
+            elif rubric.startswith(_AXES) and answer.label == INCORRECT:
+                for step in answer.cites if answer.step is None else (answer.step,):
+                    said = f"{rubric.removeprefix(_AXES).replace('_', ' ')} at fault, says {who}: "
+                    yield StepEvidence(
+                        step, "judge_fault", said + answer.reason, answer.cites, source
+                    )
 
 
 def _said_by_rules(answer: Verdict) -> Iterator[StepEvidence]:
@@ -309,23 +317,6 @@ def _said_by_rules(answer: Verdict) -> Iterator[StepEvidence]:
         yield StepEvidence(answer.step, "breach", said, answer.cites)
     elif answer.measure.startswith(_AXES) and answer.label == INCORRECT:
         yield StepEvidence(answer.step, "fault", answer.reason, answer.cites, answer.measure)
-
-
-def _said_by_judge(record: Record, answer: Verdict, agents: bool) -> Iterator[StepEvidence]:
-    rubric = answer.measure.removeprefix(JUDGE_PREFIX)
-    who = record.judge or record.family
-    source = f"{rubric} of {who}"
-    if rubric == STEP_LABELS_NAME and answer.step is not None and answer.label == _ERROR:
-        said = f"an error, says {who}: {answer.reason}"
-        yield StepEvidence(answer.step, "judge_error", said, answer.cites, source)
-    elif rubric == _CAUSE and agents:
-        for step in answer.cites[:1]:
-            said = f"the run broke here, says {who}: {answer.reason}"
-            yield StepEvidence(step, "judge_cause", said, answer.cites, source)
-    elif rubric.startswith(_AXES) and answer.label == INCORRECT:
-        for step in answer.cites if answer.step is None else (answer.step,):
-            said = f"{rubric.removeprefix(_AXES).replace('_', ' ')} at fault, says {who}: "
-            yield StepEvidence(step, "judge_fault", said + answer.reason, answer.cites, source)
 
 
 def find_new_write(

@@ -16,7 +16,7 @@ above any alpha here. Source of the test: `stepscope.stats.permutation`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from math import comb, exp, inf, log, sqrt
@@ -40,7 +40,7 @@ from stepscope.gates.rates import (
 )
 from stepscope.gates.sample import Arm, Flags
 from stepscope.gates.settings import GatePolicy
-from stepscope.gates.types import Cause, GateAnswer
+from stepscope.gates.types import Cause, GateAnswer, answer_undecided
 from stepscope.stats.comparison import POWER, Comparison
 from stepscope.values import Estimate, Unmeasured
 
@@ -97,10 +97,9 @@ def build_drop_test(
     measured = compare_bad_runs(now.measured(), before.measured(), seed=seed)
     if isinstance(measured, Unmeasured) or isinstance(measured.effect, Unmeasured):
         shared = set(now.cases.tolist()) & set(before.cases.tolist())
-        return GateAnswer(
-            outcome="undecided",
-            cause="too_few_cases" if shared else "no_shared_cases",
-            reason=f"{say_count(len(shared), 'case')} of the baseline measured in these runs: "
+        return answer_undecided(
+            "too_few_cases" if shared else "no_shared_cases",
+            f"{say_count(len(shared), 'case')} of the baseline measured in these runs: "
             "two or more are needed",
         )
     if gate.rule == "proof":
@@ -131,22 +130,18 @@ def _answer_drop(
     if p_adjusted <= alpha and beyond:
         return GateAnswer(outcome="fail", reason=f"{said}, p {p_adjusted:.2g}", estimate=effect)
     if smallest_possible_p(now.measured(), before.measured(), 1.0) > alone:
-        return GateAnswer(
-            outcome="undecided",
-            cause="too_few_cases",
-            reason=f"{said}; even if every run were bad, these cases could not show it",
-            estimate=effect,
+        return answer_undecided(
+            "too_few_cases",
+            f"{said}; even if every run were bad, these cases could not show it",
+            effect,
         )
     if now.n_lost or before.n_lost:
         worst = compare_bad_runs(now.filled(bad=True), before.filled(bad=False), seed=seed)
         rare = isinstance(worst, Comparison) and worst.p <= alpha
         if rare and _effect_value(worst) > gate.bound + TOLERANCE:
             lost = say_losses({**now.unmeasured}) or "unmeasured runs of the baseline"
-            return GateAnswer(
-                outcome="undecided",
-                cause="not_measured",
-                reason=f"{said}; were {lost} bad, it would fail",
-                estimate=effect,
+            return answer_undecided(
+                "not_measured", f"{said}; were {lost} bad, it would fail", effect
             )
     error = (measured.sd or 0.0) / sqrt(measured.n)
     z, power = NormalDist().inv_cdf(1 - alone), NormalDist().inv_cdf(POWER)
@@ -176,22 +171,18 @@ def _answer_drop_proof(
         return GateAnswer(outcome="pass", reason=said, estimate=effect)
     plain = now.measured(), before.measured()
     if is_below(lambda at: _effect(*plain, at, seed), gate.bound, PROOF * alpha):
-        return GateAnswer(
-            outcome="undecided",
-            cause="not_measured",
-            reason=f"{said}; were all that is missing bad, it would not pass",
-            estimate=effect,
+        return answer_undecided(
+            "not_measured", f"{said}; were all that is missing bad, it would not pass", effect
         )
     needed, away = None, abs(_effect_value(measured) - gate.bound)
     if away > TOLERANCE and measured.sd:
         share = PROOF * alpha if _effect_value(measured) < gate.bound else alone
         needed = max(stats.runs_needed(away, measured.sd, level=1 - 2 * share), measured.n + 1)
     more = f"about {say_count(needed, 'case')} would decide" if needed else "it is the margin"
-    return GateAnswer(
-        outcome="undecided",
-        cause="interval",
-        reason=f"{said}; {more}",
-        estimate=effect,
+    return answer_undecided(
+        "interval",
+        f"{said}; {more}",
+        effect,
         runs_needed=needed and needed * max(1, round(len(now.at) / measured.n)),
     )
 
@@ -206,6 +197,8 @@ def compare_bad_runs(now: Arm, before: Arm, *, seed: int) -> Comparison | Unmeas
 def _compare_with_draws(
     now: Arm, before: Arm, level: float, seed: int, draws: int
 ) -> Comparison | Unmeasured:
+    kinds = {**now.unmeasured, **before.unmeasured}
+    lost = {k: now.unmeasured.get(k, 0) + before.unmeasured.get(k, 0) for k in kinds}
     return stats.compare_paired(
         before.bad,
         before.cases,
@@ -213,7 +206,7 @@ def _compare_with_draws(
         now.cases,
         rng=np.random.default_rng([seed, draws]),
         level=level,
-        unmeasured=_losses(now, before),
+        unmeasured=lost,
         draws=draws,
         tail="upper",
     )
@@ -234,11 +227,6 @@ def say_drop(gate: GatePolicy, found: Comparison) -> str:
 def _with_units(side: Arm) -> Arm:
     """Leave out runs of no units: no errors, nothing to recover from."""
     return side.take(side.size > 0)
-
-
-def _losses(now: Arm, before: Arm) -> Mapping[str, int]:
-    kinds = {**now.unmeasured, **before.unmeasured}
-    return {k: now.unmeasured.get(k, 0) + before.unmeasured.get(k, 0) for k in kinds}
 
 
 def _effect_value(found: Comparison | Unmeasured) -> float:
@@ -263,9 +251,14 @@ def build_ratio_test(
     if not current.n_measured:
         return answer_without_verdicts(gate, current)
     now, before = current.measured(), baseline.measured()
-    absent = _incomparable(gate, now, before)
-    if absent is not None:
-        return absent
+    shared = set(now.cases.tolist()) & set(before.cases.tolist())
+    if not shared:
+        return answer_undecided(
+            "no_shared_cases", "no case of the baseline was measured in these runs"
+        )
+    if float(np.median(before.top[_is_in_cases(before, shared)])) == 0:
+        reason = f"the baseline's median of {gate.quantity.measure} is 0: there is no ratio to it"
+        return answer_undecided("not_measured", reason)
     if gate.rule == "proof":
         p = p_above(partial(estimate_ratio, now, before, seed), gate.bound)
         return GateTest(p, partial(_answer_ratio_proof, gate, current, baseline, seed))
@@ -273,18 +266,6 @@ def build_ratio_test(
     beyond = ratio_of_medians(*best) > gate.bound + TOLERANCE
     answer = partial(_answer_ratio, gate, current, baseline, seed, beyond=beyond)
     return GateTest(rank_p(*best, seed=seed), answer)
-
-
-def _incomparable(gate: GatePolicy, now: Arm, before: Arm) -> GateAnswer | None:
-    """Return why two groups have no ratio of medians; None where they have one."""
-    shared = set(now.cases.tolist()) & set(before.cases.tolist())
-    if not shared:
-        reason = "no case of the baseline was measured in these runs"
-        return GateAnswer(outcome="undecided", cause="no_shared_cases", reason=reason)
-    if float(np.median(before.top[_is_in_cases(before, shared)])) == 0:
-        reason = f"the baseline's median of {gate.quantity.measure} is 0: there is no ratio to it"
-        return GateAnswer(outcome="undecided", cause="not_measured", reason=reason)
-    return None
 
 
 def _answer_ratio(
@@ -297,11 +278,8 @@ def _answer_ratio(
     if p_adjusted <= alpha and beyond:
         return GateAnswer(outcome="fail", reason=f"{said}, p {p_adjusted:.2g}", estimate=shown)
     if smallest_possible_p(now.measured(), before.measured(), inf) > alone:
-        return GateAnswer(
-            outcome="undecided",
-            cause="too_few_cases",
-            reason=f"{said}; however long the runs, these cases could not show it",
-            estimate=shown,
+        return answer_undecided(
+            "too_few_cases", f"{said}; however long the runs, these cases could not show it", shown
         )
     worst = now.filled_with(inf), before.filled_with(0.0)
     if (
@@ -311,7 +289,7 @@ def _answer_ratio(
     ):
         lost = say_losses({**now.unmeasured}) or "unmeasured runs of the baseline"
         reason = f"{said}; were {lost} long, it would fail"
-        return GateAnswer(outcome="undecided", cause="not_measured", reason=reason, estimate=shown)
+        return answer_undecided("not_measured", reason, shown)
     seen = _detectable_ratio(shown, gate.bound, alone)
     could = f"; {seen:.2f} times would be seen in 80 % of repetitions" if seen else ""
     return GateAnswer(outcome="pass", reason=said + could, estimate=shown, detectable=seen)
@@ -337,7 +315,7 @@ def _answer_ratio_proof(
     elif clear:
         lost = say_losses({**now.unmeasured}) or "unmeasured runs of the baseline"
         cause, why = "not_measured", f"but {lost} could be long"
-    return GateAnswer(outcome="undecided", cause=cause, reason=f"{said}; {why}", estimate=shown)
+    return answer_undecided(cause, f"{said}; {why}", shown)
 
 
 def _measured_ratio(now: Arm, before: Arm, seed: int) -> Estimate | Unmeasured:

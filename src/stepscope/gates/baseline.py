@@ -33,7 +33,7 @@ from stepscope.gates.sample import (
     say_no_runs,
 )
 from stepscope.gates.settings import WorkflowPolicy
-from stepscope.gates.types import Cause, GateAnswer
+from stepscope.gates.types import GateAnswer, answer_undecided
 from stepscope.safety.json import decode_strict
 from stepscope.safety.limits import Limits
 from stepscope.safety.text import visible_line
@@ -108,7 +108,7 @@ def load_baseline(path: str | Path | None, workflow: str) -> Sample | GateAnswer
     """Return the baseline in a file, or why there is none to compare with."""
     update = f"stepscope baseline update --workflow {workflow}"
     if path is None:
-        return _problem(
+        return answer_undecided(
             "baseline_missing",
             f"no baseline is named: add one to [workflow.{workflow}], then {update}",
         )
@@ -116,14 +116,16 @@ def load_baseline(path: str | Path | None, workflow: str) -> Sample | GateAnswer
     try:
         raw = place.read_bytes()
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-        return _problem("baseline_missing", f"there is no file {str(path)!r}; make it: {update}")
+        return answer_undecided(
+            "baseline_missing", f"there is no file {str(path)!r}; make it: {update}"
+        )
     except OSError as e:
         raise EnvironmentFault(f"{path}: the baseline cannot be read ({e.strerror})") from e
     try:
         head = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get("schema")
         schema = SCHEMA if head is None else msgspec.json.decode(head, type=int)
         if schema > SCHEMA:
-            return _problem(
+            return answer_undecided(
                 "baseline_other_version",
                 f"{path} was written by a newer stepscope (schema {schema}, this one reads up to "
                 f"{SCHEMA}): upgrade stepscope",
@@ -132,20 +134,16 @@ def load_baseline(path: str | Path | None, workflow: str) -> Sample | GateAnswer
             raise ValueError("a key stands twice in one object")
         sample = _sample(msgspec.json.decode(raw, type=_File))
     except (msgspec.MsgspecError, TraceError, ValueError, RecursionError) as e:
-        return _problem(
+        return answer_undecided(
             "baseline_corrupt",
             f"{path} is no baseline ({' '.join(str(e).split())}): restore it, or {update}",
         )
     if sample.workflow != workflow:
-        return _problem(
+        return answer_undecided(
             "baseline_other_workflow",
             f"{path} is the baseline of {sample.workflow!r}, not of {workflow!r}",
         )
     return sample
-
-
-def _problem(cause: Cause, reason: str) -> GateAnswer:
-    return GateAnswer(outcome="undecided", cause=cause, reason=reason)
 
 
 def load_baselines(policies: Iterable[WorkflowPolicy]) -> dict[str, Sample | GateAnswer]:
@@ -279,10 +277,7 @@ def design_of(
 ) -> Design:
     """Return the design of a workflow: as declared, else as the baseline was run.
 
-    Args:
-        policy: what was declared.
-        baseline: whose trials must be shown where nothing was declared.
-        runs: those under test; their cases are the design where only a number was declared.
+    Where only a number was declared, the cases of the runs under test are the design.
     """
     held = baseline.runs if isinstance(baseline, Sample) else ()
     before = Counter(run.case for run in held)
@@ -315,10 +310,7 @@ def absences(
 ) -> list[tuple[SampleRun, ...]]:
     """Return what is absent of each workflow of one invocation.
 
-    Args:
-        designs: one a workflow.
-        missing: its missing trials.
-        set_aside: records that could not be read, of whichever workflow.
+    `set_aside` are records that could not be read, of whichever workflow.
     """
     more = max(0, set_aside - sum(map(len, missing)))
     return [
@@ -343,7 +335,7 @@ def diff_baselines(old: Sample | GateAnswer, new: Sample) -> tuple[str, ...]:
     said = [f"workflow {new.workflow}"]
     if isinstance(old, GateAnswer):
         said.append(f"new baseline: {_size_text(new)}")
-        said += [f"  {name}: {_total_text(new, name)}" for name in sorted(new.asked)]
+        said += [f"  {name}: {_cells_text(new.cells[name])}" for name in sorted(new.asked)]
         return tuple(visible_line(line) for line in said)
     said.append(f"runs: {_size_text(old)} -> {_size_text(new)}")
     for what in ("commit", "agents"):
@@ -366,7 +358,7 @@ def _changes(name: str, old: Sample, new: Sample) -> list[str]:
         return [f"{name}: {'added' if before is None else 'no longer kept'}"]
     said = [f"{name}: {before} -> {after}"] if before != after else []
     if old.cells[name] != new.cells[name]:
-        totals = _total_text(old, name), _total_text(new, name)
+        totals = _cells_text(old.cells[name]), _cells_text(new.cells[name])
         said.append(f"{name}: {totals[0]} -> {totals[1]}")
         moved = [
             case
@@ -384,10 +376,6 @@ def _changes(name: str, old: Sample, new: Sample) -> list[str]:
 def _case_text(baseline: Sample, name: str, case: str) -> str:
     cells = baseline.cells[name]
     return _cells_text([c for c, r in zip(cells, baseline.runs, strict=True) if r.case == case])
-
-
-def _total_text(baseline: Sample, name: str) -> str:
-    return _cells_text(baseline.cells[name])
 
 
 def _cells_text(cells: Sequence[Cell]) -> str:

@@ -32,6 +32,7 @@ from stepscope.gates.types import (
     GateDecision,
     GateReport,
     WorkflowDecision,
+    answer_undecided,
 )
 from stepscope.model import Verdict
 from stepscope.model.records import RULES
@@ -126,12 +127,16 @@ def evaluate_gate(
         return GateAnswer(outcome="not_run", cause="source_not_in_tier", reason=said)
     if late:
         said = "the time was over before this gate"
-        return GateAnswer(outcome="undecided", cause="out_of_time", reason=said)
+        return answer_undecided("out_of_time", said)
     if not setting.sample.runs:
-        return GateAnswer(outcome="undecided", cause="no_runs", reason=setting.none)
-    outdated = _why_outdated(gate, setting)
-    if outdated is not None:
-        return outdated
+        return answer_undecided("no_runs", setting.none)
+    name = gate.quantity.measure
+    asked = setting.sample.asked.get(name)
+    if gate.proves and asked is not None:
+        version = registry.measure(name).version
+        if asked.version != version:
+            said = f"{name} was scored by version {asked.version}, this is version {version}: "
+            return answer_undecided("no_verdicts", said + rescore_command(name))
     current = build_arm(gate, setting.sample)
     whole = build_arm(gate, setting.whole) if setting.absent else current
     question: Callable[[Arm], GateTest | GateAnswer]
@@ -172,20 +177,6 @@ def _answer_whole(
     return found if alone.outcome == "pass" else alone
 
 
-def _why_outdated(gate: GatePolicy, setting: WorkflowUnderTest) -> GateAnswer | None:
-    """Return why a gate on proved faults cannot read answers of an older version."""
-    name = gate.quantity.measure
-    asked = setting.sample.asked.get(name)
-    if not gate.proves or asked is None:
-        return None
-    current = registry.measure(name).version
-    if asked.version == current:
-        return None
-    said = f"{name} was scored by version {asked.version}, this is version {current}: "
-    said += rescore_command(name)
-    return GateAnswer(outcome="undecided", cause="no_verdicts", reason=said)
-
-
 def _why_incomparable(gate: GatePolicy, setting: WorkflowUnderTest) -> GateAnswer | None:
     """Return why a gate cannot be compared with its baseline; None where it can."""
     baseline = setting.baseline
@@ -197,11 +188,11 @@ def _why_incomparable(gate: GatePolicy, setting: WorkflowUnderTest) -> GateAnswe
         before, now = baseline.asked.get(name), setting.sample.asked.get(name)
         if now is None:
             said = f"no run has a record of {name}: {score(name)}"
-            return GateAnswer(outcome="undecided", cause="no_verdicts", reason=said)
+            return answer_undecided("no_verdicts", said)
         if before is None:
             said = f"the baseline was made before this gate and keeps no {name}: score its "
             said += f"runs again ({score(name)}), then {update}"
-            return GateAnswer(outcome="undecided", cause="baseline_lacks_measure", reason=said)
+            return answer_undecided("baseline_lacks_measure", said)
         if before != now:
             said = (
                 f"baseline of version {before.version}: " if before.version != now.version else ""
@@ -210,7 +201,7 @@ def _why_incomparable(gate: GatePolicy, setting: WorkflowUnderTest) -> GateAnswe
                 f"{name} answers another question in the baseline ({before}) than here ({now}): "
             )
             said += f"score its runs again ({score(name)}), then {update}"
-            return GateAnswer(outcome="undecided", cause="baseline_other_version", reason=said)
+            return answer_undecided("baseline_other_version", said)
     return None
 
 
@@ -228,6 +219,7 @@ def list_failing_cases(
         worst = _worse_cases(gate, measured, build_arm(gate, setting.baseline).measured())
     else:
         worst = _bad_cases(measured)
+    worst.sort(key=lambda case: -case[0])
     found = [
         _failure(gate, [whole.runs[at] for at in places], said, rows)
         for _, places, said in worst[:CASES_LISTED]
@@ -243,11 +235,11 @@ def _bad_cases(side: Arm) -> WorstCases:
     cases: dict[object, list[int]] = {}
     for row in np.flatnonzero(side.top > 0).tolist():
         cases.setdefault(side.cases[row], []).append(row)
-    worst = []
+    worst: WorstCases = []
     for rows in cases.values():
         rows.sort(key=lambda row: -side.top[row])
         worst.append((float(side.top[rows].sum()), side.at[rows].tolist(), ""))
-    return _sorted(worst)
+    return worst
 
 
 def _worse_cases(gate: GatePolicy, now: Arm, before: Arm) -> WorstCases:
@@ -273,11 +265,7 @@ def _worse_cases(gate: GatePolicy, now: Arm, before: Arm) -> WorstCases:
             chosen = rows[new > 0]
         if more > limit:
             worst.append((more, now.at[chosen].tolist(), said))
-    return _sorted(worst)
-
-
-def _sorted(worst: WorstCases) -> WorstCases:
-    return sorted(worst, key=lambda case: -case[0])
+    return worst
 
 
 def _of(bad: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> str:
@@ -285,7 +273,17 @@ def _of(bad: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> str:
 
 
 def _failure(gate: GatePolicy, runs: Sequence[SampleRun], said: str, rows: Rows) -> CaseFailure:
-    steps, reason = _evidence(gate, runs[0].id, rows) if runs and runs[0].id else ((), "")
+    measure = "errors" if gate.quantity.kind == "recovered" else gate.quantity.measure
+    steps: tuple[int, ...] = ()
+    reason = ""
+    # An aspect counts; the whole measure may say it in words.
+    names = filter(None, dict.fromkeys((measure, measure.rpartition(".")[0])))
+    for name in names if runs[0].id else ():
+        for record in rows.records(trajectory=runs[0].id, measure=name):
+            answer = record.answer
+            if isinstance(answer, Verdict) and answer.step is None:
+                steps = steps or answer.cites
+                reason = reason or answer.reason
     return CaseFailure(
         case=runs[0].case,
         runs=tuple(run.name for run in runs),
@@ -293,21 +291,6 @@ def _failure(gate: GatePolicy, runs: Sequence[SampleRun], said: str, rows: Rows)
         steps=steps,
         evidence=scrub_message("; ".join(part for part in (said, reason) if part)),
     )
-
-
-def _evidence(gate: GatePolicy, run: str, rows: Rows) -> tuple[tuple[int, ...], str]:
-    """Return what the measure of a gate says of a run: the steps it cites, its reason."""
-    measure = "errors" if gate.quantity.kind == "recovered" else gate.quantity.measure
-    steps: tuple[int, ...] = ()
-    reason = ""
-    # An aspect counts; the whole measure may say it in words.
-    for name in dict.fromkeys((measure, measure.rpartition(".")[0])):
-        for record in rows.records(trajectory=run, measure=name) if name else ():
-            answer = record.answer
-            if isinstance(answer, Verdict) and answer.step is None:
-                steps = steps or answer.cites
-                reason = reason or answer.reason
-    return steps, reason
 
 
 # Chance of a false alarm over all gates of one invocation, and all looks at one commit.
@@ -417,10 +400,7 @@ def answer_gates(
 ) -> tuple[list[tuple[GateAnswer, float | None, float | None]], float]:
     """Return each answer with its p and adjusted p, and the part of alpha that this look may spend.
 
-    Args:
-        found: what asking every gate of an invocation came to.
-        look: which look it is, from 1.
-        alpha: chance of a false alarm over all gates and looks.
+    `look` counts from 1; `alpha` is the chance of a false alarm over all gates and looks.
     """
     tested = [one.p for one in found if isinstance(one, GateTest)]
     share = stats.look_alpha(look, alpha)

@@ -20,7 +20,7 @@ import numpy as np
 from stepscope import stats
 from stepscope.gates.sample import Arm
 from stepscope.gates.settings import GatePolicy
-from stepscope.gates.types import GateAnswer
+from stepscope.gates.types import GateAnswer, answer_undecided
 from stepscope.model.records import RULES
 from stepscope.stats.intervals import effective_size
 from stepscope.stats.sample import sum_by_cluster
@@ -118,21 +118,18 @@ def evaluate_rate(gate: GatePolicy, side: Arm, false_alarms: float | None) -> Ga
         found = estimate_bad_rate(side.measured(), INTERVAL_LEVEL)
         if isinstance(found, Unmeasured):
             reason = f"{found.reason}: no limit can be given"
-            return GateAnswer(
-                outcome="undecided", cause="too_few_cases", reason=reason, estimate=found
-            )
+            return answer_undecided("too_few_cases", reason, found)
         p = p_above(lambda at: estimate_bad_rate(side.filled(bad=False), at), gate.bound)
         return GateTest(p, partial(_answer_proof, gate, side))
     seen = int((side.measured().top > 0).sum())
     if gate.source == RULES:
         return _answer_count(gate, side, seen, 0.0, 1.0, 1.0)
     if false_alarms is None:
-        return GateAnswer(
-            outcome="undecided",
-            cause="judge_not_calibrated",
-            reason=f"how often {gate.source} calls a good run bad was never measured: {seen} of "
+        return answer_undecided(
+            "judge_not_calibrated",
+            f"how often {gate.source} calls a good run bad was never measured: {seen} of "
             f"{say_count(side.n_measured, 'run')} called bad mean nothing yet",
-            estimate=_rate_estimate(gate, side, breaches=True),
+            _rate_estimate(gate, side, breaches=True),
         )
     p = binomial_tail(seen, side.n_measured, false_alarms)
     return GateTest(p, partial(_answer_count, gate, side, seen))
@@ -142,11 +139,10 @@ def answer_without_verdicts(gate: GatePolicy, side: Arm) -> GateAnswer:
     """Return the answer where no run has one."""
     said = ", ".join(f"{n:,} {kind}" for kind, n in side.unmeasured.items())
     score = "; run stepscope score" if "not_scored" in side.unmeasured else ""
-    return GateAnswer(
-        outcome="undecided",
-        cause="no_verdicts",
-        reason=f"no run has an answer of {gate.quantity.measure}: {said}{score}",
-        estimate=Unmeasured("insufficient_data", f"no runs measured: {said}"),
+    return answer_undecided(
+        "no_verdicts",
+        f"no run has an answer of {gate.quantity.measure}: {said}{score}",
+        Unmeasured("insufficient_data", f"no runs measured: {said}"),
     )
 
 
@@ -163,23 +159,16 @@ def _answer_proof(
     if side.n_lost and is_below(
         lambda at: estimate_bad_rate(side.measured(), at), gate.bound, PROOF * alpha
     ):
-        return GateAnswer(
-            outcome="undecided",
-            cause="not_measured",
-            reason=f"{said}; were {say_losses(dict(side.unmeasured))} bad, it would not pass",
-            estimate=shown,
+        return answer_undecided(
+            "not_measured",
+            f"{said}; were {say_losses(dict(side.unmeasured))} bad, it would not pass",
+            shown,
         )
     needed = _runs_needed(gate, side, alpha, alone)
     more = "the rate is the threshold: no number of runs decides"
     if needed is not None:
         more = f"about {say_count(needed, 'run')} in all would decide"
-    return GateAnswer(
-        outcome="undecided",
-        cause="interval",
-        reason=f"{said}; {more}",
-        estimate=shown,
-        runs_needed=needed,
-    )
+    return answer_undecided("interval", f"{said}; {more}", shown, runs_needed=needed)
 
 
 def estimate_bad_rate(side: Arm, level: float) -> Estimate | Unmeasured:
@@ -224,12 +213,7 @@ def _answer_count(
         return GateAnswer(outcome="fail", reason=said, estimate=shown)
     if side.n_lost:
         lost = say_losses(dict(side.unmeasured))
-        return GateAnswer(
-            outcome="undecided",
-            cause="not_measured",
-            reason=f"{said}, but {lost} could be",
-            estimate=shown,
-        )
+        return answer_undecided("not_measured", f"{said}, but {lost} could be", shown)
     explained = " (no more than the judge's false alarms)" if seen else ""
     return GateAnswer(outcome="pass", reason=f"{said}{explained}{upper}", estimate=shown)
 

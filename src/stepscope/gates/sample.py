@@ -150,7 +150,7 @@ def read_samples(
                 for name, c in columns.items()
                 if c.versions
             },
-            agents=tuple(sorted({_agent(*line[3:]) for line in lines} - {""})),
+            agents=tuple(sorted({" ".join(filter(None, line[3:])) for line in lines} - {""})),
         )
     return found
 
@@ -199,10 +199,6 @@ def _hash_of_declared(rows: Rows, measure: str, workflow: str) -> str:
         # Those mined from runs have their support; they change with every import.
         chosen["preconditions"] = [rule for rule in facts.preconditions if rule.support is None]
     return digest(chosen) if any(chosen.values()) else ""
-
-
-def _agent(name: str | None, version: str | None) -> str:
-    return " ".join(part for part in (name, version) if part)
 
 
 Floats = npt.NDArray[np.float64]
@@ -311,7 +307,13 @@ def _badness(gate: GatePolicy, cells: tuple[Cell, ...]) -> tuple[float, float] |
     if cell == Absent(ABSENT):
         return (np.inf if gate.about == "ratio" else 1.0), 1.0
     if kind == "recovered":
-        return _badness_of_errors(cell, cells[1])
+        errors = cells[1]
+        if not isinstance(errors, float | int):
+            return errors.unmeasured if isinstance(errors, Absent) else "undefined"
+        if errors == 0:
+            return 0.0, 0.0
+        left = _unrecovered_errors(errors, cell)
+        return left if isinstance(left, str) else (left, float(errors))
     if isinstance(cell, Absent):
         return cell.unmeasured
     if kind == "label":
@@ -345,16 +347,6 @@ def _badness_of_label(gate: GatePolicy, cell: float | str) -> tuple[float, float
         return 0.0, 1.0
     # Where the policy names one label, every other one is its opposite.
     return "undefined" if good and bad else (float(not bad), 1.0)
-
-
-def _badness_of_errors(saved: Cell, errors: Cell) -> tuple[float, float] | str:
-    """Return the errors of a run that were not recovered, of all its errors."""
-    if not isinstance(errors, float | int):
-        return errors.unmeasured if isinstance(errors, Absent) else "undefined"
-    if errors == 0:
-        return 0.0, 0.0
-    left = _unrecovered_errors(errors, saved)
-    return left if isinstance(left, str) else (left, float(errors))
 
 
 def _unrecovered_errors(errors: float, saved: Cell) -> float | str:

@@ -41,7 +41,7 @@ Cause = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class GateAnswer:
     """Outcome of a gate with its reason; see `GateDecision` for each field."""
 
@@ -51,6 +51,17 @@ class GateAnswer:
     estimate: Estimate | Unmeasured | None = None
     detectable: float | None = None
     runs_needed: int | None = None
+
+
+def answer_undecided(
+    cause: Cause,
+    reason: str,
+    estimate: Estimate | Unmeasured | None = None,
+    *,
+    runs_needed: int | None = None,
+) -> GateAnswer:
+    """Return that a gate did not decide, and why."""
+    return GateAnswer("undecided", reason, cause, estimate, runs_needed=runs_needed)
 
 
 class CaseFailure(msgspec.Struct, frozen=True, kw_only=True):

@@ -119,10 +119,7 @@ def choose_attacks(every: Iterable[Attack], classes: Iterable[str]) -> tuple[Att
 def plant_attack(trajectory: Trajectory, attack: Attack, answer: str) -> Trajectory | None:
     """Return a run in which an attack stands, with an id of its own; None where it has no place.
 
-    Args:
-        trajectory: the run.
-        attack: what is planted.
-        answer: the answer that it wants.
+    `answer` is the one that the attack wants.
     """
     text = attack.text.replace(ANSWER, answer)
     match attack.place:

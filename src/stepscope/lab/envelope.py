@@ -105,8 +105,6 @@ CLASSIFIERS: dict[str, Classifier] = {
     "default": classify_by_default,
     "fleet": classify_as_fleet,
 }
-
-
 GROUPS = 20
 BINS = 10
 

@@ -126,9 +126,8 @@ def count_flips(class_: str, tried: Iterable[AttackTrial]) -> ClassFlips:
 def count_swaps(pairs: Sequence[tuple[str, str, bool | None]]) -> NarrationSwap | Unmeasured:
     """Return what rewriting the agent's words did.
 
-    Args:
-        pairs: of each failing run what it came to before and after, and whether a flip goes away
-            without the agent's words.
+    `pairs` has of each failing run what it came to before and after, and whether a flip goes away
+    without the agent's words.
     """
     both = [(a, b, gone) for a, b, gone in pairs if a in VERDICTS and b in VERDICTS]
     if not both:
@@ -308,12 +307,7 @@ Progress = Callable[[int], None]
 def open_judges(
     access: CallClients, progress: Progress | None = None
 ) -> Iterator[tuple[AskJudges, list[JudgingStatistics]]]:
-    """Yield what asks judges, and the statistics of each round; connections close at the end.
-
-    Args:
-        access: what calls go through.
-        progress: called after every judgement.
-    """
+    """Yield what asks judges, and the statistics of each round; connections close at the end."""
     # Here, since a report that shows attacks imports this module and asks nobody.
     import asyncio
 

@@ -197,7 +197,13 @@ def _joint(
     both = known & graded
     if not both.any():
         return
-    notes = _remarks(table, both & ~passed & columns[0]) if grade == "sub-goals" else {}
+    notes = {}
+    if grade == "sub-goals":
+        # Of the failing runs with every sub-goal reached, those that also wrote something else.
+        unearned = both & ~passed & columns[0]
+        more = int((unearned & (table.columns[OTHER_WRITES].value > 0)).sum())
+        said = f"{more} of the {int(unearned.sum())} also wrote something else"
+        notes = {"fail": said} if more else {}
     yield OutcomeTable(
         grade=grade,
         columns=names,
@@ -206,13 +212,6 @@ def _joint(
         unmeasured=len(table) - int(both.sum()),
         notes=notes,
     )
-
-
-def _remarks(table: RunTable, unearned_fail: RunFlags) -> dict[str, str]:
-    """Say of the failing runs with every sub-goal reached how many also wrote something else."""
-    writes = table.columns[OTHER_WRITES]
-    n, more = int(unearned_fail.sum()), int((unearned_fail & (writes.value > 0)).sum())
-    return {"fail": f"{more} of the {n} also wrote something else"} if more else {}
 
 
 def _full(value: npt.NDArray[np.float64]) -> RunFlags:
@@ -461,6 +460,7 @@ def build_report(
     seed: int = 0,  # where random draws start
     # how many runs to open and name suspects for; None opens every run
     look_first: int | None = LOOK_FIRST,
+    table: RunTable | None = None,  # what `read_chosen_runs` has read with the same choice
 ) -> Report:
     """Return the report over the runs that `where` and `started_since` choose.
 
@@ -468,60 +468,20 @@ def build_report(
         StoreError: versions of a measure are mixed.
         UsageError: nothing is chosen, or `by` is no field.
     """
-    table = read_chosen_runs(rows, where=where, since=since, by=by)
-    return build_report_from(
-        rows, table, where=where, since=since, by=by, seed=seed, look_first=look_first
-    )
-
-
-def read_chosen_runs(
-    rows: Rows, *, where: Where | None, since: str | None, by: str | None
-) -> RunTable:
-    """Return the rows that a report over these runs is made of.
-
-    Raises:
-        StoreError: versions of a measure are mixed.
-        UsageError: nothing is chosen, or `by` is no field.
-    """
-    # Who acted at a step is in no column: the table is split when its runs are opened.
-    fields = () if by == BY else choose_fields(by)
-    table = read_table(rows, combine_conditions(where, since), fields)
-    if not len(table):
-        chosen = "is chosen" if where is not None or since is not None else "is in the store"
-        raise UsageError(f"no run {chosen}; read some with stepscope import PATHS")
-    return table
-
-
-def build_report_from(
-    rows: Rows,
-    table: RunTable,
-    *,
-    where: Where | None,
-    since: str | None,
-    by: str | None,
-    seed: int,
-    look_first: int | None,
-) -> Report:
-    """Return the report over rows that `read_chosen_runs` has read with the same choice."""
+    if table is None:
+        table = read_chosen_runs(rows, where=where, since=since, by=by)
     opened = tuple(choose(rows, table, look_first)) if isinstance(rows, Store) else ()
     within = by == BY
     split = split_step_agents(rows, table) if within else table
     parts = list(split_groups(split, (BY,) if within else choose_fields(by)))
     whole = build_profile(table, {}, seed=seed)
-    profiles = [build_profile(part, group, seed=seed) for group, part in parts] if parts[1:] else []
+    if within or parts[1:]:
+        profiles = [build_profile(part, group, seed=seed) for group, part in parts]
+    else:
+        group = {field: value for field, value in parts[0][0].items() if value}
+        profiles = [msgspec.structs.replace(whole, group=group)]
     if within:
-        profiles = [
-            keep_agent_figures(build_profile(part, group, seed=seed)) for group, part in parts
-        ]
-    if not profiles:
-        group, _ = parts[0]
-        values: dict[str, str | None] = {field: value for field, value in group.items() if value}
-        profiles = [
-            Profile(
-                **{f: getattr(whole, f) for f in Profile.__struct_fields__ if f != "group"},
-                group=values,
-            )
-        ]
+        profiles = [keep_agent_figures(one) for one in profiles]
     found = build_panels(
         rows,
         table,
@@ -552,6 +512,24 @@ def build_report_from(
         panels=msgspec.UNSET if found is None else found,
         checks=read_check_accuracy(),
     )
+
+
+def read_chosen_runs(
+    rows: Rows, *, where: Where | None, since: str | None, by: str | None
+) -> RunTable:
+    """Return the rows that a report over these runs is made of.
+
+    Raises:
+        StoreError: versions of a measure are mixed.
+        UsageError: nothing is chosen, or `by` is no field.
+    """
+    # Who acted at a step is in no column: the table is split when its runs are opened.
+    fields = () if by == BY else choose_fields(by)
+    table = read_table(rows, combine_conditions(where, since), fields)
+    if not len(table):
+        chosen = "is chosen" if where is not None or since is not None else "is in the store"
+        raise UsageError(f"no run {chosen}; read some with stepscope import PATHS")
+    return table
 
 
 def build_profile(table: RunTable, group: dict[str, str | None], *, seed: int = 0) -> Profile:

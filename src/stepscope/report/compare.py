@@ -44,8 +44,6 @@ Floats = npt.NDArray[np.float64]
 ALPHA = 0.05
 # The difference in a pass rate that the needed number of cases is given for.
 WORTH_SEEING = 0.05
-
-
 # Figure -> the measure whose answers are compared.
 COMPARED = {
     "outcome.pass": "outcome",
@@ -109,10 +107,15 @@ def compare_groups(
         for key in COMPARED
         if key not in AXES or table.scored(key)
     }
+    tested = {key: d.p for key, d in compared.items() if d.p is not None}
+    adjusted = dict(zip(tested, stats.holm(list(tested.values())).tolist(), strict=True))
     return ComparisonReport(
         first=build_profile(first, {by: a}, seed=seed),
         second=build_profile(second, {by: b}, seed=seed),
-        differences=_adjusted(compared),
+        differences={
+            key: replace(d, p_adjusted=adjusted.get(key), survives=adjusted.get(key, 1.0) <= ALPHA)
+            for key, d in compared.items()
+        },
         n_shared=len(shared),
         n_only_first=len(ours) - len(shared),
         n_only_second=len(theirs) - len(shared),
@@ -195,13 +198,3 @@ def _difference(
         detectable=found.detectable,
         cases_needed=found.needed,
     )
-
-
-def _adjusted(differences: dict[str, Difference]) -> dict[str, Difference]:
-    """Return the comparisons with p adjusted by Holm over all that have one."""
-    tested = {key: d.p for key, d in differences.items() if d.p is not None}
-    adjusted = dict(zip(tested, stats.holm(list(tested.values())).tolist(), strict=True))
-    return {
-        key: replace(d, p_adjusted=adjusted.get(key), survives=adjusted.get(key, 1.0) <= ALPHA)
-        for key, d in differences.items()
-    }

@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 PageName = Literal["overview", "run", "compare", "profile", "gates"]
 Tone = Literal["", "good", "bad", "warn", "quiet"]
+SortOrder = Literal["", "ascending", "descending"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,7 @@ class TableColumn:
     overflow: Literal["", "wrap", "cut"] = ""  # of the last column: wrapped below itself, or cut
     help: str = ""
     href: str | None = None  # orders the rows on the server; without it the browser orders them
-    order: Literal["", "ascending", "descending"] = ""
+    order: SortOrder = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,6 @@ class Table:
     own: bool = False  # only our own words, with nothing that Markdown would have to escape
     indent: int = 0
     empty: EmptyNotice | None = None
-    # where the server gives all rows; without it the browser writes what it shows
-    csv: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

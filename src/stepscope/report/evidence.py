@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import StoreError
-from stepscope.findings.ranking import StoreFit, read_fit
+from stepscope.findings.ranking import read_fit
 from stepscope.model import Record, Step, Trajectory, Verdict
 from stepscope.model.records import IMPORTED, STEP_SCORES
 from stepscope.report.rows import (
@@ -108,44 +108,27 @@ def read_look_first(store: Store, table: RunTable, count: int | None) -> Iterato
     given = (store.noise(), store.weights()) if scored else None
     fit = read_fit(store.path)
     for at in choose_runs(table, count).tolist():
-        name = table.runs.name[at]
-        short = name if names[name] == 1 and visible_line(name) == name else table.runs.id[at][:12]
+        key, name = table.runs.id[at], table.runs.name[at]
+        short = name if names[name] == 1 and visible_line(name) == name else key[:12]
         command = f"stepscope show {shlex.quote(short)}"
-        yield msgspec.structs.replace(_look_at(store, table, at, given, fit), command=command)
-
-
-def _look_at(
-    store: Store,
-    table: RunTable,
-    at: int,
-    given: tuple[Mapping[str, Estimate], Weights] | None,
-    fit: StoreFit,
-) -> LookFirst:
-    """Return the suspects of one run, or none and why the run could not be read.
-
-    `given` are noise and weights, where any run has scores.
-    """
-    key = table.runs.id[at]
-    try:
-        trajectory = store.trajectory(key)
-    except StoreError as e:  # its texts were purged; its records still speak in the figures
-        return LookFirst(
-            id=key,
-            name=table.runs.name[at],
-            outcome=table.runs.outcome[at],
-            steps=int(table.runs.steps[at]),
-            suspects=(),
-            note=str(e),
-        )
-    evidence = compare_with_trials(store, key)
-    records = list(store.records(trajectory=key))
-    trajectory, records = hide_secrets(store.shown, trajectory, records)
-    curve = None
-    if given is not None:
-        noise, weights = given
-        curve = make_curve(trajectory, records, noise=noise, weights=weights)
-    case = trajectory.case
-    return list_suspects(trajectory, case, records, curve=curve, evidence=evidence, fit=fit)
+        try:
+            trajectory = store.trajectory(key)
+        except StoreError as e:  # its texts were purged; its records still speak in the figures
+            outcome, steps = table.runs.outcome[at], int(table.runs.steps[at])
+            yield LookFirst(
+                id=key, name=name, outcome=outcome, steps=steps, suspects=(), note=str(e),
+                command=command,
+            )  # fmt: skip
+            continue
+        evidence = compare_with_trials(store, key)
+        records = list(store.records(trajectory=key))
+        trajectory, records = hide_secrets(store.shown, trajectory, records)
+        curve = None
+        if given is not None:
+            curve = make_curve(trajectory, records, noise=given[0], weights=given[1])
+        case = trajectory.case
+        look = list_suspects(trajectory, case, records, curve=curve, evidence=evidence, fit=fit)
+        yield msgspec.structs.replace(look, command=command)
 
 
 def _values_or_zero(table: RunTable, measure: str) -> npt.NDArray[np.float64]:
@@ -157,8 +140,6 @@ def _values_or_zero(table: RunTable, measure: str) -> npt.NDArray[np.float64]:
 NO_LABELS = Unmeasured(
     "insufficient_data", "no step scores, and the rules labelled no step of this run"
 )
-
-
 # Of a curve whose scores are known and whose shape is not asked for yet.
 NO_SHAPE = Unmeasured("undefined", "")
 
@@ -196,13 +177,13 @@ def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Curve |
         sorted(by_scorer.items()),
         key=lambda item: sum(any(v is not None for v in values) for values in item[1].values()),
     )
-    counts = [n for values in steps.values() if (n := sum(v is not None for v in values))]
-    repeats = min(counts, default=1)
+    known = {step: [v for v in steps[step] if v is not None] for step in sorted(steps)}
+    repeats = min((len(values) for values in known.values() if values), default=1)
     sigma = average_noise(judge, repeats, noise)
     others = ", ".join([other or "unnamed" for _, other in sorted(by_scorer) if other != judge])
     return Curve(
-        steps=tuple(sorted(steps)),
-        scores=tuple([_average(steps[step]) for step in sorted(steps)]),
+        steps=tuple(known),
+        scores=tuple([sum(values) / len(values) if values else None for values in known.values()]),
         source="imported" if family == IMPORTED else "judge",
         judge=judge,
         repeats=repeats,
@@ -211,11 +192,6 @@ def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Curve |
         shape=NO_SHAPE,
         notes=(f"scores of {others} are left aside",) if others else (),
     )
-
-
-def _average(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
 
 
 def _labelled(records: Iterable[Record]) -> Curve | Unmeasured:

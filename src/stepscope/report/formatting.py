@@ -115,8 +115,6 @@ def give_reason(key: str, figure: Figure) -> Figure:
 
 
 INCORRECT = "incorrect"
-
-
 # A tool's name before what it did, as `suspects` writes it ("same " before it stays); what was
 # called last, before what never was; that the error quoted is the last one.
 _SPARE = re.compile(

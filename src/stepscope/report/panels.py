@@ -7,12 +7,11 @@ of judges has no panels. A price that is not known is counted, never taken for 0
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from stepscope.calibrate.agreement import labelling_queue, measure_agreement
-from stepscope.calibrate.types import GroupAgreement, RubricAgreement
 from stepscope.errors import StoreError
 from stepscope.judges.patterns import (
     PATTERN_ADVICE,
@@ -84,23 +83,20 @@ def compare_judges(
     """Yield how far each pair of judges agrees on each rubric."""
     for rubric in dict.fromkeys(rubrics):
         for aspect in measure_agreement(rows, rubric=rubric, where=where, seed=seed).aspects:
-            if aspect.name == rubric:
-                yield from (_pair(aspect, pair) for pair in aspect.pairs if pair.n)
-
-
-def _pair(aspect: RubricAgreement, pair: GroupAgreement) -> PairAgreement:
-    family = {rater.name: rater.family for rater in aspect.raters}
-    return PairAgreement(
-        rubric=aspect.name,
-        unit=aspect.unit,
-        judges=pair.raters,
-        families=tuple(family[name] for name in pair.raters),
-        raw=pair["raw"],
-        kappa=pair["kappa"],
-        ac1=pair["gwet"],
-        cites=pair.figures.get("jaccard", _NO_CITES),
-        sentence=pair.sentence,
-    )
+            family = {rater.name: rater.family for rater in aspect.raters}
+            for pair in aspect.pairs:
+                if pair.n and aspect.name == rubric:
+                    yield PairAgreement(
+                        rubric=rubric,
+                        unit=aspect.unit,
+                        judges=pair.raters,
+                        families=tuple(family[name] for name in pair.raters),
+                        raw=pair["raw"],
+                        kappa=pair["kappa"],
+                        ac1=pair["gwet"],
+                        cites=pair.figures.get("jaccard", _NO_CITES),
+                        sentence=pair.sentence,
+                    )
 
 
 def list_disputes(rows: Rows, where: Where | None) -> tuple[tuple[DisputedRun, ...], int]:
@@ -273,32 +269,21 @@ def _label(record: Record | None) -> str | None:
 
 
 def _flips(of_run: RunAnswers) -> bool:
-    whole = {label for r in of_run.whole.values() if (label := _label(r)) is not None}
-    if len(whole) > 1:
-        return True
-    return any(len(labels) > 1 for labels in _by_step(of_run).values())
-
-
-def _by_step(of_run: RunAnswers) -> Mapping[int, set[str]]:
-    found: dict[int, set[str]] = {}
-    for steps in of_run.steps.values():
-        for step, record in steps.items():
-            label = _label(record)
-            if label is not None:
-                found.setdefault(step, set()).add(label)
-    return found
+    told: list[tuple[int | None, Record]] = [(None, record) for record in of_run.whole.values()]
+    told += [one for steps in of_run.steps.values() for one in steps.items()]
+    labels: dict[int | None, set[str]] = {}
+    for step, record in told:
+        if (label := _label(record)) is not None:
+            labels.setdefault(step, set()).add(label)
+    return any(len(given) > 1 for given in labels.values())
 
 
 def _turns(first: RunAnswers, second: RunAnswers) -> bool:
-    one, other = _label(first.verdict), _label(second.verdict)
-    if one is not None and other is not None and one != other:
-        return True
     steps, others = first.steps.get(0, {}), second.steps.get(0, {})
-    for step in steps.keys() & others.keys():
-        one, other = _label(steps[step]), _label(others[step])
-        if one is not None and other is not None and one != other:
-            return True
-    return False
+    pairs: list[tuple[Record | None, Record | None]] = [(first.verdict, second.verdict)]
+    pairs += [(steps[step], others[step]) for step in steps.keys() & others.keys()]
+    labels = [(_label(one), _label(other)) for one, other in pairs]
+    return any(None not in pair and pair[0] != pair[1] for pair in labels)
 
 
 def _ignored(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[VerdictFlag]:
@@ -499,15 +484,12 @@ def _lines(records: Sequence[Record], rubrics: Sequence[str]) -> Iterator[TraceL
         if verdict is not None and verdict.label == INCORRECT:
             told_here.append(TraceAnswer(judge=RULES, label=verdict.label, cites=verdict.cites))
         if told_here:
-            yield TraceLine(rubric=rubric, answers=tuple(told_here), common=_common(told_here))
-
-
-def _common(answers: Sequence[TraceAnswer]) -> tuple[int, ...]:
-    """Return the steps that two judges or more cite for one and the same answer."""
-    by_label: dict[str, Counter[int]] = {}
-    for answer in answers:
-        by_label.setdefault(answer.label, Counter()).update(set(answer.cites))
-    return tuple(sorted({s for steps in by_label.values() for s, n in steps.items() if n > 1}))
+            by_label: dict[str, Counter[int]] = {}
+            for told in told_here:
+                by_label.setdefault(told.label, Counter()).update(set(told.cites))
+            common = {step for cited in by_label.values() for step, n in cited.items() if n > 1}
+            answered = tuple(told_here)
+            yield TraceLine(rubric=rubric, answers=answered, common=tuple(sorted(common)))
 
 
 def _said(step: Step) -> str:

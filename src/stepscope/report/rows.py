@@ -9,7 +9,7 @@ shapes. Secrets become placeholders before a run is shown.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import pairwise
 from math import sqrt
 from typing import NamedTuple, TypeVar
@@ -92,8 +92,6 @@ LABEL_SCORES = {"": 0.8, "ERROR": 0.2, "REDUNDANT": 0.5}
 # A band is .25 wide, the level of a run is known to .18: together .31. What it gives on recorded
 # runs is in docs/design/score-curves.md.
 LABEL_SIGMA = 0.3
-
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
@@ -158,10 +156,8 @@ def _classify_scored(column: StepColumn, rows: Rows, runs: Runs) -> FleetShapes:
         least, most = (f"{measured.high / sqrt(n):.3f}".lstrip("0") for n in (high, low))
         noise = least if least == most else f"{least} to {most}"
         noise += ", the upper limit over repeated scorings"
-    return _classify_curves(
-        rows, runs, at[entry][begins], lengths, step[entry], scores, sigma,
-        source=said, noise=noise, scored=True,
-    )  # fmt: skip
+    found = _classify_curves(rows, runs, at[entry][begins], lengths, step[entry], scores, sigma)
+    return replace(found, source=said, sigma=noise)
 
 
 def _classify_labelled(rows: Rows, runs: Runs) -> FleetShapes | None:
@@ -190,13 +186,16 @@ def _classify_labelled(rows: Rows, runs: Runs) -> FleetShapes | None:
         scores += [sum(values[a:b]) / (b - a) for a, b in pairwise(ends)]
     if not at:
         return None
-    return _classify_curves(
+    found = _classify_curves(
         rows, runs, np.array(at), np.array(lengths), np.array(steps), np.array(scores),
         np.full(len(steps), LABEL_SIGMA),
-        source="labels that rules gave to steps, taken as scores",
-        noise=f"{LABEL_SIGMA:g}, assumed: nobody scored these steps",
-        scored=False,
     )  # fmt: skip
+    return replace(
+        found,
+        source="labels that rules gave to steps, taken as scores",
+        sigma=f"{LABEL_SIGMA:g}, assumed: nobody scored these steps",
+        scored=False,
+    )
 
 
 RunInts = npt.NDArray[np.int64]
@@ -222,22 +221,13 @@ class FleetShapes:
     gate_failed: Flags  # a step of the highest weight is below the gate
     break_step: RunInts  # index of the step where it broke, -1 where no break is declared
     log_likelihood: npt.NDArray[np.float64]  # shape (m, 5); meaningless where the state is not 1
-    source: str  # where the scores come from, in words
-    sigma: str  # their noise, in words
-    scored: bool  # whether they are scores, not labels
+    source: str = ""  # where the scores come from, in words
+    sigma: str = ""  # their noise, in words
+    scored: bool = True  # whether they are scores, not labels
 
     def take(self, chosen: RowMask) -> FleetShapes:
         """Return the chosen rows."""
-        return replace(
-            self,
-            state=self.state[chosen],
-            label=self.label[chosen],
-            unmodelled=self.unmodelled[chosen],
-            low_level=self.low_level[chosen],
-            gate_failed=self.gate_failed[chosen],
-            break_step=self.break_step[chosen],
-            log_likelihood=self.log_likelihood[chosen],
-        )
+        return replace(self, **{name: getattr(self, name)[chosen] for name in _SHAPE_COLUMNS})
 
     @property
     def fitted(self) -> Flags:
@@ -253,6 +243,9 @@ class FleetShapes:
             kind = unmeasured_kind(int(state))
             found[kind] = found.get(kind, 0) + int(n)
         return {kind: n for kind, n in found.items() if n}
+
+
+_SHAPE_COLUMNS = [x.name for x in fields(FleetShapes) if x.default is MISSING]
 
 
 def classify_fleet(rows: Rows, runs: Runs) -> FleetShapes | None:
@@ -271,10 +264,6 @@ def _classify_curves(
     steps: Ints,  # shape (n,), index of each scored step in its run, curves laid end to end
     scores: Floats,  # shape (n,), NaN where a step was looked at and not scored
     sigma: Floats | None,  # shape (n,), noise of each score; None where nobody has measured it
-    *,
-    source: str,
-    noise: str,
-    scored: bool,
 ) -> FleetShapes:
     if sigma is not None and len(sigma) and (sigma == sigma[0]).all():
         batch = classify_ragged(scores, lengths, sigma=float(sigma[0]))
@@ -295,41 +284,19 @@ def _classify_curves(
                 scores[mine].tolist(), own, sigma=None if sigma is None else sigma[mine].tolist()
             )
             failed[place] = not isinstance(below, Unmeasured) and bool(below)
-    return align_shapes(
-        batch,
-        at,
-        len(runs),
-        gate_failed=failed,
-        break_step=np.where(broken, steps[begins[batch.rows] + np.maximum(entry, 0)], -1),
-        source=source,
-        sigma=noise,
-        scored=scored,
-    )
+    break_step = np.where(broken, steps[begins[batch.rows] + np.maximum(entry, 0)], -1)
+    return align_shapes(batch, at, len(runs), gate_failed=failed, break_step=break_step)
 
 
 def align_shapes(
     batch: ShapeBatch,
-    of: RunInts,
-    size: int,
+    of: RunInts,  # the place of each curve's run
+    size: int,  # how many runs there are
     *,
-    gate_failed: Flags,
-    break_step: RunInts,
-    source: str = "",
-    sigma: str = "",
-    scored: bool = True,
+    gate_failed: Flags,  # of each run
+    break_step: RunInts,  # of each curve that was classified, -1 for none
 ) -> FleetShapes:
-    """Return the shapes of curves in the places of their runs.
-
-    Args:
-        batch: the curves, classified.
-        of: the place of each curve's run.
-        size: how many runs there are.
-        gate_failed: of each run.
-        break_step: of each curve that was classified, -1 for none.
-        source: where the scores come from, in words.
-        sigma: their noise, in words.
-        scored: whether they are scores, not labels.
-    """
+    """Return the shapes of curves in the places of their runs."""
     state = np.full(size, NO_RECORD, np.int8)
     kinds = np.array([ANSWERED, *(cell_state(absent.kind) for absent in batch.absences)], np.int8)
     state[of] = kinds[batch.reasons]
@@ -342,18 +309,13 @@ def align_shapes(
         gate_failed=gate_failed,
         break_step=_spread(at, size, break_step, -1),
         log_likelihood=_spread(at, size, batch.log_likelihood, 0.0),
-        source=source,
-        sigma=sigma,
-        scored=scored,
     )
 
 
 def join_shapes(parts: Sequence[FleetShapes], *, source: str, sigma: str) -> FleetShapes:
     """Return the shapes of several lots of runs one after the other."""
     columns = {
-        field.name: np.concatenate([getattr(part, field.name) for part in parts])
-        for field in fields(FleetShapes)
-        if field.name not in {"source", "sigma", "scored"}
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in _SHAPE_COLUMNS
     }
     return FleetShapes(**columns, source=source, sigma=sigma, scored=True)
 
@@ -366,13 +328,7 @@ def _spread(at: RunInts, size: int, values: npt.NDArray[T], absent: float) -> np
 
 
 def estimate_shapes(of: FleetShapes | None, clusters: RunInts, seed: int) -> Shapes | Unmeasured:
-    """Return the shapes of a group of runs: shares with intervals, and what was counted beside.
-
-    Args:
-        of: what the curves of the group say.
-        clusters: the task of each run, as a number.
-        seed: where random draws start.
-    """
+    """Return the shapes of a group of runs: shares with intervals, and what was counted beside."""
     if of is None or not (of.state != NO_RECORD).any():
         return NO_CURVES
     return count_shapes(of, clusters, np.random.default_rng([seed, 0x53484150]))

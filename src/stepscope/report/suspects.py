@@ -47,7 +47,7 @@ from stepscope.report.types import Curve, LookFirst, SuspectKind, SuspectSteps
 from stepscope.shape.weights import FLOOR
 from stepscope.store import Store
 from stepscope.store.judged import current_records
-from stepscope.store.where import parse_where
+from stepscope.store.where import Where
 from stepscope.values import Unmeasured
 
 # Evidence names at most this many differing arguments; the rest are counted.
@@ -61,55 +61,47 @@ def find_failed_calls(
 ) -> Iterator[tuple[float, SuspectSteps]]:
     """Yield one suspect for each tool that failed, with its weight.
 
-    Args:
-        trajectory: the run.
-        handled: what the agent did about each error, by the step that the error is cited at.
+    `handled` is what the agent did about each error, by the step that the error is cited at.
     """
     by_tool: dict[str, list[Exchange]] = {}
     for exchange in trajectory.exchanges:
         by_tool.setdefault(exchange.call.name, []).append(exchange)
     for tool, exchanges in by_tool.items():
         failed = [e for e in exchanges if e.failed]
-        if failed:
-            yield _thread(tool, exchanges, failed, handled, len(trajectory.exchanges) - 1)
-
-
-def _thread(
-    tool: str,
-    exchanges: list[Exchange],
-    failed: list[Exchange],
-    handled: dict[int, str],
-    last_position: int,
-) -> tuple[float, SuspectSteps]:
-    first, last = failed[0], failed[-1]
-    texts = [quote_error(e) for e in failed]
-    after = next(
-        (
-            e
-            for e in exchanges
-            if e.position > last.position and not e.failed and is_same_purpose(last.call, e.call)
-        ),
-        None,
-    )
-    labels = {
-        handled.get(e.step) or handled.get(e.step if e.result_step is None else e.result_step, "")
-        for e in failed
-    }
-    times = len(failed)
-    same = "same " if times > 1 and len({compared_error(e) for e in failed}) == 1 else ""
-    if times == 1:
-        said = f"{tool} fails{_ending(labels)}: {texts[0]}"
-    elif after is not None:
-        said = f"{tool} fails {times} times, accepted at {after.step}; {same or 'last '}error: "
-        said += texts[-1]
-    elif last.position == last_position:
-        said = f"{same}{tool} error {times} times, ends on it: {texts[-1]}"
-    else:
-        said = f"{same}{tool} error {times} times, never accepted: {texts[-1]}"
-    settled = after is not None or labels <= HANDLED
-    weight = (1.0 if settled else 4.0) + 0.5 * (times - 1) + (1.0 if times > 1 else 0.0)
-    stop = after.step if after is not None and times > 1 else last.step
-    return weight, SuspectSteps(first=first.step, last=stop, kind="error", evidence=said)
+        if not failed:
+            continue
+        first, last = failed[0], failed[-1]
+        texts = [quote_error(e) for e in failed]
+        after = next(
+            (
+                e
+                for e in exchanges
+                if e.position > last.position
+                and not e.failed
+                and is_same_purpose(last.call, e.call)
+            ),
+            None,
+        )
+        labels = {
+            handled.get(e.step)
+            or handled.get(e.step if e.result_step is None else e.result_step, "")
+            for e in failed
+        }
+        times = len(failed)
+        same = "same " if times > 1 and len({compared_error(e) for e in failed}) == 1 else ""
+        if times == 1:
+            said = f"{tool} fails{_ending(labels)}: {texts[0]}"
+        elif after is not None:
+            said = f"{tool} fails {times} times, accepted at {after.step}; {same or 'last '}error: "
+            said += texts[-1]
+        elif last is trajectory.exchanges[-1]:
+            said = f"{same}{tool} error {times} times, ends on it: {texts[-1]}"
+        else:
+            said = f"{same}{tool} error {times} times, never accepted: {texts[-1]}"
+        settled = after is not None or labels <= HANDLED
+        weight = (1.0 if settled else 4.0) + 0.5 * (times - 1) + (1.0 if times > 1 else 0.0)
+        stop = after.step if after is not None and times > 1 else last.step
+        yield weight, SuspectSteps(first=first.step, last=stop, kind="error", evidence=said)
 
 
 def _ending(labels: set[str]) -> str:
@@ -279,21 +271,13 @@ def list_suspects(
     records: Iterable[Record],
     *,
     curve: Curve | Unmeasured | None = None,
-    evidence: Iterable[StepEvidence] = (),
-    fit: StoreFit | None = None,
+    evidence: Iterable[StepEvidence] = (),  # what other runs say, see `compare_with_trials`
+    fit: StoreFit | None = None,  # what the labels of the store add to the shipped ranking
 ) -> LookFirst:
     """Return the suspects of one run, most telling first, and why it failed.
 
     A passing run is suspected only of what its outcome does not excuse: violations, writes that
     nothing asked for, sub-goals missed, errors never got over, loops, repeated calls.
-
-    Args:
-        trajectory: the run.
-        case: what it is measured against.
-        records: all of the run.
-        curve: its score curve, where it has one.
-        evidence: what other runs say of its steps, see `compare_with_trials`.
-        fit: what the labels of the store add to the shipped ranking.
     """
     held = list(records)
     found = sort_findings(held)
@@ -342,15 +326,10 @@ def compare_with_trials(store: Store, run: str) -> tuple[StepEvidence, ...]:
     task, workflow = trajectory.task, trajectory.workflow
     if trajectory.outcome.status != "fail" or task is None or not agent_calls(trajectory):
         return ()
-    same = f"outcome = 'pass' and task = {_quote(task)} and workflow = {_quote(workflow)}"
-    passing = islice(store.trajectories(parse_where(same)), MOST_TRIALS)
+    same = "runs.outcome = 'pass' AND runs.task = ? AND runs.workflow = ?"
+    passing = islice(store.trajectories(Where(same, (task, workflow))), MOST_TRIALS)
     found = find_new_write(trajectory, passing, store.facts(workflow))
     return () if found is None else (found,)
-
-
-def _quote(text: str) -> str:
-    doubled = text.replace("'", "''")
-    return f"'{doubled}'"
 
 
 def _reasons(trajectory: Trajectory, found: RuleFindings, goals: list[SubGoal]) -> Iterator[str]:
@@ -457,7 +436,18 @@ def _findings(
     yield from near
     others = list(_other_writes(trajectory, found, {suspect.first for _, suspect in near}))
     yield from others
-    yield from _cycles(trajectory, found)
+    loop = found.whole.get("loops")
+    if loop is not None and loop.cites and (loop.value or 0) >= SHORTEST_LOOP:
+        said = loop.reason or f"a cycle of {loop.value:.0f} calls"
+        suspect = SuspectSteps(
+            first=min(loop.cites), last=max(loop.cites), kind="loop", evidence=said
+        )
+        yield 1.5 + 0.25 * min(loop.value or 0, LONGEST_LOOP), suspect
+    cited = set(found.cites("redundant_calls"))
+    for again, before in redundant_calls(trajectory.exchanges, None) if cited else ():
+        if again.step in cited:
+            said = f"asks again what {before.step} answered: {describe_call(again.call)}"
+            yield REPEAT_WEIGHT, _suspect_at(again.step, "repeat", said)
     ending = found.whole.get("termination")
     # What was missed, or written beside it, says what a wrong end says, and where.
     if ending is not None and (
@@ -484,21 +474,6 @@ def _other_writes(
         first=calls[0].step, last=calls[-1].step, kind="other_write", evidence=said
     )
     yield KIND_WEIGHTS["other_write"], suspect
-
-
-def _cycles(trajectory: Trajectory, found: RuleFindings) -> Iterator[tuple[float, SuspectSteps]]:
-    loop = found.whole.get("loops")
-    if loop is not None and loop.cites and (loop.value or 0) >= SHORTEST_LOOP:
-        said = loop.reason or f"a cycle of {loop.value:.0f} calls"
-        suspect = SuspectSteps(
-            first=min(loop.cites), last=max(loop.cites), kind="loop", evidence=said
-        )
-        yield 1.5 + 0.25 * min(loop.value or 0, LONGEST_LOOP), suspect
-    cited = set(found.cites("redundant_calls"))
-    for again, before in redundant_calls(trajectory.exchanges, None) if cited else ():
-        if again.step in cited:
-            said = f"asks again what {before.step} answered: {describe_call(again.call)}"
-            yield REPEAT_WEIGHT, _suspect_at(again.step, "repeat", said)
 
 
 def _suspect_at(step: int, kind: SuspectKind, said: str) -> SuspectSteps:

@@ -190,14 +190,7 @@ def _votes(table: RunTable, one: JudgeAnswers, read: Reading) -> JudgeVotes:
             why[at] = found
         else:
             answered[at], failing[at] = True, found
-    return JudgeVotes(
-        member=describe_member(one), failing=failing, answered=answered, why=why, asked=asked
-    )
-
-
-def describe_member(one: JudgeAnswers) -> PanelMember:
-    """Return who judged, and which answers are current."""
-    return PanelMember(
+    member = PanelMember(
         judge=one.asked.judge,
         family=one.asked.family,
         mode=one.asked.mode,
@@ -206,6 +199,7 @@ def describe_member(one: JudgeAnswers) -> PanelMember:
         snapshots=dict(one.snapshots),
         older=dict(one.older),
     )
+    return JudgeVotes(member=member, failing=failing, answered=answered, why=why, asked=asked)
 
 
 def _no_answer(record: Record | None) -> str | None:
@@ -353,37 +347,26 @@ def claim_differences(
     uneven = chances is not None and len(np.unique(chances[aspect.inside])) > 1
     if not 2 <= len(groups) <= MOST_GROUPS or uneven:
         return ()
-    first, *_ = [*list_panels(aspect.votes), aspect.votes]
-    answered, _asked = find_complete(first)
-    failing = np.logical_or.reduce([one.failing for one in first])
+    whole, *_ = [*list_panels(aspect.votes), aspect.votes]
+    answered, _asked = find_complete(whole)
+    failing = np.logical_or.reduce([one.failing for one in whole])
     answered = answered & aspect.inside
-    return tuple(
-        _claim(aspect, failing, answered, pair=pair, seed=seed) for pair in combinations(groups, 2)
-    )
-
-
-def _claim(
-    aspect: PanelAspect,
-    failing: Flags,
-    answered: Flags,
-    *,
-    pair: tuple[Profile, Profile],
-    seed: int,
-) -> PanelClaim:
-    sides = []
-    for of in pair:
-        kept = answered & aspect.table.matches(of.group)
-        sides.append((failing[kept].astype(np.float64), aspect.table.clusters[kept]))
-    (xs, x_cases), (ys, y_cases) = sides
-    key = f"{aspect.rubric} {aspect.failing} {pair[0].title} {pair[1].title}"
-    rng = np.random.default_rng([seed, crc32(key.encode())])
-    paired = len(np.intersect1d(x_cases, y_cases)) > 0
-    compare = stats.compare_paired if paired else stats.compare_unpaired
-    found = compare(xs, x_cases, ys, y_cases, rng=rng)
-    first, second = pair[0].title, pair[1].title
-    if isinstance(found, Unmeasured):
-        return PanelClaim(first=first, second=second, effect=found)
-    return PanelClaim(first=first, second=second, effect=found.effect, p=found.p)
+    out = []
+    for pair in combinations(groups, 2):
+        sides = []
+        for of in pair:
+            kept = answered & aspect.table.matches(of.group)
+            sides.append((failing[kept].astype(np.float64), aspect.table.clusters[kept]))
+        (xs, x_cases), (ys, y_cases) = sides
+        names = [of.title for of in pair]
+        key = f"{aspect.rubric} {aspect.failing} {' '.join(names)}"
+        rng = np.random.default_rng([seed, crc32(key.encode())])
+        paired = len(np.intersect1d(x_cases, y_cases)) > 0
+        compare = stats.compare_paired if paired else stats.compare_unpaired
+        found = compare(xs, x_cases, ys, y_cases, rng=rng)
+        effect, p = (found, None) if isinstance(found, Unmeasured) else (found.effect, found.p)
+        out.append(PanelClaim(first=names[0], second=names[1], effect=effect, p=p))
+    return tuple(out)
 
 
 def adjust_claims(all_: Sequence[tuple[PanelClaim, ...]]) -> list[tuple[PanelClaim, ...]]:
@@ -449,20 +432,16 @@ def _places(table: RunTable, one: JudgeAnswers) -> tuple[Floats, Floats, Floats]
     present, told = (np.zeros((len(table), TENTHS)) for _ in range(2))
     for at, of_run in one.runs.items():
         last = max(int(table.runs.steps[at]) - 1, 1)
-        for step, shows in _shown(of_run):
+        for step, record in of_run.steps.get(0, {}).items():
+            if not isinstance(record.answer, Verdict):
+                continue
             place = min(step / last, 1.0)
             tenth = min(int(place * TENTHS), TENTHS - 1)
             told[at, tenth] += 1
-            if shows:
+            if record.answer.label == PRESENT:
                 present[at, tenth] += 1
                 first[at] = np.fmin(first[at], place)
     return first, present, told
-
-
-def _shown(of_run: RunAnswers) -> Iterator[tuple[int, bool]]:
-    for step, record in of_run.steps.get(0, {}).items():
-        if isinstance(record.answer, Verdict):
-            yield step, record.answer.label == PRESENT
 
 
 def list_agent_steps(trajectory: Trajectory) -> frozenset[int]:

@@ -123,7 +123,8 @@ def _estimate_rows(
     kinds = {rubric.name: rubric.kind for rubric in plan.rubrics}
     at_once = _LOOKED_UP_WITH_MEDIA if plan.options.send_media else _LOOKED_UP
     while some := list(islice(plan.planned, at_once)):
-        held = _held(ledger, [ask for judgement, _ in some for ask in judgement.asks])
+        keys = [ask.key for judgement, _ in some for ask in judgement.asks]
+        held = set() if ledger is None else ledger.holds(keys)
         for judgement, steps in some:
             place = (judgement.judge.name, judgement.rubric)
             row = rows[place]
@@ -138,10 +139,6 @@ def _estimate_rows(
             rows[place] = row
         plan.take()
     return tuple(rows.values())
-
-
-def _held(ledger: Ledger | None, asks: Sequence[Ask]) -> set[str]:
-    return set() if ledger is None else ledger.holds(ask.key for ask in asks)
 
 
 def _add_call(

@@ -8,6 +8,7 @@ same rows. A small import stays in one process. Memory is bounded whatever the f
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
@@ -122,13 +123,7 @@ _replies = msgspec.msgpack.Decoder(list[ChunkRows])
 def read_rows(
     paths: Sequence[str], plan: ImportPlan, *, format_name: str | None, workers: int | None
 ) -> Iterator[ImportItem]:
-    """Yield what the paths hold, in order.
-
-    Args:
-        paths: files, folders, globs, zips, - for standard input.
-        plan: how they are read.
-        format_name: the format; told from the content when left out.
-        workers: processes; when left out, one a core for much to read and none for little.
+    """Yield what the paths hold, in order; the arguments are those of `Notebook.add`.
 
     Raises:
         TraceError: a path named is no trace; all before it was yielded.
@@ -141,7 +136,14 @@ def read_rows(
         for joint, event in batch.events:
             match event:
                 case FileChunk():
-                    yield from _join_chunk(joint, event, next(answers), plan)
+                    reply = next(answers)
+                    if joint.knows(reply.seen):
+                        reply = _encode_chunk(event, plan, joint.ordinals)
+                    else:
+                        joint.ordinals.seen.update(reply.seen)
+                    yield from reply.runs
+                    yield from reply.broken
+                    joint.take(reply.counts, reply.fault)
                 case None:
                     yield joint.reading.account
                 case _:
@@ -178,18 +180,6 @@ def _events(reading: FileReading, plan: ImportPlan) -> Iterator[ReadEvent]:
     yield None
 
 
-def _join_chunk(
-    joint: ChunkJoiner, portion: FileChunk, reply: ChunkRows, plan: ImportPlan
-) -> Iterator[PreparedRun | Quarantined]:
-    if joint.knows(reply.seen):
-        reply = _encode_chunk(portion, plan, joint.ordinals)
-    else:
-        joint.ordinals.seen.update(reply.seen)
-    yield from reply.runs
-    yield from reply.broken
-    joint.take(reply.counts, reply.fault)
-
-
 def _answer_batches(
     batches: Iterator[_Batch], plan: ImportPlan, workers: int | None
 ) -> Iterator[tuple[_Batch, list[ChunkRows]]]:
@@ -220,10 +210,7 @@ def begin_reading(first: bytes) -> Iterator[Callable[[bytes], bytes]]:
 
 
 def _answer_frame(asked: Iterable[FileChunk], plan: ImportPlan) -> list[ChunkRows]:
-    replies: list[ChunkRows] = []
-    for portion in asked:
-        replies.append(_encode_chunk(portion, plan, Ordinals()))
-    return replies
+    return [_encode_chunk(portion, plan, Ordinals()) for portion in asked]
 
 
 def _encode_chunk(portion: FileChunk, plan: ImportPlan, ordinals: Ordinals) -> ChunkRows:
@@ -252,28 +239,18 @@ MOST_HELD = 16
 
 
 class Added(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import found, and what of it the store did not know yet.
+    """What an import found, and what of it the store did not know yet."""
 
-    Attributes:
-        runs: runs that were read.
-        new: of these, not in the store before.
-        known: in the store before; a late outcome, label or tag was taken over.
-        superseded: longer versions of a session that the store had.
-        repaired: records that were read after a repair, by code.
-        quarantined: records that could not be read, and step scores that contradict what the store
-            knows of their run; all are kept aside.
-        skipped: files in a folder that hold no runs.
-        files: the account of each file.
-    """
-
-    runs: int
-    new: int
-    known: int
-    superseded: int
-    repaired: dict[str, int]
+    runs: int  # runs that were read
+    new: int  # of these, not in the store before
+    known: int  # in the store before; a late outcome, label or tag was taken over
+    superseded: int  # longer versions of a session that the store had
+    repaired: dict[str, int]  # records that were read after a repair, by code
+    # records that could not be read, and step scores that contradict what the store knows of their
+    # run; all are kept aside
     quarantined: int
-    skipped: int
-    files: tuple[Account, ...]
+    skipped: int  # files in a folder that hold no runs
+    files: tuple[Account, ...]  # the account of each file
 
     def __str__(self) -> str:
         """One line a file, then the sum."""
@@ -337,16 +314,15 @@ def store_items(store: Store, items: Iterator[ImportItem], progress: Progress) -
         counts = store.put_prepared(runs)
     if stopped:
         raise stopped[0]
-    repaired: dict[str, int] = {}
+    repaired: Counter[str] = Counter()
     for account in accounts:
-        for code, n in account.repaired.items():
-            repaired[code] = repaired.get(code, 0) + n
+        repaired.update(account.repaired)
     return Added(
         runs=sum(account.runs for account in accounts),
         new=counts.new,
         known=counts.known,
         superseded=counts.superseded,
-        repaired=repaired,
+        repaired=dict(repaired),
         quarantined=sum(account.quarantined for account in accounts) + counts.refused,
         skipped=sum(account.problem is not None for account in accounts),
         files=tuple(accounts),

@@ -8,6 +8,7 @@ its scale, twice, or citing steps that do not exist, that is one `Unmeasured("er
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite
@@ -155,7 +156,11 @@ def _check_answer(own: str, scale: Scale, answer: object, steps: int) -> Answer:
         if not (type(cited) is int and 0 <= cited < steps):
             reason = f"cites step {cited!r}; the run has {steps} steps"
             return Unmeasured("invalid_evidence", reason, name, step)
-    if not _is_figure(scale, answer) and (reason := _off_scale(scale, answer)):
+    value = answer.value
+    # A number on the scale and nothing else, as most answers are.
+    is_figure = type(value) is float and scale.low <= value <= scale.high and isfinite(value)
+    is_figure = is_figure and answer.label is None and answer.confidence is None
+    if not is_figure and (reason := _off_scale(scale, answer)):
         return Unmeasured("error", reason, name, step)
     if (
         answer.reason.isascii()
@@ -168,18 +173,6 @@ def _check_answer(own: str, scale: Scale, answer: object, steps: int) -> Answer:
         value=None if answer.value is None else float(answer.value),
         label=None if answer.label is None else _storable(answer.label),
         reason=_storable(answer.reason),
-    )
-
-
-def _is_figure(scale: Scale, answer: Verdict) -> bool:
-    """Tell whether an answer is a number on the scale and nothing else, as most are."""
-    value = answer.value
-    return (
-        type(value) is float
-        and scale.low <= value <= scale.high
-        and isfinite(value)
-        and answer.label is None
-        and answer.confidence is None
     )
 
 
@@ -220,8 +213,6 @@ _DIED = (
     "with --workers 1 if memory is short"
 )
 _encode_frame = msgspec.msgpack.encode
-
-
 _plan_decoder = msgspec.msgpack.Decoder(MeasurePlan)
 _chunk_decoder = msgspec.msgpack.Decoder(list[RunTask])
 _batch_decoder = msgspec.msgpack.Decoder(AnswerBatch)
@@ -289,21 +280,15 @@ class ScoringResult(msgspec.Struct, frozen=True, kw_only=True):
 def score_runs(
     store: Store,
     *,
-    measures: Sequence[str] | None = None,
+    measures: Sequence[str] | None = None,  # registry names; all that are installed when left out
     where: Where | None = None,
-    declared: DeclaredConduct | None = None,
-    workers: int | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    declared: DeclaredConduct | None = None,  # what the user says about tools and conduct
+    workers: int | None = None,  # processes; when left out, one a core for many runs
+    progress: Callable[[int, int], None] | None = None,  # called with runs done and runs to do
 ) -> ScoringResult:
     """Ask every measure about every run that it has not answered for yet; never spends.
 
-    Args:
-        store: read from and written to, in durable batches.
-        measures: registry names; all that are installed when left out.
-        where: which runs; facts are fitted from all of them in any case.
-        declared: what the user says about tools and conduct.
-        workers: processes; when left out, one a core for many runs and none for few.
-        progress: called with runs done and runs to do.
+    Facts are fitted from all runs in any case, and every batch is durable.
 
     Raises:
         ConfigError: a measure is unknown, or named as an aspect of another.
@@ -320,15 +305,20 @@ def score_runs(
     ]
     store.put_facts(facts.values(), current)
     keys = store.keys(where)
-    todo = _find_tasks(store, keys, asked, current)
+    bits = {measure.name: 1 << at for at, measure in enumerate(asked)}
+    whole = (1 << len(asked)) - 1
+    have: dict[int, int] = {}
+    for question in current:
+        for key in store.answered(question):
+            have[key] = have.get(key, 0) | bits[question.measure]
+    todo = [(key, whole & ~have.get(key, 0)) for key in keys if have.get(key, 0) != whole]
     plan = MeasurePlan(names, facts)
     done = records = 0
-    unmeasured: dict[str, int] = {}
+    unmeasured: Counter[str] = Counter()
     for batch in _score_tasks(store, plan, todo, workers):
         records += store.append_lines(batch.questions, batch.lines)
         done += batch.runs
-        for kind, count in batch.unmeasured.items():
-            unmeasured[kind] = unmeasured.get(kind, 0) + count
+        unmeasured.update(batch.unmeasured)
         if progress is not None:
             progress(done, len(todo))
     return ScoringResult(
@@ -379,19 +369,6 @@ def _passing_uses(store: Store) -> dict[str, list[tuple[SuccessfulCall, ...]]]:
         workflow: [successful_calls(stored.trajectory) for stored in store.stored(keys)]
         for workflow, keys in chosen.items()
     }
-
-
-def _find_tasks(
-    store: Store, keys: list[int], asked: list[Measure], current: list[Current]
-) -> list[RunTask]:
-    """Return the runs that lack answers, each with the measures to ask."""
-    bits = {measure.name: 1 << at for at, measure in enumerate(asked)}
-    whole = (1 << len(asked)) - 1
-    have: dict[int, int] = {}
-    for question in current:
-        for key in store.answered(question):
-            have[key] = have.get(key, 0) | bits[question.measure]
-    return [(key, whole & ~have.get(key, 0)) for key in keys if have.get(key, 0) != whole]
 
 
 def _score_tasks(

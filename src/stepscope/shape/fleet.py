@@ -53,13 +53,6 @@ TIE = 1e-6
 ROUNDING = 1e-9
 
 
-def _cluster_sizes(cluster: Ints, second: Bools) -> tuple[Floats, Floats]:
-    """Runs of each cluster in the first and in the second fleet."""
-    k = int(cluster.max()) + 1
-    of_second = np.bincount(cluster[second], minlength=k)
-    return (np.bincount(cluster, minlength=k) - of_second).astype(float), of_second.astype(float)
-
-
 def pull_on_shares(log_likelihood: Floats) -> Floats:
     """Return what each run adds to the shares, (shapes, m), from a fit of all (m, shapes) runs."""
     rows = scale_likelihood(log_likelihood)
@@ -86,10 +79,12 @@ def largest_p(
         Phipson and Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, for (1 + hits)/(1 + draws).
     """
     pull = pull / (np.abs(pull).max() or 1.0)
-    sizes = _cluster_sizes(cluster, second)
+    # Runs of each cluster in the first and in the second fleet.
+    k = int(cluster.max()) + 1
+    of_second = np.bincount(cluster[second], minlength=k)
+    sizes = (np.bincount(cluster, minlength=k) - of_second).astype(float), of_second.astype(float)
     crossed = bool(((sizes[0] > 0) & (sizes[1] > 0)).any())
     covariance = _covariance(pull, cluster, sizes) if crossed else None
-    k = len(sizes[0])
     total = sum_shapes_by_cluster(pull, cluster, k)
     part = sum_shapes_by_cluster(pull[:, second], cluster[second], k)
     parts = (total - part)[:, None], part[:, None]
@@ -115,10 +110,8 @@ def _statistic(
 ) -> Floats:
     """Absolute difference of the means over its error, shape (shapes, draws).
 
-    Args:
-        sums: of the first and second fleet, each of shape (shapes, draws, clusters).
-        sizes: likewise, of shape (draws, clusters).
-        covariance: shape (shapes, shapes), of the difference over hand-outs; None studentises.
+    Sums of each fleet have shape (shapes, draws, clusters), sizes (draws, clusters). The covariance
+    (shapes, shapes) is of the difference over hand-outs; None studentises.
     """
     counts = [size.sum(-1) for size in sizes]
     means = [part.sum(-1) / count for part, count in zip(sums, counts, strict=True)]
@@ -174,12 +167,8 @@ def _draw_within_clusters(
 ) -> tuple[Floats, Floats]:
     """Hand out the runs of each shared cluster anew: sums of both fleets by cluster.
 
-    Args:
-        pull: shape (shapes, r), runs of shared clusters.
-        cluster: shape (r,), their clusters.
-        first: shape (shared,), runs of each that stay with the first fleet, in order of `cluster`.
-        draws: hand-outs.
-        rng: the source of the draws.
+    `pull` (shapes, r) and `cluster` (r,) are of runs of shared clusters, and `first` says how many
+    runs of each stay with the first fleet, in the order of `cluster`.
     """
     number = np.unique(cluster, return_inverse=True)[1]
     ends = np.cumsum(np.bincount(number))

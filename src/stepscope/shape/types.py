@@ -27,8 +27,6 @@ SHAPES: tuple[ShapeName, ...] = get_args(ShapeName)
 HEALTHY, EARLY_COLLAPSE, LATE_DRIFT, STEADY_DEGRADATION, RECOVERY = range(5)
 # Code of a label that no shape earned, in arrays of codes.
 UNRESOLVED = -1
-
-
 SigmaSource = Literal["given", "marginalised"]
 
 

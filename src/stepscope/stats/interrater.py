@@ -196,8 +196,6 @@ _VALUES: dict[CoefficientName, Callable[[Floats, Floats], Floats]] = {
     "gwet": _gwet,
     "pabak": _pabak,
 }
-
-
 # More categories than this are no categories; scores are to be rounded (a percentage point is 101).
 MOST_CATEGORIES = 128
 # Kinds are numbered within this, so that one integer names the answers of every rater.

@@ -146,24 +146,19 @@ def bootstrap_ratio(
     pairs.real, pairs.imag = top, bottom
     kinds, counts = np.unique(pairs, return_counts=True)
     if len(kinds) * 2 > len(top):
-        return _by_cluster(pairs, rng, draws)
+        # Resample clusters that are nearly all of their own kind, in bounded memory.
+        #
+        # A sum and its size travel as one complex number: one gather in place of two.
+        clusters = len(pairs)
+        chunk = max(1, CACHED // clusters)
+        means = np.empty(draws)
+        for start in range(0, draws, chunk):
+            chosen = rng.integers(0, clusters, (min(chunk, draws - start), clusters))
+            totals = pairs.take(chosen).sum(axis=1)
+            means[start : start + len(chosen)] = totals.real / totals.imag
+        return means
     weights = rng.multinomial(len(top), counts / len(top), size=draws)
     return np.asarray((weights @ kinds.real) / (weights @ kinds.imag))
-
-
-def _by_cluster(pairs: npt.NDArray[np.complex128], rng: np.random.Generator, draws: int) -> Floats:
-    """Resample clusters that are nearly all of their own kind, in bounded memory.
-
-    A sum and its size travel as one complex number: one gather in place of two.
-    """
-    clusters = len(pairs)
-    chunk = max(1, CACHED // clusters)
-    means = np.empty(draws)
-    for start in range(0, draws, chunk):
-        chosen = rng.integers(0, clusters, (min(chunk, draws - start), clusters))
-        totals = pairs.take(chosen).sum(axis=1)
-        means[start : start + len(chosen)] = totals.real / totals.imag
-    return means
 
 
 def count_losses(unmeasured: Mapping[str, int] | None) -> int:

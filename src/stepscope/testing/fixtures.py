@@ -195,13 +195,9 @@ def list_tests(
     recorded: Iterable[Trajectory | Quarantined], trials: int | None, declared: DeclaredConduct
 ) -> list[tuple[str, RecordedRun | str]]:
     """Return one test a case and trial with its id: the run, or why the test cannot be run."""
-    runs: list[Trajectory] = []
-    lost = 0
-    for item in recorded:
-        if isinstance(item, Quarantined):
-            lost += 1
-        else:
-            runs.append(item)
+    items = list(recorded)
+    runs = [item for item in items if isinstance(item, Trajectory)]
+    lost = len(items) - len(runs)
     runs.sort(
         key=lambda run: (case_order(_case(run)), case_order(run.trial or ""), run.name, run.id)
     )

@@ -114,12 +114,9 @@ class FormatSubject:
             return False
         whole = [self.read(encode_documents((value,))) for value in found]
         alone = [len(made.runs) for made in whole]
-        return bool(alone) and max(alone) > 0 and sum(alone) == len(self.runs) and self._doubles
-
-    @property
-    def _doubles(self) -> bool:
-        documents = self.documents or ()
-        twice = self.read(encode_documents((*documents, *documents)))
+        if not alone or max(alone) == 0 or sum(alone) != len(self.runs):
+            return False
+        twice = self.read(encode_documents((*found, *found)))
         return len(twice.runs) == 2 * len(self.runs) and not twice.quarantined
 
     def changed(self, change: Callable[[Json], Json]) -> bytes:
@@ -282,7 +279,7 @@ def counts_are_counts(subject: FormatSubject) -> Iterator[str]:
                 yield f"{where} counts {min(counts)} tokens"
             elif usage.input_total is not None and usage.input_total < cached:
                 yield f"{where} has {usage.input_total} input tokens and {cached} cached ones; add"
-        for where, cost in [("the run", run.cost_usd), *_costs(run)]:
+        for where, cost in _costs(run):
             if cost is not None and not (math.isfinite(cost) and cost >= 0):
                 yield f"run {run.name!r}, {where}: a cost of {cost!r}"
 
@@ -296,7 +293,8 @@ def _usages(run: Trajectory) -> Iterator[tuple[str, Usage]]:
 
 
 def _costs(run: Trajectory) -> list[tuple[str, float | None]]:
-    return [(f"step {step.index}", step.cost_usd) for step in run.steps]
+    steps = [(f"step {step.index}", step.cost_usd) for step in run.steps]
+    return [("the run", run.cost_usd), *steps]
 
 
 def absence_is_none(subject: FormatSubject) -> Iterator[str]:
@@ -307,7 +305,7 @@ def absence_is_none(subject: FormatSubject) -> Iterator[str]:
     for run in subject.read(silent).runs:
         for where, _ in _usages(run):
             yield f"{where}: a Usage, though the file says nothing of tokens; leave it None"
-        for at, cost in [("the run", run.cost_usd), *_costs(run)]:
+        for at, cost in _costs(run):
             if cost is not None:
                 yield f"run {run.name!r}, {at}: a cost of {cost!r}, and the file says none"
 
@@ -388,7 +386,15 @@ def hostile_values_are_told(subject: FormatSubject) -> Iterator[str]:
     for at in range(0, len(places), max(1, len(places) // _SPOILS)):
         for way in (at, at + 1):
             spoiler = _SPOILERS[way % len(_SPOILERS)]
-            content = _spoilt(subject, places[at], spoiler)
+            place = places[at]
+            documents = [copy.deepcopy(value) for value in subject.documents or ()]
+            holder: Json = documents
+            for key in place[:-1]:
+                holder = holder[key]
+            holder[place[-1]] = _MARK
+            content = encode_documents(tuple(documents)).replace(
+                msgspec.json.encode(_MARK), spoiler, 1
+            )
             read = subject.read(content)
             where = f"with {spoiler[:32]!r} at {_shown(places[at])}"
             yield from _check_told(read, len(content), where)
@@ -412,15 +418,6 @@ def _places(documents: tuple[Json, ...]) -> Iterator[tuple[tuple[Json, ...], Jso
             yield (*way, key), found
             if isinstance(found, dict | list):
                 waiting.append(((*way, key), found))
-
-
-def _spoilt(subject: FormatSubject, place: tuple[Json, ...], spoiler: bytes) -> bytes:
-    documents = [copy.deepcopy(value) for value in subject.documents or ()]
-    holder: Json = documents
-    for key in place[:-1]:
-        holder = holder[key]
-    holder[place[-1]] = _MARK
-    return encode_documents(tuple(documents)).replace(msgspec.json.encode(_MARK), spoiler, 1)
 
 
 def _shown(place: tuple[Json, ...]) -> str:

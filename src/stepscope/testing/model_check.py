@@ -115,8 +115,10 @@ class ModelServer:
         if canned.badly == "gzip":
             headers["content-encoding"] = "gzip"
         lines = [f"{name}: {value}" for name, value in {**headers, **canned.headers}.items()]
+        body = _packed(canned)
         writer.write(
-            "\r\n".join([f"HTTP/1.1 {canned.status} Said", *lines, "", ""]).encode() + _body(canned)
+            "\r\n".join([f"HTTP/1.1 {canned.status} Said", *lines, "", ""]).encode()
+            + (body[: len(body) // 2] if canned.badly == "half" else body)
         )
         await writer.drain()
         return canned.badly != "half"
@@ -165,11 +167,6 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
 
 def _packed(canned: CannedReply) -> bytes:
     return gzip.compress(canned.body, 1) if canned.badly == "gzip" else canned.body
-
-
-def _body(canned: CannedReply) -> bytes:
-    body = _packed(canned)
-    return body[: len(body) // 2] if canned.badly == "half" else body
 
 
 Situation = Literal["answer", "refusal", "length", "filter"]
@@ -225,8 +222,6 @@ def anthropic(situation: Situation, text: str) -> bytes | None:
 
 
 WIRES: dict[str, Wire] = {"anthropic": anthropic, "openai": openai}
-
-
 NAME = "checked/model-1"
 KEY = "sk-checked-0123456789abcdefghijkl"
 TEXT = '{"label": "correct"}'

@@ -261,8 +261,6 @@ FILE_ROUTES = [
     Route("/api/run/{run}", run_json),
     Route("/api/blob/{sha256}", media_blob),
 ]
-
-
 # The last of them is on every page, the others only where there is a chart.
 SCRIPTS = tuple(f"/static/{name}" for name in (*pages.CHART_SCRIPTS, "app.js"))
 # Charts that most stores show; each of the others is made when it is first asked for.

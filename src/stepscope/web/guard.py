@@ -77,10 +77,7 @@ class WebPolicy:
     ) -> Response | None:
         """Return why a request is not even looked at; None where its cookie is left to check.
 
-        Args:
-            method: of the request.
-            target: path and query as they were sent.
-            headers: names in lower case, and values, as they were sent.
+        Path, query and headers are as they were sent, names of headers in lower case.
         """
         held = list(headers)
         if len(target) > MAX_TARGET:

@@ -20,7 +20,7 @@ from starlette.requests import Request
 
 from stepscope.errors import UsageError
 from stepscope.gates.looks import GateHistory, read_gate_history
-from stepscope.report.build import LOOK_FIRST, build_report_from, read_chosen_runs
+from stepscope.report.build import build_report, read_chosen_runs
 from stepscope.report.compare import compare_groups
 from stepscope.report.rows import combine_conditions
 from stepscope.report.types import ComparisonReport, Report
@@ -33,17 +33,11 @@ from stepscope.store.where import Where, parse_where
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSelection:
-    """Which runs a page speaks of, and how they are grouped: the same words as on the command line.
+    """Which runs a page speaks of, and how they are grouped, as the command line says it."""
 
-    Attributes:
-        where: a filter, "" for all.
-        since: a date or an age, "" for all.
-        by: the field that makes groups, "" for the agents of each workflow.
-    """
-
-    where: str = ""
-    since: str = ""
-    by: str = ""
+    where: str = ""  # a filter, "" for all
+    since: str = ""  # a date or an age, "" for all
+    by: str = ""  # the field that makes groups, "" for the agents of each workflow
 
     @property
     def condition(self) -> Where | None:
@@ -217,9 +211,7 @@ async def load_chosen(request: Request) -> ChosenRuns:
         where, since = asked.condition, asked.since or None
         by = asked.by or None
         table = read_chosen_runs(store, where=where, since=since, by=by)
-        report = build_report_from(
-            store, table, where=where, since=since, by=by, seed=seed, look_first=LOOK_FIRST
-        )
+        report = build_report(store, where=where, since=since, by=by, seed=seed, table=table)
         return ChosenRuns(report, make_run_rows(table))
 
     return await get_reader(request).ask_once(("chosen", asked), made)

@@ -93,14 +93,6 @@ def _labels(title: str | None = None) -> alt.Y:
     return alt.Y("label:N", title=title, sort=order, axis=axis)
 
 
-def _vector() -> alt.LayerChart:
-    return _intervals(_labels(), _share("share, with 95 % interval"))
-
-
-def _shapes() -> alt.LayerChart:
-    return _intervals(_labels(), _share("share of runs, with 95 % interval"))
-
-
 def _effects() -> alt.LayerChart:
     x = alt.X("low:Q", title="second minus first, with 95 % interval", axis=alt.Axis(tickCount=5))
     zero = _base().mark_rule(strokeDash=[4, 4], color=GREY).encode(x=alt.datum(0))
@@ -221,17 +213,9 @@ def _breaks(labels: bool) -> alt.Chart | alt.LayerChart:
     return _panel(bars, f"probability that the run broke here{by}", 40)
 
 
-def _latency(_: bool) -> alt.Chart | alt.LayerChart:
-    return _panel(_bars("latency_s", "seconds", GREY), "latency, seconds", 32)
-
-
-def _cost(_: bool) -> alt.Chart | alt.LayerChart:
-    return _panel(_bars("cost_usd", "usd", GREY), "cost, usd", 32)
-
-
 PANELS: dict[str, Callable[[bool], alt.Chart | alt.LayerChart]] = {
-    "latency": _latency,
-    "cost": _cost,
+    "latency": lambda _: _panel(_bars("latency_s", "seconds", GREY), "latency, seconds", 32),
+    "cost": lambda _: _panel(_bars("cost_usd", "usd", GREY), "cost, usd", 32),
     "break": _breaks,
 }
 
@@ -278,9 +262,9 @@ def _dressed(view: alt.LayerChart, height: float | alt.Step) -> alt.LayerChart:
 
 
 CHARTS: dict[str, Callable[[], alt.LayerChart | alt.VConcatChart]] = {
-    "vector": _vector,
+    "vector": lambda: _intervals(_labels(), _share("share, with 95 % interval")),
     "earned": _earned,
-    "shapes": _shapes,
+    "shapes": lambda: _intervals(_labels(), _share("share of runs, with 95 % interval")),
     "axes": _axes,
     "panel": _judges,
     "effects": _effects,
@@ -290,8 +274,6 @@ CHARTS: dict[str, Callable[[], alt.LayerChart | alt.VConcatChart]] = {
         for panels in (tuple(compress(PANELS, chosen)) for chosen in product((0, 1), repeat=3))
     },
 }
-
-
 KINDS: dict[str, Literal["png", "svg"]] = {".png": "png", ".svg": "svg"}
 PANEL = 200
 # What two standard errors may not leave.

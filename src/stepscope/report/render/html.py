@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
@@ -167,8 +167,11 @@ def _pages(
 ) -> Iterator[Page]:
     runs = read_runs(store, where=where, since=since)
     inside = _embedded(store, report, runs, embed)
-    pairs = _pairs(runs, set(inside))[:PAIRS]
-    groups = _two(runs)
+    of_task = _by_task(runs)
+    pairs = _pairs(of_task.values(), set(inside))[:PAIRS]
+    agents = ({row.agent for row in held if row.agent} for held in of_task.values())
+    shared = Counter(pair for some in agents for pair in combinations(sorted(some), 2))
+    groups = max(shared, key=lambda pair: (shared[pair], pair)) if shared else None
     links = Links(inside, pairs, groups=groups is not None)
     last = gates[-1].report if gates else None
     yield make_overview_page(report, runs, links=links, decided=last)
@@ -182,7 +185,6 @@ def _pages(
         yield make_groups_page(compare_groups(store, *groups, by="agent", where=both, seed=seed))
     if not isinstance(store, Store):
         return
-    of_task = _by_task(runs)
     rows = {row.id: row for row in runs}
     for id_ in inside:
         others = of_task.get((rows[id_].workflow, rows[id_].task), ())
@@ -225,28 +227,18 @@ def _by_task(runs: Sequence[RunListRow]) -> dict[tuple[str, str], list[RunListRo
     return found
 
 
-def _pairs(runs: Sequence[RunListRow], inside: Collection[str]) -> list[tuple[str, str]]:
+def _pairs(
+    by_task: Iterable[Sequence[RunListRow]], inside: Collection[str]
+) -> list[tuple[str, str]]:
     """Return a failing run of the file with a passing one of the same task beside it."""
     found = []
-    for held in _by_task(runs).values():
+    for held in by_task:
         failed = [row.id for row in held if row.outcome == "fail" and row.id in inside]
         passed = [row.id for row in held if row.outcome == "pass"]
         passed.sort(key=lambda id_: id_ not in inside)
         if failed and passed:
             found.append((failed[0], passed[0]))
     return found
-
-
-def _two(runs: Sequence[RunListRow]) -> tuple[str, str] | None:
-    """Return the two agents that share most tasks, by name; None where no two share any."""
-    of_task: dict[tuple[str, str], set[str]] = {}
-    for row in runs:
-        if row.agent and row.task:
-            of_task.setdefault((row.workflow, row.task), set()).add(row.agent)
-    shared = Counter(
-        pair for agents in of_task.values() for pair in combinations(sorted(agents), 2)
-    )
-    return max(shared, key=lambda pair: (shared[pair], pair)) if shared else None
 
 
 def _choice(

@@ -23,7 +23,7 @@ from stepscope.report.formatting import (
     format_signed,
     name_figure,
 )
-from stepscope.report.types import ComparisonReport, Difference, ShapesDifference
+from stepscope.report.types import ComparisonReport, Difference, Shapes, ShapesDifference
 from stepscope.report.views.overview import tabulate_shape_differences
 from stepscope.report.views.profile import make_figure_cell, make_interval_row, name_profile
 from stepscope.safety.text import visible_line
@@ -33,11 +33,18 @@ from stepscope.values import Estimate, Unmeasured
 def make_comparison_document(report: ComparisonReport) -> Document:
     """Return a comparison of groups as text and Markdown have it."""
     title, _, about = describe_comparison(report).partition("   ")
-    shapes = _tabulate_shapes(report)
+    first, second, found = report.first.shapes, report.second.shapes, report.shapes
+    shapes = []
+    if (
+        isinstance(first, Shapes)
+        and isinstance(second, Shapes)
+        and isinstance(found, ShapesDifference)
+    ):
+        shapes.append(tabulate_shape_differences(found, first, second))
     return [
         [Paragraph(heading=title, text=about)],
         [_tabulate_differences(report)],
-        [] if shapes is None else [shapes],
+        shapes,
         [Paragraph(text=sentence) for sentence in conclude_comparison(report)],
     ]
 
@@ -69,15 +76,6 @@ def _tabulate_differences(report: ComparisonReport) -> Table:
         rows=tuple(rows),
         own=True,
     )  # fmt: skip
-
-
-def _tabulate_shapes(report: ComparisonReport) -> Table | None:
-    first, second, found = report.first.shapes, report.second.shapes, report.shapes
-    if isinstance(first, Unmeasured) or isinstance(second, Unmeasured):
-        return None
-    if isinstance(found, Unmeasured):
-        return None
-    return tabulate_shape_differences(found, first, second)
 
 
 def describe_comparison(report: ComparisonReport) -> str:

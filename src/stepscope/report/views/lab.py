@@ -60,7 +60,14 @@ def make_envelope_document(envelope: ClassifierEnvelope) -> Document:
         out += [[table] for table in more]
     sure = any(isinstance(row.calibration_error, SimulatedFigure) for row in envelope.rows)
     legend = [Paragraph(text=ENVELOPE_LEGEND)] if sure else []
-    return [*out, [Paragraph(text=_error(envelope)), *legend]]
+    errors = [
+        row.accuracy.error for row in envelope.rows if isinstance(row.accuracy, SimulatedFigure)
+    ]
+    last = (
+        f"Shares of all runs are known to {2 * max(errors):.3f} or better (two standard errors of "
+        "the simulation); more with --trials. Nothing is promised between or beyond these cells."
+    )
+    return [*out, [Paragraph(text=last), *legend]]
 
 
 def _tables(rows: Sequence[EnvelopeRow]) -> Iterator[Table]:
@@ -108,16 +115,6 @@ def _figure(figure: SimulatedFigure | Unmeasured) -> str:
     return "-" if isinstance(figure, Unmeasured) else f"{figure.value:.2f}"
 
 
-def _error(envelope: ClassifierEnvelope) -> str:
-    errors = [
-        row.accuracy.error for row in envelope.rows if isinstance(row.accuracy, SimulatedFigure)
-    ]
-    return (
-        f"Shares of all runs are known to {2 * max(errors):.3f} or better (two standard errors of "
-        "the simulation); more with --trials. Nothing is promised between or beyond these cells."
-    )
-
-
 REDTEAM_LEGEND = (
     "runs: failing runs that the judge called failing, and on which a text of the class was "
     "measured. flipped: those that at least one text turned into a pass. at most: upper limit of "
@@ -130,8 +127,6 @@ CLAIM = (
     "sees verdicts and tries again does better than fixed texts do."
 )
 _CAME_TO = {AGAINST: "judged to fail", FOR: "judged to pass", NEUTRAL: "neither"}
-
-
 ATTACK_COLUMNS = (
     TableColumn("class", least=22),
     *(

@@ -21,6 +21,7 @@ from stepscope.report.document import (
     Links,
     Paragraph,
     Section,
+    SortOrder,
     Table,
     TableCell,
     TableColumn,
@@ -87,16 +88,10 @@ from stepscope.values import Estimate, Unmeasured
 TONES: dict[str, Tone] = {"pass": "good", "fail": "bad", "unknown": "quiet", "undecided": "warn"}
 # Of many groups more pairs than this differ by chance alone; the JSON has them all.
 SHOWN_FLIPS = 5
-
-
 # Cases named of one spot.
 NAMED_CASES = 4
-
-
 # Spots closer than this are one: shares of few sub-goals, not measurements.
 PLACES = 3
-
-
 VECTOR = (
     TableColumn("figure", least=22),
     TableColumn("value", number=True, least=9, gap=0),
@@ -336,8 +331,6 @@ def tabulate_shape_counts(profiles: Sequence[Profile]) -> Table | None:
 
 
 SHAPES_TITLE = "Shapes"
-
-
 # What is counted beside the five shares, and how it is called.
 BESIDE = {
     "unresolved": "unresolved",
@@ -480,16 +473,13 @@ def plot_outcome_path(runs: Sequence[RunListRow], by: str | None) -> Chart | Non
         spots.setdefault((group, round(path, PLACES), round(passed, PLACES)), []).append(case)
     if not spots:
         return None
-    rows = [
-        {
-            "group": group,
-            "path": path,
-            "passed": passed,
-            "cases": len(named),
-            "named": _named(named),
-        }
-        for (group, path, passed), named in sorted(spots.items())
-    ]
+    rows: list[dict[str, object]] = []
+    cells = []
+    for (group, path, passed), named in sorted(spots.items()):
+        n, which = len(named), _named(named)
+        rows.append({"group": group, "path": path, "passed": passed, "cases": n, "named": which})
+        shares = (TableCell(f"{share:.2f}", sort=share) for share in (path, passed))
+        cells.append(make_row(group, *shares, TableCell(str(n), sort=n), which))
     left = len(runs) - len(graded)
     return Chart(
         id="earned-chart",
@@ -507,15 +497,7 @@ def plot_outcome_path(runs: Sequence[RunListRow], by: str | None) -> Chart | Non
                 "group", "path", "pass rate", "cases", "which",
                 numbers=("path", "pass rate", "cases"),
             ),
-            rows=tuple(
-                make_row(
-                    group,
-                    *(TableCell(f"{share:.2f}", sort=share) for share in (path, passed)),
-                    TableCell(str(len(named)), sort=len(named)),
-                    _named(named),
-                )
-                for (group, path, passed), named in sorted(spots.items())
-            ),
+            rows=tuple(cells),
         ),
     )  # fmt: skip
 
@@ -616,37 +598,28 @@ def read_runs(
 
 def make_run_rows(table: RunTable) -> tuple[RunListRow, ...]:
     """Return the same from rows that are already read."""
-    return tuple(_rows(table))
-
-
-def _rows(table: RunTable) -> Iterator[RunListRow]:
     found = weigh_runs(table)
     order = sorted(range(len(table)), key=lambda at: -float(found[at]))
-    numbers = {
-        name: _numbers(table, measure)
-        for name, measure in (
-            ("reached", "subgoals"),
-            ("failed_calls", "errors"),
-            ("repeats", "redundant_calls.count"),
-            ("violations", "policy"),
-            ("cost_usd", "efficiency.cost_usd"),
-            ("seconds", "efficiency.seconds"),
-        )
-    }
+    numbers = {}
+    for name, measure in (
+        ("reached", "subgoals"),
+        ("failed_calls", "errors"),
+        ("repeats", "redundant_calls.count"),
+        ("violations", "policy"),
+        ("cost_usd", "efficiency.cost_usd"),
+        ("seconds", "efficiency.seconds"),
+    ):
+        column = table.columns[measure]
+        pairs = zip(column.value.tolist(), column.valued.tolist(), strict=True)
+        numbers[name] = [value if valued else None for value, valued in pairs]
     axes = [(name, table.columns[key]) for key, name in AXES.items() if table.scored(key)]
+    rows = []
     for at in order:
         faults = tuple(name for name, column in axes if column.label[at] == INCORRECT)
-        yield msgspec.structs.replace(
-            RunListRow.of(table.runs, at),
-            faults=faults if axes else None,
-            **{name: values[at] for name, values in numbers.items()},
-        )
-
-
-def _numbers(table: RunTable, measure: str) -> list[float | None]:
-    column = table.columns[measure]
-    pairs = zip(column.value.tolist(), column.valued.tolist(), strict=True)
-    return [value if valued else None for value, valued in pairs]
+        measured = {name: values[at] for name, values in numbers.items()}
+        row = RunListRow.of(table.runs, at)
+        rows.append(msgspec.structs.replace(row, faults=faults if axes else None, **measured))
+    return tuple(rows)
 
 
 def select_runs(runs: Sequence[RunListRow], query: RunQuery) -> list[RunListRow]:
@@ -681,29 +654,19 @@ def tabulate_runs(
     """Return a table of `shown`, with the columns that any of `runs` has something in."""
     asked = query or RunQuery()
     kept = [name for name in COLUMNS if any(_cell(name, row, links) is not None for row in runs)]
+    columns = []
+    for name in kept:
+        label, _, unit = COLUMNS[name]
+        turned = bool(unit) if asked.sort != name else not asked.descending
+        order: SortOrder = ""
+        if asked.sort == name:
+            order = "descending" if asked.descending else "ascending"
+        href = address_runs(links, asked, sort=name, descending=turned)
+        columns.append(TableColumn(label, number=bool(unit), href=href, order=order))
     return Table(
         id="runs",
         caption="Runs",
-        columns=tuple(
-            TableColumn(
-                COLUMNS[name][0],
-                number=bool(COLUMNS[name][2]),
-                href=address_runs(
-                    links,
-                    asked,
-                    sort=name,
-                    descending=not asked.descending
-                    if asked.sort == name
-                    else bool(COLUMNS[name][2]),
-                ),
-                order=""
-                if asked.sort != name
-                else "descending"
-                if asked.descending
-                else "ascending",
-            )
-            for name in kept
-        ),
+        columns=tuple(columns),
         rows=tuple(
             TableRow(
                 tuple(_cell(name, row, links) or TableCell("-", tone="quiet") for name in kept),

@@ -8,6 +8,7 @@ labels are as the records hold them; renderers escape them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from stepscope.model.records import RULES, Figure
@@ -90,8 +91,6 @@ def make_figure_cell(key: str, figure: Figure) -> TableCell:
 
 
 AXES_TITLE = "Failure profile"
-
-
 # Columns of one group in text as in its vector; an axis' name may take some of its value's.
 AXIS_COLUMNS = (
     TableColumn("axis", least=22),
@@ -295,36 +294,30 @@ def tabulate_shares(found: Panels) -> Iterator[Table]:
     """Yield the failure profile: of one group by judge, of several by group, any and all."""
     titles = [group.title for group in found.panels[0].groups] if found.panels else []
     if len(titles) == 1:
-        yield _one_group(found.panels, name_judges(found))
+        panels = found.panels
+        names = name_judges(found)
+        judges = list(dict.fromkeys(m.judge for panel in panels for m in panel.members))
+        judges.sort(key=lambda judge: judge == "rules")
+        summed = any(panel.groups[0].votes for panel in panels)
+        rows = []
+        for panel in panels:
+            group = panel.groups[0]
+            seats = {
+                seat.judge: ("at least " if seat.judge == RULES else "")
+                + format_share_of(seat.failing)
+                for seat in group.seats
+            }
+            both = [format_share_of(x) for vote in group.votes[:1] for x in (vote.any, vote.all)]
+            votes = (both or ["-", "-"]) if summed else ()
+            rows.append((name_panel(panel), *votes, *(seats.get(judge, "-") for judge in judges)))
+        summary = ("any judge", "all judges") if summed else ()
+        head = ("", *summary, *(names[judge] for judge in judges))
+        yield make_sheet(
+            "panel", "At fault, by judge", head, tuple(rows), tuple(_notes(panels, names))
+        )
     elif titles:
         yield _many_groups(found.panels, titles, "any", name_judges(found))
         yield _many_groups(found.panels, titles, "all", name_judges(found))
-
-
-def _one_group(panels: Sequence[Panel], names: Mapping[str, str]) -> Table:
-    judges = list(dict.fromkeys(m.judge for panel in panels for m in panel.members))
-    judges.sort(key=lambda judge: judge == "rules")
-    summed = any(panel.groups[0].votes for panel in panels)
-    rows = []
-    for panel in panels:
-        group = panel.groups[0]
-        seats = {
-            seat.judge: ("at least " if seat.judge == RULES else "") + format_share_of(seat.failing)
-            for seat in group.seats
-        }
-        votes = _both(group) if summed else ()
-        rows.append((name_panel(panel), *votes, *(seats.get(judge, "-") for judge in judges)))
-    both = ("any judge", "all judges") if summed else ()
-    head = ("", *both, *(names[judge] for judge in judges))
-    return make_sheet(
-        "panel", "At fault, by judge", head, tuple(rows), tuple(_notes(panels, names))
-    )
-
-
-def _both(group: PanelGroup) -> tuple[str, str]:
-    if not group.votes:
-        return "-", "-"
-    return format_share_of(group.votes[0].any), format_share_of(group.votes[0].all)
 
 
 def _many_groups(
@@ -334,18 +327,14 @@ def _many_groups(
     for panel in panels:
         cells = []
         for group in panel.groups:
-            figure = _summed(group, how)
-            cells.append("-" if figure is None else format_share_of(figure))
+            figures = [getattr(vote, how) for vote in group.votes] or [
+                seat.failing for seat in group.seats if how == "any"
+            ]
+            cells.append(format_share_of(figures[0]) if figures else "-")
         rows.append((name_panel(panel), *cells))
     title = "At fault: any judge" if how == "any" else "At fault: all judges"
     notes = (*_notes(panels, names), "each judge alone: --json") if how == "all" else ()
     return make_sheet(f"panel-{how}", title, ("", *titles), tuple(rows), notes)
-
-
-def _summed(group: PanelGroup, how: str) -> Figure | None:
-    if group.votes:
-        return group.votes[0].any if how == "any" else group.votes[0].all
-    return group.seats[0].failing if group.seats and how == "any" else None
 
 
 def _notes(panels: Sequence[Panel], names: Mapping[str, str]) -> Iterator[str]:
@@ -354,33 +343,22 @@ def _notes(panels: Sequence[Panel], names: Mapping[str, str]) -> Iterator[str]:
     for judges in dict.fromkeys(vote.judges for vote in sitting):
         part = sum(vote.incomplete for vote in sitting if vote.judges == judges)
         left = f"; {part:,} run verdicts left out" if part else ""
-        yield f"any, all: over the runs that {_and([names[j] for j in judges])} answered{left}"
-    yield from _lost(panels, names)
-    if any(_bounded(panel) for panel in panels):
-        yield "in brackets: the share if all runs without a yes or no were at fault, or none"
-    if any(panel.drawn for panel in panels):
-        yield "runs were drawn: each share is weighed, and speaks of all that could have been"
-    left_out = sum(seat.not_judged for p in panels for group in p.groups for seat in group.seats)
-    if left_out:
-        yield "shares are of the judged runs; others are in no share"
-
-
-def _bounded(panel: Panel) -> bool:
-    figures = [seat.failing for group in panel.groups for seat in group.seats]
-    return any(format_worst_case("share", figure) for figure in figures)
-
-
-def _lost(panels: Sequence[Panel], names: Mapping[str, str]) -> Iterator[str]:
-    by_judge: dict[str, dict[str, int]] = {}
-    for panel in panels:
-        for group in panel.groups:
-            for seat in group.seats:
-                held = by_judge.setdefault(seat.judge, {})
-                for why, n in seat.lost.items():
-                    held[why] = held.get(why, 0) + n
+        *some, last = [names[judge] for judge in judges]
+        said = f"{', '.join(some)} and {last}" if some else last
+        yield f"any, all: over the runs that {said} answered{left}"
+    seats = [seat for panel in panels for group in panel.groups for seat in group.seats]
+    by_judge: dict[str, Counter[str]] = {}
+    for seat in seats:
+        by_judge.setdefault(seat.judge, Counter()).update(seat.lost)
     for judge, lost in by_judge.items():
         if lost:
             yield f"no yes or no from {names[judge]}: {format_counts(lost)}"
+    if any(format_worst_case("share", seat.failing) for seat in seats):
+        yield "in brackets: the share if all runs without a yes or no were at fault, or none"
+    if any(panel.drawn for panel in panels):
+        yield "runs were drawn: each share is weighed, and speaks of all that could have been"
+    if any(seat.not_judged for seat in seats):
+        yield "shares are of the judged runs; others are in no share"
 
 
 def format_counts(counts: Mapping[str, int]) -> str:
@@ -391,10 +369,6 @@ def format_counts(counts: Mapping[str, int]) -> str:
     """
     order = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
     return ", ".join(f"{n:,} {name}" for name, n in order)
-
-
-def _and(names: Sequence[str]) -> str:
-    return ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else names[0]
 
 
 # Disputed runs and flags that people are shown; JSON has all.
@@ -586,7 +560,9 @@ def chart_panels(found: Panels) -> tuple[Chart, ...]:
 def _charts(found: Panels, table: Table) -> Iterator[Chart]:
     """Yield a picture for each group, aspects down and judges across, any and all before them."""
     titles = [group.title for group in found.panels[0].groups]
-    names = _called(found)
+    judges = dict.fromkeys(member.judge for panel in found.panels for member in panel.members)
+    order = sorted(judges, key=lambda judge: (judge == "rules", judge))
+    names = {name: short[:LONGEST] for name, short in shorten_names(order).items()}
     for at, title in enumerate(titles[:MOST_GROUPS]):
         rows = [
             {"label": name_panel(panel), "order": order, **row}
@@ -617,12 +593,6 @@ def _cells(group: PanelGroup, names: Mapping[str, str]) -> Iterator[dict[str, ob
             "short": format_score(figure.value) if isinstance(figure, Estimate) else "-",
             "judged": figure.n if isinstance(figure, Estimate) else 0,
         }
-
-
-def _called(found: Panels) -> dict[str, str]:
-    judges = dict.fromkeys(member.judge for panel in found.panels for member in panel.members)
-    order = sorted(judges, key=lambda judge: (judge == "rules", judge))
-    return {name: short[:LONGEST] for name, short in shorten_names(order).items()}
 
 
 def tabulate_all_shares(found: Panels) -> Table | None:

@@ -26,6 +26,7 @@ from stepscope.report.formatting import (
     cut_words,
     format_number,
     format_share,
+    list_some,
     name_rubric,
     name_shape,
     quote_result,
@@ -100,14 +101,12 @@ def note_axis_faults(found: RuleFindings) -> dict[int, str]:
     out: dict[int, list[str]] = {}
     for key, name in AXES.items():
         faults = [v for v in found.by_step.get(key, ()) if v.label == INCORRECT]
-        steps = [v.step for v in faults if v.step is not None] or _fault_cites(found.whole.get(key))
+        whole = found.whole.get(key)
+        cited = whole.cites if whole is not None and whole.label == INCORRECT else ()
+        steps = [v.step for v in faults if v.step is not None] or cited
         for step in dict.fromkeys(steps):
             out.setdefault(step, []).append(name)
     return {step: ", ".join(names) for step, names in out.items()}
-
-
-def _fault_cites(verdict: Verdict | None) -> list[int]:
-    return list(verdict.cites) if verdict is not None and verdict.label == INCORRECT else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,8 +179,6 @@ _LABELS = {
     INCORRECT: "fault",
     PRESENT: "fault",
 }
-
-
 ABSENT_LABEL = "absent"
 
 
@@ -478,24 +475,16 @@ SOURCES = {
     "judge": "step scores of a judge",
     "step_labels": "labels that rules gave to steps, taken as scores",
 }
-
-
 NOISE = {
     "given": "given",
     "repeats": "upper limit over repeated scorings",
     "assumed": "assumed, not measured",
     "marginalised": "unknown, averaged over a range",
 }
-
-
 # Nobody scored these steps: what is concluded from labels says so where it is said.
 BY_LABELS = "by the labels of rules, taken as scores"
-
-
 # Points that a chart can show apart; of a longer run the lowest score of each stretch is drawn.
 MOST_POINTS = 600
-
-
 # What is drawn, by where it comes from: nobody scored the steps that rules labelled.
 CHART_TITLES = {
     "imported": "Score curve",
@@ -515,13 +504,37 @@ def chart_curve(curve: Curve, count: int, anchor: str, to: StepAddress) -> Chart
         )
         if values is not None and any(values)
     ]
+    labelled = curve.source == "step_labels"
+    columns: list[tuple[str, str, tuple[float | None, ...] | None]] = [
+        ("score", "label as score" if labelled else "score", curve.scores),
+        ("break", "probability of the break", curve.break_probability or None),
+        ("seconds", "seconds", curve.latency_s),
+        ("cost_usd", "usd", curve.cost_usd),
+    ]
+    kept = [(key, label, values) for key, label, values in columns if values is not None]
+    rows = tuple(
+        make_row(
+            TableCell(str(step), sort=step, href=to(step)),
+            *(_cell(key, values[entry]) for key, _, values in kept),
+        )
+        for entry, step in enumerate(curve.steps[:MOST_POINTS])
+    )
     return Chart(
         id=f"{anchor}-curve",
         spec=name_curve_chart(*panels, labels=curve.source == "step_labels"),
         title=CHART_TITLES[curve.source],
         alt=" ".join(describe_curve(curve)) or f"{CHART_TITLES[curve.source]}, by step.",
         rows=make_curve_rows(curve, count, to),
-        table=_tabulate_scores(curve, anchor, to),
+        table=Table(
+            id=f"{anchor}-scores",
+            caption=("Labels by step, taken as scores" if labelled else "Scores by step")
+            + (f", the first {MOST_POINTS}" if len(curve.steps) > MOST_POINTS else ""),
+            columns=tuple(
+                TableColumn(label, number=True)
+                for label in ("step", *(label for _, label, _ in kept))
+            ),
+            rows=rows,
+        ),
     )
 
 
@@ -543,6 +556,8 @@ def make_curve_rows(
         entry = min(held, key=lambda e: _low(curve.scores[e])) if held else None
         step = first if entry is None else curve.steps[entry]
         inside = range(first, first + each)
+        score = None if entry is None else curve.scores[entry]
+        noise = curve.sigma or 0.0
         row = {
             "step": step,
             "from": first - 0.5,
@@ -552,7 +567,12 @@ def make_curve_rows(
             if curve.break_first is None or curve.break_last is None
             else curve.break_first < inside.stop and curve.break_last >= inside.start,
             "href": (to(step) if to is not None else None) or "",
-            **_values(curve, entry, held),
+            "score": score,
+            "low": None if score is None else max(score - noise, 0.0),
+            "high": None if score is None else min(score + noise, 1.0),
+            "break_probability": _sum(curve.break_probability or None, held),
+            "latency_s": _sum(curve.latency_s, held),
+            "cost_usd": _sum(curve.cost_usd, held),
         }
         # What is absent or false need not be said: a page of many runs has many rows.
         rows.append(
@@ -567,19 +587,6 @@ def make_curve_rows(
 
 def _low(score: float | None) -> float:
     return 2.0 if score is None else score
-
-
-def _values(curve: Curve, entry: int | None, held: list[int]) -> dict[str, object]:
-    score = None if entry is None else curve.scores[entry]
-    noise = curve.sigma or 0.0
-    return {
-        "score": score,
-        "low": None if score is None else max(score - noise, 0.0),
-        "high": None if score is None else min(score + noise, 1.0),
-        "break_probability": _sum(curve.break_probability or None, held),
-        "latency_s": _sum(curve.latency_s, held),
-        "cost_usd": _sum(curve.cost_usd, held),
-    }
 
 
 def _sum(values: tuple[float | None, ...] | None, held: list[int]) -> float | None:
@@ -630,8 +637,7 @@ def _odds(curve: Curve) -> str:
 
 
 def _steps(steps: tuple[int, ...]) -> str:
-    shown = " ".join(map(str, steps[:8]))
-    return f"step{'s' * (len(steps) > 1)} {shown}{' ...' * (len(steps) > 8)}"
+    return f"step{'s' * (len(steps) > 1)} {list_some(steps, 8)}"
 
 
 def describe_curve_basis(curve: Curve) -> str:
@@ -645,33 +651,6 @@ def describe_curve_basis(curve: Curve) -> str:
     return f"From {SOURCES[curve.source]}{judge}; noise{noise}: {NOISE[curve.sigma_source]}{mean}."
 
 
-def _tabulate_scores(curve: Curve, anchor: str, to: StepAddress) -> Table:
-    labelled = curve.source == "step_labels"
-    columns: list[tuple[str, str, tuple[float | None, ...] | None]] = [
-        ("score", "label as score" if labelled else "score", curve.scores),
-        ("break", "probability of the break", curve.break_probability or None),
-        ("seconds", "seconds", curve.latency_s),
-        ("cost_usd", "usd", curve.cost_usd),
-    ]
-    kept = [(key, label, values) for key, label, values in columns if values is not None]
-    rows = tuple(
-        make_row(
-            TableCell(str(step), sort=step, href=to(step)),
-            *(_cell(key, values[entry]) for key, _, values in kept),
-        )
-        for entry, step in enumerate(curve.steps[:MOST_POINTS])
-    )
-    return Table(
-        id=f"{anchor}-scores",
-        caption=("Labels by step, taken as scores" if labelled else "Scores by step")
-        + (f", the first {MOST_POINTS}" if len(curve.steps) > MOST_POINTS else ""),
-        columns=tuple(
-            TableColumn(label, number=True) for label in ("step", *(label for _, label, _ in kept))
-        ),
-        rows=rows,
-    )
-
-
 def _cell(key: str, value: float | None) -> TableCell:
     if value is None:
         return TableCell("-", tone="quiet")
@@ -682,8 +661,6 @@ def _cell(key: str, value: float | None) -> TableCell:
 MOST_CALLS = 400
 # Characters of a call and of what it gave.
 CALL_WIDTH = 120
-# Differences named of one pair of calls.
-NAMED_DIFFERENCES = 5
 
 CallRelation = Literal["same", "result", "arguments", "left", "right"]
 # Two calls, one of them absent where only one run made it.

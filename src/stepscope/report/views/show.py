@@ -41,6 +41,7 @@ from stepscope.report.formatting import (
     format_score,
     format_share,
     keep_first_lines,
+    list_some,
     name_rubric,
     quote_result,
 )
@@ -154,8 +155,6 @@ COLUMNS = {
     "efficiency.tokens": "tokens",
     "efficiency.cost_usd": "cost",
 }
-
-
 TITLE = "Agents"
 
 
@@ -187,16 +186,10 @@ def _agent_cell(one: AgentAnswers, name: str) -> str:
 
 # Steps shown before the first mark, so that what led to it can be read.
 LEAD_IN = 2
-
-
 # Lines of evidence a suspect may take; the step itself says the rest.
 EVIDENCE_LINES = 3
-
-
 # Suspects named below a run.
 MOST_SUSPECTS = 8
-
-
 VERDICTS = {
     "policy": "violations",
     "errors": "errors",
@@ -214,7 +207,10 @@ def describe_run(data: RunData, *, chosen: range | None = None, width: int = 100
     nothing but the curve.
     """
     trajectory, found, marks = data.trajectory, data.found, data.marks
-    shown = _unfolded(trajectory, marks) if chosen is None else chosen
+    shown = chosen
+    if shown is None:
+        start = max(min(marks, default=0) - LEAD_IN, 0)
+        shown = range(start if start > 1 else 0, len(trajectory.steps))
     if trajectory.source.format == SCORES and chosen is None:
         shown = range(len(trajectory.steps), len(trajectory.steps))
     outcome = trajectory.outcome
@@ -264,12 +260,6 @@ def describe_run(data: RunData, *, chosen: range | None = None, width: int = 100
     return out + describe_judges(trajectory, data.records, width)
 
 
-def _unfolded(trajectory: Trajectory, marks: dict[int, StepMark]) -> range:
-    """Fold what precedes the first mark; a run without marks is shown whole."""
-    start = max(min(marks, default=0) - LEAD_IN, 0)
-    return range(start if start > 1 else 0, len(trajectory.steps))
-
-
 def _fold_line(trajectory: Trajectory, steps: range, width: int) -> list[str]:
     if not steps:
         return []
@@ -279,14 +269,11 @@ def _fold_line(trajectory: Trajectory, steps: range, width: int) -> list[str]:
     parts = ["system prompt"] if actors["system"] else []
     parts += [f"{actors['user']} of the user"] if actors["user"] else []
     if inside:
-        parts.append(f"{_calls(len(inside))} {f'({failed} failed)' if failed else 'ok'}")
+        calls = f"{len(inside)} call{'' if len(inside) == 1 else 's'}"
+        parts.append(f"{calls} {f'({failed} failed)' if failed else 'ok'}")
     left = f"{f'{steps[0]}-{steps[-1]}':>11}  folded: {', '.join(parts) or 'words only'}"
     hint = f"--steps {steps[0]}:{steps[-1] + 1} to unfold"
     return [left + hint.rjust(width - len(left)) if len(left) + len(hint) < width else left]
-
-
-def _calls(count: int) -> str:
-    return f"{count} call{'' if count == 1 else 's'}"
 
 
 def describe_failure(data: RunData, width: int) -> list[str]:
@@ -395,8 +382,6 @@ def describe_step(data: RunData, step: int, *, width: int) -> list[str]:
 
 # A remark on the right keeps at least this much of the line for the call itself.
 REMARK_WIDTH = 46
-
-
 STATUS = {"ok": "  ok", "error": " err", "unknown": "   ?"}
 
 
@@ -428,8 +413,6 @@ def _lay_out(step: int, actor: str, text: str, mark: StepMark, width: int) -> st
 
 # Lines of evidence an axis may take.
 AXIS_LINES = 2
-
-
 # Steps named of one axis; its records hold all.
 AXIS_CITES = 8
 NOTHING_PROVED = "checked, nothing proved"
@@ -442,9 +425,8 @@ def describe_axes(found: RuleFindings, width: int) -> list[str]:
     for key, name in AXES.items():
         verdict, absent = found.whole.get(key), found.absent.get(key)
         if verdict is not None and verdict.label == INCORRECT:
-            cites = " ".join(map(str, verdict.cites[:AXIS_CITES]))
-            more = " ..." if len(verdict.cites) > AXIS_CITES else ""
-            said = f"{_head(out)}{name} incorrect [{cites}{more}]: {verdict.reason}"
+            cites = list_some(verdict.cites, AXIS_CITES)
+            said = f"{_head(out)}{name} incorrect [{cites}]: {verdict.reason}"
             out += keep_first_lines(fold(visible_line(said), width, 10), AXIS_LINES, width)
         elif verdict is not None:
             others.setdefault(NOTHING_PROVED, []).append(name)
@@ -478,12 +460,8 @@ def _head(before: list[str]) -> str:
 
 # Lines that the evidence of one verdict may take, and steps named of it.
 VERDICT_LINES, VERDICT_CITES = 2, 8
-
-
 # Step labels that speak against the agent, the gravest first.
 ABSENT = "absent"
-
-
 AGAINST = ("ERROR", "REDUNDANT", "DETOUR")
 
 
@@ -542,10 +520,7 @@ def _why(answer: Verdict) -> str:
 
 
 def _bracket_steps(cites: Collection[int]) -> str:
-    if not cites:
-        return ""
-    shown = " ".join(map(str, list(cites)[:VERDICT_CITES]))
-    return f" [{shown}{' ...' if len(cites) > VERDICT_CITES else ''}]"
+    return f" [{list_some(cites, VERDICT_CITES)}]" if cites else ""
 
 
 def _marks(turns: Sequence[str]) -> str:
@@ -554,7 +529,8 @@ def _marks(turns: Sequence[str]) -> str:
 
 def _labelled(measure: str, labels: dict[str, list[CurrentAnswer]]) -> str:
     if measure == STEP_SCORES:
-        values = [v for all_ in labels.values() for one in all_ if (v := _value(one)) is not None]
+        answers = [one.record.answer for all_ in labels.values() for one in all_]
+        values = [x.value for x in answers if isinstance(x, Verdict) and x.value is not None]
         low, high = min(values, default=0.0), max(values, default=0.0)
         return f"{len(values)} steps scored, {format_score(low)} to {format_score(high)}"
     told_of = [*AGAINST, PRESENT]
@@ -570,11 +546,6 @@ def _labelled(measure: str, labels: dict[str, list[CurrentAnswer]]) -> str:
 
 def _steps(all_: Sequence[CurrentAnswer]) -> list[int]:
     return [one.record.answer.step for one in all_ if one.record.answer.step is not None]
-
-
-def _value(one: CurrentAnswer) -> float | None:
-    answer = one.record.answer
-    return answer.value if isinstance(answer, Verdict) else None
 
 
 def describe_judges_at(records: Sequence[Record], step: int, width: int) -> list[str]:
@@ -597,23 +568,13 @@ def describe_judges_at(records: Sequence[Record], step: int, width: int) -> list
 
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
-
-
 # Rows of bars, eight levels each.
 HEIGHT = 4
-
-
 MARGIN = 16
-
-
 # A probability below this is no bar.
 LEAST = 0.01
-
-
 # Steps named in a line.
 MOST_STEPS = 8
-
-
 TEXT_TITLES = {"imported": "Curve", "judge": "Curve", "step_labels": "Labels"}
 
 
@@ -631,7 +592,17 @@ def draw_sparkline(scores: Sequence[float | None]) -> str:
 
 def draw_curve(curve: Curve, width: int) -> list[str]:
     """Return a curve as lines of text, none longer than `width`."""
-    return [*_drawn(curve, width), *_describe_lines(curve, width)]
+    out = [*_drawn(curve, width), *fold(f"{'Shape':<10}{_shape(curve)}", width, 10)]
+    noise = "" if curve.sigma is None else f"{format_share(curve.sigma)}, "
+    of = f" of {visible_line(curve.judge)}" if curve.judge else ""
+    times = f", means of {curve.repeats} scorings" if curve.repeats > 1 else ""
+    rests = f"{SOURCES[curve.source]}{of}{times}; noise {noise}{NOISE[curve.sigma_source]}"
+    steps = list_some(curve.watch, MOST_STEPS)
+    watch = f"watch {steps}: latency or cost spikes and the score holds" if steps else ""
+    for text in (_describe_break(curve), _gate(curve), watch, *curve.notes, rests):
+        if text:
+            out += fold(f"{'':<10}{text}", width, 10)
+    return out
 
 
 def _drawn(curve: Curve, width: int) -> Iterator[str]:
@@ -640,7 +611,8 @@ def _drawn(curve: Curve, width: int) -> Iterator[str]:
     columns = min(count, room)
     ends = [count * column // columns for column in range(columns + 1)] if columns else []
     bins = [range(a, b) for a, b in pairwise(ends)]
-    lows = [_lowest([curve.scores[i] for i in each]) for each in bins]
+    known = [[s for i in each if (s := curve.scores[i]) is not None] for each in bins]
+    lows = [min(scores, default=None) for scores in known]
     wide = max(1, min(3, room // max(len(bins), 1)))
     names = {0: "1.0", HEIGHT // 2: ".5"}
     for row in range(HEIGHT):
@@ -652,11 +624,6 @@ def _drawn(curve: Curve, width: int) -> Iterator[str]:
         bars = "".join([(draw_sparkline([p]) if p >= LEAST else " ") * wide for p in sums])
         yield f"{'':<8}{'break':>6}  {bars}".rstrip()
     yield f"{'':<8}{'steps':>6}  {_axis(curve, bins, wide)}".rstrip()
-
-
-def _lowest(scores: Sequence[float | None]) -> float | None:
-    known = [score for score in scores if score is not None]
-    return min(known) if known else None
 
 
 def _bar(value: float | None, row: int) -> str:
@@ -680,17 +647,6 @@ def _axis(curve: Curve, bins: Sequence[range], wide: int) -> str:
     last = str(curve.steps[-1]) if curve.steps else ""
     at = wide * len(bins) - len(last)
     return line.ljust(at) + last if at > len(line) else line
-
-
-def _describe_lines(curve: Curve, width: int) -> Iterator[str]:
-    yield from fold(f"{'Shape':<10}{_shape(curve)}", width, 10)
-    noise = "" if curve.sigma is None else f"{format_share(curve.sigma)}, "
-    of = f" of {visible_line(curve.judge)}" if curve.judge else ""
-    times = f", means of {curve.repeats} scorings" if curve.repeats > 1 else ""
-    rests = f"{SOURCES[curve.source]}{of}{times}; noise {noise}{NOISE[curve.sigma_source]}"
-    for text in (_describe_break(curve), _gate(curve), _watch(curve), *curve.notes, rests):
-        if text:
-            yield from fold(f"{'':<10}{text}", width, 10)
 
 
 def _shape(curve: Curve) -> str:
@@ -746,11 +702,3 @@ def _gate(curve: Curve) -> str:
         f"{step} ({format_score(score[step] or 0.0)}, below {floor})" for step in curve.gate_failed
     )
     return f"gate failed at {failed}" + (f", whatever the {mean} says" if mean else "")
-
-
-def _watch(curve: Curve) -> str:
-    if not curve.watch:
-        return ""
-    shown = " ".join(map(str, curve.watch[:MOST_STEPS]))
-    more = " ..." if len(curve.watch) > MOST_STEPS else ""
-    return f"watch {shown}{more}: latency or cost spikes and the score holds"
