@@ -61,6 +61,8 @@ def walk(work: Callable[[], object]) -> tuple[set[str], int]:
     def depth(frame: FrameType | None) -> int:
         found = 0
         while frame is not None:
+            if frame.f_code.co_filename.startswith("<frozen importlib"):
+                return 0
             found += frame.f_code.co_filename.startswith(SOURCE)
             frame = frame.f_back
         return found
@@ -68,11 +70,12 @@ def walk(work: Callable[[], object]) -> tuple[set[str], int]:
     def profile(frame: FrameType, event: str, _: object) -> None:
         nonlocal deepest
         name = frame.f_code.co_filename
-        # Bodies of modules and classes are run by imports, and are no optimised code.
+        # Bodies of modules and classes are run by imports, and are no optimised code; what they
+        # call, an import runs as well, and it has no depth.
         called = event == "call" and frame.f_code.co_flags & CO_OPTIMIZED
-        if called and name.startswith(SOURCE):
+        if called and name.startswith(SOURCE) and (found := depth(frame)):
             files.add(name.removeprefix(SOURCE))
-            deepest = max(deepest, depth(frame))
+            deepest = max(deepest, found)
 
     threading.setprofile(profile)
     sys.setprofile(profile)
@@ -100,8 +103,9 @@ def walks(folder: Path) -> dict[str, tuple[int, Callable[[], object]]]:
         "judge one rubric": (27, judge),
         "report as text": (28, lambda: store.report().text()),
         # Two more since it opens with a ranking: `findings.ranking` decides the order, and
-        # `model.effects` says which calls are writes that no passing trial makes.
-        "report as HTML": (38, lambda: store.report().html(folder / "report.html")),
+        # `model.effects` says which calls are writes that no passing trial makes. One more since
+        # errors are the same by their message, as `measures.errors` compares them.
+        "report as HTML": (39, lambda: store.report().html(folder / "report.html")),
     }
 
 
