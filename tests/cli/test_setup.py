@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 import shlex
 import tomllib
@@ -167,3 +168,21 @@ def test_doctor_opens_a_good_store(here: Path, capsys: pytest.CaptureFixture[str
     stepscope.open("good.db", settings=Settings()).close()
     assert main(["doctor", "--store", "good.db"]) == 0
     assert "ok    store      good.db: 0 runs, whole, durable" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("system", "state", "said"),
+    [("Linux", "ok", "what CI tests"), ("Darwin", "ok", "untested"), ("Windows", "warn", "WSL")],
+)
+def test_doctor_says_what_is_known_of_the_platform(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    system: str,
+    state: str,
+    said: str,
+) -> None:
+    monkeypatch.setattr(platform, "system", lambda: system)
+    main(["doctor"])
+    (line,) = (ln for ln in capsys.readouterr().out.splitlines() if " platform " in ln)
+    assert line.startswith(state)
+    assert said in line

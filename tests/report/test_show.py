@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from types import FrameType
+from typing import Any
 
 import msgspec
 import pytest
@@ -9,6 +12,7 @@ from stepscope.errors import UsageError
 from stepscope.report.views.show import show_run_json
 from stepscope.score import score_runs
 from stepscope.store import Store
+from tests.factories import did, run, user
 from tests.report.literal import HOSTILE, call, result, said, show_run, trajectory
 
 
@@ -89,3 +93,27 @@ def test_json_holds_the_run_its_records_and_its_suspects(store: Store) -> None:
     assert shares == sorted(shares, reverse=True)
     assert sum(shares) + shown["nobody"] == pytest.approx(1)
     assert show_run_json(store, "airline/11/2") == show_run_json(store, "airline/11/2")
+
+
+def count_shown_lines_of_code(n: int) -> int:
+    """Return how many lines of our views run to show a run of so many calls."""
+    lines = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal lines
+        lines += event == "line"
+        return count if "views" in frame.f_code.co_filename else None
+
+    with Store.open(":memory:") as opened:
+        opened.put([run(user("hi"), *(s for at in range(n) for s in did("get", "x", id=at)))])
+        before = sys.gettrace()
+        sys.settrace(count)
+        try:
+            show_run(opened, "shop/1/0")
+        finally:
+            sys.settrace(before)
+    return lines
+
+
+def test_the_work_of_showing_a_run_grows_with_its_steps() -> None:
+    assert count_shown_lines_of_code(400) <= 2.3 * count_shown_lines_of_code(200)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar, overload
-
-import msgspec
+from typing import TypeVar, overload
 
 from stepscope.api.views import DocumentView
 from stepscope.calibrate import agreement as raters
 from stepscope.calibrate.modes import ModeComparison, compare_modes
 from stepscope.calibrate.ratings import rated_rubrics
-from stepscope.calibrate.types import Agreement, Dispute, RaterAnswer, RubricAgreement
+from stepscope.calibrate.types import Agreement, Dispute, RubricAgreement
 from stepscope.errors import UsageError
 from stepscope.report.document import Document
 from stepscope.report.render import text
 from stepscope.report.views import agreement as agreement_views
-from stepscope.safety.redact import Redactor
+from stepscope.safety.redact import hide_in
+from stepscope.safety.text import render_json
 from stepscope.store import Store
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
@@ -52,7 +51,7 @@ class AgreementView(DocumentView[tuple[Agreement, ...]]):
 
     def json(self) -> str:
         """Return the agreement as JSON; the same rows give the same bytes."""
-        return _json({"groups": self.value})
+        return render_json({"groups": self.value})
 
 
 class QueueView(Sequence[Dispute]):
@@ -86,7 +85,7 @@ class QueueView(Sequence[Dispute]):
 
     def json(self, first: int | None = None) -> str:
         """Return the first disputes as JSON."""
-        return _json({"total": len(self), "queue": self._disputes[:first]})
+        return render_json({"total": len(self), "queue": self._disputes[:first]})
 
     def __repr__(self) -> str:
         return self.text()
@@ -101,7 +100,7 @@ class ModesView(DocumentView[tuple[ModeComparison, ...]]):
 
     def json(self) -> str:
         """Return what differs as JSON."""
-        return _json({"modes": self.value})
+        return render_json({"modes": self.value})
 
 
 def view_agreement(
@@ -132,21 +131,8 @@ def view_agreement(
 
 
 def _hide_secrets(found: T, rows: Rows) -> T:
-    """Return a value of agreement as it is shown: secrets hidden in the reasons within it."""
-    redactor = rows.shown if isinstance(rows, Store) else None
-    return found if redactor is None else _redact_reasons(found, redactor)
-
-
-def _redact_reasons(value: Any, redactor: Redactor) -> Any:  # Any: whatever holds answers
-    if isinstance(value, tuple):
-        return tuple([_redact_reasons(item, redactor) for item in value])
-    if not isinstance(value, msgspec.Struct):
-        return value
-    if isinstance(value, RaterAnswer):
-        return msgspec.structs.replace(value, reason=redactor.redact(value.reason))
-    fields = {name: getattr(value, name) for name in value.__struct_fields__}
-    changed = {name: _redact_reasons(held, redactor) for name, held in fields.items()}
-    return msgspec.structs.replace(value, **changed)
+    """Return a value of agreement as it is shown: secrets hidden in the texts within it."""
+    return hide_in(rows.shown if isinstance(rows, Store) else None, found)
 
 
 def _refuse_unknown(rows: Rows, rubric: str) -> None:
@@ -166,8 +152,3 @@ def view_disputes(rows: Rows, rubric: str | None, *, where: Where | None) -> Que
 def view_modes(rows: Rows, *, where: Where | None, seed: int) -> ModesView:
     """Return how judges' isolated answers differ from their contextual ones."""
     return ModesView(_hide_secrets(compare_modes(rows, seed, where=where), rows))
-
-
-def _json(value: object) -> str:
-    raw = msgspec.json.encode(value, order="deterministic")
-    return msgspec.json.format(raw, indent=2).decode() + "\n"

@@ -28,6 +28,7 @@ from stepscope.gates.settings import RECORDED, WorkflowPolicy, check_tools, sugg
 from stepscope.gates.types import GateAnswer, GateReport, Severity, exit_code
 from stepscope.report.render import data, markdown, text
 from stepscope.report.views import gates
+from stepscope.safety.redact import scrub_value
 from stepscope.score.importing import Added
 from stepscope.settings import Settings
 from stepscope.store.where import Where
@@ -52,8 +53,7 @@ class GateView:
         fail_on: Severity = "hard",
         undecided: Undecided | None = None,
     ) -> None:
-        self.report = report
-        self.remarks = tuple(remarks)
+        self.report, self.remarks = scrub_value((report, tuple(remarks)))
         self.fail_on = fail_on
         self.undecided = undecided
 

@@ -42,6 +42,7 @@ def run_checks(store: Path | None) -> list[Check]:
     found = f"{platform.python_version()} at {sys.executable}"
     return [
         Check(name="python", state="ok", found=found),
+        _platform(),
         of_settings,
         _store(path),
         _disk(path),
@@ -50,6 +51,17 @@ def run_checks(store: Path | None) -> list[Check]:
         _sandbox(),
         _browser(),
     ]
+
+
+def _platform() -> Check:
+    system = platform.system()
+    found = f"{system} {platform.machine()}"
+    if system == "Linux":
+        return Check(name="platform", state="ok", found=f"{found}: what CI tests")
+    if system == "Darwin":
+        return Check(name="platform", state="ok", found=f"{found}: untested by CI")
+    advice = "on Windows run stepscope inside WSL"
+    return Check(name="platform", state="warn", found=f"{found}: not supported", advice=advice)
 
 
 def _settings() -> tuple[Settings, Check]:

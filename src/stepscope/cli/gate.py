@@ -158,7 +158,7 @@ def gate(
         text = {"json": view.json, "markdown": view.markdown, "junit": view.junit}[form]()
         terminal.deliver(text, out)
     elif out is None:
-        terminal.print_text(terminal.guard_output(view.text(terminal.terminal_width())))
+        terminal.print_guarded(view.text(terminal.terminal_width()))
     else:
         terminal.deliver(view.text(), out)
     if write is not None:
@@ -241,7 +241,7 @@ def update(
     if as_json:
         terminal.print_json([{"lines": lines} for _, _, lines in made])
     else:
-        terminal.print_text(terminal.guard_output("\n\n".join("\n".join(d) for _, _, d in made)))
+        terminal.print_guarded("\n\n".join("\n".join(d) for _, _, d in made))
     if not (yes or _agreed([str(policy.baseline) for policy in policies])):
         raise UsageError("nothing was written; say --yes to write the baseline")
     for policy, new, _ in made:

@@ -1,7 +1,7 @@
 """Printing: results to standard output, progress to standard error, summaries to CI systems.
 
 What may quote a trace is printed in GitHub Actions between `::stop-commands::TOKEN` and
-`::TOKEN::` with a random token, and is calmed besides (`safety.logs`): two streams make one log,
+`::TOKEN::` with a random token, and is calmed besides (`safety.text`): two streams make one log,
 in any order.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from stepscope.errors import EnvironmentFault
-from stepscope.safety.text import disarm_commands
+from stepscope.safety.text import inert, render_json
 
 # GitHub refuses a step's summary above 1 MiB, and then shows nothing.
 SUMMARY_BYTES = 1_000_000
@@ -27,17 +27,6 @@ SUMMARY_BYTES = 1_000_000
 def in_actions() -> bool:
     """Tell whether GitHub Actions reads what is printed."""
     return os.environ.get("GITHUB_ACTIONS") == "true"
-
-
-def guard_output(text: str) -> str:
-    """Return text as it is to be printed: in GitHub Actions it commands nothing."""
-    if not in_actions():
-        return text
-    import secrets
-
-    token = secrets.token_hex(16)
-    body = disarm_commands(text).rstrip("\n")
-    return f"::stop-commands::{token}\n{body}\n::{token}::\n"
 
 
 def write_job_summary(markdown: str) -> None:
@@ -63,8 +52,20 @@ LINE_EVERY = 60.0
 
 
 def print_text(text: str) -> None:
-    """Print text to standard output, ending in one line break."""
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    """Print text to standard output, ending in one line break; nothing in it hides or commands."""
+    sys.stdout.write(inert(text).removesuffix("\n") + "\n")
+
+
+def print_guarded(text: str) -> None:
+    """Print text; in GitHub Actions between lines that turn commands off and on again."""
+    if not in_actions():
+        return print_text(text)
+    import secrets
+
+    token = secrets.token_hex(16)
+    sys.stdout.write(f"::stop-commands::{token}\n")
+    print_text(text.rstrip("\n"))
+    sys.stdout.write(f"::{token}::\n")
 
 
 def flush_output() -> None:
@@ -74,10 +75,7 @@ def flush_output() -> None:
 
 def print_json(value: object) -> None:
     """Print any model value as indented JSON; the same value gives the same bytes."""
-    import msgspec
-
-    raw = msgspec.json.encode(value, order="deterministic")
-    sys.stdout.write(msgspec.json.format(raw, indent=2).decode() + "\n")
+    sys.stdout.write(render_json(value))
 
 
 def print_result(

@@ -55,6 +55,7 @@ from stepscope.report.types import (
     Shapes,
     TrialCounts,
 )
+from stepscope.safety.redact import hide_in
 from stepscope.store import Store
 from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, cell_state, text_array
 from stepscope.store.where import Where
@@ -490,7 +491,7 @@ def build_report(
         where=combine_conditions(where, since),
         seed=seed,
     )
-    return Report(
+    report = Report(
         whole=whole,
         profiles=tuple(profiles),
         rank_flips=NO_RIVALS
@@ -512,6 +513,7 @@ def build_report(
         panels=msgspec.UNSET if found is None else found,
         checks=read_check_accuracy(),
     )
+    return hide_in(rows.shown if isinstance(rows, Store) else None, report)
 
 
 def read_chosen_runs(

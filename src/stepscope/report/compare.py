@@ -33,7 +33,9 @@ from stepscope.report.types import (
     Provenance,
     ShapesDifference,
 )
+from stepscope.safety.redact import hide_in
 from stepscope.shape import fleet
+from stepscope.store import Store
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
 from stepscope.values import Unmeasured
@@ -109,7 +111,7 @@ def compare_groups(
     }
     tested = {key: d.p for key, d in compared.items() if d.p is not None}
     adjusted = dict(zip(tested, stats.holm(list(tested.values())).tolist(), strict=True))
-    return ComparisonReport(
+    report = ComparisonReport(
         first=build_profile(first, {by: a}, seed=seed),
         second=build_profile(second, {by: b}, seed=seed),
         differences={
@@ -130,6 +132,7 @@ def compare_groups(
             measures=table.versions(),
         ),
     )
+    return hide_in(rows.shown if isinstance(rows, Store) else None, report)
 
 
 def _shapes(first: RunTable, second: RunTable, seed: int) -> ShapesDifference | Unmeasured:

@@ -32,6 +32,7 @@ from stepscope.report.rows import (
 )
 from stepscope.report.suspects import compare_with_trials, list_suspects
 from stepscope.report.types import Curve, LookFirst
+from stepscope.safety.redact import hide_in
 from stepscope.safety.text import visible_line
 from stepscope.shape.breaks import fuse_signals, third_slopes
 from stepscope.shape.classifier import classify
@@ -109,7 +110,8 @@ def read_look_first(store: Store, table: RunTable, count: int | None) -> Iterato
     fit = read_fit(store.path)
     for at in choose_runs(table, count).tolist():
         key, name = table.runs.id[at], table.runs.name[at]
-        short = name if names[name] == 1 and visible_line(name) == name else key[:12]
+        plain = names[name] == 1 and hide_in(store.shown, visible_line(name)) == name
+        short = name if plain else key[:12]
         command = f"stepscope show {shlex.quote(short)}"
         try:
             trajectory = store.trajectory(key)

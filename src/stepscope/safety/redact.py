@@ -17,11 +17,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from stepscope.errors import ConfigError
+
+T = TypeVar("T")
 
 # Characters before a pattern that are looked at.
 _BEFORE = 24
@@ -599,6 +601,31 @@ def redact_json(redactor: Redactor, value: Json) -> Json:
     return value
 
 
+def hide_in(redactor: Redactor | None, value: T) -> T:
+    """Return a value of our types in which no text or key is a secret; itself where none is.
+
+    Nothing is hidden where there is no `redactor`.
+    """
+    if redactor is None:
+        return value
+    told = msgspec.json.encode(value).decode()
+    return value if redactor.redact(told) == told else _hidden_in(redactor, value)
+
+
+def _hidden_in(redactor: Redactor, value: Any) -> Any:  # Any: whatever a report is made of
+    if isinstance(value, str):
+        return redactor.redact(value)
+    if isinstance(value, tuple):
+        return tuple([_hidden_in(redactor, item) for item in value])
+    if isinstance(value, dict):
+        return {redactor.redact(k): _hidden_in(redactor, item) for k, item in value.items()}
+    if isinstance(value, msgspec.Struct):
+        fields = {name: getattr(value, name) for name in value.__struct_fields__}
+        hidden = {name: _hidden_in(redactor, item) for name, item in fields.items()}
+        return msgspec.structs.replace(value, **hidden)
+    return value
+
+
 def _redacted_text(redactor: Redactor, text: str, name: str) -> str:
     if not _NAME.search(name):
         return redactor.redact(text) if len(text) >= _SHORTEST else text
@@ -658,3 +685,8 @@ def scrub_message(text: str) -> str:
     "no such run 'airline/11/2' (#W2575533)"
     """
     return _message_redactor().redactor.redact(text)
+
+
+def scrub_value(value: T) -> T:
+    """Return a value of our types that this process is to show, without secrets."""
+    return hide_in(_message_redactor().redactor, value)

@@ -24,11 +24,14 @@ _HIDDEN = re.compile(
     "["
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls but tab and line feed; carriage return is one
     "\u00ad\u061c\u180e\u200b\u200e\u200f"  # soft hyphen, marks of direction, zero width space
+    "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"  # grapheme joiner, fillers: letters without ink
     "\u2028-\u202e\u2060-\u206f"  # separators, overrides, isolates, invisible operators
     "\ufeff\ufff9-\ufffb"  # byte order mark, interlinear annotation
     "\ud800-\udfff"  # half a character cannot be encoded at all
     "\U000e0000-\U000e0fff"  # tags and supplementary variation selectors: text without ink
     "]"
+    # Joiners make emoji and letters of some scripts; beside ASCII they only hide.
+    "|(?<=[!-~])[\u200c\u200d]|[\u200c\u200d](?=[!-~])"
 )
 
 
@@ -50,13 +53,30 @@ def visible_line(text: str) -> str:
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def escaped_json(text: str) -> str:
-    r"""Return JSON text in which such characters are escapes, which mean the same.
+def inert(text: str) -> str:
+    r"""Return text for a terminal or a log: hidden characters spelt out, no line a command.
 
-    >>> escaped_json('{"a": "\u202e"}')
-    '{"a": "\\u202e"}'
+    >>> inert("##[add-mask]\u202ea\nb")
+    '# #[add-mask]\\u202ea\nb'
     """
-    return _HIDDEN.sub(_escape, text)
+    return disarm_commands(visible(text))
+
+
+def escaped_json(text: str) -> str:
+    r"""Return JSON text in which such characters, and `##[` of a CI command, are escapes.
+
+    >>> escaped_json('{"a": "\u202e##[b]"}')
+    '{"a": "\\u202e#\\u0023[b]"}'
+    """
+    return re.sub(r"##(?=\w*\[)", r"#\\u0023", _HIDDEN.sub(_escape, text))
+
+
+def render_json(value: object) -> str:
+    """Return any model value as indented JSON that is inert in a log; ends in a line break."""
+    import msgspec
+
+    raw = msgspec.json.encode(value, order="deterministic")
+    return escaped_json(msgspec.json.format(raw, indent=2).decode()) + "\n"
 
 
 def _escape(found: re.Match[str]) -> str:

@@ -41,7 +41,7 @@ from stepscope.report.types import Report
 from stepscope.report.views.overview import RunListRow
 from stepscope.report.views.show import show_run_json
 from stepscope.safety.redact import scrub_message
-from stepscope.safety.text import escaped_json, visible
+from stepscope.safety.text import render_json, visible
 from stepscope.settings import Settings
 from stepscope.values import Unmeasured
 from stepscope.web.guard import WebGuard, WebPolicy, browser_hosts
@@ -78,8 +78,7 @@ def csv_response(rows: Sequence[Mapping[str, object]], name: str) -> Response:
 
 def json_response(value: object, name: str) -> Response:
     """Return any model value as a JSON file."""
-    text = msgspec.json.format(msgspec.json.encode(value)).decode()
-    return _attachment(escaped_json(text).encode(), f"{name}.json", "application/json")
+    return _attachment(render_json(value).encode(), f"{name}.json", "application/json")
 
 
 def flatten_runs(runs: Iterable[RunListRow]) -> list[dict[str, object]]:
@@ -233,8 +232,7 @@ async def raw_step(request: Request) -> Response:
     at = parse_whole_number(request.query_params, "step")
     if at is None or at >= len(steps):
         raise HTTPException(404, f"the run has no such step; its steps are 0 to {len(steps) - 1}")
-    text = msgspec.json.format(msgspec.json.encode(steps[at])).decode()
-    return Response(escaped_json(text), media_type="application/json")
+    return Response(render_json(steps[at]), media_type="application/json")
 
 
 async def media_blob(request: Request) -> Response:

@@ -22,7 +22,7 @@ from stepscope.gates.types import GateDecision, GateOutcome, GateReport, Severit
 from stepscope.report.formatting import describe_figure
 from stepscope.report.types import ComparisonReport, GateDocument, LookFirst, Profile, Report
 from stepscope.report.views import gates
-from stepscope.safety.text import visible, visible_line
+from stepscope.safety.text import disarm_commands, inert, render_json, visible_line
 from stepscope.values import Unmeasured
 
 OUTCOMES: dict[int, GateOutcome] = {0: "pass", 3: "fail", 4: "undecided"}
@@ -33,8 +33,7 @@ def render_gate_json(report: GateReport, *, code: int, remarks: Sequence[str] = 
     document = GateDocument(
         exit_code=code, outcome=OUTCOMES[code], remarks=tuple(remarks), report=report
     )
-    # Printed in a log, `##[` would begin a command of GitHub Actions.
-    return _pretty(document).replace("##[", "#\\u0023[")
+    return render_json(document)
 
 
 def read_gate_reports(files: Sequence[Path]) -> tuple[GateDocument, ...]:
@@ -59,7 +58,7 @@ def read_gate_reports(files: Sequence[Path]) -> tuple[GateDocument, ...]:
 def make_gate_schema() -> bytes:
     """Return the JSON schema (2020-12)."""
     found = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    return _pretty(found | msgspec.json.schema(GateDocument)).encode()
+    return render_json(found | msgspec.json.schema(GateDocument)).encode()
 
 
 # What XML 1.0 cannot hold even as a character reference (section 2.2).
@@ -118,12 +117,12 @@ def _figures(profile: Profile) -> Iterator[str]:
 
 def escape_text(said: str) -> str:
     """Return what XML can hold of a text, line by line visible."""
-    return escape(_ILLEGAL.sub("\ufffd", visible(said)))
+    return escape(_ILLEGAL.sub("\ufffd", inert(said)))
 
 
 def quote_attribute(said: str) -> str:
     """Return a text on one line as a quoted attribute."""
-    return quoteattr(_ILLEGAL.sub("\ufffd", visible_line(said)))
+    return quoteattr(_ILLEGAL.sub("\ufffd", disarm_commands(visible_line(said))))
 
 
 def render_gate_junit(
@@ -201,7 +200,7 @@ def _said(gate: GateDecision) -> Iterator[str]:
 
 def render_report_json(report: Report | ComparisonReport) -> str:
     """Return the report as JSON, keys sorted, two spaces a level; ends in a line break."""
-    return _pretty(report)
+    return render_json(report)
 
 
 def make_report_schema() -> bytes:
@@ -213,8 +212,4 @@ def make_report_schema() -> bytes:
         "anyOf": list(defs[0]),
         "$defs": defs[1],
     }
-    return _pretty(document).encode()
-
-
-def _pretty(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value, order="deterministic")).decode() + "\n"
+    return render_json(document).encode()

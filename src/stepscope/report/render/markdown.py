@@ -8,6 +8,7 @@ that names its workflow, so that a poster can update it in place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
@@ -20,6 +21,8 @@ from stepscope.safety.text import visible_line
 # What Markdown, HTML, bare links (`www.`, `a:`) or a forge give a meaning to inside a line.
 ACTIVE = frozenset("\\`*_[]<>#.|@~$&:")
 _ENTITIES = {ord(c): f"&#{ord(c)};" for c in ACTIVE}
+# What a forge finds in a rendered text and makes a mention, a reference or a link of.
+_REFERS = re.compile(r"[@#!]\w|://|\bwww\.|\bgh-\d|\b[0-9a-f]{7,40}\b", re.IGNORECASE)
 # What figures are written with; a cell of nothing else can neither end a cell nor name anybody.
 _FIGURES = frozenset("0123456789.,[]() -+$%of")
 # A comment is read, not scrolled: evidence longer than this is cut, its end marked.
@@ -49,16 +52,17 @@ def escape_code(text: str) -> str:
     >>> escape_code("@me Fixes #1")
     '<code>&#64;me Fixes &#35;1</code>'
     """
-    return f"<code>{escape_markdown(text)}</code>"
+    return f"<code>{visible_line(text).translate(_ENTITIES)}</code>"
 
 
 def escape_markdown(text: str) -> str:
-    """Return text, on one line, with no character left that Markdown or HTML would act on.
+    """Return text, on one line, on which no renderer and no forge acts.
 
-    >>> escape_markdown("a|b")
-    'a&#124;b'
+    >>> escape_markdown("a|b"), escape_markdown("Fixes GH-1")
+    ('a&#124;b', '<code>Fixes GH-1</code>')
     """
-    return visible_line(text).translate(_ENTITIES)
+    line = visible_line(text)
+    return escape_code(line) if _REFERS.search(line) else line.translate(_ENTITIES)
 
 
 def _table(table: Table) -> Iterator[str]:

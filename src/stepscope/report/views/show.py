@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
-import msgspec
-
 from stepscope.errors import UsageError
 from stepscope.judges.patterns import PATTERN_ADVICE
 from stepscope.measures.agents import AgentAnswers, measure_agents
@@ -64,7 +62,7 @@ from stepscope.report.votes import (
     find_patterns,
     select_current,
 )
-from stepscope.safety.text import visible, visible_line
+from stepscope.safety.text import render_json, visible, visible_line
 from stepscope.shape.types import CredibleInterval
 from stepscope.shape.weights import FLOOR
 from stepscope.store import Store
@@ -110,8 +108,7 @@ def show_run_json(store: Store, run: str) -> str:
         "curve": data.curve,
         "agents": measure_agents(data.trajectory, data.case, store.facts(data.trajectory.workflow)),
     }
-    text = msgspec.json.format(msgspec.json.encode(document, order="deterministic"))
-    return text.decode() + "\n"
+    return render_json(document)
 
 
 # Steps shown on either side of `around`.
@@ -239,14 +236,16 @@ def describe_run(data: RunData, *, chosen: range | None = None, width: int = 100
         folded = [range(0), range(0)]
     out += _fold_line(trajectory, folded[0], width)
     previous: dict[str, Exchange] = {}
-    for exchange in trajectory.exchanges:
+    made: dict[int, list[Exchange]] = {}
+    for exchange in calls:
         if exchange.step < shown.start:
             previous[exchange.call.name] = exchange
+        made.setdefault(exchange.step, []).append(exchange)
     for index in shown:
         mark = marks.get(index, UNMARKED)
         step = trajectory.steps[index]
         marked_actor = "call" if step.calls else None
-        for actor, said in _lines(trajectory, step, previous):
+        for actor, said in _lines(step, made.get(index, ()), previous):
             here = actor == marked_actor or marked_actor is None
             out.append(_lay_out(index, actor, said, mark if here else UNMARKED, width))
             mark = UNMARKED if here else mark
@@ -386,7 +385,7 @@ STATUS = {"ok": "  ok", "error": " err", "unknown": "   ?"}
 
 
 def _lines(
-    trajectory: Trajectory, step: Step, previous: dict[str, Exchange]
+    step: Step, made: Sequence[Exchange], previous: dict[str, Exchange]
 ) -> Iterator[tuple[str, str]]:
     """Yield the lines of a step: the actor or kind, and the text."""
     media = [f"[{part.kind} {part.media_type or ''}]" for part in step.parts if part.text is None]
@@ -394,11 +393,10 @@ def _lines(
     if not step.results and (text or not step.calls):
         actor = "env" if step.actor == "environment" else step.actor
         yield actor, text or f"({step.kind}, no text)"
-    for exchange in trajectory.exchanges:
-        if exchange.step == step.index:
-            before = previous.get(exchange.call.name)
-            yield "call", describe_call(exchange.call, before.call if before else None)
-            previous[exchange.call.name] = exchange
+    for exchange in made:
+        before = previous.get(exchange.call.name)
+        yield "call", describe_call(exchange.call, before.call if before else None)
+        previous[exchange.call.name] = exchange
     for result in step.results:
         yield STATUS[result.status], quote_result(result)
 
