@@ -101,7 +101,20 @@ def _load(group: Group, name: str) -> object:
 
 def _find(group: Group, name: str) -> object:
     if ".py:" in name:
-        return _load_file(group, name)
+        path, attribute = name.rsplit(":", 1)
+        if not Path(path).is_file():
+            raise ConfigError(f"{group[:-1]} {name!r}: no file {path!r}; expected FILE.py:NAME")
+        module_name = f"stepscope_plugin_{Path(path).stem}"
+        spec = importlib.util.spec_from_file_location(module_name, path)
+        if spec is None or spec.loader is None:
+            raise ConfigError(f"{group[:-1]} {name!r}: {path!r} is not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[module_name] = module
+        try:
+            spec.loader.exec_module(module)
+            return cast(object, getattr(module, attribute))
+        except (ImportError, AttributeError, SyntaxError) as e:
+            raise ConfigError(f"{group[:-1]} {name!r} fails to load: {e}") from e
     claims = _claims(group)
     if name not in claims:
         installed = ", ".join(sorted(claims)) or "none"
@@ -110,20 +123,3 @@ def _find(group: Group, name: str) -> object:
         return cast(object, claims[name].load())
     except (ImportError, AttributeError) as e:
         raise ConfigError(f"{group[:-1]} {name!r} ({claims[name].value}) fails to load: {e}") from e
-
-
-def _load_file(group: Group, name: str) -> object:
-    path, attribute = name.rsplit(":", 1)
-    if not Path(path).is_file():
-        raise ConfigError(f"{group[:-1]} {name!r}: no file {path!r}; expected FILE.py:NAME")
-    module_name = f"stepscope_plugin_{Path(path).stem}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"{group[:-1]} {name!r}: {path!r} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module
-    try:
-        spec.loader.exec_module(module)
-        return cast(object, getattr(module, attribute))
-    except (ImportError, AttributeError, SyntaxError) as e:
-        raise ConfigError(f"{group[:-1]} {name!r} fails to load: {e}") from e

@@ -210,7 +210,7 @@ def _toml(path: Path) -> dict[str, Any]:
     except OSError as e:
         raise ConfigError(f"{path}: cannot be read ({e.strerror})") from e
     except (ValueError, RecursionError) as e:
-        raise ConfigError(f"{path}: not TOML in UTF-8: {_one_line(e)}") from e
+        raise ConfigError(f"{path}: not TOML in UTF-8: {' '.join(str(e).split())}") from e
 
 
 def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
@@ -235,7 +235,7 @@ def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
     try:
         settings = msgspec.convert(table, Settings)
     except msgspec.ValidationError as e:
-        raise ConfigError(f"{where}: {_one_line(e)}") from e
+        raise ConfigError(f"{where}: {' '.join(str(e).split())}") from e
     _refuse_senseless(settings, where)
     if settings.store != ":memory:":
         settings = msgspec.structs.replace(settings, store=str(folder / settings.store))
@@ -254,7 +254,7 @@ def read_weights_file(path: Path) -> dict[str, tuple[float, ...]]:
     try:
         found = msgspec.convert(_toml(path), dict[str, tuple[float, ...]])
     except msgspec.ValidationError as e:
-        raise ConfigError(f"{path}: {_one_line(e)}; expected NAME = [1, 3, 2]") from e
+        raise ConfigError(f"{path}: {' '.join(str(e).split())}; expected NAME = [1, 3, 2]") from e
     _refuse_weights(found, str(path))
     return found
 
@@ -269,7 +269,6 @@ def _refuse_weights(weights: Mapping[str, tuple[float, ...]], where: str) -> Non
 def _resolve_baseline(
     table: settings_gates.WorkflowTable, folder: Path
 ) -> settings_gates.WorkflowTable:
-    """Return a workflow whose baseline can be opened from anywhere."""
     if table.baseline is None:
         return table
     return msgspec.structs.replace(table, baseline=str(folder / table.baseline))
@@ -318,7 +317,11 @@ def _refuse_senseless(settings: Settings, where: str) -> None:
     for name, seconds in msgspec.structs.asdict(settings.listen).items():
         if not 0 <= seconds < float("inf"):
             raise ConfigError(f"{where}, [listen]: {name} is {seconds}; expected 0 or more")
-    _refuse_claims(settings.claims, where)
+    for said, tools in settings.claims.items():
+        if not said.strip() or not tools:
+            raise ConfigError(
+                f"{where}, [claims]: {said!r} is {list(tools)}; expected words = one tool or more"
+            )
     _own_forms(settings.redaction.secret, where)
     configured.check_judges_table(settings.judges, where)
     _refuse_bad_rules(settings.policy, where)
@@ -342,14 +345,6 @@ def _refuse_bad_rules(rules: tuple[RuleTable, ...], where: str) -> None:
             check_rule(rule)
         except ConfigError as e:
             raise ConfigError(f"{where}: {e}") from e
-
-
-def _refuse_claims(claims: Mapping[str, tuple[str, ...]], where: str) -> None:
-    for said, tools in claims.items():
-        if not said.strip() or not tools:
-            raise ConfigError(
-                f"{where}, [claims]: {said!r} is {list(tools)}; expected words = one tool or more"
-            )
 
 
 def _own_forms(own: tuple[OwnSecret, ...], where: str) -> tuple[SecretPattern, ...]:
@@ -392,7 +387,3 @@ def _dotenv(path: Path) -> dict[str, str]:
         if value and not name.startswith("#"):
             found[name.strip()] = value
     return found
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

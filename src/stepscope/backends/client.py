@@ -129,7 +129,11 @@ def _phoenix(variables: Mapping[str, str]) -> BackendAccess:
             host = "localhost"
         port = variables.get("PHOENIX_PORT") or _PHOENIX_PORT
         base = host if "://" in host else f"http://{host}:{port}"
-    headers = _parse_headers(variables.get("PHOENIX_CLIENT_HEADERS", ""))
+    headers = {}
+    for pair in variables.get("PHOENIX_CLIENT_HEADERS", "").split(","):
+        name, equals, value = pair.partition("=")
+        if equals and name.strip():
+            headers[unquote(name.strip()).lower()] = unquote(value.strip())
     key = variables.get("PHOENIX_API_KEY", "")
     if key:
         headers["authorization"] = f"Bearer {key}"
@@ -140,16 +144,6 @@ def _phoenix(variables: Mapping[str, str]) -> BackendAccess:
         headers=headers,
         secrets=_secrets(key, *headers.values()),
     )
-
-
-def _parse_headers(text: str) -> dict[str, str]:
-    """Return headers as the variable of the SDK holds them: `a=b,c=d`, percent-encoded."""
-    found = {}
-    for pair in text.split(","):
-        name, equals, value = pair.partition("=")
-        if equals and name.strip():
-            found[unquote(name.strip()).lower()] = unquote(value.strip())
-    return found
 
 
 def _mlflow(variables: Mapping[str, str]) -> BackendAccess:
@@ -214,11 +208,7 @@ def _require(name: str, variables: Mapping[str, str]) -> str:
 
 
 def _clean_address(text: str, variable: str) -> str:
-    """Return an address without the slash at its end.
-
-    Raises:
-        ConfigError: it is none, or holds a user name, a query or a fragment.
-    """
+    """Return an address without the slash at its end."""
     try:
         parts = urlsplit(text.strip())
         parts.port  # noqa: B018 - a port that is none raises here
@@ -398,11 +388,7 @@ class Client(Closeable):
             reply.close()
 
     def _pause(self, told: Mapping[str, str] | None, attempt: int) -> float:
-        """Return how many seconds to wait before the next try.
-
-        Raises:
-            EnvironmentFault: the server asks for more than is waited.
-        """
+        """Return how many seconds to wait before the next try."""
         asked = None if told is None else _retry_after(told.get("retry-after", ""))
         if asked is None:
             return float(min(2 ** (attempt - 1), self._patience.wait))

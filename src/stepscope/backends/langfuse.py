@@ -65,7 +65,17 @@ def fetch_langfuse(asked: PullQuery) -> Iterator[PulledItem]:
         bare = sum(_is_bare(observation) for observation in values)
         if bare:
             asked.told.withheld["observations without input and output"] += bare
-        values += _scores(batch, asked)
+        about: dict[str, QueryValue] = {
+            "traceId": ",".join(batch),
+            "fields": "details,subject,annotation",
+        }
+        for page in _pages(_SCORES, about, _SCORED, asked):
+            for score in list_objects(page, "data", asked):
+                metadata = score.get("metadata")
+                if isinstance(metadata, dict) and "stepscope" in metadata:
+                    asked.told.withheld["verdicts of ours, left there"] += 1
+                else:
+                    values.append(_placed(score))
         source = Source(format=FORMAT, uri=asked.uri)
         yield from read_langfuse_runs(values, source=source, limits=asked.limits)
     asked.told.mark = {_NEWEST: max(began, default=None)}
@@ -113,7 +123,6 @@ def _pages(
 
 
 def _whole(query: dict[str, QueryValue], asked: PullQuery) -> list[dict[str, Json]]:
-    """Return the observations of one trace, metadata whole."""
     found = [
         entry
         for page in _pages(_OBSERVATIONS, query, _WHOLE, asked)
@@ -145,23 +154,6 @@ def _cut(observation: dict[str, Json]) -> Iterator[str]:
     for key, value in metadata.items() if isinstance(metadata, dict) else ():
         if isinstance(value, str) and len(value) >= _METADATA_CUT:
             yield key
-
-
-def _scores(batch: list[str], asked: PullQuery) -> list[Json]:
-    """Return the scores of traces and of their observations; those sent from here stay there."""
-    query: dict[str, QueryValue] = {
-        "traceId": ",".join(batch),
-        "fields": "details,subject,annotation",
-    }
-    found: list[Json] = []
-    for page in _pages(_SCORES, query, _SCORED, asked):
-        for score in list_objects(page, "data", asked):
-            metadata = score.get("metadata")
-            if isinstance(metadata, dict) and "stepscope" in metadata:
-                asked.told.withheld["verdicts of ours, left there"] += 1
-            else:
-                found.append(_placed(score))
-    return found
 
 
 def _placed(score: dict[str, Json]) -> dict[str, Json]:

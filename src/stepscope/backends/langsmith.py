@@ -70,7 +70,13 @@ def fetch_langsmith(asked: PullQuery) -> Iterator[PulledItem]:
     began = newest if isinstance(newest, int) else None
     unfinished: list[str] = []
     known = set[str]()
-    for root in _roots(project, first, asked):
+    body: dict[str, Json] = {
+        "session": [project],
+        "is_root": True,
+        "start_time": _EVER if first is None else iso_time(first),
+        "select": ["id", "trace_id", "start_time", "end_time", "status"],
+    }
+    for root in _pages(body, asked):
         trace_id = str(root.get("trace_id") or root.get("id"))
         start = parse_time(root.get("start_time"))
         if start is not None:
@@ -101,16 +107,6 @@ def find_project(client: Client, name: str) -> str | None:
             f"{client.access.host_variable} its address?"
         )
     return next((str(each["id"]) for each in value if each.get("name") == name), None)
-
-
-def _roots(project: str, first: int | None, asked: PullQuery) -> Iterator[dict[str, Json]]:
-    body: dict[str, Json] = {
-        "session": [project],
-        "is_root": True,
-        "start_time": _EVER if first is None else iso_time(first),
-        "select": ["id", "trace_id", "start_time", "end_time", "status"],
-    }
-    return _pages(body, asked)
 
 
 def _pages(body: dict[str, Json], asked: PullQuery) -> Iterator[dict[str, Json]]:
@@ -196,7 +192,20 @@ class LangsmithSender:
         """Give feedback on the runs of a trace; return how many are about runs not there."""
         absent = 0
         for each in found:
-            feedback = _feedback(each)
+            run_id = _run_id(each.span or each.root)
+            about: dict[str, Json] = {
+                "id": str(uuid5(_NAMESPACE, f"{run_id} {each.key}")),
+                "run_id": run_id,
+                "key": f"{OUR_PREFIX}{each.name}",
+                "score": each.value,
+                "value": each.label,
+                "comment": each.reason or None,
+                "feedback_source": {
+                    "type": "model" if each.annotator == "LLM" else "api",
+                    "metadata": each.about,
+                },
+            }
+            feedback = {key: held for key, held in about.items() if held is not None}
             try:
                 self._client.post("/feedback", feedback)
             except Rejected as e:
@@ -208,23 +217,6 @@ class LangsmithSender:
                 else:
                     raise
         return absent
-
-
-def _feedback(each: Evaluation) -> dict[str, Json]:
-    run_id = _run_id(each.span or each.root)
-    about: dict[str, Json] = {
-        "id": str(uuid5(_NAMESPACE, f"{run_id} {each.key}")),
-        "run_id": run_id,
-        "key": f"{OUR_PREFIX}{each.name}",
-        "score": each.value,
-        "value": each.label,
-        "comment": each.reason or None,
-        "feedback_source": {
-            "type": "model" if each.annotator == "LLM" else "api",
-            "metadata": each.about,
-        },
-    }
-    return {key: held for key, held in about.items() if held is not None}
 
 
 def _run_id(span: str) -> str:

@@ -184,7 +184,6 @@ def verdict_key(assessment: Json) -> str:
 
 
 def _spans(trace_id: str, asked: PullQuery) -> dict[str, Json] | None:
-    """Return the spans of a trace; None where the server has none of it."""
     try:
         path = "/ajax-api/2.0/mlflow/get-trace-artifact"
         value = asked.client.get(path, {"request_id": trace_id}).value

@@ -70,7 +70,21 @@ def fetch_phoenix(asked: PullQuery) -> Iterator[PulledItem]:
         raise
     newest = found[0].get("id") if found else None
     for batch in in_batches(_traces(asked), _TRACES):
-        yield from _read(batch, asked)
+        spans: list[RawSpan] = []
+        repairs: list[Repair] = []
+        wanted = set(batch)
+        for record in _pages(asked, {"trace_id": batch}, repairs):
+            try:
+                span = phoenix_span(record)
+            except (TraceError, msgspec.ValidationError) as e:
+                yield quarantine_reply(record, str(e), asked)
+                continue
+            if span.trace_id in wanted:  # a server that does not know the filter sends all
+                spans.append(span)
+                asked.told.withheld[_WITHHELD] += 1
+        if absent := len(wanted - {span.trace_id for span in spans}):
+            asked.told.withheld["traces listed and not returned"] += absent
+        yield from assemble_runs(spans, asked, format=FORMAT, repairs=repairs)
     asked.told.mark = {_MARK: newest}
 
 
@@ -79,7 +93,6 @@ def _path(asked: PullQuery, what: str) -> str:
 
 
 def _traces(asked: PullQuery) -> Iterator[str]:
-    """Yield the ids of the traces that are asked for, each once."""
     known = set[str]()
     ids = _began_since(asked) if asked.mark is None else _came_since(asked)
     for trace_id in ids:
@@ -136,25 +149,6 @@ def _pages(
         if found is None:
             return
         following = found
-
-
-def _read(batch: list[str], asked: PullQuery) -> Iterator[PulledItem]:
-    """Yield the runs of whole traces; a span that is none is set aside."""
-    spans: list[RawSpan] = []
-    repairs: list[Repair] = []
-    wanted = set(batch)
-    for record in _pages(asked, {"trace_id": batch}, repairs):
-        try:
-            span = phoenix_span(record)
-        except (TraceError, msgspec.ValidationError) as e:
-            yield quarantine_reply(record, str(e), asked)
-            continue
-        if span.trace_id in wanted:  # a server that does not know the filter sends all
-            spans.append(span)
-            asked.told.withheld[_WITHHELD] += 1
-    if absent := len(wanted - {span.trace_id for span in spans}):
-        asked.told.withheld["traces listed and not returned"] += absent
-    yield from assemble_runs(spans, asked, format=FORMAT, repairs=repairs)
 
 
 def phoenix_span(record: dict[str, Json]) -> RawSpan:

@@ -77,7 +77,6 @@ def source_uri(backend: BackendName, project: str, to: BackendAccess) -> str:
 
 
 def _mark(store: Store, uri: str) -> PullMark | None:
-    """Return where the last pull from there ended that came to its end."""
     held = next((body for body in store.accounts() if body.get("uri") == uri), {})
     mark = held.get("mark")
     return mark if isinstance(mark, dict) else None

@@ -194,11 +194,7 @@ def _send_verdicts(
 def _sender(
     backend: BackendName, client: Client, place: str, sleep: Callable[[float], None]
 ) -> Sender:
-    """Return what sends to a backend; the others' modules are not loaded.
-
-    Raises:
-        UsageError: the backend takes the name of a project in a header, where this one cannot be.
-    """
+    """Return what sends to a backend; the others' modules are not loaded."""
     if backend in {"langsmith", "phoenix"} and not place.isascii():
         raise UsageError(f"{place!r}: runs are sent to projects with ASCII names only")
     match backend:

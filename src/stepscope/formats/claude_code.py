@@ -25,6 +25,7 @@ from stepscope.errors import TraceError
 from stepscope.formats.chat.anthropic import blocks_actor, message_extra, parse_blocks
 from stepscope.formats.fields import (
     anthropic_usage,
+    entries_at,
     parse_time,
     rest,
     step_kind,
@@ -108,8 +109,7 @@ class ClaudeLine(msgspec.Struct, gc=False):
     @property
     def blocks(self) -> list[dict[str, Json]]:
         """The blocks of the line's message, none where its content is text."""
-        content = (self.message or {}).get("content")
-        listed = content if isinstance(content, list) else []
+        listed = entries_at(self.message, "content")
         return [block for block in listed if isinstance(block, dict)]
 
     def extra(self) -> dict[str, Json]:
@@ -217,7 +217,17 @@ def thread_steps(
         TraceError: a message of a shape that the API does not know.
     """
     again = find_replays(lines)
-    last_usage = _last_lines_of_messages(lines, again)
+    # Usage counts of the last line of every API message.
+    last: dict[str, int] = {}
+    alone = set()
+    for at, line in enumerate(lines):
+        if at in again or line.message is None or line.message.get("usage") is None:
+            continue
+        if line.message_id is None:
+            alone.add(at)
+        else:
+            last[line.message_id] = at
+    last_usage = alone | set(last.values())
     steps: list[Step] = []
     step_of_line: list[int] = []
     open_message: str | None = None
@@ -240,20 +250,6 @@ def thread_steps(
         open_message = None if replayed else line.message_id
         step_of_line.append(len(steps) - 1)
     return tuple(steps), step_of_line
-
-
-def _last_lines_of_messages(lines: list[ClaudeLine], again: set[int]) -> set[int]:
-    """Return the positions of the lines whose usage counts: the last of every API message."""
-    last: dict[str, int] = {}
-    alone = set()
-    for at, line in enumerate(lines):
-        if at in again or line.message is None or line.message.get("usage") is None:
-            continue
-        if line.message_id is None:
-            alone.add(at)
-        else:
-            last[line.message_id] = at
-    return alone | set(last.values())
 
 
 def find_replays(lines: list[ClaudeLine]) -> set[int]:
@@ -315,7 +311,6 @@ def _line_step(line: ClaudeLine, index: int, constants: dict[str, Json], limits:
 
 
 def _merge_lines(step: Step, more: Step) -> Step:
-    """Return two lines of one API message as one step; the first line names it."""
     calls = (*step.calls, *more.calls)
     extra = {**(more.extra or {}), **(step.extra or {})}
     extra["more_lines"] = [*extra.get("more_lines", []), more.id]
@@ -402,7 +397,12 @@ def draft_thread(
 ) -> Trajectory:
     """Return the lines of one thread as a run without its id."""
     off_path = find_abandoned(lines) - find_replays(lines)
-    constants = _find_constants(lines)
+    # The first value of every key that hardly changes.
+    constants: dict[str, Json] = {}
+    for line in lines:
+        # In the order of the line: that of a set is another one in every process.
+        for key in [key for key in line.raw if key in CONSTANT_KEYS]:
+            constants.setdefault(key, line.raw[key])
     steps, step_of_line = thread_steps(lines, constants, off_path, at.limits)
     start, end = time_bounds(steps)
     run_id = session.name or None
@@ -450,16 +450,6 @@ def draft_thread(
     )
 
 
-def _find_constants(lines: list[ClaudeLine]) -> dict[str, Json]:
-    """Return the first value of every key that hardly changes."""
-    found: dict[str, Json] = {}
-    for line in lines:
-        # In the order of the line: that of a set is another one in every process.
-        for key in [key for key in line.raw if key in CONSTANT_KEYS]:
-            found.setdefault(key, line.raw[key])
-    return found
-
-
 def _likeness(opening: Opening) -> float:
     scores = [_line_likeness(record) for record in opening.records if isinstance(record, dict)]
     return max(scores, default=0.0)
@@ -502,11 +492,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
 def _read_session(
     session: ClaudeSession, ordinals: Ordinals, at: DecodedRecord
 ) -> tuple[Trajectory, ...]:
-    """Return a session's run, then those of its subagents, linked both ways.
-
-    Raises:
-        TraceError: nothing in it is of Claude Code.
-    """
+    """Return a session's run, then those of its subagents, linked both ways."""
     draft, *others = [
         draft_thread(session, agent, lines, at) for agent, lines in session.threads().items()
     ]

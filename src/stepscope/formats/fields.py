@@ -95,6 +95,12 @@ def object_at(record: Json, key: str) -> dict[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
+def entries_at(record: Json, key: str) -> list[Json]:
+    """Return the list under a key of an object, an empty one where there is none."""
+    value = record.get(key) if isinstance(record, dict) else None
+    return value if isinstance(value, list) else []
+
+
 def parts_text(parts: Iterable[Part]) -> str:
     """Return the texts of parts, a line each."""
     return "\n".join([part.text for part in parts if part.text is not None])
@@ -287,6 +293,12 @@ def parse_time(value: Json) -> Instant | None:
         if abs(value) < limit:
             return Instant(round(value * factor), str(value))
     return None
+
+
+def parse_ns(value: Json) -> int | None:
+    """Return a time as nanoseconds UTC since 1970, None where it is none."""
+    time = parse_time(value)
+    return None if time is None else time.ns
 
 
 def _parse_time_text(text: str) -> Instant | None:

@@ -352,7 +352,18 @@ def open_archive(file: BinaryIO, uri: str, limits: Limits) -> Iterator[Archive]:
                 f"{uri}: unpacks to {total / max(1, packed):.0f} times its size; limits.zip_ratio "
                 f"is {limits.zip_ratio:g}"
             )
-        _refuse_ambiguous(found.entries, uri, archive.start_dir)
+        twice = [name for name, n in Counter(e.filename for e in found.entries).items() if n > 1]
+        if twice:
+            raise TraceError(f"{uri}: {len(twice)} names twice, first {visible_line(twice[0])!r}")
+        ordered = sorted(found.entries, key=lambda entry: entry.header_offset)
+        ends = [*(entry.header_offset for entry in ordered[1:]), archive.start_dir]
+        for entry, end in zip(ordered, ends, strict=False):
+            # At least: the local header may carry more extra bytes than the directory says.
+            least = _LOCAL_HEADER_BYTES + len(entry.orig_filename.encode()) + entry.compress_size
+            if entry.header_offset + least > end:
+                raise LimitError(
+                    f"{uri}: member {visible_line(entry.filename)!r} overlaps the next"
+                )
         yield found
 
 
@@ -381,20 +392,6 @@ def _refuse_many(file: BinaryIO, uri: str, limits: Limits) -> None:
             f"{uri}: {found} members or more; limits.zip_members is {limits.zip_members}"
         )
     file.seek(0)
-
-
-def _refuse_ambiguous(entries: list[zipfile.ZipInfo], uri: str, directory_at: int) -> None:
-    """Refuse two members of one name, and members whose bytes overlap."""
-    twice = [name for name, n in Counter(e.filename for e in entries).items() if n > 1]
-    if twice:
-        raise TraceError(f"{uri}: {len(twice)} names twice, first {visible_line(twice[0])!r}")
-    ordered = sorted(entries, key=lambda entry: entry.header_offset)
-    ends = [*(entry.header_offset for entry in ordered[1:]), directory_at]
-    for entry, end in zip(ordered, ends, strict=False):
-        # At least: the local header may carry more extra bytes than the directory says.
-        least = _LOCAL_HEADER_BYTES + len(entry.orig_filename.encode()) + entry.compress_size
-        if entry.header_offset + least > end:
-            raise LimitError(f"{uri}: member {visible_line(entry.filename)!r} overlaps the next")
 
 
 def _member_problem(entry: zipfile.ZipInfo) -> str | None:

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from stepscope.errors import LimitError, TraceError
-from stepscope.model import Json, Outcome, Step, Trajectory, Warn
+from stepscope.model import Json, Label, Outcome, Step, Trajectory, Warn
 from stepscope.safety.json import Repair
 from stepscope.safety.limits import Limits
 
@@ -93,33 +93,29 @@ def find_oddities(steps: tuple[Step, ...]) -> list[Warn]:
     for step in steps:
         if not step.replayed:
             if step.calls or step.results:
-                _check_pairs(step, waiting, warnings)
+                for call in step.calls:
+                    asked = waiting.get(call.id)
+                    if asked is None:
+                        waiting[call.id] = [step.index]
+                        continue
+                    asked.append(step.index)
+                    if call.id is not None:
+                        reason = f"call id {call.id!r} is used twice"
+                        warnings.append(Warn("duplicate_call_id", reason, step.index))
+                for result in step.results:
+                    asked = waiting.get(result.call_id)
+                    if asked:
+                        # Without ids, results come in the order of their calls.
+                        asked.pop(0 if result.call_id is None else -1)
+                    else:
+                        reason = f"a result for call id {result.call_id!r} answers no call"
+                        warnings.append(Warn("result_without_call", reason, step.index))
             if step.start is not None:
                 clock = _check_clock(step, step.start.ns, clock, warnings)
     for call_id, asked in waiting.items():
         for at in asked:
             warnings.append(Warn("call_without_result", f"call {call_id!r} has no result", at))
     return warnings
-
-
-def _check_pairs(step: Step, waiting: dict[str | None, list[int]], warnings: list[Warn]) -> None:
-    for call in step.calls:
-        asked = waiting.get(call.id)
-        if asked is None:
-            waiting[call.id] = [step.index]
-            continue
-        asked.append(step.index)
-        if call.id is not None:
-            reason = f"call id {call.id!r} is used twice"
-            warnings.append(Warn("duplicate_call_id", reason, step.index))
-    for result in step.results:
-        asked = waiting.get(result.call_id)
-        if asked:
-            # Without ids, results come in the order of their calls.
-            asked.pop(0 if result.call_id is None else -1)
-        else:
-            reason = f"a result for call id {result.call_id!r} answers no call"
-            warnings.append(Warn("result_without_call", reason, step.index))
 
 
 def _check_clock(step: Step, start: int, clock: int | None, warnings: list[Warn]) -> int:
@@ -172,6 +168,22 @@ def reward_outcome(reward: float | None, same_state: Json = None) -> Outcome:
         left = "the same state as" if same_state else "another state than"
         return Outcome(status, "check", reward, f"leaves {left} the reference calls")
     return Outcome(status, "reward", reward, f"reward {reward:g}")
+
+
+def first_steps(run: Trajectory) -> dict[str, int]:
+    """Return the index of the first step of each span."""
+    return {step.span: step.index for step in reversed(run.steps) if step.span is not None}
+
+
+def add_opinions(
+    run: Trajectory, labels: Sequence[Label], opinions: Sequence[Opinion]
+) -> Trajectory:
+    """Return a run with more labels, and the outcome of opinions where they decide one."""
+    outcome = read_outcome(opinions)
+    known = outcome.status != "unknown" or outcome.reason
+    return msgspec.structs.replace(
+        run, labels=(*run.labels, *labels), outcome=outcome if known else run.outcome
+    )
 
 
 def read_outcome(opinions: Sequence[Opinion]) -> Outcome:

@@ -23,8 +23,8 @@ from typing import Literal
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import object_at, parse_time, rest, text_at
-from stepscope.formats.finish import Opinion, OpinionSource, Ordinals, read_outcome
+from stepscope.formats.fields import entries_at, object_at, parse_ns, rest, text_at
+from stepscope.formats.finish import Opinion, OpinionSource, Ordinals, add_opinions, first_steps
 from stepscope.formats.format import FileFormat, decode_records, quarantine_record, quarantine_value
 from stepscope.formats.opening import Opening
 from stepscope.formats.spans.assemble import assemble
@@ -69,8 +69,7 @@ def is_langfuse(value: Json) -> bool:
 
 
 def _is_trace(value: Record) -> bool:
-    listed = value.get("observations")
-    if isinstance(listed, list) and listed:
+    if listed := entries_at(value, "observations"):
         return isinstance(listed[0], str) or _kind(respell_keys(listed[0])) == "observation"
     return {"timestamp", "tags"} <= value.keys() and bool(
         value.keys() & {"sessionId", "session_id", "htmlPath", "projectId", "project_id"}
@@ -96,7 +95,13 @@ def iter_entries(value: Json) -> Iterator[tuple[Kind, Record]]:
     inner = value.get("trace")
     if isinstance(inner, dict) and not isinstance(value.get("traceId"), str):
         beside = {key: held for key, held in value.items() if key != "trace"}
-        yield from _trace(respell_keys({**inner, **_more(inner, beside)}))
+        # Lists of both places are joined, those of the trace first.
+        found = dict(beside)
+        for key in ("observations", "scores"):
+            held, more = inner.get(key), beside.get(key)
+            if isinstance(held, list) and isinstance(more, list):
+                found[key] = [*held, *more]
+        yield from _trace(respell_keys({**inner, **found}))
         return
     record = respell_keys(value)
     kind = _kind(record)
@@ -110,16 +115,6 @@ def iter_entries(value: Json) -> Iterator[tuple[Kind, Record]]:
         yield from _trace(record)
     else:
         yield kind, record
-
-
-def _more(inner: Record, beside: Record) -> Record:
-    """Return what stands beside a trace, lists of both places joined, its own lists first."""
-    found = dict(beside)
-    for key in ("observations", "scores"):
-        held, more = inner.get(key), beside.get(key)
-        if isinstance(held, list) and isinstance(more, list):
-            found[key] = [*held, *more]
-    return found
 
 
 def _trace(record: Record) -> Iterator[tuple[Kind, Record]]:
@@ -191,22 +186,18 @@ def add_scores(run: Trajectory, scores: Sequence[Record]) -> Trajectory:
     """Return a run with what scores say of it."""
     if not scores:
         return run
-    first: dict[str, int] = {}
-    for step in run.steps:
-        if step.span is not None:
-            first.setdefault(step.span, step.index)
-    labels = [_label(score, first) for score in scores]
+    first = first_steps(run)
     opinions = [
-        _opinion(score)
+        Opinion(
+            text_at(score, "name") or "",
+            _value(score),
+            _WHO.get(text_at(score, "source") or "API", "model"),
+            text_at(score, "comment") or "",
+        )
         for score in scores
-        if (text_at(score, "observationId") is None and text_at(score, "traceId") is not None)
+        if text_at(score, "observationId") is None and text_at(score, "traceId") is not None
     ]
-    outcome = read_outcome(opinions)
-    return msgspec.structs.replace(
-        run,
-        labels=(*run.labels, *labels),
-        outcome=outcome if outcome.status != "unknown" or outcome.reason else run.outcome,
-    )
+    return add_opinions(run, [_label(score, first) for score in scores], opinions)
 
 
 def _label(score: Record, first: dict[str, int]) -> Label:
@@ -234,16 +225,6 @@ def _value(score: Record) -> Json:
     if score.get("dataType") == "BOOLEAN" and value in (0, 1):
         return bool(value)
     return said if isinstance(said, str) and said else value
-
-
-def _opinion(score: Record) -> Opinion:
-    source = text_at(score, "source") or "API"
-    return Opinion(
-        text_at(score, "name") or "",
-        _value(score),
-        _WHO.get(source, "model"),
-        text_at(score, "comment") or "",
-    )
 
 
 _OWN = "langfuse.observation."
@@ -291,8 +272,17 @@ def make_langfuse_span(record: Record, limits: Limits) -> RawSpan:
     told = metadata if isinstance(metadata, dict) else {}
     scope, version = _scope(told.get("scope"))
     failed = text_at(record, "level") == "ERROR"
-    start, end = parse_time(record.get("startTime")), parse_time(record.get("endTime"))
-    extra = {**(rest(record, _SPAN_KEYS) or {}), **_untimed(record)}
+    start, end = parse_ns(record.get("startTime")), parse_ns(record.get("endTime"))
+    extra = rest(record, _SPAN_KEYS) or {}
+    # Times that are none, and ids of parents that are no text, as they stood.
+    for key, read in (
+        ("startTime", start),
+        ("endTime", end),
+        ("parentObservationId", text_at(record, "parentObservationId")),
+        ("name", text_at(record, "name")),
+    ):
+        if record.get(key) is not None and read is None:
+            extra[key] = record[key]
     if told and version is not None:
         extra["scope"] = version
     return RawSpan(
@@ -300,8 +290,8 @@ def make_langfuse_span(record: Record, limits: Limits) -> RawSpan:
         span_id=own,
         parent_id=text_at(record, "parentObservationId") or None,
         name=text_at(record, "name") or "",
-        start_ns=None if start is None else start.ns,
-        end_ns=None if end is None else end.ns,
+        start_ns=start,
+        end_ns=end,
         status="error" if failed else "unset",
         status_message=text_at(record, "statusMessage") or None,
         attributes=_attributes(record, metadata, told),
@@ -335,14 +325,12 @@ def _counts(record: Record) -> dict[str, Json]:
     """Return the counts of older exports; all of them 0 is how those say that there are none."""
     usage = record.get("usage")
     found: dict[str, Json] = {}
-    if isinstance(usage, dict):
-        unit = usage.get("unit")
-        if unit in (None, "TOKENS"):
-            found = {_COUNTS.get(key) or key: held for key, held in usage.items()}
+    if isinstance(usage, dict) and usage.get("unit") in (None, "TOKENS"):
+        found = {_COUNTS.get(key) or key: held for key, held in usage.items()}
     for key, name in _COUNTS.items():
         found.setdefault(name, record.get(key))
-    counts = {key: held for key, held in found.items() if isinstance(held, int)}
-    return {**counts} if any(counts.values()) else {}
+    counts: dict[str, Json] = {key: n for key, n in found.items() if isinstance(n, int)}
+    return counts if any(counts.values()) else {}
 
 
 def _cost(record: Record) -> float | None:
@@ -354,31 +342,14 @@ def _cost(record: Record) -> float | None:
     return None
 
 
-def _untimed(record: Record) -> dict[str, Json]:
-    """Return times that are none, and ids of parents that are no text, as they stood."""
-    found: dict[str, Json] = {}
-    for key in ("startTime", "endTime"):
-        if record.get(key) is not None and parse_time(record[key]) is None:
-            found[key] = record[key]
-    for key in ("parentObservationId", "name"):
-        if record.get(key) is not None and text_at(record, key) is None:
-            found[key] = record[key]
-    return found
-
-
 def _scope(value: Json) -> tuple[str | None, Json]:
     """Return the instrumentation as spans name it, and the whole where it says more."""
     if not isinstance(value, dict):
         return None, None
     name, version = text_at(value, "name"), text_at(value, "version")
     known = frozenset({"name"} if version is None else {"name", "version"})
-    if name is None or not rest(value, known):
-        return _joined(name, version), None if name is not None else value
-    return _joined(name, version), value
-
-
-def _joined(name: str | None, version: str | None) -> str | None:
-    return f"{name}@{version}" if name and version else name
+    joined = f"{name}@{version}" if name and version else name
+    return joined, None if name is not None and not rest(value, known) else value
 
 
 _NAME = "langfuse"
@@ -392,10 +363,6 @@ _TAGS = {
     "version": "version",
 }
 _NAMED = frozenset({"id", "name", *_TAGS})
-
-
-def _likeness(seen: Opening) -> float:
-    return 0.97 if any(is_langfuse(record) for record in seen.records) else 0.0
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
@@ -504,26 +471,29 @@ class LangfuseRecords:
         return of_trace, of_session
 
     def _run(self, trace: str, about: Record, ordinals: Ordinals, offset: int) -> Trajectory:
-        held = list(self._seen.get(trace, {}).values())
+        held, told = list(self._seen.get(trace, {}).values()), rest(about, _NAMED)
         spans = [make_langfuse_span(record, self._limits) for record in held]
         (run,) = assemble(
             spans or [_trace_span(trace, about, self._limits)],
             source=msgspec.structs.replace(self._source, offset=offset),
             ordinals=ordinals,
             limits=self._limits,
-            extra=_beside(about),
+            extra={"trace": told} if told else None,
             repairs=self.repairs,
         )
         warnings = [*run.warnings, *self._faults.get(trace, [])]
         if not spans:
-            named = about.get("observations")
-            count = len(named) if isinstance(named, list) else 0
+            count = len(entries_at(about, "observations"))
             reason = f"none of its observations is in the file ({count} are named)"
             warnings.append(Warn("observations_absent", reason))
+        tags = {name: _first(held, about, key, key) for key, name in _TAGS.items()}
+        listed = about.get("tags") or next((r["tags"] for r in held if r.get("tags")), None)
+        if isinstance(listed, list):
+            tags["tags"] = ",".join(map(str, listed)) or None
         return msgspec.structs.replace(
             run,
             workflow=_first(held, about, "name", "traceName") or run.workflow,
-            tags={**run.tags, **_tags(about, held)},
+            tags={**run.tags, **{name: text for name, text in tags.items() if text is not None}},
             warnings=tuple(warnings),
         )
 
@@ -533,20 +503,12 @@ class LangfuseRecords:
 
 
 def _trace_span(trace: str, about: Record, limits: Limits) -> RawSpan:
-    """Return a trace itself as the one span that is known of it."""
-    begin, latency = parse_time(about.get("timestamp")), about.get("latency")
+    start, latency = parse_ns(about.get("timestamp")), about.get("latency")
     span = make_langfuse_span({**about, "id": trace, "traceId": trace, "type": "SPAN"}, limits)
-    start = None if begin is None else begin.ns
     end = None
     if start is not None and isinstance(latency, int | float) and not isinstance(latency, bool):
         end = start + round(latency * 1_000_000_000)
     return msgspec.structs.replace(span, start_ns=start, end_ns=end, extra=None)
-
-
-def _beside(about: Record) -> dict[str, Json] | None:
-    """Return what a trace says that its run has no field for, as `trace`."""
-    told = {key: held for key, held in about.items() if key not in _NAMED and held is not None}
-    return {"trace": told} if told else None
 
 
 def _first(held: list[Record], about: Record, own: str, named: str) -> str | None:
@@ -555,13 +517,8 @@ def _first(held: list[Record], about: Record, own: str, named: str) -> str | Non
     return next((text for text in told if text), None)
 
 
-def _tags(about: Record, held: list[Record]) -> dict[str, str]:
-    found = {name: _first(held, about, key, key) for key, name in _TAGS.items()}
-    listed = about.get("tags") or next((r["tags"] for r in held if r.get("tags")), None)
-    if isinstance(listed, list):
-        texts = [str(tag) for tag in listed]
-        found["tags"] = ",".join(texts) or None
-    return {name: text for name, text in found.items() if text is not None}
+def _likeness(opening: Opening) -> float:
+    return 0.97 if any(map(is_langfuse, opening.records)) else 0.0
 
 
 FORMAT = FileFormat(_NAME, _likeness, _read)

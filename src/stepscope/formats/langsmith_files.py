@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 import msgspec
@@ -332,11 +332,7 @@ def _object(record: Json) -> dict[str, Json]:
 
 
 def _id(record: Json) -> str:
-    """Return the id of a run, else the last of its place.
-
-    Raises:
-        TraceError: it has neither.
-    """
+    """Return the id of a run, else the last of its place."""
     about = _object(record)
     way = parse_dotted_order(about)
     run_id = text_at(about, "id") or text_at(about, "run_id") or (way[-1][1] if way else None)
@@ -465,10 +461,6 @@ _PAGES = ("runs", "items")
 _BATCH = frozenset({"post", "patch"})
 
 
-def _likeness(seen: Opening) -> float:
-    return 0.95 if any(_is_like(record) for record in seen.records) else 0.0
-
-
 def _is_like(record: Json) -> bool:
     if not isinstance(record, dict):
         return False
@@ -479,7 +471,6 @@ def _is_like(record: Json) -> bool:
 
 
 def _is_told(entry: Json) -> bool:
-    """Say whether an entry is a run, or what a patch says of one."""
     return is_langsmith_run(entry) or (
         isinstance(entry, dict) and "dotted_order" in entry and "trace_id" in entry
     )
@@ -542,6 +533,10 @@ def _entries(value: Json) -> tuple[list[tuple[Json, bool]], dict[str, Json] | No
     return [(value, False)], None
 
 
+def _likeness(opening: Opening) -> float:
+    return 0.95 if any(map(_is_like, opening.records)) else 0.0
+
+
 FORMAT = FileFormat(NAME, _likeness, _read)
 
 
@@ -560,19 +555,12 @@ _BATCH_ROWS = 256
 
 
 def _parquet_likeness(head: bytes) -> float:
-    """Return how sure the columns that a footer names make it."""
     told = parquet_footer(head)
     return 1.0 if all(name in told for name in _COLUMNS) else 0.0
 
 
 def _read_parquet(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    """Yield every run of the file.
-
-    Raises:
-        TraceError: no Parquet, cut short, or without the columns of a run.
-        LimitError: a row group is larger than the limits allow.
-        ConfigError: pyarrow is not installed.
-    """
+    """Yield every run of the file."""
     runs, repairs = LangSmithRuns(), list[Repair]()
     with open_parquet(stream) as file:
         names = set(file.schema_arrow.names)
@@ -581,7 +569,14 @@ def _read_parquet(stream: Stream) -> Iterator[Trajectory | Quarantined]:
         check_parquet_sizes(file, stream)
         number = 0
         for batch in read_batches(file, stream, _BATCH_ROWS):
-            for row in _plain(batch):
+            # Times become text in pyarrow, which keeps nanoseconds.
+            pa = pyarrow_module("pyarrow")
+            columns = [
+                column.cast(pa.string()) if pa.types.is_timestamp(column.type) else column
+                for column in batch.columns
+            ]
+            rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
+            for row in rows:
                 record: dict[str, Json] = {}
                 try:
                     record = {
@@ -602,20 +597,6 @@ def _read_parquet(stream: Stream) -> Iterator[Trajectory | Quarantined]:
                 number += 1
     source = Source(format=PARQUET_NAME, uri=stream.uri, offset=0)
     yield from emit_traces(runs, source=source, limits=stream.limits, repairs=tuple(repairs))
-
-
-def _plain(batch: Any) -> list[dict[str, Any]]:
-    """Return rows without what JSON cannot say; `batch`: a `pyarrow.RecordBatch`.
-
-    Times become text in pyarrow, which keeps nanoseconds.
-    """
-    pa = pyarrow_module("pyarrow")
-    columns = [
-        column.cast(pa.string()) if pa.types.is_timestamp(column.type) else column
-        for column in batch.columns
-    ]
-    rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
-    return [dict(row) for row in rows]
 
 
 def _decoded(held: Json, limits: Limits, repairs: list[Repair]) -> Json:

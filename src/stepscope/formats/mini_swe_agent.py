@@ -76,7 +76,18 @@ def mini_step(message: Json, index: int, limits: Limits) -> Step:
         raise TraceError(f"message {index}: `extra` is {str(more)[:60]!r}; expected an object")
     bare = {key: value for key, value in message.items() if key != "extra"}
     if bare.get("object") == "response" and isinstance(bare.get("output"), list):
-        step = _response_step(bare, index, reading)
+        items = [item_step(item, index, reading) for item in bare["output"]]
+        extra = rest(bare, _RESPONSE_KEYS - {"role"}) or {}
+        if any(item.extra or item.results for item in items):
+            extra["output"] = bare["output"]
+        step = Step(
+            index=index,
+            actor="agent",
+            kind="call" if any(item.calls for item in items) else "message",
+            parts=tuple([part for item in items for part in item.parts]),
+            calls=tuple([call for item in items for call in item.calls]),
+            extra=extra or None,
+        )
     elif bare.get("role") == EXIT:
         plain = {key: value for key, value in bare.items() if key not in {"role", "content"}}
         parts = content_parts(bare.get("content"), index)
@@ -117,22 +128,6 @@ def _answers(step: Step, call: ToolCall) -> bool:
         # A complaint about an answer, beside a call that was understood, would name its kind.
         return call.id is None and "interrupt_type" not in extra
     return extra.get("role") == EXIT and extra.get("exit_status") == SUBMITTED
-
-
-def _response_step(message: dict[str, Json], index: int, reading: MessageOptions) -> Step:
-    """Return a Responses body, one step whatever its items; an item that says more stays whole."""
-    items = [item_step(item, index, reading) for item in message["output"]]
-    extra = rest(message, _RESPONSE_KEYS - {"role"}) or {}
-    if any(item.extra or item.results for item in items):
-        extra["output"] = message["output"]
-    return Step(
-        index=index,
-        actor="agent",
-        kind="call" if any(item.calls for item in items) else "message",
-        parts=tuple([part for item in items for part in item.parts]),
-        calls=tuple([call for item in items for call in item.calls]),
-        extra=extra or None,
-    )
 
 
 def _complete_agent_step(step: Step, more: dict[str, Json]) -> Step:

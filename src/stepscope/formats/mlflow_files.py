@@ -21,8 +21,8 @@ from typing import NamedTuple
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import rest, text_at
-from stepscope.formats.finish import Opinion, OpinionSource, Ordinals, read_outcome
+from stepscope.formats.fields import entries_at, object_at, rest, text_at
+from stepscope.formats.finish import Opinion, OpinionSource, Ordinals, add_opinions, first_steps
 from stepscope.formats.format import FileFormat, decode_records, quarantine_record, quarantine_value
 from stepscope.formats.opening import Opening
 from stepscope.formats.spans.assemble import assemble
@@ -34,7 +34,7 @@ from stepscope.formats.spans.attributes import (
     label_evaluation,
     read_usage_details,
 )
-from stepscope.formats.spans.lists import parse_nanoseconds
+from stepscope.formats.spans.lists import find_ns, parse_nanoseconds, read_span_attributes
 from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus
 from stepscope.model import Json, Label, Quarantined, Source, Stream, Trajectory, Warn
 from stepscope.safety.json import Repair
@@ -115,7 +115,6 @@ def iter_mlflow_traces(value: Json, limits: Limits) -> Iterator[MlflowTrace]:
 
 
 def _besides(found: Iterator[MlflowTrace], more: Record | None) -> Iterator[MlflowTrace]:
-    """Yield traces with what else stood around them."""
     for trace in found:
         yield trace._replace(beside={**(more or {}), **(trace.beside or {})} or None)
 
@@ -214,18 +213,20 @@ def make_mlflow_span(record: Json, trace_id: str) -> RawSpan:
     extra = {**(rest(record, _SPAN_KEYS) or {}), **unread}
     if find_span_trace(record) not in (None, trace_id):
         extra["trace_id"] = ids.get("trace_id")
-    links = record.get("links") or []
+    links, about = record.get("links") or [], record.get("attributes")
     return RawSpan(
         trace_id=trace_id,
         span_id=own,
         parent_id=to_otel_id(record.get("parent_span_id") or record.get("parent_id")),
         name=text_at(record, "name") or "",
         kind=str(record.get("kind") or "").removeprefix("SPAN_KIND_").lower(),
-        start_ns=_time(record, "start_time_unix_nano", "start_time"),
-        end_ns=_time(record, "end_time_unix_nano", "end_time"),
+        start_ns=find_ns(record, "start_time_unix_nano", "start_time"),
+        end_ns=find_ns(record, "end_time_unix_nano", "end_time"),
         status=status,
         status_message=message,
-        attributes=_attributes(record),
+        attributes=decode_attributes(about)
+        if isinstance(about, list)
+        else read_span_attributes(about),
         events=_events(record),
         links=tuple(links) if isinstance(links, list) else (links,),
         extra=extra or None,
@@ -246,23 +247,6 @@ def _status(record: Record) -> tuple[SpanStatus, str | None, Record]:
     return _STATUSES.get(code, "unset"), message, {} if known else {"status": told}
 
 
-def _time(record: Record, *keys: str) -> int | None:
-    for key in keys:
-        time = parse_nanoseconds(record.get(key))
-        if time is not None:
-            return time
-    return None
-
-
-def _attributes(record: Record) -> dict[str, Json]:
-    found = record.get("attributes")
-    if isinstance(found, list):
-        return decode_attributes(found)
-    if found is None or isinstance(found, dict):
-        return found or {}
-    raise TraceError(f"a span needs an object under `attributes`; found {str(found)[:60]!r}")
-
-
 def _events(record: Record) -> tuple[SpanEvent, ...]:
     listed = record.get("events") or []
     return tuple([_event(event) for event in (listed if isinstance(listed, list) else [listed])])
@@ -278,7 +262,7 @@ def _event(event: Json) -> SpanEvent:
         extra["attributes"] = about
     return SpanEvent(
         name=text_at(event, "name") or "",
-        time_ns=_time(event, "time_unix_nano", "timestamp"),
+        time_ns=find_ns(event, "time_unix_nano", "timestamp"),
         attributes=about if isinstance(about, dict) else {},
         extra=extra or None,
     )
@@ -291,31 +275,25 @@ _ASSESSMENT_KEYS = frozenset("assessment_name name rationale span_id feedback ex
 
 def add_assessments(run: Trajectory, assessments: Sequence[Json], limits: Limits) -> Trajectory:
     """Return a run with what assessments say of it; one that is no object stays in `extra`."""
-    first: dict[str, int] = {}
-    for step in run.steps:
-        if step.span is not None:
-            first.setdefault(step.span, step.index)
+    first = first_steps(run)
     records = [entry for entry in assessments if isinstance(entry, dict)]
     others: list[Json] = [entry for entry in assessments if not isinstance(entry, dict)]
     labels = [_label(record, first, limits) for record in records]
-    outcome = read_outcome(
-        [
-            _opinion(record, limits)
-            for record in records
-            if (
-                isinstance(record.get("feedback"), dict)
-                and not record.get("span_id")
-                and record.get("valid") is not False
-            )
-        ]
-    )
-    known = outcome.status != "unknown" or outcome.reason
-    return msgspec.structs.replace(
-        run,
-        labels=(*run.labels, *labels),
-        outcome=outcome if known else run.outcome,
-        extra={**(run.extra or {}), "assessments": others} if others else run.extra,
-    )
+    opinions = [
+        Opinion(
+            _assessment_name(record),
+            _told(record, limits)[0],
+            _WHO.get(_source(record), "model"),
+            text_at(record, "rationale") or "",
+        )
+        for record in records
+        if isinstance(record.get("feedback"), dict)
+        and not record.get("span_id")
+        and record.get("valid") is not False
+    ]
+    if others:
+        run = msgspec.structs.replace(run, extra={**(run.extra or {}), "assessments": others})
+    return add_opinions(run, labels, opinions)
 
 
 def _label(record: Record, first: Mapping[str, int], limits: Limits) -> Label:
@@ -342,7 +320,6 @@ def _label(record: Record, first: Mapping[str, int], limits: Limits) -> Label:
 
 
 def _told(record: Record, limits: Limits) -> tuple[Json, Record]:
-    """Return the value of an assessment, and what stands beside the value."""
     for key in ("feedback", "expectation"):
         held = record.get(key)
         if not isinstance(held, dict):
@@ -361,14 +338,7 @@ def _assessment_name(record: Record) -> str:
 
 
 def _source(record: Record) -> str:
-    source = record.get("source")
-    return text_at(source, "source_type") or "" if isinstance(source, dict) else ""
-
-
-def _opinion(record: Record, limits: Limits) -> Opinion:
-    who = _WHO.get(_source(record), "model")
-    reason = text_at(record, "rationale") or ""
-    return Opinion(_assessment_name(record), _told(record, limits)[0], who, reason)
+    return text_at(object_at(record, "source"), "source_type") or ""
 
 
 _NAME = "mlflow"
@@ -377,10 +347,6 @@ _METADATA = ("trace_metadata", "request_metadata")
 _SCHEMA = "mlflow.trace_schema.version"
 # What a trace's metadata says that a run has a tag for.
 _TAGS = {"mlflow.trace.session": "session", "mlflow.trace.user": "user"}
-
-
-def _likeness(seen: Opening) -> float:
-    return 0.97 if any(is_mlflow_trace(record) for record in seen.records) else 0.0
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
@@ -395,11 +361,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             for trace in iter_mlflow_traces(record.value, stream.limits):
                 came += 1
                 yield from _runs(trace, source, ordinals, stream.limits, record.repairs)
-            if (
-                not came
-                and isinstance(record.value, dict)
-                and not (record.value.get("traces") == [])
-            ):
+            if not came and isinstance(record.value, dict) and record.value.get("traces") != []:
                 raise TraceError("columns of traces without a row")
         except TraceError as e:
             yield quarantine_record(record, e)
@@ -436,21 +398,21 @@ def _runs(
     metadata = _metadata(info, limits)
     version = metadata.get(_SCHEMA)
     told = msgspec.structs.replace(source, format_version=str(version) if version else None)
+    read = frozenset({"assessments"} if isinstance(info.get("assessments"), list) else ())
     try:
         (run,) = assemble(
             spans or [_whole(named, info, metadata)],
             source=told,
             ordinals=ordinals,
             limits=limits,
-            extra=_beside(trace),
+            extra={**(trace.beside or {}), "trace": rest(info, read) or {}},
             repairs=repairs,
         )
     except TraceError as e:
         yield quarantine_value(source, {"info": info, "data": {"spans": trace.spans}}, e)
         return
     whole = _known(run, info, metadata, spans, limits)
-    listed = info.get("assessments")
-    yield add_assessments(whole, listed if isinstance(listed, list) else [], limits)
+    yield add_assessments(whole, entries_at(info, "assessments"), limits)
 
 
 def _trace_id(trace: MlflowTrace) -> str:
@@ -496,7 +458,6 @@ def _whole(named: str, info: Record, metadata: Record) -> RawSpan:
 def _known(
     run: Trajectory, info: Record, metadata: Record, spans: list[RawSpan], limits: Limits
 ) -> Trajectory:
-    """Return a run with what its trace says of the whole."""
     state = str(info.get("state", info.get("status", "")))
     warnings = list(run.warnings)
     if not spans:
@@ -524,20 +485,11 @@ def _known(
 
 
 def _trace_name(info: Record) -> str:
-    tags = info.get("tags")
-    found = text_at(tags, "mlflow.traceName") if isinstance(tags, dict) else None
-    return found or ""
+    return text_at(object_at(info, "tags"), "mlflow.traceName") or ""
 
 
-def _beside(trace: MlflowTrace) -> dict[str, Json] | None:
-    """Return what a trace says that its run has no field for, as `trace`."""
-    told = {
-        key: held
-        for key, held in trace.info.items()
-        if held is not None and not (key == "assessments" and isinstance(held, list))
-    }
-    found: dict[str, Json] = {**(trace.beside or {}), "trace": told}
-    return found
+def _likeness(opening: Opening) -> float:
+    return 0.97 if any(map(is_mlflow_trace, opening.records)) else 0.0
 
 
 FORMAT = FileFormat(_NAME, _likeness, _read)

@@ -25,8 +25,9 @@ from stepscope.formats.chat.response_items import item_step, join_turns, number_
 from stepscope.formats.fields import (
     infer_text_status,
     list_at,
+    object_at,
     openai_usage,
-    parse_time,
+    parse_ns,
     rest,
     text_at,
     total_usage,
@@ -74,11 +75,15 @@ def read_run_state(found: DecodedRecord, name: str, ordinals: Ordinals) -> Traje
     steps = join_turns([item_step(item, at, reading) for at, item in enumerate(listed)])
     steps += _checks(state, "input_guardrail_results")
     answers = _Answers(list_at(state, "model_responses"))
-    steps += join_turns([_of_item(item, reading, answers) for item in _items(state)])
+    # What goes to the model next may leave out a part of the session.
+    items = list_at(state, "session_items") or list_at(state, "generated_items")
+    steps += join_turns([_of_item(item, reading, answers) for item in items])
     steps += _checks(state, "output_guardrail_results")
-    trace, context = state.get("trace"), state.get("context")
-    about = trace if isinstance(trace, dict) else {}
+    about = object_at(state, "trace")
     run_steps = number_steps(steps)
+    first = next((step.agent for step in run_steps if step.agent is not None), None)
+    # What the run waits for.
+    kind = text_at(object_at(state, "current_step"), "type")
     draft = Trajectory(
         id="",
         name=text_at(about, "id") or "",
@@ -91,18 +96,12 @@ def read_run_state(found: DecodedRecord, name: str, ordinals: Ordinals) -> Traje
             run_id=text_at(about, "id"),
         ),
         workflow=text_at(about, "workflow_name") or name,
-        agent=_agent(run_steps, state.get("current_agent")),
-        termination=_pending(state.get("current_step")),
-        usage=(_told(context.get("usage")) if isinstance(context, dict) else None)
-        or total_usage(run_steps),
+        agent=first or text_at(object_at(state, "current_agent"), "name"),
+        termination=None if kind is None else kind.removeprefix("next_step_"),
+        usage=_told(object_at(state, "context").get("usage")) or total_usage(run_steps),
         extra={**(rest(state, _STATE) or {}), **_beside(state, answers)} or None,
     )
     return finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs)
-
-
-def _items(state: dict[str, Json]) -> list[Json]:
-    """Return the items of the session, which what goes to the model next may leave out in part."""
-    return list_at(state, "session_items") or list_at(state, "generated_items")
 
 
 def _beside(state: dict[str, Json], answers: _Answers) -> dict[str, Json]:
@@ -157,10 +156,8 @@ class _Answers:
         at = places.popleft()
         self._left[at] -= 1
         usage = None if self._left[at] else self._usages[at]
-        data = raw.get("provider_data")
-        return msgspec.structs.replace(
-            step, model=(text_at(data, "model") if isinstance(data, dict) else None), usage=usage
-        )
+        model = text_at(object_at(raw, "provider_data"), "model")
+        return msgspec.structs.replace(step, model=model, usage=usage)
 
 
 _encoded = msgspec.json.Encoder(order="deterministic").encode
@@ -212,8 +209,7 @@ def _of_item(item: Json, reading: MessageOptions, answers: _Answers) -> Step:
 
 
 def _name(item: dict[str, Json], key: str) -> str | None:
-    agent = item.get(key)
-    return text_at(agent, "name") if isinstance(agent, dict) else None
+    return text_at(object_at(item, key), "name")
 
 
 def _with(step: Step, about: dict[str, Json]) -> Step:
@@ -230,7 +226,6 @@ def _with(step: Step, about: dict[str, Json]) -> Step:
 
 
 def _checks(state: dict[str, Json], key: str) -> list[Step]:
-    """Return what guardrails found, a step each."""
     return [
         Step(
             index=0,
@@ -242,19 +237,6 @@ def _checks(state: dict[str, Json], key: str) -> list[Step]:
     ]
 
 
-def _agent(steps: tuple[Step, ...], current: Json) -> str | None:
-    """Return the agent that the run began with, else the one whose turn it is."""
-    first = next((step.agent for step in steps if step.agent is not None), None)
-    return first or (text_at(current, "name") if isinstance(current, dict) else None)
-
-
-def _pending(current: Json) -> str | None:
-    """Return what the run waits for, None where it waits for nothing."""
-    if not isinstance(current, dict) or not isinstance(current.get("type"), str):
-        return None
-    return str(current["type"]).removeprefix("next_step_")
-
-
 NAME = "openai_agents"
 _SPAN = frozenset("object id trace_id parent_id started_at ended_at span_data error".split())
 _TRACE = frozenset({"object", "id", "workflow_name"})
@@ -262,10 +244,6 @@ _TRACE = frozenset({"object", "id", "workflow_name"})
 _FRAMES = frozenset({"agent", "custom"})
 # Where users' processors put what the SDK leaves out of a response's span.
 _BODIES = frozenset({f"{PREFIX}input", f"{PREFIX}response", f"{PREFIX}output"})
-
-
-def _likeness(seen: Opening) -> float:
-    return 0.95 if any(_is_export(record) for record in seen.records) else 0.0
 
 
 def _is_export(record: Json) -> bool:
@@ -364,7 +342,7 @@ def make_agents_span(record: Json) -> RawSpan:
     own, trace = text_at(record, "id"), text_at(record, "trace_id")
     if own is None or trace is None:
         raise TraceError(f"a span needs text under `id` and `trace_id`; found {str(record)[:60]!r}")
-    start, end = parse_time(record.get("started_at")), parse_time(record.get("ended_at"))
+    start, end = parse_ns(record.get("started_at")), parse_ns(record.get("ended_at"))
     failure = record.get("error")
     extra = rest(record, _SPAN) or {}
     if failure is not None:
@@ -379,8 +357,8 @@ def make_agents_span(record: Json) -> RawSpan:
         parent_id=text_at(record, "parent_id"),
         name=text_at(about, "name") or kind,
         kind=kind,
-        start_ns=None if start is None else start.ns,
-        end_ns=None if end is None else end.ns,
+        start_ns=start,
+        end_ns=end,
         status="error" if failure is not None else "ok" if ended else "unset",
         status_message=_failure(failure),
         attributes={f"{PREFIX}{key}": value for key, value in about.items() if value is not None},
@@ -403,7 +381,6 @@ def _failure(failure: Json) -> str | None:
 
 
 def _complete_run(run: Trajectory, spans: list[RawSpan], about: dict[str, Json]) -> Trajectory:
-    """Return a run with what its trace says of it, and what its spans lack."""
     group = text_at(about, "group_id")
     bodiless = {
         span.span_id
@@ -446,6 +423,10 @@ def _outer_frames(spans: list[RawSpan]) -> set[str]:
     for own in reached:  # grows while it is walked
         reached.extend(inner.pop(own, ()))
     return set(reached)
+
+
+def _likeness(opening: Opening) -> float:
+    return 0.95 if any(map(_is_export, opening.records)) else 0.0
 
 
 FORMAT = FileFormat(NAME, _likeness, _read)

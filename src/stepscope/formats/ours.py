@@ -236,13 +236,7 @@ def _parquet_likeness(head: bytes) -> float:
 
 
 def _read_parquet(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    """Yield every run of a file.
-
-    Raises:
-        TraceError: no Parquet, cut short, or not of ours.
-        LimitError: a row group is larger than the limits allow.
-        ConfigError: pyarrow is not installed.
-    """
+    """Yield every run of a file."""
     with open_parquet(stream) as file:
         metadata = file.schema_arrow.metadata or {}
         if _SCHEMA_KEY not in metadata or "run" not in file.schema_arrow.names:

@@ -233,7 +233,17 @@ def split_records(stream: Stream) -> Iterator[RawRecord | Quarantined]:
     offset = len(head) - len(text)
     match _find_shape(text, complete=len(head) < HEAD_BYTES):
         case "lines":
-            yield from _split_lines(stream, chain([text], read_chunks(stream)), offset)
+            piece = RecordBuffer(stream, offset)
+            for part in chain([text], read_chunks(stream)):
+                *ended, rest = part.split(b"\n")
+                for line in ended:
+                    piece.add(line)
+                    if not piece.is_blank:
+                        yield piece.record()
+                    piece = RecordBuffer(stream, piece.offset + piece.size + 1)
+                piece.add(rest)
+            if not piece.is_blank:
+                yield piece.record()
         case "array":
             parts = _chunks_after(text[1:], stream)
             rest, offset = yield from split_plain_array(parts, stream, offset + 1)
@@ -258,22 +268,6 @@ def _split_elements(
     for part in parts:
         yield from elements.feed(part)
     yield from elements.end()
-
-
-def _split_lines(
-    stream: Stream, parts: Iterable[bytes], offset: int
-) -> Iterator[RawRecord | Quarantined]:
-    piece = RecordBuffer(stream, offset)
-    for part in parts:
-        *ended, rest = part.split(b"\n")
-        for line in ended:
-            piece.add(line)
-            if not piece.is_blank:
-                yield piece.record()
-            piece = RecordBuffer(stream, piece.offset + piece.size + 1)
-        piece.add(rest)
-    if not piece.is_blank:
-        yield piece.record()
 
 
 def _find_shape(text: bytes, *, complete: bool) -> Shape:

@@ -159,7 +159,6 @@ class _Conversation:
         return len(self.typed)
 
     def _tell(self, end: int) -> None:
-        """Add the messages up to `end`, which are of no move, as steps of their own."""
         for at in range(self.at, end):
             message, typed = self.history[at], self.typed[at]
             plain = {key: value for key, value in message.items() if key not in _HISTORY_KEYS}
@@ -213,23 +212,19 @@ class _Conversation:
         )
         if answered:
             shown = {} if told is None else self.history[told]
-            self._observed(move.observation or "", calls, shown, after)
-
-    def _observed(
-        self, text: str, calls: tuple[ToolCall, ...], shown: dict[str, Json], extra: dict[str, Json]
-    ) -> None:
-        """Add what came back; where the model was shown more than that, the whole beside it."""
-        extra = {**extra, **(rest(shown, _OBSERVATION_KEYS) or {})}
-        whole = shown.get("content")
-        if whole and whole != text:
-            extra["shown"] = whole
-        parts = (Part("text", text),) if text else ()
-        step = Step(index=len(self.made), actor="environment", parts=parts, extra=extra or None)
-        if calls:
-            first = calls[0]
-            result = ToolResult(first.id, first.name, parts, None, *infer_text_status(text))
-            step = msgspec.structs.replace(step, kind="result", parts=(), results=(result,))
-        self.made.append(step)
+            # Where the model was shown more than what came back, the whole stands beside it.
+            text = move.observation or ""
+            extra = {**after, **(rest(shown, _OBSERVATION_KEYS) or {})}
+            whole = shown.get("content")
+            if whole and whole != text:
+                extra["shown"] = whole
+            parts = (Part("text", text),) if text else ()
+            step = Step(index=len(self.made), actor="environment", parts=parts, extra=extra or None)
+            if calls:
+                first = calls[0]
+                result = ToolResult(first.id, first.name, parts, None, *infer_text_status(text))
+                step = msgspec.structs.replace(step, kind="result", parts=(), results=(result,))
+            self.made.append(step)
 
 
 def _is_message_of(message: _Message, move: _Move) -> bool:

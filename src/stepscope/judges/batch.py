@@ -29,7 +29,6 @@ from stepscope.ledger.budget import to_nano_usd
 from stepscope.ledger.calls import CallClients, may_be_paid
 from stepscope.ledger.ledger import LedgerSession, LedgerWork
 from stepscope.ledger.states import (
-    HEARTBEAT_SECONDS,
     LedgerAsk,
     Paid,
     Standing,
@@ -79,7 +78,7 @@ async def run_batched_judgements(
     start = time.monotonic()
     with LedgerSession(clients.ledger, clients.budget) as session:
         batches = _BatchRun(clients, session, stopped, poll_seconds, settle_seconds)
-        heartbeats = asyncio.create_task(_send_heartbeats(session))
+        heartbeats = asyncio.create_task(session.keep_beating())
         try:
             await batches.run(plan)
         finally:
@@ -108,12 +107,6 @@ async def run_batched_judgements(
         ignored_schema={judge: n for judge, n in sorted(tally.ignored.items()) if n},
         seconds=time.monotonic() - start,
     )
-
-
-async def _send_heartbeats(session: LedgerSession) -> None:
-    while True:
-        await asyncio.sleep(HEARTBEAT_SECONDS)
-        await session.beat()
 
 
 @dataclass
@@ -169,7 +162,6 @@ class _BatchRun:
         return (await asyncio.wrap_future(self._ledger.batch([work])))[0]
 
     async def _sleep(self, seconds: float) -> None:
-        """Wait, or be stopped."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stopped.wait(), seconds)
 
@@ -208,7 +200,6 @@ class _BatchRun:
         return standings
 
     async def _missing(self, judgement: Judgement) -> Sequence[Ask]:
-        """Return the next asks of a judgement that are not paid, none when all are."""
         asks: Sequence[Ask] = judgement.asks
         replies: dict[str, Reply | Unmeasured] = {}
         while asks:
@@ -227,7 +218,6 @@ class _BatchRun:
         return ()
 
     async def _submit(self, client: BatchClient, batch: _PendingBatch) -> Counter[Standing]:
-        """Write a batch to the ledger, then send it; return how its asks stood."""
         token = secrets.token_hex(16)
         standings = await self._commit(
             partial(
@@ -282,11 +272,7 @@ class _BatchRun:
         )
 
     async def _poll(self, batch: Batch) -> bool:
-        """Return whether a batch is over; its results are fetched and in the ledger then.
-
-        Raises:
-            ModelError: the provider does not say, and asking again will not help.
-        """
+        """Return whether a batch is over; its results are fetched and in the ledger then."""
         client = self._batches[batch.purpose]
         try:
             if not batch.remote:

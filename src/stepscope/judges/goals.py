@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from stepscope.errors import ConfigError
-from stepscope.model import Case, Exchange, Json, SubGoal, Trajectory
+from stepscope.model import Case, Exchange, SubGoal, Trajectory
 from stepscope.values import Unmeasured
 
 # Larger ones were not written by people.
@@ -203,14 +203,11 @@ def _meets(exchange: Exchange, subgoal: SubGoal) -> bool:
     if not subgoal.arguments:
         return True
     return isinstance(given, dict) and all(
-        name in given and _equal_values(given[name], value)
+        name in given
+        and given[name] == value
+        and isinstance(given[name], bool) is (type(value) is bool)
         for name, value in subgoal.arguments.items()
     )
-
-
-def _equal_values(given: Json, wanted: Json) -> bool:
-    """Tell whether two values are equal, True and 1 told apart."""
-    return bool(given == wanted) and isinstance(given, bool) is isinstance(wanted, bool)
 
 
 def _absent(reason: str) -> Unmeasured:

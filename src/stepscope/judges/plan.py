@@ -70,7 +70,6 @@ _SEGMENTS = 256
 
 
 def _image_parts(step: Step) -> Iterator[Part]:
-    """Yield the images of a step in the order in which its text names them."""
     for parts in (step.parts, *(result.parts for result in step.results)):
         yield from (part for part in parts if part.kind == "image")
 
@@ -120,23 +119,19 @@ def _image_header(content: bytes) -> tuple[ImageType, int, int] | None:
     if content.startswith((b"GIF87a", b"GIF89a")):
         return "image/gif", *struct.unpack_from("<HH", content, 6)
     if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
-        return _webp(content)
+        match content[12:16]:
+            case b"VP8X":
+                sides = (content[at : at + 3] for at in (24, 27))
+                width, height = (int.from_bytes(side, "little") + 1 for side in sides)
+            case b"VP8L":
+                (packed,) = struct.unpack_from("<I", content, 21)
+                width, height = (packed & 0x3FFF) + 1, (packed >> 14 & 0x3FFF) + 1
+            case b"VP8 ":
+                width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", content, 26))
+            case _:
+                return None
+        return "image/webp", width, height
     return _jpeg(content) if content.startswith(b"\xff\xd8\xff") else None
-
-
-def _webp(content: bytes) -> tuple[ImageType, int, int] | None:
-    match content[12:16]:
-        case b"VP8X":
-            sides = (content[at : at + 3] for at in (24, 27))
-            width, height = (int.from_bytes(side, "little") + 1 for side in sides)
-        case b"VP8L":
-            (packed,) = struct.unpack_from("<I", content, 21)
-            width, height = (packed & 0x3FFF) + 1, (packed >> 14 & 0x3FFF) + 1
-        case b"VP8 ":
-            width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", content, 26))
-        case _:
-            return None
-    return "image/webp", width, height
 
 
 def _jpeg(content: bytes) -> tuple[ImageType, int, int] | None:
@@ -326,7 +321,6 @@ class _JudgementPlanner:
         return f"Answer about each of the steps {window.first} to {window.end - 1}, once, in order."
 
     def _judgement(self, windows: tuple[Window, ...], words: str = "") -> Judgement:
-        """Return the judgement that asks once a window, in these words or about its steps."""
         asks = tuple(self._ask(window, words or self._about(window)) for window in windows)
         return Judgement(
             trajectory=self.trajectory.id,

@@ -414,16 +414,16 @@ def _axis_schema(answers: Sequence[str]) -> AnswerSchema:
             {"type": "integer"}, "steps that decide the answer; never empty for an answer against"
         ),
         "rationale": _text_schema("why, in one to three sentences"),
-        "label": _menu_schema(answers),
+        "label": {"type": "string", "enum": list(answers)},
         "confidence": _number_schema("0 to 1"),
     }
 
 
 def _labels_schema(answers: Sequence[str]) -> AnswerSchema:
     step = {
-        "step": _step_schema("which step is labelled"),
+        "step": {"type": "integer", "description": "which step is labelled"},
         "explanation": _text_schema("why, in one sentence"),
-        "label": _menu_schema(answers),
+        "label": {"type": "string", "enum": list(answers)},
         "score": _number_schema("0 to 1, how well the step does within its label"),
         "addresses": {
             "anyOf": [{"type": "integer"}, {"type": "null"}],
@@ -439,7 +439,7 @@ def _score_schema(_: Sequence[str]) -> AnswerSchema:
 
 def _presence_schema(_: Sequence[str]) -> AnswerSchema:
     step = {
-        "step": _step_schema("which step is looked at"),
+        "step": {"type": "integer", "description": "which step is looked at"},
         "quote": _text_schema(
             "words of that step that show it, copied exactly; empty where absent"
         ),
@@ -455,9 +455,9 @@ def _attribution_schema(answers: Sequence[str]) -> AnswerSchema:
     return {
         "evidence": _evidence_schema(),
         "rationale": _text_schema("why, in one to three sentences"),
-        "part": _menu_schema(answers),
-        "step": _step_schema("where it failed"),
-        "whose": _menu_schema(FAULT_OWNERS),
+        "part": {"type": "string", "enum": list(answers)},
+        "step": {"type": "integer", "description": "where it failed"},
+        "whose": {"type": "string", "enum": list(FAULT_OWNERS)},
         "confidence": _number_schema("0 to 1"),
     }
 
@@ -477,16 +477,12 @@ def _list_schema(items: AnswerSchema, description: str) -> AnswerSchema:
 
 def _evidence_schema() -> AnswerSchema:
     item = {
-        "step": _step_schema("whose words"),
+        "step": {"type": "integer", "description": "whose words"},
         "quote": _text_schema("words of that step, copied exactly"),
     }
     return _list_schema(
         _object_schema(item), "observations that bear the answer, results before claims"
     )
-
-
-def _menu_schema(answers: Sequence[str]) -> AnswerSchema:
-    return {"type": "string", "enum": list(answers)}
 
 
 def _text_schema(description: str) -> AnswerSchema:
@@ -495,10 +491,6 @@ def _text_schema(description: str) -> AnswerSchema:
 
 def _number_schema(description: str) -> AnswerSchema:
     return {"type": "number", "description": description}
-
-
-def _step_schema(description: str) -> AnswerSchema:
-    return {"type": "integer", "description": description}
 
 
 _SCHEMAS = {

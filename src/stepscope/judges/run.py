@@ -19,7 +19,7 @@ from stepscope.judges.judgement import Judgement
 from stepscope.ledger.budget import to_usd
 from stepscope.ledger.calls import CallClients, Failed, LedgerCalls
 from stepscope.ledger.ledger import LedgerSession, UnknownCall
-from stepscope.ledger.states import HEARTBEAT_SECONDS, Paid
+from stepscope.ledger.states import Paid
 from stepscope.model import Answer, Record, Reply, Usage
 from stepscope.models.dialect import Ask
 from stepscope.values import Unmeasured
@@ -286,7 +286,7 @@ class _JudgementLoop:
         cut = False
         limit = asyncio.timeout(None)
         background = [
-            asyncio.create_task(self._beating()),
+            asyncio.create_task(self._calls.session.keep_beating()),
             asyncio.create_task(self._stopping(limit)),
         ]
         try:
@@ -373,11 +373,6 @@ class _JudgementLoop:
             self.tally.records += len(made)
         if keys:
             await self._calls.session.done(keys)
-
-    async def _beating(self) -> None:
-        while True:
-            await asyncio.sleep(HEARTBEAT_SECONDS)
-            await self._calls.session.beat()
 
     async def _stopping(self, limit: asyncio.Timeout) -> None:
         await self._calls.stopped.wait()

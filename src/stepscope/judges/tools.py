@@ -276,16 +276,12 @@ def read_turn(reply: Reply) -> LookupCall | Reply:
         return msgspec.structs.replace(reply, text=text, structure="json_schema")
     return LookupCall(
         action=_valid_text(action),
-        step=_whole_number(fields, "step"),
-        start=_whole_number(fields, "start"),
+        step=None if fields.value["step"] is None else fields.whole("step"),
+        start=None if fields.value["start"] is None else fields.whole("start"),
         text=_valid_text(fields.text("text")),
         path=_valid_text(fields.text("path")),
         command=tuple(_word(word) for word in fields.listed("command")),
     )
-
-
-def _whole_number(fields: ReplyFields, name: str) -> int | None:
-    return None if fields.value[name] is None else fields.whole(name)
 
 
 def _word(value: Json) -> str:
@@ -448,9 +444,18 @@ class _ToolReplyReader:
     def ask(self, plain: Ask, path: Sequence[Lookup]) -> Ask:
         """Return the ask of a judge that has come so far on the way to a plain answer."""
         offered = () if self._spent(plain, path) else tuple(self.toolbox.tools)
+        parts = [plain.request.question, tool_manual(self.toolbox)]
+        parts += [turn_block(self.fence, number, turn) for number, turn in enumerate(path)]
+        if path:
+            parts.append(self.fence.closing())
+        if offered:
+            left = self.looks - len(path)
+            parts.append(f"You may look {left} more times. Take one look, or answer.")
+        else:
+            parts.append(f"There is nothing more to look up. Answer now: action {ANSWER_ACTION!r}.")
         request = msgspec.structs.replace(
             plain.request,
-            question=self._question(plain, path, offered),
+            question="\n\n".join(parts),
             schema=turn_schema(plain.request.schema, offered),
             schema_name=f"look_or_{plain.request.schema_name}",
         )
@@ -475,7 +480,13 @@ class _ToolReplyReader:
         while (wanted := self.plain.more(ended)) is not None:
             repaired = next(rest, None)
             if repaired is None:
-                return self._repair(wanted, turns)
+                if not turns:
+                    return wanted
+                blocks = [turn_block(self.fence, number, turn) for number, turn in enumerate(turns)]
+                question = "\n\n".join([*blocks, self.fence.closing(), wanted.request.question])
+                request = msgspec.structs.replace(wanted.request, question=question)
+                key = reply_key(wanted.model, request, self.judgement.repeat)
+                return Ask(key=key, model=wanted.model, request=request)
             ended[wanted.key] = repaired
         return None
 
@@ -529,27 +540,6 @@ class _ToolReplyReader:
         left -= plan.IMAGE_TOKENS * len(request.media)
         # Text that is marked line by line may take twice its bytes.
         return min(self.found_bytes, (left - _MANUAL_TOKENS) * BYTES_PER_TOKEN // 2)
-
-    def _question(self, plain: Ask, path: Sequence[Lookup], offered: Sequence[str]) -> str:
-        parts = [plain.request.question, tool_manual(self.toolbox)]
-        parts += [turn_block(self.fence, number, turn) for number, turn in enumerate(path)]
-        if path:
-            parts.append(self.fence.closing())
-        if offered:
-            left = self.looks - len(path)
-            parts.append(f"You may look {left} more times. Take one look, or answer.")
-        else:
-            parts.append(f"There is nothing more to look up. Answer now: action {ANSWER_ACTION!r}.")
-        return "\n\n".join(parts)
-
-    def _repair(self, wanted: Ask, turns: Sequence[Lookup]) -> Ask:
-        if not turns:
-            return wanted
-        blocks = [turn_block(self.fence, number, turn) for number, turn in enumerate(turns)]
-        question = "\n\n".join([*blocks, self.fence.closing(), wanted.request.question])
-        request = msgspec.structs.replace(wanted.request, question=question)
-        key = reply_key(wanted.model, request, self.judgement.repeat)
-        return Ask(key=key, model=wanted.model, request=request)
 
 
 def _reply_tokens(reply: Reply) -> int:

@@ -175,11 +175,7 @@ class _FileTools:
 
 
 def _path(call: LookupCall) -> str:
-    """Return a path that starts with ./ and stays inside.
-
-    Raises:
-        Refused: it leads out, or is none.
-    """
+    """Return a path that starts with ./ and stays inside."""
     path = PurePosixPath(call.path or ".")
     if path.is_absolute() or ".." in path.parts or "\0" in call.path:
         raise LookupRefused("`path` stays within the workspace: no leading slash, no `..`")

@@ -308,7 +308,6 @@ class SchemaReplyReader:
         return (whole, *steps, *seams)
 
     def _seam(self, parts: Sequence[Part]) -> Answer:
-        """Return the share of steps judged twice on which both windows agree."""
         measure = f"{self.measure}{SEAMS_SUFFIX}"
         twice = alike = 0
         for at in range(1, len(parts)):
@@ -334,7 +333,6 @@ class SchemaReplyReader:
         return part[1 + step - window.first]
 
     def _left_out(self) -> str:
-        """Return what was cut of the run before it was judged, in words."""
         lost = sum(window.left_out for window in self.windows)
         return f" ({lost} characters of the run were left out)" if lost else ""
 

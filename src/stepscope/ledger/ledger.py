@@ -30,6 +30,7 @@ import msgspec
 from stepscope.errors import EnvironmentFault
 from stepscope.ledger.budget import Budget, open_budget, to_nano_usd, to_usd
 from stepscope.ledger.states import (
+    HEARTBEAT_SECONDS,
     LedgerAsk,
     LivenessMonitor,
     Paid,
@@ -348,6 +349,12 @@ class LedgerSession(Closeable):
             for told, result in zip(asked, results, strict=True):
                 _resolve_work(told, result)
         self._soon()
+
+    async def keep_beating(self) -> None:
+        """Beat until cancelled."""
+        while True:
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            await self.beat()
 
     async def beat(self) -> None:
         """Say that this run is alive."""

@@ -313,7 +313,6 @@ def claim_ask(db: Connection, wanted: LedgerAsk, buyer: Worker, lives: IsAlive) 
 
 
 def _is_batch(db: Connection, owner: int) -> bool:
-    """Tell whether an owner is no run, but a batch at a provider."""
     row = db.execute("SELECT place FROM owners WHERE id = ?", (owner,)).fetchone()
     return row is not None and row[0] == BATCH_PLACE
 
@@ -429,7 +428,6 @@ def _list_unknown(db: Connection, key: str, finder: str, why: str) -> None:
 
 
 def _free_ask(db: Connection, key: str, state: str, reason: str) -> None:
-    """Free an ask from its owner, and what was reserved for it."""
     settle_money(db, key, spent=0)
     db.execute(
         "UPDATE asks SET state = ?, reason = ?, owner = NULL, at_ns = ? WHERE key = ?",

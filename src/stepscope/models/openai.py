@@ -105,7 +105,9 @@ def chat_parameters(endpoint: Endpoint, chat: Chat, structure: Structure) -> dic
     if chat.seed is not None:
         asked["seed"] = chat.seed
     if endpoint.own and _is_openai(endpoint):
-        asked["prompt_cache_key"] = _cache_key(chat)
+        # All questions about one trace go to the machine that has it cached.
+        firsts = [str(one.parts[0]) if one.shared else "" for one in chat.messages]
+        asked["prompt_cache_key"] = sha256("\0".join(firsts).encode()).hexdigest()[:32]
         asked["service_tier"] = "default"  # the one whose price is known, whatever the project says
     if structure == "json_schema":
         asked["response_format"] = {"type": structure, "json_schema": {**schema, "strict": True}}
@@ -138,7 +140,26 @@ def read_completion(endpoint: Endpoint, body: bytes, structure: Structure) -> Re
     if not found.choices:
         raise invalid_reply_error(endpoint, "the reply holds no choice", again=True)
     try:
-        return _answer(found, found.choices[0], structure)
+        choice = found.choices[0]
+        stop: Stop = _STOPS.get(choice.finish_reason or "", "other")
+        text, refusal = _answer_text(choice.message)
+        if refusal:
+            text, stop = refusal, "refusal"
+        elif structure == "forced_tool":
+            calls = choice.message.tool_calls
+            if calls:
+                # Some servers send arguments as an object.
+                raw = bytes(calls[0].function.get("arguments", b'""'))
+                text = msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else raw.decode()
+            if stop == "tool":
+                stop = "end"
+        return Reply(
+            text=text,
+            stop=stop,
+            structure=structure,
+            usage=completion_usage(found.usage),
+            model=found.model or "",
+        )
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
         raise invalid_reply_error(endpoint, f"the tool call is no text ({e})", again=True) from e
 
@@ -172,26 +193,6 @@ def completion_usage(told: Json) -> Usage | None:
     )
 
 
-def _answer(found: _Completion, choice: _Choice, structure: Structure) -> Reply:
-    stop: Stop = _STOPS.get(choice.finish_reason or "", "other")
-    text, refusal = _answer_text(choice.message)
-    if refusal:
-        text, stop = refusal, "refusal"
-    elif structure == "forced_tool":
-        calls = choice.message.tool_calls
-        if calls:
-            text = _arguments(bytes(calls[0].function.get("arguments", b'""')))
-        if stop == "tool":
-            stop = "end"
-    return Reply(
-        text=text,
-        stop=stop,
-        structure=structure,
-        usage=completion_usage(found.usage),
-        model=found.model or "",
-    )
-
-
 def _content(message: ChatMessage) -> str | list[Json]:
     texts = [part for part in message.parts if isinstance(part, str)]
     if len(texts) == len(message.parts):
@@ -206,17 +207,6 @@ def _image(media: Media) -> Json:
     # Of the finer detail that some models offer, nobody says beforehand what it costs.
     url = f"data:{media.content_type};base64,{media.data}"
     return {"type": "image_url", "image_url": {"url": url, "detail": "high"}}
-
-
-def _cache_key(chat: Chat) -> str:
-    """Return what sends all questions about one trace to the machine that has it cached."""
-    firsts = [str(one.parts[0]) if one.shared else "" for one in chat.messages]
-    return sha256("\0".join(firsts).encode()).hexdigest()[:32]
-
-
-def _arguments(raw: bytes) -> str:
-    """Return the arguments of a call as text; some servers send them as an object."""
-    return msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else raw.decode()
 
 
 def _is_openai(endpoint: Endpoint) -> bool:

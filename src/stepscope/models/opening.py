@@ -193,7 +193,6 @@ def _refuse_elsewhere(
     provider: Provider | None,
     keys: Mapping[str, str],
 ) -> None:
-    """Check that a key is for the host it would be sent to."""
     host = address.hostname or ""
     of_provider = key_owner(variable)
     if variable in FOREIGN:

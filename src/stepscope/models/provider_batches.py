@@ -115,7 +115,6 @@ class _SdkBatches:
         await self._model.close()
 
     def _sdk(self) -> Any:
-        """Return the SDK's client, whose resources no type of ours names."""
         return self._model.opened()
 
     def _parameters(self, ask: Ask, structure: Structure) -> dict[str, Json]:
@@ -143,11 +142,7 @@ class _SdkBatches:
             query = {"limit": _PAGE, after: page.data[-1].id}
 
     async def _decode(self, call: Awaitable[httpx2.Response], form: type[T]) -> T:
-        """Return what a provider says of batches.
-
-        Raises:
-            ModelError: nothing usable came.
-        """
+        """Return what a provider says of batches."""
         reply = await self._call(call)
         try:
             return msgspec.json.decode(reply.content, type=form)
@@ -156,11 +151,7 @@ class _SdkBatches:
             raise retry.invalid_reply_error(self._model.endpoint, what, again=True) from e
 
     async def _call(self, call: Awaitable[T]) -> T:
-        """Return what an SDK's call returns, its errors as ours.
-
-        Raises:
-            ModelError: the provider refused, or cannot be reached.
-        """
+        """Return what an SDK's call returns, its errors as ours."""
         model = self._model
         try:
             return await call
@@ -179,11 +170,7 @@ class _SdkBatches:
     async def _lines(
         self, streamed: AbstractAsyncContextManager[StreamedReply]
     ) -> AsyncIterator[_Line]:
-        """Yield the lines of a stream that are results, none longer than a reply may be.
-
-        Raises:
-            ModelError: the stream broke; what was yielded stands.
-        """
+        """Yield the lines of a stream that are results, none longer than a reply may be."""
         reply = await self._call(streamed.__aenter__())
         try:
             held = bytearray()
@@ -209,7 +196,6 @@ class _SdkBatches:
     def _answered(
         self, key: str, body: bytes, structure: Structure, request_id: str = ""
     ) -> BatchItem:
-        """Return what came of an ask that was answered."""
         try:
             read = self._model.dialect.read(self._model.endpoint, body, structure)
         except ModelError as e:
@@ -217,7 +203,6 @@ class _SdkBatches:
         return BatchItem(key, msgspec.structs.replace(read, request_id=request_id, raw=body))
 
     def _refused(self, key: str, body: bytes, status: int, structure: Structure) -> BatchItem:
-        """Return what came of an ask that the provider refused."""
         error = self._model.refused(status, {}, body, structure)
         return BatchItem(key, None, str(error), error.again)
 

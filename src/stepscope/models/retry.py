@@ -290,7 +290,13 @@ class ProviderLimiter:
         self.allowed = min(float(self.most), self.allowed + 1.0 / self.allowed)
         left = remaining_quota(headers)
         if left:
-            self._heed(left, headers, usage, now)
+            # No more in flight than what is left of a window lets through.
+            for what, number in left.items():
+                each = 1 if what == "requests" else _tokens(what, usage)
+                fits = number // each if each else self.most
+                self.allowed = max(1.0, min(self.allowed, float(fits)))
+                if fits == 0 and (wait := reset_seconds(what, headers)) is not None:
+                    self.opens = max(self.opens, now + min(wait, _AHEAD))
         self._admit()
 
     def refused(self, began: float, now: float, after: float | None) -> None:
@@ -306,17 +312,6 @@ class ProviderLimiter:
             self._cut = now
         if after is not None:
             self.opens = max(self.opens, now + after)
-
-    def _heed(
-        self, left: Mapping[str, int], headers: Mapping[str, str], usage: Usage | None, now: float
-    ) -> None:
-        """Keep no more in flight than what is left of a window lets through."""
-        for what, number in left.items():
-            each = 1 if what == "requests" else _tokens(what, usage)
-            fits = number // each if each else self.most
-            self.allowed = max(1.0, min(self.allowed, float(fits)))
-            if fits == 0 and (wait := reset_seconds(what, headers)) is not None:
-                self.opens = max(self.opens, now + min(wait, _AHEAD))
 
     def _admit(self) -> None:
         while self._waiting and self.inside < int(self.allowed):
@@ -454,7 +449,6 @@ class RetryPolicy:
             await self._wait(seconds, end, error)
 
     async def _wait(self, seconds: float, end: float, error: ModelError | None) -> None:
-        """Wait, unless the deadline comes first."""
         left = end - asyncio.get_running_loop().time()
         if seconds > left:
             told = f"{error}; " if error else ""

@@ -129,7 +129,11 @@ class Closer:
         try:
             run = _assemble_run(due, before, known, fresh, limits)
         except TraceError as e:
-            self._quarantine(due, str(e))
+            kept = self._journal.spans(due.trace, due.upto)
+            raw = b"[" + b",".join([_encode(one.span) for one in kept]) + b"]"
+            aside = Quarantined(reason=str(e), offset=0, raw=raw, uri=f"received/{due.trace}")
+            self._notebook.store.quarantine([aside])
+            self._account(aside, aside.uri)
             return msgspec.structs.replace(about, became="aside", reason=str(e))
         if not run.steps and not self._keep_all and before is None:
             return msgspec.structs.replace(about, became="left")
@@ -151,13 +155,6 @@ class Closer:
         account = counts.account(uri, FORMAT)
         self._notebook.store.keep_account(uri, msgspec.to_builtins(account))
         return account
-
-    def _quarantine(self, due: DueTrace, reason: str) -> None:
-        kept = self._journal.spans(due.trace, due.upto)
-        raw = b"[" + b",".join([_encode(one.span) for one in kept]) + b"]"
-        aside = Quarantined(reason=reason, offset=0, raw=raw, uri=_trace_uri(due.trace))
-        self._notebook.store.quarantine([aside])
-        self._account(aside, aside.uri)
 
 
 def _new_spans(
@@ -189,7 +186,7 @@ def _assemble_run(
         repairs.update(dict.fromkeys(one.repairs))
     (run,) = assemble(
         [*known, *(one.span for one in fresh)],
-        source=Source(format=FORMAT, uri=_trace_uri(due.trace)),
+        source=Source(format=FORMAT, uri=f"received/{due.trace}"),
         limits=limits,
         repairs=repairs,
     )
@@ -201,10 +198,6 @@ def _assemble_run(
         reason = f"{due.refused} span(s) were refused: the trace was at its limits"
         marks.append(Warn("spans_refused", reason))
     return msgspec.structs.replace(run, warnings=(*run.warnings, *marks)) if marks else run
-
-
-def _trace_uri(trace: str) -> str:
-    return f"received/{trace}"
 
 
 # Seconds between two lines about what senders did wrong: they may do it a thousand times a second.

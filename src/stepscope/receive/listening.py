@@ -21,7 +21,7 @@ import socket
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, ClassVar, TypeVar
@@ -368,10 +368,8 @@ class _Receiver:
             self._tell(ReceiverTrouble(said=f"{said}; what came in is kept, and tried again"))
 
     async def _pause(self, seconds: float) -> None:
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
-        except TimeoutError:
-            return
 
     async def _last(self, closings: ClosingQueue) -> ReceiverStopped:
         """Close what has its root, and tell what is left."""

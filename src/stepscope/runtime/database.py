@@ -350,7 +350,13 @@ class Database(Closeable):
         self._db = open_database(path, any_thread=any_thread, cache_kibibytes=cache_kibibytes)
         with ExitStack() as unless_ready:
             unless_ready.callback(self._db.close)
-            _refuse_programs(self._db, path)
+            # Statements of somebody else's would run when the file is read or written.
+            with translate_faults(path):
+                found = self._db.execute(
+                    "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')"
+                ).fetchone()
+            if found is not None:
+                raise _foreign_tables(path, "a {} {!r}".format(*found))
             try:
                 migrate_database(self._db, path, schema)
             except sqlite3.OperationalError as e:
@@ -405,16 +411,6 @@ def migrate_database(db: Connection, path: str, schema: Schema) -> None:
                 _step(db, path, schema, to, sql, to - 1)
 
 
-def _refuse_programs(db: Connection, path: str) -> None:
-    """Refuse a file that would run statements of somebody else's when it is read or written."""
-    with translate_faults(path):
-        found = db.execute(
-            "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')"
-        ).fetchone()
-    if found is not None:
-        raise _foreign_tables(path, "a {} {!r}".format(*found))
-
-
 def _check_tables(db: Connection, path: str, schema: Schema) -> None:
     """Check that a file has the tables of its version, every rule in them included."""
     with closing(open_memory()) as ours:
@@ -451,7 +447,6 @@ def _foreign_tables(path: str, found: str) -> StoreError:
 
 
 def _version(db: Connection, path: str, schema: Schema) -> int | None:
-    """Return the version of a file, None for one without tables."""
     application = int(db.execute("PRAGMA application_id").fetchone()[0])
     if application == schema.application_id:
         return int(db.execute("PRAGMA user_version").fetchone()[0])

@@ -164,7 +164,6 @@ def _send(pipe: IO[bytes] | None, frame: bytes, kind: bytes = _REPLY) -> None:
 
 
 def _receive(pipe: IO[bytes] | None) -> tuple[bytes, bytes]:
-    """Return the next frame and its kind; b"" for both at the end."""
     assert pipe is not None
     head = pipe.read(1 + _SIZE_BYTES)
     size = int.from_bytes(head[1:], "big")

@@ -322,11 +322,7 @@ def decode(raw: bytes, *, limits: Limits) -> Decoded:
 
 
 def _plain(raw: bytes, limits: Limits) -> Json:
-    """Return a JSON text's value; `_ODD` if too deep, or it holds too large a number or text.
-
-    Raises:
-        msgspec.MsgspecError, UnicodeDecodeError, RecursionError: it is no JSON.
-    """
+    """Return a JSON text's value; `_ODD` if too deep, or it holds too large a number or text."""
     # A character is four bytes at most; no text is longer than the whole.
     longest = None if len(raw) <= limits.text_bytes else limits.text_bytes // 4
     if limits.depth >= _SHALLOW:

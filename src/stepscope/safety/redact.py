@@ -651,7 +651,6 @@ def _redacted(redactor: Redactor, value: Json, name: str) -> Json:
 
 
 def _free_key(key: str, taken: Mapping[str, Json]) -> str:
-    """Return a key that is not taken: two secrets can have one placeholder."""
     while key in taken:
         key += "'"
     return key

@@ -83,8 +83,28 @@ def probe_sandbox() -> dict[str, str]:
         (place / "ws" / "here").write_text("here", "utf-8")
         (place / "ws" / "out").symlink_to(str(outside["secret_file"]))
         workspace = held.enter_context(copy_workspace(place / "ws")).path
-        results = _inside(workspace, outside)
-        results |= _greedy(workspace)
+        python, beside = find_interpreter()
+        script = Path(probe.__file__).read_text("utf-8")
+        command = [python, "-I", "-S", "-c", script, json.dumps(outside)]
+        done = run_confined(command, workspace=workspace, bounds=SMALL_LIMITS, beside=beside)
+        if done.code:
+            raise EnvironmentFault(f"bubblewrap does not start here: {_why(done)}")
+        results = dict(json.loads(done.out))
+
+        def tried(command: list[str], bounds: SandboxLimits) -> FinishedCommand:
+            return run_confined(command, workspace=workspace, bounds=bounds)
+
+        flood = tried(["yes"], replace(SMALL_LIMITS, output_bytes=MIB))
+        sleep = tried(["sleep", "30"], replace(SMALL_LIMITS, seconds=0.1))
+        large = tried(
+            ["sh", "-c", "head -c 9000000 /dev/zero >/tmp/x"], replace(SMALL_LIMITS, file_bytes=MIB)
+        )
+        wrote = len(flood.out) + len(flood.err)
+        results |= {
+            "flood": "" if flood.cut and wrote == MIB else f"wrote {wrote} bytes, cut: {flood.cut}",
+            "endless": "" if sleep.late and sleep.seconds < 5 else f"took {sleep.seconds:.1f} s",
+            "large_file": "" if large.code else "wrote 9 MB into one file",
+        }
         results["outlive"] = _left(str(outside["sleeper"]))
         if Path(str(outside["secret_file"])).read_text("utf-8") != outside["secret"]:
             results["write_host"] = "the file outside was changed"
@@ -125,16 +145,6 @@ def _outside(place: Path) -> Iterator[dict[str, str | int]]:
         }
 
 
-def _inside(workspace: Path, outside: dict[str, str | int]) -> dict[str, str]:
-    python, beside = find_interpreter()
-    script = Path(probe.__file__).read_text("utf-8")
-    command = [python, "-I", "-S", "-c", script, json.dumps(outside)]
-    done = run_confined(command, workspace=workspace, bounds=SMALL_LIMITS, beside=beside)
-    if done.code:
-        raise EnvironmentFault(f"bubblewrap does not start here: {_why(done)}")
-    return dict(json.loads(done.out))
-
-
 def find_interpreter() -> tuple[str, list[Path]]:
     """Return a Python that can be seen inside, and the folder it needs beside /usr, if any.
 
@@ -156,25 +166,6 @@ def find_interpreter() -> tuple[str, list[Path]]:
 
 def _is_open(path: Path) -> bool:
     return all(folder.stat().st_mode & 0o005 == 0o005 for folder in (path, *path.parents))
-
-
-def _greedy(workspace: Path) -> dict[str, str]:
-    """Try to use up time, processors and the caller's memory."""
-
-    def tried(command: list[str], bounds: SandboxLimits) -> FinishedCommand:
-        return run_confined(command, workspace=workspace, bounds=bounds)
-
-    flood = tried(["yes"], replace(SMALL_LIMITS, output_bytes=MIB))
-    sleep = tried(["sleep", "30"], replace(SMALL_LIMITS, seconds=0.1))
-    large = tried(
-        ["sh", "-c", "head -c 9000000 /dev/zero >/tmp/x"], replace(SMALL_LIMITS, file_bytes=MIB)
-    )
-    wrote = len(flood.out) + len(flood.err)
-    return {
-        "flood": "" if flood.cut and wrote == MIB else f"wrote {wrote} bytes, cut: {flood.cut}",
-        "endless": "" if sleep.late and sleep.seconds < 5 else f"took {sleep.seconds:.1f} s",
-        "large_file": "" if large.code else "wrote 9 MB into one file",
-    }
 
 
 def _left(word: str) -> str:

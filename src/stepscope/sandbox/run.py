@@ -180,7 +180,21 @@ def run_confined(
         calls.seek(0)
         line = [tool, *_command_line(command, workspace, bounds, calls.fileno(), beside)]
         start = time.monotonic()
-        child = _start_command(line, calls.fileno())
+        root = os.geteuid() == 0
+        child = subprocess.Popen(
+            line,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            close_fds=True,
+            pass_fds=(calls.fileno(),),
+            env={"PATH": _PATH},
+            cwd="/",
+            process_group=0,
+            user=NOBODY if root else None,
+            group=NOBODY if root else None,
+            extra_groups=[] if root else None,
+        )
         try:
             return _read_output(child, bounds, start)
         finally:
@@ -232,24 +246,6 @@ def _command_line(
     ]
 
 
-def _start_command(line: Sequence[str], calls: int) -> subprocess.Popen[bytes]:
-    root = os.geteuid() == 0
-    return subprocess.Popen(
-        line,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        close_fds=True,
-        pass_fds=(calls,),
-        env={"PATH": _PATH},
-        cwd="/",
-        process_group=0,
-        user=NOBODY if root else None,
-        group=NOBODY if root else None,
-        extra_groups=[] if root else None,
-    )
-
-
 def _read_output(
     child: subprocess.Popen[bytes], bounds: SandboxLimits, start: float
 ) -> FinishedCommand:
@@ -291,7 +287,6 @@ def _is_late(child: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 def _end_command(child: subprocess.Popen[bytes]) -> None:
-    """End a command; its children are of its namespace and die with it."""
     if child.returncode is None:
         try:
             os.killpg(child.pid, signal.SIGKILL)

@@ -48,11 +48,16 @@ def copy_workspace(
     with tempfile.TemporaryDirectory(prefix="stepscope-workspace-") as made:
         copy = Workspace(folder.resolve(), Path(made), most_bytes, most_files)
         copy.walk()
-        _hand_over(copy.path)
+        if os.geteuid() == 0:
+            for path, _, files in os.walk(copy.path):
+                os.chown(path, NOBODY, NOBODY)
+                for name in files:
+                    os.chown(f"{path}/{name}", NOBODY, NOBODY, follow_symlinks=False)
         try:
             yield copy
         finally:
-            _take_back(copy.path)
+            if os.geteuid() == 0:
+                os.chown(copy.path, 0, 0)
 
 
 class Workspace:
@@ -159,16 +164,3 @@ def _resolved(link: Path) -> Path:
         return link.resolve()
     except (OSError, RuntimeError):
         return Path("/")  # a circle of links leads nowhere inside
-
-
-def _hand_over(folder: Path) -> None:
-    if os.geteuid() == 0:
-        for path, _, files in os.walk(folder):
-            os.chown(path, NOBODY, NOBODY)
-            for name in files:
-                os.chown(f"{path}/{name}", NOBODY, NOBODY, follow_symlinks=False)
-
-
-def _take_back(folder: Path) -> None:
-    if os.geteuid() == 0:
-        os.chown(folder, 0, 0)

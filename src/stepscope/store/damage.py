@@ -117,7 +117,22 @@ def salvage_store(damaged: str, out: str, schema: Schema) -> Salvaged:
         with transaction(new, out):
             lost = {table: _copy(old, new, table) for table in tables}
             for table in tables:
-                lost[table] += _settle_orphans(new, table)
+                columns = [Column(*row) for row in new.execute("PRAGMA table_info(" + table + ")")]
+                of_name = {one.name: one for one in columns}
+                gone = 0
+                for _, _, parent, source, target, *_ in new.execute(
+                    "PRAGMA foreign_key_list(" + table + ")"
+                ).fetchall():
+                    orphans = (
+                        " WHERE " + source + " NOT IN (SELECT " + target + " FROM " + parent + ")"
+                    )
+                    column = of_name[source]
+                    if column.key or (column.required and column.default is None):
+                        gone += new.execute("DELETE FROM " + table + orphans).rowcount
+                    else:
+                        cell = column.default or "NULL"
+                        new.execute("UPDATE " + table + " SET " + source + " = " + cell + orphans)
+                lost[table] += gone
             new.execute(
                 "UPDATE runs SET purged_ns = ? WHERE purged_ns IS NULL"
                 " AND seq NOT IN (SELECT run FROM traces)",
@@ -137,7 +152,9 @@ def _copy(old: Connection, new: Connection, table: str) -> int:
     ((sql,),) = new.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,))
     key = "rowid"
     if "WITHOUT ROWID" in sql:
-        key = ", ".join(one.name for one in sorted(columns, key=_key_place) if one.key)
+        key = ", ".join(
+            one.name for one in sorted(columns, key=lambda column: column.key) if one.key
+        )
     names = ", ".join(one.name for one in columns)
     verb = "REPLACE" if table == "keys" else "IGNORE"  # a new store has made its own
     cells = ", ".join("?" * len(columns))
@@ -181,10 +198,6 @@ class Column(NamedTuple):
     key: int  # its place in the primary key, from 1; 0 where it is not in it
 
 
-def _key_place(column: Column) -> int:
-    return column.key
-
-
 def _mend(
     table: str, columns: Sequence[Column], row: tuple[object, ...]
 ) -> tuple[object, ...] | None:
@@ -202,21 +215,3 @@ def _mend(
 
 def _as_text(cell: object) -> object:
     return cell.encode() if isinstance(cell, str) else cell  # surrogates are no text
-
-
-def _settle_orphans(new: Connection, table: str) -> int:
-    """Let no row refer to one that was lost; return how many had to go for it."""
-    columns = [Column(*row) for row in new.execute("PRAGMA table_info(" + table + ")")]
-    of_name = {one.name: one for one in columns}
-    gone = 0
-    for _, _, parent, source, target, *_ in new.execute(
-        "PRAGMA foreign_key_list(" + table + ")"
-    ).fetchall():
-        orphans = " WHERE " + source + " NOT IN (SELECT " + target + " FROM " + parent + ")"
-        column = of_name[source]
-        if column.key or (column.required and column.default is None):
-            gone += new.execute("DELETE FROM " + table + orphans).rowcount
-        else:
-            cell = column.default or "NULL"
-            new.execute("UPDATE " + table + " SET " + source + " = " + cell + orphans)
-    return gone

@@ -366,7 +366,6 @@ class ParquetRows:
 
 
 def _groups(file: pq.ParquetFile, folder: Path) -> dict[str, list[int]]:
-    """Return the row groups of each measure, told from their statistics alone."""
     # Leaf columns are counted; `measure` stands before the one nested field.
     at = file.schema_arrow.get_field_index("measure")
     groups: dict[str, list[int]] = {}

@@ -273,7 +273,9 @@ def write_runs(
     new = known = superseded = refused = 0
     now = time.time_ns()
     for run in batch:
-        if run.format == SCORES and _is_of_others(db, run):
+        if run.format == SCORES and (
+            records.find_named_run(db, run.name) is not None or records.is_ambiguous(db, run.name)
+        ):
             refused += _scores_of_others(db, names, run, now)
             known += 1
             continue
@@ -325,12 +327,6 @@ def _insert_run(
     elif moved := records.move_earlier_scores(db, seq, run.name, run.steps):
         _keep_scores(db, seq, run.head, moved)
     return _supersede(db, seq, run) if run.run_id is not None else 0
-
-
-def _is_of_others(db: Connection, run: PreparedRun) -> bool:
-    """Tell whether what is known of a run by its scores alone is known as one run or several."""
-    name = run.name
-    return records.find_named_run(db, name) is not None or records.is_ambiguous(db, name)
 
 
 def _scores_of_others(db: Connection, names: RowIds, run: PreparedRun, now: int) -> int:
@@ -478,7 +474,6 @@ def _recorded_outcome(run: Trajectory) -> Label | None:
 
 
 def _write_outcome(db: Connection, seq: int, run: Trajectory) -> None:
-    """Write the outcome and labels of a run; what was computed from the old ones is deleted."""
     db.execute("UPDATE traces SET head = ? WHERE run = ?", (encode_json(run), seq))
     db.execute("UPDATE runs SET outcome = ? WHERE seq = ?", (run.outcome.status, seq))
     db.execute(

@@ -249,11 +249,7 @@ class Store(Database):
             yield from find_damage(self._db)
 
     def _check(self, tables: tuple[str, ...]) -> None:
-        """Check tables before what is read of them is believed, each once.
-
-        Raises:
-            StoreError: one of them is damaged.
-        """
+        """Check tables before what is read of them is believed, each once."""
         left = [table for table in tables if table not in self._checked]
         if left and (found := next(find_faults(self._db, *left), None)) is not None:
             raise damage_error(self.path, found)

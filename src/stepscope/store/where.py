@@ -203,9 +203,6 @@ class _Parser:
             if not self._takes(")"):
                 self._fail(self._peek(), "expected ')'")
             return "(" + sql + ")"
-        return self._comparison()
-
-    def _comparison(self) -> str:
         self._terms += 1
         token = self._take()
         if self._terms > _MAX_TERMS:

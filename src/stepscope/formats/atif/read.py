@@ -16,6 +16,7 @@ from stepscope.formats.fields import (
     UNKNOWN_STATUS,
     infer_text_status,
     parse_time,
+    parts_text,
     rest,
     time_bounds,
     tool_defs,
@@ -231,6 +232,15 @@ def read_atif_step(value: Json, index: int) -> Step:
     except msgspec.ValidationError as e:
         raise TraceError(f"step {index}: {e}") from e
     start = parse_time(step.timestamp)
+    extra = {**(step.extra or {}), **(rest(value, _STEP) or {})}
+    more = rest(value.get("metrics") or {}, _STEP_METRICS)
+    if more is not None:
+        extra["metrics"] = more
+    seen = rest(value.get("observation") or {}, frozenset({"results"}))
+    if seen is not None:
+        extra["observation"] = seen
+    if step.timestamp is not None and start is None:
+        extra["timestamp"] = step.timestamp
     return Step(
         index=index,
         actor=_ACTORS[step.source],
@@ -243,7 +253,7 @@ def read_atif_step(value: Json, index: int) -> Step:
         cost_usd=None if step.metrics is None else step.metrics.cost_usd,
         start=start,
         replayed=bool(step.is_copied_context),
-        extra=_extra(value, step, told_time=start is not None),
+        extra=extra or None,
     )
 
 
@@ -294,7 +304,7 @@ def read_atif_result(value: Json) -> ToolResult:
     """Return one ATIF observation result, judged by its text."""
     result = msgspec.convert(value, _Result)
     parts = read_content_parts(result.content)
-    text = "\n".join([part.text for part in parts if part.text is not None])
+    text = parts_text(parts)
     extra = {**(result.extra or {}), **(rest(value, _RESULT) or {})}
     judged = infer_text_status(text) if text else UNKNOWN_STATUS
     return ToolResult(result.source_call_id, None, parts, None, *judged, extra=extra or None)
@@ -309,19 +319,6 @@ def _read_usage(metrics: _Metrics | None) -> Usage | None:
         output_total=metrics.completion_tokens,
     )
     return None if usage == Usage() else usage
-
-
-def _extra(value: dict[str, Json], step: _Step, *, told_time: bool) -> dict[str, Json] | None:
-    extra = {**(step.extra or {}), **(rest(value, _STEP) or {})}
-    more = rest(value.get("metrics") or {}, _STEP_METRICS)
-    if more is not None:
-        extra["metrics"] = more
-    seen = rest(value.get("observation") or {}, frozenset({"results"}))
-    if seen is not None:
-        extra["observation"] = seen
-    if step.timestamp is not None and not told_time:
-        extra["timestamp"] = step.timestamp
-    return extra or None
 
 
 NAME = "atif"
@@ -424,15 +421,11 @@ def draft_atif_run(
         cost_usd=total.cost_usd,
         start=start,
         end=end,
-        warnings=_find_misnumbered(run.steps),
+        warnings=tuple(
+            Warn("step_id_not_sequential", f"step_id is {step['step_id']!r}; expected {at + 1}", at)
+            for at, step in enumerate(run.steps)
+            if isinstance(step, dict) and step.get("step_id", at + 1) != at + 1
+        ),
         extra=extra or None,
     )
     return draft, kept
-
-
-def _find_misnumbered(steps: list[Json]) -> tuple[Warn, ...]:
-    return tuple(
-        Warn("step_id_not_sequential", f"step_id is {step['step_id']!r}; expected {at + 1}", at)
-        for at, step in enumerate(steps)
-        if isinstance(step, dict) and step.get("step_id", at + 1) != at + 1
-    )

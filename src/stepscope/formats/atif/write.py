@@ -45,6 +45,7 @@ from stepscope.model import (
     ToolDef,
     ToolResult,
     Trajectory,
+    Usage,
 )
 
 SCHEMA = "ATIF-v1.8"
@@ -96,15 +97,27 @@ def write_atif_run(run: Trajectory, inside: dict[str, list[Trajectory]]) -> dict
     """Return a run as ATIF, with those of its subagents."""
     steps, gone = _steps(run)
     extra = carry_extra(run.extra)
+    more = extra.pop("agent", None)
+    agent: dict[str, Json] = {
+        "name": run.agent or "unknown",
+        "version": run.agent_version or "unknown",
+    }
+    if isinstance(more, dict):
+        agent.update({key: more[key] for key in ("model_name", "extra") if key in more})
+    if run.tools is not None:
+        agent["tool_definitions"] = [_tool(tool) for tool in run.tools]
     record: dict[str, Json] = {
         "schema_version": SCHEMA,
         "session_id": run.source.run_id or run.id,
         "trajectory_id": run.source.run_id or run.id,
-        "agent": _agent(run, extra.pop("agent", None)),
+        "agent": agent,
         "steps": steps,
         **{key: extra.pop(key) for key in _RUN_KEYS if isinstance(extra.get(key), str)},
     }
-    metrics = _final_metrics(run, extra.pop("final_metrics", None))
+    more = extra.pop("final_metrics", None)
+    metrics = {f"total_{key}": value for key, value in _metrics(run).items()}
+    if isinstance(more, dict):
+        metrics.update({key: more[key] for key in ("total_steps", "extra") if key in more})
     if metrics:
         record["final_metrics"] = metrics
     if extra:
@@ -135,18 +148,6 @@ def write_atif_run(run: Trajectory, inside: dict[str, list[Trajectory]]) -> dict
     return record
 
 
-def _agent(run: Trajectory, more: Json) -> dict[str, Json]:
-    agent: dict[str, Json] = {
-        "name": run.agent or "unknown",
-        "version": run.agent_version or "unknown",
-    }
-    if isinstance(more, dict):
-        agent.update({key: more[key] for key in ("model_name", "extra") if key in more})
-    if run.tools is not None:
-        agent["tool_definitions"] = [_tool(tool) for tool in run.tools]
-    return agent
-
-
 def _tool(tool: ToolDef) -> dict[str, Json]:
     function: dict[str, Json] = {"name": tool.name}
     if tool.description is not None:
@@ -156,18 +157,15 @@ def _tool(tool: ToolDef) -> dict[str, Json]:
     return {"type": "function", "function": function}
 
 
-def _final_metrics(run: Trajectory, more: Json) -> dict[str, Json]:
-    usage = run.usage
-    metrics = {
-        "total_prompt_tokens": None if usage is None else usage.input_total,
-        "total_completion_tokens": None if usage is None else usage.output_total,
-        "total_cached_tokens": None if usage is None else usage.cache_read,
-        "total_cost_usd": run.cost_usd,
+def _metrics(spent: Trajectory | Step) -> dict[str, Json]:
+    usage = spent.usage or Usage()
+    counts = {
+        "prompt_tokens": usage.input_total,
+        "completion_tokens": usage.output_total,
+        "cached_tokens": usage.cache_read,
+        "cost_usd": spent.cost_usd,
     }
-    told = {key: value for key, value in metrics.items() if value is not None}
-    if isinstance(more, dict):
-        told.update({key: more[key] for key in ("total_steps", "extra") if key in more})
-    return told
+    return {key: value for key, value in counts.items() if value is not None}
 
 
 def _steps(run: Trajectory) -> tuple[list[Json], list[Step]]:
@@ -226,7 +224,26 @@ def _step(step: Step, position: int, results: list[Json]) -> Json:
         atif["timestamp"] = moment
     atif["message"] = _message(step.parts)
     if step.actor == "agent":
-        atif |= _agent_fields(step, extra)
+        # ATIF allows these on an agent's step alone.
+        fields: dict[str, Json] = {}
+        if step.model is not None:
+            fields["model_name"] = step.model
+        thoughts = [p.text for p in step.parts if p.kind == "reasoning" and p.text is not None]
+        if thoughts:
+            fields["reasoning_content"] = "\n".join(thoughts)
+        if step.calls:
+            ids = _call_ids(step)
+            fields["tool_calls"] = [
+                _call(call, call_id) for call, call_id in zip(step.calls, ids, strict=True)
+            ]
+        told = _metrics(step)
+        more = extra.get("metrics")
+        if isinstance(more, dict) and more.keys() <= _METRICS_KEYS:
+            told |= extra.pop("metrics")
+        if told:
+            fields["metrics"] = told
+        fields |= {key: extra.pop(key) for key in _STEP_KEYS if key in extra}
+        atif |= fields
     if results:
         atif["observation"] = {"results": results}
     if step.replayed:
@@ -240,36 +257,6 @@ def _step(step: Step, position: int, results: list[Json]) -> Json:
     if residue:
         atif["extra"] = join_extra(extra, residue)
     return atif
-
-
-def _agent_fields(step: Step, extra: dict[str, Json]) -> dict[str, Json]:
-    """The fields that ATIF allows on an agent's step alone."""
-    fields: dict[str, Json] = {}
-    if step.model is not None:
-        fields["model_name"] = step.model
-    thoughts = [p.text for p in step.parts if p.kind == "reasoning" and p.text is not None]
-    if thoughts:
-        fields["reasoning_content"] = "\n".join(thoughts)
-    if step.calls:
-        ids = _call_ids(step)
-        fields["tool_calls"] = [
-            _call(call, call_id) for call, call_id in zip(step.calls, ids, strict=True)
-        ]
-    usage = step.usage
-    metrics = {
-        "prompt_tokens": None if usage is None else usage.input_total,
-        "completion_tokens": None if usage is None else usage.output_total,
-        "cached_tokens": None if usage is None else usage.cache_read,
-        "cost_usd": step.cost_usd,
-    }
-    told = {key: value for key, value in metrics.items() if value is not None}
-    more = extra.get("metrics")
-    if isinstance(more, dict) and more.keys() <= _METRICS_KEYS:
-        told |= extra.pop("metrics")
-    if told:
-        fields["metrics"] = told
-    fields |= {key: extra.pop(key) for key in _STEP_KEYS if key in extra}
-    return fields
 
 
 def _message(parts: tuple[Part, ...]) -> Json:

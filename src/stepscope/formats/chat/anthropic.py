@@ -127,24 +127,20 @@ def parse_blocks(content: Json, index: int, limits: Limits) -> Content:
         if not isinstance(block, dict) or not isinstance(block.get("type"), str):
             raise shape_error(index, "a `type` in every block", block)
         if block["type"] in _CALL_KINDS:
-            calls.append(_block_call(block, index, limits))
+            name, call_id = block.get("name"), block.get("id")
+            if not isinstance(name, str):
+                raise shape_error(index, "a `name` in every tool_use block", name)
+            if call_id is not None and not isinstance(call_id, str):
+                raise shape_error(index, "text as `id` of a tool_use block", call_id)
+            extra = rest(block, _CALL_KEYS)
+            call = parse_call(name, block.get("input"), call_id, limits=limits, extra=extra)
+            kind = _CALL_KINDS[block["type"]]
+            calls.append(call if kind == "function" else msgspec.structs.replace(call, kind=kind))
         elif "tool_use_id" in block:
             results.append(_block_result(block, index))
         else:
             parts.append(_block_part(block))
     return Content(tuple(parts), tuple(calls), tuple(results))
-
-
-def _block_call(block: dict[str, Json], index: int, limits: Limits) -> ToolCall:
-    name, call_id = block.get("name"), block.get("id")
-    if not isinstance(name, str):
-        raise shape_error(index, "a `name` in every tool_use block", name)
-    if call_id is not None and not isinstance(call_id, str):
-        raise shape_error(index, "text as `id` of a tool_use block", call_id)
-    extra = rest(block, _CALL_KEYS)
-    call = parse_call(name, block.get("input"), call_id, limits=limits, extra=extra)
-    kind = _CALL_KINDS[block["type"]]
-    return call if kind == "function" else msgspec.structs.replace(call, kind=kind)
 
 
 def _block_result(block: dict[str, Json], index: int) -> ToolResult:

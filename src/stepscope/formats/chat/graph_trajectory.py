@@ -30,10 +30,6 @@ _NOTHING: tuple[()] = ()  # what a turn lacks that others have
 _KEYS = frozenset({"inputs", "results", "steps", "outputs"})
 
 
-def _likeness(opening: Opening) -> float:
-    return 0.95 if any(_is_like(record) for record in opening.records) else 0.0
-
-
 def _is_like(record: Json) -> bool:
     held = _find_graph(record)
     if held is None:
@@ -84,14 +80,17 @@ def _runs(record: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
 
 
 def _turn_steps(entry: Json, nodes: Iterable[str], result: Json, limits: Limits) -> Iterator[Step]:
-    """Yield the steps of one turn, not yet numbered."""
     if entry is not _NOTHING:
         began = isinstance(entry, dict) and "__start__" in entry
         around = rest(entry, frozenset({"__start__"})) if began else None
         yield from _state_steps(entry["__start__"] if began else entry, "user", limits, around)
     for node in nodes:
         if node not in _EDGES:
-            yield _visit_step(node)
+            # A visit within a subgraph bears the name of the subgraph's node.
+            graph, inside, _ = node.rpartition(":")
+            actor: Actor = "environment" if node == _PAUSE else "agent"
+            agent = None if node == _PAUSE else graph if inside else node
+            yield Step(index=0, actor=actor, kind="other", agent=agent, extra={"node": node})
     if result is not _NOTHING:
         yield from _state_steps(result, "agent", limits, None)
 
@@ -122,12 +121,8 @@ def _state_steps(
     yield from made
 
 
-def _visit_step(node: str) -> Step:
-    """Return the visit of a node; one within a subgraph bears the name of the subgraph's node."""
-    graph, inside, _ = node.rpartition(":")
-    actor: Actor = "environment" if node == _PAUSE else "agent"
-    agent = None if node == _PAUSE else graph if inside else node
-    return Step(index=0, actor=actor, kind="other", agent=agent, extra={"node": node})
+def _likeness(opening: Opening) -> float:
+    return 0.95 if any(map(_is_like, opening.records)) else 0.0
 
 
 FORMAT = RecordFormat(NAME, _likeness, read_each(_runs))

@@ -17,6 +17,7 @@ from stepscope.errors import TraceError
 from stepscope.formats.chat.messages import ENVELOPE_KEYS, MessageEnvelope
 from stepscope.formats.fields import (
     anthropic_usage,
+    object_at,
     openai_usage,
     rest,
     step_kind,
@@ -85,10 +86,24 @@ def langchain_step(value: Json, index: int, limits: Limits) -> Step:
             f"{str(value)[:60]!r}"
         )
     inner = messages.unwrap_message(value) or value
-    (said,) = read_messages(_with_role(inner), "user", limits)
+    # A chat message may have any role; one that nobody else has is an agent's name.
+    kind = text_at(inner, "role") or text_at(inner, "type") or ""
+    kind = kind.removesuffix("MessageChunk").lower()
+    named = {**inner, "role": kind if kind in _ROLES or kind == "function" else "ai"}
+    (said,) = read_messages(named, "user", limits)
     ours = said.actor == "agent"
     role = text_at(inner, "role")
     role = None if role in _ROLES else role
+    about = inner.get("response_metadata")
+    around = {} if inner is value else rest(value, _WRAPPING_KEYS) or {}
+    found = {**around, **(rest(inner, _known_keys(inner, said)) or {})}
+    if "usage_metadata" not in found:
+        found["usage_metadata"] = uncounted_usage(inner.get("usage_metadata"))
+    if ours and isinstance(about, dict):
+        told = [
+            next((k for k in keys if text_at(about, k)), "") for keys in (_MODEL_KEYS, _REASON_KEYS)
+        ]
+        found["response_metadata"] = rest(about, frozenset(told))
     return Step(
         index=index,
         actor=said.actor,
@@ -101,18 +116,8 @@ def langchain_step(value: Json, index: int, limits: Limits) -> Step:
         usage=_message_usage(inner),
         finish_reason=messages.find_stop_reason(inner) if ours else None,
         id=text_at(inner, "id"),
-        extra=_message_extra(value, inner, said),
+        extra={k: v for k, v in found.items() if v not in (None, {})} or None,
     )
-
-
-def _with_role(inner: dict[str, Json]) -> dict[str, Json]:
-    """Return a message with the role that its type or its own words give it.
-
-    A chat message may have any role; one that nobody else has is an agent's name.
-    """
-    role = text_at(inner, "role") or text_at(inner, "type") or ""
-    role = role.removesuffix("MessageChunk").lower()
-    return {**inner, "role": role if role in _ROLES or role == "function" else "ai"}
 
 
 def _message_usage(inner: dict[str, Json]) -> Usage | None:
@@ -122,23 +127,6 @@ def _message_usage(inner: dict[str, Json]) -> Usage | None:
     if counted is not None or not isinstance(about, dict):
         return counted
     return openai_usage(about.get("token_usage")) or anthropic_usage(about.get("usage"))
-
-
-def _message_extra(
-    value: dict[str, Json], inner: dict[str, Json], said: SpanMessage
-) -> dict[str, Json] | None:
-    """Return what a message says that its step has no field for, and what its wrapping says."""
-    about, ours = inner.get("response_metadata"), said.actor == "agent"
-    around = {} if inner is value else rest(value, _WRAPPING_KEYS) or {}
-    found = {**around, **(rest(inner, _known_keys(inner, said)) or {})}
-    if "usage_metadata" not in found:
-        found["usage_metadata"] = uncounted_usage(inner.get("usage_metadata"))
-    if ours and isinstance(about, dict):
-        told = [
-            next((k for k in keys if text_at(about, k)), "") for keys in (_MODEL_KEYS, _REASON_KEYS)
-        ]
-        found["response_metadata"] = rest(about, frozenset(told))
-    return {k: v for k, v in found.items() if v not in (None, {})} or None
 
 
 def _known_keys(inner: dict[str, Json], said: SpanMessage) -> frozenset[str]:
@@ -183,13 +171,11 @@ def _messages_likeness(messages: list[Json]) -> float:
 
 
 def _state_messages(record: dict[str, Json]) -> Json:
-    """Return the messages of a state, bare or in a snapshot."""
     held = record.get("values")
     return held.get("messages") if isinstance(held, dict) else record.get("messages")
 
 
 def _is_part(record: Json) -> bool:
-    """Say whether a record is one message of the file's run rather than a run of its own."""
     if isinstance(record, dict):
         return is_langchain_message(record) or not record.keys() & _WHOLE_KEYS
     return not isinstance(record, list)
@@ -228,13 +214,10 @@ def _finish_run(
             found["messages"] = state["messages"]
     elif values is not None:
         found["values"] = values
-    extra = found or None
-    draft = envelope.draft(NAME, steps, at, run_id=envelope.source_id, extra=extra)
-    config = state.get("config")
+    draft = envelope.draft(NAME, steps, at, run_id=envelope.source_id, extra=found or None)
     # The thread that a state is of, as its snapshot says.
-    places = (config.get("configurable") if isinstance(config, dict) else None, state)
-    threads = [text_at(place, "thread_id") for place in places if isinstance(place, dict)]
-    thread = next(filter(None, threads), None)
+    config = object_at(object_at(state, "config"), "configurable")
+    thread = text_at(config, "thread_id") or text_at(state, "thread_id") or None
     draft = msgspec.structs.replace(
         draft,
         name=draft.name if envelope.task_name else "",

@@ -207,7 +207,24 @@ def chat_step(message: Json, index: int, reading: MessageOptions) -> Step:
     if actor is None:
         raise shape_error(index, f"a `role` among {', '.join(_ACTORS)}", role)
     if actor == "environment":
-        return _result_step(message, index, reading)
+        content = message.get("content")
+        parts = content_parts(content, index)
+        text = content if type(content) is str else "\n".join([p.text for p in parts if p.text])
+        name = message.get("name")
+        result = ToolResult(
+            _expect_id(message.get("tool_call_id"), index),
+            None if name is None else _expect_text(name, "name", index),
+            parts,
+            None,
+            *reading.judge(text),
+        )
+        return Step(
+            index=index,
+            actor="environment",
+            kind="result",
+            results=(result,),
+            extra=rest(message, _RESULT_KEYS),
+        )
     content = message.get("content")
     if type(content) is not str:
         parts = content_parts(content, index)
@@ -272,27 +289,6 @@ def _message_call(call: Json, index: int, reading: MessageOptions) -> ToolCall:
         return ToolCall(function["name"], function.get("input"), call_id, extra=extra)
     arguments = function.get("arguments")
     return parse_call(function["name"], arguments, call_id, limits=reading.limits, extra=extra)
-
-
-def _result_step(message: dict[str, Json], index: int, reading: MessageOptions) -> Step:
-    content = message.get("content")
-    parts = content_parts(content, index)
-    text = content if type(content) is str else "\n".join([p.text for p in parts if p.text])
-    name = message.get("name")
-    result = ToolResult(
-        _expect_id(message.get("tool_call_id"), index),
-        None if name is None else _expect_text(name, "name", index),
-        parts,
-        None,
-        *reading.judge(text),
-    )
-    return Step(
-        index=index,
-        actor="environment",
-        kind="result",
-        results=(result,),
-        extra=rest(message, _RESULT_KEYS),
-    )
 
 
 def content_parts(content: Json, index: int) -> tuple[Part, ...]:

@@ -72,7 +72,6 @@ def _body_likeness(record: dict[str, Json]) -> float:
 
 
 def _is_part(record: Json) -> bool:
-    """Say whether a record is one message of the file's run rather than a run of its own."""
     if isinstance(record, dict):
         return "role" in record or is_response_item(record) or not record.keys() & _WHOLE_KEYS
     return not isinstance(record, list)
@@ -119,35 +118,31 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
 def _exchange_steps(
     request: dict[str, Json], response: dict[str, Json] | None, limits: Limits
 ) -> tuple[Step, ...]:
-    """Return the steps of what was asked, then of what was answered."""
     asked = request.get("messages", [])
     if not isinstance(asked, list):
         raise TraceError(f"`messages` is {str(asked)[:60]!r}; expected a list")
     steps = [_read_step(item, index, limits) for index, item in enumerate(asked)]
     if response is not None:
-        steps.append(_answer_step(response, len(steps), limits))
+        choices = response.get("choices")
+        first = choices[0] if choices and isinstance(choices, list) else None
+        if choices is None or not isinstance(first, dict) or "message" not in first:
+            raise TraceError("a response without `choices`")
+        step = chat_step(first["message"], 0, MessageOptions(infer_text_status, limits))
+        beside = {"choices": choices[1:], "usage": uncounted_usage(response.get("usage"))}
+        said = {key: value for key, value in beside.items() if value}
+        steps.append(
+            msgspec.structs.replace(
+                step,
+                index=len(steps),
+                usage=openai_usage(response.get("usage")),
+                model=text_at(response, "model"),
+                finish_reason=text_at(first, "finish_reason"),
+                extra={**(step.extra or {}), **said} or None,
+            )
+        )
     if not steps:
         raise TraceError("a record without a single message; expected a list under `messages`")
     return tuple(steps)
-
-
-def _answer_step(response: dict[str, Json], index: int, limits: Limits) -> Step:
-    """Return the step of a response body, with the call's usage."""
-    choices = response.get("choices")
-    first = choices[0] if choices and isinstance(choices, list) else None
-    if choices is None or not isinstance(first, dict) or "message" not in first:
-        raise TraceError("a response without `choices`")
-    step = chat_step(first["message"], 0, MessageOptions(infer_text_status, limits))
-    beside = {"choices": choices[1:], "usage": uncounted_usage(response.get("usage"))}
-    said = {key: value for key, value in beside.items() if value}
-    return msgspec.structs.replace(
-        step,
-        index=index,
-        usage=openai_usage(response.get("usage")),
-        model=text_at(response, "model"),
-        finish_reason=text_at(first, "finish_reason"),
-        extra={**(step.extra or {}), **said} or None,
-    )
 
 
 FORMAT = message_format(

@@ -22,6 +22,7 @@ from stepscope.formats.fields import (
     UNKNOWN_STATUS,
     ToolStatus,
     data_part,
+    entries_at,
     parse_call,
     parts_text,
     rest,
@@ -48,7 +49,6 @@ def number_steps(steps: Iterable[Step], first: int = 0) -> tuple[Step, ...]:
 
 
 def _continues_turn(turn: Step, step: Step) -> bool:
-    """Say whether a step belongs to the turn before it."""
     if not (_is_turn(turn) and _is_turn(step)) or turn.agent != step.agent:
         return False
     # A result, or the tokens of an answer, stand at its end.
@@ -137,7 +137,6 @@ def provider_call(item: dict[str, Json]) -> tuple[ToolCall, tuple[ToolResult, ..
 
 
 def _provider_status(item: dict[str, Json]) -> ToolStatus:
-    """Return whether a tool that the provider ran came to a good end, as it says itself."""
     failure, status = item.get("error"), text_at(item, "status")
     if isinstance(failure, dict):
         return ToolStatus("error", "explicit", (text_at(failure, "message") or "error")[:200])
@@ -182,7 +181,21 @@ def provider_result(item: dict[str, Json], reading: MessageOptions) -> ToolResul
         call_id, known = text_at(item, "id"), _ANSWER_KEYS | {"id"}
     held = item.get("result" if kind == "program_output" else "output", item.get("tools"))
     if kind == "shell_call_output" and isinstance(held, list):
-        parts, structured, judged = _shell_output(held)
+        # The first command that failed or timed out is the call's error.
+        texts: list[str] = []
+        beliefs: list[ToolStatus] = []
+        for entry in held:
+            about = entry if isinstance(entry, dict) else {}
+            texts.append("".join([text_at(about, key) or "" for key in ("stdout", "stderr")]))
+            match about.get("outcome"):
+                case {"type": "timeout"}:
+                    beliefs.append(ToolStatus("error", "explicit", "timeout"))
+                case {"type": "exit", "exit_code": int(code)}:
+                    failure = ToolStatus("error", "explicit", f"exit code {code}")
+                    beliefs.append(failure if code else ToolStatus("ok", "explicit", None))
+        errors = [belief for belief in beliefs if belief.status == "error"]
+        judged = (errors or beliefs or [UNKNOWN_STATUS])[0]
+        parts, structured = tuple([Part("text", text) for text in texts]), held
     else:
         parts, structured = _output_parts(held)
         status = text_at(item, "status")
@@ -204,31 +217,11 @@ def _output_parts(held: Json) -> tuple[tuple[Part, ...], Json]:
     return (), held
 
 
-def _shell_output(listed: list[Json]) -> tuple[tuple[Part, ...], Json, ToolStatus]:
-    """Return what each command printed; the first that failed or timed out is the call's error."""
-    parts: list[Part] = []
-    beliefs: list[ToolStatus] = []
-    for entry in listed:
-        about = entry if isinstance(entry, dict) else {}
-        said = "".join([text_at(about, key) or "" for key in ("stdout", "stderr")])
-        parts.append(Part("text", said))
-        match about.get("outcome"):
-            case {"type": "timeout"}:
-                beliefs.append(ToolStatus("error", "explicit", "timeout"))
-            case {"type": "exit", "exit_code": int(code)}:
-                failure = ToolStatus("error", "explicit", f"exit code {code}")
-                beliefs.append(failure if code else ToolStatus("ok", "explicit", None))
-    errors = [belief for belief in beliefs if belief.status == "error"]
-    judged = (errors or beliefs or [UNKNOWN_STATUS])[0]
-    return tuple(parts), listed, judged
-
-
 def offered_tools(item: Json) -> list[Json]:
     """Return the tools that an item offers to the agent: a server's list, or some added later."""
     if not isinstance(item, dict) or text_at(item, "type") not in _OFFER_TYPES:
         return []
-    listed = item.get("tools")
-    return [tool for tool in listed if isinstance(tool, dict)] if isinstance(listed, list) else []
+    return [tool for tool in entries_at(item, "tools") if isinstance(tool, dict)]
 
 
 _CALL_KEYS = frozenset({"type", "call_id", "name", "arguments", "input"})
@@ -299,7 +292,21 @@ def item_step(item: Json, index: int, reading: MessageOptions) -> Step:
         if item["type"] in CALL_TYPES:
             call = _function_call(item, index, reading)
         elif item["type"] == "mcp_call":
-            call, results = _mcp_call(item, index, reading)
+            own = item.get("id")
+            call = parse_call(
+                _expect_text(item.get("name"), "name", index),
+                item.get("arguments"),
+                own if isinstance(own, str) else None,
+                limits=reading.limits,
+                extra=rest(item, _MCP_KEYS),
+            )
+            call = msgspec.structs.replace(call, kind="mcp")
+            judged = _mcp_status(item)
+            if judged is not None:
+                failure = item.get("error")
+                structured = failure if isinstance(failure, dict) else None
+                parts = content_parts(item.get("output"), index)
+                results = (ToolResult(call.id, call.name, parts, structured, *judged),)
         else:
             call, results = provider_call(item)
         return Step(index=index, actor="agent", kind="call", calls=(call,), results=results)
@@ -349,29 +356,6 @@ def _reasoning_parts(item: dict[str, Json]) -> tuple[Part, ...]:
         return (Part("reasoning", extra=about or None),)
     first = msgspec.structs.replace(parts[0], extra={**(parts[0].extra or {}), **about} or None)
     return (first, *parts[1:])
-
-
-def _mcp_call(
-    item: dict[str, Json], index: int, reading: MessageOptions
-) -> tuple[ToolCall, tuple[ToolResult, ...]]:
-    """Return the call of an MCP server's tool, which holds its own output or error."""
-    own = item.get("id")
-    call = parse_call(
-        _expect_text(item.get("name"), "name", index),
-        item.get("arguments"),
-        own if isinstance(own, str) else None,
-        limits=reading.limits,
-        extra=rest(item, _MCP_KEYS),
-    )
-    call = msgspec.structs.replace(call, kind="mcp")
-    judged = _mcp_status(item)
-    results: tuple[ToolResult, ...] = ()
-    if judged is not None:
-        failure = item.get("error")
-        structured = failure if isinstance(failure, dict) else None
-        parts = content_parts(item.get("output"), index)
-        results = (ToolResult(call.id, call.name, parts, structured, *judged),)
-    return call, results
 
 
 def _mcp_status(item: dict[str, Json]) -> ToolStatus | None:

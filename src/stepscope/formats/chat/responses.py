@@ -35,6 +35,7 @@ from stepscope.formats.chat.response_items import (
 )
 from stepscope.formats.fields import (
     infer_text_status,
+    object_at,
     openai_usage,
     parse_time,
     rest,
@@ -192,8 +193,7 @@ def _response_error(response: dict[str, Json]) -> str | None:
 
 
 def _finish_reason(response: dict[str, Json]) -> str | None:
-    details = response.get("incomplete_details")
-    reason = text_at(details, "reason") if isinstance(details, dict) else None
+    reason = text_at(object_at(response, "incomplete_details"), "reason")
     return reason or text_at(response, "status")
 
 
@@ -252,7 +252,6 @@ class ResponseChains:
 
 
 def _join_records(tolds: list[ResponseRun]) -> Trajectory:
-    """Return one run of what its records tell; the last says how it ended."""
     drafts = [told.draft for told in tolds]
     first, last = drafts[0], drafts[-1]
     steps = number_steps(_join_steps(drafts))
@@ -341,10 +340,6 @@ def _is_part(record: Json) -> bool:
     return not isinstance(record, list)
 
 
-def _draft_items(steps: list[Step], first: DecodedRecord, tools: list[Json]) -> Trajectory:
-    return MessageEnvelope(tools=tools or None).draft(NAME, number_steps(steps), first)
-
-
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
     ordinals, chains = Ordinals(), ResponseChains()
     # Items that stand by themselves in a file: together they are one run.
@@ -361,7 +356,9 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
                 tools += offered_tools(value)
             elif isinstance(value, list):
                 listed = [tool for item in value for tool in offered_tools(item)]
-                run = _draft_items(read_items(value, record)[0], record, listed)
+                run = MessageEnvelope(tools=listed or None).draft(
+                    NAME, number_steps(read_items(value, record)[0]), record
+                )
                 yield finish_run(run, ordinals, limits=record.limits, repairs=record.repairs)
             else:
                 yield from _finish_held(chains.take(read_response(record)), ordinals)
@@ -372,7 +369,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
     yield from _finish_held(chains.rest(), ordinals)
     if loose.first is not None:
         steps, gaps = loose.joined(join_turns)
-        draft = _draft_items(steps, loose.first, tools)
+        draft = MessageEnvelope(tools=tools or None).draft(NAME, number_steps(steps), loose.first)
         run = msgspec.structs.replace(draft, warnings=tuple(gaps))
         held = loose.first._replace(repairs=tuple(loose.repairs))
         yield from attempt(

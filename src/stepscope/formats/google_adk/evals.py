@@ -17,7 +17,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats.chat.messages import reference_calls
 from stepscope.formats.chat.response_items import number_steps
-from stepscope.formats.fields import Content, parse_time, rest, text_at
+from stepscope.formats.fields import Content, entries_at, object_at, parse_time, rest, text_at
 from stepscope.formats.google_adk.events import (
     read_adk_content,
     read_adk_parts,
@@ -70,20 +70,17 @@ def invocation_tools(turns: list[dict[str, Json]]) -> tuple[ToolDef, ...]:
 
 def invocation_notes(about: dict[str, Json]) -> dict[str, Json]:
     """Return what an invocation says that no step and no tool has a field for."""
-    between = about.get("intermediate_data")
-    beside = rest(to_snake_keys(between), _BETWEEN) if isinstance(between, dict) else None
+    beside = rest(to_snake_keys(about.get("intermediate_data")), _BETWEEN)
     kept = {} if beside is None else {"intermediate_data": beside}
     return {**(rest(about, _INVOCATION) or {}), **kept, **_app(about.get("app_details"))[0]}
 
 
 def _turn(about: dict[str, Json], *, timed: bool) -> list[Step]:
-    """Return the steps of one invocation, as yet without places."""
     asked = read_adk_content(about.get("user_content"), "user_content")
     start = parse_time(about.get("creation_timestamp") or None) if timed else None
     first = Step(index=0, actor="user", parts=asked.parts, results=asked.results, start=start)
     steps = [msgspec.structs.replace(first, extra=_content(asked))]
-    between = about.get("intermediate_data")
-    held = to_snake_keys(between) if isinstance(between, dict) else {}
+    held = to_snake_keys(about.get("intermediate_data"))
     events = held.get("invocation_events")
     last: Step | None = None
     if isinstance(events, list):
@@ -123,8 +120,7 @@ def _between(held: dict[str, Json]) -> list[Step]:
         if answers.get(made.id):
             steps.append(_result(answers[made.id].popleft()))
     steps += [_result(answer) for left in answers.values() for answer in left]
-    said = held.get("intermediate_responses")
-    for entry in said if isinstance(said, list) else ():
+    for entry in entries_at(held, "intermediate_responses"):
         match entry:
             case [str(author), list(listed)]:
                 parts = read_adk_parts(listed, "intermediate_responses").parts
@@ -149,7 +145,7 @@ def _listed(held: dict[str, Json], key: str) -> list[dict[str, Json]]:
 
 def _app(details: Json) -> tuple[dict[str, Json], list[ToolDef]]:
     """Return the instructions of an app's agents and what else is said of them, and their tools."""
-    about = to_snake_keys(details) if isinstance(details, dict) else {}
+    about = to_snake_keys(details)
     agents = about.get("agent_details")
     if not isinstance(agents, dict):
         return {} if details is None else {"app_details": details}, []
@@ -178,10 +174,7 @@ def _undeclared(listed: Json) -> dict[str, Json]:
 
 def make_case(about: dict[str, Json], workflow: str, expected: Sequence[Step]) -> Case:
     """Return what a conversation asks of a run: its request, its tools in order, its state."""
-    held = about.get("session_input")
-    session = to_snake_keys(held) if isinstance(held, dict) else {}
-    state = session.get("state")
-    setup = state if isinstance(state, dict) and state else None
+    session = to_snake_keys(about.get("session_input"))
     requests = [step.text for step in expected if step.actor == "user" and step.text]
     finals = [step.text for step in expected if step.actor == "agent" and step.text]
     extra = {**(rest(about, _CASE) or {}), **({"responses": finals} if finals else {})}
@@ -191,7 +184,7 @@ def make_case(about: dict[str, Json], workflow: str, expected: Sequence[Step]) -
         workflow=workflow,
         task=text_at(about, "eval_id") or "",
         request=requests[0] if requests else None,
-        setup=setup,
+        setup=object_at(session, "state") or None,
         reference=tuple(reference_calls([made for step in expected for made in step.calls])),
         extra=extra or None,
     )
@@ -203,9 +196,8 @@ def read_adk_outcome(about: dict[str, Json]) -> Outcome:
     if status not in _PASSED and status not in _FAILED:
         return Outcome()
     reasons: list[str] = []
-    listed = about.get("overall_eval_metric_results")
-    for metric in listed if isinstance(listed, list) else ():
-        told = to_snake_keys(metric) if isinstance(metric, dict) else {}
+    for metric in entries_at(about, "overall_eval_metric_results"):
+        told = to_snake_keys(metric)
         name, score, threshold = (told.get(key) for key in ("metric_name", "score", "threshold"))
         against = "" if threshold is None else f" of {threshold}"
         if name is not None and score is not None:

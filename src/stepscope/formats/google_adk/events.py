@@ -19,9 +19,12 @@ from stepscope.formats.fields import (
     Content,
     ToolStatus,
     data_part,
+    entries_at,
     infer_object_status,
     infer_text_status,
+    merge_extra,
     parse_time,
+    parts_text,
     rest,
     text_at,
     tool_defs,
@@ -59,14 +62,14 @@ _ONE_OF = (
 _URL_SAFE = str.maketrans("-_", "+/")
 
 
-def to_snake_keys(record: dict[str, Json]) -> dict[str, Json]:
-    """Return a record with its own keys in snake case, nulls left out; values are as they were.
+def to_snake_keys(record: Json) -> dict[str, Json]:
+    """Return a record with its own keys in snake case, nulls left out; {} where it is no object.
 
     >>> to_snake_keys({"invocationId": "e", "author": None})
     {'invocation_id': 'e'}
     """
     found: dict[str, Json] = {}
-    for key, value in record.items():
+    for key, value in record.items() if isinstance(record, dict) else ():
         plain = _CAPITAL.sub(r"_\1", key).lower() if "_" not in key else key
         if value is not None:
             found[key if plain in found else plain] = value
@@ -113,7 +116,6 @@ def read_adk_parts(listed: list[Json], where: str) -> Content:
 
 
 def _piece(entry: dict[str, Json]) -> Part | ToolCall | ToolResult | None:
-    """Return what one part is, None where it says nothing."""
     key = next((key for key in _ONE_OF if isinstance(entry.get(key), dict)), None)
     if key is None and isinstance(text := entry.get("text"), str):
         thought = entry.get("thought") is True
@@ -131,13 +133,14 @@ def _piece(entry: dict[str, Json]) -> Part | ToolCall | ToolResult | None:
             return ToolCall("code_execution", about, kind="builtin", extra=beside)
         case "code_execution_result":
             return _ran(about, beside)
-    return _medium(about, "data" if key == "inline_data" else "file_uri", beside)
-
-
-def _join_extra(
-    about: dict[str, Json], known: frozenset[str], beside: dict[str, Json] | None
-) -> dict[str, Json] | None:
-    return {**(rest(about, known) or {}), **(beside or {})} or None
+    key = "data" if key == "inline_data" else "file_uri"
+    media_type, held = text_at(about, "mime_type"), text_at(about, key)
+    sort = (media_type or "").partition("/")[0]
+    kind: PartKind = "image" if sort == "image" else "audio" if sort == "audio" else "file"
+    extra = merge_extra(rest(about, frozenset({"mime_type", key})), beside)
+    if key == "data" and held is not None:
+        return data_part(kind, media_type, held.translate(_URL_SAFE), extra=extra)
+    return Part(kind, media_type=media_type, uri=held, extra=extra)
 
 
 def read_function_call(
@@ -151,7 +154,7 @@ def read_function_call(
     name = text_at(about, "tool_type" if served else "name") or ""
     own, args = text_at(about, "id"), about.get("args")
     arguments = {} if args is None else args
-    extra = _join_extra(about, _SERVED if served else _CALL, beside)
+    extra = merge_extra(rest(about, _SERVED if served else _CALL), beside)
     return ToolCall(name, arguments, own, kind="server" if served else "function", extra=extra)
 
 
@@ -163,11 +166,11 @@ def read_function_response(
     held = about.get("response")
     bare = held["result"] if isinstance(held, dict) and held.keys() == {"result"} else held
     parts = () if bare == {} else read_result_parts(bare)
-    said = "\n".join([part.text for part in parts if part.text is not None])
+    said = parts_text(parts)
     judged = infer_object_status(bare, said) if isinstance(bare, dict) else infer_text_status(said)
     structured = held if isinstance(held, dict) else None
     name, own = text_at(about, "name"), text_at(about, "id")
-    extra = _join_extra(about, _RESPONSE, beside)
+    extra = merge_extra(rest(about, _RESPONSE), beside)
     return ToolResult(own, name, parts, structured, *judged, extra=extra)
 
 
@@ -178,19 +181,8 @@ def _ran(about: dict[str, Json], beside: dict[str, Json] | None) -> ToolResult:
         judged = ToolStatus("ok", "explicit", None)
     elif outcome is not None and outcome != "OUTCOME_UNSPECIFIED":
         judged = ToolStatus("error", "explicit", outcome)
-    extra = _join_extra(about, frozenset({"outcome", "output"}), beside)
+    extra = merge_extra(rest(about, frozenset({"outcome", "output"})), beside)
     return ToolResult(None, "code_execution", read_result_parts(output), None, *judged, extra=extra)
-
-
-def _medium(about: dict[str, Json], key: str, beside: dict[str, Json] | None) -> Part:
-    """Return a medium that is given as data, or as the place of a file."""
-    media_type, held = text_at(about, "mime_type"), text_at(about, key)
-    sort = (media_type or "").partition("/")[0]
-    kind: PartKind = "image" if sort == "image" else "audio" if sort == "audio" else "file"
-    extra = _join_extra(about, frozenset({"mime_type", key}), beside)
-    if key == "data" and held is not None:
-        return data_part(kind, media_type, held.translate(_URL_SAFE), extra=extra)
-    return Part(kind, media_type=media_type, uri=held, extra=extra)
 
 
 def read_adk_usage(metadata: Json) -> Usage | None:
@@ -199,8 +191,6 @@ def read_adk_usage(metadata: Json) -> Usage | None:
     The prompt includes what was cached, but not the results of the provider's own tools; the
     candidates exclude thoughts.
     """
-    if not isinstance(metadata, dict):
-        return None
     about = to_snake_keys(metadata)
     prompt = find_count(about, "prompt_token_count")
     served = find_count(about, "tool_use_prompt_token_count")
@@ -218,7 +208,7 @@ def read_adk_usage(metadata: Json) -> Usage | None:
 
 def list_uncounted(metadata: Json) -> dict[str, Json] | None:
     """Return what a usage says beyond the counts that `read_adk_usage` reads, None for nothing."""
-    return rest(to_snake_keys(metadata), _COUNTED) if isinstance(metadata, dict) else None
+    return rest(to_snake_keys(metadata), _COUNTED)
 
 
 _KNOWN = frozenset(
@@ -246,12 +236,23 @@ def read_event_step(event: Json, index: int) -> Step:
         raise TraceError(f"event {index} is {str(event)[:60]!r}; expected an object")
     about = to_snake_keys(event)
     held = _content(about, index)
-    actions = about.get("actions")
-    done = to_snake_keys(actions) if isinstance(actions, dict) else {}
+    done = to_snake_keys(about.get("actions"))
     target = text_at(done, "transfer_to_agent")
     author = text_at(about, "author") or ""
     actor = _actor(author, held) if target is None else "agent"
     results = held.results if target is None else tuple(map(_handed, held.results))
+    found = _said(rest(about, _KNOWN) or {})
+    used = list_uncounted(about.get("usage_metadata"))
+    found |= {k: v for k, v in (("content", held.extra), ("usage_metadata", used)) if v is not None}
+    acted = _said(done)
+    acted.pop("transfer_to_agent", None)
+    if isinstance(about.get("actions"), dict):
+        found.pop("actions", None)
+    if acted:
+        found["actions"] = acted
+    node = found.get("node_info")
+    if isinstance(node, dict) and not any(node.values()):
+        del found["node_info"]
     return Step(
         index=index,
         actor=actor,
@@ -267,7 +268,7 @@ def read_event_step(event: Json, index: int) -> Step:
         error=_failure(about),
         id=text_at(about, "id") or None,
         replayed=about.get("partial") is True,
-        extra=_extra(about, done, target, held.extra),
+        extra=({"to": target} if target is not None else {}) | found or None,
     )
 
 
@@ -310,27 +311,6 @@ def _failure(about: dict[str, Json]) -> str | None:
     return ": ".join([str(said) for said in (code, message) if said is not None])
 
 
-def _extra(
-    about: dict[str, Json],
-    done: dict[str, Json],
-    target: str | None,
-    beside: dict[str, Json] | None,
-) -> dict[str, Json] | None:
-    found = _said(rest(about, _KNOWN) or {})
-    used = list_uncounted(about.get("usage_metadata"))
-    found |= {k: v for k, v in (("content", beside), ("usage_metadata", used)) if v is not None}
-    acted = _said(done)
-    acted.pop("transfer_to_agent", None)
-    if isinstance(about.get("actions"), dict):
-        found.pop("actions", None)
-    if acted:
-        found["actions"] = acted
-    node = found.get("node_info")
-    if isinstance(node, dict) and not any(node.values()):
-        del found["node_info"]
-    return ({"to": target} if target is not None else {}) | found or None
-
-
 def _said(about: dict[str, Json]) -> dict[str, Json]:
     """Return what is no default: the SDK writes empty objects and lists where there is nothing."""
     return {key: value for key, value in about.items() if value not in ({}, [], "")}
@@ -350,8 +330,7 @@ def add_model_logs(steps: list[Step], logs: Json) -> list[Step]:
 
 
 def _with_log(step: Step, answer: dict[str, Json]) -> Step:
-    candidates = answer.get("candidates")
-    first = candidates[0] if isinstance(candidates, list) and candidates else None
+    first = next(iter(entries_at(answer, "candidates")), None)
     reason = text_at(first, "finish_reason") if isinstance(first, dict) else None
     return msgspec.structs.replace(
         step,
@@ -365,9 +344,7 @@ def read_declarations(listed: Json, agent: str | None = None) -> tuple[ToolDef, 
     """Return the functions that a model was offered, in lists of declarations."""
     found: dict[str, ToolDef] = {}
     for tool in listed if isinstance(listed, list) else ():
-        about = to_snake_keys(tool) if isinstance(tool, dict) else {}
-        functions = about.get("function_declarations")
-        for function in functions if isinstance(functions, list) else ():
+        for function in entries_at(to_snake_keys(tool), "function_declarations"):
             if not isinstance(function, dict):
                 continue
             plain = to_snake_keys(function)

@@ -47,11 +47,10 @@ def _likeness(opening: Opening) -> float:
     first = opening.records[0] if opening.records else None
     if opening.shape in {"array", "lines"} and is_adk_event(first):
         return 0.95
-    return 0.95 if isinstance(first, dict) and _sort(to_snake_keys(first)) is not None else 0.0
+    return 0.0 if _sort(to_snake_keys(first)) is None else 0.95
 
 
 def _sort(about: dict[str, Json]) -> str | None:
-    """Return what a record is: a session, a set, a case, results or a result."""
     if isinstance(about.get("eval_cases"), list) and "eval_set_id" in about:
         return "set"
     if isinstance(about.get("eval_case_results"), list):
@@ -68,12 +67,8 @@ def _sort(about: dict[str, Json]) -> str | None:
 
 
 def _runs(found: DecodedRecord, ordinals: Ordinals) -> Iterator[Trajectory | Quarantined]:
-    """Yield the runs of a record; a case or a result that is none is quarantined alone.
-
-    Raises:
-        TraceError: it is nothing that ADK writes.
-    """
-    about = to_snake_keys(found.value) if isinstance(found.value, dict) else {}
+    """Yield the runs of a record; a case or a result that is none is quarantined alone."""
+    about = to_snake_keys(found.value)
     sort = _sort(about)
     if sort == "session":
         steps = _events(about)
@@ -107,7 +102,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> Iterator[Trajectory | Qua
 
 
 def _member(found: DecodedRecord, around: dict[str, Json], ordinals: Ordinals) -> Trajectory:
-    about = to_snake_keys(found.value) if isinstance(found.value, dict) else {}
+    about = to_snake_keys(found.value)
     sort = _sort(about)
     if sort not in {"case", "result"}:
         raise TraceError(f"no eval case and no result of one: {str(found.value)[:60]!r}")
@@ -126,7 +121,6 @@ def _finished(draft: Trajectory, found: DecodedRecord, ordinals: Ordinals) -> Tr
 
 
 def _draft(steps: Sequence[Step], found: DecodedRecord) -> Trajectory:
-    """Return a run of steps, with what they say of the whole."""
     start, end = time_bounds(steps)
     return Trajectory(
         id="",
@@ -142,11 +136,7 @@ def _draft(steps: Sequence[Step], found: DecodedRecord) -> Trajectory:
 
 
 def _events(about: dict[str, Json]) -> list[Step]:
-    """Return the steps of a session.
-
-    Raises:
-        TraceError: it has no events.
-    """
+    """Return the steps of a session."""
     events = about.get("events")
     if not isinstance(events, list) or not events:
         raise TraceError("a session without events")
@@ -186,8 +176,7 @@ def _result(about: dict[str, Json], around: dict[str, Json], found: DecodedRecor
     actual = invocation_steps(made, timed=True)
     wanted = parse_conversation([turn[_HELD] for turn in turns if _HELD in turn])
     expected = invocation_steps(wanted, timed=False)
-    held = about.get("session_details")
-    session = to_snake_keys(held) if isinstance(held, dict) else {}
+    session = to_snake_keys(about.get("session_details"))
     steps = _events(session) if session.get("events") else actual
     workflow = text_at(about, "eval_set_id") or text_at(around, "eval_set_id") or NAME
     task, run_id = text_at(about, "eval_id"), text_at(about, "session_id")

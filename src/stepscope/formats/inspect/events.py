@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import parse_time, rest, text_at
+from stepscope.formats.fields import entries_at, parse_ns, parse_time, rest, text_at
 from stepscope.formats.inspect.messages import (
     Attachments,
     SampleSteps,
@@ -96,7 +96,7 @@ class SampleTree:
         if node is None:
             self.keep(event)
             return None
-        node.end_ns = _ns(event, "timestamp")
+        node.end_ns = parse_ns(event.get("timestamp"))
         return node
 
     def ended(self, own: str) -> bool:
@@ -108,14 +108,14 @@ class SampleTree:
         """Begin a span for what has none of its own; what follows is in it until `close`."""
         around = self.at(event)
         node = self._begun(f"{kind}-{len(self._nodes)}", around, {"type": kind, "name": name})
-        node.start_ns = _ns(event, "timestamp")
+        node.start_ns = parse_ns(event.get("timestamp"))
         self._open.append(node)
         return node
 
     def close(self, event: dict[str, Json], *, at: str = "timestamp") -> None:
         """End the innermost span that `open` began."""
         if self._open:
-            self._open.pop().end_ns = _ns(event, at)
+            self._open.pop().end_ns = parse_ns(event.get(at))
 
     def keep(self, event: Json) -> None:
         """Keep an event that makes no step, whole, in its span."""
@@ -147,7 +147,7 @@ class SampleTree:
 
     def _begun(self, own: str, parent: SampleSpan | None, event: dict[str, Json]) -> SampleSpan:
         node = SampleSpan(own, parent, text_at(event, "name") or "", text_at(event, "type") or "")
-        node.start_ns = _ns(event, "timestamp")
+        node.start_ns = parse_ns(event.get("timestamp"))
         key = own
         while key in self._nodes:
             key += "'"
@@ -156,11 +156,6 @@ class SampleTree:
 
     def _warn(self, code: str, reason: str) -> None:
         self.warnings.append(Warn(code, reason))
-
-
-def _ns(event: dict[str, Json], key: str) -> int | None:
-    time = parse_time(event.get(key))
-    return None if time is None else time.ns
 
 
 class ModelUsage(msgspec.Struct, gc=False):
@@ -334,54 +329,59 @@ class EventReader:
     def _read_event(self, event: dict[str, Json]) -> None:
         match event.get("event"):
             case "span_begin":
-                self._begin(event)
+                node = self._tree.begin(event)
+                if node.kind == "agent" and node.outer is not None and not node.scores:
+                    self._steps.add(
+                        Step(
+                            index=0,
+                            actor="agent",
+                            kind="handoff",
+                            agent=node.outer,
+                            start=parse_time(event.get("timestamp")),
+                            span=node.id,
+                            extra={"to": node.name},
+                        )
+                    )
             case "span_end":
-                node = self._tree.end(event)
-                for asked, tool in self._late.pop(node.id, ()) if node else ():
+                ended = self._tree.end(event)
+                for asked, tool in self._late.pop(ended.id, ()) if ended else ():
                     self._answer(asked, tool, late=True)
             case "step":
-                self._legacy(event)
+                if event.get("action") == "begin":
+                    name, kind = text_at(event, "name") or "", text_at(event, "type") or "step"
+                    self._tree.open(event, kind, name)
+                else:
+                    self._tree.close(event)
             case "model":
                 self._model(event)
             case "tool":
                 self._tool(event)
             case "subtask":
-                self._subtask(event)
+                node = self._tree.open(event, "subtask", text_at(event, "name") or "")
+                told = rest(event, frozenset({"event", "name", "events", "timestamp", "span_id"}))
+                node.attributes = self._texts.resolve_in_place(told) or {}
+                self.read(entries_at(event, "events"))
+                self._tree.close(event, at="completed")
             case str(kind) if kind in _STEPS:
-                self._other(event, kind)
+                sort, keys = _STEPS[kind]
+                told = self._texts.resolve_in_place(event)
+                words = [text for key in keys if (text := text_at(told, key))]
+                failure = told.get("error")
+                place = self._steps.add(
+                    Step(
+                        index=0,
+                        actor="environment",
+                        kind=sort,
+                        parts=(Part("text", ": ".join(words)),) if words else (),
+                        start=parse_time(event.get("timestamp")),
+                        error=text_at(failure, "message") if isinstance(failure, dict) else None,
+                        span=text_at(event, "span_id"),
+                        extra={"event": kind, **(rest(told, _OTHER) or {})},
+                    )
+                )
+                self._time(event, place)
             case _:
                 self._tree.keep(self._texts.resolve_in_place(event))
-
-    def _begin(self, event: dict[str, Json]) -> None:
-        node = self._tree.begin(event)
-        if node.kind == "agent" and node.outer is not None and not node.scores:
-            extra: dict[str, Json] = {"to": node.name}
-            self._steps.add(
-                Step(
-                    index=0,
-                    actor="agent",
-                    kind="handoff",
-                    agent=node.outer,
-                    start=parse_time(event.get("timestamp")),
-                    span=node.id,
-                    extra=extra,
-                )
-            )
-
-    def _legacy(self, event: dict[str, Json]) -> None:
-        if event.get("action") == "begin":
-            name, kind = text_at(event, "name") or "", text_at(event, "type") or "step"
-            self._tree.open(event, kind, name)
-        else:
-            self._tree.close(event)
-
-    def _subtask(self, event: dict[str, Json]) -> None:
-        node = self._tree.open(event, "subtask", text_at(event, "name") or "")
-        nested = event.get("events")
-        told = rest(event, frozenset({"event", "name", "events", "timestamp", "span_id"}))
-        node.attributes = self._texts.resolve_in_place(told) or {}
-        self.read(nested if isinstance(nested, list) else [])
-        self._tree.close(event, at="completed")
 
     def _model(self, event: dict[str, Json]) -> None:
         asked = msgspec.convert(event, _Model)
@@ -394,11 +394,6 @@ class EventReader:
             return
         self._offer(asked.tools, node)
         self._steps.add_input(asked.input, asked.input_refs or (), text_at(event, "span_id"))
-        self._reply(event, asked, output, node)
-
-    def _reply(
-        self, event: dict[str, Json], asked: _Model, output: _Output, node: SampleSpan | None
-    ) -> None:
         choice = output.choices[0] if output.choices else {"message": {"role": "assistant"}}
         spoken = read_message_step(choice.get("message"), self._texts)
         used = output.usage
@@ -433,7 +428,6 @@ class EventReader:
             self._warn("pending", "the log was written before the model had answered", place)
 
     def _beside(self, event: dict[str, Json], asked: _Model, step: Step) -> dict[str, Json] | None:
-        """Return what a model's event says beyond its step."""
         extra = {**(step.extra or {}), **(self._texts.resolve_in_place(rest(event, _MODEL)) or {})}
         output = event.get("output")
         if isinstance(output, dict):
@@ -511,26 +505,6 @@ class EventReader:
         self._time(event, place)
         if tool.pending:
             self._warn("pending", "the log was written before the tool had answered", place)
-
-    def _other(self, event: dict[str, Json], kind: str) -> None:
-        """Add an event of the environment's: an approval, a compaction, a limit, an error."""
-        sort, keys = _STEPS[kind]
-        told = self._texts.resolve_in_place(event)
-        words = [text for key in keys if (text := text_at(told, key))]
-        failure = told.get("error")
-        place = self._steps.add(
-            Step(
-                index=0,
-                actor="environment",
-                kind=sort,
-                parts=(Part("text", ": ".join(words)),) if words else (),
-                start=parse_time(event.get("timestamp")),
-                error=text_at(failure, "message") if isinstance(failure, dict) else None,
-                span=text_at(event, "span_id"),
-                extra={"event": kind, **(rest(told, _OTHER) or {})},
-            )
-        )
-        self._time(event, place)
 
     def _time(self, event: dict[str, Json], place: int) -> None:
         told = {key: event[key] for key in _CLOCK if event.get(key) is not None}

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 
 from stepscope.errors import LimitError, TraceError
-from stepscope.formats.fields import object_at, text_at
+from stepscope.formats.fields import entries_at, object_at, text_at
 from stepscope.formats.files import DAMAGE_ERRORS, Archive, RefusedFile, open_archive
 from stepscope.formats.opening import close_brackets
 from stepscope.formats.records import CHUNK_BYTES, WHITESPACE, RawRecord, RecordBuffer, read_chunks
@@ -93,15 +93,22 @@ def _log(header: bytes) -> LogHeader:
     revision, dataset = object_at(about, "revision"), object_at(about, "dataset")
     model, status = text_at(about, "model"), text_at(told, "status")
     solver = text_at(about, "solver")
+    # Version 0 is what Inspect writes where nobody gave one.
+    value = about.get("task_version")
     tags = {
         "model": model,
         "dataset": text_at(dataset, "name") or text_at(dataset, "location"),
-        "task_version": _text(about.get("task_version")),
+        "task_version": str(value) if isinstance(value, str | int) and value else None,
         "revision": text_at(revision, "commit"),
         "log_status": status if status != "success" else None,
-        "tags": ", ".join([tag for tag in _list(about, "tags") if isinstance(tag, str)]),
+        "tags": ", ".join([tag for tag in entries_at(about, "tags") if isinstance(tag, str)]),
     }
     version = told.get("version")
+    # The scorer of the headline is first.
+    listed = [*entries_at(about, "scorers"), *entries_at(object_at(told, "results"), "scores")]
+    names = [text_at(scorer, "name") for scorer in listed if isinstance(scorer, dict)]
+    headline = object_at(object_at(told, "results"), "headline")
+    first = text_at(headline or object_at(about, "headline_metric"), "scorer")
     return LogHeader(
         workflow=text_at(about, "task") or text_at(plan, "name") or "inspect_ai",
         agent=solver or model,
@@ -109,31 +116,10 @@ def _log(header: bytes) -> LogHeader:
         eval_id=next((text for key in ("eval_id", "run_id") if (text := text_at(about, key))), ""),
         version=str(version) if isinstance(version, int) else None,
         tags={name: tag for name, tag in tags.items() if tag},
-        scorers=_scorers(told, about),
+        scorers=tuple(dict.fromkeys([name for name in (first, *names) if name])),
         complete=status in {None, "success"},
         told=told,
     )
-
-
-def _scorers(told: dict[str, Json], about: dict[str, Json]) -> tuple[str, ...]:
-    """Return the scorers, the one of the headline first."""
-    listed = [*_list(about, "scorers"), *_list(object_at(told, "results"), "scores")]
-    names = [text_at(scorer, "name") for scorer in listed if isinstance(scorer, dict)]
-    headline = object_at(object_at(told, "results"), "headline") or object_at(
-        about, "headline_metric"
-    )
-    first = text_at(headline, "scorer")
-    return tuple(dict.fromkeys([name for name in (first, *names) if name]))
-
-
-def _list(value: dict[str, Json], key: str) -> list[Json]:
-    found = value.get(key)
-    return found if isinstance(found, list) else []
-
-
-def _text(value: Json) -> str | None:
-    # Version 0 is what Inspect writes where nobody gave one.
-    return str(value) if isinstance(value, str | int) and value else None
 
 
 HEADER, START, SUMMARIES = "header.json", "_journal/start.json", "summaries.json"

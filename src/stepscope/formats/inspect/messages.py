@@ -444,7 +444,6 @@ class SampleSteps:
         return found
 
     def _hear(self, at: int | Json, seen: Counter[Key], span: str | None, *, pooled: bool) -> None:
-        """Add a message that a model was given, unless it was said already."""
         item = self._pool[at] if pooled else at
         if self._is_again(item, seen):
             return
@@ -493,7 +492,6 @@ class SampleSteps:
         return bool(type(call_id) is str and self._told.get(call_id))
 
     def _complete(self, heard: Step, key: Key) -> None:
-        """Give the step of a tool's event the words that the model was told."""
         waiting = self._told.get(key[1]) if key[0] == "tool" else None
         if not waiting:
             return
@@ -514,7 +512,6 @@ class SampleSteps:
 
 
 def _whole(told: Step, heard: Step) -> Step:
-    """Return the step of a tool's event with the words that the model heard of it."""
     first, result = told.results[0], heard.results[0]
     extra = {**(first.extra or {}), **(result.extra or {})}
     if first.text != result.text:

@@ -156,7 +156,6 @@ _MAGIC_BYTES = 4
 
 
 def _zip_likeness(head: bytes) -> float:
-    """Return how sure the name of a zip's first member makes it."""
     if not head.startswith(ZIP_MAGIC) or len(head) < _NAME_AT:
         return 0.0
     (size,) = struct.unpack_from("<H", head, _LENGTH_AT)

@@ -15,6 +15,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats.fields import (
     ToolStatus,
+    entries_at,
     infer_text_status,
     object_at,
     openai_usage,
@@ -49,8 +50,7 @@ class RunMetrics:
         """Take the metrics as far as they have come, and return what is new in them."""
         before, self._seen = self._seen, metrics
         self.last = self.last if self._final else metrics
-        listed = metrics.get("token_usages")
-        told = listed if isinstance(listed, list) else []
+        told = entries_at(metrics, "token_usages")
         for entry in told[min(self._read, len(told)) :]:
             own = text_at(entry, "response_id") if isinstance(entry, dict) else None
             tokens = _tokens(entry)
@@ -80,9 +80,8 @@ class RunMetrics:
 
 def _grew(before: Json, now: Json) -> bool:
     """Say whether a list is an earlier one and more."""
-    if not isinstance(before, list) or not isinstance(now, list):
-        return False
-    return now[: len(before)] == before
+    both = isinstance(before, list) and isinstance(now, list)
+    return both and now[: len(before)] == before
 
 
 def _tokens(entry: Json) -> Usage | None:
@@ -161,7 +160,41 @@ class EventLog:
         self._spent_now = self.spent.snapshot(metrics) if isinstance(metrics, dict) else metrics
         if isinstance(event.get("action"), str):
             return self._action(event, index, actor)
-        return self._observation(event, index)
+        name, content = event.get("observation"), event.get("content")
+        if not isinstance(name, str) or not isinstance(content, str | None):
+            raise TraceError(f"event {index} is neither an action nor an observation with text")
+        about = object_at(event, "extras")
+        parts = (Part("text", content),) if content else ()
+        cause = event.get("cause")
+        call = self._calls.get(cause) if isinstance(cause, int) else None
+        if name == "delegate" and len(self._agents) > 1:
+            self._agents.pop()
+        own = text_at(object_at(event, "tool_call_metadata"), "tool_call_id")
+        start, more = parse_time(event.get("timestamp")), self._beside(event)
+        if call is None and own is None:
+            kind: StepKind = "retrieval" if name == "recall" else "other"
+            failed = content if name == "error" else None
+            extra = {**more, "observation": name, **({"extras": about} if about else {})}
+            if cause is not None:
+                extra["cause"] = cause
+            return Step(
+                index=index,
+                actor="environment",
+                kind="message" if failed else kind,
+                parts=parts,
+                start=start,
+                error=failed or None,
+                extra=extra,
+            )
+        result = ToolResult(
+            own if call is None else call.id,
+            None if call is None else call.name,
+            parts,
+            None,
+            *_judged(name, content or "", event, about),
+            extra={**more, "observation": name, **about},
+        )
+        return Step(index=index, actor="environment", kind="result", results=(result,), start=start)
 
     def _action(self, event: dict[str, Json], index: int, actor: Actor) -> Step:
         name, args = event["action"], event.get("args")
@@ -171,7 +204,9 @@ class EventLog:
         kind = _KINDS.get(name)
         calls: tuple[ToolCall, ...] = ()
         parts = _said(args, event, calls=kind is None)
-        extra = self._extra(event, args)
+        extra = {**self._beside(event), "action": name}
+        if more := {key: value for key, value in args.items() if _tells(key, value, name)}:
+            extra["args"] = more
         if kind is None:
             call = self._call(event, args, actor)
             kind, calls = "handoff" if name == "delegate" else "call", (call,)
@@ -201,10 +236,7 @@ class EventLog:
         )
 
     def _response(self, event: dict[str, Json]) -> dict[str, Json]:
-        """Return the model's response that an event is of, empty where none is recorded."""
-        meta = event.get("tool_call_metadata")
-        response = meta.get("model_response") if isinstance(meta, dict) else None
-        return response if isinstance(response, dict) else {}
+        return object_at(object_at(event, "tool_call_metadata"), "model_response")
 
     def _usage(self, response: dict[str, Json]) -> Usage | None:
         """Return a response's tokens, with its first event alone; the metrics know of its cache."""
@@ -214,19 +246,11 @@ class EventLog:
         self._told[own] = response
         return self.spent.once(own) or openai_usage(response.get("usage"))
 
-    def _extra(self, event: dict[str, Json], args: dict[str, Json]) -> dict[str, Json]:
-        found = {**self._beside(event), "action": event["action"]}
-        if more := {
-            key: value for key, value in args.items() if _tells(key, value, event["action"])
-        }:
-            found["args"] = more
-        return found
-
     def _beside(self, event: dict[str, Json]) -> dict[str, Json]:
         """Return what is said of an event; its response, where none before said the same."""
         found = rest(event, _EVENT) or {}
-        meta, response = event.get("tool_call_metadata"), self._response(event)
-        if isinstance(meta, dict) and (more := rest(meta, _META)):
+        response = self._response(event)
+        if more := rest(object_at(event, "tool_call_metadata"), _META):
             found["tool_call_metadata"] = more
         if response and self._told.get(text_at(response, "id") or "") != response:
             found["model_response"] = response
@@ -243,7 +267,8 @@ class EventLog:
         }
         written = _written(self._response(event), own)
         made = asked if written is None else written
-        call_id = own if own is not None else _event_id(event.get("id"))
+        at = event.get("id")
+        call_id = f"event-{at}" if own is None and isinstance(at, int) else own
         extra = {} if written is None else {"args": asked}
         together = about.get("total_calls_in_response")
         if together not in (None, 1):
@@ -253,48 +278,9 @@ class EventLog:
         )
         if actor != "agent":
             call = msgspec.structs.replace(call, requestor="user")
-        at = event.get("id")
         if isinstance(at, int):
             self._calls[at] = call
         return call
-
-    def _observation(self, event: dict[str, Json], index: int) -> Step:
-        name, content = event.get("observation"), event.get("content")
-        if not isinstance(name, str) or not isinstance(content, str | None):
-            raise TraceError(f"event {index} is neither an action nor an observation with text")
-        about = object_at(event, "extras")
-        parts = (Part("text", content),) if content else ()
-        cause = event.get("cause")
-        call = self._calls.get(cause) if isinstance(cause, int) else None
-        if name == "delegate" and len(self._agents) > 1:
-            self._agents.pop()
-        meta = event.get("tool_call_metadata")
-        own = text_at(meta, "tool_call_id") if isinstance(meta, dict) else None
-        start, more = parse_time(event.get("timestamp")), self._beside(event)
-        if call is None and own is None:
-            kind: StepKind = "retrieval" if name == "recall" else "other"
-            failed = content if name == "error" else None
-            extra = {**more, "observation": name, **({"extras": about} if about else {})}
-            if cause is not None:
-                extra["cause"] = cause
-            return Step(
-                index=index,
-                actor="environment",
-                kind="message" if failed else kind,
-                parts=parts,
-                start=start,
-                error=failed or None,
-                extra=extra,
-            )
-        result = ToolResult(
-            own if call is None else call.id,
-            None if call is None else call.name,
-            parts,
-            None,
-            *_judged(name, content or "", event, about),
-            extra={**more, "observation": name, **about},
-        )
-        return Step(index=index, actor="environment", kind="result", results=(result,), start=start)
 
 
 def _said(args: dict[str, Json], event: dict[str, Json], *, calls: bool) -> tuple[Part, ...]:
@@ -304,10 +290,8 @@ def _said(args: dict[str, Json], event: dict[str, Json], *, calls: bool) -> tupl
     if not calls:
         texts += [said for key in _TEXTS if (said := text_at(args, key))]
     parts = [Part("text", said) for said in dict.fromkeys(texts)]
-    urls = args.get("image_urls")
-    for url in urls if isinstance(urls, list) and not calls else ():
-        parts.append(url_part("image", str(url)))
-    return tuple(parts)
+    urls = [] if calls else entries_at(args, "image_urls")
+    return (*parts, *[url_part("image", str(url)) for url in urls])
 
 
 def _tells(key: str, value: Json, action: Json) -> bool:
@@ -321,8 +305,7 @@ def _tells(key: str, value: Json, action: Json) -> bool:
 
 def _written(response: dict[str, Json], own: str | None) -> str | None:
     """Return the arguments of a call as the model wrote them, None where that is not recorded."""
-    choices = response.get("choices")
-    for choice in choices if isinstance(choices, list) else ():
+    for choice in entries_at(response, "choices"):
         match choice:
             case {"message": {"tool_calls": list(calls)}}:
                 for call in calls:
@@ -331,10 +314,6 @@ def _written(response: dict[str, Json], own: str | None) -> str | None:
                             if named == own:
                                 return text
     return None
-
-
-def _event_id(value: Json) -> str | None:
-    return f"event-{value}" if isinstance(value, int) else None
 
 
 def _judged(name: str, content: str, event: dict[str, Json], extras: dict[str, Json]) -> ToolStatus:

@@ -16,7 +16,15 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.chat.response_items import number_steps
-from stepscope.formats.fields import object_at, rest, text_at, time_bounds, tool_defs, total_usage
+from stepscope.formats.fields import (
+    entries_at,
+    object_at,
+    rest,
+    text_at,
+    time_bounds,
+    tool_defs,
+    total_usage,
+)
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import (
     DecodedRecord,
@@ -102,20 +110,14 @@ class _Run(StepCollector):
             self.tools += read_sdk_tools(event)
         else:
             step = self._log.step(event, self.count)
-            self._about(event)
+            about, action = object_at(event, "args"), event.get("action")
+            if action == "system":
+                self.tools += tool_defs(entries_at(about, "tools")) or ()
+                self.agent = text_at(about, "agent_class")
+                self.version = text_at(about, "openhands_version")
+            elif action in ("finish", "reject"):
+                self.ending = str(action)
         self.add(step, record)
-
-    def _about(self, event: dict[str, Json]) -> None:
-        """Note what an event says of the run: who runs, with which tools, and how it ends."""
-        args, action = event.get("args"), event.get("action")
-        about = args if isinstance(args, dict) else {}
-        if action == "system":
-            listed = about.get("tools")
-            self.tools += tool_defs(listed) or () if isinstance(listed, list) else ()
-            self.agent = text_at(about, "agent_class")
-            self.version = text_at(about, "openhands_version")
-        elif action in ("finish", "reject"):
-            self.ending = str(action)
 
     def draft(self, record: DecodedRecord) -> Trajectory:
         """Return the run as far as its events tell it."""
@@ -174,11 +176,7 @@ def _finished(run: _Run, first: DecodedRecord, ordinals: Ordinals) -> Trajectory
 
 
 def _whole(record: DecodedRecord, ordinals: Ordinals) -> Trajectory:
-    """Return the run that one record holds.
-
-    Raises:
-        TraceError: it holds no events, or one that is none.
-    """
+    """Return the run that one record holds."""
     value = record.value
     about = value if isinstance(value, dict) else {"trajectory": value}
     events = _history(about)

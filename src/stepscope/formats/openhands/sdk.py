@@ -15,10 +15,12 @@ from stepscope.errors import TraceError
 from stepscope.formats.chat.response_items import join_turn
 from stepscope.formats.fields import (
     ToolStatus,
+    entries_at,
     infer_text_status,
     object_at,
     parse_call,
     parse_time,
+    parts_text,
     rest,
     text_at,
     url_part,
@@ -107,8 +109,7 @@ def _thoughts(about: dict[str, Json]) -> tuple[Part, ...]:
     reasoning = text_at(about, "reasoning_content")
     if reasoning:
         parts.append(Part("reasoning", reasoning))
-    blocks = about.get("thinking_blocks")
-    for block in blocks if isinstance(blocks, list) else ():
+    for block in entries_at(about, "thinking_blocks"):
         match block:
             case {"thinking": str(text)} if text == reasoning:
                 pass
@@ -183,7 +184,7 @@ def _answer(event: dict[str, Json], index: int, actor: Actor, limits: Limits) ->
 
 
 def _judged(failed: str | None, about: dict[str, Json], parts: tuple[Part, ...]) -> ToolStatus:
-    text = "\n".join([part.text for part in parts if part.text is not None])
+    text = parts_text(parts)
     if failed is not None:
         return ToolStatus("error", "explicit", failed[:200])
     flag, code = about.get("is_error"), about.get("exit_code")
@@ -192,11 +193,9 @@ def _judged(failed: str | None, about: dict[str, Json], parts: tuple[Part, ...])
     # A command's own exit code says more than that it could be run; -1 is one that still runs.
     if isinstance(code, int) and not isinstance(code, bool) and code > 0:
         return ToolStatus("error", "explicit", f"exit code {code}")
-    return (
-        infer_text_status(text)
-        if flag is None or code == -1
-        else ToolStatus("ok", "explicit", None)
-    )
+    if flag is None or code == -1:
+        return infer_text_status(text)
+    return ToolStatus("ok", "explicit", None)
 
 
 _READING: dict[str, Callable[[dict[str, Json], int, Actor, Limits], Step]] = {
@@ -227,9 +226,8 @@ def read_sdk_tools(event: Json) -> tuple[ToolDef, ...]:
 
     Their names are their titles.
     """
-    listed = event.get("tools") if isinstance(event, dict) else None
     found: list[ToolDef] = []
-    for tool in listed if isinstance(listed, list) else ():
+    for tool in entries_at(event, "tools"):
         about = tool if isinstance(tool, dict) else {}
         name = text_at(about, "name") or text_at(about, "title") or text_at(about, "kind")
         if name is not None:
@@ -244,7 +242,5 @@ def find_sdk_metrics(event: Json) -> Json:
         return None
     value = event.get("value")
     stats = value.get("stats") if isinstance(value, dict) and "stats" in value else value
-    held = stats.get("usage_to_metrics") if isinstance(stats, dict) else None
-    if not isinstance(held, dict):
-        return None
+    held = object_at(stats, "usage_to_metrics")
     return held.get("agent") or next(iter(held.values()), None)

@@ -140,7 +140,15 @@ def _with(span: RawSpan, records: list[Record], how: Verdicts) -> RawSpan:
     if how == "gen_ai":
         events = [_event(record, span) for record in records]
         return msgspec.structs.replace(span, events=(*span.events, *events))
-    first = _next(span.attributes)
+    # The first place behind the evaluations that a span has already.
+    taken = [
+        int(place)
+        for key in span.attributes
+        if key.startswith(_PREFIX)
+        and (place := key.removeprefix(_PREFIX).split(".")[0]).isdecimal()
+        and len(place) < 7
+    ]
+    first = max(taken, default=-1) + 1
     added: dict[str, Json] = {}
     for at, record in enumerate(records, first):
         added |= {f"{_PREFIX}{at}.evaluation.{key}": found for key, found in _fields(record)}
@@ -200,15 +208,3 @@ def _fields(record: Record) -> list[tuple[str, Json]]:
         "metadata": pack_attribute(beside),
     }
     return [(key, value) for key, value in about.items() if value is not None]
-
-
-def _next(about: Mapping[str, Json]) -> int:
-    """Return the first place behind the evaluations that a span has already."""
-    taken = [
-        int(place)
-        for key in about
-        if key.startswith(_PREFIX)
-        and (place := key.removeprefix(_PREFIX).split(".")[0]).isdecimal()
-        and len(place) < 7
-    ]
-    return max(taken, default=-1) + 1

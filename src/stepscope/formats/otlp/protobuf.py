@@ -381,7 +381,6 @@ class ProtobufReader:
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
     def _text(self, field: ProtobufField) -> str:
-        """Return a text, fit to be stored."""
         try:
             text = self._raw[field.at : field.end].decode()
         except UnicodeDecodeError as e:
@@ -403,7 +402,6 @@ class ProtobufReader:
         extra.setdefault("unknown_fields", {})[str(field.number)] = held
 
     def _spend(self) -> None:
-        """Count one more value."""
         self._left -= 1
         if self._left < 0:
             raise LimitError(

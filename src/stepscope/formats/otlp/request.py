@@ -153,10 +153,6 @@ _KEYS = ("resourceSpans", "resource_spans")
 _LIMITS = Limits()
 
 
-def _likeness(seen: Opening) -> float:
-    return 0.99 if any(_is_export(record) for record in seen.records) else 0.0
-
-
 def _is_export(record: Json) -> bool:
     return isinstance(record, dict) and any(isinstance(record.get(key), list) for key in _KEYS)
 
@@ -202,6 +198,10 @@ def _members(record: DecodedRecord) -> Iterator[RawSpan | Quarantined]:
             yield decode_span(member)
         except TraceError as e:
             yield quarantine_record(record._replace(raw=msgspec.json.encode(member.span)), e)
+
+
+def _likeness(opening: Opening) -> float:
+    return 0.99 if any(map(_is_export, opening.records)) else 0.0
 
 
 FORMAT = FileFormat(_NAME, _likeness, _read)

@@ -266,14 +266,12 @@ def span_json(span: RawSpan) -> dict[str, Json]:
     if span.status != "unset" or span.status_message is not None:
         message = {} if span.status_message is None else {"message": span.status_message}
         found["status"] = {"code": _CODES[span.status], **message}
-    return {**found, **_known_extra(span.extra or {})}
-
-
-def _known_extra(extra: Mapping[str, Json]) -> dict[str, Json]:
-    """Return what the protocol has fields for, of all that a span says beside."""
-    counts = {key: n for key in _COUNTS if type(n := extra.get(key)) is int and 0 <= n < 2**32}
-    state = extra.get("traceState")
-    return {**counts, **({"traceState": state} if isinstance(state, str) else {})}
+    # Of all that a span says beside, what the protocol has fields for.
+    extra = span.extra or {}
+    found |= {key: n for key in _COUNTS if type(n := extra.get(key)) is int and 0 <= n < 2**32}
+    if isinstance(state := extra.get("traceState"), str):
+        found["traceState"] = state
+    return found
 
 
 def _event_json(event: SpanEvent) -> dict[str, Json]:

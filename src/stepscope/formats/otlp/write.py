@@ -84,7 +84,10 @@ def synthesise_spans(
     )
     made: list[RawSpan] = []
     homes = [root_id] * len(run.steps)
-    tools = _tools(run)
+    # Exchanges by the position of the step that called.
+    tools: dict[int, list[Exchange]] = {}
+    for exchange in run.exchanges:
+        tools.setdefault(_place(run, exchange.step), []).append(exchange)
     heard: list[int] = []
     for at, step in enumerate(run.steps):
         if step.actor == "agent" or step.kind in _OWN:
@@ -106,14 +109,6 @@ def synthesise_spans(
 
 def _span_id(trace_id: str, what: str, at: int) -> str:
     return sha256(f"{trace_id} {what} {at}".encode()).hexdigest()[:SPAN_DIGITS]
-
-
-def _tools(run: Trajectory) -> dict[int, list[Exchange]]:
-    """Return exchanges by the position of the step that called."""
-    found: dict[int, list[Exchange]] = {}
-    for exchange in run.exchanges:
-        found.setdefault(_place(run, exchange.step), []).append(exchange)
-    return found
 
 
 def _place(run: Trajectory, index: int) -> int:
@@ -198,7 +193,6 @@ def classify_error(error: str) -> str:
 
 
 def _tool(template: RawSpan, exchange: Exchange, run: Trajectory) -> RawSpan:
-    """Return the span of a call: what was asked, and what came back or went wrong."""
     call, result = exchange.call, exchange.result
     asked = call.raw if call.raw is not None else pack_attribute(call.arguments)
     about: dict[str, Json] = {
@@ -430,7 +424,6 @@ def _mark_spans(
 def _by_span(
     spans: list[RawSpan], homes: list[str], records: Sequence[Record]
 ) -> dict[int, list[Record]]:
-    """Return records by the position of the span that they are about."""
     root = find_root(spans)
     places = {span.span_id: at for at, span in enumerate(spans)}
     found: dict[int, list[Record]] = {}

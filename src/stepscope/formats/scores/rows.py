@@ -140,7 +140,20 @@ def rows_from_cells(
     good: list[tuple[int, Cells]] = []
     for number, cells, raw in rows:
         try:
-            good.append((number, _check_cells(cells)))
+            found = dict(cells)
+            run = cells.get("run")
+            if run is None or isinstance(run, float) or str(run) == "":
+                raise TraceError(f"run is {_quote_cell(run)}; expected its name or id")
+            found["run"] = str(run)
+            for name in ("step", "repeat"):
+                if name in cells:
+                    found[name] = _check_index(name, cells[name])
+            for name in ("score", *NUMBER_COLUMNS):
+                if name in cells:
+                    found[name] = _check_number(name, cells[name])
+            if found.get("weight") not in (None, *SCALE):
+                raise TraceError(f"weight is {_quote_cell(cells['weight'])}; expected 1, 2 or 3")
+            good.append((number, found))
         except TraceError as e:
             bad.append(quarantine_row(number, str(e), raw, uri))
     if good:
@@ -166,28 +179,6 @@ def _columns_to_rows(columns: dict[str, list[str | float | int | None]], rows: I
             if name not in _TYPED_COLUMNS
         },
     )
-
-
-def _check_cells(cells: Cells) -> Cells:
-    """Return the cells of one row as values.
-
-    Raises:
-        TraceError: one is wrong.
-    """
-    found = dict(cells)
-    run = cells.get("run")
-    if run is None or isinstance(run, float) or str(run) == "":
-        raise TraceError(f"run is {_quote_cell(run)}; expected its name or id")
-    found["run"] = str(run)
-    for name in ("step", "repeat"):
-        if name in cells:
-            found[name] = _check_index(name, cells[name])
-    for name in ("score", *NUMBER_COLUMNS):
-        if name in cells:
-            found[name] = _check_number(name, cells[name])
-    if found.get("weight") not in (None, *SCALE):
-        raise TraceError(f"weight is {_quote_cell(cells['weight'])}; expected 1, 2 or 3")
-    return found
 
 
 def _check_index(name: str, cell: str | float | int | None) -> int:

@@ -143,7 +143,6 @@ def _order_rows(rows: ScoreRows, uri: str) -> Iterator[ScoredRuns | Quarantined]
 
 
 def _find_starts(codes: Ints) -> Ints:
-    """Return where another number begins."""
     return np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
 
 
@@ -154,7 +153,6 @@ def _quarantine_at(rows: ScoreRows, at: int, reason: str, uri: str) -> Quarantin
 
 
 def _number_texts(names: list[str] | None, size: int = 0) -> Ints:
-    """Return a number for each text, in the order of their first appearance."""
     if names is None:
         return np.zeros(size, np.int64)
     places: dict[str, int] = {}
@@ -213,7 +211,6 @@ _SURE, _NEARLY = 0.95, 0.6
 
 
 def _likeness(opening: Opening) -> float:
-    """Return how sure the keys of the first record make it."""
     first = next(iter(opening.records), None)
     if not isinstance(first, dict):
         return 0.0
@@ -224,7 +221,6 @@ def _likeness(opening: Opening) -> float:
 
 
 def _header_likeness(head: bytes) -> float:
-    """Return how sure the header of a table makes it."""
     line = head.removeprefix(BOM).lstrip().partition(b"\n")[0].decode("utf-8", "replace")
     mark = find_delimiter(line)
     if mark is None or is_json(head):
@@ -234,11 +230,7 @@ def _header_likeness(head: bytes) -> float:
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    """Yield the runs of a file and the rows that cannot be read.
-
-    Raises:
-        TraceError: a column is missing or named twice, or the file is no text.
-    """
+    """Yield the runs of a file and the rows that cannot be read."""
     ordinals = Ordinals()
     for found in group_runs(read_score_rows(stream), stream.uri):
         if isinstance(found, Quarantined):

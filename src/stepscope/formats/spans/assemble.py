@@ -42,7 +42,6 @@ from stepscope.formats.spans.tree import SpanTree, assign_roles, build_tree
 from stepscope.model import (
     Instant,
     Json,
-    Label,
     Quarantined,
     ResultStatus,
     Source,
@@ -203,7 +202,6 @@ def read_traces(
 def _draft_trace(
     spans: list[RawSpan], source: Source, limits: Limits, extra: Mapping[str, Json] | None
 ) -> Trajectory:
-    """Return the run that spans of one trace make, without its id, whoever wrote them."""
     trace_id = spans[0].trace_id
     read = [read_content(span, limits) for span in spans]
     tree = assign_roles(read, build_tree(spans))
@@ -217,6 +215,7 @@ def _draft_trace(
     start, end = _bounds(spans)
     tools = _tools(tree)
     session = next((said.session for said in read if said.session is not None), None)
+    # Evaluations of a whole trace have no step.
     return Trajectory(
         id="",
         name=trace_id,
@@ -244,7 +243,13 @@ def _draft_trace(
             ]
         ),
         termination=next((read[at].failed for at in roots if read[at].failed is not None), None),
-        labels=_labels(read, collected.first),
+        labels=tuple(
+            label
+            if label.extra is not None and "of" in label.extra
+            else msgspec.structs.replace(label, step=collected.first.get(at))
+            for at, said in enumerate(read)
+            for label in said.labels
+        ),
         usage=_usage(steps, read, tree),
         cost_usd=_cost(steps, read, tree),
         start=start,
@@ -279,24 +284,12 @@ def _bounds(spans: Sequence[RawSpan]) -> tuple[Instant | None, Instant | None]:
 
 
 def _tools(tree: SpanTree) -> tuple[ToolDef, ...]:
-    """Return every tool offered, once for each agent that it was offered to."""
     found: dict[tuple[str, str | None], ToolDef] = {}
     for said, agent in zip(tree.contents, tree.agents, strict=True):
         for tool in said.tools:
             owner = agent or said.agent
             found.setdefault((tool.name, owner), msgspec.structs.replace(tool, agent=owner))
     return tuple(found.values())
-
-
-def _labels(read: Sequence[SpanContent], first: Mapping[int, int]) -> tuple[Label, ...]:
-    """Return evaluations at the steps of their spans; those of a whole trace have no step."""
-    return tuple(
-        label
-        if label.extra is not None and "of" in label.extra
-        else msgspec.structs.replace(label, step=first.get(at))
-        for at, said in enumerate(read)
-        for label in said.labels
-    )
 
 
 def _outermost(read: Sequence[SpanContent], tree: SpanTree, name: str) -> list[SpanContent]:

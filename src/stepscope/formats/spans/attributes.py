@@ -151,7 +151,6 @@ def unflatten(attributes: Mapping[str, Json], prefix: str) -> Json:
 
 
 def _list_of_indexes(tree: Json) -> Json:
-    """Return a tree with every node whose keys are all indexes made a list."""
     if not isinstance(tree, dict):
         return tree
     inner = {key: _list_of_indexes(found) for key, found in tree.items()}
@@ -263,7 +262,6 @@ def read_usage_details(told: Json, limits: Limits) -> Usage | None:
 
 
 def _sum_details(told: Mapping[str, Json], *words: str) -> int:
-    """Return the sum of the counts whose names tell a detail of one of the words."""
     plain = {f"{word}{end}" for word in words for end in ("", "_tokens", "Tokens")}
     named = [key for key in told if any(word in key for word in words) and key not in plain]
     return sum([find_count(told, key) or 0 for key in named])

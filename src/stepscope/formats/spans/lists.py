@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import parse_time, rest, text_at
+from stepscope.formats.fields import parse_ns, rest, text_at
 from stepscope.formats.format import FileFormat, decode_records, quarantine_record
 from stepscope.formats.opening import Opening
 from stepscope.formats.spans.assemble import read_traces
@@ -41,15 +41,15 @@ _KNOWN = frozenset(
 )
 # Keys beside a list of spans that make it a trace of MLflow.
 _ELSEWHERE = frozenset({"trace_info", "trace_metadata", "request_metadata"})
+_STARTS = ("start_time", "startTime", "start_time_unix_nano", "startTimeUnixNano")
+_ENDS = ("end_time", "endTime", "end_time_unix_nano", "endTimeUnixNano")
 _STATUS = frozenset({"code", "status_code", "message", "description"})
 _EVENT = frozenset({"name", "event_name", "timestamp", "time", "attributes"})
 
 
-def _likeness(seen: Opening) -> float:
-    return 0.95 if any(_is_span(record) or _holds(record) for record in seen.records) else 0.0
-
-
-def _holds(record: Json) -> bool:
+def _is_like(record: Json) -> bool:
+    if _is_span(record):
+        return True
     if not isinstance(record, dict) or record.keys() & _ELSEWHERE:
         return False
     listed = record.get("spans")
@@ -60,7 +60,7 @@ def _is_span(record: Json) -> bool:
     if not isinstance(record, dict) or not isinstance(record.get("name"), str):
         return False
     return _ids(record) is not None and (
-        "attributes" in record or _time(record, "start") is not None
+        "attributes" in record or find_ns(record, *_STARTS) is not None
     )
 
 
@@ -133,11 +133,11 @@ def read_flat_span(record: Json) -> RawSpan:
         parent_id=_parent(record),
         name=text_at(record, "name") or "",
         kind="" if kind is None else str(kind).removeprefix("SpanKind.").lower(),
-        start_ns=_time(record, "start"),
-        end_ns=_time(record, "end"),
+        start_ns=find_ns(record, *_STARTS),
+        end_ns=find_ns(record, *_ENDS),
         status=_STATUSES.get(code.upper(), "unset"),
         status_message=message,
-        attributes=_object(record, "attributes"),
+        attributes=read_span_attributes(record.get("attributes")),
         events=events,
         resource=_resource(record.get("resource")),
         scope=_scope(record),
@@ -173,13 +173,15 @@ def _events(record: dict[str, Json]) -> tuple[SpanEvent, ...]:
     )
 
 
-def _object(record: dict[str, Json], key: str) -> dict[str, Json]:
-    value = record.get(key)
-    if value is None:
-        return {}
-    if isinstance(value, dict):
-        return value
-    raise TraceError(f"a span needs an object under `{key}`; found {str(value)[:60]!r}")
+def read_span_attributes(value: Json) -> dict[str, Json]:
+    """Return what stands under `attributes`; an empty object where nothing does.
+
+    Raises:
+        TraceError: it is no object.
+    """
+    if value is None or isinstance(value, dict):
+        return value or {}
+    raise TraceError(f"a span needs an object under `attributes`; found {str(value)[:60]!r}")
 
 
 def _parent(record: dict[str, Json]) -> str | None:
@@ -192,12 +194,10 @@ def _parent(record: dict[str, Json]) -> str | None:
     return None
 
 
-def _time(record: dict[str, Json], which: str) -> int | None:
-    for key in ("_time", "Time", "_time_unix_nano", "TimeUnixNano"):
-        time = parse_nanoseconds(record.get(f"{which}{key}"))
-        if time is not None:
-            return time
-    return None
+def find_ns(record: dict[str, Json], *keys: str) -> int | None:
+    """Return the first time under any of the keys, in nanoseconds UTC since 1970."""
+    times = (parse_nanoseconds(record.get(key)) for key in keys)
+    return next((time for time in times if time is not None), None)
 
 
 def parse_nanoseconds(value: Json) -> int | None:
@@ -211,8 +211,7 @@ def parse_nanoseconds(value: Json) -> int | None:
             return seconds * 1_000_000_000 + rest_of_it
         case str() if value.isdecimal() and len(value) < 20:
             value = int(value)
-    time = parse_time(value)
-    return None if time is None else time.ns
+    return parse_ns(value)
 
 
 def _event(record: dict[str, Json]) -> SpanEvent:
@@ -246,6 +245,10 @@ def _scope(record: dict[str, Json]) -> str | None:
         if isinstance(scope, str):
             return scope
     return None
+
+
+def _likeness(opening: Opening) -> float:
+    return 0.95 if any(map(_is_like, opening.records)) else 0.0
 
 
 FORMAT = FileFormat(_NAME, _likeness, _read)

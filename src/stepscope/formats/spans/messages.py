@@ -20,13 +20,22 @@ import msgspec
 from stepscope.formats.fields import (
     ToolStatus,
     data_part,
+    entries_at,
     infer_text_status,
+    object_at,
     parse_call,
+    parts_text,
     rest,
     text_at,
     url_part,
 )
-from stepscope.formats.spans.attributes import decode_object, find_count, find_text, normalise_usage
+from stepscope.formats.spans.attributes import (
+    decode_object,
+    find_count,
+    find_text,
+    find_value,
+    normalise_usage,
+)
 from stepscope.formats.spans.span import SpanMessage
 from stepscope.model import Actor, Json, Part, PartKind, ToolCall, ToolResult, Usage
 from stepscope.safety.limits import Limits
@@ -83,9 +92,8 @@ def read_invalid_calls(message: Mapping[str, Json]) -> tuple[ToolCall, ...]:
     >>> read_invalid_calls({"invalid_tool_calls": [{"name": "rm", "args": "{", "id": "c"}]})[0].raw
     '{'
     """
-    listed = message.get("invalid_tool_calls")
     found: list[ToolCall] = []
-    for entry in listed if isinstance(listed, list) else ():
+    for entry in entries_at(message, "invalid_tool_calls"):
         if not isinstance(entry, dict):
             entry = {"args": str(entry)}
         made, why = entry.get("args"), text_at(entry, "error")
@@ -145,7 +153,8 @@ def read_langchain_usage(told: Json) -> Usage | None:
     """
     if not isinstance(told, dict):
         return None
-    inputs, outputs = _details(told, "input"), _details(told, "output")
+    inputs = object_at(told, "input_token_details")
+    outputs = object_at(told, "output_token_details")
     return normalise_usage(
         find_count(told, "input_tokens"),
         find_count(told, "output_tokens"),
@@ -155,22 +164,16 @@ def read_langchain_usage(told: Json) -> Usage | None:
     )
 
 
-def _details(told: dict[str, Json], side: str) -> dict[str, Json]:
-    held = told.get(f"{side}_token_details")
-    return held if isinstance(held, dict) else {}
-
-
 def find_langchain_model(message: Mapping[str, Json]) -> str | None:
     """Return the model that a message of the assistant names."""
-    about = message.get("response_metadata")
-    return find_text(about, "model_name", "model", "model_id") if isinstance(about, dict) else None
+    about = object_at(message, "response_metadata")
+    return find_text(about, "model_name", "model", "model_id")
 
 
 def find_stop_reason(message: Mapping[str, Json]) -> str | None:
     """Return why the model stopped, as a message of the assistant says it."""
-    about = message.get("response_metadata")
-    names = ("finish_reason", "stop_reason", "done_reason", "stopReason")
-    return find_text(about, *names) if isinstance(about, dict) else None
+    about = object_at(message, "response_metadata")
+    return find_text(about, "finish_reason", "stop_reason", "done_reason", "stopReason")
 
 
 _CALLS: dict[str, Literal["function", "server", "mcp"]] = {
@@ -222,9 +225,7 @@ def read_call(entry: Json, limits: Limits) -> ToolCall | None:
     listed = not kind and "toolCallId" in entry and not entry.keys() & {"result", "output"}
     if name is None or not (kind in _CALLS or bare or listed):
         return None
-    made: Json = None
-    for key in ("arguments", "args", "input", "parameters"):
-        made = about.get(key) if made is None else made
+    made = find_value(about, "arguments", "args", "input", "parameters")
     own_id = None
     for key in ("call_id", "id", "toolCallId"):
         own_id = own_id or text_at(entry, key)
@@ -261,14 +262,12 @@ def read_result(entry: dict[str, Json]) -> ToolResult | None:
             return read_result({"type": "tool_result", **entry[key]})
     if text_at(entry, "type") not in _RESULTS:
         return None
-    held: Json = None
-    for key in ("response", "result", "output", "content"):
-        held = entry.get(key) if held is None else held
+    held = find_value(entry, "response", "result", "output", "content")
     call_id = None
     for key in ("call_id", "tool_use_id", "toolCallId", "tool_call_id", "id"):
         call_id = call_id or text_at(entry, key)
     parts = read_result_parts(held)
-    said = "\n".join([part.text for part in parts if part.text is not None])
+    said = parts_text(parts)
     flag = entry.get("is_error", entry.get("isError"))
     verdict = judge_tool_status(entry, said)
     judged, known = verdict or infer_text_status(said), _RESULT_KEYS
@@ -340,10 +339,7 @@ def read_block(entry: dict[str, Json]) -> Part:
         return Part("reasoning", thought, extra=rest(entry, known | {"thinking", "reasoning"}))
     if kind == "refusal":
         return Part("refusal", text_at(entry, "refusal") or said)
-    return _read_medium(entry, kind or "")
-
-
-def _read_medium(entry: dict[str, Json], kind: str) -> Part:
+    kind = kind or ""
     modality = text_at(entry, "modality") or kind.removeprefix("input_").removesuffix("_url")
     sort: PartKind = _BLOCK_MEDIA.get(modality, "file")
     content, uri = text_at(entry, "content"), text_at(entry, "uri")
@@ -448,9 +444,8 @@ def _read(found: Json, actor: Actor, limits: Limits) -> tuple[SpanMessage, ...]:
         made = read_call(value, limits) if "toolCallId" in value else None
         return (SpanMessage("agent", calls=(made,)),) if made else _body(value, actor, limits)
     if isinstance(value, list):
-        if all(isinstance(entry, dict | list) for entry in value):
-            return tuple([said for entry in value for said in _read(entry, actor, limits)])
-        if all(isinstance(entry, str) for entry in value):
+        kinds = (dict | list, str)
+        if any(all(isinstance(entry, kind) for entry in value) for kind in kinds):
             return tuple([said for entry in value for said in _read(entry, actor, limits)])
     return (SpanMessage(actor, (Part("text", plain_text(found)),)),)
 
@@ -471,7 +466,13 @@ def _body(value: dict[str, Json], actor: Actor, limits: Limits) -> tuple[SpanMes
             return (*_instructions(value, limits), *read_messages(held, actor, limits))
     message = value.get("message")
     if isinstance(message, dict):
-        return _generation(value, message, actor, limits)
+        # A choice or generation: its text may stand beside its message.
+        inner = message["kwargs"] if isinstance(message.get("kwargs"), dict) else message
+        if not inner.get("content") and isinstance(value.get("text"), str):
+            inner = {**inner, "content": value["text"]}
+        reason = value.get("finish_reason")
+        made = _message({"role": "assistant", **inner}, actor, limits)
+        return (made._replace(finish=reason if isinstance(reason, str) else made.finish),)
     content = value.get("content")
     if isinstance(content, dict):
         return read_messages(content, actor, limits)
@@ -482,18 +483,6 @@ def _body(value: dict[str, Json], actor: Actor, limits: Limits) -> tuple[SpanMes
     if "kind" not in value and isinstance(value.get("type"), str):
         return (_message({"parts": [value]}, actor, limits),)
     return (SpanMessage(actor, (Part("text", plain_text(value)),)),)
-
-
-def _generation(
-    value: dict[str, Json], message: dict[str, Json], actor: Actor, limits: Limits
-) -> tuple[SpanMessage, ...]:
-    """Return a choice or generation: its message, whose text may stand beside it."""
-    inner = message["kwargs"] if isinstance(message.get("kwargs"), dict) else message
-    if not inner.get("content") and isinstance(value.get("text"), str):
-        inner = {**inner, "content": value["text"]}
-    reason = value.get("finish_reason")
-    said = _message({"role": "assistant", **inner}, actor, limits)
-    return (said._replace(finish=reason if isinstance(reason, str) else said.finish),)
 
 
 def _instructions(value: dict[str, Json], limits: Limits) -> tuple[SpanMessage, ...]:
@@ -539,7 +528,10 @@ def _message(value: dict[str, Json], actor: Actor, limits: Limits) -> SpanMessag
     if actor == "environment" and calls and not results and not parts:
         actor = "agent"
     if actor == "environment" and not results:
-        results.append(_answer(value, tuple(parts)))
+        said = parts_text(parts)
+        judged = judge_tool_status(value, said) or infer_text_status(said)
+        call_id, name = text_at(value, "tool_call_id"), text_at(value, "name")
+        results.append(ToolResult(call_id, name, tuple(parts), value.get("artifact"), *judged))
         parts, known = [], _ANSWER if results[0].source == "explicit" else _KNOWN
     if results and not parts and not calls:
         actor = "environment"
@@ -563,13 +555,6 @@ def _calls(value: dict[str, Json]) -> list[Json]:
     legacy = value.get("function_call")
     calls = list(listed) if isinstance(listed, list) else []
     return [*calls, legacy] if isinstance(legacy, dict) else calls
-
-
-def _answer(value: dict[str, Json], parts: tuple[Part, ...]) -> ToolResult:
-    said = "\n".join([part.text for part in parts if part.text is not None])
-    judged = judge_tool_status(value, said) or infer_text_status(said)
-    call_id, name = text_at(value, "tool_call_id"), text_at(value, "name")
-    return ToolResult(call_id, name, parts, value.get("artifact"), *judged)
 
 
 def _content(

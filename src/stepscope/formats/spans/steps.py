@@ -17,7 +17,7 @@ from operator import itemgetter
 
 import msgspec
 
-from stepscope.formats.fields import ToolStatus, infer_text_status
+from stepscope.formats.fields import ToolStatus, infer_text_status, parts_text
 from stepscope.formats.spans.span import RawSpan, SpanContent, SpanMessage
 from stepscope.formats.spans.tree import SpanTree
 from stepscope.model import (
@@ -105,12 +105,6 @@ class SpanSteps:
 
     def build(self) -> tuple[Step, ...]:
         """Return the steps that the spans make, in the order in which they speak."""
-        for _, speak in sorted(self._list_turns(), key=itemgetter(0)):
-            speak()
-        return tuple(map(self._marked, self.steps)) if self._handed_to else tuple(self.steps)
-
-    def _list_turns(self) -> list[Turn]:
-        """Return what is to be said, each with its place in the order."""
         tree, turns = self._tree, list[Turn]()
         inside, tools = _find_speaking_below(tree), _tool_starts(tree)
         others = sorted(
@@ -136,7 +130,9 @@ class SpanSteps:
                 turns += self._list_own_messages(at, end, tools)
             else:
                 turns.append(((start, _MODEL, behind, at), partial(self._spoken, at, said)))
-        return turns
+        for _, speak in sorted(turns, key=itemgetter(0)):
+            speak()
+        return tuple(map(self._marked, self.steps)) if self._handed_to else tuple(self.steps)
 
     def _list_own_messages(self, at: int, end: int, tools: dict[str, int]) -> list[Turn]:
         """Return an agent's own messages, each before the first tool that it or a later one calls.
@@ -167,7 +163,6 @@ class SpanSteps:
         self.steps.append(step)
 
     def _step(self, at: int, actor: Actor, kind: StepKind, message: SpanMessage) -> Step:
-        """Return a message as the next step; times are the business of who adds it."""
         agent = self._tree.agents[at]
         own = self._tree.contents[at].agent
         return Step(
@@ -184,7 +179,6 @@ class SpanSteps:
         )
 
     def _context(self, at: int, said: SpanContent) -> None:
-        """Add what a span was given that was not said before."""
         seen: Counter[tuple[str, str]] = Counter()
         for message in said.inputs or self._handed(at, said):
             if not self._known(message, seen):
@@ -239,7 +233,6 @@ class SpanSteps:
         self._add(at, msgspec.structs.replace(step, replayed=True) if old else step)
 
     def _note(self, message: SpanMessage, *, old: bool = False) -> None:
-        """Remember that a message was said."""
         for call in message.calls:
             name = _call_id(call)
             self._called.add(name)
@@ -277,7 +270,7 @@ class SpanSteps:
                 usage=said.usage,
                 cost_usd=said.cost_usd,
                 start=_start(span),
-                end=_end(span),
+                end=None if span.end_ns is None else Instant(span.end_ns, str(span.end_ns)),
                 first_token_seconds=said.first_token_seconds,
                 finish_reason=said.finish_reason or message.finish,
                 error=said.failed,
@@ -291,7 +284,6 @@ class SpanSteps:
             self._tell(at, message)
 
     def _call(self, at: int, said: SpanContent) -> None:
-        """Find the call that a tool's span carries out, or add it."""
         call = said.call or ToolCall(self._spans[at].name)
         asked = self._open.take(call)
         if asked is None:
@@ -309,7 +301,6 @@ class SpanSteps:
         return own if own not in self._called else f"{own}.{at}"
 
     def _answer(self, at: int, said: SpanContent, *, late: bool) -> None:
-        """Add what a tool gave back."""
         span, asked = self._spans[at], self._asked[at]
         given = self._given.get(asked.id or "")
         parts = said.parts or (given.parts if given is not None else ())
@@ -322,7 +313,7 @@ class SpanSteps:
         message = SpanMessage("environment", results=(result,))
         self._note(message)
         step = self._step(at, "environment", "result", message)
-        ended = _end(span)
+        ended = None if span.end_ns is None else Instant(span.end_ns, str(span.end_ns))
         began = ended if late else _start(span)
         self._add(at, msgspec.structs.replace(step, start=began, end=ended))
 
@@ -348,7 +339,7 @@ def _tool_starts(tree: SpanTree) -> dict[str, int]:
 def _result(
     span: RawSpan, said: SpanContent, asked: ToolCall, parts: tuple[Part, ...]
 ) -> ToolResult:
-    text = "\n".join([part.text for part in parts if part.text is not None])
+    text = parts_text(parts)
     result = ToolResult(asked.id, asked.name, parts)
     if said.failed is not None:
         return msgspec.structs.replace(result, status="error", source="explicit", error=said.failed)
@@ -362,7 +353,6 @@ def _result(
 
 
 def _utterance(said: SpanContent) -> tuple[SpanMessage, Actor, StepKind]:
-    """Return what a span says as one message, who speaks, and the kind of step."""
     extra: dict[str, Json] | None = None
     if said.operation == "model":
         made = _merged(said.outputs or said.output_value)
@@ -382,7 +372,6 @@ def _utterance(said: SpanContent) -> tuple[SpanMessage, Actor, StepKind]:
 
 
 def _merged(messages: tuple[SpanMessage, ...]) -> SpanMessage:
-    """Return all that a model answered at once as one message."""
     if len(messages) == 1:
         return messages[0]._replace(actor="agent")
     extra: dict[str, Json] = {}
@@ -421,7 +410,3 @@ def _text(message: SpanMessage) -> str:
 
 def _start(span: RawSpan) -> Instant | None:
     return None if span.start_ns is None else Instant(span.start_ns, str(span.start_ns))
-
-
-def _end(span: RawSpan) -> Instant | None:
-    return None if span.end_ns is None else Instant(span.end_ns, str(span.end_ns))

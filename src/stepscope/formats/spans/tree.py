@@ -178,33 +178,15 @@ def assign_roles(sayings: Sequence[SpanContent], tree: SpanTree) -> SpanTree:
             )
             outer[at] = at
     frames = {at for at in frame if at is not None}
-    _fold_frames(found, frame, frames, tree)
-    _pass_instructions(found, tree)
-    below = _find_better_below(found, tree)
-    chains = not any(said.operation == "model" for said in found)
-    speaks = [_makes_steps(found, at, tree, below=below[at], chains=chains) for at in range(count)]
-    for at in frames | set(tree.superseded):
-        speaks[at] = False
-    return tree._replace(contents=found, agents=agents, speaks=speaks)
-
-
-def _fold_frames(
-    found: list[SpanContent], frame: list[int | None], frames: set[int], tree: SpanTree
-) -> None:
-    """Give what only a frame says to the spans in it: its input to the first, the rest to the last.
-
-    A count of tokens or a cost is the sum of several rounds; it goes inside only where no round has
-    its own.
-    """
+    # Counts and costs are sums of several rounds: inside only where no round has its own.
     inside: dict[int, list[int]] = {}
     for at in tree.order:
-        outer = frame[at]
-        if outer is not None:
-            inside.setdefault(outer, []).append(at)
-    for outer in [at for at in tree.order if at in frames]:
-        rounds = sorted(inside[outer], key=lambda at: (tree.start[at], at))
+        if (above := frame[at]) is not None:
+            inside.setdefault(above, []).append(at)
+    for framing in [at for at in tree.order if at in frames]:
+        rounds = sorted(inside[framing], key=lambda at: (tree.start[at], at))
         first, last = rounds[0], rounds[-1]
-        frame_said = found[outer]
+        frame_said = found[framing]
         if any(found[at].usage is not None for at in rounds):
             frame_said = msgspec.structs.replace(frame_said, usage=None)
         if any(found[at].cost_usd is not None for at in rounds):
@@ -217,6 +199,13 @@ def _fold_frames(
         )
         if not any(found[at].inputs for at in rounds):
             found[first] = merge_contents([found[first], SpanContent(inputs=frame_said.inputs)])
+    _pass_instructions(found, tree)
+    below = _find_better_below(found, tree)
+    chains = not any(said.operation == "model" for said in found)
+    speaks = [_makes_steps(found, at, tree, below=below[at], chains=chains) for at in range(count)]
+    for at in frames | set(tree.superseded):
+        speaks[at] = False
+    return tree._replace(contents=found, agents=agents, speaks=speaks)
 
 
 def _has_calls(said: SpanContent) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stepscope.formats.fields import parse_call, rest, text_at, tool_defs
+from stepscope.formats.fields import entries_at, object_at, parse_call, rest, text_at, tool_defs
 from stepscope.formats.spans.attributes import (
     decode_object,
     find_count,
@@ -25,7 +25,7 @@ from stepscope.formats.spans.attributes import (
 )
 from stepscope.formats.spans.messages import read_messages, read_result_parts
 from stepscope.formats.spans.span import Operation, RawSpan, SpanContent, SpanMessage
-from stepscope.model import Actor, Json, Part, ToolCall, ToolDef, Usage
+from stepscope.model import Actor, Json, Part, ToolCall, Usage
 from stepscope.safety.limits import Limits
 
 _OPERATIONS: dict[str, Operation] = {
@@ -57,6 +57,13 @@ _SESSIONS = (
 )
 # What Pydantic AI's span of an agent says of it, in versions that name no operation.
 _AGENTS = frozenset({"final_result", "all_messages_events", "pydantic_ai.all_messages"})
+_RESULTS = (
+    "gen_ai.tool.call.result",
+    "tool_response",
+    "gcp.vertex.agent.tool_response",
+    "traceloop.entity.output",
+    "output",
+)
 _ROLES: dict[str, Actor] = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
@@ -80,6 +87,7 @@ def read_gen_ai(span: RawSpan, limits: Limits) -> SpanContent | None:
         return SpanContent(operation=kind, session=find_text(about, *_SESSIONS))
     sides = ("traceloop.entity.input", "traceloop.entity.output")
     given, made = [None if kind == "tool" else about.get(key) for key in sides]
+    listed = decode_object(about.get("gen_ai.tool.definitions"), limits)
     return SpanContent(
         operation=kind,
         inputs=() if kind == "tool" else _inputs(span, limits),
@@ -95,8 +103,8 @@ def read_gen_ai(span: RawSpan, limits: Limits) -> SpanContent | None:
         cost_usd=find_number(about, "operation.cost"),
         first_token_seconds=find_number(about, "gen_ai.response.time_to_first_chunk"),
         call=_call(about, limits) if kind == "tool" else None,
-        parts=_result(about) if kind == "tool" else (),
-        tools=_read_gen_ai_tools(about, limits),
+        parts=read_result_parts(find_value(about, *_RESULTS)) if kind == "tool" else (),
+        tools=tool_defs(listed) or () if isinstance(listed, list) else (),
         session=find_text(about, *_SESSIONS),
         workflow=find_text(about, "gen_ai.workflow.name", "traceloop.workflow.name"),
         failed=find_text(about, "error.type"),
@@ -126,7 +134,8 @@ def _inputs(span: RawSpan, limits: Limits) -> tuple[SpanMessage, ...]:
     about = span.attributes
     found = read_messages(about.get("gen_ai.system_instructions"), "system", limits)
     for key in ("gen_ai.input.messages", "gen_ai.prompt", "gcp.vertex.agent.llm_request"):
-        if more := _decode_content(read_messages(about.get(key), "user", limits)):
+        messages = read_messages(about.get(key), "user", limits)
+        if more := (() if messages == (SpanMessage("user", (Part("text", "{}"),)),) else messages):
             return (*found, *more)
     if listed := unflatten_list(about, "gen_ai.prompt."):
         return (*found, *read_messages(listed, "user", limits))
@@ -138,7 +147,7 @@ def _inputs(span: RawSpan, limits: Limits) -> tuple[SpanMessage, ...]:
         if event.name == "gen_ai.content.prompt":
             found = (*found, *read_messages(at.get("gen_ai.prompt"), "user", limits))
         if event.name in _ROLES:
-            body = dict(at) if event.extra is None else {**at, **_body(event.extra)}
+            body = {**at, **object_at(event.extra, "body")}
             actor = _ROLES[event.name]
             role = {"role": "tool" if actor == "environment" else event.name.split(".")[1]}
             if actor == "environment" and "id" in body:
@@ -146,16 +155,6 @@ def _inputs(span: RawSpan, limits: Limits) -> tuple[SpanMessage, ...]:
             body["tool_calls"] = decode_object(body.get("tool_calls"), limits)
             found = (*found, *read_messages({**role, **body}, actor, limits))
     return found
-
-
-def _decode_content(messages: tuple[SpanMessage, ...]) -> tuple[SpanMessage, ...]:
-    """Return messages, none where all that they say is an empty object."""
-    return () if messages == (SpanMessage("user", (Part("text", "{}"),)),) else messages
-
-
-def _body(extra: Mapping[str, Json]) -> dict[str, Json]:
-    body = extra.get("body")
-    return body if isinstance(body, dict) else {}
 
 
 def _outputs(span: RawSpan, limits: Limits) -> tuple[SpanMessage, ...]:
@@ -174,7 +173,7 @@ def _outputs(span: RawSpan, limits: Limits) -> tuple[SpanMessage, ...]:
         if event.name == "gen_ai.content.completion":
             made = (*made, *read_messages(at.get("gen_ai.completion"), "agent", limits))
         if event.name == "gen_ai.choice":
-            body = dict(at) if event.extra is None else {**at, **_body(event.extra)}
+            body = {**at, **object_at(event.extra, "body")}
             body["message"] = decode_object(body.get("message"), limits)
             body["tool_calls"] = decode_object(body.get("tool_calls"), limits)
             role = {} if isinstance(body["message"], dict) else {"role": "assistant"}
@@ -184,44 +183,32 @@ def _outputs(span: RawSpan, limits: Limits) -> tuple[SpanMessage, ...]:
 
 def _bodies(bodies: list[dict[str, Json]], limits: Limits) -> SpanContent | None:
     """Return what ADOT's events say: all that a span of theirs has is an input and an output."""
-    body = _body(bodies[0])
+    body = object_at(bodies[0], "body")
     given = _messages(body.get("input"), "user", limits)
     made = _messages(body.get("output"), "agent", limits)
     if not (given or made):
         return None
-    answer = _tool_output(body.get("output"), limits)
-    if answer is not None:
-        name, call_id, parts = answer
+    first = next(iter(entries_at(body.get("output"), "messages")), None)
+    answer = decode_object(first.get("content"), limits) if isinstance(first, dict) else None
+    if isinstance(answer, dict) and answer.get("type") == "tool" and find_text(answer, "name"):
         inputs = [part.text for message in given for part in message.parts]
+        name, call_id = find_text(answer, "name") or "", find_text(answer, "tool_call_id")
         call = parse_call(name, inputs[0] if inputs else None, call_id, limits=limits)
+        parts = read_result_parts(answer.get("content"))
         return SpanContent(operation="tool", call=call, parts=parts)
-    model = "generations" in str(body.get("output"))
-    if model:
+    if "generations" in str(body.get("output")):
         return SpanContent(operation="model", inputs=given, outputs=made)
     return SpanContent(operation="chain", input_value=given, output_value=made)
 
 
 def _messages(side: Json, actor: Actor, limits: Limits) -> tuple[SpanMessage, ...]:
     """Return messages whose content may hold, as JSON in text, the messages themselves."""
-    listed = side.get("messages") if isinstance(side, dict) else None
     found: tuple[SpanMessage, ...] = ()
-    for entry in listed if isinstance(listed, list) else []:
+    for entry in entries_at(side, "messages"):
         content = entry.get("content") if isinstance(entry, dict) else entry
         inner = decode_object(content, limits)
         found = (*found, *read_messages(inner if isinstance(inner, dict) else entry, actor, limits))
     return found
-
-
-def _tool_output(side: Json, limits: Limits) -> tuple[str, str | None, tuple[Part, ...]] | None:
-    listed = side.get("messages") if isinstance(side, dict) else None
-    entry = listed[0] if isinstance(listed, list) and listed else None
-    content = decode_object(entry.get("content"), limits) if isinstance(entry, dict) else None
-    if not isinstance(content, dict) or content.get("type") != "tool":
-        return None
-    name = find_text(content, "name")
-    if name is None:
-        return None
-    return name, find_text(content, "tool_call_id"), read_result_parts(content.get("content"))
 
 
 def _reason(about: Mapping[str, Json], limits: Limits) -> str | None:
@@ -264,23 +251,6 @@ def _call(about: Mapping[str, Json], limits: Limits) -> ToolCall:
     return make_tool_call(name, made, find_text(about, "gen_ai.tool.call.id"), limits)
 
 
-def _result(about: Mapping[str, Json]) -> tuple[Part, ...]:
-    made = find_value(
-        about,
-        "gen_ai.tool.call.result",
-        "tool_response",
-        "gcp.vertex.agent.tool_response",
-        "traceloop.entity.output",
-        "output",
-    )
-    return read_result_parts(made)
-
-
-def _read_gen_ai_tools(about: Mapping[str, Json], limits: Limits) -> tuple[ToolDef, ...]:
-    listed = decode_object(about.get("gen_ai.tool.definitions"), limits)
-    return tool_defs(listed) or () if isinstance(listed, list) else ()
-
-
 _ALL = ("pydantic_ai.all_messages", "all_messages_events")
 _PARAMETERS = "model_request_parameters"
 _ABOUT_EVENT = frozenset({"event.name", "gen_ai.message.index", "gen_ai.system"})
@@ -295,6 +265,12 @@ def read_pydantic_ai(span: RawSpan, limits: Limits) -> SpanContent | None:
     whole = _events(decode_object(find_value(about, *_ALL), limits))
     choices = [event for event in events if event.get("event.name") == "gen_ai.choice"]
     asked = [event for event in events if event.get("event.name") != "gen_ai.choice"]
+    told = decode_object(about.get(_PARAMETERS), limits)
+    listed: list[Json] = []
+    for tool in (*entries_at(told, "function_tools"), *entries_at(told, "output_tools")):
+        if isinstance(tool, dict):
+            more = rest(tool, frozenset({"parameters_json_schema"})) or {}
+            listed.append({**more, "parameters": tool.get("parameters_json_schema")})
     return SpanContent(
         operation="agent" if find_operation(about) == "agent" else None,
         agent=find_text(about, "agent_name"),
@@ -303,7 +279,7 @@ def read_pydantic_ai(span: RawSpan, limits: Limits) -> SpanContent | None:
             [_read_plain_event(event) for event in choices or whole], "agent", limits
         ),
         output_value=read_messages(about.get("final_result"), "agent", limits),
-        tools=_read_pydantic_tools(about, limits),
+        tools=tool_defs(listed) or (),
     )
 
 
@@ -319,18 +295,3 @@ def _read_plain_event(event: dict[str, Json]) -> dict[str, Json]:
     if event.get("event.name") == "gen_ai.tool.message" and text_at(event, "id"):
         message["tool_call_id"] = event["id"]
     return message
-
-
-def _read_pydantic_tools(about: Mapping[str, Json], limits: Limits) -> tuple[ToolDef, ...]:
-    told = decode_object(about.get(_PARAMETERS), limits)
-    if not isinstance(told, dict):
-        return ()
-    listed: list[Json] = []
-    for key in ("function_tools", "output_tools"):
-        held = told.get(key)
-        for tool in held if isinstance(held, list) else ():
-            if isinstance(tool, dict):
-                schema = tool.get("parameters_json_schema")
-                more = rest(tool, frozenset({"parameters_json_schema"})) or {}
-                listed.append({**more, "parameters": schema})
-    return tool_defs(listed) or ()

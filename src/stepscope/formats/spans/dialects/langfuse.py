@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stepscope.formats.fields import parse_time, tool_defs
+from stepscope.formats.fields import object_at, parse_time, tool_defs
 from stepscope.formats.spans.attributes import (
     decode_object,
     decode_value,
@@ -118,8 +118,7 @@ def _offered(given: Json, limits: Limits) -> tuple[Json, tuple[ToolDef, ...]]:
     """Return an input without the tools listed among its messages, and the tools that it offers."""
     value = decode_object(given, limits)
     if isinstance(value, dict):
-        config = value.get("config")
-        for holder in (value, config if isinstance(config, dict) else {}):
+        for holder in (value, object_at(value, "config")):
             for key in _TOOLS:
                 listed = holder.get(key)
                 if isinstance(listed, list):

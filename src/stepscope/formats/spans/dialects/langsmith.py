@@ -18,9 +18,12 @@ import msgspec
 
 from stepscope.formats.fields import (
     anthropic_usage,
+    entries_at,
+    object_at,
     openai_usage,
     parse_call,
     parse_time,
+    parts_text,
     tool_defs,
 )
 from stepscope.formats.spans import messages
@@ -39,21 +42,23 @@ from stepscope.formats.spans.span import Operation, RawSpan, SpanContent, SpanMe
 from stepscope.model import Json, Label, Part, ToolDef, Usage
 from stepscope.safety.limits import Limits
 
+KIND = "langsmith.span.kind"
+METADATA = "langsmith.metadata."
+
 
 def read_tool_run(
     span: RawSpan, base: SpanContent, given: Json, made: Json, limits: Limits
 ) -> SpanContent:
     """Return what a tool's run says."""
-    about, beside = span.attributes, span.attributes.get("langsmith.extra")
-    call_id = find_text(beside, "tool_call_id") if isinstance(beside, dict) else None
+    about = span.attributes
+    call_id = find_text(object_at(about, "langsmith.extra"), "tool_call_id")
     call_id = call_id or find_text(about, "langsmith.metadata.tool_call_id", "gen_ai.tool.call.id")
     held = unwrap_single(made)
     answer = next(_told(held, call_id), None)
     goto = held.get("goto") if isinstance(held, dict) and "update" in held else None
     parts, status = read_result_parts(held if answer is None else answer.get("content")), None
     if answer is not None:
-        said = "\n".join([part.text for part in parts if part.text is not None])
-        status = messages.judge_tool_status(answer, said)
+        status = messages.judge_tool_status(answer, parts_text(parts))
         call_id = call_id or find_text(answer, "tool_call_id")
     return msgspec.structs.replace(
         base,
@@ -107,25 +112,22 @@ def _told(held: Json, call_id: str | None) -> Iterator[dict[str, Json]]:
                 yield from _told(entry, call_id)
 
 
-_METADATA_PREFIX = "langsmith.metadata."
-
-
 def read_model_run(
     span: RawSpan, base: SpanContent, given: Json, made: Json, limits: Limits
 ) -> SpanContent:
     """Return what a model's run says."""
     about = span.attributes
-    listed = made.get("generations") if isinstance(made, dict) else None
-    flat = _flat(listed) if isinstance(listed, list) else []
+    flat = _flat(entries_at(made, "generations"))
     held = flat[0].get("message") if flat and isinstance(flat[0], dict) else unwrap_single(made)
     inner = held.get("kwargs", held) if isinstance(held, dict) else {}
-    message, body = (
-        (inner if isinstance(inner, dict) else {}),
-        made if isinstance(made, dict) else {},
-    )
+    message, body = inner if isinstance(inner, dict) else {}, made if isinstance(made, dict) else {}
     counted, told = _client_usage(span, body, message), body.get("usage_metadata")
     if base.cost_usd is None and isinstance(told, dict):
         base = msgspec.structs.replace(base, cost_usd=find_number(told, "total_cost"))
+    # Of choices and generations themselves the reader tells.
+    reason = messages.find_stop_reason(message) or find_text(body, "stop_reason", "finish_reason")
+    if reason is None and flat and isinstance(flat[0], dict):
+        reason = find_text(object_at(flat[0], "generation_info"), "finish_reason")
     return msgspec.structs.replace(
         base,
         inputs=_inputs(given, limits),
@@ -133,8 +135,8 @@ def read_model_run(
         usage=counted or base.usage,
         model=messages.find_langchain_model(message)
         or find_text(body, "model")
-        or find_text(about, f"{_METADATA_PREFIX}ls_model_name"),
-        finish_reason=_reason(body, message),
+        or find_text(about, f"{METADATA}ls_model_name"),
+        finish_reason=reason,
         response_id=find_text(message, "id") or find_text(body, "id"),
         first_token_seconds=_first_token(span),
         tools=_tools(span, given),
@@ -180,33 +182,19 @@ def _spoken(entry: Json) -> Json:
 
 
 def _client_usage(span: RawSpan, body: dict[str, Json], message: dict[str, Json]) -> Usage | None:
-    """Return the tokens of the round as the client counted them, None where it did not."""
     for told in (
-        span.attributes.get(f"{_METADATA_PREFIX}usage_metadata"),
+        span.attributes.get(f"{METADATA}usage_metadata"),
         body.get("usage_metadata"),
         message.get("usage_metadata"),
     ):
         if (counted := messages.read_langchain_usage(told)) is not None:
             return counted
-    beside = body.get("llm_output")
-    listed = (
-        body.get("usage"),
-        *([beside.get("token_usage"), beside.get("usage")] if isinstance(beside, dict) else []),
-    )
-    for told in listed:
+    beside = object_at(body, "llm_output")
+    for told in (body.get("usage"), beside.get("token_usage"), beside.get("usage")):
         if isinstance(told, dict):
             of_anthropic = any(key.startswith("cache_") for key in told)
             return anthropic_usage(told) if of_anthropic else openai_usage(told)
     return None
-
-
-def _reason(body: dict[str, Json], message: dict[str, Json]) -> str | None:
-    """Return why the model stopped; of choices and generations themselves the reader tells."""
-    found = messages.find_stop_reason(message) or find_text(body, "stop_reason", "finish_reason")
-    listed = body.get("generations")
-    flat = _flat(listed) if isinstance(listed, list) else []
-    about = flat[0].get("generation_info") if flat and isinstance(flat[0], dict) else None
-    return found or (find_text(about, "finish_reason") if isinstance(about, dict) else None)
 
 
 def _first_token(span: RawSpan) -> float | None:
@@ -220,18 +208,13 @@ def _first_token(span: RawSpan) -> float | None:
 
 
 def _tools(span: RawSpan, given: Json) -> tuple[ToolDef, ...]:
-    """Return the tools that were offered: by the request, or by the parameters of the call."""
-    beside = span.attributes.get("langsmith.extra")
-    about = beside.get("invocation_params") if isinstance(beside, dict) else None
+    about = object_at(object_at(span.attributes, "langsmith.extra"), "invocation_params")
     for held in (given, about):
-        listed = held.get("tools") if isinstance(held, dict) else None
-        if isinstance(listed, list) and listed:
+        if listed := entries_at(held, "tools"):
             return tool_defs(listed) or ()
     return ()
 
 
-KIND = "langsmith.span.kind"
-METADATA = "langsmith.metadata."
 _OPERATIONS: dict[str, Operation] = {
     "llm": "model",
     "tool": "tool",
@@ -256,7 +239,25 @@ def read_langsmith(span: RawSpan, limits: Limits) -> SpanContent | None:
     given = decode_object(find_value(about, "langsmith.inputs", "gen_ai.prompt"), limits)
     made = decode_object(find_value(about, "langsmith.outputs", "gen_ai.completion"), limits)
     sort = _OPERATIONS.get(kind.lower(), "other")
-    base = _common(span, ("agent" if sort == "chain" and is_agent_run(span) else sort))
+    about, whole = span.attributes, span.parent_id is None
+    project = find_text(about, "langsmith.session_name", "langsmith.trace.session_name")
+    inputs = _details(about.get("langsmith.prompt_token_details"))
+    outputs = _details(about.get("langsmith.completion_token_details"))
+    base = SpanContent(
+        operation=("agent" if sort == "chain" and is_agent_run(span) else sort),
+        agent=find_agent(about),
+        usage=normalise_usage(
+            find_count(about, "langsmith.prompt_tokens"),
+            find_count(about, "langsmith.completion_tokens"),
+            read=find_count(inputs, "cache_read"),
+            written=find_count(inputs, "cache_creation", "cache_write"),
+            reasoning=find_count(outputs, "reasoning"),
+        ),
+        cost_usd=_money(about.get("langsmith.total_cost")),
+        session=find_text(about, "langsmith.thread_id", *_THREADS),
+        workflow=project or (span.name or None if whole else None),
+        labels=label_feedback(about.get("langsmith.feedback_stats"), whole=whole),
+    )
     match base.operation:
         case "model":
             return read_model_run(span, base, given, made, limits)
@@ -284,10 +285,8 @@ def read_langsmith(span: RawSpan, limits: Limits) -> SpanContent | None:
                 base, input_value=read_messages(unwrap_single(given), "user", limits)
             )
         case "chain" | "agent":
-            asked, answer = (
-                read_messages(unwrap_single(given), "user", limits),
-                read_messages(unwrap_single(made), "agent", limits),
-            )
+            asked = read_messages(unwrap_single(given), "user", limits)
+            answer = read_messages(unwrap_single(made), "agent", limits)
             return msgspec.structs.replace(base, input_value=asked, output_value=answer)
     return base
 
@@ -296,20 +295,6 @@ def is_agent_run(span: RawSpan) -> bool:
     """Say whether a chain's run is an agent's: it bears the agent's name."""
     named = find_text(span.attributes, f"{METADATA}lc_agent_name")
     return named is not None and named == span.name
-
-
-def _common(span: RawSpan, sort: Operation) -> SpanContent:
-    about, whole = span.attributes, span.parent_id is None
-    project = find_text(about, "langsmith.session_name", "langsmith.trace.session_name")
-    return SpanContent(
-        operation=sort,
-        agent=find_agent(about),
-        usage=_counted_usage(about),
-        cost_usd=_money(about.get("langsmith.total_cost")),
-        session=find_text(about, "langsmith.thread_id", *_THREADS),
-        workflow=project or (span.name or None if whole else None),
-        labels=label_feedback(about.get("langsmith.feedback_stats"), whole=whole),
-    )
 
 
 def find_agent(about: Mapping[str, Json]) -> str | None:
@@ -330,19 +315,6 @@ def find_agent(about: Mapping[str, Json]) -> str | None:
     above = [level.partition(":")[0] for level in levels[:-1]]
     hosts = [level for level in reversed(above) if level and level not in _READY_MADE]
     return hosts[0] if hosts else None if node == "tools" else node
-
-
-def _counted_usage(about: Mapping[str, Json]) -> Usage | None:
-    """Return the tokens that LangSmith counted, cache included in the input."""
-    inputs = _details(about.get("langsmith.prompt_token_details"))
-    outputs = _details(about.get("langsmith.completion_token_details"))
-    return normalise_usage(
-        find_count(about, "langsmith.prompt_tokens"),
-        find_count(about, "langsmith.completion_tokens"),
-        read=find_count(inputs, "cache_read"),
-        written=find_count(inputs, "cache_creation", "cache_write"),
-        reasoning=find_count(outputs, "reasoning"),
-    )
 
 
 def _details(held: Json) -> dict[str, Json]:
@@ -367,24 +339,19 @@ def label_feedback(stats: Json, *, whole: bool) -> tuple[Label, ...]:
     labels: list[Label] = []
     for key, told in stats.items() if isinstance(stats, dict) else ():
         about = told if isinstance(told, dict) else {"value": told}
-        comments = about.get("comments")
-        listed = comments if isinstance(comments, list) else []
+        listed = entries_at(about, "comments")
+        named = [
+            entry.get("type") if isinstance(entry, dict) else entry
+            for entry in entries_at(about, "sources")
+        ]
+        sources = [name for name in named if isinstance(name, str)]
         labels.append(
             Label(
                 kind="note",
                 category=key,
                 reason="; ".join([entry for entry in listed if isinstance(entry, str)]),
-                annotator=", ".join(_sources(about.get("sources"))) or "unknown",
+                annotator=", ".join(dict.fromkeys(sources)) or "unknown",
                 extra={**about, **({"of": "trace"} if whole else {})},
             )
         )
     return tuple(labels)
-
-
-def _sources(listed: Json) -> list[str]:
-    found: list[str] = []
-    for entry in listed if isinstance(listed, list) else ():
-        name = entry.get("type") if isinstance(entry, dict) else entry
-        if isinstance(name, str) and name not in found:
-            found.append(name)
-    return found

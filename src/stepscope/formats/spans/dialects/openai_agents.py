@@ -43,7 +43,6 @@ def _agent(about: Mapping[str, Json], limits: Limits) -> SpanContent:
 
 
 def _named(listed: Json) -> tuple[ToolDef, ...]:
-    """Return tools of which only the names are known."""
     names = listed if isinstance(listed, list) else []
     return tuple([ToolDef(str(name)) for name in names])
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from stepscope.formats.fields import tool_defs
+from stepscope.formats.fields import parts_text, tool_defs
 from stepscope.formats.spans import messages
 from stepscope.formats.spans.attributes import (
     decode_object,
@@ -29,7 +29,7 @@ from stepscope.formats.spans.attributes import (
 )
 from stepscope.formats.spans.messages import read_messages, read_result_parts
 from stepscope.formats.spans.span import Operation, RawSpan, SpanContent
-from stepscope.model import Json, Label, Part, ToolDef
+from stepscope.model import Json, Label, Part
 from stepscope.safety.limits import Limits
 
 _BEEAI_SCOPE = "openinference.instrumentation.beeai"
@@ -100,6 +100,11 @@ def read_openinference(span: RawSpan, limits: Limits) -> SpanContent | None:
     name = find_text(about, "tool.name") or span.name
     arguments = find_value(about, "input.value", "tool.parameters")
     told = "llm.token_count."
+    listed: list[Json] = []
+    for entry in unflatten_list(about, "llm.tools."):
+        tool = entry.get("tool") if isinstance(entry, dict) else None
+        if isinstance(tool, dict):
+            listed.append(decode_object(tool.get("json_schema"), limits))
     whole = SpanContent(
         operation=sort,
         inputs=read_messages(
@@ -127,7 +132,7 @@ def read_openinference(span: RawSpan, limits: Limits) -> SpanContent | None:
         if sort == "tool"
         else None,
         parts=said.parts or _documents(about),
-        tools=_schemas(about, limits),
+        tools=tool_defs(listed) or (),
         session=find_text(about, "session.id"),
         labels=labels,
     )
@@ -143,7 +148,7 @@ def read_input_output(
         if not (isinstance(held, dict) and "tool_call_id" in held and held.keys() <= _ANSWER_KEYS):
             return SpanContent(parts=read_result_parts(about.get(made)))
         parts = read_result_parts(held.get("content"))
-        plain = "\n".join([part.text for part in parts if part.text is not None])
+        plain = parts_text(parts)
         belief = messages.judge_tool_status(held, plain)
         return SpanContent(parts=parts, response_id=find_text(held, "tool_call_id"), status=belief)
     if sort in {"retrieval", "embedding", "guardrail"}:
@@ -158,7 +163,6 @@ def read_input_output(
 
 
 def _unwrap_messages(listed: list[Json]) -> list[Json]:
-    """Return OpenInference's messages without the names that wrap each of their parts."""
     return [
         entry["message"] if isinstance(entry, dict) and "message" in entry else entry
         for entry in listed
@@ -174,15 +178,6 @@ def _documents(about: Mapping[str, Json]) -> tuple[Part, ...]:
                 extra = {key: found for key, found in inner.items() if key != "content"}
                 parts.append(Part("text", find_text(inner, "content"), extra=extra or None))
     return tuple(parts)
-
-
-def _schemas(about: Mapping[str, Json], limits: Limits) -> tuple[ToolDef, ...]:
-    listed: list[Json] = []
-    for entry in unflatten_list(about, "llm.tools."):
-        tool = entry.get("tool") if isinstance(entry, dict) else None
-        if isinstance(tool, dict):
-            listed.append(decode_object(tool.get("json_schema"), limits))
-    return tool_defs(listed) or ()
 
 
 def read_evaluations(about: Mapping[str, Json]) -> tuple[Label, ...]:

@@ -20,7 +20,7 @@ from stepscope.formats.spans.attributes import (
 )
 from stepscope.formats.spans.messages import read_call, read_messages, read_result_parts
 from stepscope.formats.spans.span import Operation, RawSpan, SpanContent, SpanMessage
-from stepscope.model import Json, Part, ToolDef, Usage
+from stepscope.model import Json, Part, ToolDef
 from stepscope.safety.limits import Limits
 
 _SESSION = "ai.telemetry.metadata.sessionId"
@@ -51,6 +51,7 @@ def read_vercel(span: RawSpan, limits: Limits) -> SpanContent | None:
         )
     milliseconds = find_number(about, "ai.response.msToFirstChunk", "ai.stream.msToFirstChunk")
     embedded = sort == "embedding"
+    told = "ai.usage."
     return SpanContent(
         operation=sort,
         inputs=_inputs(about, limits),
@@ -58,7 +59,12 @@ def read_vercel(span: RawSpan, limits: Limits) -> SpanContent | None:
         model=find_text(about, "ai.response.model", "ai.model.id"),
         finish_reason=find_text(about, "ai.response.finishReason", "ai.finishReason"),
         response_id=find_text(about, "ai.response.id"),
-        usage=_usage(about),
+        usage=normalise_usage(
+            find_count(about, f"{told}inputTokens", f"{told}promptTokens", f"{told}tokens"),
+            find_count(about, f"{told}outputTokens", f"{told}completionTokens"),
+            read=find_count(about, f"{told}cachedInputTokens"),
+            reasoning=find_count(about, f"{told}reasoningTokens"),
+        ),
         first_token_seconds=None if milliseconds is None else milliseconds / 1000,
         tools=_tools(about, limits),
         session=session,
@@ -100,16 +106,6 @@ def _outputs(about: Mapping[str, Json], limits: Limits) -> tuple[SpanMessage, ..
     ]
     made = tuple([found for found in calls if found is not None])
     return (SpanMessage("agent", tuple(parts), made),) if parts or made else ()
-
-
-def _usage(about: Mapping[str, Json]) -> Usage | None:
-    told = "ai.usage."
-    return normalise_usage(
-        find_count(about, f"{told}inputTokens", f"{told}promptTokens", f"{told}tokens"),
-        find_count(about, f"{told}outputTokens", f"{told}completionTokens"),
-        read=find_count(about, f"{told}cachedInputTokens"),
-        reasoning=find_count(about, f"{told}reasoningTokens"),
-    )
 
 
 def _tools(about: Mapping[str, Json], limits: Limits) -> tuple[ToolDef, ...]:
