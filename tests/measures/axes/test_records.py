@@ -135,3 +135,46 @@ def test_another_write_of_the_tool_is_not_this_one_done_wrongly() -> None:
         user("do #W9 with i9"), *did("return_items", order_id="#W9", item_ids=["i9"], pay="p9")
     )
     assert "expected call" not in str(list(ARGUMENT_VALIDITY(made, CASE, None)))
+
+
+TRIP = (
+    '{"reservation_id": "MDCLVA", "flights": [{"flight_number": "HAT043", "date": "2024-05-15", '
+    '"price": 67}, {"flight_number": "HAT043", "date": "2024-05-18", "price": 84}], '
+    '"payment_history": [{"payment_id": "credit_card_5832574", "amount": 286}]}'
+)
+OTHER_ORDER = '{"order_id": "#W9300146", "items": [{"name": "Keyboard", "price": 153.23}]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        ("The total paid for reservation MDCLVA is $67.", False),
+        ("The total paid for reservation MDCLVA is $286.", True),
+        ("I am sorry about this. You were charged $84 for MDCLVA.", True),  # not named before it
+        ("The fare of HAT043 on 2024-05-15 in reservation MDCLVA: $84.", False),
+        ("The fare of HAT043 on 2024-05-18 in reservation MDCLVA: $84.", True),
+        ("The fare of HAT043 is $84.", True),  # on which day is open
+        ("The Keyboard in order #W9300146 was $235.13.", False),
+        ("The Keyboard in order #W4284542 was $235.13.", True),
+        ("The keyboard was $235.13.", True),  # which order is open
+        ("Hello! $153.23 is the price of the Keyboard in order #W4284542.", False),
+        ("The Keyboard in #W4284542 together with the Headphones: $346.97.", True),
+        ("The total refund for #W4284542 is $346.97.", True),
+    ],
+)
+def test_an_amount_is_of_the_most_exact_thing_that_its_sentence_names(
+    text: str, right: bool
+) -> None:
+    look = (*did("get_trip", TRIP), *did("get_order", ORDER), *did("get_order", OTHER_ORDER))
+    found = whole(RESULT_INTERPRETATION, run(user("tell me"), *look, agent(text), user("ok")))
+    answer = found[RESULT_INTERPRETATION_NAME]
+    assert (label(answer) == "incorrect") is not right, answer.reason
+
+
+@pytest.mark.parametrize(("told", "right"), [("346.97", True), ("235.13", False), ("582.10", True)])
+def test_a_refund_is_of_what_was_given_back(told: str, right: bool) -> None:
+    items: list[Json] = ["9805150490"] if told != "582.10" else ["9805150490", "9690244451"]
+    back = did("return_items", ORDER, item_ids=items)
+    made = run(user("return them"), *back, agent(f"The refund of ${told} is on its way."))
+    found = whole(RESULT_INTERPRETATION, made)[RESULT_INTERPRETATION_NAME]
+    assert (label(found) == "incorrect") is not right, found.reason

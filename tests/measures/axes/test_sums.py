@@ -6,7 +6,7 @@ import pytest
 
 from stepscope.measures.axes.arguments import ARGUMENT_VALIDITY, ARGUMENT_VALIDITY_NAME
 from stepscope.measures.axes.results import RESULT_INTERPRETATION
-from stepscope.measures.axes.sums import find_missing_terms, sums_of
+from stepscope.measures.axes.sums import find_missing_terms, find_short_totals, sums_of
 from stepscope.measures.localise import LOCALISE
 from stepscope.model import Step, Verdict
 from tests.factories import FAILED, agent, calls, did, failed, result, run, user
@@ -154,3 +154,27 @@ def test_thousands_of_sums_and_refusals_end() -> None:
         steps += calculate(f"{at + 100} + {at + 200}", f"{2 * at + 300}")
         steps += [calls(*calls().calls), result(f"total is {at}, paid {2 * at + 300}", "error")]
     assert find_missing_terms(run(*steps)) == []
+
+
+LISTED = "The items:\n- Kit: $248.85\n- Earbuds: $256.67\n- Chair: $511.24\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "short"),
+    [
+        (f"{LISTED}\nAll in all $760.09.", "", True),
+        (f"{LISTED}\nAll in all $1,016.76.", "", False),
+        (f"{LISTED}\nWithout one of them, $760.09.", "", False),
+        (f"{LISTED}\nKit and Chair make $760.09 in all.", "", False),
+        ("In total you pay $760.09.", "", False),
+        ("In total you pay $760.09.", "Error: 1016.76 is due, 760.09 was offered", True),
+        ("In total you pay $760.09.", "Error: 760.09 exceeds the limit of 500", False),
+        ("The total of order #W5061109 is $760.09.", "", True),
+    ],
+)
+def test_a_total_told_is_that_of_every_member_of_the_list(
+    text: str, error: str, short: bool
+) -> None:
+    refused = failed("pay", error) if error else ()
+    made = run(user("what is it?"), *did("get", ITEMS), agent(text), user("ok"), *refused)
+    assert [fault.step for fault in find_short_totals(made)] == [3] * short

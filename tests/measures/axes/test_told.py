@@ -155,3 +155,124 @@ def test_a_date_is_counted_no_further_than_the_words_say(
 ) -> None:
     made = run(system("Be kind."), user(words), *did("search", date=passed))
     assert label(whole(ARGUMENT_VALIDITY, made)[ARGUMENT_VALIDITY_NAME]) == state
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        # Other shapes than the results', by form alone or by what they are called.
+        ("Please keep RF-482913 at hand.", False),
+        ("We filed it as 65550-6.", False),
+        ("Ticket 88213 is yours.", False),
+        ("The confirmation code is QX7LP.", False),
+        ("It weighs 65550 grams.", True),
+        ("The Boeing 737-800 leaves at 10:15.", True),
+        ("Call the code QX7LP an example, for example QX7LP.", False),
+        ("#W0000000 shows the form.", True),
+        ("Ship it to Boise, ID 83702.", False),
+        ("Ship it to Dayton, OH 91365.", True),
+    ],
+)
+def test_a_name_of_any_shape_has_an_origin(text: str, known: bool) -> None:
+    assert (label(told(text)) == "incorrect") is not known
+
+
+def test_words_beside_a_call_and_before_every_result_are_told_too() -> None:
+    early = agent("Write to desk@shop.example.")
+    made = run(user("hello"), early, user("ok"), *did("get", ORDER), agent("Fine."))
+    assert labels(RESULT_INTERPRETATION, made) == {1: "incorrect"}
+
+
+@pytest.mark.parametrize(
+    ("summary", "known"),
+    [
+        ("The customer wants it back. Contact: mia.lee@mail.example.", False),
+        ("The customer wants it back. Contact: mia.li@mail.example.", True),
+        ("Send it to 432 Larkspur Avenue, please.", False),
+        ("Send it to 638 Elm Street, please.", True),
+        ("It was bought on July 19th for a friend.", False),
+        ("print('mia.lee@mail.example'); # say it", True),
+        ("12345 + 6", True),
+    ],
+)
+def test_what_words_in_arguments_tell_has_an_origin(summary: str, known: bool) -> None:
+    made = run(system("Be kind."), user("my chair broke"), *did("get", ORDER),
+               *did("transfer_to_human_agents", "ok", summary=summary))  # fmt: skip
+    found = labels(ARGUMENT_VALIDITY, made)
+    assert found == ({} if known else {4: "incorrect"})
+    mail = did("create_note", "ok", text=summary)
+    assert labels(ARGUMENT_VALIDITY, run(system("Be kind."), user("hi"), *mail)) == {}
+
+
+def test_a_birthday_is_no_day_to_count_from() -> None:
+    dob = '{"dob": "1990-07-12", "created_at": "2024-05-14"}'
+    for text, expected in (
+        ("It is settled by July 11.", {3: "incorrect"}),
+        ("Your birthday is July 12.", {}),
+        ("It is settled by May 15.", {}),
+    ):
+        made = run(user("when?"), *did("get", dob), agent(text), user("ok"))
+        assert labels(RESULT_INTERPRETATION, made) == expected
+
+
+CHECKS = "checked: 240\nvalid: 31\ninvalid: 209"
+STAT = "3 files changed, 14 insertions(+), 92 deletions(-)"
+REACH = "sources: 58\nreachable: 13\nunreachable: 45"
+TESTS = "7 failed, 31 passed in 2.11s"
+
+
+@pytest.mark.parametrize(
+    ("output", "text", "right"),
+    [
+        (CHECKS, "209 of the 240 entries are valid.", False),
+        (CHECKS, "31 of the 240 entries are valid.", True),
+        (CHECKS, "A quarter of 240 entries is valid.", True),
+        (STAT, "It removes 14 lines.", False),
+        (STAT, "It removes 92 lines and adds 14.", True),
+        (STAT, "On balance it removes 78 lines.", True),
+        (REACH, "45 of the 58 can be reached.", False),
+        (REACH, "13 of the 58 can be reached.", True),
+        (TESTS, "7 tests passed.", False),
+        (TESTS, "31 tests passed, 7 failed.", True),
+        ("a.py | 12 ++++\nb.py | 3 ---", "In b.py 12 lines changed.", False),
+    ],
+)
+def test_a_number_of_an_output_goes_with_the_words_beside_it(
+    output: str, text: str, right: bool
+) -> None:
+    made = run(user("look"), *did("bash", output), agent(text))
+    assert (
+        label(whole(RESULT_INTERPRETATION, made)[RESULT_INTERPRETATION_NAME]) == "incorrect"
+    ) is (not right)
+
+
+@pytest.mark.parametrize(
+    ("text", "made_up"),
+    [
+        ("It follows the pattern of `text_utils.py`.", True),
+        ("As in `text_utils()` of this project, the text is returned.", True),
+        ("The numbers are in text_utils.csv, which the script has written.", True),
+        ("The numbers are in notes.md, which the script has written.", False),
+        ("Next I create text_utils.py, which has it all.", False),
+        ("Is there a text_utils.py? Let me look for text_utils.py, which has it.", False),
+        ("```\ntext_utils() is in text_utils.py\n```", False),
+        ("`print()` is what it follows.", False),
+    ],
+)
+def test_a_file_told_as_given_stands_somewhere(text: str, made_up: bool) -> None:
+    made = run(user("go on"), *did("bash", "notes.md"), agent(text))
+    assert labels(RESULT_INTERPRETATION, made) == ({3: "incorrect"} if made_up else {})
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "head: cannot open 'table_reader.csv' for reading: No such file or directory",
+        "AttributeError: module 'functions' has no attribute 'table_reader'",
+        "Error: Cannot find module './table_reader.js'",
+        "ERROR: file or directory not found: tests/table_reader.py",
+    ],
+)
+def test_a_refusal_in_any_words_shows_that_a_name_exists_nowhere(refusal: str) -> None:
+    step = failed("bash", refusal, command="python table_reader.py")
+    assert labels(ARGUMENT_VALIDITY, run(user("read it"), *step)) == {1: "incorrect"}

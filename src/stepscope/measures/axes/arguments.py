@@ -32,6 +32,7 @@ from stepscope.measures.axes.told import (
     COUNTED_DAYS,
     date_of,
     find_absent_names,
+    find_untraced,
     is_date_near,
     is_day_said,
     says_dates,
@@ -88,6 +89,9 @@ _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ][\d:.]+(?:Z|[+-]\d{2}:?\d{2})?)?")
 _DIGIT = re.compile(r"\d")
 _TOKEN = re.compile(r"[#@]?\w+(?:[-.:]\w+)*")
+# Words of letters that make a text one for people, and signs that such texts lack.
+WORDS = 2
+_CODE = frozenset("{}<>=;\\|`\n\t")
 _RELATIVE = re.compile(
     r"\b(?:today|tonight|tomorrow|yesterday|day after|days?|weeks?|weekend|months?|years?|next|"
     r"last|this|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|same date)\b"
@@ -533,6 +537,7 @@ def _validity(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
         terms, untraced = find_untraced_terms(trajectory, evidence_of(trajectory))
         faults += untraced
     faults += find_missing_terms(trajectory)
+    faults += _untraced_words(trajectory)
     faults += find_reference_differences(trajectory, case)
     if faults:
         return fault_answers(ARGUMENT_VALIDITY_NAME, faults)
@@ -549,7 +554,25 @@ def _validity(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
     return faultless_answer(ARGUMENT_VALIDITY_NAME, f"{why}; not judged: whether right")
 
 
-ARGUMENT_VALIDITY = RuleMeasure(ARGUMENT_VALIDITY_NAME, "2", AXIS_SCALE, (), _validity)
+def _untraced_words(trajectory: Trajectory) -> Iterator[Fault]:
+    """Yield what the agent's words in arguments tell without an origin: a summary, a street.
+
+    Code and new texts are its own to write.
+    """
+    evidence = evidence_of(trajectory)
+    dates: set[str] = set()
+    for exchange in agent_calls(trajectory) if evidence.requested else ():
+        for _, text in argument_leaves(exchange.call.arguments):
+            if type(text) is not str or not _CODE.isdisjoint(text):
+                continue
+            if sum(map(str.isalpha, text.split())) < WORDS:
+                continue
+            if MAKES.isdisjoint(words_of(exchange.call.name)[:1]):
+                for fault in find_untraced(text, exchange.step, evidence, (), dates)[1]:
+                    yield fault._replace(reason=f"{exchange.call.name}: {fault.reason}")
+
+
+ARGUMENT_VALIDITY = RuleMeasure(ARGUMENT_VALIDITY_NAME, "3", AXIS_SCALE, (), _validity)
 
 
 GROUNDING_LABELS = ("invented", "unknown")
@@ -647,4 +670,4 @@ def _tool_schema(
     return (whole, *one_a_step(each, lambda labels: labels[0]))
 
 
-TOOL_SCHEMA = RuleMeasure("tool_schema", "1", Scale(0.0, inf, (LABEL,)), (), _tool_schema)
+TOOL_SCHEMA = RuleMeasure("tool_schema", "2", Scale(0.0, inf, (LABEL,)), (), _tool_schema)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -25,7 +25,6 @@ from stepscope.measures.axes.quantities import (
     StatedNumbers,
     date_cores,
     number_forms,
-    plain_number,
     quantities,
 )
 from stepscope.measures.rule import cached_on_run
@@ -44,6 +43,7 @@ _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _SURROGATES = range(0xD800, 0xE000)
 # A short prefix of letters before a number long enough to name one thing: W9502127.
 _PREFIXED = re.compile(r"[A-Za-z]{1,3}-?(\d{5,})")
+_YEAR = re.compile(r"(\d{4})-\d\d-\d\d")
 _NOT_ALNUM = re.compile(r"[\W_]+")
 # Characters that bound every word, and go on no number.
 _BOUNDS = frozenset(" \n\t\"'()[]{}<>:;!?#*$=\0")
@@ -87,6 +87,7 @@ class Evidence:
         self._folded: _Words | None = None
         self._heard: list[tuple[int, str]] | None = None
         self._said: dict[str, int] = {}
+        self._stated: dict[float, int] = {}
         self._numbers: dict[int, Sequence[float]] = {}
         self._terms: dict[tuple[int, int], StatedNumbers] = {}
         self._matched: dict[re.Pattern[str], int | None] = {}
@@ -98,6 +99,11 @@ class Evidence:
     def exhausted(self) -> bool:
         """The run was too long to search for every value: None means "not found yet"."""
         return self._left <= 0
+
+    @cached_property
+    def latest_year(self) -> str:
+        """The latest year of which a day is said (YYYY-MM-DD), "" without one."""
+        return max(_YEAR.findall(self._written.text), default="")
 
     def first(self, value: str) -> int | None:
         """Return the first step that says `value` as a whole word, whatever its case.
@@ -142,11 +148,13 @@ class Evidence:
 
     def number(self, value: float, before: int) -> int | None:
         """Return a step before step `before` that says a number, in any usual format."""
+        known = self._stated.get(value)
+        if known is not None and known < before:
+            return known
         # As results mostly write it; only then in every other way.
-        if (step := self._search(self._written, plain_number(value), before)) is not None:
-            return step
-        for form in number_forms(value)[1:]:
+        for form in number_forms(value):
             if (step := self._search(self._written, form, before)) is not None:
+                self._stated[value] = step
                 return step
         return None
 

@@ -24,8 +24,8 @@ _CONTACTS = frozenset({"email", "mail", "phone", "telephone", "mobile"})
 _PERSONAL = _CONTACTS | frozenset(
     "dob birth birthday birthdate ssn card iban passport street".split()
 )
-# Before such a key is looked for by decoding, by plain search.
-_SIGNS = ('mail"', "phone", '"dob"', "birth", "mobile")
+# Before a key of a contact is looked for by decoding, by plain search.
+_SIGNS = ('mail"', "phone", "mobile")
 _OWNERS = frozenset({"user", "customer", "client", "member", "owner", "patient", "account"})
 # Shorter values ("CA", "null") are told by chance.
 VALUE_CHARACTERS = 6

@@ -235,6 +235,7 @@ def plain_number(value: float) -> str:
     return f"{size:.0f}" if size == int(size) else repr(size)
 
 
+@lru_cache(maxsize=4096)
 def number_forms(value: float) -> list[str]:
     """Return the ways to write a number, without sign and currency.
 
@@ -381,22 +382,24 @@ AMOUNT = re.compile(
     r"[$€£\d](?:(?<=[$€£])\s?(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,9})(?:\.\d{1,2})?|"
     r"(?<=\d)(?<![\w.,#$€£/:-]\d)(?:\d{0,2}(?:,\d{3}){1,5}|\d{0,8})\.\d\d)(?![\w%]|[.,/:-]\d)"
 )
-# A name of one thing: letters before five or more digits, or eight digits and more.
-IDENTIFIER = re.compile(
-    r"[#A-Z\d](?<![\w.,$€£/:-][#A-Z\d])(?:(?<=#)[A-Z]{0,3}\d{5,20}|(?<=[A-Z])[A-Z]{0,2}\d{5,20}|"
-    r"(?<=\d)\d{7,19})(?!\w|[.,/:-]\d)"
-)
 # On a text that is all ASCII the same, found in less time.
 _ASCII_AMOUNT = re.compile(AMOUNT.pattern.replace(r"[$€£\d]", "[$0-9]", 1), re.ASCII)
-_ASCII_IDENTIFIER = re.compile(IDENTIFIER.pattern.replace(r"[#A-Z\d]", "[#A-Z0-9]", 1), re.ASCII)
-# What a text looks like with every digit a 0: without one of these no amount and no identifier, by
-# far the cheaper to look for.
+# What a text looks like with every digit a 0: without cents no amount, by far the cheaper to look
+# for.
 _SHAPE = bytes.maketrans(b"123456789", b"000000000")
-_CENTS, _DIGITS = b".00", b"00000"
-# So far before its first five digits an identifier begins.
-_BEFORE_DIGITS = 4
+_CENTS = b".00"
+# W2378156, HAT284, M05KNL, RF-482913, 88213-4, gift_card_6941833.
+_NAME = re.compile(
+    r"(?<![\w.,$€£/:@-])(?:#?(?=[A-Z-]*\d)(?=[\d-]*[A-Z]|\d{5})[A-Z\d]+(?:-[A-Z\d]+)*|"
+    r"[a-z]+(?:_[a-z]+)*_\d{4,})(?![\w@%]|[.,:/]\d|-\w)"
+)
+# A name by its form alone: letters, or a sign, before five digits; eight digits; 65550-6.
+_OWN_FORM = re.compile(r"#?[A-Z]{1,5}-?\d{5,20}|#\d{4,20}|\d{8,20}|\d{5,20}-\d{1,4}(?:-\d+)*")
+_DIGIT, _FOUR_DIGITS = re.compile(r"\d"), re.compile(r"\d{4}")
+# Longer words hold data.
+NAME_CHARACTERS = 60
 # What may stand between a quantity and its name on one line.
-LABEL_CHARACTERS = 48
+LABEL_CHARACTERS = 64
 # A name behind its quantity: "a $95.08 refund".
 BEHIND_CHARACTERS = 20
 
@@ -423,6 +426,16 @@ class ToldAmount(NamedTuple):
         return self.text[max(begin, self.open, self.start - LABEL_CHARACTERS) : self.start]
 
     @property
+    def clause(self) -> str:
+        """The text before it in its sentence, on its line, behind the amount before."""
+        return self.text[max(self.sentence_start, self.open) : self.start]
+
+    @property
+    def sentence_start(self) -> int:
+        """Where its sentence begins, or its line."""
+        return max(self.text.rfind(sign, 0, self.start) for sign in ("\n", ". ", "! ", "? ")) + 1
+
+    @property
     def behind(self) -> str:
         """The text just behind it, on its line."""
         return self.text[self.end : self.end + BEHIND_CHARACTERS].partition("\n")[0]
@@ -444,23 +457,22 @@ class AgentMessage(NamedTuple):
 
 
 def agent_messages(trajectory: Trajectory) -> Iterator[AgentMessage]:
-    """Yield the agent's messages to the user after the first result, in order."""
+    """Yield the agent's messages to the user, in order; words beside a call are one too."""
     steps = trajectory.steps
     news: list[tuple[int, ToolResult]] = []
-    looked = False
     for at, step in enumerate(steps):
-        if step.results:
-            looked = True
-            news += [(step.index, result) for result in step.results]
-        elif looked and step.actor == "agent" and not step.calls:
-            if at + 1 < len(steps) and steps[at + 1].actor != "user":
-                continue
+        if step.actor == "agent" and (
+            step.calls or at + 1 == len(steps) or steps[at + 1].actor == "user"
+        ):
             text = step.text
             if text:
                 yield AgentMessage(step, text, tuple(news))
                 news = []
+        if step.results:
+            news += [(step.index, result) for result in step.results]
 
 
+@lru_cache(maxsize=256)
 def told_amounts(text: str) -> list[ToldAmount]:
     """Return the amounts in a text.
 
@@ -483,16 +495,34 @@ def told_amounts(text: str) -> list[ToldAmount]:
     return found
 
 
+def names_in(text: str) -> list[str]:
+    """Return what has the form of an identifier in a text, each once."""
+    if _DIGIT.search(text) is None:
+        return []
+    words = [name for word in text.split() if not word.isalpha() for name in _names_of(word)]
+    return list(dict.fromkeys(words))
+
+
+@lru_cache(maxsize=16_384)
+def _names_of(word: str) -> tuple[str, ...]:
+    return tuple(_NAME.findall(word)) if len(word) < NAME_CHARACTERS else ()
+
+
+@lru_cache(maxsize=16_384)
+def is_identifier(name: str) -> bool:
+    """True if a name of `names_in` is that of one thing by its form alone, whoever uses it."""
+    return _OWN_FORM.fullmatch(name) is not None
+
+
 def told_identifiers(text: str) -> list[str]:
     """Return the names of things in a text.
 
     >>> told_identifiers("Order #W2378156 of 2024-05-15, item 1151293680")
     ['#W2378156', '1151293680']
     """
-    if not text.isascii():
-        return IDENTIFIER.findall(text)
-    digits = text.encode().translate(_SHAPE).find(_DIGITS)
-    return _ASCII_IDENTIFIER.findall(text, max(0, digits - _BEFORE_DIGITS)) if digits >= 0 else []
+    if _FOUR_DIGITS.search(text) is None:
+        return []
+    return [name for name in names_in(text) if is_identifier(name)]
 
 
 def words_around(amount: ToldAmount) -> list[str]:

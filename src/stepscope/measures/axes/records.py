@@ -16,11 +16,13 @@ from typing import NamedTuple
 
 from stepscope.measures.axes.evidence import HIT_CHARACTERS, SEARCHED
 from stepscope.measures.axes.quantities import (
+    MULTIPLES,
     QUANTITIES,
     TOLERANCE,
     AgentMessage,
     ToldAmount,
     decode_result,
+    names_in,
     plain_number,
     told_identifiers,
     values_named,
@@ -42,6 +44,8 @@ RECORD_CHARACTERS = 400
 MOST_RECORDS = 400
 # What an amount is called that is the price of one thing.
 PRICES = frozenset({"", "price", "cost", "fare"})
+# What it is called that was paid for it, or paid back.
+PAYMENTS = frozenset({"paid", "pay", "payment", "charge", "total", "refund"})
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 # A numbered entry of a list, at the edge of the text.
@@ -58,14 +62,18 @@ class ThingRecord(NamedTuple):
     owner: dict[str, Json]  # fields of the record that it is part of
     group: int  # the same for the members of one list or map
     identifiers: tuple[str, ...]  # of its own fields: #W2378156, 1151293680
+    owners: tuple[str, ...]  # identifiers of the record that it is part of
+    amounts: tuple[float, ...]  # its quantities of money; counts and truth values are none
 
 
 class ResultReader:
     """Every result of a run, by step; each is decoded once, when it is first asked."""
 
-    def __init__(self, answered: Sequence[tuple[int, ToolResult]]) -> None:
+    def __init__(self, exchanges: Sequence[Exchange]) -> None:
         """Keep the results; nothing is decoded yet."""
-        self.all = answered
+        answered = [x for x in exchanges if x.result is not None and x.result_step is not None]
+        self.all = [(x.answer_step, x.result) for x in answered if x.result is not None]
+        self._given = {id(x.result): x.call.arguments for x in answered}
         self._decoded: dict[int, Json] = {}
         self._records: dict[int, list[ThingRecord]] = {}
         self._options: dict[int, tuple[str, ...]] = {}
@@ -77,6 +85,10 @@ class ResultReader:
         if key not in self._decoded:
             self._decoded[key] = decode_result(result)
         return self._decoded[key]
+
+    def arguments(self, result: ToolResult) -> Json:
+        """Return what the call was given that a result answers."""
+        return self._given.get(id(result))
 
     def values(self, name: str, result: ToolResult, most: int) -> list[float]:
         """Return the values of a name in a result, no more than one above `most`."""
@@ -127,54 +139,49 @@ class ResultReader:
 @cached_on_run
 def results_of(trajectory: Trajectory) -> ResultReader:
     """Return the reader of a run's results, one for all measures that ask."""
-    return ResultReader(
-        [
-            (x.result_step, x.result)
-            for x in trajectory.exchanges
-            if x.result is not None and x.result_step is not None
-        ]
-    )
+    return ResultReader(trajectory.exchanges)
 
 
 def _records_in(value: Json, step: int) -> Iterator[ThingRecord]:
-    waiting: list[tuple[Json, str, dict[str, Json], int]] = [(value, "", {}, 0)]
+    nobody: tuple[str, ...] = ()
+    waiting = [(value, "", dict[str, Json](), nobody, 0)]
     while waiting:
-        here, name, owner, group = waiting.pop()
+        here, name, owner, owners, group = waiting.pop()
         if isinstance(here, list):
-            waiting += [(m, name, owner, id(here)) for m in here if type(m) in (dict, list)]
+            waiting += [(m, name, owner, owners, id(here)) for m in here if type(m) in (dict, list)]
             continue
         if not isinstance(here, dict):
             continue
         fields: dict[str, Json] = {}
-        parts: list[Json] = []
+        parts: list[tuple[str, Json]] = []
         for key, one in here.items():
-            kind = type(one)
-            if kind is dict and one and all(type(x) in _SCALARS for x in one.values()):
+            if type(one) is dict or type(one) is list:
                 parts.append((key, one))
-            elif kind is dict or kind is list:
-                parts.append(one)
             elif one is not None:
                 fields[key] = one
         if not fields and all(type(one) is dict for one in here.values()):
-            waiting += [(member, name, owner, id(here)) for member in here.values()]
+            waiting += [(member, name, owner, owners, id(here)) for member in here.values()]
             continue
         own = str(fields.get("name") or fields.get("title") or name)
-        for part in parts:
-            if type(part) is tuple:
-                fields |= {f"{part[0]}.{inner}": x for inner, x in part[1].items()}
+        identifiers = _identifiers(fields)
+        for key, part in parts:
+            if type(part) is dict and part and all(type(x) in _SCALARS for x in part.values()):
+                fields |= {f"{key}.{inner}": x for inner, x in part.items()}
             else:
-                waiting.append((part, own, fields, id(part)))
+                waiting.append((part, own, fields, identifiers, id(part)))
         if fields:
-            yield ThingRecord(step, fields, own, owner, group, _identifiers(fields))
+            amounts = _amounts(fields)
+            yield ThingRecord(step, fields, own, owner, group, identifiers, owners, amounts)
 
 
-def amounts_of(record: ThingRecord) -> list[float]:
-    """Return the quantities of money of a record; counts and truth values are none."""
-    return [
-        abs(float(value))
-        for key, value in record.fields.items()
-        if type(value) in (int, float) and _is_money(key)
-    ]
+def _amounts(fields: dict[str, Json]) -> tuple[float, ...]:
+    return tuple(
+        [
+            abs(float(value))
+            for key, value in fields.items()
+            if type(value) in (int, float) and _is_money(key)
+        ]
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -188,11 +195,15 @@ def _identifiers(fields: dict[str, Json]) -> tuple[str, ...]:
         [
             value
             for key, value in fields.items()
-            if type(value) is str and len(value) > 4 and _names_a_thing(key) and _HAS_DIGIT(value)
+            if type(value) is str
+            and len(value) > 4
+            and _names_a_thing(key)
+            and (value.isupper() or _HAS_DIGIT(value))
         ]
     )
 
 
+_DAY = re.compile(r"\d{4}-\d\d-\d\d").match
 _HAS_DIGIT = re.compile(r"\d").search
 
 
@@ -248,35 +259,88 @@ def _meant(
 ) -> list[ThingRecord]:
     """Return the records of the one thing that an amount is told of; none where it is open which.
 
-    An identifier on its line says it (behind the amount before, else just behind this one); else
-    all options of one thing in its entry of a list; else a name close before it.
+    Looked for in its sentence, on its line (behind the amount before, then behind this one), in
+    its entry of a list, and in what announces that.
     """
     text, begin = amount.text, amount.text.rfind("\n", 0, amount.start) + 1
     before = text[max(begin, amount.open) : amount.start]
-    behind = text[amount.end :].partition("\n")[0].partition("$")[0]
-    for here in (before, behind):
-        by_id = [r for r in records if r.identifiers and r.identifiers[0] in here]
-        if by_id:
-            return by_id if len({r.identifiers[0] for r in by_id}) == 1 else []
-    if told_identifiers(amount.line):
+    clause = amount.clause
+    behind = text[amount.end :].partition("\n")[0].partition("$")[0].partition(". ")[0]
+    start = max(_entry_start(text, begin), amount.open)
+    entry = text[start : amount.start]
+    head = text[: start - 1].rstrip()
+    places = [(clause, True), (before, True), (behind, False)]
+    if not any(map(str.isalpha, clause)):
+        places[1:] = [(behind, True), (before, True)]
+    named = _name_before(amount) != ""
+    places.append((entry, named))
+    if named and head.endswith(":"):
+        places.append((head[head.rfind("\n") + 1 :], True))
+    ids = {one for r in records for one in (*r.identifiers, *r.owners)}
+    names = {r.name.casefold() for r in records if len(r.name) > 3}
+    optional = any(results.options(record) for record in records)
+    for here, by_name in dict.fromkeys(places):
+        lower = here.casefold()
+        mentioned = {one for one in ids if one in here}
+        mentioned.update(name for name in names_in(here) if len(name) > 4)
+        called = {name for name in names if name in lower}
+        if not (mentioned or (called and by_name) or optional):
+            continue
+        found = _named_in(here, records, results, named=mentioned, called=called, by_name=by_name)
+        if len({record.amounts for record in found or ()}) > 1:
+            # Of two of one name the one is meant that is part of what was named last above.
+            above = text[: amount.start]
+            last = max((above.rfind(one), one) for r in found or () for one in ("", *r.owners))[1]
+            found = [record for record in found or () if last in record.owners]
+        if found is not None:
+            return found if len({record.amounts for record in found}) == 1 else []
+    return []
+
+
+def _named_in(
+    here: str,
+    records: Sequence[ThingRecord],
+    results: ResultReader,
+    *,
+    named: set[str],  # identifiers in the words
+    called: set[str],  # names of records in them, in lower case
+    by_name: bool,  # whether a name is enough
+) -> list[ThingRecord] | None:
+    """Return the records that words name best; none where they name several, None where nothing.
+
+    A record is named by an identifier, all its options, or its name. Every identifier in the words
+    must be the record's own or that of what it is part of.
+    """
+    lower = here.casefold()
+    words = set(_TOKEN.findall(lower))
+    best = (False, False, False, False, 0)
+    found: list[ThingRecord] = []
+    for record in records:
+        if not record.amounts or not named <= {*record.identifiers, *record.owners}:
+            continue
+        own = "\n" not in here and not named.isdisjoint(record.identifiers)
+        options = results.options(record)
+        fits = bool(options) and all(_has_option(word, words, lower) for word in options)
+        by_call = record.name.casefold() in called
+        if not (own or fits or (by_call and by_name)):
+            continue
+        dates = [v for v in record.fields.values() if type(v) is str and _DAY(v) and v in here]
+        part = not named.isdisjoint(record.owners)
+        rank = (own or (by_call and part), part, fits, by_call, len(dates))
+        if rank > best:
+            best, found = rank, []
+        if rank == best:
+            found.append(record)
+    if not found:
+        return [] if named else None
+    own, _, fits, by_call, _ = best
+    longest = max(called, key=len, default="")
+    if by_call and not own and any(name not in longest for name in called):
         return []
-    entry = text[max(_entry_start(text, begin), amount.open) : amount.start].casefold()
-    words = set(_TOKEN.findall(entry))
-    found = [
-        record
-        for record in records
-        if (options := results.options(record))
-        and all(_has_option(word, words, entry) for word in options)
-    ]
-    if found:
-        # Two things of one name stand here: which options are whose is open.
-        if found[0].name and entry.count(found[0].name.casefold()) > 1:
-            return []
-        return found if len({record.identifiers for record in found}) == 1 else []
-    names = {r.name for r in records if len(r.name) > 3 and r.name.casefold() in entry}
-    named = [r for r in records if r.name in names and amounts_of(r)]
-    # Of several things of one name it is open which.
-    return named if len({tuple(amounts_of(record)) for record in named}) == 1 else []
+    # Two things of one name stand here: which options are whose is open.
+    if fits and by_call and lower.count(found[0].name.casefold()) > 1:
+        return []
+    return [r for r in found if own or not by_call or r.name.casefold() == longest]
 
 
 def _entry_start(text: str, begin: int) -> int:
@@ -293,21 +357,29 @@ def _entry_start(text: str, begin: int) -> int:
 def find_misread_things(
     message: AgentMessage, told: Sequence[ToldAmount], results: ResultReader
 ) -> Iterator[Fault]:
-    """Yield the prices told of one thing that are another one's."""
+    """Yield the prices and payments told of one thing that are another one's, or another field."""
     step = message.step.index
     for amount in told:
-        if _name_before(amount) not in PRICES or any(
+        name = _name_before(amount)
+        if name not in PRICES and name not in PAYMENTS:
+            continue
+        if any(
             stands_behind_identifier(thing, amount.value, step, results.all)
             for thing in told_identifiers(amount.line)
         ):
             continue
         near = results.holding(plain_number(amount.value), step)
-        things = _meant(amount, near, results)
-        true = sorted({value for thing in things for value in amounts_of(thing)})
-        if not true or any(abs(value - amount.value) < TOLERANCE for value in true):
+        things = _things_of(amount, name, near, message, results)
+        if near and not things:
+            sought = names_in(amount.line)
+            others = [record for thing in sought for record in results.holding(thing, step)]
+            things = _things_of(amount, name, others, message, results) if others else []
+        true = sorted({value for thing in things for value in thing.amounts})
+        counted = [count * value for value in (*true, sum(true)) for count in (1, *MULTIPLES)]
+        if not true or any(abs(value - amount.value) < TOLERANCE for value in counted):
             continue
         holder = next(
-            (r for r in near if any(abs(v - amount.value) < TOLERANCE for v in amounts_of(r))), None
+            (r for r in near if any(abs(v - amount.value) < TOLERANCE for v in r.amounts)), None
         )
         if holder is None:
             continue
@@ -321,12 +393,41 @@ def find_misread_things(
         yield Fault(step, why, tuple(sorted({thing.step, holder.step})))
 
 
+def _things_of(
+    amount: ToldAmount,
+    name: str,
+    records: Sequence[ThingRecord],
+    message: AgentMessage,
+    results: ResultReader,
+) -> list[ThingRecord]:
+    """Return the records that an amount, by what it is called, is told of."""
+    if name == "refund":
+        done = [result for _, result in message.news if result.status != "error"]
+        given = str(results.arguments(done[-1])) if done else ""
+        return [r for r in records if r.identifiers and f"'{r.identifiers[-1]}'" in given]
+    found = _meant(amount, records, results) if name in PRICES else []
+    if found or name in ("", "price", "fare"):
+        return found
+    clause = amount.clause
+    named = {one for r in records for one in r.owners if one in clause}
+    if not named or any(r.name and r.name.casefold() in clause.casefold() for r in records):
+        return []
+    return [r for r in records if named <= {*r.owners} and _is_payment(r)]
+
+
+def _is_payment(record: ThingRecord) -> bool:
+    """True if a record says what was paid: an amount, beside a key or a text that says so."""
+    said = {word for key in record.fields for word in words_of(key)}
+    texts = {v for v in record.fields.values() if type(v) is str}
+    return "amount" in said and "payment" in said | texts and "refund" not in texts
+
+
 def _name_before(amount: ToldAmount) -> str:
     """Return the nearest quantity that an amount is called, "" without one."""
     for word in words_around(amount):
         stem = word_stem(word)
         for name in (word, stem, f"{stem}e"):
-            if name in QUANTITIES:
+            if name in QUANTITIES or name in PAYMENTS:
                 return name
         if stem in ("sav", "save", "cheap", "cheaper", "more", "les", "less", "lower", "higher"):
             return "difference"

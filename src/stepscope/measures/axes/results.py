@@ -33,8 +33,13 @@ from stepscope.measures.axes.quantities import (
     word_stem,
     words_around,
 )
-from stepscope.measures.axes.records import ResultReader, find_misread_things, results_of
-from stepscope.measures.axes.told import find_misread_lines, find_untraced
+from stepscope.measures.axes.records import (
+    ResultReader,
+    find_misread_things,
+    results_of,
+)
+from stepscope.measures.axes.sums import find_short_totals, lists_of, named_quantities_of
+from stepscope.measures.axes.told import find_misread_lines, find_told_nowhere, find_untraced
 from stepscope.measures.calls import agent_calls
 from stepscope.measures.rule import (
     AXIS_SCALE,
@@ -394,7 +399,7 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     agents is judged by acts and lines of outputs only; what it does with a result is
     argument_validity.
     """
-    misread_lines = list(_misread_lines(trajectory))
+    misread_lines = [*_misread_lines(trajectory), *find_told_nowhere(trajectory)]
     made = agent_calls(trajectory)
     claims, unread, faults = false_claims(trajectory, facts)
     faults += find_disclosures(trajectory)
@@ -404,31 +409,30 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
         return _NO_RESULTS
     told = list(agent_messages(trajectory))
     faults += misread_lines
+    faults += [x for x in find_short_totals(trajectory) if not trajectory.steps[x.step].calls]
     results = results_of(trajectory)
     checked = 0
     sound: set[float] = set()
     dates: set[str] = set()
     for message in told:
         found = told_amounts(message.text)
-        things = told_identifiers(message.text)
         evidence = evidence_of(trajectory)
-        statuses, misread = check_statuses(message, results, evidence)
-        faults += misread
+        statuses = 0
+        if results.all[0][0] < message.step.index:
+            statuses, misread = check_statuses(message, results, evidence)
+            faults += misread
         cites = tuple({at for at, _ in message.news[-1:]})
-        others, untraced = find_untraced(message.step, evidence, cites, dates)
-        faults += [fault for fault in untraced if not any(x in fault.reason for x in things)]
-        checked += len(found) + len(things) + statuses + others
+        others, untraced = find_untraced(message.text, message.step.index, evidence, cites, dates)
+        faults += untraced
+        checked += len(found) + statuses + others
         found = _exact(evidence, message, found)
-        if not found and not things:
+        if not found:
             continue
-        faults += _untraced_amounts(
-            evidence, message, results, found=found, things=things, sound=sound
+        faults += _untraced_amounts(trajectory, message, results, found=found, sound=sound)
+        faults += find_misnamed(
+            message, found, results, _said_by_others(trajectory, evidence, message)
         )
-        if found:
-            faults += find_misnamed(
-                message, found, results, _said_by_others(trajectory, evidence, message)
-            )
-            faults += find_misread_things(message, found, results)
+        faults += find_misread_things(message, found, results)
     if faults:
         return fault_answers(RESULT_INTERPRETATION_NAME, faults)
     if not told:
@@ -469,26 +473,20 @@ def _said_by_others(
 
 
 def _untraced_amounts(
-    evidence: Evidence,
+    trajectory: Trajectory,
     message: AgentMessage,
     results: ResultReader,
     *,
     found: Sequence[ToldAmount],
-    things: Sequence[str],
     sound: set[float],
 ) -> Iterator[Fault]:
-    """Yield amounts and names without a source; `sound` collects the amounts that follow.
+    """Yield amounts without a source; `sound` collects the amounts that follow.
 
     An amount that followed once may be told again.
     """
     step = message.step.index
     cites = tuple({at for at, _ in message.news[-1:]})
-    for thing in dict.fromkeys(things):
-        if evidence.trace(thing, step) is not None or evidence.exhausted:
-            continue
-        # One digit over and over is an example of the form, not the name of a thing: #W0000000.
-        if len(set(filter(str.isdigit, thing))) > 1:
-            yield Fault(step, f"tells {thing}, which nothing before says", cites)
+    evidence = evidence_of(trajectory)
     values = dict.fromkeys(amount.value for amount in found)
     for value in values:
         if value in sound:
@@ -498,6 +496,11 @@ def _untraced_amounts(
             or _follows_in_message(value, [other for other in values if other != value])
             or _follows_from_results(evidence, value, message)
             or _adds_up_charges(results, value, step)
+            or any(
+                round(sum(named) - value, 2) in (0, *named)
+                for members in lists_of(trajectory)
+                if len(named := named_quantities_of(members, message.text)) > 2
+            )
         ):
             sound.add(value)
         elif not evidence.exhausted:
@@ -523,7 +526,9 @@ def _exact(
     return [
         amount
         for amount in told
-        if amount.value != int(amount.value) or all(abs(x - amount.value) >= 1 for x in said)
+        if amount.value != int(amount.value)
+        or not _ABOUT.search(amount.clause)
+        or all(abs(x - amount.value) >= 1 for x in said)
     ]
 
 
@@ -552,5 +557,5 @@ def _follows_in_message(value: float, others: Sequence[float]) -> bool:
 
 
 RESULT_INTERPRETATION = RuleMeasure(
-    RESULT_INTERPRETATION_NAME, "3", AXIS_SCALE, ("alternatives", "claims", "effects"), _interpret
+    RESULT_INTERPRETATION_NAME, "4", AXIS_SCALE, ("alternatives", "claims", "effects"), _interpret
 )

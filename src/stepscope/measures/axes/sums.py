@@ -13,20 +13,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from stepscope.measures.axes.evidence import Evidence
+from stepscope.measures.axes.evidence import Evidence, evidence_of
 from stepscope.measures.axes.quantities import (
     MULTIPLES,
     SMALLEST_TERM,
     TOLERANCE,
     StatedNumbers,
+    names_in,
     plain_number,
     quantities,
+    told_amounts,
 )
-from stepscope.measures.axes.records import ThingRecord, amounts_of, results_of
+from stepscope.measures.axes.records import ThingRecord, results_of
 from stepscope.measures.calls import agent_calls, failed_calls
 from stepscope.measures.rule import Fault, cached_on_run
 from stepscope.model import Exchange, Trajectory
@@ -41,7 +43,7 @@ _SUM = re.compile(
 )
 _WHOLE = re.compile(
     r"\b(?:all|altogether|totals?|total(?:ing|ling)|add(?:s|ed)? up|together|sum|whole|entire|"
-    r"overall|comes? to|makes?|amounts? to)\b",
+    r"overall|every(?:thing)?|comes? to|makes?|amounts? to)\b",
     re.IGNORECASE,
 )
 _PART = re.compile(
@@ -49,7 +51,6 @@ _PART = re.compile(
     r"not including|remaining|minus|skip\w*)\b",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"[^.!?\n]+(?:[.]\d+[^.!?\n]*)*")
 # Members of longer lists are no terms of one sum.
 LONGEST_LIST = 20
 # Longer ones are no expression.
@@ -135,7 +136,7 @@ def _is_worked_out(trajectory: Trajectory, evidence: Evidence, term: float, befo
     results = results_of(trajectory)
     for at, result in results.search("{", before):
         for record in results.records(at, result):
-            for value in amounts_of(record):
+            for value in record.amounts:
                 lists.setdefault(record.group, []).append(value)
     return any(abs(sum(values) - term) < TOLERANCE for values in lists.values())
 
@@ -195,10 +196,9 @@ def find_missing_terms(trajectory: Trajectory) -> list[Fault]:
             )
             found.append(Fault(one.step, why, (missing.step, exchange.answer_step)))
     shown = {fault.step for fault in found}
-    for one in sums_of(trajectory):
-        if one.step not in shown:
-            found += _told_as_whole(trajectory, one)
-    return found
+    steps = trajectory.steps
+    short = [fault for fault in find_short_totals(trajectory) if steps[fault.step].calls]
+    return found + [fault for fault in short if fault.step not in shown]
 
 
 def _missing_record(
@@ -238,33 +238,80 @@ def _fields_with(record: ThingRecord, value: float) -> set[str]:
     }
 
 
-def _told_as_whole(trajectory: Trajectory, made: AgentSum) -> Iterator[Fault]:
-    """Yield a sum over part of a list that the agent tells as that of the list."""
-    steps, total = trajectory.steps, plain_number(round(made.total, 2))
-    later = [s for s in steps[made.step :] if s.actor == "agent" and total in _plain(s.text)]
-    told = [
-        (step.index, sentence)
-        for step in later
-        for sentence in _SENTENCE.findall(step.text)
-        if total in _plain(sentence) and _WHOLE.search(sentence) and not _PART.search(sentence)
+@cached_on_run
+def find_short_totals(trajectory: Trajectory) -> list[Fault]:
+    """Return totals told that lack one member of a list of results, each where it first arose.
+
+    Shown by a refusal that names both totals, by the members told before it in the same message, or
+    by a sentence that names what the list is part of and means all of it.
+    """
+    found: list[Fault] = []
+    evidence, results = evidence_of(trajectory), results_of(trajectory)
+    apart = False
+    for step in trajectory.steps:
+        if step.actor == "user" and _PART.search(step.text):
+            apart = True
+        told = told_amounts(step.text) if step.actor == "agent" else []
+        for at, amount in enumerate(told):
+            before = amount.text[amount.sentence_start : amount.start]
+            sentence = before + amount.behind.partition(". ")[0]
+            whole = _WHOLE.search(sentence) is not None
+            if at < 2 and not whole:
+                continue
+            adds = [x for x in sums_of(trajectory) if abs(x.total - amount.value) < TOLERANCE]
+            if not adds and evidence.number(amount.value, step.index) is not None:
+                continue
+            said = Counter(one.value for one in told[:at])
+            sought = {plain_number(told[at - 1].value)} if at > 1 else set()
+            sought.update(names_in(sentence) if whole else ())
+            sought.update(plain_number(x.terms[0]) for x in adds)
+            for _, some in _refusals(trajectory):
+                if amount.value in some:
+                    sought.update(plain_number(round(one - amount.value, 2)) for one in some)
+            records = [one for text in sorted(sought) for one in results.holding(text, step.index)]
+            for members in _lists(records):
+                values = [record.amounts[0] for record in members]
+                left = round(sum(values) - amount.value, 2)
+                if left not in values:
+                    continue
+                both = {amount.value, round(sum(values), 2)}
+                refused = [x.answer_step for x, named in _refusals(trajectory) if both <= {*named}]
+                # Who names some of them does not mean all of them.
+                part = apart or _PART.search(sentence) or named_quantities_of(members, sentence)
+                named = whole and any(one in sentence for one in members[0].owners)
+                if max(refused, default=0) > step.index or (
+                    not part and (named or Counter(values) <= said)
+                ):
+                    one = members[values.index(left)]
+                    why = (
+                        f"tells {amount.value:,.2f} as the whole, and leaves out "
+                        f"{plain_number(left)} ({next(iter(one.identifiers), one.name)}, the "
+                        f"result at {one.step})"
+                    )
+                    first = adds[0].step if adds else step.index
+                    found.append(Fault(first, why, (one.step, step.index, *refused[:1])))
+                    break
+    return found
+
+
+def named_quantities_of(members: Sequence[ThingRecord], text: str) -> list[float]:
+    """Return the quantities of the members of a list that a text names."""
+    named = [r for r in members if any(one and one in text for one in (r.name, *r.identifiers))]
+    return [record.amounts[0] for record in named]
+
+
+@cached_on_run
+def lists_of(trajectory: Trajectory) -> list[list[ThingRecord]]:
+    """Return the lists in results whose members, two at least, have one quantity of money each."""
+    return _lists(results_of(trajectory).holding("", len(trajectory.steps)))
+
+
+def _lists(records: Sequence[ThingRecord]) -> list[list[ThingRecord]]:
+    groups: dict[int, dict[int, ThingRecord]] = {}
+    for record in records:
+        groups.setdefault(record.group, {})[id(record)] = record
+    return [
+        list(members.values())
+        for members in groups.values()
+        if 1 < len(members) <= LONGEST_LIST and all(len(r.amounts) == 1 for r in members.values())
     ]
-    if not told or any(s.actor == "user" and _PART.search(s.text) for s in steps[: told[-1][0]]):
-        return
-    groups: dict[int, list[ThingRecord]] = {}
-    for record in results_of(trajectory).holding(plain_number(made.terms[0]), made.step):
-        groups.setdefault(record.group, []).append(record)
-    terms = Counter(round(term, 2) for term in made.terms)
-    for members in groups.values():
-        names = [v for v in members[0].owner.values() if isinstance(v, str) and len(v) > 4]
-        where = [at for at, sentence in told if any(name in sentence for name in names)]
-        held = Counter(round(value, 2) for record in members for value in amounts_of(record)[:1])
-        if where and terms < held and len(members) <= LONGEST_LIST:
-            left = " + ".join(map(plain_number, sorted((held - terms).elements())))
-            at = members[0].step
-            why = f"tells {made} as the whole, and leaves out {left} (the result at {at})"
-            yield Fault(made.step, why, (at, where[0]))
-            return
-
-
-def _plain(text: str) -> str:
-    return text.replace(",", "")

@@ -12,10 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import date, timedelta
+from functools import lru_cache
 from itertools import pairwise
 
 from stepscope.measures.axes.evidence import Evidence
-from stepscope.measures.axes.quantities import ordinal
+from stepscope.measures.axes.quantities import is_identifier, names_in, ordinal
 from stepscope.measures.rule import Fault
 from stepscope.model import Step, Trajectory
 
@@ -47,7 +48,7 @@ _DATE = re.compile(
 # What a text looks like with every digit a 0 and every capital an A: without certain pairs there is
 # no name and no address, by far the cheaper to look for.
 _SHAPE = bytes.maketrans(b"123456789BCDEFGHIJKLMNOPQRSTUVWXYZ", b"0" * 9 + b"A" * 25)
-_MIXED = (b"A0", b"0A", b"_0")
+_MIXED = (b"A0", b"0A", b"_0", b"#0", b"-0", b"00000")
 _STARTS = tuple(name[:3] for one in _MONTHS for name in (one.capitalize(), one))
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 # A house number and a street: words that begin with a capital, the last of a kind of way.
@@ -56,12 +57,16 @@ _STREET = re.compile(
     r"Court|Ct|Boulevard|Blvd|Way|Place|Pl|Terrace|Square|Sq|Parkway|Highway|Circle|Close|Crescent|"
     r"Row|Walk|Trail|Alley|Plaza)\b"
 )
-# W2378156, HAT284, M05KNL, gift_card_6941833.
-_NAME = re.compile(
-    r"#?\b(?=[A-Z0-9]*\d)(?=[A-Z0-9]*[A-Z])[A-Z0-9]{5,12}\b|\b[a-z]+(?:_[a-z]+)*_\d{4,}\b"
+# The end of an address: a state and its postal code.
+_POSTCODE = re.compile(r"\b[A-Z]{2},? (\d{5})\b(?:-\d{4})?")
+# By what it is called: "the confirmation code is QX7-LPN".
+_CALLED = re.compile(
+    r"\b(?:reference|ref|confirmation|case|ticket|tracking|claim|receipt|number|code|id)\b"
+    r"[^.!?\n\d]{0,30}$",
+    re.IGNORECASE,
 )
 _EXAMPLE = re.compile(
-    r"\b(?:e\.g|for example|for instance|such as|like|format|example|placeholder)\b[^.\n]*$",
+    r"\b(?:e\.g|for example|for instance|such as|format|example|placeholder)\b[^.\n]*$|\blike\W*$",
     re.IGNORECASE,
 )
 _COUNTED = re.compile(
@@ -70,28 +75,28 @@ _COUNTED = re.compile(
 
 
 def find_untraced(
-    step: Step, evidence: Evidence, cites: tuple[int, ...], known: set[str]
+    text: str, before: int, evidence: Evidence, cites: tuple[int, ...], known: set[str]
 ) -> tuple[int, list[Fault]]:
-    """Return how many dates, addresses and names a message tells, and those without an origin.
+    """Return how many dates, addresses and names a text of a step tells, and those without origin.
 
     `known` collects the dates that have one: they may be told again.
     """
-    text = step.text
     checked = 0
     faults: list[Fault] = []
-    for what, said, is_traced in _told(step, evidence, known):
+    for what, said, is_traced in _told(text, before, evidence, known):
         checked += 1
-        if not is_traced and not evidence.exhausted:
+        if not (is_traced or evidence.exhausted or any(said in one.reason for one in faults)):
             at = text.find(said)
             line = text[text.rfind("\n", 0, at) + 1 : at]
             if not _EXAMPLE.search(line):
                 why = f"tells the {what} {said}, which nothing before says"
-                faults.append(Fault(step.index, why, cites))
+                faults.append(Fault(before, why, cites))
     return checked, faults
 
 
-def _told(step: Step, evidence: Evidence, known: set[str]) -> Iterator[tuple[str, str, bool]]:
-    text, before = step.text, step.index
+def _told(
+    text: str, before: int, evidence: Evidence, known: set[str]
+) -> Iterator[tuple[str, str, bool]]:
     if "@" in text:
         for said in dict.fromkeys(_EMAIL.findall(text)):
             yield "e-mail address", said, evidence.said(said, before) is not None
@@ -102,23 +107,38 @@ def _told(step: Step, evidence: Evidence, known: set[str]) -> Iterator[tuple[str
         for match in _STREET.finditer(text):
             street = f"{match[1]} {match[2].strip()}"
             yield "street address", match[0], evidence.said(street, before) is not None
+    if b"AA 00000" in shape or b"AA, 00000" in shape:
+        for match in _POSTCODE.finditer(text):
+            yield "postal code", match[0], evidence.said(match[1], before) is not None
     if b"0000-00" in shape or b"0/0" in shape or any(month in text for month in _STARTS):
-        yield from _dates(step, evidence, known)
+        yield from _dates(text, before, evidence, known)
     if any(pair in shape for pair in _MIXED):
         yield from _names(text, before, evidence)
 
 
 def _names(text: str, before: int, evidence: Evidence) -> Iterator[tuple[str, str, bool]]:
-    for said in dict.fromkeys(_NAME.findall(text)):
+    for said in names_in(text):
         traced = evidence.said(said, before) is not None or (
             evidence.trace(said, before) is not None
         )
-        if traced or evidence.says_form(form_of(said), before, _forms_in):
+        if traced or _is_name(said, text, before, evidence):
             yield "name", said, traced
 
 
+def _is_name(said: str, text: str, before: int, evidence: Evidence) -> bool:
+    """True if a text is the name of one thing: by its form, or by what it is called."""
+    digits = [sign for sign in said if sign.isdigit()]
+    if len(digits) > 4 and len(set(digits)) == 1:
+        return False  # #W0000000 is an example of the form
+    return (
+        is_identifier(said)
+        or (len(said) > 4 and _CALLED.search(text[: text.find(said)]) is not None)
+        or (not said.strip("#").isdigit() and evidence.says_form(form_of(said), before, _forms_in))
+    )
+
+
 def _forms_in(text: str) -> set[str]:
-    return {form_of(name) for name in _NAME.findall(text)}
+    return {form_of(name) for name in names_in(text) if 4 < len(name)}
 
 
 def form_of(name: str) -> str:
@@ -131,8 +151,9 @@ def form_of(name: str) -> str:
     return re.sub(r"\d", "9", bare) if "_" in bare else str(len(bare))
 
 
-def _dates(step: Step, evidence: Evidence, known: set[str]) -> Iterator[tuple[str, str, bool]]:
-    text = step.text
+def _dates(
+    text: str, before: int, evidence: Evidence, known: set[str]
+) -> Iterator[tuple[str, str, bool]]:
     pattern = _DATE if any(month in text for month in _STARTS) else _DIGITS
     found = {match[0]: match for match in pattern.finditer(text)}
     for said, match in found.items():
@@ -140,9 +161,9 @@ def _dates(step: Step, evidence: Evidence, known: set[str]) -> Iterator[tuple[st
         if told is None:
             continue
         if (
-            is_date_near(evidence, told, step.index, COUNTED_DAYS, yearly=_has_year(match))
+            is_date_near(evidence, told, before, COUNTED_DAYS, yearly=_has_year(match))
             or _COUNTED.search(_sentence(text, match)) is not None
-            or is_day_said(evidence, told, step.index)
+            or is_day_said(evidence, told, before)
         ):
             known.add(said)
         yield "date", said, said in known
@@ -192,7 +213,9 @@ def is_date_near(
             iso = near.isoformat()
             if evidence.date(iso, before) is not None:
                 return True
-            if not yearly and evidence.holds(iso[4:], before) is not None:
+            # In the year that the run is about: a birthday is no day to count from.
+            year = evidence.latest_year if distance else ""
+            if not yearly and evidence.holds(year + iso[4:], before) is not None:
                 return True
     return False
 
@@ -216,6 +239,18 @@ _LINE = re.compile(
     r"\s*(?:(?P<first>\d[\d,]*(?:\.\d+)?)[\s:=]+(?P<label>[^\d\s][^\n]*)|"
     r"(?P<label2>[^\n:=]*[^\n:=\s])\s*[:=\s]\s*(?P<last>\d[\d,]*(?:\.\d+)?)(?: [a-z]{1,12}\.?)?)\s*"
 )
+# One of several on a line: "14 insertions(+)", "failed: 2", "5 passed in 0.4s".
+_CELL = re.compile(
+    r"\s*(?:(?P<first>\d[\d,]*(?:\.\d+)?)\s+(?P<label>[^\d\s][^\d]*)|"
+    r"(?P<label2>[^\d:=]*[^\d\s:=])\s*[:=\s]\s*(?P<last>\d[\d,]*(?:\.\d+)?)).*"
+)
+_CELLS = re.compile(r"[,;|\t]\s+|\s{2,}")
+# "86 of 120": the second number is of them all.
+_OF_ALL = re.compile(r" of (?:\w+ )?(\d[\d,]*)")
+_ENDINGS = re.compile(r"(?:ions?|able|ings?|e?d|e?s|ures?)$")
+# What outputs and people call the same.
+_SAME_STEMS = {"insert": "add", "delet": "remov", "succ": "pass", "success": "pass", "ok": "pass"}
+_SAME_STEMS |= {"mismatch": "differ", "disagre": "differ", "match": "agr", "sam": "agr"}
 _NUMBER = re.compile(r"(?<![\w.,/-])\d[\d,]*(?:\.\d+)?(?![\w/-]|[.,]\d)")
 _CLAUSE = re.compile(r"[.;!?](?:\s|$)|\n|, | while | whereas | but | and ")
 _COMPARES = re.compile(
@@ -235,12 +270,22 @@ def find_misread_lines(step: Step, at: int, output: str) -> Iterator[Fault]:
     keys = _own_keys([label for label, _ in lines])
     values = {float(number.replace(",", "")) for _, number in lines}
     for clause in _CLAUSE.split(text):
-        told = [n for n in _NUMBER.findall(clause) if float(n.replace(",", "")) in values]
+        whole = _OF_ALL.search(clause)
+        told = [
+            n
+            for n in _NUMBER.findall(_OF_ALL.sub("", clause, count=1))
+            if float(n.replace(",", "")) in values
+        ]
         if len(told) != 1 or _COMPARES.search(clause):
             continue
         said = float(told[0].replace(",", ""))
-        lower = f" {' '.join(_KEY.findall(clause.casefold()))} "
-        meant = [n for n, own in enumerate(keys) if any(f" {key} " in lower for key in own)]
+        lower = f" {' '.join(map(_stem, _KEY.findall(clause.casefold())))} "
+        meant = [
+            n
+            for n, own in enumerate(keys)
+            if any(f" {key} " in lower for key in own)
+            and (whole is None or lines[n][1] != whole[1])
+        ]
         if len(meant) == 1 and float(lines[meant[0]][1].replace(",", "")) != said:
             label, true = lines[meant[0]]
             why = f"tells {told[0]} for {label!r}, the output at {at} says {true}"
@@ -249,16 +294,20 @@ def find_misread_lines(step: Step, at: int, output: str) -> Iterator[Fault]:
 
 def _numbered_lines(output: str) -> list[tuple[str, str]]:
     """Return label and number of the lines of an output that have one of each."""
-    if output[:1] in ("{", "[") or "\n" not in output:
+    if output[:1] in ("{", "["):
         return []
     lines = _PREFIX.sub("", output).splitlines()
     found: list[tuple[str, str]] = []
     for line in lines if len(lines) <= MOST_LINES else ():
-        match = _LINE.fullmatch(_PREFIX.sub("", line))
-        if match is not None:
-            label = (match["label"] or match["label2"]).strip()
-            if len(label) <= LABEL_CHARACTERS and any(map(str.isalpha, label)):
-                found.append((label, match["first"] or match["last"]))
+        cells = [_CELL.fullmatch(cell) for cell in _CELLS.split(line.strip())]
+        if len(cells) < 2 or not all(cells):
+            bare = _PREFIX.sub("", line).replace(" | ", ": ").rstrip(" +-")
+            cells = [_LINE.fullmatch(bare)]
+        for cell in cells:
+            label = (cell["label"] or cell["label2"]).strip() if cell is not None else ""
+            most = LABEL_CHARACTERS // len(cells)
+            if cell is not None and len(label) <= most and any(map(str.isalpha, label)):
+                found.append((label, cell["first"] or cell["last"]))
     return found
 
 
@@ -266,7 +315,7 @@ def _own_keys(labels: list[str]) -> list[set[str]]:
     """Return for each label the words, file names and pairs of words that no other label has."""
     every = []
     for label in labels:
-        words = _KEY.findall(label.casefold())
+        words = [_stem(word) for word in _KEY.findall(label.casefold())]
         keys = {" ".join(words)}
         for word in words:
             pieces = {word, word.rpartition("/")[2], word.rpartition("/")[2].partition(".")[0]}
@@ -276,11 +325,24 @@ def _own_keys(labels: list[str]) -> list[set[str]]:
     return [keys - set().union(*(other for other in every if other is not keys)) for keys in every]
 
 
+@lru_cache(maxsize=4096)
+def _stem(word: str) -> str:
+    """Return a word without its ending, of words for one thing the same.
+
+    >>> _stem("reachable"), _stem("reached"), _stem("insertions(+)"), _stem("adds")
+    ('reach', 'reach', 'add', 'add')
+    """
+    bare = _ENDINGS.sub("", word.removesuffix("(+)").removesuffix("(-)"), count=1)
+    stem = (bare if len(bare) > 2 and "." not in word else word).rstrip("e")
+    return _SAME_STEMS.get(stem, stem)
+
+
 # How an interpreter or a shell says that something does not exist.
 _ABSENT = re.compile(
-    r"can't open file '([^'\n]+)'|cannot import name '(\w+)'|cannot access '([^'\n]+)'|"
-    r"No such file or directory: '([^'\n]+)'|([\w./-]+): No such file or directory"
+    r"an(?:no|')t (?:\w+ ){1,3}'([^'\n]+)'|[Nn]o such file or directory: '?([^'\s]+)|"
+    r"([\w./-]+): No such file or directory|has no attribute '(\w+)'|not found: ([\w./-]+)"
 )
+_DENIALS = ("o such file", "annot ", "can't open", "not found: ", "has no attribute")
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)|\"(?:keystrokes|command)\":[^\n]*", re.DOTALL)
 _RUNS = re.compile(r"(?:\b(?:python3?|node|bash|sh|source|from|import)\b|\./)([^\n;|&]*)")
 # Whoever says so looks for a thing, or makes it.
@@ -302,10 +364,12 @@ def find_absent_names(trajectory: Trajectory) -> Iterator[Fault]:
     for step in trajectory.steps:
         if step.actor == "agent":
             agent = step
-        if step.actor != "environment" or agent is None:
-            continue
-        said = "\n".join([step.text, *(result.text for result in step.results)])
-        if "o such file" not in said and "annot " not in said and "can't open" not in said:
+        said = step.text if step.actor == "environment" else ""
+        for result in step.results:
+            text = result.text
+            # An object is no message of a shell.
+            said = said if text[:1] in ("{", "[") else f"{said}\n{text}"
+        if agent is None or not said or not any(denial in said for denial in _DENIALS):
             continue
         done = "\n".join([agent.text, *(str(call.arguments) for call in agent.calls)])
         for match in _ABSENT.finditer(said):
@@ -342,3 +406,50 @@ def _mentions(step: Step, name: str) -> bool:
         or any(name in result.text for result in step.results)
         or any(name in str(call.arguments) for call in step.calls)
     )
+
+
+# A function, or a file of code or data: what stands before is its name.
+_NAMED = re.compile(
+    r"\(\)|\.(?:py|js|ts|sh|sql|csv|tsv|json|ya?ml|toml|xml|txt|md|log|xlsx?|db|ipynb|rs|go|java)\b"
+)
+_BEFORE_DOT = re.compile(r"(?<![\w.])[A-Za-z_][\w-]{3,}$")
+_AFTER = re.compile(r"[^.!?\n]*[.!?\n]?")
+# Who says so tells of something that is there.
+_GIVEN = re.compile(
+    r"\b(?:already|above|earlier|existing|defined|written|made|has|have|had|contains?|holds?|lists?|"
+    r"follows?|exists?|in|from|is|are|was|were|as|like|same|returned|gave|takes|does)\b",
+    re.IGNORECASE,
+)
+
+
+def find_told_nowhere(trajectory: Trajectory) -> Iterator[Fault]:
+    """Yield the files and functions that the agent tells of as given and that nothing else names.
+
+    What it looks for, plans, or writes itself, in a call or a block of code, may be new.
+    """
+    sought = 0
+    for step in trajectory.steps:
+        text = step.text if step.actor == "agent" else ""
+        if "```" in text or ("()" not in text and not _NAMED.search(text)):
+            continue
+        for match in _NAMED.finditer(text):
+            left = _BEFORE_DOT.search(
+                text[max(0, match.start() - LABEL_CHARACTERS) : match.start()]
+            )
+            if left is None or (match[0] == "()" and "_" not in left[0]):
+                continue
+            begin = max(text.rfind(sign, 0, match.start()) for sign in (". ", "\n", "! ", "? ")) + 1
+            before = text[begin : match.start() - len(left[0])]
+            behind = _AFTER.match(text, match.end())
+            sentence = before + behind[0] if behind else before
+            if sentence.endswith("?") or 'File "' in before or _SEEKS.search(before):
+                continue
+            if not _GIVEN.search(sentence):
+                continue
+            name, sought = left[0], sought + 1
+            others = (s for s in trajectory.steps if s.index < step.index or s.actor != "agent")
+            if sought > MOST_NAMES or name in str([*step.calls, *step.results]):
+                continue
+            if not any(_mentions(other, name) for other in others):
+                why = f"tells of {name}{match[0]}, which nothing before or behind names"
+                yield Fault(step.index, why)
