@@ -7,7 +7,7 @@ import pytest
 from stepscope import settings
 from stepscope.errors import ConfigError
 from stepscope.measures.facts import DeclaredConduct
-from stepscope.model import PolicyRule, Precondition
+from stepscope.model import PolicyRule, Precondition, ToolDef
 
 SAMPLE = Path(__file__).resolve().parents[1] / "examples" / "stepscope.toml"
 
@@ -180,3 +180,51 @@ def test_keys_are_named_and_never_shown(tmp_path: Path, monkeypatch: pytest.Monk
     found = settings.find_keys(written(tmp_path, env, ".env"))
     assert found == {"ANTHROPIC_API_KEY": ".env", "OPENAI_API_KEY": "environment"}
     assert "secret" not in repr(found)
+
+
+WORKFLOW = '[workflow.shop]\ntools = "tools.json"\npolicy = "rules.md"\n'
+SCHEMA = '{"type": "object"}'
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        '[{"type": "function", "function": {"name": "pay", "parameters": %s}}]',
+        '[{"name": "pay", "input_schema": %s}]',
+        '{"tools": [{"name": "pay", "inputSchema": %s}]}',
+        '{"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "pay", "inputSchema": %s}]}}',
+    ],
+)
+def test_tool_list_and_policy_of_a_workflow_are_read_beside_the_settings(
+    tmp_path: Path, listed: str
+) -> None:
+    written(written(tmp_path, WORKFLOW), "\ufeffBe kind.\n", "rules.md")
+    written(tmp_path, listed % SCHEMA, "tools.json")
+    declared = settings.load_settings(tmp_path).declared
+    assert declared.tools == {"shop": (ToolDef("pay", schema={"type": "object"}),)}
+    assert declared.instructions == {"shop": "Be kind."}
+
+
+@pytest.mark.parametrize(
+    ("listed", "policy", "said"),
+    [
+        (None, "x", r"\[workflow.shop\]: .*tools.json cannot be used: No such file"),
+        ("[", "x", r".*tools.json: .*; expected the tools as OpenAI, Anthropic"),
+        ("[" * 5000, "x", r".*tools.json: .*; expected the tools as OpenAI, Anthropic"),
+        ("{}", "x", "no list of tools in it"),
+        ("[]", "x", "no list of tools in it"),
+        ('[{"name": "pay"}, 3]', "x", "tool 2 has no name of its own"),
+        ('[{"name": "pay"}, {"name": "pay"}]', "x", "tool 2 has no name of its own, but 'pay'"),
+        ('[{"name": "pay"}]', None, ".*rules.md cannot be used: No such file"),
+        ('[{"name": "pay"}]', "  ", ".*rules.md cannot be used: it is empty"),
+    ],
+)
+def test_a_tool_list_or_policy_that_cannot_be_read_says_what_is_wrong(
+    tmp_path: Path, listed: str | None, policy: str | None, said: str
+) -> None:
+    written(tmp_path, WORKFLOW)
+    for text, name in ((listed, "tools.json"), (policy, "rules.md")):
+        if text is not None:
+            written(tmp_path, text, name)
+    with pytest.raises(ConfigError, match=said):
+        settings.load_settings(tmp_path)

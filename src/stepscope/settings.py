@@ -17,13 +17,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from stepscope.errors import ConfigError
+from stepscope.errors import ConfigError, TraceError
 from stepscope.gates import settings as settings_gates
 from stepscope.gates.settings import WorkflowPolicy
 from stepscope.measures.facts import DeclaredConduct, refuse_contradictions
 from stepscope.model import PolicyRule, Precondition
 from stepscope.models import configured
 from stepscope.models.configured import ProviderKeys
+from stepscope.safety.json import decode
 from stepscope.safety.limits import Limits
 from stepscope.safety.redact import OwnSecret, SecretPattern
 from stepscope.shape.weights import SCALE
@@ -141,6 +142,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                 for name in sorted({rule.workflow for rule in self.policy} - {""})
             },
             preconditions=_preconditions(self.precondition),
+            tools={k: w.tools for k, w in self.workflow.items() if not isinstance(w.tools, str)},
+            instructions={name: one.policy for name, one in self.workflow.items()},
         )
 
 
@@ -222,12 +225,10 @@ def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
     own = redaction.get("secret") if isinstance(redaction, dict) else None
     for number, secret in enumerate(own if isinstance(own, list) else (), 1):
         _refuse_unknown(secret, OwnSecret, f"{where}, [[redaction.secret]] number {number}")
-    rules = table.get("policy")
-    for number, rule in enumerate(rules if isinstance(rules, list) else (), 1):
-        _refuse_unknown(rule, RuleTable, f"{where}, [[policy]] number {number}")
-    needs = table.get("precondition")
-    for number, one in enumerate(needs if isinstance(needs, list) else (), 1):
-        _refuse_unknown(one, PreconditionTable, f"{where}, [[precondition]] number {number}")
+    for key, known in (("policy", RuleTable), ("precondition", PreconditionTable)):
+        rows = table.get(key)
+        for number, row in enumerate(rows if isinstance(rows, list) else (), 1):
+            _refuse_unknown(row, known, f"{where}, [[{key}]] number {number}")
     _refuse_unknown_judges(table.get("judges"), where)
     workflows = table.get("workflow")
     for name, one in workflows.items() if isinstance(workflows, dict) else ():
@@ -239,7 +240,10 @@ def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
     _refuse_senseless(settings, where)
     if settings.store != ":memory:":
         settings = msgspec.structs.replace(settings, store=str(folder / settings.store))
-    placed = {name: _resolve_baseline(one, folder) for name, one in settings.workflow.items()}
+    placed = {
+        name: _place_files(one, folder, f"{where}, [workflow.{name}]")
+        for name, one in settings.workflow.items()
+    }
     settings = msgspec.structs.replace(settings, workflow=placed)
     _policies(settings, where)
     return settings
@@ -266,12 +270,35 @@ def _refuse_weights(weights: Mapping[str, tuple[float, ...]], where: str) -> Non
             raise ConfigError(f"{where}: a weight of {name!r} is {wrong[0]:g}; expected 1, 2 or 3")
 
 
-def _resolve_baseline(
-    table: settings_gates.WorkflowTable, folder: Path
+def _place_files(
+    table: settings_gates.WorkflowTable, folder: Path, where: str
 ) -> settings_gates.WorkflowTable:
-    if table.baseline is None:
-        return table
-    return msgspec.structs.replace(table, baseline=str(folder / table.baseline))
+    """Return a workflow with its tool list and policy, and a baseline to open from anywhere."""
+    tools, policy, baseline = table.tools, table.policy, table.baseline
+    baseline = None if baseline is None else str(folder / baseline)
+    if isinstance(tools, str):
+        from stepscope.formats.fields import read_tools
+
+        path = folder / tools
+        try:
+            tools = read_tools(decode(_read_text(path, where).encode(), limits=Limits())[0])
+        except TraceError as e:
+            expected = "expected the tools as OpenAI, Anthropic or MCP list them"
+            raise ConfigError(f"{where}: {path}: {e}; {expected}") from e
+    if policy:
+        policy = _read_text(folder / policy, where)
+    return msgspec.structs.replace(table, tools=tools, policy=policy, baseline=baseline)
+
+
+def _read_text(path: Path, where: str) -> str:
+    try:
+        text = path.read_text(encoding="utf-8-sig").strip()
+        why = "it is empty"
+    except (OSError, ValueError) as e:
+        text, why = "", getattr(e, "strerror", None) or "it is not UTF-8"
+    if not text:
+        raise ConfigError(f"{where}: {path} cannot be used: {why}; name a text file that is there")
+    return text
 
 
 def _policies(settings: Settings, where: str) -> tuple[WorkflowPolicy, ...]:

@@ -186,3 +186,45 @@ def test_doctor_says_what_is_known_of_the_platform(
     (line,) = (ln for ln in capsys.readouterr().out.splitlines() if " platform " in ln)
     assert line.startswith(state)
     assert said in line
+
+
+TALK = """[{"role": "user", "content": "Cancel W1"},
+ {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "cancel"%s}}]},
+ {"role": "tool", "tool_call_id": "1", "content": "%s"},
+ {"role": "assistant", "content": "Done."}]"""
+
+
+def test_doctor_names_what_a_file_lacks_and_what_would_record_it(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("a\x1b[31m.json").write_text(TALK % ("", "[REDACTED]"), encoding="utf-8")
+    assert main(["doctor", "a\x1b[31m.json"]) == 0
+    lines = capsys.readouterr().out.split("\n")
+    assert len(lines) == 6
+    assert "\x1b" not in "".join(lines)
+    found = {line.partition(": ")[2].partition(" in ")[0]: line for line in lines if line}
+    assert found["task"].endswith("task in 1 of 1 runs")
+    assert found["tool list"].endswith("; recorded by `tools` of the request")
+    assert found["policy"].endswith("; recorded by a system message")
+    assert "arguments in 0 of 1 runs: argument validity cannot judge" in found["arguments"]
+    assert "results in 0 of 1 runs (1 redacted): result interpretation" in found["results"]
+    assert not Path("stepscope.db").exists()
+
+
+def test_doctor_gives_types_as_json_and_refuses_what_is_no_trace(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("a.json").write_text(TALK % (', "arguments": "{}"', "gone"), encoding="utf-8")
+    assert main(["doctor", "a.json", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["input"], row["runs"], row["lost"]) for row in rows] == [
+        ("task", 1, {}),
+        ("policy", 1, {"not_recorded": 1}),
+        ("tools", 1, {"not_recorded": 1}),
+        ("arguments", 1, {}),
+        ("results", 1, {}),
+    ]
+    assert {row["format"] for row in rows} == {"openai_messages"}
+    assert main(["doctor", "missing.json"]) == 2
+    Path("text.txt").write_text("no trace", encoding="utf-8")
+    assert main(["doctor", "text.txt"]) == 2

@@ -22,11 +22,13 @@ def test_the_page_explains_every_word(word: str) -> None:
     assert f"`{word}`" in text or f"`{word} = " in text or f"{word} = " in text
 
 
-def test_a_workflow_has_five_keys() -> None:
+def test_a_workflow_has_seven_keys() -> None:
     assert [f.name for f in msgspec.structs.fields(WorkflowTable)] == [
         "corpus",
         "agent",
         "baseline",
         "trials",
         "gates",
+        "tools",
+        "policy",
     ]

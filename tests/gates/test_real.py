@@ -19,6 +19,7 @@ from stepscope.gates.sample import read_samples
 from stepscope.gates.settings import MEASURES, NAMES
 from stepscope.gates.types import GateReport, exit_code
 from stepscope.model import Facts, Outcome, Precondition, Record, Trajectory, Verdict
+from stepscope.model.records import INPUTS
 from stepscope.score import score_runs
 from stepscope.store import Store
 
@@ -36,6 +37,7 @@ axes.sequencing = { max_rate = 0.10 }
 NOT_GATED = {
     *("recovery.recovered", "subgoals.reached", "subgoals.total", "step_labels"),
     *("localise", "localise.nobody"),
+    *("completeness", *(f"completeness.{name}" for name in INPUTS)),
 }
 
 

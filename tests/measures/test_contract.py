@@ -112,6 +112,7 @@ def test_all_of_them_are_installed() -> None:
         "axes.sequencing",
         "axes.termination",
         "axes.tool_selection",
+        "completeness",
         "efficiency",
         "efficiency_ratio",
         "errors",

@@ -17,6 +17,7 @@ from stepscope.report.render import data, markdown, text
 from stepscope.report.types import (
     ComparisonReport,
     Difference,
+    InputCount,
     Profile,
     Provenance,
     Report,
@@ -304,3 +305,20 @@ def axes_profile(title: str) -> Profile:
     made = profile(title)
     figures = {**made.figures, "axes.termination": rate(0.1, 0.05, 0.2)}
     return msgspec.structs.replace(made, figures=figures)
+
+
+def test_a_workflow_says_in_how_many_runs_what_verdicts_need_was_recorded() -> None:
+    inputs = (
+        InputCount(input="task", runs=52, lost={}),
+        InputCount(input="policy", runs=52, lost={}),
+        InputCount(input="tools", runs=52, lost={"not_recorded": 52}),
+        InputCount(input="results", runs=52, lost={"cut": 2, "not_recorded": 10}),
+    )
+    counted = msgspec.structs.replace(profile("gpt-4o"), inputs=inputs)
+    shown = make_report_document(msgspec.structs.replace(report(), profiles=(counted,)))
+    assert (
+        "Recorded: task, policy in all runs; tool list in 0 of 52 runs: tool selection cannot see "
+        "unknown tools, argument validity no schemas; results in 40 of 52 runs (2 cut): result "
+        "interpretation cannot judge, argument validity no origins"
+    ) in " ".join(text.render(shown).split())
+    assert "Recorded: " not in text.render(make_report_document(report()))

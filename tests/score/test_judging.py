@@ -19,7 +19,9 @@ from stepscope.judges.transcript import Narration
 from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Ledger
-from stepscope.model import Model, Record, Reply, Request, Trajectory, Usage, Verdict
+from stepscope.measures.facts import DeclaredConduct
+from stepscope.model import Model, Record, Reply, Request, ToolDef, Trajectory, Usage, Verdict
+from stepscope.score import score_runs
 from stepscope.score.estimate import dry_run
 from stepscope.score.judges import JudgePlan, JudgingResult, judge_runs
 from stepscope.store import Store
@@ -337,3 +339,18 @@ def test_a_stop_that_interrupts_nothing_is_heard() -> None:
         check=False,
     )
     assert ended.stdout == "heard\n", ended.stderr
+
+
+def test_judges_read_the_tool_list_and_policy_of_the_settings(store: Store, ledger: Ledger) -> None:
+    policy = {"shop": "Refund within 30 days."}
+    listed = DeclaredConduct(tools={"shop": (ToolDef("refund_all"),)}, instructions=policy)
+    score_runs(store, declared=listed)
+    heard: list[str] = []
+
+    def answer(number: int, request: Request) -> Reply:
+        heard.append(request.context)
+        return said(number, request)
+
+    judge_runs(asking(store), access(ledger, Answering(answer)))
+    assert len(heard) == 4
+    assert all("refund_all" in text and "Refund within 30 days." in text for text in heard)

@@ -8,7 +8,7 @@ import pytest
 
 from stepscope.errors import ConfigError, EnvironmentFault
 from stepscope.measures.facts import DeclaredConduct
-from stepscope.model import Case, Record
+from stepscope.model import Case, Record, ToolDef, Verdict
 from stepscope.score import score_runs
 from stepscope.store import ParquetRows, Store
 from stepscope.store.where import parse_where
@@ -266,3 +266,36 @@ def test_ctrl_c_ends_every_process_in_silence_and_keeps_what_was_scored(tmp_path
     with Store.open(tmp_path / "s.db") as store:
         assert int(store.column("hang").answered.sum()) == 128
         assert score_runs(store, measures=["outcome"]).runs == 600
+
+
+LISTED = DeclaredConduct(
+    tools={"shop": (ToolDef("look"),)}, instructions={"shop": "Never buy twice."}
+)
+
+
+def test_runs_are_scored_anew_under_another_tool_list_or_policy() -> None:
+    with fleet(Store.open(":memory:")) as store:
+        assert "under another" not in str(score_runs(store))
+        anew = score_runs(store, declared=LISTED)
+        assert (anew.runs, anew.outdated, anew.skipped) == (12, 12, 0)
+        assert str(anew).endswith("; 12 under another tool list or policy")
+        again = score_runs(store, declared=LISTED)
+        assert (again.runs, again.outdated) == (0, 0)
+        assert set(store.column("axes.tool_selection").label.tolist()) == {"incorrect"}
+        assert set(store.column("completeness.policy").label.tolist()) == {"recorded"}
+        back = score_runs(store)
+        assert back.runs == 0
+        assert set(store.column("completeness.policy").label.tolist()) == {"not_recorded"}
+
+
+def test_of_one_run_only_answers_that_are_current_are_read() -> None:
+    with fleet(Store.open(":memory:")) as store:
+        score_runs(store)
+        score_runs(store, declared=LISTED)
+        held = [r for r in store.records(trajectory="id0001") if r.answer.step is None]
+        names = [record.answer.measure for record in held]
+        assert len(names) == len(set(names))
+        policy = held[names.index("completeness.policy")].answer
+        assert isinstance(policy, Verdict)
+        assert policy.label == "recorded"
+        assert len(dump(store)) > 2 * 12 * len(names)

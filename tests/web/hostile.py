@@ -144,6 +144,7 @@ def hostile_run(texts: list[str], number: int) -> Trajectory:
         agent_version=next(turn),
         tags={next(turn): next(turn)},
         tools=tuple(_tool(text) for text in texts[:20]),
+        instructions=next(turn),
         spans=tuple(_span(text) for text in texts[:20]),
         outcome=Outcome(status=("pass", "fail")[number % 2], source="check", reason=next(turn)),
         termination=next(turn),

@@ -10,6 +10,8 @@ import platform
 import shutil
 import sys
 import webbrowser
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -17,6 +19,12 @@ from typing import Literal
 import msgspec
 
 from stepscope.errors import StepscopeError
+from stepscope.formats.reading import read_files
+from stepscope.measures.completeness import gaps_of
+from stepscope.model import SCORES, Trajectory
+from stepscope.model.records import INPUTS, OF_CALLS, Input
+from stepscope.report.formatting import describe_input
+from stepscope.report.types import InputCount
 from stepscope.settings import Settings, find_keys, find_settings, load_settings
 
 # Below this, an import of a few thousand runs fills the disk.
@@ -33,6 +41,104 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     found: str
     advice: str = ""
     exit_code: int = 0
+
+
+# What makes a recorder record each of `INPUTS`, "" where no place is known. Sources: semantic
+# conventions of OpenTelemetry (0.66b2) and its util-genai 0.2b0; OpenInference 0.1.72, `config.py`;
+# `telemetry-settings.ts` of ai 6.0; the guides on masking of Langfuse and LangSmith, on tracing of
+# the OpenAI Agents SDK; and what our readers read.
+_CAPTURE = " (OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY, where supported)"
+_MASK = " (left as it is by the client's mask function)"
+_IN, _OUT = (f" (OPENINFERENCE_HIDE_{way} unset)" for way in ("INPUTS", "OUTPUTS"))
+_HIDE_IN, _HIDE_OUT = (f" (LANGSMITH_HIDE_{way} unset)" for way in ("INPUTS", "OUTPUTS"))
+_VERCEL_IN, _VERCEL_OUT = (f" (telemetry: record{way} not false)" for way in ("Inputs", "Outputs"))
+_SENSITIVE = "RunConfig(trace_include_sensitive_data=True)"
+# In spans, by how attributes begin.
+_DIALECTS = {
+    "langfuse.": (
+        *(f"{said}langfuse.observation.input{_MASK}" for said in ("", "a system message in ")),
+        "langfuse.observation.tool_definitions",
+        *(f"langfuse.observation.{way}put of tools{_MASK}" for way in ("in", "out")),
+    ),
+    "langsmith.": (
+        *(f"{said}the inputs of runs{_HIDE_IN}" for said in ("", "a system message in ")),
+        "`tools` in invocation_params of model runs",
+        *(f"the inputs of tool runs{_HIDE_IN}", f"the outputs of tool runs{_HIDE_OUT}"),
+    ),
+    "mlflow.": ("", "", "mlflow.chat.tools", "mlflow.spanInputs", "mlflow.spanOutputs"),
+    "ai.": (
+        *(f"ai.prompt{_VERCEL_IN}", "", f"ai.prompt.tools{_VERCEL_IN}"),
+        *(f"ai.toolCall.args{_VERCEL_IN}", f"ai.toolCall.result{_VERCEL_OUT}"),
+    ),
+    "openinference.": (
+        *(f"{said}llm.input_messages{_IN}" for said in ("", "a system message in ")),
+        "llm.tools (OPENINFERENCE_HIDE_LLM_TOOLS and OPENINFERENCE_HIDE_INPUTS unset)",
+        *(f"input.value of tool spans{_IN}", f"output.value of tool spans{_OUT}"),
+    ),
+    "gen_ai.": (
+        *(f"gen_ai.input.messages{_CAPTURE}", f"gen_ai.system_instructions{_CAPTURE}"),
+        "gen_ai.tool.definitions",
+        *(f"gen_ai.tool.call.{what} of execute_tool spans" for what in ("arguments", "result")),
+    ),
+}
+_FORMATS = {
+    "anthropic_messages": ("", "`system` of the request", "`tools` of the request", "", ""),
+    "atif": ("", "a step whose source is system", "agent.tool_definitions", "", ""),
+    "inspect_ai": ("", "a system message", "`tools` of model events", "", ""),
+    "openai_agents": (_SENSITIVE, "", "", _SENSITIVE, _SENSITIVE),
+    "openai_messages": ("", "a system message", "`tools` of the request", "", ""),
+    "openai_responses": ("", "`instructions` of the request", "`tools` of the request", "", ""),
+    "openhands": ("", "", "`tools` of the first system event", "", ""),
+}
+
+
+def how_to_record(run: Trajectory, name: Input) -> str:
+    """Say what would record an input that a run lacks, in the words of the format it came in."""
+    keys, format = {key for span in run.spans for key in span.attributes}, run.source.format
+    spoken = [d for begin, d in _DIALECTS.items() if any(key.startswith(begin) for key in keys)]
+    told = [*spoken, _FORMATS.get(format, ("",) * len(INPUTS))][0][list(INPUTS).index(name)]
+    if told:
+        return f"recorded by {told}"
+    if name in ("tools", "policy"):
+        return f'no place for it is known in {format}; supply it: [workflow.NAME] {name} = "FILE"'
+    return f"{format} has a place for it, which the recorder left empty or hid"
+
+
+class FileInput(InputCount, frozen=True, kw_only=True):
+    """Whether one input of the verdicts is in the runs of a file, and what would record it."""
+
+    file: str
+    format: str
+    advice: str  # "" where nothing is lacking
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        return f"{self.file}: {describe_input(self)}" + (f"; {self.advice}" if self.lost else "")
+
+
+def check_files(paths: Sequence[str]) -> Iterator[FileInput]:
+    """Yield, for each file, what its runs have of what verdicts need; nothing is stored.
+
+    Raises:
+        TraceError: a file given by name cannot be read, or is no trace of one known format.
+        UsageError: a glob that matches nothing, a folder without files.
+    """
+    for reading in read_files(paths, limits=load_settings().limits):
+        asked: Counter[Input] = Counter()
+        lost: dict[Input, Counter[str]] = {name: Counter() for name in INPUTS}
+        advice: dict[Input, str] = {}
+        for run in reading:
+            if isinstance(run, Trajectory) and run.source.format != SCORES:
+                asked.update(n for n in INPUTS if n not in OF_CALLS or run.agent_exchanges)
+                for gap in gaps_of(run):
+                    lost[gap.input][gap.state] += 1
+                    advice.setdefault(gap.input, how_to_record(run, gap.input))
+        file, format = reading.uri, reading.account.format or ""
+        for name, n in asked.items():
+            yield FileInput(
+                file=file, format=format, input=name, runs=n, lost=dict(lost[name]),
+                advice=advice.get(name, ""),
+            )  # fmt: skip
 
 
 def run_checks(store: Path | None) -> list[Check]:

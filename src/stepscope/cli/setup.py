@@ -141,15 +141,31 @@ def _demo_store() -> Path:
         return Path(tempfile.mkdtemp(prefix="stepscope-")) / DEMO_STORE.name
 
 
-def doctor(*, store: StorePath = None, offline: Offline = False, as_json: Json = False) -> int:
-    """Check what stepscope needs here; say what to do.
+def doctor(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE]", help="Trace files: say only what these lack."),
+    ] = None,
+    *,
+    store: StorePath = None,
+    offline: Offline = False,
+    as_json: Json = False,
+) -> int:
+    """Check what is needed here, or what trace files lack.
 
     Looks at Python, settings, store, disk, extras, keys (their names only), sandbox and browser.
 
-    Example: stepscope doctor
+    Example: stepscope doctor runs.json
     """
     from stepscope.cli import checks
 
+    if files:
+        inputs = list(checks.check_files(files))
+        if as_json:
+            terminal.print_json(inputs)
+        else:
+            terminal.print_text("\n".join(map(str, inputs)) or "no runs in it")
+        return 0
     found = checks.run_checks(store)
     if as_json:
         terminal.print_json(found)

@@ -160,9 +160,31 @@ def rest(record: dict[str, Json], known: frozenset[str]) -> dict[str, Json] | No
     return {k: v for k, v in record.items() if k not in known and v is not None} or None
 
 
+# Where OpenAI, Anthropic and MCP have the schema of a tool's arguments.
+_SCHEMAS = ("parameters", "input_schema", "inputSchema")
+
+
 def tool_defs(listed: list[Json] | None) -> tuple[ToolDef, ...] | None:
     """Return the tools that a request offered, in OpenAI's, Anthropic's or a bare shape."""
     return None if listed is None else tuple([tool_def(tool) for tool in listed])
+
+
+def read_tools(listed: Json) -> tuple[ToolDef, ...]:
+    """Return the tools of a list, or of an object that has it under `tools`, as MCP answers.
+
+    Raises:
+        TraceError: there is no such list, or a tool of it has no name of its own.
+    """
+    while isinstance(listed, dict):
+        listed = listed.get("tools", listed.get("result"))
+    if not isinstance(listed, list) or not listed:
+        raise TraceError("no list of tools in it")
+    tools = tuple(map(tool_def, listed))
+    for at, tool in enumerate(tools):
+        known = [one.name for one in tools[:at]]
+        if not (isinstance(listed[at], dict) and tool.name) or tool.name in known:
+            raise TraceError(f"tool {at + 1} has no name of its own, but {tool.name!r}")
+    return tools
 
 
 def tool_def(tool: Json) -> ToolDef:
@@ -172,9 +194,9 @@ def tool_def(tool: Json) -> ToolDef:
     inner = tool.get("function")
     about = inner if isinstance(inner, dict) else tool
     name, told, schema = about.get("name"), about.get("description"), None
-    for key in ("parameters", "input_schema"):
+    for key in _SCHEMAS:
         schema = about[key] if isinstance(about.get(key), dict) else schema
-    known = frozenset({"name", "description", "parameters", "input_schema", "type"})
+    known = frozenset({"name", "description", "type", *_SCHEMAS})
     extra = {**(rest(about, known) or {})}
     if about is not tool:
         extra.update(rest(tool, frozenset({"type", "function"})) or {})

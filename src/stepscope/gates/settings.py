@@ -18,7 +18,7 @@ import msgspec
 from stepscope import registry
 from stepscope.errors import ConfigError
 from stepscope.gates.types import Rule, Severity
-from stepscope.model import PolicyRule, digest
+from stepscope.model import PolicyRule, ToolDef, digest
 from stepscope.model.records import RULES, STEP_LABELS_NAME, UNCERTAIN
 
 Kind = Literal[
@@ -296,6 +296,9 @@ class WorkflowTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     trials: Annotated[int, msgspec.Meta(ge=1)] | None = None
     # gate -> its thresholds and settings
     gates: dict[str, Any] = msgspec.field(default_factory=dict)
+    # tool list and policy of runs whose traces have none; files as written, contents once loaded
+    tools: str | tuple[ToolDef, ...] = ()
+    policy: str = ""
 
 
 class GateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

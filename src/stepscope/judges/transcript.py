@@ -388,6 +388,9 @@ class _TranscriptBuilder:
             LabelledText("tool", self.json(msgspec.to_builtins(t))) for t in trajectory.tools or ()
         )
         offered = (TranscriptBlock(f"tools offered, {len(tools)}", tools),) if tools else ()
+        if policy := trajectory.instructions:
+            text = (LabelledText("text", self.text(policy)),)
+            offered = (TranscriptBlock("policy, from the settings", text), *offered)
         return Transcript(offered, tuple(self.step(step) for step in trajectory.steps))
 
     def text(self, text: str) -> str:

@@ -20,6 +20,7 @@ __all__, __getattr__, __dir__ = lazy_names(
         ".axes.choice": ("AXIS_SEQUENCING:SEQUENCING", "AXIS_TOOL_SELECTION:TOOL_SELECTION"),
         ".axes.ending": ("AXIS_TERMINATION:TERMINATION",),
         ".axes.results": ("AXIS_RESULT_INTERPRETATION:RESULT_INTERPRETATION",),
+        ".completeness": ("COMPLETENESS",),
         ".conduct": ("POLICY",),
         ".errors": ("ERRORS", "RECOVERY"),
         ".facts": ("EFFICIENCY", "EFFICIENCY_RATIO"),

@@ -18,7 +18,7 @@ from stepscope.measures.axes.arguments import declared_tools, schema_violations
 from stepscope.measures.calls import agent_calls, effect_of, failed_calls, no_calls
 from stepscope.measures.conduct import declared_rules, find_breaches
 from stepscope.measures.errors import has_known_status, reactions_of
-from stepscope.measures.facts import MISSING
+from stepscope.measures.facts import MISSING, supply_context
 from stepscope.measures.same_calls import redundant_calls
 from stepscope.model import Answer, Case, Exchange, Facts, Step, Trajectory, Usage, Verdict
 from stepscope.values import Unmeasured
@@ -47,7 +47,7 @@ def measure_agents(
     trajectory: Trajectory, case: Case | None, facts: Facts | None
 ) -> tuple[AgentAnswers, ...] | Unmeasured:
     """Return the answers about every agent of a run, in the order of their first steps."""
-    names = agents_of(trajectory)
+    trajectory, names = supply_context(trajectory, facts), agents_of(trajectory)
     if not names:
         return Unmeasured(
             "missing_input", "agent: no step of the trace names its agent", PER_AGENT_NAME

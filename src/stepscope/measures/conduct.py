@@ -18,7 +18,8 @@ from typing import Literal
 import msgspec
 
 from stepscope.errors import ConfigError
-from stepscope.measures.calls import agent_calls, effect_of, has_succeeded
+from stepscope.measures.calls import agent_calls, effect_of
+from stepscope.measures.completeness import hides_words
 from stepscope.measures.rule import Fault, RuleMeasure, cached_on_run, one_a_step
 from stepscope.measures.same_calls import overlaps
 from stepscope.model import (
@@ -402,11 +403,11 @@ def _order(
     for at in hits:
         if rule.require == CONSENT:
             why = lacks_consent(trajectory, at)
-            if why is not None:
+            if why is not None and not hides_words(trajectory):
                 yield Fault(made[at].step, f"{made[at].call.name}: {why}", rule=rule.name)
         elif not any(
             earlier.call.name == rule.require
-            and has_succeeded(earlier)
+            and not earlier.failed
             and (earlier.result_step or 0) < made[at].step
             for earlier in made[:at]
         ):
@@ -439,4 +440,4 @@ def _pattern(rule: str, text: str) -> TextPattern:
     return compile_pattern(text, f"policy rule {rule!r}")
 
 
-POLICY = RuleMeasure("policy", "2", Scale(0.0, inf), ("effects", "policy"), _policy)
+POLICY = RuleMeasure("policy", "3", Scale(0.0, inf), ("effects", "policy"), _policy)

@@ -30,6 +30,7 @@ from stepscope.model import (
     PolicyRule,
     Precondition,
     Scale,
+    ToolDef,
     Trajectory,
     Verdict,
     figures,
@@ -120,7 +121,7 @@ def calls_too_early(made: Sequence[Exchange], rule: Precondition) -> Iterator[Ex
             continue
         if not any(
             x.call.name == rule.after
-            and has_succeeded(x)
+            and not x.failed
             and x.answer_step < exchange.step
             and _argument_text(x, rule.by) == value
             for x in made
@@ -189,6 +190,21 @@ class DeclaredConduct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     workflows: dict[str, tuple[PolicyRule, ...]] = msgspec.field(default_factory=dict)
     # workflow -> which tool needs which other first; "" for every workflow
     preconditions: dict[str, tuple[Precondition, ...]] = msgspec.field(default_factory=dict)
+    # workflow -> tool list and policy for runs whose traces have none
+    tools: dict[str, tuple[ToolDef, ...]] = msgspec.field(default_factory=dict)
+    instructions: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+def supply_context(trajectory: Trajectory, facts: Facts | None) -> Trajectory:
+    """Return a run with the tool list and policy of the settings, where its trace has none."""
+    if facts is None or not (facts.tools or facts.instructions):
+        return trajectory
+    told = any(step.actor == "system" and step.text for step in trajectory.steps)
+    return msgspec.structs.replace(
+        trajectory,
+        tools=trajectory.tools or facts.tools or None,
+        instructions=None if told else facts.instructions or None,
+    )
 
 
 def fit_facts(
@@ -228,6 +244,8 @@ def fit_facts(
         claims=declared.claims,
         policy=declared.policy + declared.workflows.get(workflow, ()),
         preconditions=said + tuple(r for r in mined if (r.tool, r.after) not in known),
+        tools=declared.tools.get(workflow, ()),
+        instructions=declared.instructions.get(workflow, ""),
     )
 
 

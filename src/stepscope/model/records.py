@@ -89,3 +89,15 @@ OUTCOME_NAME = "outcome"
 OUTRANKED = "outranked: "
 # Behind the version of a rubric that was asked without the agent's words.
 NARRATION_OFF = "+narration-off"
+# What verdicts need of a trace: what each input is called, and what axes cannot tell without it.
+Input = Literal["task", "policy", "tools", "arguments", "results"]
+COMPLETENESS_NAME, RECORDED = "completeness", "recorded"
+INPUTS: dict[Input, tuple[str, str]] = {
+    "task": ("task", "tool selection cannot see writes that nobody asked for"),
+    "policy": ("policy", "sequencing cannot see which writes need consent"),
+    "tools": ("tool list", "tool selection cannot see unknown tools, argument validity no schemas"),
+    "arguments": ("arguments", "argument validity cannot judge"),
+    "results": ("results", "result interpretation cannot judge, argument validity no origins"),
+}
+# Those that only a run with calls has.
+OF_CALLS: tuple[Input, ...] = ("tools", "arguments", "results")

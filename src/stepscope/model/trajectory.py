@@ -261,10 +261,18 @@ class Facts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
     claims: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     # which tool needs which other before it: declared, or mined from passing runs
     preconditions: tuple[Precondition, ...] = ()
+    # tool list and policy for runs whose traces have none, as declared
+    tools: tuple[ToolDef, ...] = ()
+    instructions: str = ""
 
     def hash_of(self, tables: Iterable[str]) -> str:
-        """Sixteen hex digits over the named tables, "" for none: part of a record's key."""
+        """Sixteen hex digits over the named tables, "" for none: part of a record's key.
+
+        A tool list and a policy of the settings are part of the run itself, for every measure.
+        """
+        given = {"tools": self.tools, "instructions": self.instructions}
         chosen = {name: getattr(self, name) for name in sorted(tables)}
+        chosen.update((name, value) for name, value in given.items() if value)
         return digest(chosen) if chosen else ""
 
 
@@ -401,6 +409,8 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     agent_version: str | None = None
     tags: dict[str, str] = msgspec.field(default_factory=dict)
     tools: tuple[ToolDef, ...] | None = None
+    # the policy, where settings hold it; one that was recorded stands in steps of the system
+    instructions: str | None = None
     spans: tuple[Span, ...] = ()
     outcome: Outcome = Outcome()
     termination: str | None = None

@@ -7,6 +7,7 @@ folded into one number, and versions of a measure are never mixed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -22,7 +23,15 @@ from stepscope.errors import UsageError
 from stepscope.measures.agents import AgentAnswers, measure_agents
 from stepscope.measures.outcome import ANOTHER_WAY, CONTRADICTED
 from stepscope.model import Answer
-from stepscope.model.records import HUMAN, RULES, UNCERTAIN, Figure
+from stepscope.model.records import (
+    COMPLETENESS_NAME,
+    HUMAN,
+    INPUTS,
+    RECORDED,
+    RULES,
+    UNCERTAIN,
+    Figure,
+)
 from stepscope.report.evidence import read_look_first as choose
 from stepscope.report.formatting import (
     AXES,
@@ -46,6 +55,7 @@ from stepscope.report.rows import (
 )
 from stepscope.report.types import (
     CheckAccuracy,
+    InputCount,
     LookFirst,
     OutcomeTable,
     Profile,
@@ -559,7 +569,17 @@ def build_profile(table: RunTable, group: dict[str, str | None], *, seed: int = 
         disagreement=joint if isinstance(joint, Unmeasured) else joint.disagreement,
         too_loose=_loose(joint),
         shapes=estimate_shapes(table.shapes, table.clusters, seed),
+        inputs=tuple(_count_inputs(table)),
     )
+
+
+def _count_inputs(table: RunTable) -> Iterator[InputCount]:
+    for name in INPUTS:
+        column = table.columns[f"{COMPLETENESS_NAME}.{name}"]
+        labels = column.label[column.answered].tolist()
+        lost = Counter(sorted(label for label in labels if label != RECORDED))
+        if labels:
+            yield InputCount(input=name, runs=len(labels), lost=dict(lost))
 
 
 def _not_claimed(rows: Rows, table: RunTable, whole: Profile) -> list[str]:

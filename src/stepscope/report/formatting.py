@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterable, Iterator
 import msgspec
 
 from stepscope.model import Json, ToolCall, ToolResult
-from stepscope.model.records import Figure
+from stepscope.model.records import COMPLETENESS_NAME, INPUTS, Figure
 from stepscope.report.document import DrawnInterval, TableCell, TableRow, make_row
 from stepscope.report.panel_types import Panel
-from stepscope.report.types import LookFirst, OutcomeTable, Profile, Report, RunLine
+from stepscope.report.types import InputCount, LookFirst, OutcomeTable, Profile, Report, RunLine
 from stepscope.safety.text import visible_line
 from stepscope.stats import Flip
 from stepscope.values import Estimate, Unmeasured
@@ -35,7 +35,10 @@ MEASURES: dict[str, str] = {
     "seconds": "efficiency.seconds",
 }
 # Read beside them: for joint tables, and to choose the runs to look at first.
-ALSO_READ = ("errors", "recovery", "loops", "subgoals", "subgoals.total", "subgoals.other_writes")
+ALSO_READ = (
+    *("errors", "recovery", "loops", "subgoals", "subgoals.total", "subgoals.other_writes"),
+    *(f"{COMPLETENESS_NAME}.{name}" for name in INPUTS),
+)
 
 # The evidence judge, one measure an axis: the figure is the share of judged runs that are
 # incorrect, and the measure has the same name.
@@ -548,6 +551,22 @@ def _tasks(profile: Profile) -> str:
         return tasks
     each = f"{trials.low}" if trials.low == trials.high else f"{trials.low} to {trials.high}"
     return f"{tasks} x {each} trials"
+
+
+def describe_input(one: InputCount) -> str:
+    """Return in how many runs an input was recorded, and what cannot be told of the others."""
+    name, blind = INPUTS[one.input]
+    hidden = [f"{n:,} {state}" for state, n in one.lost.items() if state != "not_recorded"]
+    how = f" ({', '.join(hidden)})" if hidden else ""
+    said = f"{name} in {one.runs - sum(one.lost.values()):,} of {one.runs:,} runs{how}"
+    return f"{said}: {blind}" if one.lost else said
+
+
+def describe_inputs(profile: Profile) -> str:
+    """Return which inputs of the verdicts are in the traces, and what cannot be told of others."""
+    whole = ", ".join(INPUTS[one.input][0] for one in profile.inputs if not one.lost)
+    lost = [describe_input(one) for one in profile.inputs if one.lost]
+    return "; ".join([f"{whole} in all runs", *lost] if whole else lost)
 
 
 def note_unearned(table: OutcomeTable, profile: Profile) -> dict[str, str]:

@@ -14,7 +14,7 @@ import msgspec
 
 from stepscope.errors import UsageError
 from stepscope.gates.types import GateOutcome, GateReport
-from stepscope.model.records import Figure
+from stepscope.model.records import Figure, Input
 from stepscope.report.panel_types import Panels
 from stepscope.shape.types import CredibleInterval, ShapeLabel, ShapeName, Slopes
 from stepscope.stats import Flip
@@ -258,6 +258,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     too_loose: Decision
     # which shapes the score curves of the runs have, or why there is none to say
     shapes: Shapes | Unmeasured = NO_CURVES
+    # whether what the verdicts need is in the traces; none where no run was asked
+    inputs: tuple[InputCount, ...] = ()
 
     def __getitem__(self, key: str) -> Figure:
         """Return one figure of the vector.
@@ -276,6 +278,14 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
         """The group's values as people write them."""
         named = [value for value in self.group.values() if value]
         return " · ".join(named or [f"no {field}" for field in self.group])
+
+
+class InputCount(msgspec.Struct, frozen=True, kw_only=True):
+    """In how many runs one input of the verdicts is not there, or not whole."""
+
+    input: Input
+    runs: int  # scored runs that should have it; inputs of calls: those that made some
+    lost: dict[str, int]  # "not_recorded", "redacted" or "cut", in all or in part -> runs
 
 
 class CheckAccuracy(msgspec.Struct, frozen=True, kw_only=True):

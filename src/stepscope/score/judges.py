@@ -53,6 +53,7 @@ from stepscope.judges.tools import (
 from stepscope.judges.tools_sandboxed import add_file_tools
 from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import UnknownCall
+from stepscope.measures.facts import supply_context
 from stepscope.model import Record, Trajectory
 from stepscope.models.opening import close_models
 from stepscope.runtime.signals import handle_stops
@@ -274,6 +275,8 @@ class JudgePlan:
             for stored in list(self.store.stored([key])):
                 self.runs += 1
                 trajectory = stored.trajectory
+                facts = self.store.facts(trajectory.workflow)
+                trajectory = supply_context(trajectory, facts)
                 if self.options.send_media:
                     trajectory = self.store.with_media(trajectory)
                 repeats = range(self.options.repeats)

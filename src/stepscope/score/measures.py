@@ -17,7 +17,13 @@ import msgspec
 
 from stepscope import registry
 from stepscope.errors import ConfigError
-from stepscope.measures.facts import DeclaredConduct, SuccessfulCall, fit_facts, successful_calls
+from stepscope.measures.facts import (
+    DeclaredConduct,
+    SuccessfulCall,
+    fit_facts,
+    successful_calls,
+    supply_context,
+)
 from stepscope.model import Answer, Case, Facts, Figures, Measure, Scale, Trajectory, Verdict
 from stepscope.runtime.database import MEMORY
 from stepscope.runtime.processes import Executor, Job, cores
@@ -74,10 +80,11 @@ class MeasureRunner:
             batch.runs += 1
             workflow = run.trajectory.workflow
             facts = self._facts.get(workflow)
+            trajectory = supply_context(run.trajectory, facts)
             for at, measure in enumerate(self._measures):
                 if not masks[run.key] >> at & 1:
                     continue
-                for answer in ask_measure(measure, run.trajectory, run.trajectory.case, facts):
+                for answer in ask_measure(measure, trajectory, trajectory.case, facts):
                     key = (answer.measure, at, workflow)
                     question = asked.get(key)
                     if question is None:
@@ -266,6 +273,7 @@ class ScoringResult(msgspec.Struct, frozen=True, kw_only=True):
     # whole-run answers of this call that measured nothing, by kind
     unmeasured_by_kind: dict[str, int]
     skipped: int  # runs that had all their answers already
+    outdated: int = 0  # runs whose answers were given under another tool list or policy
 
     def __str__(self) -> str:
         """Say it in one line."""
@@ -274,6 +282,7 @@ class ScoringResult(msgspec.Struct, frozen=True, kw_only=True):
         return (
             f"{self.runs:,} runs scored, {self.records:,} records; unmeasured: {absent}; "
             f"{self.skipped:,} runs had their answers already"
+            + (f"; {self.outdated:,} under another tool list or policy" if self.outdated else "")
         )
 
 
@@ -303,6 +312,12 @@ def score_runs(
         for measure in asked
         for workflow, fitted in facts.items()
     ]
+    changed = {
+        name
+        for name, one in facts.items()
+        if (last := store.facts(name)) is not None
+        and (last.tools, last.instructions) != (one.tools, one.instructions)
+    }
     store.put_facts(facts.values(), current)
     keys = store.keys(where)
     bits = {measure.name: 1 << at for at, measure in enumerate(asked)}
@@ -312,6 +327,7 @@ def score_runs(
         for key in store.answered(question):
             have[key] = have.get(key, 0) | bits[question.measure]
     todo = [(key, whole & ~have.get(key, 0)) for key in keys if have.get(key, 0) != whole]
+    workflows = store.workflows() if changed else {}
     plan = MeasurePlan(names, facts)
     done = records = 0
     unmeasured: Counter[str] = Counter()
@@ -326,6 +342,7 @@ def score_runs(
         records=records,
         unmeasured_by_kind=dict(sorted(unmeasured.items())),
         skipped=len(keys) - len(todo),
+        outdated=sum(workflows.get(key) in changed for key, _ in todo),
     )
 
 

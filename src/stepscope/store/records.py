@@ -250,14 +250,25 @@ class RecordRow(NamedTuple):
     case_id: int
 
 
+_IS_CURRENT = (
+    f"(q.family <> '{RULES}' OR runs.purged_ns IS NOT NULL OR NOT EXISTS (SELECT 1 FROM current AS"
+    " c WHERE c.workflow = runs.workflow AND (c.version, c.facts) <> (q.version, q.facts) AND"
+    " (c.measure = q.measure OR substr(q.measure, 1, length(c.measure) + 1) = c.measure || '.')))"
+)
+
+
 def read_record_rows(
     db: Connection, where: Where | None, trajectory: str | None, measure: str | None
 ) -> Iterator[RecordRow]:
-    """Yield the records that were asked for, ordered by measure, run and step."""
+    """Yield the records that were asked for, ordered by measure, run and step.
+
+    Of one run, those of measures only that are current; a purged run cannot be asked again.
+    """
     conditions, parameters = ["runs.superseded_by IS NULL"], []
     if trajectory is not None:
         # By row, so that each question is one look into its key, not a scan of its records.
-        conditions, parameters = ["r.run = (SELECT seq FROM runs WHERE id = ?)"], [trajectory]
+        conditions = ["r.run = (SELECT seq FROM runs WHERE id = ?)", _IS_CURRENT]
+        parameters = [trajectory]
     if measure is not None:
         conditions.append("q.measure = ?")
         parameters.append(measure)

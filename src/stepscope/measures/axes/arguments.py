@@ -38,6 +38,7 @@ from stepscope.measures.axes.told import (
     says_dates,
 )
 from stepscope.measures.calls import agent_calls, no_calls
+from stepscope.measures.completeness import needing
 from stepscope.measures.rule import (
     AXIS_SCALE,
     Fault,
@@ -231,8 +232,8 @@ def _trace(
 def _doubt(evidence: Evidence, value: TracedValue) -> str:
     """Return why a value found nowhere may still be honest, "" where nothing speaks for it."""
     roles = _roles(value.argument)
-    if evidence.exhausted:
-        return "the run is too long to search"
+    if why := evidence.why_unknown(value.step):
+        return why
     if not evidence.requested:
         return "the trace lacks what was asked"
     if value.kind == "number":
@@ -572,7 +573,9 @@ def _untraced_words(trajectory: Trajectory) -> Iterator[Fault]:
                     yield fault._replace(reason=f"{exchange.call.name}: {fault.reason}")
 
 
-ARGUMENT_VALIDITY = RuleMeasure(ARGUMENT_VALIDITY_NAME, "3", AXIS_SCALE, (), _validity)
+ARGUMENT_VALIDITY = RuleMeasure(
+    ARGUMENT_VALIDITY_NAME, "3", AXIS_SCALE, (), needing("arguments", _validity)
+)
 
 
 GROUNDING_LABELS = ("invented", "unknown")

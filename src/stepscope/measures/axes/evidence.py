@@ -27,6 +27,7 @@ from stepscope.measures.axes.quantities import (
     number_forms,
     quantities,
 )
+from stepscope.measures.completeness import gaps_of, hiding_gap
 from stepscope.measures.rule import cached_on_run
 from stepscope.model import Step, Trajectory
 
@@ -63,10 +64,14 @@ class Evidence:
         """Collect the texts of the run; nothing is searched yet."""
         steps = trajectory.steps
         several = len({step.agent for step in steps if step.actor == "agent"}) > 1
+        self._gaps = gaps_of(trajectory)
         self._texts: list[str] = []
         self._steps: list[int] = []
         self._users: list[int] = []
         self.requested = False
+        if trajectory.instructions:
+            self._texts.append(trajectory.instructions)
+            self._steps.append(steps[0].index if steps else 0)
         for step in steps:
             actor = step.actor
             if actor == "agent" and not (several and step.text):
@@ -82,7 +87,9 @@ class Evidence:
                     self._users.append(len(self._texts))
                 self._steps.append(step.index)
                 self._texts.append(text)
-        self._opens = bool(self._steps) and steps[self._steps[0]].actor == "system"
+        self._opens = bool(self._steps) and (
+            trajectory.instructions is not None or steps[self._steps[0]].actor == "system"
+        )
         self._written = _join(self._texts)
         self._folded: _Words | None = None
         self._heard: list[tuple[int, str]] | None = None
@@ -94,6 +101,12 @@ class Evidence:
         self._squeezed: list[tuple[int, str]] | None = None
         self._left = SEARCHED
         self._forms: dict[str, int] | None = None
+
+    def why_unknown(self, before: int) -> str:
+        """Say why what was not found before a step may have been said; "" where it was not."""
+        if self.exhausted:
+            return "the run is too long to search"
+        return hiding_gap(self._gaps, before)
 
     @property
     def exhausted(self) -> bool:

@@ -41,6 +41,7 @@ from stepscope.measures.axes.records import (
 from stepscope.measures.axes.sums import find_short_totals, lists_of, named_quantities_of
 from stepscope.measures.axes.told import find_misread_lines, find_told_nowhere, find_untraced
 from stepscope.measures.calls import agent_calls
+from stepscope.measures.completeness import needing
 from stepscope.measures.rule import (
     AXIS_SCALE,
     Fault,
@@ -503,7 +504,7 @@ def _untraced_amounts(
             )
         ):
             sound.add(value)
-        elif not evidence.exhausted:
+        elif not evidence.why_unknown(step):
             yield Fault(step, f"tells {value:,.2f}, which follows from nothing before", cites)
 
 
@@ -557,5 +558,9 @@ def _follows_in_message(value: float, others: Sequence[float]) -> bool:
 
 
 RESULT_INTERPRETATION = RuleMeasure(
-    RESULT_INTERPRETATION_NAME, "4", AXIS_SCALE, ("alternatives", "claims", "effects"), _interpret
+    RESULT_INTERPRETATION_NAME,
+    "4",
+    AXIS_SCALE,
+    ("alternatives", "claims", "effects"),
+    needing("results", _interpret),
 )

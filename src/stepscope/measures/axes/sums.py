@@ -108,7 +108,7 @@ def find_untraced_terms(trajectory: Trajectory, evidence: Evidence) -> tuple[int
             if term < SMALLEST_TERM or evidence.number(term, exchange.step) is not None:
                 continue
             sought += 1
-            if evidence.exhausted or sought > MOST_TERMS:
+            if evidence.why_unknown(exchange.step) or sought > MOST_TERMS:
                 return checked, faults
             if not _is_worked_out(trajectory, evidence, term, exchange.step):
                 why = f"{exchange.call.name}: {plain_number(term)} in {text!r} comes from nowhere"

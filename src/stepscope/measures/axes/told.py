@@ -17,6 +17,7 @@ from itertools import pairwise
 
 from stepscope.measures.axes.evidence import Evidence
 from stepscope.measures.axes.quantities import is_identifier, names_in, ordinal
+from stepscope.measures.completeness import gaps_of, hiding_gap
 from stepscope.measures.rule import Fault
 from stepscope.model import Step, Trajectory
 
@@ -85,7 +86,8 @@ def find_untraced(
     faults: list[Fault] = []
     for what, said, is_traced in _told(text, before, evidence, known):
         checked += 1
-        if not (is_traced or evidence.exhausted or any(said in one.reason for one in faults)):
+        known_fault = any(said in one.reason for one in faults)
+        if not (is_traced or known_fault or evidence.why_unknown(before)):
             at = text.find(said)
             line = text[text.rfind("\n", 0, at) + 1 : at]
             if not _EXAMPLE.search(line):
@@ -450,6 +452,7 @@ def find_told_nowhere(trajectory: Trajectory) -> Iterator[Fault]:
             others = (s for s in trajectory.steps if s.index < step.index or s.actor != "agent")
             if sought > MOST_NAMES or name in str([*step.calls, *step.results]):
                 continue
-            if not any(_mentions(other, name) for other in others):
+            hidden = hiding_gap(gaps_of(trajectory), len(trajectory.steps))
+            if not hidden and not any(_mentions(other, name) for other in others):
                 why = f"tells of {name}{match[0]}, which nothing before or behind names"
                 yield Fault(step.index, why)

@@ -36,6 +36,7 @@ from stepscope.report.formatting import (
     INCORRECT,
     LABELS,
     describe_flip,
+    describe_inputs,
     describe_profile,
     describe_suspect,
     draw_interval,
@@ -114,6 +115,8 @@ def make_report_document(report: Report) -> Document:
         ]
         if profile.too_loose.outcome == "fail":
             out.append([Paragraph(lead="Warning: ", text=profile.too_loose.reason)])
+        if profile.inputs:
+            out.append([Paragraph(lead="Recorded: ", text=describe_inputs(profile))])
     tables = [
         tabulate_axes(report.profiles, report.checks),
         tabulate_shapes(report.profiles),

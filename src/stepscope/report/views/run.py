@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from stepscope.findings.ranking import StepEvidence, StoreFit, read_fit
 from stepscope.measures.localise import LOCALISE_NAME
 from stepscope.model import Case, Exchange, Record, Step, Trajectory, Verdict
-from stepscope.model.records import HUMAN
+from stepscope.model.records import COMPLETENESS_NAME, HUMAN
 from stepscope.report.document import Chart, StepAddress, Table, TableCell, TableColumn, make_row
 from stepscope.report.evidence import make_curve
 from stepscope.report.formatting import (
@@ -350,8 +350,8 @@ def explain_outcome(run: Trajectory) -> str:
     return "" if outcome.source == "none" else outcome.source
 
 
-def list_facts(trajectory: Trajectory) -> Iterator[tuple[str, str]]:
-    """Yield what is known of a run, by name."""
+def list_facts(trajectory: Trajectory, found: RuleFindings) -> Iterator[tuple[str, str]]:
+    """Yield what is known of a run, by name; what its trace lacks comes last."""
     for name in ("workflow", "task", "trial", "agent", "agent_version", "termination"):
         value: str | None = getattr(trajectory, name)
         if value:
@@ -369,6 +369,8 @@ def list_facts(trajectory: Trajectory) -> Iterator[tuple[str, str]]:
         seconds = (trajectory.end.ns - trajectory.start.ns) / 1e9
         yield "latency", format_number("seconds", seconds)
     yield "source", trajectory.source.format
+    if COMPLETENESS_NAME in found.whole:
+        yield COMPLETENESS_NAME, found.whole[COMPLETENESS_NAME].reason
 
 
 # Remarks from the import that a page lists.

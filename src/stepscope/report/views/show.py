@@ -18,7 +18,7 @@ from stepscope.measures.agents import AgentAnswers, measure_agents
 from stepscope.measures.localise import NOBODY_NAME
 from stepscope.measures.outcome import ANOTHER_WAY
 from stepscope.model import SCORES, Exchange, Record, Step, Trajectory, Verdict
-from stepscope.model.records import STEP_SCORES
+from stepscope.model.records import COMPLETENESS_NAME, STEP_SCORES
 from stepscope.report.document import (
     Document,
     Table,
@@ -322,6 +322,9 @@ def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[s
         how = goals.reason if goals.label == ANOTHER_WAY else goals.label or goals.value
         said.insert(0, f"sub-goals {how}")
     out = fold("Verdicts (rules)  " + visible_line(" · ".join(said) or "nothing found"), width, 10)
+    lacks = found.whole.get(COMPLETENESS_NAME)
+    if lacks is not None:
+        out += fold(f"Complete?  {lacks.reason}", width, 10)
     lost = _lost(found)
     if lost:
         out += fold("Unmeasured  " + visible_line(lost), width, 10)
