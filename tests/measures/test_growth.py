@@ -11,6 +11,9 @@ from stepscope import registry
 from stepscope.measures.axes.choice import SEQUENCING, TOOL_SELECTION
 from stepscope.measures.axes.claims import false_claims
 from stepscope.measures.axes.ending import TERMINATION
+from stepscope.measures.axes.results import RESULT_INTERPRETATION
+from stepscope.measures.errors import LATER_CALLS, RECOVERY
+from stepscope.measures.rule import RuleMeasure
 from stepscope.model import Trajectory
 from tests.factories import FAILED, agent, did, failed, run, user
 
@@ -66,9 +69,28 @@ def _claims(n: int) -> Trajectory:
     return run(user("Cancel all of them"), *turns, outcome=FAILED)
 
 
-def _is_linear(work: Callable[[Trajectory], object], made: Callable[[int], Trajectory]) -> bool:
+def _told_errors(n: int) -> Trajectory:
+    """Every call is about another thing, every other one fails, and each is told of."""
+    turns = (
+        step
+        for i in range(0, n, 2)
+        for step in (
+            *did(
+                "get_order", f'{{"order_id": "W{10000 + i}", "status": "sent"}}', id=f"W{10000 + i}"
+            ),
+            *failed("cancel_order", f"Error: {i}", id=f"W{10000 + i}"),
+            agent(f"Order W{10000 + i} is sent. I will also ring the depot about crate {i}."),
+            user("And the next one, please"),
+        )
+    )
+    return run(user("Cancel them"), *turns, outcome=FAILED)
+
+
+def _is_linear(
+    work: Callable[[Trajectory], object], made: Callable[[int], Trajectory], calls: int = CALLS
+) -> bool:
     counted = []
-    for n in (CALLS, 2 * CALLS):
+    for n in (calls, 2 * calls):
         trajectory = made(n)
         assert len(trajectory.exchanges) == n
         counted.append(_count_calls(lambda trajectory=trajectory: work(trajectory)))  # type: ignore[misc]
@@ -87,3 +109,14 @@ def test_claims_consent_and_endings_are_linear_in_messages_and_calls() -> None:
     assert _is_linear(lambda t: false_claims(t, None), _claims)
     for measure in (SEQUENCING, TERMINATION, TOOL_SELECTION):
         assert _is_linear(lambda t, m=measure: list(m(t, None, None)), _claims), measure.name  # type: ignore[misc]
+
+
+def test_errors_and_statuses_of_many_things_are_linear() -> None:
+    # Behind so many calls no other is looked at: growth shows beyond.
+    calls = 8 * LATER_CALLS
+    for measure in (RESULT_INTERPRETATION, TERMINATION, RECOVERY):
+
+        def ask(run: Trajectory, measure: RuleMeasure = measure) -> object:
+            return list(measure(run, None, None))
+
+        assert _is_linear(ask, _told_errors, calls), measure.name

@@ -311,6 +311,16 @@ def test_what_is_proved_leads_the_list_of_a_run_that_did_not_fail(outcome: Outco
     assert all(s.share is None for s in shown)
 
 
+def test_what_changed_nothing_stands_behind_what_was_told() -> None:
+    run = trajectory(ask(), call(1, "find", user="x"), result(2, "ok"), done(3))
+    proofs = [
+        Record(trajectory="r1", answer=Verdict(axis, label="incorrect", step=step, cites=(step,),
+               reason="wrong"), version="1")
+        for axis, step in (("axes.argument_validity", 1), ("axes.result_interpretation", 3))
+    ]  # fmt: skip
+    assert [one.first for one in list_suspects(run, None, proofs).suspects] == [3, 1]
+
+
 @pytest.mark.parametrize("width", [80, 100])
 def test_show_fits_its_width_and_lets_no_hostile_text_act(width: int) -> None:
     run = trajectory(

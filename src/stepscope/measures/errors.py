@@ -188,7 +188,8 @@ ERRORS = RuleMeasure("errors", "2", Scale(0.0, inf, BELIEFS), (), _errors)
 # What a tool says when the same call may well work the next time.
 TRANSIENT = re.compile(
     r"time[d]?[ -]?out|temporar|rate.?limit|too many requests|try again|unavailable|overloaded|"
-    r"connection|network|\b(?:429|500|502|503|504|529)\b",
+    r"connection|network|\b(?:retry|repeat the|in time|busy|locked|deadlock|upstream|gateway|"
+    r"throttl\w+|maintenance|seconds?|429|500|502|503|504|529)\b",
     re.IGNORECASE,
 )
 
@@ -196,6 +197,8 @@ TRANSIENT = re.compile(
 REACTIONS = ("recovered", "replanned", "reported", "repeated", "ignored")
 # Two: one call to look up what was wrong, one to try again.
 FURTHER_CALLS = 2
+# So many successful calls are looked through for one that served instead.
+LATER_CALLS = 100
 # How an English message admits that something did not work; a message without any of these after
 # an error speaks of something else.
 ADMITS = re.compile(
@@ -286,19 +289,26 @@ def reactions_of(trajectory: Trajectory, facts: Facts | None) -> dict[int, React
     steps, exchanges = trajectory.steps, trajectory.exchanges
     succeeded = [exchange for exchange in exchanges if has_succeeded(exchange)]
     reports = list(_list_reports(steps, facts))
-    # Of calls that ask the same, the same later calls are about the same thing.
-    served: dict[str, list[Exchange]] = {}
+    # Of calls that ask the same, the same later calls are about the same thing: where the search
+    # for one went to, and whether it was found there.
+    looked: dict[str, tuple[int, bool]] = {}
     reactions = {}
     for error in failed_calls(trajectory):
-        if error.key not in served:
-            served[error.key] = [x for x in succeeded if _serves(x, error, facts)]
-        after = bisect_right(served[error.key], error.position, key=lambda x: x.position)
+        after = bisect_right(succeeded, error.position, key=lambda x: x.position)
+        at, found = looked.get(error.key, (0, False))
+        if at < after or not found:
+            end = min(max(at, after) + LATER_CALLS, len(succeeded))
+            at = max(at, after)
+            while at < end and not _serves(succeeded[at], error, facts):
+                at += 1
+            found = at < end
+            looked[error.key] = at, found
         said = bisect_right(reports, error.answer_step, key=lambda report: report[0])
         reactions[error.position] = _react(
             steps,
             exchanges,
             error,
-            next(iter(served[error.key][after : after + 1]), None),
+            succeeded[at] if found else None,
             reports[said] if said < len(reports) else None,
             facts,
         )
@@ -389,5 +399,5 @@ def _describe_next(steps: Sequence[Step], error: Exchange) -> str:
 
 
 RECOVERY = RuleMeasure(
-    "recovery", "2", Scale(0.0, inf, REACTIONS), ("alternatives", "effects"), _recovery
+    "recovery", "3", Scale(0.0, inf, REACTIONS), ("alternatives", "effects"), _recovery
 )

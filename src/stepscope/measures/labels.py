@@ -87,5 +87,5 @@ def _step_labels(
 
 
 STEP_LABELS = RuleMeasure(
-    STEP_LABELS_NAME, "3", Scale(0.0, inf, LABELS), ("effects",), _step_labels
+    STEP_LABELS_NAME, "4", Scale(0.0, inf, LABELS), ("effects",), _step_labels
 )

@@ -538,7 +538,7 @@ def _localise(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
 
 LOCALISE = RuleMeasure(
     LOCALISE_NAME,
-    "4",
+    "5",
     Scale(-inf, inf, (*KINDS, *FAMILIES)),
     ("alternatives", "effects"),
     _localise,

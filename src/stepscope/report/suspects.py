@@ -2,8 +2,8 @@
 
 A failed run has every step of the agent in it, in the order of `findings.ranking`, each with its
 probability and what was found there. A run that passed, whose outcome is unknown, or that is not
-scored yet has first what is proved of it, then findings of the rules in reading order, without
-probabilities. Why a run counts as
+scored yet has first what is proved of it (what was told or written before what changed nothing),
+then findings of the rules in reading order, without probabilities. Why a run counts as
 failed (what the user was never told, what was never called) is no suspect: it is a line of its own
 above the list. Evidence quotes the run; views make it visible.
 """
@@ -34,6 +34,7 @@ from stepscope.measures.localise import Kind
 from stepscope.measures.outcome import ANOTHER_WAY, subgoal_calls
 from stepscope.measures.same_calls import is_same_purpose, redundant_calls
 from stepscope.model import Case, Exchange, Json, Record, SubGoal, Trajectory
+from stepscope.model.effects import infer_effect
 from stepscope.report.formatting import (
     brief_value,
     describe_call,
@@ -312,7 +313,16 @@ def list_suspects(
             )
         if ranking is NOT_RANKED:
             unranked = f"Not ranked: {ranking.reason}"
-    others = _lead_with(find_proofs(current_records(held)), add_curve_suspects(curve, findings))
+    # Who only reads, or tries once more in vain, harmed nobody: behind what was told or written.
+    failed: set[str] = set()
+    harmless: set[int] = set()
+    for x in agent_calls(trajectory):
+        if infer_effect(x.call.name) == "read" or (x.failed and x.key in failed):
+            harmless.add(x.step)
+        if x.failed:
+            failed.add(x.key)
+    proofs = sorted(find_proofs(current_records(held)), key=lambda one: one.step in harmless)
+    others = _lead_with(proofs, add_curve_suspects(curve, findings))
     return msgspec.structs.replace(look, suspects=others, reliability=unranked)
 
 

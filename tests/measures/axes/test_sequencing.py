@@ -94,6 +94,15 @@ CARD = agent("Which payment method would you like to use?")
         ((user("Hmm, how long would that take in the end?"),), "incorrect"),
         ((user("Yes. No, wait, don't do it yet."),), "incorrect"),
         ((user("Go ahead, can you do it today?"),), "uncertain"),
+        ((user("Yes."), agent("May I go on?"), user("No, I'd like to sleep on it.")), "incorrect"),
+        ((user("Yes."), agent("Anything else?"), user("I take back what I said.")), "incorrect"),
+        ((user("Yes. And forget what I said about the weather."),), "uncertain"),
+        ((user("Yes. You don't have to call me, though."),), "uncertain"),
+        (
+            (user("Yes."), agent("Do you want it in English?"), user("English is fine.")),
+            "uncertain",
+        ),
+        ((user("Yes."), agent("May I ask how you found us?"), user("By chance.")), "uncertain"),
     ],
 )
 def test_an_answer_to_a_side_question_undoes_no_consent(
@@ -105,3 +114,26 @@ def test_an_answer_to_a_side_question_undoes_no_consent(
 
 def test_who_spoke_once_has_asked_for_all_that_follows() -> None:
     assert answer(POLICY, user("Write hello.txt"), *did("replace_text")).label == "uncertain"
+
+
+@pytest.mark.parametrize(
+    ("wish", "before", "expected"),
+    [
+        ("It must go by Friday.", "By when?", "incorrect"),
+        ("It must go by Friday.", "Shall I cancel it, or by when?", "uncertain"),
+        ("It must go, like all of them.", "By when?", "uncertain"),
+    ],
+)
+def test_a_write_of_what_was_looked_up_after_the_last_word_was_never_put(
+    wish: str, before: str, expected: str
+) -> None:
+    said = (*TALK, user("I am Mia"), agent(before), user(wish))
+    found = answer(POLICY, *said, *did("get_order", "W5"), *did("cancel_order", id="W5"))
+    assert found.label == expected
+    assert answer(POLICY, *said, *did("cancel_order", id="W5")).label == "uncertain"
+
+
+def test_writes_for_want_of_one_yes_are_one_fault_at_the_first() -> None:
+    said = (POLICY, *TALK, user("x"), agent("Shall I cancel?"), user("No, wait"))
+    found = answer(*said, *did("cancel_order", id=1), *did("cancel_order", id=2))
+    assert found.cites == (6,)

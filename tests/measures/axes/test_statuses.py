@@ -9,6 +9,7 @@ from stepscope.model import Verdict
 from tests.factories import agent, did, run, user
 from tests.measures.answers import whole
 
+INSURED = '{"booking_id": "4OG6T3", "insurance": "yes", "cabin": "economy"}'
 PENDING = '{"order_id": "#W1234567", "status": "pending (item modified)", "items": [{"price": 3}]}'
 DELIVERED = '{"order_id": "#W7654321", "status": "delivered"}'
 NESTED = '{"orders": {"#W1234567": {"order_status": "return requested"}}}'
@@ -90,3 +91,18 @@ def test_what_a_result_says_later_was_not_known() -> None:
 def test_nothing_is_said_where_no_result_has_a_status() -> None:
     found = told("The status is delivered.", '{"state": "delivered"}')
     assert found.label == "uncertain"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("As far as I can see, booking 4OG6T3 is not insured.", "incorrect"),
+        ("Booking 4OG6T3 comes without insurance.", "incorrect"),
+        ("Booking 4OG6T3 is insured.", "uncertain"),
+        ("Insurance cannot be added to 4OG6T3.", "uncertain"),
+        ("Is 4OG6T3 not insured?", "uncertain"),
+        ("As far as I can see, #W7654321 shows the status cancelled.", "incorrect"),
+    ],
+)
+def test_what_a_thing_has_or_has_not_is_as_its_record_says(text: str, expected: str) -> None:
+    assert told(text, INSURED, DELIVERED).label == expected

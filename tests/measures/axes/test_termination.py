@@ -83,6 +83,8 @@ def test_ended_on_a_limit(said: str, expected: str) -> None:
         ("Shall I cancel it? I will refund it if you agree.", "uncertain"),
         ("You will get an e-mail. Let me know what else you need.", "uncertain"),
         ("I will be here.", "uncertain"),
+        ("I'm going to update it for the depot.", "incorrect"),
+        ("Should they object, I'll update it.", "uncertain"),
     ],
 )
 def test_an_act_announced_and_never_made(text: str, expected: str) -> None:
@@ -113,6 +115,10 @@ SORRY = agent("Unfortunately our system returned an error and I cannot continue.
         ((*failed("get_order", "Error: no such order"), SORRY), None),
         ((*DOWN, agent("An error came back. Shall I try again?"), user("yes")), None),
         ((*failed("bash", "Exit code 127\nnot found", command="python x.py"), SORRY), 3),
+        ((*DOWN, *did("transfer_to_human_agents", summary="get_order did not answer")), 3),
+        ((*failed("get_order", "Error: the record is locked, retry"), SORRY), 3),
+        ((*failed("get_order", "Error: locked, for human agents only"), SORRY), None),
+        ((*did("bash"), *failed("bash", "Exit code 1\n1 failed"), agent("One test fails.")), None),
     ],
 )
 def test_giving_up_after_one_error_that_may_pass(
@@ -155,3 +161,51 @@ def test_a_promise_between_messages_is_open_until_a_call_comes() -> None:
     assert labels(TERMINATION, run(user("hello"), *wrote, promise, *wrote, done)) == {}
     refused = (promise, user("No, leave it."), done)
     assert labels(TERMINATION, run(user("hello"), *wrote, *refused)) == {}
+
+
+LATER = (user("Any news?"), agent("Not yet."), user("Okay, bye"))
+PACKAGING = agent("Noted. Meanwhile I'll query the depot about its crates.")
+ORDER = did("get_order", "a red kettle in a crate", id=1)
+
+
+@pytest.mark.parametrize(
+    ("steps", "fault"),
+    [
+        ((PACKAGING, user("Fine"), *did("cancel_order"), *LATER), 3),
+        ((PACKAGING, user("Fine"), *did("ask_depot", about="crates"), *LATER), None),
+        ((PACKAGING, user("Fine"), *did("cancel_order"), agent("The depot has crates.")), None),
+        ((PACKAGING, user("No, don't do that"), *did("cancel_order"), *LATER), None),
+        ((agent("I'll query the depot. Shall I?"), user("Why?"), *did("cancel_order")), None),
+        ((agent("I'll query the depot."), *did("cancel_order"), *LATER), None),
+    ],
+)
+def test_a_promise_of_which_nothing_is_heard_again(
+    steps: tuple[Step, ...], fault: int | None
+) -> None:
+    found = labels(TERMINATION, run(user("my kettle?"), *ORDER, *steps))
+    assert found == ({fault: "incorrect"} if fault is not None else {})
+
+
+ASKS = user("Cancel my kettle. Also, could you please name the warranty period of the lamp?")
+CANCELLED = (*did("cancel_order"), agent("The kettle is cancelled."))
+
+
+@pytest.mark.parametrize(
+    ("steps", "fault"),
+    [
+        ((ASKS, *CANCELLED), 3),
+        ((ASKS, *CANCELLED, agent("The warranty is two years.")), None),
+        ((ASKS, *did("get_warranty"), *CANCELLED), None),
+        ((ASKS, user("Skip my other question, please."), *CANCELLED), None),
+        ((ASKS, agent("I cannot answer your other question."), *CANCELLED), None),
+        ((ASKS, *CANCELLED, *did("transfer_to_human_agents")), None),
+        ((user("Write notes to NOTES.md, please."), *did("write", path="a.py"), agent("Done")), 3),
+        ((user("Write notes to NOTES.md."), *did("write", path="NOTES.md"), agent("Done")), None),
+        ((*CANCELLED, user("Also, please name the warranty period of the lamp.")), None),
+    ],
+)
+def test_one_thing_more_that_nobody_came_back_to(
+    steps: tuple[Step, ...], fault: int | None
+) -> None:
+    found = labels(TERMINATION, run(*steps))
+    assert found == ({fault: "incorrect"} if fault is not None else {})

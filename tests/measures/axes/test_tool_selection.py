@@ -134,6 +134,8 @@ CANCEL = did("cancel_order", id="W1")
         ((*CANCEL, *CANCEL), "incorrect"),
         ((*CANCEL, agent("Done."), user("Thanks a lot"), *CANCEL), "incorrect"),
         ((*CANCEL, user("Please cancel it again, it is still there."), *CANCEL), "uncertain"),
+        ((*CANCEL, agent("Done."), user("Okay. When is it gone?"), *CANCEL), "incorrect"),
+        ((*CANCEL, agent("Shall I once more?"), user("Okay."), *CANCEL), "uncertain"),
         ((*failed("cancel_order", id="W1"), *CANCEL), "uncertain"),
         ((*CANCEL, *did("cancel_order", id="W2")), "uncertain"),
         ((*did("get_order"), *did("get_order")), "uncertain"),

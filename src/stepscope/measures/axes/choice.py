@@ -9,6 +9,7 @@ from functools import lru_cache
 from operator import itemgetter
 
 from stepscope.measures.axes.arguments import declared_tools
+from stepscope.measures.axes.ending import WANTS_DETAILS
 from stepscope.measures.axes.evidence import evidence_of
 from stepscope.measures.calls import (
     agent_calls,
@@ -21,12 +22,15 @@ from stepscope.measures.calls import (
 )
 from stepscope.measures.completeness import hides_words
 from stepscope.measures.conduct import (
+    MOST_CALLS,
+    MOST_MESSAGES,
     PROPOSES,
     asks_consent,
     declared_rules,
     find_breaches,
     find_decision,
     is_agreement,
+    is_proposed,
     lacks_consent,
     messages_by_actor,
     ways_to_ask,
@@ -44,7 +48,7 @@ from stepscope.measures.rule import (
 )
 from stepscope.measures.same_calls import same_key
 from stepscope.model import Answer, Case, Exchange, Facts, Precondition, Trajectory
-from stepscope.model.effects import words_of
+from stepscope.model.effects import infer_effect, words_of
 
 TOOL_SELECTION_NAME = "axes.tool_selection"
 
@@ -168,7 +172,9 @@ def _done_twice(
             heard = evidence_of(trajectory).user_words() if heard is None else heard
             low = bisect_left(heard, before.step, key=itemgetter(0))
             high = bisect_left(heard, exchange.step, key=itemgetter(0))
-            if not any(_asks_again(text, name) for _, text in heard[low:high]) and not (
+            between = trajectory.steps[before.step : exchange.step]
+            agrees = any(PROPOSES.search(s.text) for s in between if s.actor == "agent")
+            if not any(_asks_again(text, name, agrees) for _, text in heard[low:high]) and not (
                 low and _REPEATS.search(heard[low - 1][1])
             ):
                 said = f"{name} was done before, at {before.step}, and nobody asked for it again"
@@ -176,10 +182,11 @@ def _done_twice(
         done[key] = exchange
 
 
-def _asks_again(text: str, tool: str) -> bool:
+def _asks_again(text: str, tool: str, agrees: bool) -> bool:
+    """True if a user's words may ask for what a tool did; `agrees` if something was proposed."""
     verbs, things = ways_to_ask(tool)
     asks = any(words is not None and words.search(text) for words in (verbs, things))
-    return asks or is_agreement(text) or _REPEATS.search(text) is not None
+    return asks or (agrees and is_agreement(text)) or _REPEATS.search(text) is not None
 
 
 def _unasked_writes(
@@ -229,6 +236,8 @@ ASKS_FOR_CONSENT = re.compile(
 )
 # The runs of a workflow have the same instructions, which are long: so many are kept read.
 INSTRUCTIONS = 16
+# Who wants it for every one has named them all.
+EVERY_ONE = re.compile(r"\b(?:any|all|both|each|every|everything) (?!else|other|help|more)")
 
 _SEQUENCING_OF_NO_CALLS = (no_calls(SEQUENCING_NAME),)
 
@@ -239,8 +248,8 @@ def _sequencing(trajectory: Trajectory, case: Case | None, facts: Facts | None) 
     Incorrect: a tool called before another that it needs (declared, or kept by practically all
     passing runs of the workflow: `facts.is_binding`); a write without consent where the
     instructions ask for consent, and the user neither agreed nor asked for it nor was asked
-    anything. A mined habit that is not binding, and a write that the user asked for but did not
-    confirm, are said and prove nothing.
+    anything, or it was looked up after the user's last word. A mined habit that is not binding, and
+    a write that the user asked for but did not confirm, are said and prove nothing.
 
     Otherwise uncertain, with the preconditions kept and the writes confirmed. Whether the tool was
     the right one is tool_selection's, rules of the policy are `policy`'s.
@@ -255,11 +264,14 @@ def _sequencing(trajectory: Trajectory, case: Case | None, facts: Facts | None) 
     writes = writes_of(trajectory, facts)
     doubts = [(step, _why_too_early(rule)) for rule, step in broken if not is_binding(rule)]
     confirmed = 0
+    wronged: set[str] = set()
     for at in writes:
         why = lacks_consent(trajectory, at)
-        if why is None:
-            confirmed += 1
+        if why is None or why in wronged:
+            confirmed += why is None
         elif _is_unwanted(trajectory, made[at]) and _consent_is_asked_for(trajectory, case, facts):
+            # Several writes for want of one yes are one fault, at the first.
+            wronged.add(why)
             faults.append(Fault(made[at].step, f"{made[at].call.name} without consent: {why}"))
         else:
             doubts.append((made[at].step, f"{made[at].call.name} may lack consent: {why}"))
@@ -314,16 +326,41 @@ def _is_unwanted(trajectory: Trajectory, write: Exchange) -> bool:
     low, high = bisect_left(agents, users[latest - 1]), bisect_left(agents, said.index)
     asked = [trajectory.steps[at].text for at in reversed(agents[low:high])]
     decision = find_decision(said.text)
-    if decision == "agrees":
+    # "Sure, my name is ..." agrees to nothing that is done.
+    details = bool(asked) and WANTS_DETAILS.search(asked[0]) is not None
+    if decision == "agrees" and not (details and PROPOSES.search(asked[0]) is None):
         return False
-    if decision in ("takes back", "hesitates", "refuses"):
+    if decision in ("takes back", "hesitates"):
         return True
-    if decision == "asks back":
+    if decision in ("refuses", "asks back"):
         return any(PROPOSES.search(text) for text in asked)
+    if _was_never_put(trajectory, write, said.index):
+        return True
     heard = said.text.casefold()
     if any(words and words.search(heard) for words in ways_to_ask(write.call.name)):
         return False
     return not asked or not ("?" in asked[0] or asks_consent(asked[0]))
+
+
+def _was_never_put(trajectory: Trajectory, write: Exchange, heard: int) -> bool:
+    """True if the agent looked something up after the user's last word, and had proposed nothing.
+
+    Nobody has told the user what was found: whatever they said was no consent to this write. Who
+    wanted it for every one has agreed to all that was found.
+    """
+    asked = evidence_of(trajectory).matched(EVERY_ONE)
+    made = agent_calls(trajectory)
+    low, high = (bisect_left(made, at, key=lambda x: x.step) for at in (heard, write.step))
+    looked = any(
+        not x.failed and infer_effect(x.call.name) == "read" and x.call.name != "think"
+        for x in made[max(low, high - MOST_CALLS) : high]
+    )
+    if not looked or (asked is not None and asked <= heard):
+        return False
+    agents = messages_by_actor(trajectory).get("agent", [])
+    end = bisect_left(agents, heard)
+    told = [trajectory.steps[at].text for at in agents[max(end - MOST_MESSAGES, 0) : end]]
+    return not any(PROPOSES.search(text) and is_proposed(write, [text]) for text in told)
 
 
 SEQUENCING = RuleMeasure(

@@ -17,8 +17,15 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from stepscope.measures.calls import agent_calls, effect_of, ends_run, failed_calls
-from stepscope.measures.conduct import leaf_texts
-from stepscope.measures.errors import admits_failure, executions_of, first_line, reactions_of
+from stepscope.measures.conduct import leaf_texts, ways_to_ask
+from stepscope.measures.errors import (
+    admits_failure,
+    error_message,
+    executions_of,
+    first_line,
+    reactions_of,
+)
+from stepscope.measures.language import ADDS, STEM_CHARACTERS, WANTS, content_stems, sentences
 from stepscope.measures.rule import Fault
 from stepscope.model import Exchange, Facts, Step, Trajectory
 from stepscope.model.effects import WRITES, words_of
@@ -29,27 +36,20 @@ _FOLLOWING = frozenset(
     "refund reimburse charge credit pay send email mail notify issue apply save update change "
     "modify edit fix correct submit register add make request".split()
 )
-# Words in the names of tools that make an act true, besides its own and those of `_FOLLOWING`.
-_MADE_BY = {
-    "book": "reserve buy purchase order create schedule add update change modify",
-    "buy": "purchase order book create", "cancel": "delete remove close stop undo revoke withdraw",
-    "close": "cancel resolve finish", "create": "add new make open write insert register book",
-    "delete": "remove cancel drop clear", "downgrade": "update change modify switch",
-    "exchange": "modify replace swap update change", "order": "book buy purchase create place",
-    "purchase": "buy order book create", "remove": "delete drop cancel clear update modify edit",
-    "replace": "exchange update modify edit write change", "reserve": "book create",
-    "return": "refund exchange", "schedule": "book create add", "switch": "change modify update",
-    "transfer": "escalate handoff move send", "upgrade": "update change modify switch book",
-    "write": "create save edit replace put",
-}  # fmt: skip
 _IRREGULAR = {
-    "buy": "bought", "overwrite": "overwritten", "pay": "paid", "send": "sent",
+    "buy": "bought", "overwrite": "overwritten", "pay": "paid", "run": "ran", "send": "sent",
     "withdraw": "withdrawn", "write": "written",
 }  # fmt: skip
 # Acts of agents besides those that names of tools have.
 _MORE_ACTS = frozenset(
     "change commit correct credit downgrade email fix mail notify order switch transfer "
     "upgrade".split()
+)
+# These are said of things that nobody did too, so that only "I have ..." claims them.
+_OWN_ONLY = frozenset(
+    "activate adjust arrange attach block cap compensate deposit discount download enrol enroll "
+    "enter escalate expedite extend file flag format forward lift lock log prioritise prioritize "
+    "rebook register reinstate renew request reschedule restore run tag waive".split()
 )
 # Verbs whose participles are said of much else: "copied", "placed" and "stored" tell of no act.
 _NO_ACTS = frozenset("copy put set reset place post assign grant store".split())
@@ -60,16 +60,18 @@ _LIGHT = (
 
 def _participles() -> dict[str, str]:
     found = {}
-    for verb in sorted((WRITES | _MORE_ACTS) - _NO_ACTS):
+    for verb in sorted((WRITES | _MORE_ACTS | _OWN_ONLY) - _NO_ACTS):
         stem = re.sub(r"(?<![aeo])y\Z", "i", verb).removesuffix("e")
         found[_IRREGULAR.get(verb, f"{stem}ed")] = verb
-        if verb in ("cancel", "drop", "ship", "submit", "commit", "transfer"):
+        if re.search(r"[^aeiou][aeiou][lpmtrg]\Z", verb):
             found[f"{stem}{stem[-1]}ed"] = verb
     return found
 
 
 _ACT_OF = _participles()
-_ACTS = "|".join(sorted(_ACT_OF, key=len, reverse=True))
+_OWN_ACTS_SAID = "|".join(sorted(_ACT_OF, key=len, reverse=True))
+_ACTS = "|".join(said for said in sorted(_ACT_OF, key=len, reverse=True)
+                 if _ACT_OF[said] not in _OWN_ONLY)  # fmt: skip
 # The noun that a light verb makes an act: "the exchange has been requested".
 _NOUNS = {verb: verb for verb in _ACT_OF.values()} | {
     "booking": "book", "cancellation": "cancel", "modification": "modify", "payment": "pay",
@@ -79,7 +81,8 @@ _NOUN = re.compile(rf"\b({'|'.join(_NOUNS)})\b", re.I)
 _ADVERBS = r"(?:(?:now|just|also|then|successfully|all|both|gone ahead and|went ahead and) )*"
 # "I have cancelled it", "I also updated the README": the agent tells of its own act.
 _OWN = re.compile(
-    rf"\b(?:i|we)(?:['\u2019]ve| have)? (?:already )?{_ADVERBS}({_ACTS})\b(?! (?:that|for you)\b)",
+    rf"\b(?:i|we)(?:['\u2019]ve| have)? (?:already )?{_ADVERBS}({_OWN_ACTS_SAID})\b"
+    r"(?! (?:that|for you)\b)",
     re.I,
 )
 _OWN_ACTS = re.compile(r"\b(?:[Ii]|[Ww]e)(?:['\u2019]ve| have| also| just| already| then)\b")
@@ -102,11 +105,13 @@ _ANY = ("ed", "sent", "paid", "bought", "made", "done", "written", "withdrawn", 
 # What turns the rest of a sentence into something else than a claim of the agent.
 _OPEN = re.compile(
     r"\b(?:if|once|when|whenever|until|unless|whether|only|must|should|would|will|may|might|can|"
-    r"could|cannot|not|no|none|never|neither|before|after|previously|originally|needs?|already|"
+    r"could|cannot|not|no|none|never|neither|before|after|previously|originally|needs?|already|nothing|without|"
     r"see|shows?|indicates?|according|says?|mention\w*|understand|since|because|which|who|by the|"
-    r"any|ever|either|sorry|unable|ensure|sure)\b|n['\u2019]t\b|\bthat\W*\Z",
+    r"any|ever|either|sorry|unable|ensure|sure|assum\w+|suppos\w+)\b|n['\u2019]t\b|\bthat\W*\Z",
     re.IGNORECASE,
 )
+# "Before finishing I ..." says when, and opens nothing.
+_WHILE = re.compile(r"\b(?:before|after|since|once) \w+ing\b", re.IGNORECASE)
 # Who else did it, and when: a report of earlier history.
 _HISTORY = re.compile(
     r"^[^.;\n]{0,40}\b(?:by (?:the|your|our|an?)\b|previously|already|earlier|ago|yesterday|last |"
@@ -118,12 +123,19 @@ _ENGLISH = frozenset("the you your and have has been this with i we done is are 
 _WORDS = re.compile(r"[a-z']+")
 
 
+# Where the name of a thing ends: "an email | to you", "the fee | in the system".
+_PHRASE = re.compile(
+    r"[,;:(]|\b(?:to|from|for|on|in|at|by|with|as|into|under|and|of (?:your|the)|so)\b"
+)
+
+
 class Claim(NamedTuple):
     """An act that a sentence tells as done."""
 
     act: str  # the verb, or a word of the settings
     said: str  # the sentence
     object: str  # the rest of the sentence, behind the act
+    about: frozenset[str]  # stems of what it was done to
     strong: bool  # the agent tells of its act; else how a thing stands
 
 
@@ -146,7 +158,7 @@ def find_claims(text: str, *, weak: bool = True) -> Iterator[Claim]:
             if (pattern is _IS and not weak) or not any(sign in folded for sign in signs):
                 continue
             match = pattern.search(sentence)
-            if match is None or _OPEN.search(sentence, 0, match.start()):
+            if match is None or _OPEN.search(_WHILE.sub("", sentence[: match.start()])):
                 continue
             rest = sentence[match.end() :]
             if pattern is not _OWN and _HISTORY.search(rest):
@@ -154,7 +166,9 @@ def find_claims(text: str, *, weak: bool = True) -> Iterator[Claim]:
             nouns = _NOUN.findall(sentence, 0, match.start())
             act = _ACT_OF.get((match[1] or "").lower()) or _NOUNS.get((nouns or [""])[-1].lower())
             if act:
-                yield Claim(act, sentence.strip(" *-#"), rest, pattern is not _IS)
+                said = sentence[: match.start()] if pattern is not _OWN else rest
+                about = content_stems(_PHRASE.split(said, 1)[0])
+                yield Claim(act, sentence.strip(" *-#"), rest, about, pattern is not _IS)
                 break
 
 
@@ -172,7 +186,11 @@ _NAME = re.compile(r"`([^`\n]{2,60})`|\b([\w/-]+\.[a-z]{1,5})\b")
 # Programs do these under a word of their own.
 _BY_NAME = {
     act: act for act in ("commit", "deploy", "install", "merge", "publish", "push", "upload")
-} | {"send": "mail smtp send post", "email": "mail smtp send", "mail": "mail smtp send"}
+} | {
+    "send": "mail smtp send post", "email": "mail smtp send", "mail": "mail smtp send",
+    "format": "format fmt black prettier ruff lint", "register": "regist", "tag": "tag",
+    "download": "download curl wget request urlretrieve fetch clone pull http read_",
+}  # fmt: skip
 # The name of an order, a booking, an item: capitals and digits, with a digit among them.
 _THING = re.compile(r"#?\b(?=[A-Z_-]*\d)[A-Z\d_-]{5,20}\b")
 # So much of a result is looked through for names.
@@ -192,8 +210,10 @@ class Acts:
         self.failed: dict[str, list[Exchange]] = {}
         self.texts: list[tuple[int, str]] = []  # what calls were told, in lower case, by step
         self.programs = not trajectory.exchanges
-        self.recorded = not self.programs
+        self.recorded = not self.programs or any(s.results for s in trajectory.steps)
         self.left = SEARCHES
+        self.changed: list[Exchange] = []
+        self.stems: dict[str, int] = {}  # of what was changed, with the first step; made when asked
         for x in trajectory.exchanges or executions_of(trajectory):
             name, effect = x.call.name, effect_of(x.call.name, facts)
             given = " ".join(leaf_texts(x.call.arguments))
@@ -205,12 +225,24 @@ class Acts:
                     known(thing.strip("#"), {})
                 continue
             self.first.setdefault(name, x.step)
+            self.changed.append(x)
             self.texts.append((x.step, f"{name} {given}".lower()))
             if effect != "write" and not ends_run(name):
                 self.programs = True
             brought = x.result.text[:RESULT_CHARACTERS] if x.result is not None else ""
             for thing in _THING.findall(f"{given} {brought}"):
                 known(thing.strip("#"), {}).setdefault(name, x.step)
+
+    def knows(self, stems: frozenset[str], before: int) -> bool:
+        """True if a call that changed the world was about one of some things, or there is none."""
+        for x in self.changed:
+            told = x.result.text[:RESULT_CHARACTERS] if x.result is not None else ""
+            for stem in content_stems(f"{x.call.name} {x.call.arguments} {told}".replace("_", " ")):
+                self.stems.setdefault(stem, x.step)
+                self.stems.setdefault(f"{stem[:3]}*", x.step)
+        self.changed = []
+        keys = [stem if len(stem) >= STEM_CHARACTERS else f"{stem[:3]}*" for stem in stems]
+        return not keys or any(self.stems.get(key, before) < before for key in keys)
 
     def last_failed(self, tool: str, before: int, things: set[str]) -> Exchange | None:
         """Return the latest failed call of a tool before a step, about one of some things."""
@@ -225,11 +257,9 @@ class Acts:
 
 @lru_cache(maxsize=4096)
 def _makes(tool: str, act: str) -> bool:
-    words = words_of(tool)
-    known = {act, *_MADE_BY.get(act, "").split()}
-    return any(
-        word in known or any(word.startswith(k[:5]) for k in known if len(k) > 4) for word in words
-    )
+    """True if a tool's name has an act, or what users ask for by it: an update makes a change."""
+    verbs, _ = ways_to_ask(tool)
+    return act[:STEM_CHARACTERS] in "\0".join(words_of(tool)) or bool(verbs and verbs.search(act))
 
 
 def check_claims(trajectory: Trajectory, facts: Facts | None) -> tuple[int, int, list[Fault]]:
@@ -239,6 +269,8 @@ def check_claims(trajectory: Trajectory, facts: Facts | None) -> tuple[int, int,
     talks = not trajectory.exchanges
     if talks and not any(step.actor == "environment" or step.results for step in trajectory.steps):
         return 0, 0, []
+    # A terminal's agent has what it ran in its own messages.
+    runs = any(step.actor == "agent" and step.results for step in trajectory.steps)
     acts: Acts | None = None
     weak = bool(failed_calls(trajectory))
     checked = unread = 0
@@ -246,7 +278,7 @@ def check_claims(trajectory: Trajectory, facts: Facts | None) -> tuple[int, int,
     for step in trajectory.steps:
         if step.actor != "agent" or step.calls or step.results or not (text := step.text):
             continue
-        if talks and not _OWN_ACTS.search(text):
+        if talks and not runs and not _OWN_ACTS.search(text):
             continue
         claims = [*find_claims(text, weak=weak), *_claims_of_settings(text, own_words)]
         if not claims:
@@ -271,7 +303,7 @@ def _claims_of_settings(text: str, words: Iterable[str]) -> Iterator[Claim]:
         sentence = _SENTENCE.search(text, start)
         said = "" if sentence is None else sentence[0].strip()
         if said and not said.endswith("?") and not _OPEN.search(said):
-            yield Claim(word, said, "", True)
+            yield Claim(word, said, "", frozenset(), True)
 
 
 def _check_claim(
@@ -283,19 +315,23 @@ def _check_claim(
         return tool in tools if tools is not None else _makes(tool, claim.act)
 
     here = step.index
+    own = _OWN.search(claim.said) is not None
+    if claim.act in _OWN_ONLY and not acts.programs and acts.knows(claim.about, here):
+        return None
     things = {x for name in _THING.findall(claim.said) if (x := name.strip("#")) in acts.about}
     follows = tools is None and claim.act in _FOLLOWING and not acts.programs
     found = [acts.about[thing] for thing in things] if things else [acts.first]
     if any(at < here and (follows or makes(tool)) for one in found for tool, at in one.items()):
-        return None
+        if acts.programs or not (own or ADDS.search(claim.said)) or acts.knows(claim.about, here):
+            return None
     said = f"{claim.said[:100]!r}"
     for tool in acts.failed if not admits_failure(claim.said) else ():
-        last = acts.last_failed(tool, here, things) if makes(tool) else None
+        worked = not things and acts.first.get(tool, here) < here
+        last = acts.last_failed(tool, here, things) if makes(tool) and not worked else None
         if last is not None:
             why = f"tells {said}, but {tool} failed: {first_line(last.result)}"
             return Fault(here, why, (last.answer_step,))
     acts.left -= 1
-    own = _OWN.search(claim.said) is not None
     if not claim.strong or acts.left < 0:
         return None
     before = bisect_left(acts.texts, here, key=itemgetter(0))
@@ -330,32 +366,48 @@ def _lacks_program(claim: Claim, texts: Sequence[str]) -> bool:
     rest = claim.object.split(",", 1)[0].lower().replace("e-mail", "email")
     wanted = [[(m[1] or m[2]).rsplit("/", 1)[-1]] for m in _NAME.finditer(rest)]
     wanted += [_WORKS[word].split() for word in _WORDS.findall(rest) if word in _WORKS]
+    if claim.act == "run" and not texts:
+        return True
     if claim.act in _BY_NAME:
         wanted = [_BY_NAME[claim.act].split()]
     return any(not any(form in text for form in forms for text in texts) for forms in wanted)
 
 
-# How an English message says that something was done.
+# How an English message says that something went well, in the tense of what is done.
 CLAIMS = re.compile(
-    r"\bsuccess(?:ful(?:ly)?)?\b|\b(?:has|have) (?:now )?been\b|\b(?:is|are) now\b|\ball set\b|"
-    r"\b(?:i(?:'|\u2019)ve|i have) (?:now |just )?\w+ed\b|\b(?:was|were) (?:\w+ly )?\w+ed\b|"
-    r"\b(?:is|are) (?:saved|done|ready|complete|in place)\b|\A\W*(?:all )?done\b|"
-    r"\b(?:tests?|checks?|everything|it|build|all)\b[^.\n]{0,30}\b"
-    r"(?:pass(?:es|ed)?|(?:is|are) green|works)\b",
+    r"\bsuccess(?:ful(?:ly)?)?\b|\b(?:has|have)(?: \w+ly| now| just| already| all| both)* (?:been|"
+    r"gone through)\b|\ball (?:set|done|good|clear|sorted)\b|\b(?:i|we)(?:['\u2019]ve| have) "
+    r"(?:now |just |also |\w+ly )?(?:\w+ed|made|sent|paid|done|put|set)\b|"
+    r"\b(?:was|were) (?:\w+ly )?\w+ed\b|\b(?:is|are|looks?|came|comes|went|goes|go)(?: back)?"
+    r"(?: all| now| \w+ly)? (?:saved|done|ready|completed?|in (?:place|order)|clean|green|fine|"
+    r"through|taken care|settled|finished|recorded|on disk|well|as (?:expected|planned|intended|"
+    r"it should|you))\b|\b(?:is|are)\b[^.!?\n]{0,40}\bnow\b|\A\W*(?:all )?done\b|"
+    r"\b(?:that|it|this|everything|all|which|\w+s?) (?:has )?work(?:s|ed)\b|\btaken care of\b|"
+    r"\bgood to go\b|\bnothing (?:broke|failed)\b|"
+    r"\b(?:tests?|checks?|everything|it|build|all)\b[^.\n]{0,30}\bpass(?:es|ed)?\b",
     re.IGNORECASE,
 )
-# Every claim holds one of these: plain search finds several times faster that none is there.
-_CLAIM_PARTS = (
-    "success", " been", " now", "all set", "i've", "i\u2019ve", "i have", "was ", "were ", "saved",
-    "done", "ready", "complete", "in place", "pass", "green", "works",
-)  # fmt: skip
 # A run of code that is told to have worked.
 _WORKED = re.compile(
-    r"\b(?:executed|ran|run|completed|worked|finished) (?:\w+ )?"
-    r"(?:successfully|fine|without (?:any )?(?:errors?|problems?))|"
-    r"\bsuccessfully (?:executed|ran|run|completed)\b|\b(?:script|code|program) (?:works|worked)\b|"
+    r"\b(?:executed|ran|run|completed|worked|finished) (?:\w+ )?(?:successfully|fine|without)\b|"
+    r"\bsuccessfully (?:executed|ran|run|completed)\b|\b(?:script|code|program) work(?:s|ed)\b|"
     r"\b(?:tests?|checks?) (?:\w+ )?(?:pass(?:es|ed)?|(?:is|are) (?:all )?green)\b",
     re.IGNORECASE,
+)
+# A status, and no output, is not longer.
+STATUS_CHARACTERS = 80
+# What is told of code that brought nothing but its error.
+_FOUND = re.compile(r"\b(?:results?|outputs?|data|analysis|findings)\b", re.IGNORECASE)
+# Trouble that is denied is a success, and what the user need not do is no failure.
+_NO_TROUBLE = re.compile(
+    r"\b(?:no|not (?:a single|one)|without(?: an?y?)?|zero|free (?:of|from)|nothing)\b"
+    r"(?: \w+){0,2}? (?:fail\w*|errors?|problems?|issues?|trouble|broken?|crash\w*|wrong|"
+    r"warnings?|complaints?|conflicts?)\b|\bnothing broke\b|\byou (?:(?:do|will) not|"
+    r"(?:do|wo)n['\u2019]t|need(?: not|n['\u2019]t)) (?:need|have to)\b",
+    re.IGNORECASE,
+)
+_NOTHING = re.compile(
+    r"\b(?:nothing|none|no \w+) (?:was|were|has|have|is|could)\b|\bbroken\b", re.I
 )
 # An offer behind every message, and no admission.
 _COURTESY = re.compile(
@@ -385,12 +437,20 @@ def find_false_success(trajectory: Trajectory, facts: Facts | None) -> Iterator[
         if at == len(spoken):
             break
         said = spoken[at]
-        claims = claims_success(said.text) if reactions else _WORKED.search(said.text) is not None
+        # Who runs what a message holds speaks of it; agents among themselves speak of much else.
+        broad = reactions or where == exchange.step
+        claims = claims_success(said.text) if broad else _WORKED.search(said.text) is not None
+        if not broad and "```" not in said.text and _FOUND.search(said.text):
+            # Code that brought its error and nothing else has no results.
+            out = exchange.result.text.strip() if exchange.result is not None else ""
+            bare = -1 < out.find("Traceback") < STATUS_CHARACTERS
+            claims = claims or (bare and out.endswith(error_message(exchange.result)))
         # Leaving sentences out makes no claim: most messages are done here.
         if not claims:
             continue
         text = _CLAUSE.sub(_is_no_courtesy, said.text)
-        if admits_failure(text) or (reactions and not claims_success(text)):
+        told = _NO_TROUBLE.sub(" ", text)
+        if admits_failure(told) or _NOTHING.search(told) or (broad and not claims_success(text)):
             continue
         reason = f"claims success after {exchange.call.name} failed: {first_line(exchange.result)}"
         yield Fault(said.index, reason, (where,))
@@ -398,20 +458,13 @@ def find_false_success(trajectory: Trajectory, facts: Facts | None) -> Iterator[
 
 def claims_success(text: str) -> bool:
     """True if a message says that something was done."""
-    lower = text.lower()
-    return any(part in lower for part in _CLAIM_PARTS) and CLAIMS.search(text) is not None
+    return CLAIMS.search(text) is not None
 
 
 def _is_no_courtesy(sentence: re.Match[str]) -> str:
     return " " if _COURTESY.search(sentence[0]) else sentence[0]
 
 
-_ASKS_FOR_ACT = re.compile(
-    r"(?:\A|[.!?\n])\s*(?:(?:now|then|also|next|please|ok(?:ay)?|great|thanks?|and|can you|"
-    r"could you|i(?:'|\u2019)?d like you to|i want you to)[ ,]+)*"
-    rf"(?:{'|'.join(sorted(WRITES | _MORE_ACTS))})\b",
-    re.IGNORECASE,
-)
 _FINISHED = re.compile(
     r"\A\W*(?:all )?(?:done|finished|all set)\b|"
     r"\b(?:is|are) (?:now )?(?:ready|in place|finished)\b",
@@ -430,7 +483,7 @@ def find_idle_claims(trajectory: Trajectory) -> Iterator[Fault]:
     asked: Step | None = None
     for step in trajectory.steps[made[0].step :]:
         if step.actor == "user":
-            asked = step if step.text and _ASKS_FOR_ACT.search(step.text) else None
+            asked = step if any(map(WANTS.search, sentences(step.text))) else None
         elif step.calls:
             asked = None
         elif asked is not None and step.actor == "agent" and step.text:

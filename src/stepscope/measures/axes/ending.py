@@ -5,9 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from stepscope.measures.calls import agent_calls, ends_run, escalates_to_person
-from stepscope.measures.conduct import find_decision
-from stepscope.measures.errors import TRANSIENT, admits_failure, executions_of, first_line
+from stepscope.measures.calls import agent_calls, ends_run, escalates_to_person, has_succeeded
+from stepscope.measures.conduct import asks_consent, find_decision, leaf_texts
+from stepscope.measures.errors import ADMITS, TRANSIENT, admits_failure, executions_of, first_line
+from stepscope.measures.language import (
+    ACTS,
+    ADDS,
+    WANTS,
+    Intention,
+    content_stems,
+    find_intentions,
+    sentences,
+)
 from stepscope.measures.outcome import LIMITS
 from stepscope.measures.rule import (
     AXIS_SCALE,
@@ -19,9 +28,13 @@ from stepscope.measures.rule import (
 )
 from stepscope.measures.same_calls import is_same_purpose, program_of
 from stepscope.model import Answer, Case, Facts, Step, Trajectory
-from stepscope.model.effects import READS, WRITES
+from stepscope.model.effects import words_of
 
 TERMINATION_NAME = "axes.termination"
+# So many promises of a run are followed to its end.
+MOST_PROMISES = 50
+# So much of a result is looked through for what was promised.
+RESULT_CHARACTERS = 2000
 # What a simulated user says to end a run (tau-bench), and nobody says by chance.
 STOP = re.compile(r"#{2,}\s?STOP\s?#{2,}")
 # How people say goodbye.
@@ -39,28 +52,6 @@ WISHES = re.compile(
     r"but|also|except|confirm\w*)\b",
     re.IGNORECASE,
 )
-# "I will now cancel the order", "let me look", "I'm going to update".
-ANNOUNCES = re.compile(
-    r"\b(?:i(?:'|\u2019)ll|i will|i(?:'|\u2019)m going to|i am going to|let me|allow me to|i shall)"
-    r"(?: now| just| first| quickly| also| go ahead and| proceed to| proceed with)* "
-    r"(proceed|process|transfer|\w+)",
-    re.IGNORECASE,
-)
-# Every announcement holds one of these.
-STARTS = ("'ll", "\u2019ll", " will", "going to", "let me", "allow me", "shall")
-# Conditions and offers: nothing is promised yet.
-IF = re.compile(
-    r"\?|\b(?:if|once|when|after|as soon as|would you|shall i|please (?:provide|confirm|let)|"
-    r"let me know|before)\b",
-    re.IGNORECASE,
-)
-ACTS = (
-    READS
-    | WRITES
-    | frozenset(
-        "proceed process transfer initiate start handle arrange complete look verify make".split()
-    )
-)
 
 
 def _termination(
@@ -69,8 +60,9 @@ def _termination(
     """Did the run end when it should: not past the user's goodbye, on an error, limit or promise?
 
     Incorrect: calls after the user's closing message; a run that ends on a tool error, unanswered,
-    or on a limit, as its recorder says; an act that is announced, and no call follows; giving up
-    after one error that another try may mend; a farewell in answer to a request. Otherwise
+    or on a limit, as its recorder says; an act that is announced, and no call follows or nothing is
+    heard of it again; giving up after one error that another try may mend; a farewell in answer to
+    a request; one thing more that was asked for, and nobody came back to. Otherwise
     uncertain: who closed the run is said, and whether all was done is not for rules to say (the
     measure `termination` asks the case).
     """
@@ -84,6 +76,7 @@ def _termination(
         *_unkept_promises(trajectory),
         *_gave_up(trajectory),
         *_ended_on_request(trajectory),
+        *_never_dealt_with(trajectory),
     ]
     if faults:
         return fault_answers(TERMINATION_NAME, faults)
@@ -142,11 +135,12 @@ def _cut_short(trajectory: Trajectory) -> Iterator[Fault]:
 
 
 def _unkept_promises(trajectory: Trajectory) -> Iterator[Fault]:
-    """Yield the last announcement of an act that no call came after.
+    """Yield the announcement of an act that no call came after, the last, and those forgotten.
 
     Announced and then refused, or taken back by the user, is no promise left open.
     """
     steps = trajectory.steps
+    acting = any(step.calls or step.results for step in steps)
     calls = [s.index for s in steps if s.actor == "agent" and (s.results or _acts(s))]
     # A run that only talks may keep its promises in words; the last of them is left open.
     last = next((s.index for s in reversed(steps) if s.actor == "agent"), -1)
@@ -154,23 +148,50 @@ def _unkept_promises(trajectory: Trajectory) -> Iterator[Fault]:
     for step in reversed(steps[after + 1 :]):
         text = step.text
         if step.actor == "user" and find_decision(text) in ("takes back", "refuses"):
-            return
+            break
         if step.actor != "agent" or not text or (step.calls and step.index == last):
             continue
         if step.index != last and admits_failure(text):
+            break
+        promises = [one for one in find_intentions(text) if acting or one.verb in ACTS]
+        if promises:
+            yield Fault(step.index, f"announces and never does it: {promises[-1].said[:100]!r}")
             return
-        # "Let me know" announces nothing, and ends most messages.
-        lower = text.lower().replace("let me know", "")
-        if not any(start in lower for start in STARTS):
-            continue
-        if not any(match[1].casefold() in ACTS for match in ANNOUNCES.finditer(text)):
-            continue
-        for sentence in re.split(r"(?<=[.!?])\s+|\n+", text):
-            match = ANNOUNCES.search(sentence)
-            if match and match[1].casefold() in ACTS and not IF.search(sentence):
-                reason = f"announces and never does it: {sentence.strip()[:100]!r}"
-                yield Fault(step.index, reason)
-                return
+    if acting:
+        yield from _forgotten_promises(trajectory)
+
+
+def _forgotten_promises(trajectory: Trajectory) -> Iterator[Fault]:
+    """Yield the announcements of which nothing is heard again: no call, no word of the agent.
+
+    What was proposed and not agreed to is no promise, and a call that comes at once keeps it.
+    """
+    steps = trajectory.steps
+    answer, acts_next = "", False
+    open_promises: list[tuple[Step, Intention]] = []
+    for step in reversed(steps):
+        acts = bool(step.calls or step.results)
+        if step.actor == "user":
+            answer, acts_next = step.text or answer, False
+        elif step.actor == "agent":
+            if step.text and not acts and not acts_next:
+                for one in find_intentions(step.text):
+                    if _is_settled(one, step.text, answer):
+                        open_promises.append((step, one))
+            acts_next = acts or (acts_next and not step.text)
+    for step, one in open_promises[-MOST_PROMISES:]:
+        about = content_stems(one.object)
+        if about and _is_open(about, steps[step.index + 1 :], most=0.5):
+            why = f"announces and never comes back to it: {one.said[:100]!r}"
+            yield Fault(step.index, why)
+
+
+def _is_settled(promise: Intention, text: str, answer: str) -> bool:
+    """True if a promise stands whatever else its message asks, or the user agreed to it."""
+    decision = find_decision(answer)
+    aside = ADDS.search(promise.said) is not None or "?" in text[: text.find(promise.said)]
+    open_yet = asks_consent(text) and not aside
+    return decision == "agrees" or (decision in ("", "asks back") and not open_yet)
 
 
 def _acts(step: Step) -> bool:
@@ -178,45 +199,54 @@ def _acts(step: Step) -> bool:
     return any(not ends_run(c.name) or escalates_to_person(c.name) for c in step.calls)
 
 
-# Gives up, and says that something technical is why: no rule and no wish of the user.
-GIVES_UP = re.compile(
-    r"\b(?:cannot|can(?:'|\u2019)?t|can not|could not|couldn(?:'|\u2019)t|unable to|not able to) "
-    r"(?:be )?(?:continue|proceed|help|assist|complete|finish|do|solve|go on|process|access|"
-    r"retrieve|create|answer|look|fulfil|handle)\w*\b(?! (?:yet|until|before))|\bgiv(?:e|ing) up\b|"
-    r"\bnothing (?:more |else )?(?:i|we) can\b|\bstop(?:ping)? here\b|\btry again later\b|"
-    r"\b(?:end|close) (?:the|this) (?:task|conversation|chat)\b|\b(?:no|see a) way\b|"
-    r"\b(?:another|some other) (?:day|time)\b",
+# A check that fails and is told so ends nothing: who has done something says that this is the end.
+QUITS = re.compile(
+    r"\b(?:stop|end|close|terminate|give up|giving up|abandon|leave)\b|"
+    r"(?:\b(?:cannot|can not|unable|no|not|never|impossible|without)\b|n['\u2019]t\b)[^.\n]{0,40}\b"
+    r"(?:complet\w+|solv\w+|continu\w+|proceed\w*|answer\w*|help|task|go on|do (?:this|it)|way)\b",
     re.IGNORECASE,
 )
-TECHNICAL = re.compile(
-    r"\b(?:errors?|technical|system|problem|issue|fail\w*|unavailable|timed? out|went wrong|"
-    r"trouble|not work\w*|crash\w*)\b",
+# What a rule, or a thing that is gone, refuses for good.
+FOR_GOOD = re.compile(
+    r"\b(?:permanent\w*|restrict\w*|forbidden|not allowed|deleted|policy|only|human|permission|"
+    r"authori[sz]ed)\b",
     re.IGNORECASE,
 )
 
 
 def _gave_up(trajectory: Trajectory) -> Iterator[Fault]:
-    """Yield the message that gives up after the first error of a call that no other call follows.
+    """Yield where the agent stops at the first error of a call that no other call follows.
 
     Only where trying again is what anybody would do: the error says that it passes, or a command
-    failed as commands do. An order that is not found, and a rule that refuses, end a task rightly.
+    failed as commands do; and the agent says so and asks nothing, or hands the matter on. An order
+    that is not found, and a rule that refuses, end a task rightly.
     """
-    made = agent_calls(trajectory) or executions_of(trajectory)
+    every = agent_calls(trajectory) or executions_of(trajectory)
+    made = [x for x in every if not ends_run(x.call.name)]
     if not made or not made[-1].failed:
         return
     error = made[-1]
     said = first_line(error.result)
-    if not TRANSIENT.search(said) and program_of(error.call) is None:
+    mends_itself = TRANSIENT.search(said) is not None
+    runs = program_of(error.call) is not None or not agent_calls(trajectory)
+    if not (mends_itself or runs) or FOR_GOOD.search(said):
         return
     if sum(x.failed and is_same_purpose(x.call, error.call) for x in made) > 1:
         return
-    for step in trajectory.steps[error.answer_step + 1 :]:
-        if step.actor == "agent" and step.text:
-            said_why = TECHNICAL.search(step.text) and "?" not in step.text
-            if said_why and GIVES_UP.search(step.text):
-                why = f"gives up after one error of {error.call.name}: {said}"
-                yield Fault(step.index, why, (error.step, error.answer_step))
-            return
+    behind = [s for s in trajectory.steps[error.answer_step + 1 :] if s.actor == "agent"]
+    # Agents that only talk go on in words.
+    for step in behind if agent_calls(trajectory) or len(behind) == 1 else ():
+        if not (step.text or step.calls):
+            continue
+        told = "\n".join([step.text, *(t for c in step.calls for t in leaf_texts(c.arguments))])
+        hands_on = any(escalates_to_person(call.name) for call in step.calls)
+        achieved = not agent_calls(trajectory) or any(has_succeeded(x) for x in every)
+        achieved = achieved and not mends_itself
+        quits = QUITS if achieved else ADMITS
+        if hands_on or (not step.calls and quits.search(told) and "?" not in told):
+            why = f"gives up after one error of {error.call.name}: {said}"
+            yield Fault(step.index, why, (error.step, error.answer_step))
+        return
 
 
 # How agents end a conversation. Offers of more help end none.
@@ -235,15 +265,6 @@ REFUSAL = re.compile(
 )
 # Longer farewells say more than goodbye: whether that is the answer is not for rules.
 LONG_FAREWELL = 300
-# A user who wants something done, and not just to know.
-REQUESTS = re.compile(
-    r"\b(?:(?:can|could|would|will) you|please|i(?:'|\u2019)?d (?:like|prefer|rather)|"
-    r"let(?:'|\u2019)?s|i(?:'|\u2019)?ll (?:take|go|only)|i (?:would like|want|need)|"
-    r"go ahead|proceed)\b[^.?!\n]*?\b(?:"
-    + "|".join(sorted(ACTS | {"go ahead", "proceed", "take", "option", "finalize", "refund"}))
-    + r")(?:ing)?\b",
-    re.IGNORECASE,
-)
 WANTS_DETAILS = re.compile(
     r"\b(?:provide|specify|let me know (?:which|what|your|the)|tell me|what is your|"
     r"which (?:one|of)|i(?:'|\u2019)?ll need|confirm (?:your|which|the))\b",
@@ -276,7 +297,7 @@ def _ended_on_request(trajectory: Trajectory) -> Iterator[Fault]:
             or STOP.search(text)
         ):
             return
-        asks = [s for s in re.split(r"(?<=[.!?])\s+|\n+", text) if REQUESTS.search(s)]
+        asks = [said for said in sentences(text) if WANTS.search(said)]
         asked = talk[at - 2].text if at > 1 and talk[at - 2].actor == "agent" else ""
         answers = (
             WANTS_DETAILS.search(asked) is not None
@@ -289,4 +310,62 @@ def _ended_on_request(trajectory: Trajectory) -> Iterator[Fault]:
         return
 
 
-TERMINATION = RuleMeasure(TERMINATION_NAME, "2", AXIS_SCALE, ("effects",), _termination)
+# Who takes the one thing back, or refuses it, need not name it.
+TAKES_BACK = re.compile(
+    r"\b(?:forget|skip|drop|ignore|never ?mind|leave|no(?:t| longer)? need|already|found)\b|"
+    r"n['\u2019]t (?:need|want|bother|have to)\b",
+    re.IGNORECASE,
+)
+THE_OTHER = re.compile(r"\b(?:other|else|that|asked|requests?|questions?)\b", re.IGNORECASE)
+FILE = re.compile(r"\b[\w-]+\.[a-z]{1,5}\b(?!\.|/)", re.IGNORECASE)
+# Users' first messages, in characters too; a wish of fewer words is met in others.
+FIRST_MESSAGES, WISH_CHARACTERS, LEAST_STEMS = 3, 2000, 3
+
+
+def _never_dealt_with(trajectory: Trajectory) -> Iterator[Fault]:
+    """Yield the end of a run in which nobody came back to one thing more that the user asked for.
+
+    Nothing of it was called, told, refused or taken back; or a file that was asked for is named in
+    no call. A run that was handed on ends otherwise.
+    """
+    steps = trajectory.steps
+    last = next((s.index for s in reversed(steps) if s.actor == "agent"), -1)
+    if any(escalates_to_person(x.call.name) for x in trajectory.exchanges):
+        return
+    for user in [s for s in steps if s.actor == "user" and s.text][:FIRST_MESSAGES]:
+        some = user.index < last and len(user.text) <= WISH_CHARACTERS
+        for said in filter(WANTS.search, sentences(user.text) if some else ()):
+            names = frozenset(FILE.findall(said.lower())) if trajectory.exchanges else frozenset()
+            about = content_stems(said) if ADDS.search(said) else frozenset()
+            about = names or (about if len(about) >= LEAST_STEMS else frozenset())
+            if about and _is_open(about, steps[user.index + 1 :]):
+                why = f"ends, and nothing came of what the user asked: {said.strip()[:100]!r}"
+                yield Fault(last, why, (user.index,))
+                return
+
+
+def _is_open(about: frozenset[str], behind: Iterable[Step], *, most: float = 0) -> bool:
+    """True if nothing that is called or told has its words, but so many of them, or ends it."""
+    for step in behind:
+        acts = [" ".join([*words_of(c.name), *leaf_texts(c.arguments)]) for c in step.calls]
+        acts += [result.text[:RESULT_CHARACTERS] for result in step.results] if most else []
+        if any(stem in told.lower() for told in acts for stem in about):
+            return False
+        text = step.text.lower() if step.actor in ("agent", "user") else ""
+        if step.actor == "agent" and text:
+            if sum(stem in text for stem in about) > most * len(about):
+                return False
+            if not most and any(
+                REFUSAL.search(said) and THE_OTHER.search(said) for said in sentences(text)
+            ):
+                return False
+        elif most and text and find_decision(step.text) in ("takes back", "refuses"):
+            return False
+        elif text and any(
+            TAKES_BACK.search(said) and THE_OTHER.search(said) for said in sentences(text)
+        ):
+            return False
+    return True
+
+
+TERMINATION = RuleMeasure(TERMINATION_NAME, "3", AXIS_SCALE, ("effects",), _termination)

@@ -9,9 +9,11 @@ has; what fits several records means none.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import islice, zip_longest
+from itertools import accumulate, islice, zip_longest
+from operator import itemgetter
 from typing import NamedTuple
 
 from stepscope.measures.axes.evidence import HIT_CHARACTERS, SEARCHED
@@ -66,6 +68,10 @@ class ThingRecord(NamedTuple):
     amounts: tuple[float, ...]  # its quantities of money; counts and truth values are none
 
 
+# Names of things: W2378156, 4OG6T3, gift_card_6941833.
+THING_NAME = re.compile(r"\b(?=\w*\d)\w[\w-]{4,30}\b|\b[A-Z]{5,8}\b")
+
+
 class ResultReader:
     """Every result of a run, by step; each is decoded once, when it is first asked."""
 
@@ -78,6 +84,7 @@ class ResultReader:
         self._records: dict[int, list[ThingRecord]] = {}
         self._options: dict[int, tuple[str, ...]] = {}
         self._left = SEARCHED
+        self._joined: tuple[str, list[int]] | None = None
 
     def value(self, result: ToolResult) -> Json:
         """Return what a result of this run says, None where it is no JSON."""
@@ -122,6 +129,21 @@ class ResultReader:
             if result.status != "error"
             for record in self.records(step, result)
         ]
+
+    def about(self, thing: str, before: int) -> Iterator[tuple[int, ToolResult]]:
+        """Yield the results before a step that name a thing, the latest first."""
+        if self._joined is None:
+            texts = [result.text for _, result in self.all]
+            ends = accumulate((len(text) + 1 for text in texts), initial=0)
+            self._joined = "\0".join(texts), list(ends)
+        text, starts = self._joined
+        end = starts[bisect_left(self.all, before, key=itemgetter(0))]
+        while self._left > 0 and (at := text.rfind(thing, 0, end)) >= 0:
+            self._left -= HIT_CHARACTERS + end - at
+            found = bisect_right(starts, at) - 1
+            yield self.all[found]
+            end = starts[found]
+        self._left -= HIT_CHARACTERS + end
 
     def search(self, text: str, before: int) -> list[tuple[int, ToolResult]]:
         """Return the results before a step that hold a text."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import combinations, groupby
+from itertools import combinations, groupby, islice
 from operator import itemgetter
 from sys import maxsize
 
@@ -29,11 +29,11 @@ from stepscope.measures.axes.quantities import (
     number_forms,
     number_of,
     told_amounts,
-    told_identifiers,
     word_stem,
     words_around,
 )
 from stepscope.measures.axes.records import (
+    THING_NAME,
     ResultReader,
     find_misread_things,
     results_of,
@@ -42,6 +42,7 @@ from stepscope.measures.axes.sums import find_short_totals, lists_of, named_quan
 from stepscope.measures.axes.told import find_misread_lines, find_told_nowhere, find_untraced
 from stepscope.measures.calls import agent_calls
 from stepscope.measures.completeness import needing
+from stepscope.measures.language import STEM_CHARACTERS, content_stems
 from stepscope.measures.rule import (
     AXIS_SCALE,
     Fault,
@@ -200,6 +201,23 @@ _OPEN = re.compile(
     r"n['\u2019]t\b|\?",
     re.IGNORECASE,
 )
+# "As far as I can see" opens nothing.
+_AS_SEEN = re.compile(
+    r"\b(?:(?:as|so) far as|from what)? ?(?:i|we) can (?:see|tell|confirm|say)(?: that)?\b,?", re.I
+)
+_STATE_VERBS = (" is ", " was ", " has ", "shows ", " comes ", " includes ", " have ")
+_FLAGS = {"yes": True, "true": True, "no": False, "false": False}
+_HAS = re.compile(
+    r"\b(?:is|are|was|has|have|had|includes?|comes|carries|shows?)\b|\b(?:does|do) not\b", re.I
+)
+_DENIES = re.compile(
+    r"\b(?:not|no|without|none|never|lacks?|un\w+ed)\b|n['\u2019]t\b", re.IGNORECASE
+)
+_OPEN_FLAG = re.compile(
+    r"\b(?:if|once|when|until|unless|whether|only|must|should|would|will|may|might|can|could|cannot|"
+    r"had|before|any|after|because|since|eligible|not possible|new|add\w*|chang\w+)\b|\?",
+    re.IGNORECASE,
+)
 # What statuses are called besides participles ("delivered", "return requested").
 _STATES = frozenset(
     "active available closed complete inactive lost open overdue paid pending processing sent "
@@ -219,13 +237,18 @@ def check_statuses(
     """
     checked, faults = _check_labels(message, results, evidence)
     lower = message.text.lower()
-    if STATUS_KEY not in lower and " is " not in lower and " was " not in lower:
+    if STATUS_KEY not in lower and not any(verb in lower for verb in _STATE_VERBS):
         return checked, faults
     before: str | None = None
     for sentence in _STATUS_SENTENCE.findall(message.text):
-        things = list(dict.fromkeys(told_identifiers(sentence)))
+        here = message.step.index
+        named = dict.fromkeys(THING_NAME.findall(sentence))
+        things = [thing for thing in named if next(results.about(thing, here), None)]
         thing = things[0] if things else before
         before = things[-1] if things else before
+        sentence = _AS_SEEN.sub("", sentence)
+        if len(things) == 1:
+            faults += _misread_flags(message, sentence, things[0], results)
         for state in _statuses_in(sentence) if len(things) < 2 else ():
             known = _latest_statuses(thing, message.step.index, results)
             if thing is None and known:
@@ -305,19 +328,26 @@ def _records_above(
     above: str, message: AgentMessage, results: ResultReader
 ) -> list[tuple[int, dict[str, Json]]]:
     """Return the latest record of what is named last in a text, else the only one just read."""
-    best, found = -1, []
-    end = bisect_left(results.all, message.step.index, key=itemgetter(0))
-    for step, result in results.all[max(end - LATEST_RESULTS, 0) : end]:
+    for thing in reversed(THING_NAME.findall(above)):
+        found = _latest_record(thing, message.step.index, results)
+        if found is not None:
+            return [found]
+    read = [(step, results.value(result)) for step, result in message.news]
+    records = [(step, value) for step, value in read if isinstance(value, dict)]
+    return records if len(records) == 1 else []
+
+
+def _latest_record(
+    thing: str, before: int, results: ResultReader
+) -> tuple[int, dict[str, Json]] | None:
+    """Return the latest result before a step that is the record of a thing, with its step."""
+    for step, result in islice(results.about(thing, before), LATEST_RESULTS):
         value = results.value(result) if result.status != "error" else None
-        record: dict[str, Json] = value if isinstance(value, dict) else {}
-        ids = [v for k, v in record.items() if k.endswith("_id") and isinstance(v, str)]
-        at = above.rfind(ids[0].strip("#")) if ids else -1
-        if at >= 0 and at >= best:
-            best, found = at, [(step, record)]
-    if best < 0:
-        read = [(step, results.value(result)) for step, result in message.news]
-        found = [(step, value) for step, value in read if isinstance(value, dict)]
-    return found if len(found) == 1 else []
+        if isinstance(value, dict) and not {thing, f"#{thing}"}.isdisjoint(
+            one for key, one in value.items() if isinstance(one, str) and key.endswith("_id")
+        ):
+            return step, value
+    return None
 
 
 def _statuses_in(sentence: str) -> Iterator[str]:
@@ -336,16 +366,35 @@ def _statuses_in(sentence: str) -> Iterator[str]:
 def _latest_statuses(
     thing: str | None, before: int, results: ResultReader
 ) -> list[tuple[int, str]]:
-    """Return the latest status of a thing; of nothing in particular, every status so far."""
+    """Return the latest status of a thing; of nothing in particular, all of late."""
     found: list[tuple[int, str]] = []
-    for step, result in results.all:
-        text = result.text
-        if step >= before or STATUS_KEY not in text or (thing is not None and thing not in text):
-            continue
-        found += [(step, value) for value in _status_values(thing, results.value(result))]
-    if thing is None:
-        return found
-    return [one for one in found if one[0] == found[-1][0]]
+    end = bisect_left(results.all, before, key=itemgetter(0))
+    latest = reversed(results.all[max(end - LATEST_RESULTS, 0) : end])
+    for step, result in latest if thing is None else results.about(thing, before):
+        if found and thing is not None and step != found[-1][0]:
+            break
+        if STATUS_KEY in result.text:
+            told = [(step, value) for value in _status_values(thing, results.value(result))]
+            found = told + found
+    return found
+
+
+def _misread_flags(
+    message: AgentMessage, sentence: str, thing: str, results: ResultReader
+) -> Iterator[Fault]:
+    """Yield what a sentence says a thing has, or has not, against the yes or no of its record."""
+    if _OPEN_FLAG.search(sentence) or not _HAS.search(sentence):
+        return
+    words = content_stems(sentence)
+    step, record = _latest_record(thing, message.step.index, results) or (0, {})
+    for key, one in record.items():
+        flag = _FLAGS.get(str(one).lower()) if isinstance(one, str | bool) else None
+        asked = flag is not None and words_of(key)[-1][:STEM_CHARACTERS] in words
+        if asked and flag is (_DENIES.search(sentence) is not None):
+            said = f"tells of {thing} {sentence.strip()[:60]!r}"
+            yield Fault(
+                message.step.index, f"{said}, the result at {step} says {key} {one!r}", (step,)
+            )
 
 
 def _status_values(thing: str | None, value: Json) -> Iterator[str]:
@@ -356,8 +405,10 @@ def _status_values(thing: str | None, value: Json) -> Iterator[str]:
             waiting += here
         elif isinstance(here, dict):
             waiting += here.values()
-            if thing is not None and thing not in here.values():
-                inner = here.get(thing)
+            if thing is not None and {thing, f"#{thing}"}.isdisjoint(
+                one for one in here.values() if isinstance(one, str)
+            ):
+                inner = here.get(thing, here.get(f"#{thing}"))
                 here = inner if isinstance(inner, dict) else {}
             yield from (
                 one.lower()

@@ -1,0 +1,144 @@
+"""What an English sentence says of acts: intended, done, or only spoken of, and of which thing.
+
+Sentences are read by their form: who speaks, tense, voice, and what takes a clause out of what is
+stated (a question, a condition, an offer, a denial). Verbs of knowing, saying and being are no
+acts. There is no list of phrases to add to, and other languages are not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from stepscope.model.effects import READS, WRITES
+
+_SENTENCE_ENDS = re.compile(r"(?<=[.!?])[\s\"*]+|\n+")
+_WORD = re.compile(r"[a-z]{3,}")
+# So much of a word is compared: "baggages" is "bag", "insured" is "insurance".
+STEM_CHARACTERS = 5
+# Words that stand in every message of a service, or beside every act.
+_EVERYWHERE = frozenset(
+    "about account accounts additional again all also amount and any anything are available away "
+    "back been before being best booking bookings both but can care change changes charge charges "
+    "code confirm confirmation cost costs could customer customers detail details did difference "
+    "does done email every everything file first flight flights follow following for from get "
+    "give going had has have help here hold how information into issue item items its just know "
+    "last later latest let like made mail make may method methods minute moment more need new "
+    "next not now one only order orders original other our out over own payment payments please "
+    "price process profile profiles provide question ready refund refunds request requested "
+    "reservation reservations result results right same say second see set should show some step "
+    "successful successfully such sure system take task tell thank that the their them then there "
+    "these they thing things think this those through ticket tickets time today too total update "
+    "updated user using want was well were what when where whether which who will with within "
+    "would yes you your".split()
+)
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a message; a line break ends one too."""
+    return [said for said in _SENTENCE_ENDS.split(text) if said]
+
+
+@lru_cache(maxsize=256)
+def content_stems(text: str) -> frozenset[str]:
+    """Return the stems of the words that say what a text is about.
+
+    >>> sorted(content_stems("I'll add a note about the packaging to your account"))
+    ['add', 'packa']
+    """
+    words = _WORD.findall(text.lower())
+    return frozenset(
+        word.rstrip("s")[:STEM_CHARACTERS] for word in words if word not in _EVERYWHERE
+    )
+
+
+# One thing more than what a message is about.
+ADDS = re.compile(
+    r"\b(?:also|as well|too|meantime|meanwhile|additionally|in addition|besides|one more|another "
+    r"thing|then)\b|\A\W*(?:and|when (?:that|this|it))\b",
+    re.IGNORECASE,
+)
+# Adverbs, and what introduces the act itself: "I will also go ahead and cancel it".
+_ADVERBS = (
+    r"(?:(?:now|just|first|also|then|next|still|even|both|all|gladly|please|right away|instead|"
+    r"go(?:ne)? ahead and|went ahead and|(?:proceed(?:ed)?|try|make sure|be able) (?:to|and)|\w+ly)"
+    r" )*"
+)
+_INTENDS = re.compile(
+    r"\b(?:(?:i|we)(?:['\u2019]ll| will| shall| (?:plan|intend|promise) to|"
+    r"(?:['\u2019](?:m|re)| am| are) (?:\w+ )?(?:going|about) to(?: do(?: now)? is(?: to)?)?)|"
+    r"let me|allow me to|next step is to) "
+    rf"{_ADVERBS}(?!be\b)(\w[\w-]*)\b(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+# Every intention holds one of these.
+_INTENTIONS = ("'ll ", "\u2019ll ", " will ", "oing to", "bout to", "et me ", "llow me", "hall ",
+               "plan to", "intend to", "promise to", "step is")  # fmt: skip
+# What is on a condition, offered or asked is not intended yet.
+_CONDITIONS = re.compile(
+    r"\?|\b(?:if|unless|whether|once(?= (?!before|again|more)\w)|when(?:ever)?|after|before|until|"
+    r"as soon as|in case|provided|would you|shall i|please (?:provide|confirm|let)|let me know)\b|"
+    r"(?:\A|[\"\u201c:]\s?)\W*(?:should|had|were) \w+",
+    re.IGNORECASE,
+)
+# "Once we are through" and "before I close this" are times and no conditions.
+_TIMES = re.compile(
+    r"\b(?:once|when|after|before|as soon as|until) (?:(?:we|i|this|that|it|all of (?:it|this))\b)?"
+    r"(?:['\u2019](?:m|re|s)| am| are| is)?(?: \w+)?? ?"
+    r"(?:done|through|finish\w*|end|close|complete\w*|conclude|wrap|hang|this|that)\b",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[,;:]|\b(?:and|which|so that|because|since)\b")
+# Verbs after which nothing is left to be done once the sentence is said.
+_NO_ACTS = frozenset(
+    "answer appreciate assist assume await be begin believe break clarify close consider continue "
+    "describe end expect explain finish give have help hope keep know leave let like list love "
+    "make mention need need outline present provide recommend remain remember respond say see show "
+    "stay stop suggest summarise summarize start suppose tell think try wait walk wish".split()
+)
+# The verbs by which an act is known where nothing but words is recorded.
+ACTS = (
+    READS
+    | WRITES
+    | frozenset(
+        "arrange complete handle initiate look make proceed process start transfer verify".split()
+    )
+)
+# How a wish is said, and an order.
+WANTS = re.compile(
+    r"\b(?:(?:can|could|would|will) you|please|i(?:['\u2019]d| would) (?:like|love|prefer|rather)|"
+    r"i (?:want|need)|let(?:['\u2019]s (?!keep|not|leave)| me know)|"
+    r"i(?:['\u2019]ll| will) (?:take|go|only)|(?:tell|give|show|send) me)\b|"
+    r"\A\W*(?:(?:and|also|now|then|next|ok(?:ay)?|great|thanks?|"
+    rf"when [^,]*)[ ,]+)*(?:{'|'.join(sorted(ACTS - {'is', 'has'}))})\b",
+    re.IGNORECASE,
+)
+
+
+class Intention(NamedTuple):
+    """An act that a speaker says to be about to do."""
+
+    verb: str
+    object: str  # the rest of the sentence
+    said: str  # the sentence
+
+
+def find_intentions(text: str) -> Iterator[Intention]:
+    """Yield the acts that a message says its speaker will do, without condition.
+
+    >>> [one.verb for one in find_intentions("Once we are done, I'll email you. I will if asked.")]
+    ['email']
+    """
+    lower = text.lower()
+    if not any(sign in lower for sign in _INTENTIONS):
+        return
+    for said in sentences(text):
+        match = _INTENDS.search(said)
+        if match is not None and match[1].lower() not in _NO_ACTS:
+            rest = _TIMES.sub(" .", said)
+            # "I will cancel it: ..." is done by what follows, "let me ask you" by the question.
+            apart = said.rstrip(" *").endswith(":") or re.match(r"\W*you\b", match[2])
+            if not apart and not _CONDITIONS.search(rest):
+                yield Intention(match[1].lower(), _CLAUSE.split(match[2], 1)[0], said.strip())
