@@ -436,7 +436,12 @@ class LangfuseRecords:
 
     def runs(self) -> Iterator[Trajectory | Quarantined]:
         """Yield a run a trace, in the order in which traces were first named."""
-        of_trace, of_session = self._sorted_scores()
+        of_trace: dict[str, list[tuple[Record, int]]] = {}
+        of_session: dict[str, list[tuple[Record, int]]] = {}
+        for record, offset in self._scores:
+            named, session = text_at(record, "traceId"), text_at(record, "sessionId")
+            group, key = (of_session, session) if named is None and session else (of_trace, named)
+            group.setdefault(key or "", []).append((record, offset))
         sessions: set[str] = set()
         ordinals = Ordinals()
         for trace, offset in self._offset.items():
@@ -458,17 +463,6 @@ class LangfuseRecords:
         for record, offset in left:
             reason = f"score {record.get('name')!r:.60} is of a trace that is not in the file"
             yield self._aside(reason, record, offset)
-
-    def _sorted_scores(
-        self,
-    ) -> tuple[dict[str, list[tuple[Record, int]]], dict[str, list[tuple[Record, int]]]]:
-        of_trace: dict[str, list[tuple[Record, int]]] = {}
-        of_session: dict[str, list[tuple[Record, int]]] = {}
-        for record, offset in self._scores:
-            trace, session = text_at(record, "traceId"), text_at(record, "sessionId")
-            held, key = (of_session, session) if trace is None and session else (of_trace, trace)
-            held.setdefault(key or "", []).append((record, offset))
-        return of_trace, of_session
 
     def _run(self, trace: str, about: Record, ordinals: Ordinals, offset: int) -> Trajectory:
         held, told = list(self._seen.get(trace, {}).values()), rest(about, _NAMED)

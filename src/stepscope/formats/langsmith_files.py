@@ -27,7 +27,7 @@ from uuid import UUID
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import parse_time, rest, text_at
+from stepscope.formats.fields import parse_ns, parse_time, rest, text_at
 from stepscope.formats.files import (
     check_parquet_sizes,
     open_parquet,
@@ -140,17 +140,37 @@ def make_langsmith_span(
     """Return a run as a span; `replaced` is what was told of it before and is no more true."""
     failed, start = record.get("error"), find_start_ns(run_id, record)
     end = find_end_ns(run_id, record)
+    beside = record.get("extra")
+    kind = (text_at(record, "run_type") or "").lower()
+    found: dict[str, Json] = {KIND: kind}
+    around = beside.get("metadata") if isinstance(beside, dict) else None
+    for held in (around, record.get("metadata")):
+        if isinstance(held, dict):
+            found.update({f"{METADATA}{key}": value for key, value in held.items()})
+        elif held is not None:
+            found[METADATA.rstrip(".")] = held
+    if isinstance(beside, dict):
+        beside = rest(beside, frozenset({"metadata"}))
+    kept = {"inputs": record.get("inputs"), "outputs": record.get("outputs"), "extra": beside}
+    if "child_runs" in record:
+        kept["child_runs"] = record["child_runs"]
+    kept |= {key: record[key] for key in _TEXTS if not isinstance(record.get(key, ""), str)}
+    for key, taken in {"start_time": start, "end_time": end}.items():
+        if key in record and (taken is None or parse_ns(record[key]) != taken):
+            kept[key] = record[key]
+    kept |= rest(record, _OWN) or {}
+    found.update({f"langsmith.{key}": held for key, held in kept.items() if held is not None})
     return RawSpan(
         trace_id=trace,
         span_id=run_id,
         parent_id=find_parent_id(record),
         name=text_at(record, "name") or "",
-        kind=(text_at(record, "run_type") or "").lower(),
+        kind=kind,
         start_ns=start,
         end_ns=end,
         status=_status(record, ended=end is not None),
         status_message=None if failed is None else str(failed),
-        attributes=_attributes(record, {"start_time": start, "end_time": end}),
+        attributes=found,
         events=_events(record.get("events")),
         extra={"replaced": replaced} if replaced else None,
     )
@@ -167,32 +187,6 @@ def _status(record: dict[str, Json], *, ended: bool) -> SpanStatus:
     if record.get("error") is not None or said == "error":
         return "error"
     return "ok" if ended and said in {"", "success"} else "unset"
-
-
-def _attributes(record: dict[str, Json], times: dict[str, int | None]) -> dict[str, Json]:
-    beside = record.get("extra")
-    found: dict[str, Json] = {KIND: (text_at(record, "run_type") or "").lower()}
-    for held in (
-        beside.get("metadata") if isinstance(beside, dict) else None,
-        record.get("metadata"),
-    ):
-        if isinstance(held, dict):
-            found.update({f"{METADATA}{key}": value for key, value in held.items()})
-        elif held is not None:
-            found[METADATA.rstrip(".")] = held
-    if isinstance(beside, dict):
-        beside = rest(beside, frozenset({"metadata"}))
-    kept = {"inputs": record.get("inputs"), "outputs": record.get("outputs"), "extra": beside}
-    if "child_runs" in record:
-        kept["child_runs"] = record["child_runs"]
-    kept |= {key: record[key] for key in _TEXTS if not isinstance(record.get(key, ""), str)}
-    for key, taken in times.items():
-        told = parse_time(record.get(key))
-        if key in record and (told is None or told.ns != taken):
-            kept[key] = record[key]
-    kept |= rest(record, _OWN) or {}
-    found.update({f"langsmith.{key}": held for key, held in kept.items() if held is not None})
-    return found
 
 
 def _events(listed: Json) -> tuple[SpanEvent, ...]:
@@ -283,7 +277,24 @@ class LangSmithRuns:
     def traces(self) -> Iterator[tuple[list[RawSpan], list[tuple[str, Warn]]]]:
         """Yield the spans of every trace, in the order of their first runs, and their faults."""
         members: dict[str, list[str]] = {}
-        for run_id, trace in _traces(self._told).items():
+        # The trace of every run: its own, else that of the nearest ancestor that names one.
+        told = self._told
+        found: dict[str, str] = {}
+        for own in told:
+            way: list[str] = []
+            at = own
+            while at in told and at not in found:
+                found[at] = own  # where a circle ends
+                way.append(at)
+                named, above = find_trace_id(told[at]), find_parent_id(told[at])
+                if named is not None or above is None:
+                    named = named or at
+                    break
+                at = above
+            else:
+                named = found.get(at, at)
+            found.update(dict.fromkeys(way, named))
+        for run_id, trace in found.items():
             members.setdefault(trace, []).append(run_id)
         for trace, ids in members.items():
             ids.sort(key=self._when)
@@ -339,26 +350,6 @@ def _id(record: Json) -> str:
     if run_id is None:
         raise TraceError(f"a LangSmith run needs an `id`; found {str(record)[:60]!r}")
     return run_id
-
-
-def _traces(told: dict[str, dict[str, Json]]) -> dict[str, str]:
-    """Return the trace of every run: its own, else that of the nearest ancestor that names one."""
-    found: dict[str, str] = {}
-    for run_id in told:
-        way: list[str] = []
-        at = run_id
-        while at in told and at not in found:
-            found[at] = run_id  # where a circle ends
-            way.append(at)
-            trace, above = find_trace_id(told[at]), find_parent_id(told[at])
-            if trace is not None or above is None:
-                trace = trace or at
-                break
-            at = above
-        else:
-            trace = found.get(at, at)
-        found.update(dict.fromkeys(way, trace))
-    return found
 
 
 def _usual(record: dict[str, Json]) -> dict[str, Json]:

@@ -209,7 +209,15 @@ def make_mlflow_span(record: Json, trace_id: str) -> RawSpan:
     own = to_otel_id(ids.get("span_id"))
     if own is None:
         raise TraceError(f"a span needs text under `span_id`; found {str(ids)[:60]!r}")
-    status, message, unread = _status(record)
+    told = record.get("status")
+    if not isinstance(told, dict):
+        told = {
+            "code": told if told is not None else record.get("status_code"),
+            "message": record.get("status_message"),
+        }
+    code = str(told.get("code") or "UNSET").removeprefix("STATUS_CODE_").upper()
+    known = code in _STATUSES and told.keys() <= {"code", "message"}
+    unread = {} if known else {"status": told}
     extra = {**(rest(record, _SPAN_KEYS) or {}), **unread}
     if find_span_trace(record) not in (None, trace_id):
         extra["trace_id"] = ids.get("trace_id")
@@ -222,8 +230,8 @@ def make_mlflow_span(record: Json, trace_id: str) -> RawSpan:
         kind=str(record.get("kind") or "").removeprefix("SPAN_KIND_").lower(),
         start_ns=find_ns(record, "start_time_unix_nano", "start_time"),
         end_ns=find_ns(record, "end_time_unix_nano", "end_time"),
-        status=status,
-        status_message=message,
+        status=_STATUSES.get(code, "unset"),
+        status_message=text_at(told, "message") or None,
         attributes=decode_attributes(about)
         if isinstance(about, list)
         else read_span_attributes(about),
@@ -231,20 +239,6 @@ def make_mlflow_span(record: Json, trace_id: str) -> RawSpan:
         links=tuple(links) if isinstance(links, list) else (links,),
         extra=extra or None,
     )
-
-
-def _status(record: Record) -> tuple[SpanStatus, str | None, Record]:
-    """Return what the span came to, its message, and what of the status is not understood."""
-    told = record.get("status")
-    if not isinstance(told, dict):
-        told = {
-            "code": told if told is not None else record.get("status_code"),
-            "message": record.get("status_message"),
-        }
-    code = str(told.get("code") or "UNSET").removeprefix("STATUS_CODE_").upper()
-    known = code in _STATUSES and told.keys() <= {"code", "message"}
-    message = text_at(told, "message") or None
-    return _STATUSES.get(code, "unset"), message, {} if known else {"status": told}
 
 
 def _events(record: Record) -> tuple[SpanEvent, ...]:

@@ -405,24 +405,20 @@ def _complete_run(run: Trajectory, spans: list[RawSpan], about: dict[str, Json])
 
 def _ending(spans: list[RawSpan]) -> str | None:
     """Return the failure of the outermost frame that failed, None where none did."""
-    frames = _outer_frames(spans)
-    failed = [span for span in spans if span.status == "error" and span.span_id in frames]
-    first = min(failed, key=lambda span: span.start_ns or 0, default=None)
-    return None if first is None else first.status_message or "error"
-
-
-def _outer_frames(spans: list[RawSpan]) -> set[str]:
-    """Return the ids of spans with nothing but frames around them, themselves frames."""
+    # Spans with nothing but frames around them, themselves frames.
     inner: dict[str | None, list[str]] = {}
-    known = {span.span_id for span in spans}
-    for span in spans:
-        if span.kind in _FRAMES:
-            above = span.parent_id if span.parent_id in known else None
-            inner.setdefault(above, []).append(span.span_id)
+    known = {each.span_id for each in spans}
+    for each in spans:
+        if each.kind in _FRAMES:
+            above = each.parent_id if each.parent_id in known else None
+            inner.setdefault(above, []).append(each.span_id)
     reached = list(inner.get(None, ()))
     for own in reached:  # grows while it is walked
         reached.extend(inner.pop(own, ()))
-    return set(reached)
+    frames = set(reached)
+    failed = [span for span in spans if span.status == "error" and span.span_id in frames]
+    first = min(failed, key=lambda span: span.start_ns or 0, default=None)
+    return None if first is None else first.status_message or "error"
 
 
 def _likeness(opening: Opening) -> float:

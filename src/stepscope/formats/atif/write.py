@@ -74,23 +74,18 @@ def write(trajectories: Iterable[Trajectory], file: BinaryIO) -> None:
         if run.parent in ids and run.parent is not None:
             inside.setdefault(run.parent, []).append(run)
     roots = [run for run in runs if run.parent not in ids]
-    reached = _reached(roots, inside)
+    reached: set[str] = set()
+    waiting = list(roots)
+    while waiting:
+        one = waiting.pop()
+        reached.add(one.id)
+        waiting += inside.get(one.id, ())
     for run in roots:
         file.write(msgspec.json.encode(write_atif_run(run, inside)) + b"\n")
     for run in runs:
         # Runs that are each other's parents hang on no root.
         if run.id not in reached:
             file.write(msgspec.json.encode(write_atif_run(run, {})) + b"\n")
-
-
-def _reached(roots: list[Trajectory], inside: dict[str, list[Trajectory]]) -> set[str]:
-    reached: set[str] = set()
-    waiting = list(roots)
-    while waiting:
-        run = waiting.pop()
-        reached.add(run.id)
-        waiting += inside.get(run.id, ())
-    return reached
 
 
 def write_atif_run(run: Trajectory, inside: dict[str, list[Trajectory]]) -> dict[str, Json]:

@@ -263,31 +263,25 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         # A recorded HTTP body may as well be what was sent.
         request, response = response, None
     envelope = msgspec.convert(request, MessageEnvelope)
-    steps = _exchange_steps(found, request, response)
+    messages = request.get("messages", [])
+    if not isinstance(messages, list):
+        raise TraceError(f"`messages` is {str(messages)[:60]!r}; expected a list")
+    made: list[Step] = []
+    system = request.get("system")
+    if system is not None:
+        parts = parse_blocks(system, 0, found.limits).parts
+        made.append(Step(index=0, actor="system", parts=parts))
+    for message in messages:
+        made.append(anthropic_step(message, len(made), found.limits))
+    if response is not None:
+        made.append(anthropic_step(response, len(made), found.limits))
+    if not made:
+        raise TraceError("a record without a single message; expected a list under `messages`")
+    steps = tuple(made)
     extra = {**extra, **(rest(request, ENVELOPE_KEYS | {"messages", "system"}) or {})}
     run_id = envelope.source_id or (steps[-1].id if response is not None else None)
     draft = envelope.draft(NAME, steps, found, run_id=run_id, extra=extra)
     return (finish_run(draft, ordinals, limits=limits, repairs=found.repairs),)
-
-
-def _exchange_steps(
-    found: DecodedRecord, request: dict[str, Json], response: dict[str, Json] | None
-) -> tuple[Step, ...]:
-    messages = request.get("messages", [])
-    if not isinstance(messages, list):
-        raise TraceError(f"`messages` is {str(messages)[:60]!r}; expected a list")
-    steps: list[Step] = []
-    system = request.get("system")
-    if system is not None:
-        parts = parse_blocks(system, 0, found.limits).parts
-        steps.append(Step(index=0, actor="system", parts=parts))
-    for message in messages:
-        steps.append(anthropic_step(message, len(steps), found.limits))
-    if response is not None:
-        steps.append(anthropic_step(response, len(steps), found.limits))
-    if not steps:
-        raise TraceError("a record without a single message; expected a list under `messages`")
-    return tuple(steps)
 
 
 FORMAT = message_format(

@@ -103,7 +103,31 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     if request is record and text_at(record, "object") == "chat.completion":
         request, response = {}, record
     envelope = msgspec.convert(request, MessageEnvelope)
-    steps = _exchange_steps(request, response, limits)
+    asked = request.get("messages", [])
+    if not isinstance(asked, list):
+        raise TraceError(f"`messages` is {str(asked)[:60]!r}; expected a list")
+    made = [_read_step(item, index, limits) for index, item in enumerate(asked)]
+    if response is not None:
+        choices = response.get("choices")
+        first = choices[0] if choices and isinstance(choices, list) else None
+        if choices is None or not isinstance(first, dict) or "message" not in first:
+            raise TraceError("a response without `choices`")
+        step = chat_step(first["message"], 0, MessageOptions(infer_text_status, limits))
+        beside = {"choices": choices[1:], "usage": uncounted_usage(response.get("usage"))}
+        said = {key: value for key, value in beside.items() if value}
+        made.append(
+            msgspec.structs.replace(
+                step,
+                index=len(made),
+                usage=openai_usage(response.get("usage")),
+                model=text_at(response, "model"),
+                finish_reason=text_at(first, "finish_reason"),
+                extra={**(step.extra or {}), **said} or None,
+            )
+        )
+    if not made:
+        raise TraceError("a record without a single message; expected a list under `messages`")
+    steps = tuple(made)
     for body in (request, response or {}):
         extra = {**extra, **(rest(body, ENVELOPE_KEYS | _BODY_KEYS) or {})}
     run_id = envelope.source_id
@@ -113,36 +137,6 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     if draft.usage is None:
         draft = msgspec.structs.replace(draft, usage=openai_usage(request.get("usage")))
     return (finish_run(draft, ordinals, limits=limits, repairs=found.repairs),)
-
-
-def _exchange_steps(
-    request: dict[str, Json], response: dict[str, Json] | None, limits: Limits
-) -> tuple[Step, ...]:
-    asked = request.get("messages", [])
-    if not isinstance(asked, list):
-        raise TraceError(f"`messages` is {str(asked)[:60]!r}; expected a list")
-    steps = [_read_step(item, index, limits) for index, item in enumerate(asked)]
-    if response is not None:
-        choices = response.get("choices")
-        first = choices[0] if choices and isinstance(choices, list) else None
-        if choices is None or not isinstance(first, dict) or "message" not in first:
-            raise TraceError("a response without `choices`")
-        step = chat_step(first["message"], 0, MessageOptions(infer_text_status, limits))
-        beside = {"choices": choices[1:], "usage": uncounted_usage(response.get("usage"))}
-        said = {key: value for key, value in beside.items() if value}
-        steps.append(
-            msgspec.structs.replace(
-                step,
-                index=len(steps),
-                usage=openai_usage(response.get("usage")),
-                model=text_at(response, "model"),
-                finish_reason=text_at(first, "finish_reason"),
-                extra={**(step.extra or {}), **said} or None,
-            )
-        )
-    if not steps:
-        raise TraceError("a record without a single message; expected a list under `messages`")
-    return tuple(steps)
 
 
 FORMAT = message_format(

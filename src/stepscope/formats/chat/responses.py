@@ -254,7 +254,16 @@ class ResponseChains:
 def _join_records(tolds: list[ResponseRun]) -> Trajectory:
     drafts = [told.draft for told in tolds]
     first, last = drafts[0], drafts[-1]
-    steps = number_steps(_join_steps(drafts))
+    # Every request says the instructions again, and only others are a step.
+    turns: list[Step] = []
+    system: Step | None = None
+    for draft in drafts:
+        opening = draft.steps[0]
+        again = system is not None and opening.actor == "system" and opening.parts == system.parts
+        turns += draft.steps[1:] if again else draft.steps
+        if opening.actor == "system":
+            system = opening
+    steps = number_steps(turns)
     start, end = time_bounds(steps)
     outcomes = [draft.outcome for draft in drafts if draft.outcome.status != "unknown"]
     offered = [draft.tools for draft in drafts if draft.tools is not None]
@@ -280,19 +289,6 @@ def _join_records(tolds: list[ResponseRun]) -> Trajectory:
         end=end,
         extra={**said, "continued": continued},
     )
-
-
-def _join_steps(drafts: list[Trajectory]) -> list[Step]:
-    """Return all steps; every request says the instructions again, and only others are a step."""
-    steps: list[Step] = []
-    told: Step | None = None
-    for draft in drafts:
-        first = draft.steps[0]
-        again = told is not None and first.actor == "system" and first.parts == told.parts
-        steps += draft.steps[1:] if again else draft.steps
-        if first.actor == "system":
-            told = first
-    return steps
 
 
 _WHOLE_KEYS = frozenset({"input", "output", "messages", "request", "response", "body"})

@@ -379,7 +379,13 @@ def iter_requests(
     given: set[str] = set()
     for run, records in scored:
         spans, homes = _mark_spans(run, given, dict(resource or {}), placed_at)
-        told = _by_span(spans, homes, () if verdicts == "none" else records)
+        root = find_root(spans)
+        places = {span.span_id: at for at, span in enumerate(spans)}
+        told: dict[int, list[Record]] = {}
+        for one in () if verdicts == "none" else records:
+            step = one.answer.step
+            at = root if step is None or not 0 <= step < len(homes) else places[homes[step]]
+            told.setdefault(at, []).append(one)
         counts = [len(told.get(at, ())) for at in range(len(spans))]
         yield from _bodies(run.id, attach_verdicts(spans, told, verdicts), counts)
 
@@ -419,19 +425,6 @@ def _mark_spans(
             msgspec.structs.replace(span, resource={**span.resource, **resource}) for span in spans
         ]
     return spans, homes
-
-
-def _by_span(
-    spans: list[RawSpan], homes: list[str], records: Sequence[Record]
-) -> dict[int, list[Record]]:
-    root = find_root(spans)
-    places = {span.span_id: at for at, span in enumerate(spans)}
-    found: dict[int, list[Record]] = {}
-    for told in records:
-        step = told.answer.step
-        at = root if step is None or not 0 <= step < len(homes) else places[homes[step]]
-        found.setdefault(at, []).append(told)
-    return found
 
 
 def _bodies(run: str, spans: list[RawSpan], counts: list[int]) -> Iterator[ExportRequest]:

@@ -124,7 +124,9 @@ def read_flat_span(record: Json) -> RawSpan:
     code = str(told.get("code", told.get("status_code", ""))).removeprefix("StatusCode.")
     message = text_at(told, "message") or text_at(told, "description")
     links = record.get("links") or []
-    events, extra = _events(record), {**(rest(record, _KNOWN) or {}), **_more(record)}
+    events = record.get("span_events", record.get("events"))
+    listed = events if isinstance(events, list) else [] if events is None else [events]
+    extra = {**(rest(record, _KNOWN) or {}), **_more(record)}
     if status is not None and (code.upper() not in _STATUSES or not told.keys() <= _STATUS):
         extra["status"] = status
     return RawSpan(
@@ -138,7 +140,7 @@ def read_flat_span(record: Json) -> RawSpan:
         status=_STATUSES.get(code.upper(), "unset"),
         status_message=message,
         attributes=read_span_attributes(record.get("attributes")),
-        events=events,
+        events=tuple([_event(event) for event in listed]),
         resource=_resource(record.get("resource")),
         scope=_scope(record),
         links=tuple(links) if isinstance(links, list) else (links,),
@@ -161,16 +163,6 @@ def _more(record: dict[str, Json]) -> dict[str, Json]:
         if isinstance(held, dict) and (more := rest(held, names)):
             found[f"{key}_more"] = more
     return found
-
-
-def _events(record: dict[str, Json]) -> tuple[SpanEvent, ...]:
-    """Return the events; what is none is an event of which only `extra` speaks."""
-    events = record.get("span_events", record.get("events"))
-    listed = events if isinstance(events, list) else [] if events is None else [events]
-    return tuple(
-        _event(event) if isinstance(event, dict) else SpanEvent(extra={"value": event})
-        for event in listed
-    )
 
 
 def read_span_attributes(value: Json) -> dict[str, Json]:
@@ -214,7 +206,9 @@ def parse_nanoseconds(value: Json) -> int | None:
     return parse_ns(value)
 
 
-def _event(record: dict[str, Json]) -> SpanEvent:
+def _event(record: Json) -> SpanEvent:
+    if not isinstance(record, dict):
+        return SpanEvent(extra={"value": record})
     name = text_at(record, "name") or text_at(record, "event_name") or ""
     time = record.get("timestamp", record.get("time"))
     about = record.get("attributes")
