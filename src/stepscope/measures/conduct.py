@@ -143,6 +143,13 @@ _TAKES_BACK = re.compile(
     r"|\bdon['\u2019]t\W*$",
     re.IGNORECASE,
 )
+# What is taken back is something else: an aside, or a thing by another name than what was proposed.
+_ASIDE = re.compile(
+    r"^\W*(?:p\.?s\b|also\b|(?:oh )?and (?:forget|never)|by the way\b|btw\b)|"
+    r"\b(?:about|regarding) (?:the|your|my|a) (?!order|booking|reserv|chang|exchang|"
+    r"return|cancel|refund|flight|item|trip)",
+    re.IGNORECASE,
+)
 _NO = re.compile(
     r"^\W*(?:(?:actually|sorry|oh|h+m+|um+|well|but)\W+)*(?:no(?:pe)?|nah)\b"
     r"(?! problem| worries| need| rush| doubt| objection|,? (?:that|it)['\u2019]?s? (?:all|it)\b)",
@@ -190,7 +197,7 @@ def find_decision(text: str) -> Decision:
         if not sentence or not (words := sentence.strip(" \t,.!\"'")):
             continue
         no = _NO.match(sentence)
-        if _TAKES_BACK.search(sentence):
+        if _TAKES_BACK.search(sentence) and not _ASIDE.search(sentence):
             found = "takes back"
         elif no is not None:
             found = "agrees" if _GOES_ON.search(sentence, no.end()) else "refuses"

@@ -69,13 +69,15 @@ _ADVERBS = (
 _INTENDS = re.compile(
     r"\b(?:(?:i|we)(?:['\u2019]ll| will| shall| (?:plan|intend|promise) to|"
     r"(?:['\u2019](?:m|re)| am| are) (?:\w+ )?(?:going|about) to(?: do(?: now)? is(?: to)?)?)|"
-    r"let me|allow me to|next step is to) "
+    r"(?:i['\u2019]m|we['\u2019]re|i am|we are) (?:on (?:my|our) way|ready) to|(?:give|allow) me "
+    r"(?:a|one|some) (?:\w+ )?(?:to|while i)|let me|allow me to|next step is to) "
     rf"{_ADVERBS}(?!be\b)(\w[\w-]*)\b(.*)",
     re.IGNORECASE | re.DOTALL,
 )
 # Every intention holds one of these.
 _INTENTIONS = ("'ll ", "\u2019ll ", " will ", "oing to", "bout to", "et me ", "llow me", "hall ",
-               "plan to", "intend to", "promise to", "step is")  # fmt: skip
+               "plan to", "intend to", "promise to", "step is",
+               "my way", "our way", "ready to", "ive me", "low me")  # fmt: skip
 # What is on a condition, offered or asked is not intended yet.
 _CONDITIONS = re.compile(
     r"\?|\b(?:if|unless|whether|once(?= (?!before|again|more)\w)|when(?:ever)?|after|before|until|"
@@ -87,7 +89,8 @@ _CONDITIONS = re.compile(
 _TIMES = re.compile(
     r"\b(?:once|when|after|before|as soon as|until) (?:(?:we|i|this|that|it|all of (?:it|this))\b)?"
     r"(?:['\u2019](?:m|re|s)| am| are| is)?(?: \w+)?? ?"
-    r"(?:done|through|finish\w*|end|close|complete\w*|conclude|wrap|hang|this|that)\b",
+    r"(?:done|through|finish\w*|end|close|complete\w*|conclude|wrap|hang|this|that)\b|"
+    r"\b(?:ask|check|see|find out|look up)\b[^.;,]{0,60}?\b(?:whether|when|if)\b",
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(r"[,;:]|\b(?:and|which|so that|because|since)\b")

@@ -80,6 +80,7 @@ def test_a_sentence_claims_an_act_or_speaks_of_it(text: str, acts: list[str]) ->
             "incorrect",
         ),
         ((*LOOKED, agent("Orders that have been cancelled are refunded.")), "uncertain"),
+        ((*LOOKED, agent("Your name has been saved as Mia Li.")), "uncertain"),
         ((*did("note", "refund done"), agent("I looked at the note.")), "uncertain"),
         ((*LOOKED, *CANCELLED, agent("I have also cancelled the engraving.")), "incorrect"),
         ((*LOOKED, *CANCELLED, agent("I've waived the handling fee.")), "incorrect"),

@@ -98,6 +98,8 @@ CARD = agent("Which payment method would you like to use?")
         ((user("Yes."), agent("Anything else?"), user("I take back what I said.")), "incorrect"),
         ((user("Yes. And forget what I said about the weather."),), "uncertain"),
         ((user("Yes. You don't have to call me, though."),), "uncertain"),
+        ((user("Yes. PS: I've changed my mind about the newsletter, leave it."),), "uncertain"),
+        ((user("Yes. Hm, I've changed my mind about the change."),), "incorrect"),
         (
             (user("Yes."), agent("Do you want it in English?"), user("English is fine.")),
             "uncertain",

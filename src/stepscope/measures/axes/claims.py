@@ -115,7 +115,7 @@ _WHILE = re.compile(r"\b(?:before|after|since|once) \w+ing\b", re.IGNORECASE)
 # Who else did it, and when: a report of earlier history.
 _HISTORY = re.compile(
     r"^[^.;\n]{0,40}\b(?:by (?:the|your|our|an?)\b|previously|already|earlier|ago|yesterday|last |"
-    r"in the past|on \w+ \d|on \d|but)",
+    r"in the past|on \w+ \d|on \d|but)|^ (?:as (?!you|requested|asked)|under|on file)\b",
     re.IGNORECASE,
 )
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.](?=\w)[^.!?\n]*)*[.!?]?")
