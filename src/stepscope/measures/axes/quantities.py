@@ -436,6 +436,11 @@ class ToldAmount(NamedTuple):
         return max(self.text.rfind(sign, 0, self.start) for sign in ("\n", ". ", "! ", "? ")) + 1
 
     @property
+    def sentence(self) -> str:
+        """The sentence around it, on its line."""
+        return self.text[self.sentence_start : self.end] + self.behind.partition(". ")[0]
+
+    @property
     def behind(self) -> str:
         """The text just behind it, on its line."""
         return self.text[self.end : self.end + BEHIND_CHARACTERS].partition("\n")[0]

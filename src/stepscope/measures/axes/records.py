@@ -26,7 +26,6 @@ from stepscope.measures.axes.quantities import (
     decode_result,
     names_in,
     plain_number,
-    told_identifiers,
     values_named,
     word_stem,
     words_around,
@@ -40,8 +39,6 @@ from stepscope.model.effects import words_of
 
 # A record's own text before an amount: from the amount before it, at most so many characters.
 DESCRIBED_CHARACTERS = 320
-# An object in JSON is rarely longer: around an identifier, its own quantities stand within this.
-RECORD_CHARACTERS = 400
 # Of larger results no records are made: with thousands of things, words fit one by chance.
 MOST_RECORDS = 400
 # What an amount is called that is the price of one thing.
@@ -225,6 +222,8 @@ def _identifiers(fields: dict[str, Json]) -> tuple[str, ...]:
     )
 
 
+# "$5 for the lamp": what stands behind an amount names it.
+_LINKS = re.compile(r"\W*(?:for|is|was|as|of|that's)\b")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d").match
 _HAS_DIGIT = re.compile(r"\d").search
 
@@ -258,24 +257,6 @@ def _has_option(word: str, words: set[str], entry: str) -> bool:
     return word in words or (len(word) > 4 and word in entry)
 
 
-def stands_behind_identifier(
-    thing: str, value: float, before: int, results: Sequence[tuple[int, ToolResult]]
-) -> bool:
-    """True if an amount stands behind an identifier: then nothing need be decoded."""
-    digits = f" {value:.2f}".rstrip("0").rstrip(".")
-    for step, result in results:
-        text = result.text if step < before else ""
-        at = text.find(thing)
-        while at >= 0:
-            # Where the next record begins, as far as its first key tells.
-            following = text.find("_id", at)
-            end = len(text) if following < 0 else following
-            if 0 <= text.find(digits, at, at + RECORD_CHARACTERS) < end:
-                return True
-            at = text.find(thing, at + 1)
-    return False
-
-
 def _meant(
     amount: ToldAmount, records: Sequence[ThingRecord], results: ResultReader
 ) -> list[ThingRecord]:
@@ -292,7 +273,7 @@ def _meant(
     entry = text[start : amount.start]
     head = text[: start - 1].rstrip()
     places = [(clause, True), (before, True), (behind, False)]
-    if not any(map(str.isalpha, clause)):
+    if _LINKS.match(behind) or not any(map(str.isalpha, clause)):
         places[1:] = [(behind, True), (before, True)]
     named = _name_before(amount) != ""
     places.append((entry, named))
@@ -301,6 +282,11 @@ def _meant(
     ids = {one for r in records for one in (*r.identifiers, *r.owners)}
     names = {r.name.casefold() for r in records if len(r.name) > 3}
     optional = any(results.options(record) for record in records)
+    opening = text[amount.sentence_start : amount.start].partition("$")[0]
+    if "$" in text[amount.sentence_start : amount.open] and not (
+        names_in(opening) or any(name in opening.casefold() for name in names)
+    ):
+        return []  # "$5 for this and $6 for that": what stands between may be of either
     for here, by_name in dict.fromkeys(places):
         lower = here.casefold()
         mentioned = {one for one in ids if one in here}
@@ -384,11 +370,6 @@ def find_misread_things(
     for amount in told:
         name = _name_before(amount)
         if name not in PRICES and name not in PAYMENTS:
-            continue
-        if any(
-            stands_behind_identifier(thing, amount.value, step, results.all)
-            for thing in told_identifiers(amount.line)
-        ):
             continue
         near = results.holding(plain_number(amount.value), step)
         things = _things_of(amount, name, near, message, results)

@@ -59,8 +59,6 @@ from stepscope.values import Unmeasured
 MOST_VALUES = 4
 # A result that is one amount is not longer.
 AMOUNT_CHARACTERS = 32
-# So far before its value a name is the value's own: `"transaction_type": "refund", "amount": 5`.
-NAME_CHARACTERS = 24
 # Every word that names an amount, with its stem.
 _NAMES = {
     word: name
@@ -84,7 +82,7 @@ def find_misnamed(
     left_out: dict[str, list[tuple[int, float]]] = {}
     for amount in told:
         name = _name_of(amount)
-        if not name or _stands_behind_name(name, amount.value, message.news):
+        if not name:
             continue
         if name not in left_out:
             left_out[name] = _latest_untold(name, said, message.news, results)
@@ -127,21 +125,6 @@ def _latest_untold(
         for at, value in latest
         if value not in said and all(abs(value - x) > TOLERANCE for x in said)
     ]
-
-
-def _stands_behind_name(name: str, value: float, news: Sequence[tuple[int, ToolResult]]) -> bool:
-    """True if a value stands close behind its name: then nothing need be decoded."""
-    digits = f"{value:.2f}".rstrip("0").rstrip(".")
-    for _, result in news:
-        text = result.text
-        at = text.find(digits)
-        while at >= 0:
-            named = text.rfind(name, max(0, at - NAME_CHARACTERS), at)
-            # A number in between has the name for itself.
-            if named >= 0 and not any(c.isdigit() for c in text[named:at]):
-                return True
-            at = text.find(digits, at + 1)
-    return False
 
 
 def _is_a_whole_result(
@@ -426,7 +409,7 @@ def _same_status(state: str, value: str) -> bool:
 RESULT_INTERPRETATION_NAME = "axes.result_interpretation"
 _ABOUT = re.compile(
     r"\b(?:about|roughly|approximately|approx|around|nearly|almost|circa|close to|just under|"
-    r"just over|rounded)\b|~",
+    r"just over|round\w*|ballpark|give or take|or so|without (?:the )?cents)\b|~",
     re.IGNORECASE,
 )
 # Most terms within one message that an amount may be the sum of.
@@ -579,7 +562,7 @@ def _exact(
         amount
         for amount in told
         if amount.value != int(amount.value)
-        or not _ABOUT.search(amount.clause)
+        or not _ABOUT.search(amount.before[-16:] + amount.sentence)  # "approx. $5"
         or all(abs(x - amount.value) >= 1 for x in said)
     ]
 

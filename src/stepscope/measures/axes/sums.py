@@ -253,8 +253,7 @@ def find_short_totals(trajectory: Trajectory) -> list[Fault]:
             apart = True
         told = told_amounts(step.text) if step.actor == "agent" else []
         for at, amount in enumerate(told):
-            before = amount.text[amount.sentence_start : amount.start]
-            sentence = before + amount.behind.partition(". ")[0]
+            sentence = amount.sentence
             whole = _WHOLE.search(sentence) is not None
             if at < 2 and not whole:
                 continue

@@ -432,7 +432,7 @@ def find_told_nowhere(trajectory: Trajectory) -> Iterator[Fault]:
     sought = 0
     for step in trajectory.steps:
         text = step.text if step.actor == "agent" else ""
-        if "```" in text or ("()" not in text and not _NAMED.search(text)):
+        if "```" in text:
             continue
         for match in _NAMED.finditer(text):
             left = _BEFORE_DOT.search(
