@@ -83,6 +83,8 @@ def test_a_sentence_claims_an_act_or_speaks_of_it(text: str, acts: list[str]) ->
         ((*LOOKED, agent("Your name has been saved as Mia Li.")), "uncertain"),
         ((*did("note", "refund done"), agent("I looked at the note.")), "uncertain"),
         ((*LOOKED, *CANCELLED, agent("I have also cancelled the engraving.")), "incorrect"),
+        ((*LOOKED, *CANCELLED, agent("A wheelchair has been ordered for you.")), "incorrect"),
+        ((*LOOKED, *CANCELLED, agent("A refund has been issued to your card.")), "uncertain"),
         ((*LOOKED, *CANCELLED, agent("I've waived the handling fee.")), "incorrect"),
         ((*CANCELLED, agent("I have not waived the fee. Nothing else was refunded.")), "uncertain"),
         ((*did("update", bags=2), agent("I have also added 2 bags.")), "uncertain"),

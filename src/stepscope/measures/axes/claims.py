@@ -101,7 +101,7 @@ _PATTERNS = (
     (_IS, (" is ", " are ", " was ", " were ")),
 )
 # What every claim holds one of, in lower case: most sentences are done here.
-_ANY = ("ed", "sent", "paid", "bought", "made", "done", "written", "withdrawn", "complete")
+_ANY = ("ed", "ran ", "sent", "paid", "bought", "made", "done", "written", "withdrawn", "complete")
 # What turns the rest of a sentence into something else than a claim of the agent.
 _OPEN = re.compile(
     r"\b(?:if|once|when|whenever|until|unless|whether|only|must|should|would|will|may|might|can|"
@@ -123,6 +123,8 @@ _ENGLISH = frozenset("the you your and have has been this with i we done is are 
 _WORDS = re.compile(r"[a-z']+")
 
 
+# A thing that was not spoken of before: "A wheelchair has been ordered".
+_ANOTHER = re.compile(r"(?:an?|another|some) ", re.IGNORECASE)
 # Where the name of a thing ends: "an email | to you", "the fee | in the system".
 _PHRASE = re.compile(
     r"[,;:(]|\b(?:to|from|for|on|in|at|by|with|as|into|under|and|of (?:your|the)|so)\b"
@@ -322,7 +324,8 @@ def _check_claim(
     follows = tools is None and claim.act in _FOLLOWING and not acts.programs
     found = [acts.about[thing] for thing in things] if things else [acts.first]
     if any(at < here and (follows or makes(tool)) for one in found for tool, at in one.items()):
-        if acts.programs or not (own or ADDS.search(claim.said)) or acts.knows(claim.about, here):
+        more = own or ADDS.search(claim.said) or _ANOTHER.match(claim.said)
+        if acts.programs or not more or acts.knows(claim.about, here):
             return None
     said = f"{claim.said[:100]!r}"
     for tool in acts.failed if not admits_failure(claim.said) else ():
