@@ -170,14 +170,6 @@ def test_columns_that_make_no_sense_are_refused(latency: list[float], said: str)
         break_point(FLAT, sigma=0.05, latency=latency)
 
 
-@pytest.mark.parametrize(
-    "change", [{"at_break": 1.0}, {"elsewhere": 0.0}, {"height": -1.0}, {"spread": math.nan}]
-)
-def test_spikes_that_make_no_sense_are_refused(change: dict[str, float]) -> None:
-    with pytest.raises(DataError, match="spikes"):
-        SpikeModel(**{"at_break": 0.7, "elsewhere": 0.05, "height": 0.8, "spread": 0.3} | change)
-
-
 def test_an_ordinary_value_after_a_quick_one_is_no_spike() -> None:
     values = np.array([1.0, 1.1, 0.4, 1.0, 0.9, 1.0])
     assert not spiking_steps(values, LATENCY).any()

@@ -116,7 +116,6 @@ def test_the_raw_share_of_constant_ratings_has_a_value_and_its_doubt() -> None:
         ([0, 1], {}, "shape (2,)"),
         ([[0, 200]], {}, "201 categories"),
         ([[0, 3]], {"categories": 2}, "expected 4 to 128"),
-        ([[0, 1]], {"values": [1.0]}, "expected 2 finite numbers"),
         ([[0, 1]], {"clusters": [1, 2]}, "clusters have shape (2,)"),
         ([[0, 1]], {"level": 95}, "level is 95"),
     ],
@@ -164,13 +163,6 @@ def test_ten_thousand_runs_get_the_limits_of_the_jackknife_and_they_are_those_of
 
 def test_a_category_that_nobody_used_counts_for_gwet() -> None:
     assert ask(GWET, "gwet", categories=3) == pytest.approx(0.942433, abs=1e-6)
-
-
-def test_values_say_how_far_categories_are_apart() -> None:
-    near = ask(TWO, "kappa", "linear", values=[0.0, 0.1, 0.2, 1.0])
-    assert near != pytest.approx(ask(TWO, "kappa", "linear"), abs=0.01)
-    stretched = ask(TWO, "kappa", "linear", values=[0.0, 10.0, 20.0, 30.0])
-    assert stretched == pytest.approx(ask(TWO, "kappa", "linear"))
 
 
 def test_one_pair_that_differs_has_an_alpha_and_wide_limits() -> None:

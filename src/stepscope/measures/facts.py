@@ -71,9 +71,7 @@ def mine_preconditions(
 ) -> tuple[Precondition, ...]:
     """Return what passing runs have in common, by tool.
 
-    Args:
-        passing: the `successful_calls` of each passing run.
-        effect: what a tool does to the world.
+    `passing` has the `successful_calls` of each passing run.
     """
     support: Counter[str] = Counter()
     kept: Counter[tuple[str, str, str | None]] = Counter()

@@ -92,9 +92,7 @@ class Suspicion(NamedTuple):
 def log_factors(trajectory: Trajectory, found: Iterable[Suspicion]) -> list[float]:
     """Return for each step of the agent, in order, the log of the factors of what was found there.
 
-    Args:
-        trajectory: the run.
-        found: in the order of the run; what names a step that is not the agent's counts nowhere.
+    What is `found` is in the order of the run; a step that is not the agent's counts nowhere.
     """
     odds = {
         step.index: BY_KIND.get(step.kind, 1.0)

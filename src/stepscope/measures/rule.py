@@ -40,9 +40,7 @@ class RuleMeasure:
 def one_a_step(answers: Sequence[Verdict], pick: Callable[[list[str]], str]) -> Sequence[Verdict]:
     """Return one answer a step: parallel calls may answer twice at one, and a record's key cannot.
 
-    Args:
-        answers: about steps, by step.
-        pick: chooses the label of a step from its labels.
+    `pick` chooses the label of a step from its labels.
     """
     if len({answer.step for answer in answers}) == len(answers):
         return answers

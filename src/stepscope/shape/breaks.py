@@ -42,25 +42,10 @@ class SpikeModel:
     height: float  # mean height of a spike
     spread: float  # standard deviation of that height
 
-    def __post_init__(self) -> None:
-        """Refuse what is no share, no height or no spread.
-
-        Raises:
-            DataError: a share is not within 0 and 1 (both open), or a number is not positive.
-        """
-        for name in ("at_break", "elsewhere"):
-            share = getattr(self, name)
-            if not 0 < share < 1:
-                raise DataError(f"{name} of spikes is {share!r}; expected a share such as 0.05")
-        for name in ("height", "spread"):
-            number = getattr(self, name)
-            if not 0 < number < np.inf:
-                raise DataError(f"{name} of spikes is {number!r}; expected a number above 0")
-
 
 # Near to the simulator they were tried on, so that gains shown with them are optimistic: up to 18
 # points on the exact step there, and up to 3 lost where spikes are lower, rarer at breaks and three
-# times as common elsewhere (bars/shape/breaks). A fleet with labelled breaks should bring its own.
+# times as common elsewhere (bars/shape/breaks).
 LATENCY = SpikeModel(at_break=0.70, elsewhere=0.05, height=0.85, spread=0.35)
 COST = SpikeModel(at_break=0.60, elsewhere=0.05, height=0.55, spread=0.25)
 
@@ -84,12 +69,7 @@ def positive_values(
 
 
 def log_ratio(values: Floats, kind: SpikeModel) -> Floats:
-    """Log likelihood ratio of a break at each step against none there; 0 where a value is missing.
-
-    Args:
-        values: shape (n,), positive, NaN where missing.
-        kind: how the source behaves.
-    """
+    """Log likelihood ratio of a break at each step against none; 0 where a value is missing."""
     high, low = _densities(values, kind)
     with np.errstate(divide="ignore"):
         ratio = np.log(kind.at_break * high + (1 - kind.at_break) * low) - np.log(
@@ -133,8 +113,6 @@ def break_point(
     cost: Column | None = None,
     sigma: float | Sequence[float] | None = None,
     quantum: float | None = None,
-    latency_spikes: SpikeModel = LATENCY,
-    cost_spikes: SpikeModel = COST,
 ) -> Break | Unmeasured:
     """Return at which step a run broke, with the probability that it did not.
 
@@ -143,9 +121,6 @@ def break_point(
         latency: n durations in any unit, None where missing; 0 or less says nothing.
         cost: n costs or token counts, likewise.
         sigma: noise of a score, see `classify`.
-        latency_spikes: how latency behaves at breaks and elsewhere.
-        cost_spikes: how cost does. The defaults of both were chosen near the simulator on which
-            their gain is shown, so that the gain is optimistic.
 
     Returns:
         The break; `Unmeasured` where `classify` is.
@@ -173,8 +148,6 @@ def break_point(
         scores,
         latency=latency,
         cost=cost,
-        latency_spikes=latency_spikes,
-        cost_spikes=cost_spikes,
         unmodelled=shape.unmodelled,
     )
 
@@ -186,8 +159,6 @@ def fuse_signals(
     *,
     latency: Column | None = None,  # see `break_point`
     cost: Column | None = None,  # see `break_point`
-    latency_spikes: SpikeModel = LATENCY,  # see `break_point`
-    cost_spikes: SpikeModel = COST,  # see `break_point`
     unmodelled: bool = False,  # handed on
 ) -> Break:
     """Return what latency and cost add to a posterior of the break step from scores.
@@ -199,7 +170,7 @@ def fuse_signals(
     none = max(0.0, 1.0 - float(prior.sum()))
     gain, spikes = np.zeros(len(prior)), np.zeros(len(prior), dtype=bool)
     sources = ["scores"]
-    for name, given, kind in (("latency", latency, latency_spikes), ("cost", cost, cost_spikes)):
+    for name, given, kind in (("latency", latency, LATENCY), ("cost", cost, COST)):
         values = None if given is None else positive_values(given, name, len(prior))
         if values is not None:
             sources.append(name)

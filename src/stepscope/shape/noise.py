@@ -34,8 +34,6 @@ CORRELATIONS = np.arange(-0.3, 0.91, 0.15)
 NORMAL_95 = 1.959963984540054
 # A correlation below this changes no answer worth the change.
 SLIGHT = 0.1
-# Sigmas this much apart, beyond their interval, are different.
-APART = 1.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +48,6 @@ class FleetNoise:
         """Return the correlation to classify with: 0 unless it is surely more than slight."""
         low = self.correlation.low
         return self.correlation.value if low is not None and low > SLIGHT else 0.0
-
-    def contradicts(self, sigma: float) -> bool:
-        """True if a given sigma is a quarter or more off the fleet's interval."""
-        low, high = self.sigma.low, self.sigma.high
-        if low is None or high is None:
-            return False
-        return not low / APART <= sigma <= high * APART
 
 
 def learn_noise(

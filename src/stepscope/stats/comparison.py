@@ -83,10 +83,6 @@ def holm(p: npt.ArrayLike) -> Floats:
 def look_alpha(look: int, alpha: float = 0.05) -> float:
     """Return what look number `look` (from 1) may spend: alpha / (j (j + 1)), summing to alpha.
 
-    Args:
-        look: which look, from 1.
-        alpha: chance of a false alarm over all looks for ever.
-
     Raises:
         DataError: the look is below 1, or alpha outside (0, 1).
 
@@ -132,17 +128,10 @@ def runs_needed(difference: float, sd: float, *, level: float = 0.95, power: flo
 def detectable(cases: int, sd: float, *, level: float = 0.95, power: float = POWER) -> float:
     """Return the smallest true difference of paired means that `cases` cases would show.
 
-    Args:
-        cases: number of cases, at least 1.
-        sd: standard deviation of the per-case differences.
-        level: 1 - alpha of the two-sided test.
-        power: chance of seeing it.
-
     Raises:
         DataError: fewer than one case, or a share lies outside (0, 1).
 
-    Source:
-        as `runs_needed`, solved for the difference.
+    Source: arguments and formula as of `runs_needed`, solved for the difference.
 
     >>> round(detectable(785, 0.5), 3)
     0.05
@@ -157,14 +146,8 @@ def runs_to_tell(
 ) -> int | None:
     """Return the independent runs that tell a true share from a threshold, by a one-sided limit.
 
-    Args:
-        value: the true share.
-        threshold: the share it is told from, strictly between 0 and 1.
-        alpha: chance that the limit lies on the wrong side of the truth.
-        power: chance of telling them apart.
-
-    Returns:
-        The runs; None where the share is the threshold: no number of runs tells them apart.
+    None where the share is the threshold: no number of runs tells them apart. `alpha` is the chance
+    that the limit lies on the wrong side of the truth, `power` that of telling them apart.
 
     Raises:
         DataError: a share is out of range.
@@ -271,24 +254,24 @@ def compare_paired(
     bounded = unit == "share" and min(a.min(), b.min()) >= 0 and max(a.max(), b.max()) <= 1
     see = FIVE_POINTS if see is None and unit == "share" else see
     with np.errstate(all="ignore"):
-        if not np.isfinite(trials.differences()).all():
+        differences = trials.differences()
+        if not np.isfinite(differences).all():
             return Unmeasured("undefined", "the values are too large for a difference")
         p, method = _paired_p(trials, rng=rng, draws=draws, tail=tail)
-        # All of a comparison but its p.
-        differences = trials.differences()
         n = len(differences)
         sd = _spread(differences, bounded=bounded)
-        found = Comparison(
+        return Comparison(
             effect=_paired_effect(differences, replace(frame, n_tasks=n), bounded=bounded),
-            p=1.0,
-            method="",
+            p=p,
+            method=method,
             n=n,
-            detectable=detectable(n, sd, level=frame.level) if sd else None,
-            needed=runs_needed(see, sd, level=frame.level) if sd and see else None,
+            only_first=only[0],
+            only_second=only[1],
+            detectable=detectable(n, sd, level=level) if sd else None,
+            needed=runs_needed(see, sd, level=level) if sd and see else None,
             sd=sd,
             see=see,
         )
-    return replace(found, p=p, method=method, only_first=only[0], only_second=only[1])
 
 
 def _paired_p(

@@ -33,25 +33,19 @@ Metric = Literal["nominal", "ordinal", "linear", "quadratic"]
 _NOTHING = 1e-12
 
 
-def category_distances(metric: Metric, values: Floats) -> Floats:
-    """Return the distance between every two categories, shape (q, q), largest 1.
+def category_distances(metric: Metric, q: int) -> Floats | None:
+    """Return the distance between every two of q categories, shape (q, q), largest 1.
 
-    Ordinal distances depend on how often categories are used; see `ordinal_distances`.
+    None for ordinal ones, which depend on how often categories are used; see `ordinal_distances`.
     """
-    if metric in ("nominal", "ordinal"):
-        return 1.0 - np.eye(len(values))
-    apart = np.abs(values[:, None] - values[None, :])
+    if metric == "ordinal":
+        return None
+    if metric == "nominal":
+        return 1.0 - np.eye(q)
+    apart = np.abs(np.subtract.outer(np.arange(float(q)), np.arange(float(q))))
     if metric == "quadratic":
         apart = apart**2
     return np.asarray(apart / max(float(apart.max(initial=0.0)), _NOTHING))
-
-
-def _distances(metric: Metric, values: npt.ArrayLike | None, q: int) -> Floats | None:
-    """Return the distances of q categories at `values`; None for ordinal ones."""
-    places = np.arange(q, dtype=np.float64) if values is None else np.asarray(values, float)
-    if places.shape != (q,) or not np.isfinite(places).all():
-        raise DataError(f"values have shape {places.shape}; expected {q} finite numbers")
-    return None if metric == "ordinal" else category_distances(metric, places)
 
 
 def ordinal_distances(used: Floats) -> Floats:
@@ -259,7 +253,6 @@ def agreement(
     *,
     rng: np.random.Generator,
     metric: Metric = "nominal",
-    values: npt.ArrayLike | None = None,
     categories: int | None = None,
     clusters: npt.ArrayLike | None = None,
     level: float = 0.95,
@@ -275,7 +268,6 @@ def agreement(
             any number of raters and missing ratings.
         metric: how far two categories are apart; "quadratic" is what alpha calls interval,
             "ordinal" is alpha's alone.
-        values: shape (categories,), where each category lies; None puts them at 0, 1, 2, ...
         categories: how many there are; None counts up to the largest code. Gwet's coefficient
             and PABAK depend on it.
         clusters: shape (items,), the run that each item is of.
@@ -309,7 +301,7 @@ def agreement(
         raise DataError(f"{coefficient} has no ordinal form; expected alpha, or another metric")
     if not q:
         return nothing_measured(unmeasured, "items")
-    asked = _WeightedCoefficient(coefficient, given, run, q, _distances(metric, values, q))
+    asked = _WeightedCoefficient(coefficient, given, run, q, category_distances(metric, q))
     n = asked.paired
     if not n:
         return nothing_measured(unmeasured, "items")
@@ -427,14 +419,9 @@ class _WeightedCoefficient:
 
 
 def category_shares(ratings: npt.ArrayLike, *, categories: int | None = None) -> Floats:
-    """Share of all ratings that each category got, one row a rater.
+    """Share of all ratings that each category got, shape (raters, categories), 0 of a silent rater.
 
-    Args:
-        ratings: as those of `agreement`.
-        categories: how many there are.
-
-    Returns:
-        shape (raters, categories); rows of 0 for a rater who gave none.
+    Ratings and categories are as those of `agreement`.
 
     Source: Byrt, Bishop and Carlin (1993), J. Clin. Epidemiol. 46:423-429, whose prevalence and
     bias indices are differences within and between its rows.

@@ -21,10 +21,7 @@ from stepscope.values import Estimate, Unmeasured
 def chance_all(successes: Floats, trials: Floats, k: int) -> Floats:
     """Share of the k-subsets of a task's trials that hold successes only: C(c, k) / C(n, k).
 
-    Args:
-        successes: shape (...,), successes of each task.
-        trials: shape (...,), trials of each task, at least k.
-        k: trials asked for.
+    Shapes are (...,); every task has at least k trials.
 
     >>> chance_all(np.array([3.0]), np.array([4.0]), 2).tolist()
     [0.5]
@@ -81,17 +78,7 @@ def pass_at_k(
 ) -> Estimate | Unmeasured:
     """Chance that at least one of k trials of a task succeeds, averaged over tasks.
 
-    Args:
-        successes: shape (tasks,), successes c of each task.
-        trials: shape (tasks,), trials n of each task; tasks with fewer than k count as unmeasured
-            ("insufficient_data").
-        k: number of trials, at least 1.
-
-    Returns:
-        A share, n counting tasks. `Unmeasured` as in `pass_hat_k`.
-
-    Raises:
-        DataError: shapes differ, k below 1, or not 0 <= successes <= trials.
+    Arguments, result and refusals as those of `pass_hat_k`.
 
     Source:
         Chen et al. (2021), Evaluating LLMs trained on code, arXiv:2107.03374, equation 1:

@@ -150,12 +150,7 @@ class PairedTrials:
 def pair_trials(
     values: tuple[Floats, Floats], cases: tuple[Ints, Ints]
 ) -> tuple[PairedTrials, tuple[int, int]]:
-    """Keep the cases that both agents ran; also count those that only one ran.
-
-    Args:
-        values: the figures of the first and of the second agent.
-        cases: the case of each, numbered alike from 0.
-    """
+    """Keep the cases that both agents ran, numbered alike from 0; count those that only one ran."""
     size = 1 + max(int(cases[0].max(initial=-1)), int(cases[1].max(initial=-1)))
     counts = [np.bincount(side, minlength=size) for side in cases]
     both = (counts[0] > 0) & (counts[1] > 0)
@@ -174,14 +169,7 @@ def pair_trials(
 def shuffled_p(
     trials: PairedTrials, *, rng: np.random.Generator, draws: int, tail: Tail = "both"
 ) -> tuple[float, str]:
-    """P of the mean difference over cases, labels permuted within cases.
-
-    Args:
-        trials: runs of both agents on one case or more.
-        tail: both sides, or one that was named beforehand: the second agent lower, or higher.
-
-    Returns:
-        p, and how it came: "permutation exact", "permutation drawn" or "permutation normal".
+    """P of the mean difference over one case or more, labels permuted within cases; how it came.
 
     Source:
         Fisher (1935), The Design of Experiments; Phipson and Smyth (2010), Stat. Appl. Genet. Mol.

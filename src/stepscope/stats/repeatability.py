@@ -6,6 +6,7 @@ Refuses to call a judge noiseless because its repeats agree: without a quantum t
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import sqrt
 
 import numpy as np
@@ -103,11 +104,8 @@ def sigma(
         (max(spread, floor), max(low, floor), high),
         method="pooled within steps",
         n=int(kept.sum()),
-        frame=EstimateFrame(
-            target="these cases",
-            level=level,
-            unit="score",
-            unit_of_n="scorings",
+        frame=replace(
+            frame,
             n_tasks=len(freedom),
             diagnostics=tuple(_weaknesses(len(freedom), int((~kept).sum()), spread <= floor)),
         ),
@@ -115,19 +113,14 @@ def sigma(
 
 
 def tolerable(found: Estimate, *, limit: float = LIMIT) -> Decision:
-    """True if a judge's sigma is small enough: its whole interval lies at or below `limit`.
-
-    Args:
-        found: what `sigma` gave.
-        limit: the largest sigma that can be lived with, in the unit of the scores.
+    """Decide whether a judge's sigma is small enough: its whole interval is at most `limit`.
 
     Returns:
         Pass when the upper limit is at most `limit`, fail when the lower limit is above it, else
         undecided, with the design that would decide were sigma as estimated. Whatever does not
         pass is to be flagged.
 
-    Source:
-        the interval of `sigma`.
+    Source: the interval of `sigma`.
 
     >>> tolerable(sigma([0.7, 0.8], ["a", "a"])).outcome
     'undecided'

@@ -37,13 +37,7 @@ class ClusterSums:
 
 
 def codes(labels: Iterable[object]) -> Ints:
-    """Number labels 0, 1, 2, ... in the order of their first appearance.
-
-    Args:
-        labels: any hashable values, one a row; None is a label like any other.
-
-    Returns:
-        shape (n,), the number of each label.
+    """Number labels 0, 1, 2, ... in the order of their first appearance; None is one of them.
 
     >>> codes(["b", "a", "b"]).tolist()
     [0, 1, 0]
@@ -176,12 +170,7 @@ def worst_case(
 ) -> tuple[float, float]:
     """Bounds of a mean if every unmeasured unit had come out at one end of the scale.
 
-    Args:
-        value: the mean over the measured units.
-        n: measured units, at least one.
-        unmeasured: units without a value, by kind; any key but `not_applicable` counts as a loss.
-        low: lower end of the scale.
-        high: upper end of the scale.
+    The mean is `value` over `n` measured units; the scale goes from `low` to `high`.
 
     Raises:
         DataError: fewer than one unit was measured.
@@ -296,14 +285,7 @@ def find_lack_of_spread(n_tasks: int, n: int, frame: EstimateFrame) -> Unmeasure
 def make_estimate(
     limits: tuple[float, float | None, float | None], *, method: str, n: int, frame: EstimateFrame
 ) -> Estimate | Unmeasured:
-    """Build the Estimate, or say that its numbers overflow.
-
-    Args:
-        limits: value, low and high.
-        method: how the interval was made.
-        n: units counted.
-        frame: target, level, losses, units and `n_tasks`.
-    """
+    """Build the Estimate of `limits` (value, low, high), or say that its numbers overflow."""
     value, low, high = (None if x is None else float(x) for x in limits)
     if value is None or not all(math.isfinite(x) for x in (value, low, high) if x is not None):
         return Unmeasured("undefined", "the values are too large or too far apart for a number")

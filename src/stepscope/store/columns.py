@@ -219,12 +219,8 @@ def read_column(
 ) -> AnswerColumn:
     """Return the whole-run answers of a measure for `size` runs.
 
-    An aspect without an answer takes over why its measure as a whole was not measured.
-
-    Args:
-        measure: its full name.
-        size: how many runs the column is aligned with.
-        fill: puts the answers of one name into value, label and state; returns their versions.
+    An aspect without an answer takes over why its measure as a whole was not measured. `fill` puts
+    the answers of one name into the cells and returns their versions.
     """
     column = AnswerColumn.empty(measure, size)
     state = column.state

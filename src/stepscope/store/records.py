@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from math import inf
 from operator import itemgetter
 from typing import NamedTuple
@@ -341,13 +342,8 @@ def _labelled(label: Label, steps: int) -> Answer:
         return Unmeasured("invalid_evidence", reason, measure)
     reason = f"{label.agent}: {label.reason}" if label.agent else label.reason
     cites = () if label.step is None else (label.step,)
-    return Verdict(
-        measure=measure,
-        label=label.category or label.kind,
-        step=label.step,
-        cites=cites,
-        reason=reason,
-    )
+    said = label.category or label.kind
+    return Verdict(measure, label=said, step=label.step, cites=cites, reason=reason)
 
 
 LATENCY, COST = f"{STEP_SCORES}.latency_s", f"{STEP_SCORES}.cost_usd"
@@ -383,16 +379,9 @@ def is_ambiguous(db: Connection, name: str) -> bool:
 def attach_scores(
     db: Connection, names: RowIds, run: tuple[int, str, int], scores: Iterable[StepScore]
 ) -> tuple[list[StepScore], list[tuple[StepScore, str]]]:
-    """Store the scores of a run; call inside a transaction.
+    """Store the scores of a run, given by row, id and number of steps; call inside a transaction.
 
-    Args:
-        db: the store.
-        names: ids of questions.
-        run: row, id and number of steps of the run.
-        scores: what was read.
-
-    Returns:
-        The scores that are new, and those that are refused, each with the reason.
+    Returns the scores that are new, and those that are refused, each with the reason.
     """
     seq, id_, steps = run
     rows = db.execute(
@@ -426,32 +415,18 @@ def _earlier_score(value: float | None, score: StepScore) -> str:
 
 def score_records(trajectory: str, scores: Iterable[StepScore]) -> Iterator[Record]:
     """Yield scores as records, with what a file says of the steps' time and cost beside them."""
+    imported = partial(Record, trajectory=trajectory, version=SCORES_VERSION, family=IMPORTED)
     for score in scores:
-        step = score.step
-        yield Record(
-            trajectory=trajectory,
-            answer=Unmeasured("missing_input", score.reason or _NOT_SCORED, STEP_SCORES, step)
-            if score.value is None
-            else Verdict(
-                measure=STEP_SCORES,
-                value=score.value,
-                step=step,
-                cites=(step,),
-                reason=score.reason,
-            ),
-            version=SCORES_VERSION,
-            family=IMPORTED,
-            judge=score.judge,
-            repeat=score.repeat,
-        )
-        for name, value in ((LATENCY, score.latency_s), (COST, score.cost_usd)):
-            if value is not None:
-                yield Record(
-                    trajectory=trajectory,
-                    answer=Verdict(measure=name, value=value, step=step),
-                    version=SCORES_VERSION,
-                    family=IMPORTED,
-                )
+        step, value, reason = score.step, score.value, score.reason
+        answer: Answer
+        if value is None:
+            answer = Unmeasured("missing_input", reason or _NOT_SCORED, STEP_SCORES, step)
+        else:
+            answer = Verdict(STEP_SCORES, value=value, step=step, cites=(step,), reason=reason)
+        yield imported(answer=answer, judge=score.judge, repeat=score.repeat)
+        for name, figure in ((LATENCY, score.latency_s), (COST, score.cost_usd)):
+            if figure is not None:
+                yield imported(answer=Verdict(name, value=figure, step=step))
 
 
 def quarantine_scores(

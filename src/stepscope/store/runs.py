@@ -245,6 +245,9 @@ _INSERT = (
     " calls, tokens, cost_usd, seconds, format, run_id, uri, start_ns, imported_ns, case_id)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+_DELETE_RULES = (
+    "DELETE FROM records WHERE run = ? AND question IN (SELECT id FROM questions WHERE family = ?)"
+)
 _heads = msgspec.json.Decoder(Trajectory)
 _steps = msgspec.json.Decoder(tuple[Step, ...])
 _cases = msgspec.json.Decoder(Case)
@@ -422,11 +425,7 @@ def _update_known_run(
         )
     if merged.outcome != old.outcome or grown is not None:
         # Outcome and spans are in no record's key; what was computed from the old ones is wrong.
-        db.execute(
-            "DELETE FROM records WHERE run = ? AND question IN"
-            " (SELECT id FROM questions WHERE family = ?)",
-            (seq, RULES),
-        )
+        db.execute(_DELETE_RULES, (seq, RULES))
 
 
 def give_outcome(db: Connection, names: RowIds, seq: int, label: Label) -> OutcomeFate:
@@ -476,11 +475,7 @@ def _recorded_outcome(run: Trajectory) -> Label | None:
 def _write_outcome(db: Connection, seq: int, run: Trajectory) -> None:
     db.execute("UPDATE traces SET head = ? WHERE run = ?", (encode_json(run), seq))
     db.execute("UPDATE runs SET outcome = ? WHERE seq = ?", (run.outcome.status, seq))
-    db.execute(
-        "DELETE FROM records WHERE run = ? AND question IN"
-        " (SELECT id FROM questions WHERE family = ?)",
-        (seq, RULES),
-    )
+    db.execute(_DELETE_RULES, (seq, RULES))
 
 
 def _supersede(db: Connection, seq: int, run: PreparedRun) -> int:

@@ -639,15 +639,15 @@ class Store(Database):
             ):
                 yield Quarantined(reason=reason, offset=offset, raw=raw, uri=uri)
 
-    def keep_account(self, uri: str, account: Mapping[str, Json], at_ns: int | None = None) -> None:
-        """Keep what the import of one file found; a later import of it replaces the account.
-
-        Files that were imported together have one time, that of its start; now when left out.
-        """
-        self.keep_accounts([(uri, account)], time.time_ns() if at_ns is None else at_ns)
+    def keep_account(self, uri: str, account: Mapping[str, Json]) -> None:
+        """Keep what the import of one file found now."""
+        self.keep_accounts([(uri, account)], time.time_ns())
 
     def keep_accounts(self, found: Iterable[tuple[str, Mapping[str, Json]]], at_ns: int) -> None:
-        """Keep what the import of several files found, in one durable transaction."""
+        """Keep what the import of files found, in one durable transaction, under its one time.
+
+        A later import of a file replaces the account.
+        """
         with self._writing():
             self._db.executemany(
                 "INSERT INTO accounts (uri, body, imported_ns) VALUES (?, ?, ?)"
