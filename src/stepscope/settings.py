@@ -218,17 +218,17 @@ def _toml(path: Path) -> dict[str, Any]:
 
 def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
     _refuse_unknown(table, Settings, where)
-    _refuse_unknown(table.get("limits"), Limits, f"{where}, [limits]")
-    _refuse_unknown(table.get("listen"), ListenTable, f"{where}, [listen]")
+    for key, known in (("limits", Limits), ("listen", ListenTable), ("redaction", Redaction)):
+        _refuse_unknown(table.get(key), known, f"{where}, [{key}]")
     redaction = table.get("redaction")
-    _refuse_unknown(redaction, Redaction, f"{where}, [redaction]")
     own = redaction.get("secret") if isinstance(redaction, dict) else None
-    for number, secret in enumerate(own if isinstance(own, list) else (), 1):
-        _refuse_unknown(secret, OwnSecret, f"{where}, [[redaction.secret]] number {number}")
-    for key, known in (("policy", RuleTable), ("precondition", PreconditionTable)):
-        rows = table.get(key)
+    for key, form, rows in (
+        ("redaction.secret", OwnSecret, own),
+        ("policy", RuleTable, table.get("policy")),
+        ("precondition", PreconditionTable, table.get("precondition")),
+    ):
         for number, row in enumerate(rows if isinstance(rows, list) else (), 1):
-            _refuse_unknown(row, known, f"{where}, [[{key}]] number {number}")
+            _refuse_unknown(row, form, f"{where}, [[{key}]] number {number}")
     _refuse_unknown_judges(table.get("judges"), where)
     workflows = table.get("workflow")
     for name, one in workflows.items() if isinstance(workflows, dict) else ():

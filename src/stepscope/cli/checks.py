@@ -12,6 +12,7 @@ import sys
 import webbrowser
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -33,7 +34,7 @@ LOW_SPACE = 1 << 30
 NO_SPACE = 16 << 20
 
 
-class Check(msgspec.Struct, frozen=True, kw_only=True):
+class Check(msgspec.Struct, frozen=True):
     """One thing that was looked at: its state, what was found, what to do about it."""
 
     name: str
@@ -133,12 +134,10 @@ def check_files(paths: Sequence[str]) -> Iterator[FileInput]:
                 for gap in gaps_of(run):
                     lost[gap.input][gap.state] += 1
                     advice.setdefault(gap.input, how_to_record(run, gap.input))
-        file, format = reading.uri, reading.account.format or ""
+        of_file = partial(FileInput, file=reading.uri, format=reading.account.format or "")
         for name, n in asked.items():
-            yield FileInput(
-                file=file, format=format, input=name, runs=n, lost=dict(lost[name]),
-                advice=advice.get(name, ""),
-            )  # fmt: skip
+            told = advice.get(name, "")
+            yield of_file(input=name, runs=n, lost=dict(lost[name]), advice=told)
 
 
 def run_checks(store: Path | None) -> list[Check]:
@@ -147,7 +146,7 @@ def run_checks(store: Path | None) -> list[Check]:
     path = Path(settings.store) if store is None else store
     found = f"{platform.python_version()} at {sys.executable}"
     return [
-        Check(name="python", state="ok", found=found),
+        Check("python", "ok", found),
         _platform(),
         of_settings,
         _store(path),
@@ -163,23 +162,23 @@ def _platform() -> Check:
     system = platform.system()
     found = f"{system} {platform.machine()}"
     if system == "Linux":
-        return Check(name="platform", state="ok", found=f"{found}: what CI tests")
+        return Check("platform", "ok", f"{found}: what CI tests")
     if system == "Darwin":
-        return Check(name="platform", state="ok", found=f"{found}: untested by CI")
-    advice = "on Windows run stepscope inside WSL"
-    return Check(name="platform", state="warn", found=f"{found}: not supported", advice=advice)
+        return Check("platform", "ok", f"{found}: untested by CI")
+    return Check(
+        "platform", "warn", f"{found}: not supported", "on Windows run stepscope inside WSL"
+    )
 
 
 def _settings() -> tuple[Settings, Check]:
     try:
         settings = load_settings()
     except StepscopeError as e:
-        wrong = Check(name="settings", state="fail", found=str(e), exit_code=e.exit_code)
-        return Settings(), wrong
+        return Settings(), Check("settings", "fail", str(e), exit_code=e.exit_code)
     if (found := find_settings()) is not None:
-        return settings, Check(name="settings", state="ok", found=found)
+        return settings, Check("settings", "ok", found)
     advice = "stepscope init writes stepscope.toml"
-    return settings, Check(name="settings", state="ok", found="the defaults", advice=advice)
+    return settings, Check("settings", "ok", "the defaults", advice)
 
 
 def _store(path: Path) -> Check:
@@ -188,15 +187,13 @@ def _store(path: Path) -> Check:
     from stepscope.store import Store
 
     if str(path) == ":memory:":
-        return Check(name="store", state="ok", found="kept in memory only")
+        return Check("store", "ok", "kept in memory only")
     if not path.exists():
         parent = next(p for p in (path.absolute(), *path.absolute().parents) if p.exists())
         if not os.access(parent, os.W_OK):
             found = f"{path}: {parent} cannot be written"
-            advice = "choose another place with --store PATH"
-            return Check(name="store", state="fail", found=found, advice=advice, exit_code=2)
-        advice = "stepscope import PATHS makes it"
-        return Check(name="store", state="ok", found=f"{path}: none yet", advice=advice)
+            return Check("store", "fail", found, "choose another place with --store PATH", 2)
+        return Check("store", "ok", f"{path}: none yet", "stepscope import PATHS makes it")
     try:
         with Store.open(path) as opened:
             # To open it is to check its version, its log mode and that commits are durable.
@@ -209,11 +206,11 @@ def _store(path: Path) -> Check:
                 if (damage := next(replies.damage(), None)) is not None:
                     raise damage_error(ledger, damage)
     except StepscopeError as e:
-        return Check(name="store", state="fail", found=str(e), exit_code=e.exit_code)
+        return Check("store", "fail", str(e), exit_code=e.exit_code)
     if not os.access(path, os.W_OK):
         advice = "reports work, imports do not; make it writable"
-        return Check(name="store", state="warn", found=f"{found}, read-only", advice=advice)
-    return Check(name="store", state="ok", found=found)
+        return Check("store", "warn", f"{found}, read-only", advice)
+    return Check("store", "ok", found)
 
 
 def _disk(path: Path) -> Check:
@@ -221,29 +218,28 @@ def _disk(path: Path) -> Check:
     free = shutil.disk_usage(folder).free
     found = f"{free / (1 << 30):,.1f} GiB free at {folder}"
     if free < NO_SPACE:
-        return Check(name="disk", state="fail", found=found, advice="free some space", exit_code=5)
+        return Check("disk", "fail", found, "free some space", exit_code=5)
     if free < LOW_SPACE:
-        return Check(name="disk", state="warn", found=found, advice="a large import may fill it")
-    return Check(name="disk", state="ok", found=found)
+        return Check("disk", "warn", found, "a large import may fill it")
+    return Check("disk", "ok", found)
 
 
 def _parquet() -> Check:
     if find_spec("pyarrow") is not None:
-        return Check(name="parquet", state="ok", found="pyarrow is installed")
+        return Check("parquet", "ok", "pyarrow is installed")
     advice = "for Parquet: pip install 'stepscope[parquet]'"
-    return Check(name="parquet", state="warn", found="pyarrow is not installed", advice=advice)
+    return Check("parquet", "warn", "pyarrow is not installed", advice)
 
 
 def _keys() -> Check:
     try:
         keys = find_keys()
     except StepscopeError as e:
-        return Check(name="keys", state="fail", found=str(e), exit_code=e.exit_code)
+        return Check("keys", "fail", str(e), exit_code=e.exit_code)
     if not keys:
-        advice = "none is needed for what is here"
-        return Check(name="keys", state="ok", found="no key variable is set", advice=advice)
+        return Check("keys", "ok", "no key variable is set", "none is needed for what is here")
     found = ", ".join(f"{name} ({place})" for name, place in keys.items())
-    return Check(name="keys", state="ok", found=f"set: {found}")
+    return Check("keys", "ok", f"set: {found}")
 
 
 def _sandbox() -> Check:
@@ -253,9 +249,8 @@ def _sandbox() -> Check:
     try:
         check_sandbox()
     except StepscopeError as e:
-        advice = "only judges that run commands need it"
-        return Check(name="sandbox", state="warn", found=str(e), advice=advice)
-    return Check(name="sandbox", state="ok", found=f"{find_bubblewrap()} holds what it promises")
+        return Check("sandbox", "warn", str(e), "only judges that run commands need it")
+    return Check("sandbox", "ok", f"{find_bubblewrap()} holds what it promises")
 
 
 def _browser() -> Check:
@@ -263,5 +258,5 @@ def _browser() -> Check:
         found = getattr(webbrowser.get(), "name", "found")
     except webbrowser.Error:
         advice = "reports in text, Markdown and JSON need none"
-        return Check(name="browser", state="warn", found="no browser found", advice=advice)
-    return Check(name="browser", state="ok", found=str(found))
+        return Check("browser", "warn", "no browser found", advice)
+    return Check("browser", "ok", str(found))

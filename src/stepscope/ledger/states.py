@@ -319,10 +319,7 @@ def _is_batch(db: Connection, owner: int) -> bool:
 
 def _is_held(db: Connection, owner: int, finder: str, lives: IsAlive) -> bool:
     """Tell whether the owner of a row lives; a dead one is settled."""
-    row = db.execute(
-        "SELECT token, place, pid, start, beat FROM owners WHERE id = ?", (owner,)
-    ).fetchone()
-    if row is not None and lives(Owner(*row)):
+    if _is_alive(db, owner, lives):
         return True
     release_claims(db, owner, finder, WORKER_DIED)
     return False
@@ -495,7 +492,7 @@ def adopt_batches(
         (json.dumps(list(purposes)),),
     ).fetchall()
     for token, keeper in found:
-        if keeper != buyer.owner and not _has_keeper(db, keeper, lives):
+        if keeper != buyer.owner and not _is_alive(db, keeper, lives):
             db.execute("UPDATE batches SET keeper = ? WHERE token = ?", (buyer.owner, token))
     mine = db.execute(
         "SELECT token, judge, owner, structure, remote, at_ns FROM batches"
@@ -508,9 +505,9 @@ def adopt_batches(
     ]
 
 
-def _has_keeper(db: Connection, keeper: int | None, lives: IsAlive) -> bool:
+def _is_alive(db: Connection, owner: int | None, lives: IsAlive) -> bool:
     row = db.execute(
-        "SELECT token, place, pid, start, beat FROM owners WHERE id = ?", (keeper,)
+        "SELECT token, place, pid, start, beat FROM owners WHERE id = ?", (owner,)
     ).fetchone()
     return row is not None and lives(Owner(*row))
 

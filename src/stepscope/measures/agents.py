@@ -20,7 +20,7 @@ from stepscope.measures.conduct import declared_rules, find_breaches
 from stepscope.measures.errors import has_known_status, reactions_of
 from stepscope.measures.facts import MISSING, supply_context
 from stepscope.measures.same_calls import redundant_calls
-from stepscope.model import Answer, Case, Exchange, Facts, Step, Trajectory, Usage, Verdict
+from stepscope.model import Answer, Case, Exchange, Facts, Step, Trajectory, Verdict
 from stepscope.values import Unmeasured
 
 PER_AGENT_NAME = "per_agent"
@@ -69,7 +69,7 @@ def _answers(
     yield _count("efficiency.steps", [step.index for step in own])
     yield _handoffs(trajectory, own)
     yield _count("efficiency.calls", [exchange.step for exchange in made])
-    yield _sum("tokens", [_tokens(step.usage) for step in own])
+    yield _sum("tokens", [step.usage.total for step in own if step.usage is not None])
     yield _sum("cost_usd", [step.cost_usd for step in own])
     yield _sum("seconds", [_seconds(step) for step in own])
     yield from _repeats(trajectory, facts, name, len(made))
@@ -102,12 +102,6 @@ def _sum(figure: str, values: Iterable[float | None]) -> Answer:
     if not known:
         return Unmeasured("missing_input", MISSING[figure], name)
     return Verdict(name, fsum(known))
-
-
-def _tokens(usage: Usage | None) -> int | None:
-    if usage is None or usage.input_total is None or usage.output_total is None:
-        return None
-    return usage.input_total + usage.output_total
 
 
 def _seconds(step: Step) -> float | None:

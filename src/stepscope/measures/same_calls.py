@@ -401,13 +401,11 @@ def compare_calls(
     """Return how `calls` compare with `reference`; permuting either changes no count of pairs.
 
     Args:
-        calls: what the agent did, in order.
-        reference: what it should have done.
         mode: the sense of `matched`.
         arguments: `exact`; `ignore`; `subset`: the call says nothing beyond the reference;
             `superset`: the call says at least what the reference says.
         overrides: tool -> another argument mode for it, or the names of the arguments that count.
-        tolerance: how far numbers may differ, relative or absolute (`assignment.same`).
+        tolerance: how far numbers may differ, see `equal_json`.
 
     Raises:
         UsageError: a mode that does not exist, or a negative tolerance.

@@ -50,6 +50,13 @@ class Usage(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
     reasoning: int | None = None
     source: Literal["reported", "estimated"] = "reported"
 
+    @property
+    def total(self) -> int | None:
+        """Tokens read and written; None where one of them is not known."""
+        if self.input_total is None or self.output_total is None:
+            return None
+        return self.input_total + self.output_total
+
 
 class Part(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One piece of a step's content.
@@ -543,16 +550,10 @@ def figures(trajectory: Trajectory) -> Figures:
 
 def _tokens(t: Trajectory) -> int | None:
     if t.usage is not None:
-        return _total(t.usage)
-    used = [_total(step.usage) for step in t.steps if step.usage is not None]
+        return t.usage.total
+    used = [step.usage.total for step in t.steps if step.usage is not None]
     totals = [total for total in used if total is not None]
     return sum(totals) if totals else None
-
-
-def _total(usage: Usage) -> int | None:
-    if usage.input_total is None or usage.output_total is None:
-        return None
-    return usage.input_total + usage.output_total
 
 
 def _cost_usd(t: Trajectory) -> float | None:

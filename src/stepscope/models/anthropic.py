@@ -112,7 +112,7 @@ def read_message(endpoint: Endpoint, body: bytes, structure: Structure) -> Reply
             text = used[0].decode() if used else text
             stop = "end" if stop == "tool" else stop
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
-        raise invalid_reply_error(endpoint, f"the reply is no message ({e})", again=True) from e
+        raise invalid_reply_error(endpoint, f"the reply is no message ({e})") from e
     return Reply(
         text=text,
         stop=stop,

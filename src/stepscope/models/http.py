@@ -85,11 +85,9 @@ def _aiohttp_faults() -> tuple[type[Exception], ...]:
 
 
 def capped_client(base: type[httpx2.AsyncClient] | None, *, loopback: bool) -> httpx2.AsyncClient:
-    """Return a capped client.
+    """Return a capped client over `base`, the SDK's over aiohttp, at half the time of a call.
 
-    Args:
-        base: the SDK's client over aiohttp, which costs half the time of a call; None without it.
-        loopback: asks this machine itself, never a proxy.
+    One for `loopback` asks this machine itself, never a proxy.
     """
     over = (CappedClient,) if base is None else (CappedClient, base)
     made: type[httpx2.AsyncClient] = type("CappedClient", over, {})

@@ -130,15 +130,13 @@ def read_completion(endpoint: Endpoint, body: bytes, structure: Structure) -> Re
     try:
         found = _completion.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
-        raise invalid_reply_error(
-            endpoint, f"the reply is no chat completion ({e})", again=True
-        ) from e
+        raise invalid_reply_error(endpoint, f"the reply is no chat completion ({e})") from e
     if found.error and not found.choices:
         code = found.error.get("code") if isinstance(found.error, dict) else None
         status = code if type(code) is int and 400 <= code < 600 else 502
         raise status_error(endpoint, status, {}, body)
     if not found.choices:
-        raise invalid_reply_error(endpoint, "the reply holds no choice", again=True)
+        raise invalid_reply_error(endpoint, "the reply holds no choice")
     try:
         choice = found.choices[0]
         stop: Stop = _STOPS.get(choice.finish_reason or "", "other")
@@ -161,7 +159,7 @@ def read_completion(endpoint: Endpoint, body: bytes, structure: Structure) -> Re
             model=found.model or "",
         )
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
-        raise invalid_reply_error(endpoint, f"the tool call is no text ({e})", again=True) from e
+        raise invalid_reply_error(endpoint, f"the tool call is no text ({e})") from e
 
 
 def completion_usage(told: Json) -> Usage | None:

@@ -266,10 +266,8 @@ _MAKERS = frozenset({"ai21", "anthropic", "cohere", "deepseek", "mistral", "open
 def model_family(judge: str, overrides: Mapping[str, str]) -> str:
     """Return the family of a judge, as "anthropic" for "openrouter/anthropic/claude-opus-4".
 
-    Args:
-        judge: provider, slash, model.
-        overrides: judge, or pattern with `*`, -> family; the exact name goes first, then the
-            longest pattern that fits.
+    Of `overrides` (judge, or pattern with `*`, -> family) the exact name goes first, then the
+    longest pattern that fits.
 
     Raises:
         ConfigError: the name fits no family, or several; what to write is said.
@@ -317,12 +315,6 @@ def open_model(
     name: str, table: JudgesTable, *, keys: Mapping[str, str], offline: bool = False
 ) -> Model:
     """Return the model of a judge; nothing is sent yet.
-
-    Args:
-        name: provider, slash, model; or `FILE.py:NAME`, which names the model itself.
-        table: the settings.
-        keys: variable -> value, of the operator's environment.
-        offline: refuse an address that is not this machine's.
 
     Raises:
         ConfigError: no such model, its SDK or its key is missing, or the key is not for its host.

@@ -59,13 +59,9 @@ class Prices:
     ) -> float | None:
         """Return what a reply cost, USD; None where its tokens or their price are unknown.
 
-        Args:
-            judge: who was asked.
-            usage: the tokens of the reply.
-            model: the snapshot that answered; its own price counts where it has one.
-            batch: whether it came in a batch.
+        The snapshot `model` that answered counts where it has a price of its own.
         """
-        if usage is None or usage.input_total is None or usage.output_total is None:
+        if usage is None or usage.total is None:
             return None
         return self._usd(judge, model, usage, batch=batch)
 

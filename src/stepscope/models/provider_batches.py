@@ -148,7 +148,7 @@ class _SdkBatches:
             return msgspec.json.decode(reply.content, type=form)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
             what = f"no word of batches ({e})"
-            raise retry.invalid_reply_error(self._model.endpoint, what, again=True) from e
+            raise retry.invalid_reply_error(self._model.endpoint, what) from e
 
     async def _call(self, call: Awaitable[T]) -> T:
         """Return what an SDK's call returns, its errors as ours."""

@@ -215,11 +215,9 @@ def connection_error(endpoint: Endpoint, error: Exception, *, reached: bool) -> 
     return ModelError(f"{endpoint.name}: {what} ({why})", again=True, reached=reached)
 
 
-def invalid_reply_error(
-    endpoint: Endpoint, what: str, *, again: bool, status: int = 200
-) -> ModelError:
+def invalid_reply_error(endpoint: Endpoint, what: str) -> ModelError:
     """Return the error of a reply that came and is no answer of this protocol."""
-    return ModelError(f"{endpoint.name}: {error_line(endpoint, what)}", again=again, status=status)
+    return ModelError(f"{endpoint.name}: {error_line(endpoint, what)}", again=True, status=200)
 
 
 def rejects_structure(structure: Structure, status: int, message: str) -> bool:
@@ -302,10 +300,7 @@ class ProviderLimiter:
     def refused(self, began: float, now: float, after: float | None) -> None:
         """Learn from a refusal for rate: half as many at once, and all wait as long as it says.
 
-        Args:
-            began: when the refused call was sent; calls of one burst count once.
-            now: the moment.
-            after: seconds that the provider asks for.
+        Calls of one burst, sent before the last refusal, count once.
         """
         if began >= self._cut:
             self.allowed = max(1.0, self.allowed / 2)
@@ -378,11 +373,8 @@ class RetryPolicy:
     async def complete(self, model: Model, request: Request, *, before: BeforeAttempt) -> Reply:
         """Return the reply to a request, however many tries it takes.
 
-        Args:
-            model: whom to ask.
-            request: what.
-            before: called with the number of the try and the error of the one before it (0 and None
-                at first), when nothing stands between it and sending; what it raises ends the call.
+        `before` is called with the number of the try and the error of the one before it (0 and None
+        at first), when nothing stands between it and sending; what it raises ends the call.
 
         Raises:
             ModelError: the last try gave nothing, or the next would come too late.

@@ -142,11 +142,8 @@ class Journal(Database):
     def due(self, *, quiet: float, idle: float, most: int, room: int) -> list[DueTrace]:
         """Return open traces that end now, the longest waiting first.
 
-        Args:
-            quiet: seconds without a span after the root of a trace has ended.
-            idle: seconds without a span, whatever came of it.
-            most: traces at most.
-            room: bytes at most, unless one alone has more.
+        A trace ends after `quiet` seconds without a span once its root has ended, and after `idle`
+        seconds whatever came of it; `room` is the bytes of all of them, unless one alone has more.
         """
         now = self.now()
         rows = self._execute(
@@ -239,26 +236,18 @@ class Journal(Database):
         return traces, spans
 
 
-class _TraceRow:
+class _TraceRow(msgspec.Struct):
     """A row of `traces` while a batch is put in."""
 
-    def __init__(
-        self,
-        state: str = "open",
-        rooted: int = 0,
-        spans: int = 0,
-        size: int = 0,
-        again: int = 0,
-        refused: int = 0,
-        last: float | None = None,
-    ) -> None:
-        self.state, self.rooted = state, bool(rooted)
-        self.spans, self.bytes = spans, size
-        self.again, self.refused = again, refused
-        # None: now. What is only refused or known already keeps no trace open.
-        self.last = last
+    state: str = "open"
+    rooted: int = 0
+    spans: int = 0
+    bytes: int = 0
+    again: int = 0
+    refused: int = 0
+    # None: now. What is only refused or known already keeps no trace open.
+    last: float | None = None
 
     def row(self, name: str, now: float) -> tuple[object, ...]:
-        last = now if self.last is None else self.last
-        counts = (self.spans, self.bytes, self.again, self.refused)
-        return (name, self.state, self.rooted, *counts, last)
+        *cells, last = msgspec.structs.astuple(self)
+        return (name, *cells, now if last is None else last)

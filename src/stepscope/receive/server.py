@@ -31,6 +31,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stepscope.errors import EnvironmentFault, LimitError, TraceError, UsageError
+from stepscope.formats.otlp.protobuf import encode_varint
 from stepscope.formats.otlp.request import JSON, PROTOBUF, ReceivedSpan, media_type, read_request
 from stepscope.receive.journal import Journal
 from stepscope.safety.limits import MIB, Limits
@@ -196,20 +197,6 @@ def answer_refused(refusal: ReceiverRefusal, kind: str) -> Response:
 def _text_field(number: int, text: str) -> bytes:
     raw = text[:_MAX_SAID].encode("utf-8", "replace")
     return bytes([number << 3 | 2]) + encode_varint(len(raw)) + raw
-
-
-def encode_varint(value: int) -> bytes:
-    """Return a number as protobuf writes it.
-
-    >>> encode_varint(300).hex()
-    'ac02'
-    """
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 MAX_BODY = 20 * MIB

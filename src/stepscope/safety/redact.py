@@ -275,16 +275,7 @@ def joined_view(text: str) -> tuple[str, list[int]] | None:
     >>> joined_view("a\u200bb")
     ('ab', [0, 2, 3])
     """
-    if text.isascii() or not _INKLESS.search(text):
-        return None
-    pieces: list[str] = []
-    starts: list[int] = []
-    at = 0
-    for found in _INKLESS.finditer(text):
-        pieces.append(text[at : found.start()])
-        starts += range(at, found.start())
-        at = found.end()
-    return "".join([*pieces, text[at:]]), [*starts, *range(at, len(text) + 1)]
+    return None if text.isascii() else _view(text, _INKLESS, lambda _: "")
 
 
 def _unescaped(found: re.Match[str]) -> str:
@@ -297,8 +288,9 @@ def _view(text: str, pattern: re.Pattern[str], decode: Decode) -> tuple[str, lis
     starts: list[int] = []
     at = 0
     for found in pattern.finditer(text):
-        pieces += (text[at : found.start()], decode(found))
-        starts += range(at, found.start() + 1)
+        said = decode(found)
+        pieces += (text[at : found.start()], said)
+        starts += range(at, found.start() + len(said))
         at = found.end()
     if not pieces:
         return None

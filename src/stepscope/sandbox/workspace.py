@@ -35,10 +35,8 @@ def copy_workspace(
 ) -> Iterator[Workspace]:
     """Copy a folder into a private one, which is removed at the end.
 
-    Args:
-        folder: what to copy.
-        most_bytes: the files beyond are left out and counted as "too_large".
-        most_files: the entries beyond are left out and counted as "too_many".
+    Files beyond `most_bytes` are left out and counted as "too_large", entries beyond `most_files`
+    as "too_many".
 
     Raises:
         UsageError: there is no such folder.

@@ -90,23 +90,13 @@ class WhitenedTemplates:
     log_scale: float  # log of the density's scale, the same for all templates
 
 
-def whitened_templates(
-    observed: bytes, sigma: bytes, *, quantum: float, correlation: float, compound: bool = False
-) -> WhitenedTemplates:
-    """Return the templates seen through this noise; the last 32 answers are kept.
-
-    Args:
-        observed: n bytes, 1 where a step has a score.
-        sigma: n doubles, the noise of each score; of missing ones, anything.
-        quantum: step between the values that a judge can give, 0 when it can give all.
-        compound: the collapses in two stages instead of the five shapes.
-    """
-    return _whiten_templates(observed, sigma, quantum, correlation, compound)
-
-
 @lru_cache(maxsize=32)
 def _whiten_templates(
-    observed: bytes, sigma: bytes, quantum: float, correlation: float, compound: bool
+    observed: bytes,  # n bytes, 1 where a step has a score
+    sigma: bytes,  # n doubles, the noise of each score; of missing ones, anything
+    quantum: float,  # step between the values that a judge can give, 0 when it can give all
+    correlation: float,
+    compound: bool,  # the collapses in two stages instead of the five shapes
 ) -> WhitenedTemplates:
     from scipy.special import log_ndtr
 
@@ -154,16 +144,10 @@ def _whiten_templates(
 
 
 def curve_covariance(weights: Floats, middle: Floats, noise: Floats, correlation: float) -> Floats:
-    """Return the covariance of the averages around `LEVEL` plus a template.
+    """Return the covariance, (p, p), of averages of n scores around `LEVEL` plus a template.
 
-    Args:
-        weights: shape (p, n), p averages of n scores.
-        middle: shape (p,), where in the run each stands, from -.5 to .5.
-        noise: shape (n,), standard deviation of each score.
-        correlation: of the errors of neighbouring steps; falls off geometrically with distance.
-
-    Returns:
-        Shape (p, p).
+    Weights have shape (p, n), noise (n,); `middle`, (p,), says where in the run each average is,
+    from -.5 to .5. The correlation of neighbouring errors falls off geometrically with distance.
     """
     spread = weights * noise
     found = spread @ spread.T
@@ -212,14 +196,9 @@ def weigh_templates(
 def templates_under(
     observed: Bools, sigma: Floats, what: Assumptions, *, compound: bool = False
 ) -> WhitenedTemplates:
-    """Return the templates as this noise shows them."""
-    return whitened_templates(
-        observed.tobytes(),
-        np.ascontiguousarray(sigma).tobytes(),
-        quantum=what.quantum,
-        correlation=what.correlation,
-        compound=compound,
-    )
+    """Return the templates as this noise shows them; the last 32 answers are kept."""
+    noise = np.ascontiguousarray(sigma).tobytes()
+    return _whiten_templates(observed.tobytes(), noise, what.quantum, what.correlation, compound)
 
 
 def weigh_scores(lens: WhitenedTemplates, scores: Floats, sigma: Floats) -> TemplateEvidence:
@@ -269,12 +248,7 @@ class GroupEvidence:
 
 
 def weigh_many(lens: WhitenedTemplates, residual: Floats) -> GroupEvidence:
-    """Return the evidence of each group of templates for each row.
-
-    Args:
-        lens: the templates as the noise of these rows shows them.
-        residual: shape (m, p), whitened.
-    """
+    """Return the evidence of each group of templates for each row of `residual`, (m, p)."""
     # Templates in single precision, sorted by shape and break, and scaled for one product: `starts`
     # are the first columns of groups; `depth`, shape (p + 1, K), gives the depth times the root of
     # half its precision; only the first templates have an offset.

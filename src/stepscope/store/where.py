@@ -91,12 +91,8 @@ def parse_where(text: str) -> Where:
 def started_since(text: str, *, now: datetime | None = None) -> Where:
     """Return the condition that a run started at `text` or later.
 
-    A run whose trace has no time counts from when it was first imported.
-
-    Args:
-        text: an ISO date or time (UTC unless it says otherwise), or a duration before `now` as
-            30m, 12h, 7d or 2w.
-        now: the present time when left out.
+    A run whose trace has no time counts from when it was first imported. The text is an ISO date or
+    time (UTC unless it says otherwise), or a duration before `now` as 30m, 12h, 7d or 2w.
 
     Raises:
         UsageError: `text` is neither.

@@ -175,11 +175,11 @@ def _encode_message(kind: str, found: dict[str, Json]) -> bytes:
 
 def _encode_field(number: int, holds: str, value: Json) -> bytes:
     wire = _WIRE.get(holds, BYTES)
-    key = _encode_varint(number << 3 | wire)
+    key = encode_varint(number << 3 | wire)
     held: bytes
     match holds:
         case "number":
-            return key + _encode_varint(int(value) & (2**64 - 1))
+            return key + encode_varint(int(value) & (2**64 - 1))
         case "fixed64":
             return key + struct.pack("<Q", int(value))
         case "fixed32":
@@ -192,10 +192,15 @@ def _encode_field(number: int, holds: str, value: Json) -> bytes:
             held = bytes.fromhex(value)
         case _:
             held = _encode_message(holds, value)
-    return key + _encode_varint(len(held)) + held
+    return key + encode_varint(len(held)) + held
 
 
-def _encode_varint(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
+    """Return a number as protobuf writes it.
+
+    >>> encode_varint(300).hex()
+    'ac02'
+    """
     found = bytearray()
     while value >= 0x80:
         found.append(value & 0x7F | 0x80)
