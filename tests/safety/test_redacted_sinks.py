@@ -73,6 +73,20 @@ def test_the_beginning_of_a_secret_before_a_cut_is_hidden() -> None:
     assert re.fullmatch(rf"push failed: x+ {PLACEHOLDER.pattern}…; then {SECRET[:9]} stays", found)
 
 
+def test_a_word_of_a_secret_that_a_measure_quotes_is_hidden() -> None:
+    key = "3112992813:AAZoLZK9QKerJlVPxMJkaFkxY2xWB562geY"
+    said = "tells 3112992813; 31129928 and secret stay"
+    told = Record(trajectory="r1", answer=Verdict("errors", 1.0, reason=said), version="1")
+    with Store.open(":memory:") as store:
+        store.put([run(user(f"the secret is {key}"))])
+        store.append([told])
+        found = read_shown_run(store, "shop/1/0")[2][0].answer.reason
+    assert re.fullmatch(
+        r"tells \[secret:telegram:[0-9a-f]{4}\], which nothing says; 31129928 and secret stay",
+        found,
+    )
+
+
 def test_one_line_of_a_secret_in_several_is_hidden() -> None:
     lines = ENCODINGS["base64 lines"](next(s.text for s in samples(random.Random(4))) * 4)
     first = lines.splitlines()[1]

@@ -8,6 +8,7 @@ shapes. Secrets become placeholders before a run is shown.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import pairwise
@@ -555,6 +556,8 @@ _CUT = "…"
 _TOLD = 5
 # Characters of one line of a secret in several that are worth hiding.
 _LINE = 16
+# A word of a secret that is no word of a language.
+_WORD = re.compile(r"(?=[A-Za-z]*\d)[A-Za-z0-9]{8,}")
 
 
 def hide_secrets(
@@ -574,9 +577,10 @@ def hide_secrets(
         for text in _texts(plain):
             for piece, placeholder in redactor.pieces(text):
                 pieces[piece] = placeholder
-                # Measures quote the first line of a text.
+                # Measures quote the first line of a text, and words with a number of it.
                 lines = piece.splitlines() if "\n" in piece else ()
-                pieces.update((line, placeholder) for line in lines if len(line) >= _LINE)
+                told = [line for line in lines if len(line) >= _LINE] + _WORD.findall(piece)
+                pieces.update((part, placeholder) for part in told)
     return run, [_record(redactor, record, pieces) for record in records]
 
 
