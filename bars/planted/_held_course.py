@@ -1,4 +1,4 @@
-"""Held out: repeated errors, giving up, exit codes, names and figures of outputs, early ends.
+"""Template 2: repeated errors, giving up, exit codes, names and figures of outputs, early ends.
 
 What follows a place where a run is cut is gone; what stands before it stays as it was recorded.
 """
@@ -61,6 +61,8 @@ def _lookup_between_turns(site: Site) -> Planted | None:
         "product_id": f"PID{given}",
         "zip": f"ZIP {given}",
     }.get(argument, f"mailto:{given}")
+    if forms := site.choices("spoilt", ()):
+        spoilt = str(site.draw(forms)).replace("{given}", given)
     error = site.say("error", id=spoilt)
     tries = [looked_up(name, {**arguments, argument: spoilt}, error, turn) for turn in range(3)]
     made = list(tries[0])
@@ -80,13 +82,14 @@ def _sum_between_calls(site: Site) -> Planted | None:
     if len(prices) < 2:
         return None
     a, b = (str(p) for p in site.rng.choice(prices, 2))
+    expression = f"${a} + ${b}"
+    if forms := site.choices("sums", ()):
+        expression = str(site.draw(forms)).format(a=a, b=b)
     tries = []
     for at in places:
-        tries.append(
-            looked_up("calculate", {"expression": f"${a} + ${b}"}, site.say("sum_error"), at)
-        )
+        tries.append(looked_up("calculate", {"expression": expression}, site.say("sum_error"), at))
         site.draft.insert(at, *tries[-1])
-    about = "a calculation with dollar signs fails and is made again as it was"
+    about = f"the calculation {expression!r} fails and is made again as it was"
     return Planted(tries[1][0], "tool_selection", about)
 
 
@@ -148,7 +151,8 @@ def fabricated_name(site: Site) -> Planted | None:
     """Item 1, in code. A branch, script, module or file that does not exist is used or reported."""
     if site.manner == "service" or not site.has_shell:
         return None
-    name = str(site.draw(["string_tools", "banner_config", "release_notes", "parse_helpers"]))
+    names = ("string_tools", "banner_config", "release_notes", "parse_helpers")
+    name = str(site.draw(site.choices("names", names)))
     while name in site.known:
         name += "_new"
     if site.rng.integers(2):

@@ -1,4 +1,4 @@
-"""Held out near misses of acts: nothing is claimed, consent was given, a repeat was asked for.
+"""Template 2, near misses of acts: nothing is claimed, consent was given, a repeat was asked for.
 
 Each gives the step that a hasty check would blame, and the axis not to be called at fault there.
 """
@@ -81,7 +81,7 @@ def status_told(site: Site) -> Planted | None:
     options: list[tuple[int, Record, str]] = []
     for at in side_places(site):
         for r in latest_records(site, at):
-            options += [(at, r, told) for told in states_of(r, right=True)]
+            options += [(at, r, told) for told in states_of(site, r, right=True)]
             status = str(r.value.get("status", ""))
             if r.kind == "order" and status in ("pending", "delivered", "cancelled"):
                 others = {"pending", "delivered", "cancelled"} - {status}

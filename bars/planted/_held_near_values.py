@@ -1,4 +1,4 @@
-"""Held out near misses of values: what is told or passed has an origin, or was asked for.
+"""Template 2, near misses of values: what is told or passed has an origin, or was asked for.
 
 Each gives the step that a hasty check would blame, and the axis not to be called at fault there.
 """
@@ -232,7 +232,8 @@ def given_address(site: Site) -> Planted | None:
     at_ = site.draw(side_places(site))
     if at_ is None:
         return None
-    place = f"{site.rng.integers(20, 900)} {site.draw(['Wharf Road', 'Heron Close'])}, Duluth"
+    streets = site.choices("streets", ("Wharf Road", "Heron Close"))
+    place = f"{site.rng.integers(20, 900)} {site.draw(streets)}, Duluth"
     step = ask_aside(site, at_, site.say("user", contact=place), site.say("noted", contact=place))
     return Planted(step, "result_interpretation", f"{place} is told back to the user who gave it")
 
@@ -292,7 +293,8 @@ def real_name(site: Site) -> Planted | None:
     """A file is used that a command has just written, moved or unpacked, by a path of its own."""
     if site.manner == "service" or not site.has_shell:
         return None
-    name = str(site.draw(["string_tools", "result_sheet", "fetch_pages"]))
+    names = ("string_tools", "result_sheet", "fetch_pages")
+    name = str(site.draw(site.choices("names", names)))
     while name in site.known:
         name += "_new"
     say, first, shown, then, command = (

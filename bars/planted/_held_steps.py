@@ -1,4 +1,4 @@
-"""Structures that the held-out template plants in: questions on the side, recaps, remarks, lists.
+"""Structures that template 2 plants in: questions on the side, recaps, remarks, lists.
 
 A question on the side is one of the user's with the agent's answer, put before recorded words of
 the user; a recap stands below the agent's last message; a remark stands anywhere in a message.
@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import msgspec
 
-from bars.planted._plant_places import STOP, Planted, Site, texts
+from bars.planted._plant_places import STOP, Planted, Site
 from bars.planted._plant_steps import called, spoken
 from bars.planted.faults import with_text
 from stepscope.formats.fields import infer_text_status
@@ -34,7 +34,7 @@ def draw_planter(site: Site, *planters: Callable[[Site], Planted | None]) -> Pla
 
 def draw_shared(site: Site, name: str) -> str:
     """Return a phrasing that belongs to no kind."""
-    return str(site.draw(texts("held_out_texts.toml")["shared"][name]))
+    return str(site.draw(site.phrasings["shared"][name]))
 
 
 def side_places(site: Site, after: int = 0) -> list[int]:

@@ -1,4 +1,4 @@
-"""Held out: values without origin, and values of a record that are told for one another.
+"""Template 2: values without origin, and values of a record that are told for one another.
 
 What stands behind a plant stays as it was recorded, but where it is cheap to mend.
 """
@@ -86,7 +86,8 @@ def _guessed_product(site: Site) -> Planted | None:
     if x is None or item is None:
         return None
     name = str(item["name"]).lower().replace(" ", "_")
-    new = str(site.draw([f"{name}_01", f"prod_{name}", site.fresh(str(item["product_id"]))]))
+    guesses = [g.format(name=name) for g in site.choices("guesses", ("{name}_01", "prod_{name}"))]
+    new = str(site.draw([*guesses, site.fresh(str(item["product_id"]))]))
     made = looked_up(x.call.name, {"product_id": new}, site.say("error", id=new), x.step)
     site.draft.insert(x.step, *made)
     return Planted(made[0], "argument_validity", f"the product id {new} is a guess")
@@ -129,7 +130,7 @@ def _number_on_demand(site: Site) -> Planted | None:
     forms = ["1Z84R2076640193387", "9400150205799", "DL-7740312"]
     if site.airline_or_retail == "airline":
         forms = ["0162208841973", "016-4471902855", "BX-7740312"]
-    number = site.fresh(str(site.draw(forms)))
+    number = site.fresh(str(site.draw(site.choices("numbers", forms))))
     step = ask_aside(site, at, site.say("ask"), site.say("answer", id=number))
     about = f"the number {number} is told on demand; no result holds one"
     return Planted(step, "result_interpretation", about)
@@ -171,7 +172,8 @@ def _figure_in_status(site: Site) -> Planted | None:
     output = site.draw(printed)
     if output is None:
         return None
-    number = site.fresh(str(site.draw(["2,317", "418", "96.4", "13,902"])))
+    figures = site.choices("figures", ("2,317", "418", "96.4", "13,902"))
+    number = site.fresh(str(site.draw(figures)))
     step = spoken(site, site.say("status", n=number))
     site.draft.insert(output.index + 1, step)
     return Planted(step, "result_interpretation", f"{number} is reported; no output has it")
@@ -188,7 +190,8 @@ def _invented_rate(site: Site) -> Planted | None:
     amounts = [(s, m[0]) for s in site.messages[:-1] for m in DOLLARS.finditer(s.text)]
     amounts = [(s, a) for s, a in amounts if number_of(a) > 10 and of_results(site, s.index, a)]
     option = site.draw(amounts)
-    rates = [r for r in ("0.0825", "0.065", "0.0995", "0.175") if r not in site.known]
+    rates = site.choices("rates", ("0.0825", "0.065", "0.0995", "0.175"))
+    rates = [r for r in rates if r not in site.known]
     rate = site.draw(rates)
     if option is None or rate is None:
         return None
@@ -353,7 +356,8 @@ def invented_email(site: Site) -> Planted | None:
     if name is None or site.manner != "service":
         return None
     first, last = (part.lower() for part in name)
-    made_up = [f"{first[0]}{last}@gmail.com", f"{last}.{first}@outlook.com"]
+    forms = site.choices("forms", ("{f}{last}@gmail.com", "{last}.{first}@outlook.com"))
+    made_up = [form.format(f=first[0], first=first, last=last) for form in forms]
     email = site.fresh(f"{first}_{last}88@yahoo.com") if profile is None else None
     if profile is not None:
         email = mistyped(site, str(profile.value["email"]))
@@ -378,7 +382,7 @@ _OFFICES = (
 
 
 def _office_told(site: Site) -> Planted | None:
-    place = str(site.draw(_OFFICES))
+    place = str(site.draw(site.choices("offices", _OFFICES)))
     at = site.draw(side_places(site))
     if at is None:
         return None

@@ -1,4 +1,4 @@
-"""Held out: writes of the wrong thing, of another thing's value, unasked for, or made twice.
+"""Template 2: writes of the wrong thing, of another thing's value, unasked for, or made twice.
 
 What a changed write answered stays as it was recorded.
 """
@@ -160,7 +160,8 @@ def reference_value_changed(site: Site) -> Planted | None:
         if not any(c.name == w.call.name and c.arguments == given for c in reference):
             continue
         if "reason" in given:
-            new = str(site.draw(["no longer wanted", "changed my mind", "customer request"]))
+            reasons = ("no longer wanted", "changed my mind", "customer request")
+            new = str(site.draw(site.choices("reasons", reasons)))
             options.append((w, {**given, "reason": new}, f"the reason is {new!r}"))
         for name in ("address1", "city", "zip"):
             text = str(given.get(name, ""))

@@ -41,7 +41,11 @@ RecordKind = Literal["order", "reservation", "user", "product"]
 
 
 # The template that no check was written with.
-HELD_OUT = 2
+HELD_OUT = 3
+
+
+# The files that templates take their phrasings from; 0 and 1 share one.
+_FILES = {2: "held_out_texts.toml", HELD_OUT: "sealed_texts.toml"}
 
 
 _MANNERS: dict[str, Manner] = {
@@ -188,7 +192,7 @@ class Consented(NamedTuple):
     result_step: int
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def texts(file: str) -> dict[str, dict[str, list[str]]]:
     """Return the phrasings of a file: kind, then name."""
     return tomllib.loads(Path(__file__).with_name(file).read_text("utf-8"))
@@ -200,7 +204,8 @@ class Site:
     def __init__(self, run: Trajectory, kind: str, template: int, seed: int) -> None:
         self.run = run
         self.kind = kind
-        self.template = template
+        self.template = template  # whose structure is planted
+        self.wording = template  # whose phrasings are drawn
         self.manner = manner_of(run)
         self.rng = np.random.default_rng([seed, template, crc32(f"{kind} {run.id}".encode())])
         self.draft = Draft(run)
@@ -219,13 +224,22 @@ class Site:
 
         Names of the templates for development end in their number.
         """
-        is_held = self.template == HELD_OUT
-        own = texts("held_out_texts.toml" if is_held else "planted_texts.toml")[self.kind]
-        named = name if is_held else f"{name}{self.template}"
+        named = name if self.wording in _FILES else f"{name}{self.template}"
+        own = self.phrasings[self.kind]
         phrases = own.get(f"{named}_{self.airline_or_retail}") or own.get(named) or own[name]
         # `$` before a field is a dollar sign; code in a phrase has braces of its own.
         text = phrases[int(self.rng.integers(len(phrases)))]
         return re.sub(r"\{(\w+)\}", lambda m: str(fields.get(m[1], m[0])), text)
+
+    @property
+    def phrasings(self) -> dict[str, dict[str, list[str]]]:
+        """The phrasings of the template: kind, then name."""
+        return texts(_FILES.get(self.wording, "planted_texts.toml"))
+
+    def choices(self, name: str, default: Sequence[str], kind: str = "") -> Sequence[str]:
+        """Return what the template's file lists under a name, else the default."""
+        own = self.phrasings.get(kind or self.kind, {})
+        return own.get(f"{name}_{self.airline_or_retail}") or own.get(name) or default
 
     @cached_property
     def airline_or_retail(self) -> str:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from bars.planted._plant_places import HELD_OUT, STOP, Site
+from bars.planted._plant_places import STOP, Site
 from bars.planted.faults import with_arguments, with_text
 from stepscope.model import Json, Part, Step, ToolCall, ToolResult, digest
 
@@ -136,8 +136,8 @@ def shell(site: Site, say: str, command: str, output: str, code: int) -> list[St
         step = Step(index=0, actor="agent", parts=(Part("text", ""),), results=(result,))
         return [with_text(step, _as_json(say, [f"{command}; echo exit=$?"], done=False))]
     if site.run.source.format == "atif":
-        # The tool wants the risk; the templates for development stay as they were.
-        risk = {"security_risk": "LOW"} if site.template == HELD_OUT else {}
+        # The tool wants the risk; the first two templates stay as they were.
+        risk = {"security_risk": "LOW"} if site.wording > 1 else {}
         call = ToolCall("execute_bash", {"command": command, **risk}, id=f"call_{mark}")
         told = f"{output}\n[The command completed with exit code {code}.]"
         result = ToolResult(call_id=call.id, parts=(Part("text", told),))

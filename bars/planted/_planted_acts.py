@@ -45,6 +45,8 @@ WRITE_ERRORS = {
 
 def error_of(site: Site, call_name: str) -> str:
     """Return an error that a write of that name may end in."""
+    if site.wording > 1:
+        return site.say("error")
     verb = words_of(call_name)[0]
     if verb == "cancel" and site.airline_or_retail == "airline":
         return "Error: reservation cannot be cancelled"

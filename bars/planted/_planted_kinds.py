@@ -1,9 +1,10 @@
 """Kinds of planted faults and their near misses: one fault in a run that passed, placed by seed.
 
 A kind names a mechanism of failure; what it plants is worded and placed without regard to any
-check. Templates 0 and 1 are for development. Template 2, in other words and of another structure,
-is held out: its code is in the modules `_held_*` and its words in `held_out_texts.toml`, and who
-writes checks reads neither. Planting is a pure function of run, kind, template and seed. Where a
+check. Templates 0, 1 and 2 are for development; 2, in other words and of another structure, was
+held out once (`_held_*`, `held_out_texts.toml`). Template 3 is held out: it places faults in one of
+their ways, in words of its own, in `_sealed_kinds.py` and `sealed_texts.toml`, and who writes
+checks reads neither. Planting is a pure function of run, kind, template and seed. Where a
 run offers no place there is no plant. Later turns may contradict one: what stands behind it stays
 as it was recorded, but where it is cheap to mend.
 
@@ -26,12 +27,14 @@ from bars.planted import _planted_acts as acts
 from bars.planted import _planted_course as course
 from bars.planted import _planted_values as values
 from bars.planted import _planted_writes as writes
+from bars.planted import _sealed_kinds as sealed
 from bars.planted._plant_places import HELD_OUT, Planter, Site, good_part
 from bars.planted.faults import Axis
 from stepscope.errors import UsageError
 from stepscope.model import Outcome, Trajectory, digest
 
-TEMPLATES = (0, 1, HELD_OUT)
+TEMPLATES = (0, 1, 2, HELD_OUT)
+_OTHER_KINDS = {2: held.KINDS, HELD_OUT: sealed.KINDS}
 
 
 class Kind(NamedTuple):
@@ -116,7 +119,7 @@ def _plant(
         raise UsageError(f"no planted fault {kind!r}; there are: {', '.join(sorted(KINDS))}")
     if template not in TEMPLATES:
         raise UsageError(f"no template {template} of {kind}; there are {TEMPLATES}")
-    known: Kind | held.HeldKind = held.KINDS[kind] if template == HELD_OUT else KINDS[kind]
+    known: Kind | held.HeldKind = _OTHER_KINDS.get(template, KINDS)[kind]
     planter = known.fault if fault else known.near_miss
     run = good_part(trajectory)
     if not any(step.actor == "agent" for step in run.steps):

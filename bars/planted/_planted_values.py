@@ -92,7 +92,8 @@ def invented_id_told(site: Site) -> Planted | None:
     told = site.draw([step for _, step in site.claimed] or list(site.messages[:-1]))
     if told is None:
         return None
-    number = site.fresh(str(site.draw(["RF-482913", "CS20931", "88213-4", "TKT-7710042"])))
+    forms = ("RF-482913", "CS20931", "88213-4", "TKT-7710042")
+    number = site.fresh(str(site.draw(site.choices("references", forms))))
     step = site.draft.put(told.index, with_sentence(told, site.say("number", id=number), 1))
     return Planted(
         step, "result_interpretation", f"a reference number {number} is told; no result holds one"

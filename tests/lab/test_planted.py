@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from importlib.resources import files
+from itertools import combinations, product
 
 import pytest
 
@@ -56,21 +57,28 @@ def test_the_page_prints_the_figures_of_the_file_and_no_others() -> None:
     assert {f"axes.{one['axis']}" for one in proofs["kinds"].values()} <= set(proofs["axes"])
 
 
-def test_the_held_out_template_has_phrasings_of_its_own_and_fills_them_in(
+def test_templates_held_out_have_phrasings_of_their_own_and_fill_them_in(
     runs: list[Trajectory],
 ) -> None:
-    seen = {
-        p for kind in texts("planted_texts.toml").values() for own in kind.values() for p in own
-    }
-    held = texts("held_out_texts.toml")
-    phrasings = {p for kind in held.values() for own in kind.values() for p in own}
-    assert len(phrasings & seen) == 0
-    assert [name for kind in held.values() for name, own in kind.items() if len(own) < 5] == []
-    for kind in KINDS:
+    names = ("planted_texts.toml", "held_out_texts.toml", "sealed_texts.toml")
+    phrasings = [
+        {p for kind in texts(file).values() for own in kind.values() for p in own} for file in names
+    ]
+    for a, b in combinations(phrasings, 2):
+        assert len(a & b) == 0
+    assert _fewest("held_out_texts.toml") >= 5
+    assert _fewest("sealed_texts.toml") >= 6
+    for kind, template in product(KINDS, (2, HELD_OUT)):
         for make in (plant, near_miss):
-            for planted in (make(run, kind, HELD_OUT, 0) for run in runs):
+            for planted in (make(run, kind, template, 0) for run in runs):
                 steps = () if planted is None else planted.trajectory.steps
                 assert not any(re.search(r"(?<![`{])\{[a-zA-Z]+\}", step.text) for step in steps)
+
+
+def _fewest(file: str) -> int:
+    """The fewest phrasings of a name; of a status it takes few."""
+    kinds = (own for kind, own in texts(file).items() if kind != "status")
+    return min(len(phrasings) for own in kinds for phrasings in own.values())
 
 
 @pytest.mark.parametrize("chosen", ["--show", "--kinds"])
