@@ -35,9 +35,10 @@ class Provider:
     structure: Structure | None = None
     batch: float = 1.0  # share of the price that a batch costs
 
-    def owns(self, host: str) -> bool:
-        """Whether a host is this provider's."""
-        return any(
+    def owns(self, address: SplitResult) -> bool:
+        """Whether an address is this provider's, and nobody between reads what is sent."""
+        host = address.hostname or ""
+        return address.scheme == "https" and any(
             host == own or (own.startswith(".") and host.endswith(own)) for own in self.hosts
         )
 
@@ -121,7 +122,7 @@ def own_provider(name: str, table: JudgesTable) -> Provider | None:
     """Return the provider whose own address a judge is asked at; None for another's."""
     judge = judge_table(name, table)
     provider = PROVIDERS.get(name.partition("/")[0])
-    if provider is None or (judge.base_url and not _owns(provider, _address(name, judge.base_url))):
+    if provider is None or (judge.base_url and not provider.owns(_address(name, judge.base_url))):
         return None
     return provider
 
@@ -151,7 +152,7 @@ def resolve_endpoint(
     address = _address(name, base)
     if offline and not is_loopback(address.hostname):
         raise ConfigError(f"judge {name!r} is at {address.hostname}; leave out --offline")
-    own = provider is not None and _owns(provider, address)
+    own = provider is not None and provider.owns(address)
     return Endpoint(
         name=name,
         base_url=base.rstrip("/"),
@@ -197,7 +198,7 @@ def _refuse_elsewhere(
     of_provider = key_owner(variable)
     if variable in FOREIGN:
         raise ConfigError(f"judge {name!r}: {variable} opens no model; name another variable")
-    if of_provider is not None and not _owns(of_provider, address):
+    if of_provider is not None and not of_provider.owns(address):
         raise ConfigError(
             f"judge {name!r} is at {host}, and {variable} is sent to "
             f"https://{of_provider.hosts[0]} only; name another variable as key"
@@ -210,10 +211,6 @@ def _refuse_elsewhere(
             f"judge {name!r}: {variable} may not be sent to {host}; set "
             f"{variable}{HOST_VARIABLE}={host} beside it if that is where it belongs"
         )
-
-
-def _owns(provider: Provider, address: SplitResult) -> bool:
-    return address.scheme == "https" and provider.owns(address.hostname or "")
 
 
 def _address(name: str, base: str) -> SplitResult:

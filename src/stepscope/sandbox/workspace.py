@@ -67,24 +67,14 @@ class Workspace:
         self.most_bytes, self.most_files = most_bytes, most_files
         self.files = self.size = self.entries = 0
         self.dropped: Counter[str] = Counter()
-        names: Counter[tuple[int, int]] = Counter()
-        left = [(source, 0)]
-        while left:
-            folder, depth = left.pop()
-            try:
-                found = list(os.scandir(folder))
-            except OSError:
-                continue  # the copy counts what it cannot read
-            for entry in found:
-                if entry.is_dir(follow_symlinks=False):
-                    left += [(Path(entry.path), depth + 1)] if depth < MOST_DEPTH else []
-                elif entry.is_file(follow_symlinks=False):
-                    try:
-                        said = entry.stat(follow_symlinks=False)
-                    except OSError:
-                        continue  # it has gone
-                    names[said.st_dev, said.st_ino] += 1
-        self.names = names
+        self.names: Counter[tuple[int, int]] = Counter()
+        for folder, _, files in os.walk(source):
+            for name in files:
+                try:
+                    said = os.lstat(f"{folder}/{name}")
+                except OSError:
+                    continue  # it has gone
+                self.names[said.st_dev, said.st_ino] += stat.S_ISREG(said.st_mode)
 
     def walk(self) -> None:
         """Copy everything, folder by folder."""

@@ -148,13 +148,7 @@ def _on_scale(scores: Floats) -> Bools:
 
 
 def find_absences(scores: Floats, observed: Bools, sigma: Floats | None) -> Bools:
-    """Return which absence each run is, shape (m, absences); none where it can be classified.
-
-    Args:
-        scores: shape (m, n).
-        observed: shape (m, n).
-        sigma: shape (m, n), or None where it is not known.
-    """
+    """Return which absence each run is, shape (m, absences); all arrays are (m, n)."""
     found = np.zeros((len(scores), len(ABSENCES)), dtype=np.bool_)
     found[:, ABSENCES.index(TOO_FEW)] = observed.sum(1) < SHORTEST
     with np.errstate(invalid="ignore"):

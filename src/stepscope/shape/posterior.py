@@ -25,14 +25,10 @@ from stepscope.stats.sample import Bools, Floats, Ints
 ROUNDING = 1e-6
 
 
-def shortest_run(probability: Floats, level: float = 0.9) -> tuple[Ints, Ints]:
-    """Return first and last step of the shortest run that holds `level` of each row's sum.
+def shortest_run(probability: Floats) -> tuple[Ints, Ints]:
+    """Return first and last step of the shortest run that holds 90 % of each row's positive sum.
 
     Of runs of one length the one with most probability wins, then the earliest.
-
-    Args:
-        probability: shape (m, n), rows with a positive sum.
-        level: share of the row's sum.
 
     >>> first, last = shortest_run(np.array([[0.0, 0.2, 0.5, 0.28, 0.02]]))
     >>> int(first[0]), int(last[0])
@@ -41,7 +37,7 @@ def shortest_run(probability: Floats, level: float = 0.9) -> tuple[Ints, Ints]:
     m, n = probability.shape
     upto = np.zeros((m, n + 1))
     np.cumsum(probability, axis=1, out=upto[:, 1:])
-    needed = level * upto[:, -1] - ROUNDING * upto[:, -1]
+    needed = 0.9 * upto[:, -1] - ROUNDING * upto[:, -1]
     first, last = np.zeros(m, np.int64), np.full(m, n - 1, np.int64)
     open_rows = np.arange(m)
     for length in range(1, n):
@@ -67,9 +63,7 @@ DEEPEST = 2.0
 def depth_span(found: Sequence[TemplateEvidence], weights: Sequence[Floats]) -> CredibleInterval:
     """Return the mean depth with 90 % limits, given that the run fell.
 
-    Args:
-        found: the evidence, one entry for each noise that was considered.
-        weights: shape (K,) each, posterior probability of the templates.
+    Evidence and weights, (K,) each, the posterior of the templates, are those of each noise.
     """
     from scipy.special import log_ndtr
 
@@ -113,11 +107,8 @@ ASKED_BELOW = 0.3
 def fit_probability(left: Floats, level: Floats) -> Floats:
     """Return the probability of residuals this large, were the template true, shape (m,).
 
-    The level is fitted: a run of zeros is low, and not without a shape.
-
-    Args:
-        left: shape (m, p), what a template leaves of the scores, whitened.
-        level: shape (p,), a change of level, whitened, of length 1.
+    The level is fitted: a run of zeros is low, and not without a shape. Whitened are both what a
+    template leaves of the scores, (m, p), and a change of level, (p,), of length 1.
     """
     from scipy.special import chdtrc
 
@@ -144,11 +135,7 @@ def mean_level(
 ) -> tuple[Floats, Floats]:
     """Return means of the observed scores and their 90 % half widths from the noise, (m,) each.
 
-    Args:
-        scores: shape (m, n), read where observed.
-        observed: shape (m, n).
-        sigma: shape (m, n).
-        what: quantum and correlation of the noise.
+    All arrays are (m, n); scores are read where observed.
     """
     count = observed.sum(1)
     noise = np.where(observed, np.sqrt(sigma**2 + what.quantum**2 / 12), 0.0)

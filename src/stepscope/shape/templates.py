@@ -54,12 +54,8 @@ class Templates:
 
 
 @lru_cache(maxsize=LONGEST)
-def make_templates(n: int, cap: int = LONGEST) -> Templates:
-    """Return the templates of runs of n steps.
-
-    Args:
-        n: steps, `SHORTEST` to `LONGEST`.
-        cap: at most this many places where a recovery may begin or end.
+def make_templates(n: int) -> Templates:
+    """Return the templates of runs of n steps, `SHORTEST` to `LONGEST`.
 
     Raises:
         DataError: n is out of range.
@@ -76,7 +72,7 @@ def make_templates(n: int, cap: int = LONGEST) -> Templates:
         _early(n),
         _late(n),
         _steady(n),
-        _recovery(n, cap),
+        _recovery(n),
     )
     columns = {
         field.name: np.concatenate([getattr(part, field.name) for part in parts])
@@ -90,13 +86,7 @@ def make_templates(n: int, cap: int = LONGEST) -> Templates:
 def ramp(n: int, start: npt.ArrayLike, width: npt.ArrayLike) -> Floats:
     """Return 0 before step `start`, 1 from step `start + width - 1`, a straight line between.
 
-    Args:
-        n: steps.
-        start: shape (k,) or a number.
-        width: shape (k,) or a number, 1 or more.
-
-    Returns:
-        Shape (k, n).
+    Start and width, 1 or more, are numbers or have shape (k,); the ramps have (k, n).
 
     >>> ramp(5, [2], [2]).tolist()
     [[0.0, 0.0, 0.5, 1.0, 1.0]]
@@ -180,14 +170,13 @@ def _before(n: int, start: int) -> tuple[Floats, Floats, Floats]:
     return np.zeros(n), -RISE * (1 - way), -low * (1 - slow)
 
 
-def _recovery(n: int, cap: int) -> Templates:
+def _recovery(n: int) -> Templates:
     """A drop and its return, in all places; sharp ones weigh more."""
-    places = np.unique(np.linspace(1, n - 1, min(cap, n - 1)).round().astype(np.int64))
     dips = [
         (start, end, down, up, share)
         for down, up in DIPS
-        for start in places.tolist()
-        for end in places[(places >= start + down) & (places <= n - up)].tolist()
+        for start in range(1, n)
+        for end in range(start + down, n - up + 1)
         for share in RETURNS
     ]
     start, end, down, up = (np.array([dip[i] for dip in dips]) for i in range(4))

@@ -212,7 +212,6 @@ def compare_paired(
     level: float = 0.95,
     unmeasured: Mapping[str, int] | None = None,
     unit: str = "share",
-    see: float | None = None,
     draws: int = DRAWS,
     tail: Tail = "both",
 ) -> Comparison | Unmeasured:
@@ -223,7 +222,6 @@ def compare_paired(
         first_cases: shape (n,), the case of each run, any hashable labels.
         second: shape (m,), the same figure of the second agent.
         second_cases: shape (m,), cases of its runs.
-        see: difference of interest; 5 points for passes unless given, none for other figures.
         draws: permutations drawn where the null is not exact.
         tail: both sides, or one that was named beforehand: the second agent lower, or higher.
 
@@ -252,7 +250,7 @@ def compare_paired(
     if not len(trials.first):
         return Unmeasured("insufficient_data", "the two agents ran no case in common")
     bounded = unit == "share" and min(a.min(), b.min()) >= 0 and max(a.max(), b.max()) <= 1
-    see = FIVE_POINTS if see is None and unit == "share" else see
+    see = FIVE_POINTS if unit == "share" else None
     with np.errstate(all="ignore"):
         differences = trials.differences()
         if not np.isfinite(differences).all():

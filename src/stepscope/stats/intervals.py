@@ -184,10 +184,7 @@ def poisson_limits(events: float, clusters: float, level: float) -> tuple[float,
 def upper_limit(events: float, n: float, level: float = 0.95) -> float:
     """Return the exact one-sided upper limit of a share of which `events` of `n` were seen.
 
-    Args:
-        events: 0 to n.
-        n: independent units, above 0; an effective number where they are clustered.
-        level: coverage promised, a share.
+    Where units are clustered, `n` is their effective number.
 
     Raises:
         DataError: not 0 <= events <= n, n is 0, or the level is not within (0, 1).
