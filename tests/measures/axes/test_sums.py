@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stepscope.measures.axes.arguments import ARGUMENT_VALIDITY, ARGUMENT_VALIDITY_NAME
-from stepscope.measures.axes.results import RESULT_INTERPRETATION
+from stepscope.measures.axes.results import RESULT_INTERPRETATION, RESULT_INTERPRETATION_NAME
 from stepscope.measures.axes.sums import find_missing_terms, find_short_totals, sums_of
 from stepscope.measures.localise import LOCALISE
 from stepscope.model import Step, Verdict
@@ -98,15 +98,22 @@ def test_a_part_told_as_the_whole_leaves_a_term_out(heard: str, text: str, left_
     [
         ("364 + 210", True),
         ("2 * 364", True),
-        ("728 - 100", True),  # two of them, and what the user pays
+        ("728 - 120", True),  # two of them, and what the user pays
         ("574 * 3", True),  # told before
         ("391 + 210", False),
         ("391", False),
         ("1 + 2", True),
+        ("364 - 100", False),
+        ("364 * 8.25 / 100", True),  # 100 is a unit
+        ("364 * (100 - 8.25) / 100", True),
+        ("364 + 100.5", False),
+        ("364 * 1.0825", True),  # the user's 8.25 %
+        ("364 * (1 - 0.0825)", True),
+        ("364 * 1.175", False),
     ],
 )
 def test_every_term_of_a_calculation_has_an_origin(expression: str, known: bool) -> None:
-    spoken = (agent("$574 for both."), user("I pay at most $100"))
+    spoken = (agent("$574 for both."), user("I pay at most $120, tax is 8.25%"))
     made = run(*LOOK, *spoken, *calculate(expression, "7.0"))
     found = whole(ARGUMENT_VALIDITY, made)[ARGUMENT_VALIDITY_NAME]
     assert (label(found) == "incorrect") is not known, found.reason
@@ -178,3 +185,38 @@ def test_a_total_told_is_that_of_every_member_of_the_list(
     refused = failed("pay", error) if error else ()
     made = run(user("what is it?"), *did("get", ITEMS), agent(text), user("ok"), *refused)
     assert [fault.step for fault in find_short_totals(made)] == [3] * short
+
+
+@pytest.mark.parametrize(
+    ("asked", "told", "known"),
+    [
+        ("half of one ticket?", "Half of $364 is $182.", True),
+        ("half of one ticket?", "He pays $105.00 of the $210.", True),
+        ("one ticket with 10% off?", "In that case $145.80.", True),
+        ("one ticket?", "In that case $145.80.", False),
+        ("one ticket with 20 percent off?", "In that case $145.80.", False),
+    ],
+)
+def test_a_share_that_was_spoken_of_is_an_origin(asked: str, told: str, known: bool) -> None:
+    made = run(*LOOK, user(asked), agent(told), user("ok"))
+    found = whole(RESULT_INTERPRETATION, made)[RESULT_INTERPRETATION_NAME]
+    assert (label(found) == "incorrect") is not known, found.reason
+
+
+@pytest.mark.parametrize(
+    ("summary", "known"),
+    [
+        ("She wants $364 back", True),
+        ("She wants $574 back for both", True),
+        ("She was promised $1,234.50 back", False),
+    ],
+)
+def test_an_amount_that_is_handed_on_has_an_origin(summary: str, known: bool) -> None:
+    made = run(
+        *LOOK,
+        agent("$574 for both."),
+        user("a human, please"),
+        *did("transfer", "ok", summary=summary),
+    )
+    found = whole(ARGUMENT_VALIDITY, made)[ARGUMENT_VALIDITY_NAME]
+    assert (label(found) == "incorrect") is not known, found.reason

@@ -57,6 +57,21 @@ def test_what_is_told_has_an_origin(text: str, known: bool) -> None:
         assert cites(found) == (4, 5)
 
 
+@pytest.mark.parametrize(
+    ("heard", "text", "known"),
+    [
+        ("write to ann.b at mail dot example.", "We write to ann.b@mail.example.", True),
+        ("my mail: ann_c (at) mail.example", "We write to **ann_c@mail.example**.", True),
+        ("I look at mail dot example", "We write to ann.b@mail.example.", False),
+        ("which mail?", "We write to m***li@mail.example.", True),
+        ("which mail?", "We write to **ann.b@mail.example**.", False),
+    ],
+)
+def test_an_address_may_be_spelt_or_hidden(heard: str, text: str, known: bool) -> None:
+    found = told(text, heard=heard)
+    assert (label(found) == "incorrect") is not known, found.reason
+
+
 def test_what_the_user_said_may_be_told_again() -> None:
     assert label(told("Not to 432 Larkspur Avenue.", heard="432 Larkspur Avenue?")) != "incorrect"
     assert label(told("On July 6th.", heard="my flight is on the 6th")) != "incorrect"

@@ -25,9 +25,19 @@ import msgspec
 
 from stepscope.errors import ConfigError
 from stepscope.measures.axes.evidence import Evidence, evidence_of
-from stepscope.measures.axes.quantities import number_of
+from stepscope.measures.axes.quantities import (
+    AgentMessage,
+    agent_messages,
+    number_of,
+    told_amounts,
+)
 from stepscope.measures.axes.records import find_reference_differences
-from stepscope.measures.axes.sums import calculations_of, find_missing_terms, find_untraced_terms
+from stepscope.measures.axes.sums import (
+    calculations_of,
+    find_missing_terms,
+    find_untraced_amounts,
+    find_untraced_terms,
+)
 from stepscope.measures.axes.told import (
     COUNTED_DAYS,
     date_of,
@@ -569,12 +579,21 @@ def _untraced_words(trajectory: Trajectory) -> Iterator[Fault]:
             if sum(map(str.isalpha, text.split())) < WORDS:
                 continue
             if MAKES.isdisjoint(words_of(exchange.call.name)[:1]):
-                for fault in find_untraced(text, exchange.step, evidence, (), dates)[1]:
+                step = trajectory.steps[exchange.step]
+                faults = find_untraced(text, step.index, evidence, (), dates)[1]
+                if found := told_amounts(text):
+                    before = [
+                        x.text for x in agent_messages(trajectory) if x.step.index < step.index
+                    ]
+                    sound = {one.value for said in before for one in told_amounts(said)}
+                    words = AgentMessage(step, text, ())
+                    faults += find_untraced_amounts(trajectory, words, found=found, sound=sound)
+                for fault in faults:
                     yield fault._replace(reason=f"{exchange.call.name}: {fault.reason}")
 
 
 ARGUMENT_VALIDITY = RuleMeasure(
-    ARGUMENT_VALIDITY_NAME, "3", AXIS_SCALE, (), needing("arguments", _validity)
+    ARGUMENT_VALIDITY_NAME, "4", AXIS_SCALE, (), needing("arguments", _validity)
 )
 
 

@@ -46,6 +46,10 @@ _SURROGATES = range(0xD800, 0xE000)
 _PREFIXED = re.compile(r"[A-Za-z]{1,3}-?(\d{5,})")
 _YEAR = re.compile(r"(\d{4})-\d\d-\d\d")
 _NOT_ALNUM = re.compile(r"[\W_]+")
+# An e-mail address as people spell it.
+_SIGNS = {"at": "@", "dot": ".", "underscore": "_", "dash": "-", "hyphen": "-"}
+_SIGN = re.compile(rf"\W+({'|'.join(_SIGNS)})\W+")
+_NOT_EMAIL = re.compile(r"\.?[^\w.@+-]+|\.$")
 # Characters that bound every word, and go on no number.
 _BOUNDS = frozenset(" \n\t\"'()[]{}<>:;!?#*$=\0")
 
@@ -134,6 +138,8 @@ class Evidence:
         step = self._search(self._written, value, before)
         if step is None and _has_case(value):
             step = self._search(self._without_case(), value.casefold(), before)
+        if step is None and "@" in value:
+            step = self._spoken(value.casefold(), before)
         if step is not None:
             self._said[value] = step
         return step
@@ -276,6 +282,15 @@ class Evidence:
             ):
                 return self._steps[bisect_right(words.starts, at) - 1]
             start = at + 1
+        return None
+
+    def _spoken(self, email: str, before: int) -> int | None:
+        """Return the step before `before` where a user spells an address: "mia at mail dot com"."""
+        for step, words in self.user_words():
+            if step < before and "at" in words:
+                spelt = _SIGN.sub(lambda match: _SIGNS[match[1]], words)
+                if email in _NOT_EMAIL.split(spelt):
+                    return step
         return None
 
     def _said_by(self, value: str, before: int) -> int | None:

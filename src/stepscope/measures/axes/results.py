@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import combinations, groupby, islice
+from itertools import groupby, islice
 from operator import itemgetter
 from sys import maxsize
 
@@ -38,7 +38,11 @@ from stepscope.measures.axes.records import (
     find_misread_things,
     results_of,
 )
-from stepscope.measures.axes.sums import find_short_totals, lists_of, named_quantities_of
+from stepscope.measures.axes.sums import (
+    find_short_totals,
+    find_untraced_amounts,
+    follows_in_message,
+)
 from stepscope.measures.axes.told import find_misread_lines, find_told_nowhere, find_untraced
 from stepscope.measures.calls import agent_calls
 from stepscope.measures.completeness import needing
@@ -95,7 +99,7 @@ def find_misnamed(
             if at < message.step.index
         ]
         others = list(said - {amount.value})
-        if _follows_in_message(amount.value, others):
+        if follows_in_message(amount.value, others):
             continue
         if StatedNumbers(known).derive(amount.value) or any(
             abs(value - amount.value) < TOLERANCE for _, values in known for value in values
@@ -229,7 +233,8 @@ def check_statuses(
         things = [thing for thing in named if next(results.about(thing, here), None)]
         thing = things[0] if things else before
         before = things[-1] if things else before
-        sentence = _AS_SEEN.sub("", sentence)
+        if " can " in sentence:
+            sentence = _AS_SEEN.sub("", sentence)
         if len(things) == 1:
             faults += _misread_flags(message, sentence, things[0], results)
         for state in _statuses_in(sentence) if len(things) < 2 else ():
@@ -334,7 +339,8 @@ def _latest_record(
 
 
 def _statuses_in(sentence: str) -> Iterator[str]:
-    for pattern in (_BEHIND, _BEFORE, _IS_STATE):
+    patterns = (_BEHIND, _BEFORE, _IS_STATE) if STATUS_KEY in sentence.lower() else (_IS_STATE,)
+    for pattern in patterns:
         for match in pattern.finditer(sentence):
             words = match[1].lower().split()
             if _OPEN.search(sentence[: match.start(1)]) or sentence.endswith("?"):
@@ -412,10 +418,6 @@ _ABOUT = re.compile(
     r"just over|round\w*|ballpark|give or take|or so|without (?:the )?cents)\b|~",
     re.IGNORECASE,
 )
-# Most terms within one message that an amount may be the sum of.
-MOST_TERMS = 5
-# Amounts of a message, its last, that such a sum may draw on: 8 make some 200 sums.
-LAST_TERMS = 8
 
 _NO_RESULTS = (
     Unmeasured("not_applicable", "no tool returned anything", RESULT_INTERPRETATION_NAME),
@@ -463,7 +465,7 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
         found = _exact(evidence, message, found)
         if not found:
             continue
-        faults += _untraced_amounts(trajectory, message, results, found=found, sound=sound)
+        faults += find_untraced_amounts(trajectory, message, found=found, sound=sound)
         faults += find_misnamed(
             message, found, results, _said_by_others(trajectory, evidence, message)
         )
@@ -507,50 +509,6 @@ def _said_by_others(
     return said
 
 
-def _untraced_amounts(
-    trajectory: Trajectory,
-    message: AgentMessage,
-    results: ResultReader,
-    *,
-    found: Sequence[ToldAmount],
-    sound: set[float],
-) -> Iterator[Fault]:
-    """Yield amounts without a source; `sound` collects the amounts that follow.
-
-    An amount that followed once may be told again.
-    """
-    step = message.step.index
-    cites = tuple({at for at, _ in message.news[-1:]})
-    evidence = evidence_of(trajectory)
-    values = dict.fromkeys(amount.value for amount in found)
-    for value in values:
-        if value in sound:
-            continue
-        if (
-            evidence.number(value, step) is not None
-            or _follows_in_message(value, [other for other in values if other != value])
-            or _follows_from_results(evidence, value, message)
-            or _adds_up_charges(results, value, step)
-            or any(
-                round(sum(named) - value, 2) in (0, *named)
-                for members in lists_of(trajectory)
-                if len(named := named_quantities_of(members, message.text)) > 2
-            )
-        ):
-            sound.add(value)
-        elif not evidence.why_unknown(step):
-            yield Fault(step, f"tells {value:,.2f}, which follows from nothing before", cites)
-
-
-def _follows_from_results(evidence: Evidence, value: float, message: AgentMessage) -> bool:
-    """True if an amount follows by arithmetic, the latest results first: mostly it does."""
-    step = message.step.index
-    recent = message.news[0][0] - 1 if message.news else step
-    return (
-        evidence.derive(value, step, recent) is not None or evidence.derive(value, step) is not None
-    )
-
-
 def _exact(
     evidence: Evidence, message: AgentMessage, told: Sequence[ToldAmount]
 ) -> list[ToldAmount]:
@@ -567,33 +525,9 @@ def _exact(
     ]
 
 
-def _adds_up_charges(results: ResultReader, value: float, before: int) -> bool:
-    """True if a total adds up the amounts of several records."""
-    charges = [
-        record.fields.get(AMOUNT_NAME, 0)
-        for step, result in results.search(AMOUNT_NAME, before)
-        for record in results.records(step, result)
-    ]
-    known = [float(one) for one in charges if type(one) in (int, float) and one > 0]
-    return _follows_in_message(value, list(dict.fromkeys(known)))
-
-
-def _follows_in_message(value: float, others: Sequence[float]) -> bool:
-    """True if an amount is a sum or difference of amounts in the same message."""
-    # In cents: no amount told has parts of one.
-    target = round(100 * value)
-    cents = [round(100 * other) for other in others[-LAST_TERMS:]]
-    for n in range(2, min(len(others), MOST_TERMS) + 1):
-        for some in combinations(cents, n):
-            total = sum(some)
-            if target in (total, abs(2 * some[0] - total), abs(total - 2 * some[-1])):
-                return True
-    return False
-
-
 RESULT_INTERPRETATION = RuleMeasure(
     RESULT_INTERPRETATION_NAME,
-    "4",
+    "5",
     AXIS_SCALE,
     ("alternatives", "claims", "effects"),
     needing("results", _interpret),

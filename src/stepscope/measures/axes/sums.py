@@ -15,14 +15,18 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import combinations
 from typing import NamedTuple
 
 from stepscope.measures.axes.evidence import Evidence, evidence_of
 from stepscope.measures.axes.quantities import (
+    AMOUNT_NAME,
     MULTIPLES,
     SMALLEST_TERM,
     TOLERANCE,
+    AgentMessage,
     StatedNumbers,
+    ToldAmount,
     names_in,
     plain_number,
     quantities,
@@ -61,6 +65,14 @@ MOST_TERMS = 50
 REFUSAL_CHARACTERS = 500
 # Each is looked for in every refusal and message.
 MOST_SUMS = 200
+# Most terms within one message that an amount may be the sum of.
+LONGEST_MESSAGE_SUM = 5
+# Amounts of a message, its last, that such a sum may draw on: 8 make some 200 sums.
+LAST_TERMS = 8
+# "10% off", "half of it"; in a calculation 100 is then a unit.
+_SHARE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?(?:%|percent\b)|\b(half|third|quarter)\b")
+_SHARES = {"half": 50, "third": 100 / 3, "quarter": 25}
+_PERCENT = re.compile(r"/ ?100(?![\d.])")
 
 
 class AgentSum(NamedTuple):
@@ -104,19 +116,40 @@ def find_untraced_terms(trajectory: Trajectory, evidence: Evidence) -> tuple[int
     checked = sought = 0
     for exchange, text in calculations_of(trajectory) if evidence.requested else ():
         for term in dict.fromkeys(_terms(text)):
-            checked += term >= SMALLEST_TERM
-            if term < SMALLEST_TERM or evidence.number(term, exchange.step) is not None:
+            rate = term < SMALLEST_TERM and term != int(term)
+            checked += term >= SMALLEST_TERM or rate
+            if not rate and (term < SMALLEST_TERM or (term == 100 and _PERCENT.search(text))):
+                continue
+            before = exchange.step
+            if evidence.number(term, before) is not None or (
+                rate
+                and (evidence.holds("percent", before) or term in _shares_said(evidence, before))
+            ):
                 continue
             sought += 1
             if evidence.why_unknown(exchange.step) or sought > MOST_TERMS:
                 return checked, faults
-            if not _is_worked_out(trajectory, evidence, term, exchange.step):
+            if not _is_worked_out(trajectory, evidence, term, exchange.step, exact=rate):
                 why = f"{exchange.call.name}: {plain_number(term)} in {text!r} comes from nowhere"
                 faults.append(Fault(exchange.step, why))
     return checked, faults
 
 
-def _is_worked_out(trajectory: Trajectory, evidence: Evidence, term: float, before: int) -> bool:
+def _shares_said(evidence: Evidence, before: int) -> set[float]:
+    """Return the shares that were said, each with its rest and its excess: .1, .9 and 1.1."""
+    percents = [
+        _SHARES.get(match[2]) or float(match[1] or 0)
+        for text in evidence.texts(before)
+        for match in _SHARE.finditer(text)
+    ]
+    return {round(x + p / 100, 6) for p in percents for x in (0, 1)} | {
+        round(1 - p / 100, 6) for p in percents
+    }
+
+
+def _is_worked_out(
+    trajectory: Trajectory, evidence: Evidence, term: float, before: int, *, exact: bool
+) -> bool:
     """True if a number follows from what the agent told, passed or calculated, or a user said."""
     worked = []
     for step in trajectory.steps[:before]:
@@ -127,8 +160,9 @@ def _is_worked_out(trajectory: Trajectory, evidence: Evidence, term: float, befo
             if result.status == "error" or _RESULT.fullmatch(result.text.strip()):
                 said += quantities(result.text)
         worked.append((step.index, said))
-    if StatedNumbers(worked).derive(term) or any(term in said for _, said in worked):
-        return True
+    same = any(term in said for _, said in worked)
+    if same or exact or StatedNumbers(worked).derive(term):
+        return same or not exact
     for count in MULTIPLES:
         if round(term / count, 2) * count == term and evidence.number(term / count, before):
             return True
@@ -314,3 +348,69 @@ def _lists(records: Sequence[ThingRecord]) -> list[list[ThingRecord]]:
         for members in groups.values()
         if 1 < len(members) <= LONGEST_LIST and all(len(r.amounts) == 1 for r in members.values())
     ]
+
+
+def find_untraced_amounts(
+    trajectory: Trajectory,
+    message: AgentMessage,
+    *,
+    found: Sequence[ToldAmount],
+    sound: set[float],
+) -> Iterator[Fault]:
+    """Yield amounts without a source; `sound` collects the amounts that follow.
+
+    An amount that followed once may be told again.
+    """
+    step = message.step.index
+    cites = tuple({at for at, _ in message.news[-1:]})
+    evidence = evidence_of(trajectory)
+    recent = message.news[0][0] - 1 if message.news else step
+    values = dict.fromkeys(amount.value for amount in found)
+    for value in [one for one in values if one not in sound]:
+        if (
+            evidence.number(value, step) is not None
+            or follows_in_message(value, [other for other in values if other != value])
+            # The latest results first: mostly it follows from them.
+            or evidence.derive(value, step, recent) is not None
+            or evidence.derive(value, step) is not None
+            or _adds_up_charges(trajectory, value, step)
+            or any(
+                abs(share * term - value) < TOLERANCE + 1e-6
+                for share in _shares_said(evidence, step)
+                for _, said in evidence.numbers(step)
+                for term in said
+            )
+            or any(
+                round(sum(named) - value, 2) in (0, *named)
+                for members in lists_of(trajectory)
+                if len(named := named_quantities_of(members, message.text)) > 2
+            )
+        ):
+            sound.add(value)
+        elif not evidence.why_unknown(step):
+            yield Fault(step, f"tells {value:,.2f}, which follows from nothing before", cites)
+
+
+def _adds_up_charges(trajectory: Trajectory, value: float, before: int) -> bool:
+    """True if a total adds up the amounts of several records."""
+    results = results_of(trajectory)
+    charges = [
+        record.fields.get(AMOUNT_NAME, 0)
+        for step, result in results.search(AMOUNT_NAME, before)
+        for record in results.records(step, result)
+    ]
+    known = [float(one) for one in charges if type(one) in (int, float) and one > 0]
+    return follows_in_message(value, list(dict.fromkeys(known)))
+
+
+def follows_in_message(value: float, others: Sequence[float]) -> bool:
+    """True if an amount is a sum or difference of amounts in the same message."""
+    # In cents: no amount told has parts of one.
+    target = round(100 * value)
+    cents = [round(100 * other) for other in others[-LAST_TERMS:]]
+    for n in range(2, min(len(others), LONGEST_MESSAGE_SUM) + 1):
+        for some in combinations(cents, n):
+            total = sum(some)
+            if target in (total, abs(2 * some[0] - total), abs(total - 2 * some[-1])):
+                return True
+    return False

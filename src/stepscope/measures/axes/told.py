@@ -51,7 +51,7 @@ _DATE = re.compile(
 _SHAPE = bytes.maketrans(b"123456789BCDEFGHIJKLMNOPQRSTUVWXYZ", b"0" * 9 + b"A" * 25)
 _MIXED = (b"A0", b"0A", b"_0", b"#0", b"-0", b"00000")
 _STARTS = tuple(name[:3] for one in _MONTHS for name in (one.capitalize(), one))
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_EMAIL = re.compile(r"[\w.+*-]+@[\w-]+(?:\.[\w-]+)+")
 # A house number and a street: words that begin with a capital, the last of a kind of way.
 _STREET = re.compile(
     r"\b(\d{1,5}) ((?:[A-Z][\w'.-]+ ){1,4})(?:St(?:reet)?|Ave(?:nue)?|R(?:oa)?d|Lane|Ln|Drive|Dr|"
@@ -100,8 +100,9 @@ def _told(
     text: str, before: int, evidence: Evidence, known: set[str]
 ) -> Iterator[tuple[str, str, bool]]:
     if "@" in text:
-        for said in dict.fromkeys(_EMAIL.findall(text)):
-            yield "e-mail address", said, evidence.said(said, before) is not None
+        for said in dict.fromkeys(found.strip("*") for found in _EMAIL.findall(text)):
+            if "*" not in said:  # "m***01@example.com" hides what it says
+                yield "e-mail address", said, evidence.said(said, before) is not None
     shape = text.encode().translate(_SHAPE)
     if b"0" not in shape:
         return
