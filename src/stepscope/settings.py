@@ -61,29 +61,20 @@ class PreconditionTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class ListenTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When a run that is received ends, as written in TOML, table `[listen]`.
+    """When a run that is received ends, as written in TOML, table `[listen]`."""
 
-    Attributes:
-        quiet_seconds: seconds without a span after its root has ended; recorders hold spans back
-            for five.
-        idle_seconds: seconds without a span, whatever came of it.
-    """
-
+    # seconds without a span after its root has ended; recorders hold spans back for five.
     quiet_seconds: float = 6.0
-    idle_seconds: float = 600.0
+    idle_seconds: float = 600.0  # seconds without a span, whatever came of it.
 
 
 class Redaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is hidden besides the known forms of secrets, table `[redaction]`.
+    """What is hidden besides the known forms of secrets, table `[redaction]`."""
 
-    Attributes:
-        shown: whether secrets are hidden in what is shown of runs, too; what is logged, sent or
-            filed never has them.
-        secret: forms of the user's own.
-    """
-
+    # whether secrets are hidden in what is shown of runs, too; what is logged, sent or filed never
+    # has them.
     shown: bool = True
-    secret: tuple[OwnSecret, ...] = ()
+    secret: tuple[OwnSecret, ...] = ()  # forms of the user's own.
 
     @property
     def forms(self) -> tuple[SecretPattern, ...]:

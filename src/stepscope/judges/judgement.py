@@ -112,36 +112,28 @@ _SHARED = (
 
 
 class JudgingOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How runs are judged; every field has a default.
+    """How runs are judged; every field has a default."""
 
-    Attributes:
-        repeats: how often each question is asked, to see the judge's own noise.
-        narration: "off" leaves out what the agent says and thinks; calls and results stay.
-        mode: "isolated" labels each step without any other.
-        goals: sub-goals that people confirmed, or the file of them, for `no_look`.
-        sample: how many of the chosen runs are drawn for each rubric; None asks about all.
-        only: rubric -> ids of the runs that it is asked of; a rubric without an entry, of all.
-        canaries: whether runs with known answers are asked about first; a judge that gets one
-            wrong has its answers to that rubric set aside.
-        send_media: whether images of the runs are sent, too; nothing is taken out of a picture.
-        tools: whether judges may look things up before they answer.
-        workspace: folder whose files they may look at, too.
-        batch: whether questions are sent in batches, at half the price, answered within a day.
-        strict_families: refuse a judge of the family of an agent that it would judge.
-    """
-
-    repeats: int = 1
+    repeats: int = 1  # how often each question is asked, to see the judge's own noise.
+    # "off" leaves out what the agent says and thinks; calls and results stay.
     narration: Narration = "on"
-    mode: JudgeMode = "contextual"
+    mode: JudgeMode = "contextual"  # "isolated" labels each step without any other.
+    # sub-goals that people confirmed, or the file of them, for `no_look`.
     goals: Goals | str | Path | None = None
+    # how many of the chosen runs are drawn for each rubric; None asks about all.
     sample: int | None = None
+    # rubric -> ids of the runs that it is asked of; a rubric without an entry, of all.
     only: dict[str, frozenset[str]] = msgspec.field(default_factory=dict)
+    # whether runs with known answers are asked about first; a judge that gets one wrong has its
+    # answers to that rubric set aside.
     canaries: bool = False
+    # whether images of the runs are sent, too; nothing is taken out of a picture.
     send_media: bool = False
-    tools: bool = False
-    workspace: str | Path | None = None
+    tools: bool = False  # whether judges may look things up before they answer.
+    workspace: str | Path | None = None  # folder whose files they may look at, too.
+    # whether questions are sent in batches, at half the price, answered within a day.
     batch: bool = False
-    strict_families: bool = False
+    strict_families: bool = False  # refuse a judge of the family of an agent that it would judge.
 
     def __post_init__(self) -> None:
         """Refuse numbers that ask for nothing.

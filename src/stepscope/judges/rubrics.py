@@ -41,29 +41,18 @@ class RubricExample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class FrontMatter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The front matter of a rubric file.
+    """The front matter of a rubric file."""
 
-    Attributes:
-        name: unique; a set, a dot and an aspect ("axes.tone"), or one word.
-        kind: what the judge sees and in what form it answers.
-        version: digits; raised with every change that can change an answer.
-        question: one sentence, put to the judge.
-        answers: what may be answered; for a score the names of its bands, worst first.
-        in_scope: what counts, one sentence each.
-        out_of_scope: what does not count -> the rubric or measure whose it is.
-        examples: worked examples, one or more for each answer.
-        failing: the answers that speak against the agent.
-    """
-
-    name: str
-    kind: RubricKind
-    version: str
-    question: str
+    name: str  # unique; a set, a dot and an aspect ("axes.tone"), or one word.
+    kind: RubricKind  # what the judge sees and in what form it answers.
+    version: str  # digits; raised with every change that can change an answer.
+    question: str  # one sentence, put to the judge.
+    # what may be answered; for a score the names of its bands, worst first.
     answers: tuple[str, ...]
-    in_scope: tuple[str, ...]
-    out_of_scope: dict[str, str]
-    examples: tuple[RubricExample, ...]
-    failing: tuple[str, ...] = ()
+    in_scope: tuple[str, ...]  # what counts, one sentence each.
+    out_of_scope: dict[str, str]  # what does not count -> the rubric or measure whose it is.
+    examples: tuple[RubricExample, ...]  # worked examples, one or more for each answer.
+    failing: tuple[str, ...] = ()  # the answers that speak against the agent.
 
 
 class Rubric(FrontMatter, frozen=True, kw_only=True):

@@ -192,23 +192,18 @@ class ReferenceCall(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class PolicyRule(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
-    """One rule of conduct, declared in TOML (`[[policy]]`).
+    """One rule of conduct, declared in TOML (`[[policy]]`)."""
 
-    Attributes:
-        name: what reports call it.
-        forbid: a tool (or `write` for every mutating tool) that may not be called ...
-        where: ... or not with these arguments: name -> regular expression (RE2) over its text.
-        before: for order rules: the `require` must have happened before a call of this tool.
-        require: a tool that must have succeeded, or `confirm` for the user's consent.
-        max_calls: for rate rules: at most this many calls of `forbid` in one run.
-    """
-
-    name: str
+    name: str  # what reports call it.
+    # a tool (or `write` for every mutating tool) that may not be called ...
     forbid: str | None = None
+    # ... or not with these arguments: name -> regular expression (RE2) over its text.
     where: dict[str, str] = msgspec.field(default_factory=dict)
+    # for order rules: the `require` must have happened before a call of this tool.
     before: str | None = None
+    # a tool that must have succeeded, or `confirm` for the user's consent.
     require: str | None = None
-    max_calls: int | None = None
+    max_calls: int | None = None  # for rate rules: at most this many calls of `forbid` in one run.
 
 
 class Precondition(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

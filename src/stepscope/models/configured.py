@@ -43,67 +43,42 @@ _RESERVED = frozenset(
 
 
 class PriceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a model costs, USD for a million tokens.
+    """What a model costs, USD for a million tokens."""
 
-    Attributes:
-        input: tokens that are read.
-        output: tokens that are written, reasoning included.
-        cache_read: tokens read from the cache; None: as `input`.
-        cache_write: tokens read and put into the cache; None: as `input`.
-        batch: share of all that a batch costs.
-    """
-
-    input: float
-    output: float
-    cache_read: float | None = None
-    cache_write: float | None = None
-    batch: float = 1.0
+    input: float  # tokens that are read.
+    output: float  # tokens that are written, reasoning included.
+    cache_read: float | None = None  # tokens read from the cache; None: as `input`.
+    cache_write: float | None = None  # tokens read and put into the cache; None: as `input`.
+    batch: float = 1.0  # share of all that a batch costs.
 
 
 class JudgeTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One judge model, table `[judges.model."PROVIDER/NAME"]`; every key has a default.
+    """One judge model, table `[judges.model."PROVIDER/NAME"]`; every key has a default."""
 
-    Attributes:
-        protocol: how it is spoken to: "openai", "anthropic", or an installed plugin; "" is what the
-            provider speaks.
-        base_url: where it is; "" is the provider's own address.
-        key: name of the variable that holds its key; "" is the provider's own.
-        family: who trained it; "" is told from its name.
-        structure: how structured output is asked for; None finds out.
-        context_tokens: what it reads at once, its answer included.
-        max_output_tokens: where an answer is cut off.
-        temperature: of sampling; None leaves the provider's.
-        seed: where the provider takes one.
-        price: instead of the table of prices.
-        extra: further parameters of its provider.
-    """
-
+    # how it is spoken to: "openai", "anthropic", or an installed plugin; "" is what the provider
+    # speaks.
     protocol: str = ""
-    base_url: str = ""
-    key: str = ""
-    family: str = ""
-    structure: Structure | None = None
-    context_tokens: int = 128_000
-    max_output_tokens: int = 4_096
-    temperature: float | None = None
-    seed: int | None = None
-    price: PriceTable | None = None
+    base_url: str = ""  # where it is; "" is the provider's own address.
+    key: str = ""  # name of the variable that holds its key; "" is the provider's own.
+    family: str = ""  # who trained it; "" is told from its name.
+    structure: Structure | None = None  # how structured output is asked for; None finds out.
+    context_tokens: int = 128_000  # what it reads at once, its answer included.
+    max_output_tokens: int = 4_096  # where an answer is cut off.
+    temperature: float | None = None  # of sampling; None leaves the provider's.
+    seed: int | None = None  # where the provider takes one.
+    price: PriceTable | None = None  # instead of the table of prices.
+    # further parameters of its provider.
     extra: dict[str, Json] = msgspec.field(default_factory=dict)
 
 
 class JudgesTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Judges, table `[judges]`.
+    """Judges, table `[judges]`."""
 
-    Attributes:
-        budget_usd: what one command may spend.
-        concurrency: calls in flight at most, to one provider.
-        families: model, or pattern with `*`, -> family.
-        model: provider, slash, model -> how it is asked.
-    """
-
-    budget_usd: float = 5.0
-    concurrency: int = 32
+    budget_usd: float = 5.0  # what one command may spend.
+    concurrency: int = 32  # calls in flight at most, to one provider.
+    # model, or pattern with `*`, -> family.
     families: dict[str, str] = msgspec.field(default_factory=dict)
+    # provider, slash, model -> how it is asked.
     model: dict[str, JudgeTable] = msgspec.field(default_factory=dict)
 
 

@@ -17,32 +17,22 @@ MIB = 1024 * 1024
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits on what is read. All are settings of `stepscope.toml`, table `[limits]`.
+    """Limits on what is read. All are settings of `stepscope.toml`, table `[limits]`."""
 
-    Attributes:
-        line_bytes: one line of JSONL, or one record of a JSON array or object file.
-        text_bytes: one text value; what is longer is kept to this length, with a mark and a hash.
-        depth: nesting of JSON containers.
-        steps: steps of one run.
-        spans: spans of one trace.
-        trace_bytes: what a receiver keeps of one trace, as JSON.
-        attributes: attributes of one span; of what has more, the first are kept, with a mark.
-        zip_members: members of one archive.
-        zip_total_bytes: bytes of all members after decompression.
-        zip_ratio: decompressed over compressed size, judged above `zip_ratio_floor_bytes`.
-        zip_ratio_floor_bytes: an archive smaller than this when unpacked is not judged by ratio.
-    """
-
-    line_bytes: int = 16 * MIB
+    line_bytes: int = 16 * MIB  # one line of JSONL, or one record of a JSON array or object file.
+    # one text value; what is longer is kept to this length, with a mark and a hash.
     text_bytes: int = 1 * MIB
-    depth: int = 128
-    steps: int = 100_000
-    spans: int = 100_000
-    trace_bytes: int = 64 * MIB
+    depth: int = 128  # nesting of JSON containers.
+    steps: int = 100_000  # steps of one run.
+    spans: int = 100_000  # spans of one trace.
+    trace_bytes: int = 64 * MIB  # what a receiver keeps of one trace, as JSON.
+    # attributes of one span; of what has more, the first are kept, with a mark.
     attributes: int = 1_024
-    zip_members: int = 100_000
-    zip_total_bytes: int = 2048 * MIB
+    zip_members: int = 100_000  # members of one archive.
+    zip_total_bytes: int = 2048 * MIB  # bytes of all members after decompression.
+    # decompressed over compressed size, judged above `zip_ratio_floor_bytes`.
     zip_ratio: float = 200.0
+    # an archive smaller than this when unpacked is not judged by ratio.
     zip_ratio_floor_bytes: int = 10 * MIB
 
 

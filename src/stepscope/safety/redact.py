@@ -419,19 +419,13 @@ _BEGINS = 3
 
 
 class OwnSecret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A form of secrets, as written in TOML (`[[redaction.secret]]`).
+    """A form of secrets, as written in TOML (`[[redaction.secret]]`)."""
 
-    Attributes:
-        kind: the word in the placeholder: small letters, digits, underscores.
-        begins: what every such secret begins with, 3 characters or more.
-        characters: what follows it: any of `A-Z`, `a-z`, `0-9` and the signs `_ . + / = ~ -`.
-        least: how many of them at least.
-    """
-
-    kind: str
-    begins: str
+    kind: str  # the word in the placeholder: small letters, digits, underscores.
+    begins: str  # what every such secret begins with, 3 characters or more.
+    # what follows it: any of `A-Z`, `a-z`, `0-9` and the signs `_ . + / = ~ -`.
     characters: str = "A-Za-z0-9_-"
-    least: int = 16
+    least: int = 16  # how many of them at least.
 
     def form(self, where: str) -> SecretPattern:
         """Return what finds it.
