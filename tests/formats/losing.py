@@ -136,6 +136,7 @@ def fullest() -> Trajectory:
         agent="a",
         agent_version="v",
         tags={"session": "s", "k": "v"},
+        instructions="ask first",
         tools=(ToolDef("f", "d", {"type": "object"}, "a", {"x": 1}),),
         outcome=Outcome("fail", "label", 0.5, "r"),
         termination="t",
