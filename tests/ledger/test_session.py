@@ -181,3 +181,33 @@ def test_a_full_disk_is_told_to_everybody_who_waits(path: str) -> None:
             assert {type(one) for one in found} == {EnvironmentFault}
             assert "disk is full" in str(found[0])
         assert ledger.states() == {"planned": 4}
+
+
+class FullAtCommit(Ledger):
+    """A disk whose room ends when a claim, told already, is to be written."""
+
+    full = False
+
+    def _commit(self) -> None:
+        if self.full:
+            self._roll_back()
+            self._writing.release()
+            raise EnvironmentFault("the disk is full")
+        super()._commit()
+
+
+def test_a_claim_that_is_lost_on_its_way_to_the_disk_ends_the_session(path: str) -> None:
+    """Claimed and not there, it would be claimed again for ever."""
+
+    async def claim(desk: LedgerSession, ledger: FullAtCommit) -> None:
+        await desk.beat()
+        ledger.full = True
+        assert await desk.claim(wanted(0)) == "mine"
+        while desk._commit is not None:
+            await asyncio.sleep(0.001)
+        ledger.full = False
+        await desk.send(wanted(0).key, "hash")
+
+    with FullAtCommit(path) as ledger, LedgerSession(ledger, Budget()) as desk:
+        with pytest.raises(EnvironmentFault, match="the disk is full"):
+            asyncio.run(claim(desk, ledger))
