@@ -206,7 +206,8 @@ def test_a_claim_that_is_lost_on_its_way_to_the_disk_ends_the_session(path: str)
         while desk._commit is not None:
             await asyncio.sleep(0.001)
         ledger.full = False
-        await desk.send(wanted(0).key, "hash")
+        assert not await desk.send(wanted(0).key, "hash")
+        await desk.claim(wanted(0))
 
     with FullAtCommit(path) as ledger, LedgerSession(ledger, Budget()) as desk:
         with pytest.raises(EnvironmentFault, match="the disk is full"):

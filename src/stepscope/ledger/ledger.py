@@ -277,8 +277,7 @@ class LedgerSession(Closeable):
         self._starting = False
         self._busy_since: float | None = None
         self._commit: Future[None] | None = None
-        # Why what somebody was told early is not on disk: nothing can be built on it.
-        self._lost: BaseException | None = None
+        self._lost: BaseException | None = None  # why a commit failed: nothing new is begun
         self.buyer: Worker = ledger.join(budget)
 
     def close(self) -> None:
@@ -292,7 +291,7 @@ class LedgerSession(Closeable):
         self._ledger.leave(self.buyer)
 
     async def _do(self, work: LedgerWork[T], *, early: bool = False) -> T:
-        if self._lost is not None:
+        if early and self._lost is not None:
             raise self._lost
         told: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._waiting[told] = work
@@ -346,10 +345,8 @@ class LedgerSession(Closeable):
 
     def _committed(self, asked: _Works, results: list[Any], done: asyncio.Future[None]) -> None:
         self._commit = None
-        error = done.exception()
-        if error is not None:
-            if any(told.done() and not told.cancelled() for told in asked):
-                self._lost = error
+        if (error := done.exception()) is not None:
+            self._lost = error
             _reject_works(asked, type(error), error, None)
         else:
             for told, result in zip(asked, results, strict=True):

@@ -479,7 +479,9 @@ def plot_outcome_path(runs: Sequence[RunListRow], by: str | None) -> Chart | Non
     rows: list[dict[str, object]] = []
     cells = []
     for (group, path, passed), named in sorted(spots.items()):
-        n, which = len(named), _named(named)
+        n = len(named)
+        more = f" and {n - NAMED_CASES} more" if n > NAMED_CASES else ""
+        which = visible_line(", ".join(named[:NAMED_CASES])) + more
         rows.append({"group": group, "path": path, "passed": passed, "cases": n, "named": which})
         shares = (TableCell(f"{share:.2f}", sort=share) for share in (path, passed))
         cells.append(make_row(group, *shares, TableCell(str(n), sort=n), which))
@@ -503,11 +505,6 @@ def plot_outcome_path(runs: Sequence[RunListRow], by: str | None) -> Chart | Non
             rows=tuple(cells),
         ),
     )  # fmt: skip
-
-
-def _named(cases: Sequence[str]) -> str:
-    more = f" and {len(cases) - NAMED_CASES} more" if len(cases) > NAMED_CASES else ""
-    return visible_line(", ".join(cases[:NAMED_CASES])) + more
 
 
 def name_group(row: RunListRow, by: str | None) -> str:
