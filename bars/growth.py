@@ -3,8 +3,9 @@
 `python -m bars.growth [SHAPE ...]`: runs of many steps, of identical failed calls, of many claims,
 of many spans; many runs in a file, many files, many members of an archive. Each command that reads
 a trace or a store runs at a size and at three doublings of it, five times each, in a process of its
-own; its cost is the median processor time, without that of a start. Code 0: no doubling costs more
-than 2.3 times what the size before did; 3: one does.
+own; its cost is the median processor time, without that of a start. The shape `fleet` is 100,000
+runs as one HTML file. Code 0: no doubling costs more than 2.3 times what the size before did, and
+the fleet at most 30 s; 3: not so.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import NamedTuple
 DOUBLINGS, TIMES, LIMIT = 3, 5, 2.3
 # Processor seconds below which a cost is noise, and is not judged.
 LEAST = 0.15
+FLEET, FLEET_SECONDS = 100_000, 30.0
 COMMAND = str(Path(sys.executable).with_name("stepscope"))
 
 
@@ -173,10 +175,27 @@ def _measure(shape: Shape, size: int, folder: Path) -> dict[str, float]:
     return {name: cost - start for name, cost in costs.items()}
 
 
+def _fleet_seconds() -> float:
+    """Return what the HTML of many runs costs, at the median."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "traces").mkdir()
+        _runs(folder / "traces", FLEET)
+        for words in ("import", "traces"), ("score",):
+            _cost(list(words), folder)
+        return _median(["report", "--html", "out.html"], folder)
+
+
 def main(arguments: list[str]) -> int:
     """Print cost and growth of every command over every shape; return whether all hold."""
     missed = 0
-    for name in arguments or SHAPES:
+    chosen = arguments or [*SHAPES, "fleet"]
+    if "fleet" in chosen:
+        chosen.remove("fleet")
+        seconds = _fleet_seconds()
+        missed += seconds > FLEET_SECONDS
+        print(f"fleet: {FLEET:,} runs as HTML in {seconds:.1f} s, at most {FLEET_SECONDS:.0f}")
+    for name in chosen:
         shape = SHAPES[name]
         sizes = [shape.size << doubling for doubling in range(DOUBLINGS + 1)]
         with tempfile.TemporaryDirectory() as folder:

@@ -41,7 +41,7 @@ def visible(text: str) -> str:
     >>> visible("\x1b[2Jdone\u202e")
     '\\x1b[2Jdone\\u202e'
     """
-    return _HIDDEN.sub(_spelt, text)
+    return text if text.isascii() and text.isprintable() else _HIDDEN.sub(_spelt, text)
 
 
 def visible_line(text: str) -> str:
