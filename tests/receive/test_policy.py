@@ -16,12 +16,12 @@ from stepscope.receive.server import (
     BodyReader,
     IncomingBody,
     ReceiverRefusal,
-    accepted_hosts,
     answer_kept,
     answer_refused,
     find_refusal,
     parse_address,
 )
+from stepscope.safety.offline import accepted_hosts
 
 SECRET = "s" * 32
 HOST = (b"host", b"127.0.0.1:4318")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from stepscope.errors import UsageError
-from stepscope.web.guard import WebPolicy, browser_hosts, check_address
+from stepscope.safety.offline import accepted_hosts
+from stepscope.web.guard import WebPolicy, check_address
 
 HOST = "127.0.0.1:8765"
 POLICY = WebPolicy(
-    hosts=browser_hosts("127.0.0.1", 8765), cookie="stepscope-8765", session="s3cret"
+    hosts=accepted_hosts("127.0.0.1", 8765), cookie="stepscope-8765", session="s3cret"
 )
 WRITING = WebPolicy(hosts=POLICY.hosts, cookie=POLICY.cookie, session="s3cret", allow_write=True)
 
@@ -239,7 +240,7 @@ def test_without_a_cookie_nobody_comes_in() -> None:
     ],
 )
 def test_what_a_browser_calls_this_server(host: str, port: int, expected: set[str]) -> None:
-    assert browser_hosts(host, port) == expected
+    assert accepted_hosts(host, port) == expected
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ from stepscope.models.retry import RetryPolicy
 from stepscope.report.rows import number_tasks
 from stepscope.score.judges import JudgePlan, JudgingResult
 from stepscope.settings import Settings, read_keys
-from stepscope.store import PurgeResult, Runs, Store
+from stepscope.store import PurgeResult, Store
 from stepscope.store.store import draw_sample
 from stepscope.store.where import Where
 from stepscope.values import Estimate, Unmeasured
@@ -275,36 +275,26 @@ def compare_answers(
     for asked in sorted(after.keys() - before.keys()):
         earlier = [one for one in sorted(before) if one[0] == asked[0]]
         own = [one for one in earlier if one[1] == asked[1]]
-        found += [
-            _compare_judge(runs, (was, before[was]), (asked, after[asked]))
-            for was in own or earlier
-        ]
+        later = after[asked]
+        for was in own or earlier:
+            both = [at for at, run in enumerate(runs.id) if run in before[was] and run in later]
+            labels = [(before[was][runs.id[at]].label, later[runs.id[at]].label) for at in both]
+            turned = np.asarray([old != new for old, new in labels], dtype=np.float64)
+            lines = [
+                f"{runs.name[at]}: {old} -> {new}"
+                for at, (old, new) in zip(both, labels, strict=True)
+                if old != new
+            ]
+            changed = ChangedAnswers(
+                rubric=asked[0],
+                judge=asked[1],
+                before=was[1],
+                was=f"version {was[2]}, prompt {was[3]}",
+                changed=stats.proportion(turned, number_tasks(runs)[both]),
+                runs=tuple(lines[:MOST_NAMED]),
+            )
+            found.append(changed)
     return tuple(found)
-
-
-def _compare_judge(
-    runs: Runs,
-    before: tuple[AnswerKey, Mapping[str, Verdict]],
-    now: tuple[AnswerKey, Mapping[str, Verdict]],
-) -> ChangedAnswers:
-    (was, earlier), (asked, later) = before, now
-    both = [at for at, run in enumerate(runs.id) if run in earlier and run in later]
-    labels = [(earlier[runs.id[at]].label, later[runs.id[at]].label) for at in both]
-    changed = np.asarray([old != new for old, new in labels], dtype=np.float64)
-    tasks = number_tasks(runs)[both]
-    lines = [
-        f"{runs.name[at]}: {old} -> {new}"
-        for at, (old, new) in zip(both, labels, strict=True)
-        if old != new
-    ]
-    return ChangedAnswers(
-        rubric=asked[0],
-        judge=asked[1],
-        before=was[1],
-        was=f"version {was[2]}, prompt {was[3]}",
-        changed=stats.proportion(changed, tasks),
-        runs=tuple(lines[:MOST_NAMED]),
-    )
 
 
 def _is_by_judge(record: Record, rubric: Rubric) -> bool:

@@ -283,7 +283,12 @@ class VerdictImport:
         key, said = (run, found.step, rater, repeat), (found.label, found.value)
         before = self._before(found.measure)
         if key in before and before[key] != said:
-            raise RefusedRow("contradicts", _contradiction(before[key], said))
+            was, now = (
+                " ".join(str(part) for part in content if part is not None)
+                for content in (before[key], said)
+            )
+            why = f"said {was!r} before, now {now!r}; give another reading its own repeat"
+            raise RefusedRow("contradicts", why)
         self.rubrics[name] += 1
         self.raters[rater] = None
         if key in before:
@@ -318,8 +323,11 @@ class VerdictImport:
         said = self._cell(cells, "axis")
         name = "" if said is None else str(said).strip()
         if self._rubric is not None:
-            inside = f"{self._rubric}.{name}"
-            name = inside if name and _is_set(self._rubric) else self._rubric
+            prefix = f"{self._rubric}."
+            is_set = self._rubric not in BUILT_IN_RUBRICS and any(
+                known.startswith(prefix) for known in BUILT_IN_RUBRICS
+            )
+            name = prefix + name if name and is_set else self._rubric
         if not name:
             raise RefusedRow("no rubric", "no rubric; map a column to axis, or say --rubric NAME")
         if name in BUILT_IN_RUBRICS or name == STEP_SCORES:
@@ -458,12 +466,6 @@ class VerdictImport:
         return self._said[measure]
 
 
-def _is_set(name: str) -> bool:
-    return name not in BUILT_IN_RUBRICS and any(
-        known.startswith(f"{name}.") for known in BUILT_IN_RUBRICS
-    )
-
-
 def _step(cell: Json, steps: int, from_one: bool) -> int | None:
     if cell is None or cell == "":
         return None
@@ -510,11 +512,6 @@ def _cites(cell: Json, steps: int) -> tuple[int, ...]:
 def _quote(cell: Json) -> str:
     text = visible_line(str(cell))
     return repr(text if len(text) <= _QUOTED else text[:_QUOTED] + "…")
-
-
-def _contradiction(before: VerdictContent, now: VerdictContent) -> str:
-    was, is_ = (" ".join(str(part) for part in said if part is not None) for said in (before, now))
-    return f"said {was!r} before, now {is_!r}; give another reading its own repeat"
 
 
 def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVerdicts:

@@ -8,12 +8,11 @@ by what the judge says in context. A difference is always the isolated answer mi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from stepscope import stats
 from stepscope.calibrate.agreement import agreement_figure
@@ -157,7 +156,9 @@ def _compare_judge(
             table.setdefault(b, {})[a] = n
     # Which third of its run each step lies in, from 0.
     thirds = np.array([min(3 * (step or 0) // max(steps[run], 1), 2) for run, step in items])
+    parts = [(name, thirds == at) for at, name in enumerate(THIRDS)]
     given = np.array([v.label or "" for v in second], np.object_)
+    parts += [(label, np.equal(given, label)) for label in sorted(set(given.tolist()) - {""})]
     return ModeComparison(
         judge=alone.name,
         family=alone.family,
@@ -168,7 +169,14 @@ def _compare_judge(
         runs=int(runs.max()) + 1,
         figures=figures,
         table={label: table[label] for label in sorted(table)},
-        where=tuple(_differences_by_part(thirds, given, differences, runs, scored=scored)),
+        where=tuple(
+            ModeDifference(
+                part=part,
+                n=len(differences[there]),
+                difference=_mean(differences[there], runs[there], scored=scored),
+            )
+            for part, there in parts
+        ),
         most=tuple(
             ModeGap(
                 run=items[at][0],
@@ -181,16 +189,6 @@ def _compare_judge(
             for at in _largest_gaps(first, second, differences, scored=scored)
         ),
     )
-
-
-def _differences_by_part(
-    thirds: Ints, labels: npt.NDArray[np.object_], differences: Floats, runs: Ints, *, scored: bool
-) -> Iterator[ModeDifference]:
-    parts = [(name, thirds == at) for at, name in enumerate(THIRDS)]
-    parts += [(label, np.equal(labels, label)) for label in sorted(set(labels.tolist()) - {""})]
-    for part, there in parts:
-        difference = _mean(differences[there], runs[there], scored=scored)
-        yield ModeDifference(part=part, n=len(differences[there]), difference=difference)
 
 
 def _mean(differences: Floats, runs: Ints, *, scored: bool) -> Figure:

@@ -79,7 +79,8 @@ def read_ratings(
             and (isinstance(rows, Store) and rows.raters(STEP_SCORES) < 2)
         ):
             continue
-        given = [r for r in rows.records(where, measure=judge_measure(aspect)) if r.family != RULES]
+        name = aspect if aspect == STEP_SCORES else JUDGE_PREFIX + aspect
+        given = [r for r in rows.records(where, measure=name) if r.family != RULES]
         rules = _rules(rows, runs, where, aspect)
         for unit in ("runs", "steps"):
             voices = read_raters([*given, *rules], unit)
@@ -104,11 +105,6 @@ def rated_rubrics(measures: Iterable[str], rubric: str | None) -> list[str]:
     if rubric is None:
         return sorted(named)
     return sorted(name for name in named if name == rubric or name.startswith(f"{rubric}."))
-
-
-def judge_measure(aspect: str) -> str:
-    """Return the measure that judges' records of a rubric carry."""
-    return aspect if aspect == STEP_SCORES else JUDGE_PREFIX + aspect
 
 
 def read_raters(records: Iterable[Record], unit: Unit) -> tuple[RaterVerdicts, ...]:

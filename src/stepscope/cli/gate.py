@@ -147,12 +147,7 @@ def gate(
     else:
         with open_existing(store, settings) as notebook:
             report = gating.gate_store(notebook, policies, request)
-    view = gating.GateView(
-        report,
-        remarks=said,
-        fail_on=fail_on,
-        undecided=undecided,
-    )
+    view = gating.GateView(report, remarks=said, fail_on=fail_on, undecided=undecided)
     terminal.write_job_summary(view.markdown())
     if form:
         text = {"json": view.json, "markdown": view.markdown, "junit": view.junit}[form]()

@@ -141,6 +141,8 @@ def judge(
     """
     import secrets
 
+    import msgspec
+
     from stepscope.judges.judgement import JudgingOptions
 
     with open_existing(store, load_judge_settings(offline)) as notebook:
@@ -164,7 +166,8 @@ def judge(
             batch=batch,
             strict_families=strict_families,
         )
-        options = list_options(how, narration)
+        each = ("on", "off") if narration == "both" else (narration,)
+        options = [msgspec.structs.replace(how, narration=one) for one in each]
         rubrics = rubric or ["axes"]
         if dry_run:
             with terminal.show_progress("planning"):
@@ -212,14 +215,6 @@ def _print_all(found: Sequence[object], *, as_json: bool) -> int:
     else:
         terminal.print_text("\n".join(map(str, found)))
     return 0
-
-
-def list_options(how: JudgingOptions, narration: Narration) -> tuple[JudgingOptions, ...]:
-    """Return how runs are judged: once, or with the agent's words and without them."""
-    import msgspec
-
-    each = ("on", "off") if narration == "both" else (narration,)
-    return tuple(msgspec.structs.replace(how, narration=one) for one in each)
 
 
 def judge_within_budget(

@@ -21,7 +21,7 @@ from stepscope.cli.options import Json, Offline, StorePath, open_existing
 from stepscope.errors import ConfigError, EnvironmentFault, UsageError
 
 if TYPE_CHECKING:
-    from stepscope.settings import Settings
+    pass
 
 
 def find_bundled(*names: str) -> Path:
@@ -62,10 +62,13 @@ def demo(
     Example: stepscope demo
     """
     from stepscope import api
+    from stepscope.settings import Settings, load_settings
 
+    # The defaults, and how judges are reached: all else shows the same everywhere.
+    settings = Settings(judges=load_settings().judges, offline=offline)
     place = _demo_store() if store is None else store
     code, problem = 0, None
-    with api.open(place, settings=_demo_settings(offline=offline)) as notebook:
+    with api.open(place, settings=settings) as notebook:
         files = []
         for path, agent in DEMO_RUNS:
             with terminal.show_progress("reading runs") as step:
@@ -123,13 +126,6 @@ def _end(code: int, problem: ConfigError | None) -> int:
     if problem is not None:
         raise problem
     return code
-
-
-def _demo_settings(*, offline: bool) -> Settings:
-    """Return the defaults, and how judges are reached: all else shows the same everywhere."""
-    from stepscope.settings import Settings, load_settings
-
-    return Settings(judges=load_settings().judges, offline=offline)
 
 
 def _demo_store() -> Path:
@@ -198,6 +194,8 @@ def init(
 
     Example: stepscope init --store .stepscope/demo.db
     """
+    from stepscope.safety.text import visible_line
+
     if FILE.exists() and not force:
         raise UsageError(f"{FILE} is there already; --force overwrites it")
     effects = _tool_effects(store)
@@ -205,7 +203,9 @@ def init(
     lines = []
     for tool, effect in effects.items():
         if asking and effect != "read":
-            effects[tool] = "write" if _ask(tool, guess=effect == "write") else "read"
+            asked = f"Does {visible_line(tool)} change the world?"
+            writes = typer.confirm(asked, default=effect == "write", err=True)
+            effects[tool] = "write" if writes else "read"
             lines.append(f'{toml_key(tool)} = "{effects[tool]}"')
         elif effect == "write":
             lines.append(f'{toml_key(tool)} = "write"  # inferred from its name')
@@ -235,12 +235,6 @@ def _tool_effects(store: Path | None) -> dict[str, str]:
         return {}
     with open_existing(store) as notebook:
         return dict(notebook.tools())
-
-
-def _ask(tool: str, *, guess: bool) -> bool:
-    from stepscope.safety.text import visible_line
-
-    return typer.confirm(f"Does {visible_line(tool)} change the world?", default=guess, err=True)
 
 
 def _say(effects: dict[str, str], *, asked: bool) -> None:

@@ -24,11 +24,6 @@ from stepscope.safety.text import inert, render_json
 SUMMARY_BYTES = 1_000_000
 
 
-def in_actions() -> bool:
-    """Tell whether GitHub Actions reads what is printed."""
-    return os.environ.get("GITHUB_ACTIONS") == "true"
-
-
 def write_job_summary(markdown: str) -> None:
     """Add Markdown to the job summary, where the CI system has one."""
     place = os.environ.get("GITHUB_STEP_SUMMARY")
@@ -58,7 +53,7 @@ def print_text(text: str) -> None:
 
 def print_guarded(text: str) -> None:
     """Print text; in GitHub Actions between lines that turn commands off and on again."""
-    if not in_actions():
+    if os.environ.get("GITHUB_ACTIONS") != "true":
         return print_text(text)
     import secrets
 

@@ -288,7 +288,12 @@ def evidence_of_records(records: Iterable[Record]) -> Iterator[StepEvidence]:
         if not isinstance(answer, Verdict) or answer.reason.startswith(OUTRANKED):
             continue
         if record.family == RULES:
-            yield from _said_by_rules(answer)
+            at, measure = answer.step, answer.measure
+            if at is not None and measure == "policy":
+                said = f"breaks the rule {answer.label!r}: {answer.reason}".removesuffix(": ")
+                yield StepEvidence(at, "breach", said, answer.cites)
+            elif at is not None and measure.startswith(_AXES) and answer.label == INCORRECT:
+                yield StepEvidence(at, "fault", answer.reason, answer.cites, measure)
         elif answer.measure.startswith(JUDGE_PREFIX):
             whose = blamed.get((record.family, record.judge, record.repeat), "agent")
             rubric = answer.measure.removeprefix(JUDGE_PREFIX)
@@ -307,16 +312,6 @@ def evidence_of_records(records: Iterable[Record]) -> Iterator[StepEvidence]:
                     yield StepEvidence(
                         step, "judge_fault", said + answer.reason, answer.cites, source
                     )
-
-
-def _said_by_rules(answer: Verdict) -> Iterator[StepEvidence]:
-    if answer.step is None:
-        return
-    if answer.measure == "policy":
-        said = f"breaks the rule {answer.label!r}: {answer.reason}".removesuffix(": ")
-        yield StepEvidence(answer.step, "breach", said, answer.cites)
-    elif answer.measure.startswith(_AXES) and answer.label == INCORRECT:
-        yield StepEvidence(answer.step, "fault", answer.reason, answer.cites, answer.measure)
 
 
 def find_new_write(

@@ -38,10 +38,11 @@ from stepscope.gates.rates import (
     say_losses,
     say_percent,
 )
-from stepscope.gates.sample import Arm, Flags
+from stepscope.gates.sample import Arm
 from stepscope.gates.settings import GatePolicy
 from stepscope.gates.types import Cause, GateAnswer, answer_undecided
 from stepscope.stats.comparison import POWER, Comparison
+from stepscope.stats.sample import Bools
 from stepscope.values import Estimate, Unmeasured
 
 # Permutations drawn, and the p at or below which more are drawn.
@@ -385,7 +386,7 @@ def say_ratio(gate: GatePolicy, found: Estimate | Unmeasured) -> str:
     )
 
 
-def _is_in_cases(side: Arm, cases: set[object]) -> Flags:
+def _is_in_cases(side: Arm, cases: set[object]) -> Bools:
     return np.array([case in cases for case in side.cases.tolist()], dtype=np.bool_)
 
 

@@ -26,6 +26,7 @@ from stepscope.gates.settings import (
 )
 from stepscope.model import digest
 from stepscope.model.records import NOT_APPLICABLE, UNCERTAIN
+from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.store import Store
 from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, unmeasured_kind
 from stepscope.store.where import Where
@@ -168,9 +169,7 @@ def say_no_runs(rows: Rows, workflow: str, where: Where | None) -> str:
     )
 
 
-def _cells(
-    column: AnswerColumn, chosen: npt.NDArray[np.int64], *, labelled: bool
-) -> tuple[Cell, ...]:
+def _cells(column: AnswerColumn, chosen: Ints, *, labelled: bool) -> tuple[Cell, ...]:
     arrays = (column.value, column.label, column.state, column.valued)
     cells: list[Cell] = []
     for value, label, state, has_number in zip(
@@ -201,9 +200,6 @@ def _hash_of_declared(rows: Rows, measure: str, workflow: str) -> str:
     return digest(chosen) if any(chosen.values()) else ""
 
 
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-
 # Shares are counted in whole sub-goals and errors: bad by less than this is rounding.
 ROUNDING = 1e-9
 
@@ -212,13 +208,13 @@ ROUNDING = 1e-9
 class Arm:
     """The runs that a gate speaks of, one row each."""
 
-    at: npt.NDArray[np.int64]  # place of each run in its sample
+    at: Ints  # place of each run in its sample
     cases: npt.NDArray[np.object_]  # the case of each run
     # how bad: 0 to `size` (for figures: the figure itself, infinite where the run is absent); nan
     # where lost
     top: Floats
     size: Floats  # units of each run: 1, or its errors where recovery is the question
-    lost: Flags  # runs without an answer that should have one
+    lost: Bools  # runs without an answer that should have one
     # how many runs have no answer, by kind, those that are no loss included
     unmeasured: Mapping[str, int]
 
@@ -232,7 +228,7 @@ class Arm:
         """Runs that have an answer."""
         return len(self.at) - self.n_lost
 
-    def take(self, chosen: Flags) -> Arm:
+    def take(self, chosen: Bools) -> Arm:
         """Return the chosen rows; what is unmeasured stays counted."""
         return replace(
             self,
@@ -285,19 +281,15 @@ def build_arm(gate: GatePolicy, sample: Sample) -> Arm:
     pairs = np.array(found, dtype=np.float64).reshape(-1, 2)
     cases = np.empty(len(at), dtype=np.object_)
     cases[:] = [sample.runs[place].case for place in at]
+    order: tuple[str, ...] = (*UNMEASURED_KINDS, *sorted(counts.keys() - set(UNMEASURED_KINDS)))
     return Arm(
         at=np.array(at, dtype=np.int64),
         cases=cases,
         top=pairs[:, 0],
         size=pairs[:, 1],
         lost=np.isnan(pairs[:, 0]),
-        unmeasured={k: counts[k] for k in sorted(counts, key=_kind_order)},
+        unmeasured={kind: counts[kind] for kind in order if kind in counts},
     )
-
-
-def _kind_order(kind: str) -> tuple[int, str]:
-    known: tuple[str, ...] = UNMEASURED_KINDS
-    return (known.index(kind) if kind in known else len(known), kind)
 
 
 def _badness(gate: GatePolicy, cells: tuple[Cell, ...]) -> tuple[float, float] | str:

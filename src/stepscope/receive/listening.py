@@ -51,11 +51,12 @@ from stepscope.receive.closing import (
     reply_decoder,
 )
 from stepscope.receive.journal import DueTrace, Journal
-from stepscope.receive.server import Intake, ReceiverGuard, accepted_hosts, make_receiver_app
+from stepscope.receive.server import Intake, ReceiverGuard, make_receiver_app
 from stepscope.runtime.database import MEMORY, hold_lock
 from stepscope.runtime.processes import Executor, Job
 from stepscope.runtime.signals import handle_stops
 from stepscope.safety.limits import MIB
+from stepscope.safety.offline import accepted_hosts
 from stepscope.score.importing import RunDefaults
 from stepscope.settings import Settings
 

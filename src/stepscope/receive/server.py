@@ -35,7 +35,6 @@ from stepscope.formats.otlp.protobuf import encode_varint
 from stepscope.formats.otlp.request import JSON, PROTOBUF, ReceivedSpan, media_type, read_request
 from stepscope.receive.journal import Journal
 from stepscope.safety.limits import MIB, Limits
-from stepscope.safety.offline import is_loopback
 from stepscope.safety.redact import scrub_message
 
 LOOPBACK = "127.0.0.1"
@@ -139,19 +138,6 @@ def parse_address(text: str | None, token: str | None) -> tuple[str, int]:
             f"secret of {MIN_TOKEN} or more characters, or listen on {LOOPBACK}"
         )
     return str(found), int(digits)
-
-
-def accepted_hosts(host: str, port: int) -> frozenset[str]:
-    """Return what a program may put into Host for a receiver at this address.
-
-    >>> sorted(accepted_hosts("127.0.0.1", 4318))
-    ['127.0.0.1:4318', 'localhost:4318']
-    """
-    names = {f"[{host}]" if ":" in host else host}
-    if is_loopback(host):
-        names.add("localhost")
-    with_port = {f"{name}:{port}" for name in names}
-    return frozenset(with_port | names if port == 80 else with_port)
 
 
 def _header_values(headers: list[tuple[bytes, bytes]], name: bytes) -> list[str]:

@@ -16,13 +16,11 @@ from zlib import crc32
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from stepscope import measures, registry, stats
 from stepscope.errors import UsageError
 from stepscope.measures.agents import AgentAnswers, measure_agents
 from stepscope.measures.outcome import ANOTHER_WAY, CONTRADICTED
-from stepscope.model import Answer
 from stepscope.model.records import (
     COMPLETENESS_NAME,
     HUMAN,
@@ -44,7 +42,6 @@ from stepscope.report.formatting import (
 from stepscope.report.panels import build_panels
 from stepscope.report.rows import (
     LABELS_ARE_NO_SCORES,
-    RunFlags,
     RunTable,
     choose_fields,
     combine_conditions,
@@ -66,15 +63,14 @@ from stepscope.report.types import (
     TrialCounts,
 )
 from stepscope.safety.redact import hide_in
+from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.store import Store
 from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, cell_state, text_array
 from stepscope.store.where import Where
 from stepscope.values import Decision, Unmeasured
 
 
-def read_axis_faults(
-    table: RunTable, measure: str
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+def read_axis_faults(table: RunTable, measure: str) -> tuple[Floats, Bools]:
     """Return in which runs an axis proved a fault, 1 or 0, and in which its checks ran."""
     column = table.columns[measure]
     proved = column.label == INCORRECT
@@ -97,13 +93,6 @@ def measure_axes(table: RunTable) -> Iterator[tuple[str, Figure]]:
             version = ", ".join(table.columns[key].versions)
             figure = Unmeasured("missing_input", f"answers of version {version}; {SCORE_FIRST}")
         yield key, give_reason(key, figure)
-
-
-def find_proved(table: RunTable) -> RunFlags:
-    """Return the runs in which an axis proved a fault, or a declared rule was broken."""
-    found = [proved * ran > 0 for proved, ran in (read_axis_faults(table, key) for key in AXES)]
-    proved: RunFlags = np.logical_or.reduce([*found, table.columns["policy"].value > 0])
-    return proved
 
 
 @cache
@@ -151,7 +140,7 @@ def count_outcome_tables(table: RunTable) -> Iterator[OutcomeTable]:
     )
 
 
-def grade_paths(table: RunTable) -> tuple[RunFlags, RunFlags]:
+def grade_paths(table: RunTable) -> tuple[Bools, Bools]:
     """Return which runs have a grade of the path, and which of these earned a pass by it.
 
     The grade is good with every sub-goal reached and no rule broken (where a policy is declared).
@@ -173,7 +162,7 @@ def _loose(joint: stats.JointTable | Unmeasured) -> Decision:
     return Decision("pass", f"nothing shows that the trajectory scorer is too loose: {upper}")
 
 
-def _lines(table: RunTable, chosen: RunFlags) -> tuple[RunLine, ...]:
+def _lines(table: RunTable, chosen: Bools) -> tuple[RunLine, ...]:
     """Return the chosen runs with what their path shows; those that wrote nothing else first."""
     places = np.flatnonzero(chosen)
     shares, broken, writes = (
@@ -201,8 +190,8 @@ def _joint(
     table: RunTable,
     grade: str,
     names: tuple[str, ...],
-    graded: RunFlags,
-    columns: tuple[RunFlags, ...],
+    graded: Bools,
+    columns: tuple[Bools, ...],
 ) -> Iterator[OutcomeTable]:
     known, passed = read_outcomes(table)
     both = known & graded
@@ -225,7 +214,7 @@ def _joint(
     )
 
 
-def _full(value: npt.NDArray[np.float64]) -> RunFlags:
+def _full(value: Floats) -> Bools:
     return np.nan_to_num(value) >= 1 - NEARLY
 
 
@@ -266,13 +255,11 @@ def find_rank_flips(
     return tuple(flip for flip in measured if flip.flipped)
 
 
-def _means(
-    flags: npt.NDArray[np.bool_], place: npt.NDArray[np.int64], n_tasks: int
-) -> npt.NDArray[np.float64]:
+def _means(flags: Bools, place: Ints, n_tasks: int) -> Floats:
     """Return the mean of each task, NaN where it has no run."""
     counts = np.bincount(place, minlength=n_tasks)
     sums = np.bincount(place, weights=flags, minlength=n_tasks)
-    means: npt.NDArray[np.float64] = np.full(n_tasks, np.nan)
+    means: Floats = np.full(n_tasks, np.nan)
     np.divide(sums, counts, out=means, where=counts > 0)
     return means
 
@@ -332,29 +319,17 @@ def keep_agent_figures(profile: Profile) -> Profile:
 def _column(
     measure: str, found: list[AgentAnswers], versions: tuple[str, ...] = ()
 ) -> AnswerColumn:
-    given = [
-        next((answer for answer in one.answers if answer.measure == measure), None) for one in found
-    ]
-    value = [
-        np.nan if answer is None or isinstance(answer, Unmeasured) else answer.value
-        for answer in given
-    ]
-    return AnswerColumn(
-        measure=measure,
-        value=np.array(value, np.float64),
-        label=text_array([None] * len(found)),
-        state=np.array([_state(answer) for answer in given], np.int8),
-        versions=versions,
-    )
+    value, state = np.full(len(found), np.nan), np.full(len(found), NO_RECORD, np.int8)
+    for at, one in enumerate(found):
+        answer = next((answer for answer in one.answers if answer.measure == measure), None)
+        if isinstance(answer, Unmeasured):
+            state[at] = cell_state(answer.kind)
+        elif answer is not None:
+            state[at] = ANSWERED
+            value[at] = np.nan if answer.value is None else answer.value
+    label = text_array([None] * len(found))
+    return AnswerColumn(measure=measure, value=value, label=label, state=state, versions=versions)
 
-
-def _state(answer: Answer | None) -> int:
-    if answer is None:
-        return NO_RECORD
-    return cell_state(answer.kind) if isinstance(answer, Unmeasured) else ANSWERED
-
-
-Floats = npt.NDArray[np.float64]
 
 UNITS = {"steps": "steps", "tokens": "tokens", "cost_usd": "usd", "seconds": "seconds"}
 # pass^k beyond this many trials says nothing that these do not.
@@ -553,7 +528,9 @@ def build_profile(table: RunTable, group: dict[str, str | None], *, seed: int = 
     lost = {"missing_input": int((~both).sum())}
     joint = stats.joint_table(passed[both], good[both], table.clusters[both], unmeasured=lost)
     measured = not isinstance(joint, Unmeasured)
-    lucky, unlucky = known & passed & find_proved(table), measured & both & ~passed & good
+    proved = [fault * ran > 0 for fault, ran in (read_axis_faults(table, key) for key in AXES)]
+    faulty = np.logical_or.reduce([*proved, table.columns["policy"].value > 0])
+    lucky, unlucky = known & passed & faulty, measured & both & ~passed & good
     return Profile(
         group=group,
         n_runs=len(table),

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from stepscope import stats
@@ -20,7 +19,6 @@ from stepscope.report.build import build_profile, read_axis_faults
 from stepscope.report.formatting import AXES, give_reason
 from stepscope.report.rows import (
     LABELS_ARE_NO_SCORES,
-    RunFlags,
     RunTable,
     choose_fields,
     combine_conditions,
@@ -35,12 +33,11 @@ from stepscope.report.types import (
 )
 from stepscope.safety.redact import hide_in
 from stepscope.shape import fleet
+from stepscope.stats.sample import Bools, Floats
 from stepscope.store import Store
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
 from stepscope.values import Unmeasured
-
-Floats = npt.NDArray[np.float64]
 
 # Family-wise chance of a false claim over all figures of one comparison.
 ALPHA = 0.05
@@ -71,7 +68,7 @@ MEANS = {
 MEAN_SHARES = ("subgoals.reached", "errors.recovered")
 
 
-def _values(table: RunTable, measure: str) -> tuple[Floats, RunFlags]:
+def _values(table: RunTable, measure: str) -> tuple[Floats, Bools]:
     """Return a value for each run, and which runs have one."""
     if measure in AXES:
         return read_axis_faults(table, measure)

@@ -15,7 +15,6 @@ from math import sqrt
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from stepscope.errors import StoreError
 from stepscope.findings.ranking import read_fit
@@ -24,7 +23,6 @@ from stepscope.model.records import IMPORTED, STEP_SCORES
 from stepscope.report.rows import (
     LABEL_SCORES,
     LABEL_SIGMA,
-    FleetShapes,
     RunTable,
     hide_secrets,
     read_outcomes,
@@ -38,6 +36,7 @@ from stepscope.shape.breaks import fuse_signals, third_slopes
 from stepscope.shape.classifier import classify
 from stepscope.shape.types import HEALTHY
 from stepscope.shape.weights import gate_failed, weighted_score
+from stepscope.stats.sample import Floats, Ints
 from stepscope.store import Store
 from stepscope.store.records import COST, EVERY_TASK, LATENCY
 from stepscope.values import Estimate, Unmeasured
@@ -59,7 +58,7 @@ GATE_WEIGHT, BREAK_WEIGHT, LOW_WEIGHT = 3.0, 2.0, 1.0
 FAILED_WEIGHT = 4.0
 
 
-def weigh_runs(table: RunTable) -> npt.NDArray[np.float64]:
+def weigh_runs(table: RunTable) -> Floats:
     """Return what was found in each run, weighed; 0 for a passing run without findings."""
     total = np.zeros(len(table))
     for measure, weight in FINDING_WEIGHTS.items():
@@ -78,19 +77,17 @@ def weigh_runs(table: RunTable) -> npt.NDArray[np.float64]:
     excused &= ~goals.valued | (_values_or_zero(table, "subgoals") >= 1)
     total[excused] *= 0.1
     total += np.where(known & ~passed, FAILED_WEIGHT, 0.0)
-    return total if table.shapes is None else total + _by_shape(table.shapes)
+    shapes = table.shapes
+    # Labels of rules weigh nothing a second time.
+    if shapes is not None and shapes.scored:
+        broken = (shapes.label > HEALTHY) | (shapes.break_step >= 0)
+        total += np.where(shapes.gate_failed, GATE_WEIGHT, 0.0) + (
+            np.where(broken, BREAK_WEIGHT, 0.0) + np.where(shapes.low_level, LOW_WEIGHT, 0.0)
+        )
+    return total
 
 
-def _by_shape(found: FleetShapes) -> npt.NDArray[np.float64]:
-    """Return what the scores of each run weigh; labels of rules weigh nothing a second time."""
-    if not found.scored:
-        return np.zeros(len(found.state))
-    broken = (found.label > HEALTHY) | (found.break_step >= 0)
-    low = np.where(found.low_level, LOW_WEIGHT, 0.0)
-    return np.where(found.gate_failed, GATE_WEIGHT, 0.0) + np.where(broken, BREAK_WEIGHT, 0.0) + low
-
-
-def choose_runs(table: RunTable, count: int | None) -> npt.NDArray[np.int64]:
+def choose_runs(table: RunTable, count: int | None) -> Ints:
     """Return the places of the chosen runs, most telling first; of all runs for None.
 
     Ties stay in the order of the rows: by name, then id.
@@ -133,7 +130,7 @@ def read_look_first(store: Store, table: RunTable, count: int | None) -> Iterato
         yield msgspec.structs.replace(look, command=command)
 
 
-def _values_or_zero(table: RunTable, measure: str) -> npt.NDArray[np.float64]:
+def _values_or_zero(table: RunTable, measure: str) -> Floats:
     """Return a column's numbers, 0 where it has none: for weighing only, never for a figure."""
     column = table.columns[measure]
     return np.where(column.valued, np.nan_to_num(column.value), 0.0)
@@ -266,14 +263,12 @@ def make_curve(
         slopes=None if isinstance(slopes, Unmeasured) else slopes,
     )
     drawn = _shaped(drawn, cost if cost is not None else _tokens(trajectory, found.steps))
-    return drawn if trajectory is None else _weighed(drawn, choose_weights(trajectory, weights))
-
-
-def choose_weights(trajectory: Trajectory, weights: Weights) -> tuple[float, ...] | None:
-    """Return the weights that hold for a run: its task's, else those of every task."""
-    task = trajectory.task or trajectory.name
-    own = weights.get((trajectory.workflow, task))
-    return own if own is not None else weights.get((trajectory.workflow, EVERY_TASK))
+    if trajectory is None:
+        return drawn
+    # The weights of its task, else those of every task.
+    own = weights.get((trajectory.workflow, trajectory.task or trajectory.name))
+    every = weights.get((trajectory.workflow, EVERY_TASK))
+    return _weighed(drawn, every if own is None else own)
 
 
 def _shaped(drawn: Curve, cost: Cells | None) -> Curve:

@@ -53,7 +53,6 @@ from stepscope.report.rows import RunTable, read_shown_run, sort_findings
 from stepscope.report.types import Profile
 from stepscope.report.votes import (
     Acted,
-    Flags,
     PanelAspect,
     adjust_claims,
     claim_differences,
@@ -66,6 +65,7 @@ from stepscope.report.votes import (
     select_current,
 )
 from stepscope.safety.text import visible_line
+from stepscope.stats.sample import Bools
 from stepscope.store import Store
 from stepscope.store.columns import Rows
 from stepscope.store.judged import JudgeAnswers, RunAnswers, name_and_snapshot, read_judge_answers
@@ -227,7 +227,12 @@ def _of_one(table: RunTable, one: JudgeAnswers) -> Iterator[VerdictFlag]:
     runs = {at: str(name[at]) for at in sorted(one.runs)}
     turned = [runs[at] for at in runs if _flips(one.runs[at])]
     yield _flag("flips", one, "turns when it is asked again", turned)
-    missed = [runs[at] for at in runs if _begins(one.runs[at].verdict, "canary_missed")]
+    verdicts = {at: one.runs[at].verdict for at in runs}
+    missed = [
+        runs[at]
+        for at, record in verdicts.items()
+        if record is not None and record.answer.reason.startswith("canary_missed:")
+    ]
     yield _flag("canary_missed", one, "set aside: it missed a planted step", missed)
     if len(one.snapshots) > 1:
         counts = ", ".join(f"{name or 'as asked'} {n:,}" for name, n in one.snapshots.items())
@@ -255,10 +260,6 @@ def _outranked(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[Verd
         names = tuple(str(table.runs.name[at]) for at in left[:NAMED_RUNS])
         said = "finds no fault in runs whose state check failed: the check stands"
         yield VerdictFlag(kind="outranked", judge=judge, said=said, n=len(left), runs=names)
-
-
-def _begins(record: Record | None, with_word: str) -> bool:
-    return record is not None and record.answer.reason.startswith(f"{with_word}:")
 
 
 def _label(record: Record | None) -> str | None:
@@ -396,7 +397,7 @@ def _pattern(
 ) -> PatternShare:
     table = aspect.table
     shows, told = (np.zeros(len(table), np.bool_) for _ in range(2))
-    why: dict[str, Flags] = {}
+    why: dict[str, Bools] = {}
     for at, found in of_run.items():
         seen = found[name]
         if isinstance(seen, tuple):

@@ -29,6 +29,7 @@ from stepscope.shape.classifier import classify_ragged
 from stepscope.shape.fleet import prevalence
 from stepscope.shape.types import SHAPES, UNRESOLVED, ShapeBatch
 from stepscope.shape.weights import gate_failed
+from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.store import Store
 from stepscope.store.columns import (
     ANSWERED,
@@ -93,8 +94,6 @@ LABEL_SCORES = {"": 0.8, "ERROR": 0.2, "REDUNDANT": 0.5}
 # A band is .25 wide, the level of a run is known to .18: together .31. What it gives on recorded
 # runs is in docs/design/score-curves.md.
 LABEL_SIGMA = 0.3
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 # Labels say little of a run's shape: for more runs than this they are not read.
 LABELLED_RUNS = 20_000
@@ -199,10 +198,8 @@ def _classify_labelled(rows: Rows, runs: Runs) -> FleetShapes | None:
     )
 
 
-RunInts = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 T = TypeVar("T", bound=np.generic)
-RowMask = npt.NDArray[np.bool_] | npt.NDArray[np.int64]
+RowMask = Bools | Ints
 
 LABELS_ARE_NO_SCORES = Unmeasured(
     "missing_input", "labels of rules say where errors are, not how well the other steps went"
@@ -217,11 +214,11 @@ class FleetShapes:
     state: npt.NDArray[np.int8]
     # index of the shape, or -1: unresolved, unmodelled, or not classified
     label: npt.NDArray[np.int8]
-    unmodelled: Flags  # no shape fits the run
-    low_level: Flags  # its mean is low, whatever its shape
-    gate_failed: Flags  # a step of the highest weight is below the gate
-    break_step: RunInts  # index of the step where it broke, -1 where no break is declared
-    log_likelihood: npt.NDArray[np.float64]  # shape (m, 5); meaningless where the state is not 1
+    unmodelled: Bools  # no shape fits the run
+    low_level: Bools  # its mean is low, whatever its shape
+    gate_failed: Bools  # a step of the highest weight is below the gate
+    break_step: Ints  # index of the step where it broke, -1 where no break is declared
+    log_likelihood: Floats  # shape (m, 5); meaningless where the state is not 1
     source: str = ""  # where the scores come from, in words
     sigma: str = ""  # their noise, in words
     scored: bool = True  # whether they are scores, not labels
@@ -231,7 +228,7 @@ class FleetShapes:
         return replace(self, **{name: getattr(self, name)[chosen] for name in _SHAPE_COLUMNS})
 
     @property
-    def fitted(self) -> Flags:
+    def fitted(self) -> Bools:
         """Runs that were classified and that a shape fits."""
         return np.equal(self.state, ANSWERED) & ~self.unmodelled
 
@@ -291,11 +288,11 @@ def _classify_curves(
 
 def align_shapes(
     batch: ShapeBatch,
-    of: RunInts,  # the place of each curve's run
+    of: Ints,  # the place of each curve's run
     size: int,  # how many runs there are
     *,
-    gate_failed: Flags,  # of each run
-    break_step: RunInts,  # of each curve that was classified, -1 for none
+    gate_failed: Bools,  # of each run
+    break_step: Ints,  # of each curve that was classified, -1 for none
 ) -> FleetShapes:
     """Return the shapes of curves in the places of their runs."""
     state = np.full(size, NO_RECORD, np.int8)
@@ -321,21 +318,21 @@ def join_shapes(parts: Sequence[FleetShapes], *, source: str, sigma: str) -> Fle
     return FleetShapes(**columns, source=source, sigma=sigma, scored=True)
 
 
-def _spread(at: RunInts, size: int, values: npt.NDArray[T], absent: float) -> npt.NDArray[T]:
+def _spread(at: Ints, size: int, values: npt.NDArray[T], absent: float) -> npt.NDArray[T]:
     """Return values in the places of their runs, `absent` in all others."""
     whole = np.full((size, *values.shape[1:]), absent, values.dtype)
     whole[at] = values
     return whole
 
 
-def estimate_shapes(of: FleetShapes | None, clusters: RunInts, seed: int) -> Shapes | Unmeasured:
+def estimate_shapes(of: FleetShapes | None, clusters: Ints, seed: int) -> Shapes | Unmeasured:
     """Return the shapes of a group of runs: shares with intervals, and what was counted beside."""
     if of is None or not (of.state != NO_RECORD).any():
         return NO_CURVES
     return count_shapes(of, clusters, np.random.default_rng([seed, 0x53484150]))
 
 
-def count_shapes(of: FleetShapes, clusters: RunInts | None, rng: np.random.Generator) -> Shapes:
+def count_shapes(of: FleetShapes, clusters: Ints | None, rng: np.random.Generator) -> Shapes:
     """Return the shapes of runs, of which at least one may have a curve; see `estimate_shapes`."""
     fitted, answered = of.fitted, of.state == ANSWERED
     lost = of.lost()
@@ -367,8 +364,6 @@ FIELDS = ("workflow", "agent", "agent_version", "task", "trial", "outcome")
 DEFAULT_BY = ("workflow", "agent")
 TAG = "tag."
 
-Mask = npt.NDArray[np.bool_] | npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTable:
@@ -379,7 +374,7 @@ class RunTable:
     columns: Mapping[str, AnswerColumn]
     # the task that each run belongs to, as a number: (workflow, task), or the run itself where it
     # names no task
-    clusters: npt.NDArray[np.int64]
+    clusters: Ints
     # the value of each run of the tags that were asked for, as "tag.KEY"
     tags: Mapping[str, Texts] = field(default_factory=dict)
     # what the score curve of each run says; None where no run has one
@@ -398,14 +393,14 @@ class RunTable:
         found: Texts = self.tags[name] if name in self.tags else getattr(self.runs, name)
         return found
 
-    def matches(self, group: Mapping[str, str | None]) -> npt.NDArray[np.bool_]:
+    def matches(self, group: Mapping[str, str | None]) -> Bools:
         """Return which runs have these values of these fields and tags; all for an empty group."""
         chosen = np.ones(len(self), np.bool_)
         for name, value in group.items():
             chosen &= np.array([held == value for held in self.values(name).tolist()], np.bool_)
         return chosen
 
-    def take(self, chosen: Mask) -> RunTable:
+    def take(self, chosen: RowMask) -> RunTable:
         """Return the chosen rows."""
         runs = {f.name: getattr(self.runs, f.name)[chosen] for f in fields(Runs)}
         return RunTable(
@@ -429,7 +424,7 @@ class RunTable:
         """Tell whether any run has a record of the measure."""
         return bool((self.columns[measure].state != NO_RECORD).any())
 
-    def lost(self, measure: str, among: npt.NDArray[np.bool_] | None = None) -> dict[str, int]:
+    def lost(self, measure: str, among: Bools | None = None) -> dict[str, int]:
         """Return how many runs have no answer, by kind.
 
         Not scored is a kind of its own.
@@ -477,7 +472,7 @@ def read_table(rows: Rows, where: Where | None, by: Iterable[str] = ()) -> RunTa
     )
 
 
-def number_tasks(runs: Runs) -> npt.NDArray[np.int64]:
+def number_tasks(runs: Runs) -> Ints:
     """Return the task of each run as a number; a run without a task is its own."""
     known: dict[tuple[str, str], int] = {}
     out = np.empty(len(runs), np.int64)
@@ -517,10 +512,7 @@ def split_groups(
         yield dict(zip(names, group, strict=True)), table.take(np.array(places[group]))
 
 
-RunFlags = npt.NDArray[np.bool_]
-
-
-def read_outcomes(table: RunTable) -> tuple[RunFlags, RunFlags]:
+def read_outcomes(table: RunTable) -> tuple[Bools, Bools]:
     """Return which runs have an outcome, and which of these passed."""
     column = table.columns["outcome"]
     known = column.valued

@@ -91,7 +91,8 @@ def find_failed_calls(
         times = len(failed)
         same = "same " if times > 1 and len({compared_error(e) for e in failed}) == 1 else ""
         if times == 1:
-            said = f"{tool} fails{_ending(labels)}: {texts[0]}"
+            ends = {"ignored": ", and is ignored", "repeated": ", and is repeated"}
+            said = f"{tool} fails{ends.get(next(iter(labels)), '')}: {texts[0]}"
         elif after is not None:
             said = f"{tool} fails {times} times, accepted at {after.step}; {same or 'last '}error: "
             said += texts[-1]
@@ -103,11 +104,6 @@ def find_failed_calls(
         weight = (1.0 if settled else 4.0) + 0.5 * (times - 1) + (1.0 if times > 1 else 0.0)
         stop = after.step if after is not None and times > 1 else last.step
         yield weight, SuspectSteps(first=first.step, last=stop, kind="error", evidence=said)
-
-
-def _ending(labels: set[str]) -> str:
-    label = "".join(sorted(labels)) if len(labels) == 1 else ""
-    return {"ignored": ", and is ignored", "repeated": ", and is repeated"}.get(label, "")
 
 
 def quote_error(exchange: Exchange) -> str:
@@ -155,28 +151,22 @@ def find_uncalled_goals(trajectory: Trajectory, goals: list[SubGoal]) -> str:
     never = [goal for goal in goals if goal.tool not in tried]
     if not never:
         return ""
-    names = ", ".join(_goal(goal) for goal in never[:NAMED_DIFFERENCES])
+    names = []
+    for goal in never[:NAMED_DIFFERENCES]:
+        named = next((item for item in goal.arguments.values() if isinstance(item, str)), None)
+        names.append(f"{goal.tool}({named}, ...)" if named else goal.tool)
     rest = len(never) - NAMED_DIFFERENCES
-    return f"{_stop(trajectory)} {names}{f' and {rest} more' if rest > 0 else ''}"
-
-
-def _goal(goal: SubGoal) -> str:
-    named = next((item for item in goal.arguments.values() if isinstance(item, str)), None)
-    return f"{goal.tool}({named}, ...)" if named else goal.tool
+    stop = "makes no call at all: never"
+    if trajectory.exchanges:
+        last = trajectory.exchanges[-1]
+        stop = f"stops after {last.call.name} at {last.step}; never calls"
+    return f"{stop} {', '.join(names)}{f' and {rest} more' if rest > 0 else ''}"
 
 
 def _lacks(exchange: Exchange, goal: SubGoal) -> list[tuple[str, Json, Json]]:
     given = exchange.call.arguments if isinstance(exchange.call.arguments, dict) else {}
     wanted = goal.arguments
     return list(find_differences({name: given.get(name) for name in wanted}, wanted))
-
-
-def _stop(trajectory: Trajectory) -> str:
-    """Return the last thing the agent did, in words."""
-    if not trajectory.exchanges:
-        return "makes no call at all: never"
-    last = trajectory.exchanges[-1]
-    return f"stops after {last.call.name} at {last.step}; never calls"
 
 
 def add_curve_suspects(
@@ -305,9 +295,13 @@ def list_suspects(
         said = [*_curve_evidence(curve), *evidence]
         ranking = rank_steps(current_records(held), said, trajectory=trajectory, fit=fit)
         if isinstance(ranking, StepRanking):
+            # What scores say of the whole run, where they break at no step.
+            whole: tuple[SuspectSteps, ...] = ()
+            if isinstance(curve, Curve) and curve.source != "step_labels" and not _broken(curve):
+                whole = _throughout(curve)
             return msgspec.structs.replace(
                 look,
-                suspects=_merge(ranking, [*findings, *_whole_curve(curve)]),
+                suspects=_merge(ranking, [*findings, *whole]),
                 nobody=ranking.nobody,
                 reliability=describe_reliability(ranking.family),
             )
@@ -416,13 +410,6 @@ def _curve_evidence(curve: Curve | Unmeasured | None) -> Iterator[StepEvidence]:
         if step is not None:
             kind: StoreKind = "break" if one.kind == "break" else "gate"
             yield StepEvidence(step, kind, one.evidence, (step,))
-
-
-def _whole_curve(curve: Curve | Unmeasured | None) -> tuple[SuspectSteps, ...]:
-    """Return what a curve of scores says of the whole run, where it breaks at no step."""
-    if not isinstance(curve, Curve) or curve.source == "step_labels" or _broken(curve):
-        return ()
-    return _throughout(curve)
 
 
 def list_unreached(trajectory: Trajectory, case: Case | None, found: RuleFindings) -> list[SubGoal]:

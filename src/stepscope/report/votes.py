@@ -15,7 +15,6 @@ from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 from msgspec.structs import replace
 
 from stepscope import stats
@@ -34,6 +33,7 @@ from stepscope.report.panel_types import (
 )
 from stepscope.report.rows import RunTable
 from stepscope.report.types import Profile
+from stepscope.stats.sample import Bools, Floats
 from stepscope.store.columns import ANSWERED, NO_RECORD, Rows, Texts, unmeasured_kind
 from stepscope.store.judged import (
     JudgeAnswers,
@@ -64,18 +64,16 @@ PARTS, THE_END = ("axes.", "quality."), "quality.final_answer"
 # The agent's steps of each run, None where they are not known.
 Acted = Sequence[frozenset[int] | None]
 
-Flags = npt.NDArray[np.bool_]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeVotes:
     """One judge on one aspect of the runs, aligned with them."""
 
     member: PanelMember  # who
-    failing: Flags  # the fault was found
-    answered: Flags  # there is a yes or a no
+    failing: Bools  # the fault was found
+    answered: Bools  # there is a yes or a no
     why: Texts  # why there is neither, None where there is, or where the judge was not asked
-    asked: Flags  # the judge was asked about the run
+    asked: Bools  # the judge was asked about the run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,16 +85,16 @@ class PanelAspect:
     votes: tuple[JudgeVotes, ...]
     table: RunTable  # the runs that the votes are aligned with
     # with which probability each run was drawn, NaN where it was not; None where none was drawn
-    probability: npt.NDArray[np.float64] | None
+    probability: Floats | None
 
     @property
-    def inside(self) -> Flags:
+    def inside(self) -> Bools:
         """Runs that estimates may speak from: all, or those that were drawn."""
         if self.probability is None:
             return np.ones(len(self.table), np.bool_)
         return ~np.isnan(self.probability)
 
-    def share(self, failing: Flags, answered: Flags, why: Mapping[str, Flags]) -> Figure:
+    def share(self, failing: Bools, answered: Bools, why: Mapping[str, Bools]) -> Figure:
         """Return the share of failing runs among those answered; `why` are those lost."""
         inside = self.inside
         kept = answered & inside
@@ -295,7 +293,7 @@ def list_panels(votes: Sequence[JudgeVotes]) -> Iterator[Sequence[JudgeVotes]]:
         yield votes
 
 
-def _seat(aspect: PanelAspect, one: JudgeVotes, chosen: Flags) -> JudgeShare:
+def _seat(aspect: PanelAspect, one: JudgeVotes, chosen: Bools) -> JudgeShare:
     asked = one.asked & chosen
     open_ = asked & ~one.answered
     why = {str(name): open_ & (one.why == name) for name in set(one.why[open_].tolist())}
@@ -309,7 +307,7 @@ def _seat(aspect: PanelAspect, one: JudgeVotes, chosen: Flags) -> JudgeShare:
     )
 
 
-def find_complete(sitting: Sequence[JudgeVotes]) -> tuple[Flags, Flags]:
+def find_complete(sitting: Sequence[JudgeVotes]) -> tuple[Bools, Bools]:
     """Return which runs every model answered, and which at least one was asked about.
 
     The rules only prove faults, so that no run waits for them.
@@ -320,7 +318,7 @@ def find_complete(sitting: Sequence[JudgeVotes]) -> tuple[Flags, Flags]:
     return answered, asked
 
 
-def _vote(aspect: PanelAspect, sitting: Sequence[JudgeVotes], chosen: Flags) -> PanelVote:
+def _vote(aspect: PanelAspect, sitting: Sequence[JudgeVotes], chosen: Bools) -> PanelVote:
     answered, asked = find_complete(sitting)
     # A run that an aspect does not apply to, as each judge says, asks nothing of the panel.
     models = [one for one in sitting if one.member.family != RULES]
@@ -384,7 +382,6 @@ def adjust_claims(all_: Sequence[tuple[PanelClaim, ...]]) -> list[tuple[PanelCla
 
 
 TENTHS = 10
-Floats = npt.NDArray[np.float64]
 
 
 def measure_onsets(
@@ -478,7 +475,11 @@ def select_current(records: Iterable[Record]) -> list[CurrentAnswer]:
     for key, record in held:
         if key in first and not record.repeat:
             given = labels.get((key.judge, key.measure, record.answer.step), {})
-            found.append(CurrentAnswer(key, record, tuple(_turns(given, key.mode))))
+            again = {label for (mode, _), label in given.items() if mode == key.mode}
+            silent = {label for (_, repeat), label in given.items() if not repeat}
+            turns = ((AGAIN, again), (SILENT, silent))
+            said = tuple(word for word, answers in turns if len(answers) > 1)
+            found.append(CurrentAnswer(key, record, said))
     return sorted(found, key=_order)
 
 
@@ -487,13 +488,6 @@ def _order(one: CurrentAnswer) -> tuple[str, int, str, int]:
     measure, step = one.asked.measure, one.record.answer.step
     place = axes.index(measure) if measure in AXES else len(axes)
     return one.asked.judge, place, measure, -1 if step is None else step
-
-
-def _turns(labels: dict[tuple[str, int], str], own: str) -> Iterator[str]:
-    if len({label for (mode, _), label in labels.items() if mode == own}) > 1:
-        yield AGAIN
-    if len({label for (_, repeat), label in labels.items() if not repeat}) > 1:
-        yield SILENT
 
 
 def find_patterns(

@@ -40,6 +40,21 @@ def is_loopback(host: object) -> bool:
         return False
 
 
+def accepted_hosts(host: str, port: int) -> frozenset[str]:
+    """Return what a program may put into Host for a server at this address.
+
+    >>> sorted(accepted_hosts("127.0.0.1", 8000))
+    ['127.0.0.1:8000', 'localhost:8000']
+    >>> sorted(accepted_hosts("::1", 80))
+    ['[::1]', '[::1]:80', 'localhost', 'localhost:80']
+    """
+    names = {f"[{host}]" if ":" in host else host}
+    if is_loopback(host):
+        names.add("localhost")
+    with_port = {f"{name}:{port}" for name in names}
+    return frozenset(with_port | names if port == 80 else with_port)
+
+
 def _refuse(event: str, arguments: tuple[object, ...]) -> None:
     if event in _CONNECTS:
         address = arguments[1]

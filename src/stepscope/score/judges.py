@@ -402,39 +402,28 @@ def _result_lines(judged: JudgingResult) -> Iterator[str]:
         yield f"{judge}: {n:,} replies ignored the schema; name another structure in the settings"
     if judged.canaries_usd:
         yield f"paid for canaries besides: ${judged.canaries_usd:.4f}"
-    yield from _missed_lines(judged.misses)
+    # Once of each judge and rubric, with one reason.
+    for judge, rubric in dict.fromkeys((one.judge, one.rubric) for one in judged.misses):
+        missed = [one for one in judged.misses if (one.judge, one.rubric) == (judge, rubric)]
+        yield (
+            f"{judge} missed {len(missed)} canaries of {rubric}: its answers are set aside; "
+            f"{missed[0].canary}: {missed[0].what}"
+        )
     for why in sorted(set(judged.tools_off.values())):
         names = ", ".join(name for name, said in judged.tools_off.items() if said == why)
         yield f"tools off: {names}: {why}"
-    yield from _unknown_lines(ran)
+    if ran.unknown:
+        yield (
+            f"{len(ran.unknown):,} calls of unknown outcome, perhaps paid twice, counted as "
+            f"${ran.unknown_usd:.4f}"
+        )
+    for call in ran.unknown:
+        said = f"{call.subject[:12]} {call.purpose}, sending {call.attempt}, ${call.usd:.4f}"
+        yield f"  {said}: {call.why}"
     if judged.purged:
         yield f"{judged.purged:,} runs left out: their texts are erased"
     if ran.stopped:
         yield "stopped; run the same command again to go on: what was received is kept"
-
-
-def _unknown_lines(ran: JudgingStatistics) -> Iterator[str]:
-    """Say which calls may have been paid twice, with the most that they cost."""
-    if not ran.unknown:
-        return
-    yield (
-        f"{len(ran.unknown):,} calls of unknown outcome, perhaps paid twice, counted as "
-        f"${ran.unknown_usd:.4f}"
-    )
-    for one in ran.unknown:
-        yield (
-            f"  {one.subject[:12]} {one.purpose}, sending {one.attempt}, ${one.usd:.4f}: {one.why}"
-        )
-
-
-def _missed_lines(misses: Sequence[CanaryResult]) -> Iterator[str]:
-    """Say once of each judge and rubric that its answers are set aside, with one reason."""
-    for judge, rubric in dict.fromkeys((one.judge, one.rubric) for one in misses):
-        of_both = [one for one in misses if (one.judge, one.rubric) == (judge, rubric)]
-        yield (
-            f"{judge} missed {len(of_both)} canaries of {rubric}: its answers are set aside; "
-            f"{of_both[0].canary}: {of_both[0].what}"
-        )
 
 
 def judge_runs(

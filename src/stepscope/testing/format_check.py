@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -396,7 +396,8 @@ def hostile_values_are_told(subject: FormatSubject) -> Iterator[str]:
                 msgspec.json.encode(_MARK), spoiler, 1
             )
             read = subject.read(content)
-            where = f"with {spoiler[:32]!r} at {_shown(places[at])}"
+            shown = "".join([f"[{key}]" if isinstance(key, int) else f".{key}" for key in place])
+            where = f"with {spoiler[:32]!r} at {shown}"
             yield from _check_told(read, len(content), where)
             for run in read.runs:
                 try:
@@ -418,10 +419,6 @@ def _places(documents: tuple[Json, ...]) -> Iterator[tuple[tuple[Json, ...], Jso
             yield (*way, key), found
             if isinstance(found, dict | list):
                 waiting.append(((*way, key), found))
-
-
-def _shown(place: tuple[Json, ...]) -> str:
-    return "".join([f"[{key}]" if isinstance(key, int) else f".{key}" for key in place])
 
 
 def _check_told(read: ReadResult, size: int, where: str) -> Iterator[str]:
@@ -542,23 +539,17 @@ def check_format(format: Format | str, *files: str | Path) -> FormatChecked:
     if not files:
         raise UsageError(f"check_format({form.name!r}) needs a file that the format reads")
     subjects = [FormatSubject(form, str(path), Path(path).read_bytes()) for path in files]
-    faults = [line for subject in subjects for rule in RULES for line in _broken(subject, rule)]
+    faults = []
+    for subject, rule in product(subjects, RULES):
+        lines = list(rule(subject))
+        more = [f"{len(lines) - _MOST_LINES} more"] if len(lines) > _MOST_LINES else []
+        place = f"{form.name}, {subject.uri}: {rule.__name__}"
+        faults += [visible_line(f"{place}: {line}") for line in lines[:_MOST_LINES] + more]
     if faults:
         raise FormatFault("\n".join(faults))
     return FormatChecked(
         form.name, len(subjects), sum([len(subject.runs) for subject in subjects]), len(RULES)
     )
-
-
-def _broken(subject: FormatSubject, rule: Rule) -> Iterator[str]:
-    """Yield the first ways in which a file breaks a rule, each as one line."""
-    found = rule(subject)
-    for line in islice(found, _MOST_LINES):
-        place = f"{subject.form.name}, {subject.uri}"
-        yield visible_line(f"{place}: {rule.__name__}: {line}")
-    more = sum(1 for _ in found)
-    if more:
-        yield visible_line(f"{subject.form.name}, {subject.uri}: {rule.__name__}: {more} more")
 
 
 def knows_its_own(subject: FormatSubject) -> Iterator[str]:

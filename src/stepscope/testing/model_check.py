@@ -576,14 +576,11 @@ def check_model(opener: Opener | str, wire: Wire | str = "openai") -> ModelCheck
     speaks = WIRES.get(wire) if isinstance(wire, str) else wire
     if speaks is None:
         raise UsageError(f"no protocol {wire!r}; known: {', '.join(WIRES)}, or give a function")
-    faults = [f"{named}: {line}" for rule in RULES for line in _broken(rule, found, speaks)]
+    faults = []
+    for rule in RULES:
+        with serve_replies() as server:
+            for line in rule(ModelSubject(found, speaks, server)):
+                faults.append(f"{named}: " + visible_line(f"{rule.__name__}: {line}"))
     if faults:
         raise ModelFault("\n".join(faults))
     return ModelChecked(named, len(RULES))
-
-
-def _broken(rule: Rule, opener: Opener, wire: Wire) -> Iterator[str]:
-    """Yield the ways in which a rule is broken, each as one line."""
-    with serve_replies() as server:
-        for line in rule(ModelSubject(opener, wire, server)):
-            yield visible_line(f"{rule.__name__}: {line}")

@@ -15,7 +15,15 @@ import io
 import re
 import secrets
 import sys
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from importlib import import_module
@@ -40,16 +48,17 @@ from stepscope.report.render.data import read_gate_reports
 from stepscope.report.types import Report
 from stepscope.report.views.overview import RunListRow
 from stepscope.report.views.show import show_run_json
+from stepscope.safety.offline import accepted_hosts
 from stepscope.safety.redact import scrub_message
 from stepscope.safety.text import render_json, visible
 from stepscope.settings import Settings
 from stepscope.values import Unmeasured
-from stepscope.web.guard import WebGuard, WebPolicy, browser_hosts
+from stepscope.web.guard import WebGuard, WebPolicy
 from stepscope.web.queries import (
+    ChosenRuns,
     StoreReader,
     StoreState,
     get_reader,
-    kept_parameters,
     load_chosen,
     load_comparison,
     load_gate_history,
@@ -155,11 +164,6 @@ MEDIA_TYPES: Mapping[str, str] = {
 }
 
 
-def static_files() -> dict[str, Response]:
-    """Return every file of the package that pages refer to, by its address below `/static/`."""
-    return dict(_files_below(files("stepscope.report.render") / "static", ""))
-
-
 def _files_below(folder: Traversable, at: str) -> Iterator[tuple[str, Response]]:
     for entry in folder.iterdir():
         name = at + entry.name
@@ -199,24 +203,13 @@ async def event_stream(request: Request) -> Response:
     return StreamingResponse(stream_states(get_reader(request)), media_type="text/event-stream")
 
 
-async def runs_csv(request: Request) -> Response:
-    """Return the chosen runs as CSV."""
-    return csv_response(flatten_runs((await load_chosen(request)).runs), "runs")
+def chosen_file(make: Callable[[ChosenRuns], Response]) -> Callable[..., Awaitable[Response]]:
+    """Return what answers a request with a file of the runs that its address chooses."""
 
+    async def answer(request: Request) -> Response:
+        return make(await load_chosen(request))
 
-async def runs_json(request: Request) -> Response:
-    """Return the chosen runs as JSON."""
-    return json_response((await load_chosen(request)).runs, "runs")
-
-
-async def figures_csv(request: Request) -> Response:
-    """Return every figure of the chosen runs as CSV."""
-    return csv_response(flatten_figures((await load_chosen(request)).report), "figures")
-
-
-async def report_json(request: Request) -> Response:
-    """Return the report over the chosen runs as JSON."""
-    return json_response((await load_chosen(request)).report, "report")
+    return answer
 
 
 async def run_json(request: Request) -> Response:
@@ -252,10 +245,13 @@ FILE_ROUTES = [
     Route("/static/{name:path}", static_asset),
     Route("/run/{run}/raw", raw_step),
     Route("/api/events", event_stream),
-    Route("/api/runs.csv", runs_csv),
-    Route("/api/runs.json", runs_json),
-    Route("/api/figures.csv", figures_csv),
-    Route("/api/report.json", report_json),
+    Route("/api/runs.csv", chosen_file(lambda x: csv_response(flatten_runs(x.runs), "runs"))),
+    Route("/api/runs.json", chosen_file(lambda x: json_response(x.runs, "runs"))),
+    Route(
+        "/api/figures.csv",
+        chosen_file(lambda x: csv_response(flatten_figures(x.report), "figures")),
+    ),
+    Route("/api/report.json", chosen_file(lambda x: json_response(x.report, "report"))),
     Route("/api/run/{run}", run_json),
     Route("/api/blob/{sha256}", media_blob),
 ]
@@ -407,7 +403,8 @@ def render_response(
 
 
 def _links(request: Request) -> ServerLinks:
-    return ServerLinks(kept_parameters(request.query_params))
+    query = request.query_params
+    return ServerLinks({key: query[key] for key in ("where", "since", "by") if query.get(key)})
 
 
 PAGE_ROUTES = [
@@ -458,10 +455,10 @@ def make_web_app(
     )
     app.state.reader = reader
     app.state.settings = held
-    app.state.files = static_files()
+    app.state.files = dict(_files_below(files("stepscope.report.render") / "static", ""))
     app.state.gates = tuple(gates)
     policy = WebPolicy(
-        hosts=browser_hosts(host, port),
+        hosts=accepted_hosts(host, port),
         cookie=f"stepscope-{port}",
         session=secrets.token_urlsafe(32),
         allow_write=allow_write,

@@ -24,7 +24,6 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from stepscope.errors import UsageError
-from stepscope.safety.offline import is_loopback
 
 # Bytes of an address with its query, and of all headers: a filter of a page or two fits.
 MAX_TARGET = 8 * 1024
@@ -141,21 +140,6 @@ def is_same_secret(given: str, secret: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode())
 
 
-def browser_hosts(host: str, port: int) -> frozenset[str]:
-    """Return what a browser may put into Host for a server at this address.
-
-    >>> sorted(browser_hosts("127.0.0.1", 8000))
-    ['127.0.0.1:8000', 'localhost:8000']
-    >>> sorted(browser_hosts("::1", 80))
-    ['[::1]', '[::1]:80', 'localhost', 'localhost:80']
-    """
-    names = {f"[{host}]" if ":" in host else host}
-    if is_loopback(host):
-        names.add("localhost")
-    with_port = {f"{name}:{port}" for name in names}
-    return frozenset(with_port | names if port == 80 else with_port)
-
-
 def check_address(host: str, token: str | None) -> str:
     """Return the address to listen at; none where others could ask, unless there is a secret.
 
@@ -202,7 +186,14 @@ class WebGuard:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
         elif scope["type"] == "http":
-            guarded = _with_headers(send)
+
+            async def guarded(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    headers = MutableHeaders(scope=message)
+                    headers.setdefault("Cache-Control", "no-store")
+                    headers.update(SECURITY_HEADERS)
+                await send(message)
+
             answer = self._answer(scope)
             await (self.app if answer is None else answer)(scope, receive, guarded)
         else:
@@ -228,13 +219,10 @@ class WebGuard:
             said = "open the address that stepscope view printed; it works once"
             return refuse(403, said)
         onward = f"/?{urlencode(asked)}" if asked else "/"
-        return self._open(given, onward, inside=inside, spends=scope["method"] == "GET")
-
-    def _open(self, given: str, onward: str, *, inside: bool, spends: bool) -> Response:
         if not is_same_secret(given, self._token):
             return refuse(403, "not the token of this start; open the address it printed")
         answer = RedirectResponse(onward, HTTPStatus.SEE_OTHER)
-        if inside or not spends:
+        if inside or scope["method"] != "GET":
             return answer
         if self._spent:
             said = "this address was opened once already; "
@@ -244,14 +232,3 @@ class WebGuard:
             self.policy.cookie, self.policy.session, httponly=True, samesite="strict", path="/"
         )
         return answer
-
-
-def _with_headers(send: Send) -> Send:
-    async def guarded(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            headers.setdefault("Cache-Control", "no-store")
-            headers.update(SECURITY_HEADERS)
-        await send(message)
-
-    return guarded

@@ -57,11 +57,6 @@ def parse_choice(query: QueryParams) -> RunSelection:
     )
 
 
-def kept_parameters(query: QueryParams) -> dict[str, str]:
-    """Return what every other address of the page keeps of this one."""
-    return {key: query[key] for key in ("where", "since", "by") if query.get(key)}
-
-
 def parse_run_query(query: QueryParams) -> RunQuery:
     """Return which runs the table of an address shows, and how ordered."""
     return RunQuery(
@@ -226,12 +221,11 @@ async def load_comparison(request: Request, by: str, first: str, second: str) ->
     """
     asked = parse_choice(request.query_params)
     seed = get_settings(request).seed
-
-    def made(store: Store) -> ComparisonReport:
-        chosen_by = combine_conditions(asked.condition, asked.since or None)
-        return compare_groups(store, first, second, by=by, where=chosen_by, seed=seed)
-
-    return await get_reader(request).ask_once(("compare", asked, by, first, second), made)
+    where = combine_conditions(asked.condition, asked.since or None)
+    return await get_reader(request).ask_once(
+        ("compare", asked, by, first, second),
+        lambda store: compare_groups(store, first, second, by=by, where=where, seed=seed),
+    )
 
 
 async def load_run_data(request: Request, run: str) -> RunData:
@@ -258,10 +252,9 @@ async def load_gate_history(request: Request) -> tuple[GateHistory, ...]:
     """Return baselines and looks by workflow, and what the chosen runs differ in from them."""
     asked = parse_choice(request.query_params)
     policies = get_settings(request).policies
-
-    def made(store: Store) -> tuple[GateHistory, ...]:
-        return read_gate_history(
-            store, policies, where=combine_conditions(asked.condition, asked.since or None)
-        )
-
-    return await get_reader(request).ask(made) if policies else ()
+    if not policies:
+        return ()
+    where = combine_conditions(asked.condition, asked.since or None)
+    return await get_reader(request).ask(
+        lambda store: read_gate_history(store, policies, where=where)
+    )

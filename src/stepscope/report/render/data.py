@@ -146,7 +146,9 @@ def render_gate_junit(
             format_suite("gates", [f'<testcase classname="gates" name="any">{error}</testcase>'])
         )
     if remarks:
-        suites.append(format_suite("reading", [_remark(remark) for remark in remarks]))
+        head = '<testcase classname="reading" name="remark">'
+        skipped = (f"<skipped message={quote_attribute(remark)}/>" for remark in remarks)
+        suites.append(format_suite("reading", [f"{head}{one}</testcase>" for one in skipped]))
     # Printed in a log, `##[` would begin a command of GitHub Actions.
     body = "\n".join(suites).replace("##[", "#&#35;[")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n{body}\n</testsuites>\n'
@@ -172,7 +174,14 @@ def _case(workflow: WorkflowDecision, gate: GateDecision, counts: gates.Counting
     name = quote_attribute(f"gates.{workflow.workflow}")
     head = f"<testcase classname={name} name={quote_attribute(gate.name)}>"
     message = quote_attribute(f"{gates.WORDS[gate.outcome]}, {gate.severity}: {gate.reason}")
-    said = escape_text("\n".join(visible_line(line) for line in _said(gate)))
+    lines = [f"{gate.threshold}: {gates.format_estimate(gate)} {gates.format_limits(gate)}"]
+    lines += gates.explain_gate(gate)
+    for case in gate.failing:
+        where = gates.list_steps(case.steps)
+        lines.append(
+            f"case {case.case}: {gates.list_failing_runs(case.runs)} {where} {case.evidence}"
+        )
+    said = escape_text("\n".join(map(visible_line, lines)))
     match counts:
         case "fail":
             body = f"<failure message={message}>{said}</failure>"
@@ -183,19 +192,6 @@ def _case(workflow: WorkflowDecision, gate: GateDecision, counts: gates.Counting
         case "pass":
             body = f"<system-out>{said}</system-out>"
     return f"{head}{body}</testcase>"
-
-
-def _remark(remark: str) -> str:
-    skipped = f"<skipped message={quote_attribute(remark)}/>"
-    return f'<testcase classname="reading" name="remark">{skipped}</testcase>'
-
-
-def _said(gate: GateDecision) -> Iterator[str]:
-    yield f"{gate.threshold}: {gates.format_estimate(gate)} {gates.format_limits(gate)}"
-    yield from gates.explain_gate(gate)
-    for case in gate.failing:
-        where = gates.list_steps(case.steps)
-        yield f"case {case.case}: {gates.list_failing_runs(case.runs)} {where} {case.evidence}"
 
 
 def render_report_json(report: Report | ComparisonReport) -> str:

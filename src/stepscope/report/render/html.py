@@ -283,10 +283,14 @@ def make_curve_chart(curve: Curve, count: int | None = None) -> Chart:
 
 def render_report_html(report: Report) -> str:
     """Return the vector of each group, where to look first, and pictures of the charts."""
-    tables = [
-        *(tabulate_vector(profile, f"v{at}") for at, profile in enumerate(report.profiles)),
-        *([_looks(report)] if report.look_first else []),
-    ]
+    tables = [tabulate_vector(profile, f"v{at}") for at, profile in enumerate(report.profiles)]
+    rows = []
+    for run in report.look_first:
+        where, why = describe_suspect(run)
+        rows.append(make_row(run.name, run.outcome, f"{run.steps:,}", where, why))
+    if rows:
+        columns = make_columns("run", "outcome", "steps", "suspect", "why")
+        tables.append(Table(id="looks", caption="Look first", columns=columns, rows=tuple(rows)))
     headings = [describe_profile(report.whole, report)[1].replace("   ", " · ")]
     return _html(headings, tables, list(make_report_charts(report).values()))
 
@@ -309,12 +313,3 @@ def _picture(chart: Chart) -> Markup:
     svg = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
     address = "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()
     return lay_out("picture", alt=f"{chart.title}: {chart.alt}", address=address)
-
-
-def _looks(report: Report) -> Table:
-    rows = []
-    for run in report.look_first:
-        where, why = describe_suspect(run)
-        rows.append(make_row(run.name, run.outcome, f"{run.steps:,}", where, why))
-    columns = make_columns("run", "outcome", "steps", "suspect", "why")
-    return Table(id="looks", caption="Look first", columns=columns, rows=tuple(rows))

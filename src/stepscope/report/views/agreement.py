@@ -45,7 +45,7 @@ from stepscope.report.formatting import (
 )
 from stepscope.report.panel_types import Panels
 from stepscope.report.views.profile import make_sheet, name_judges
-from stepscope.values import Decision, Estimate, Unmeasured
+from stepscope.values import Estimate, Unmeasured
 
 NO_MODES = (
     "Nothing to compare: no judge has judged the same steps alone and in their run. stepscope "
@@ -204,7 +204,7 @@ def _interval(figure: Figure) -> str:
 
 def describe_aspect(aspect: RubricAgreement) -> Iterator[str]:
     """Yield what is decided, what to know before the figures are read, and who said what."""
-    yield describe_decision(aspect.decision)
+    yield f"Decision: {WORDS[aspect.decision.outcome]}. {_capital(aspect.decision.reason)}."
     for pair in [*aspect.pairs, *([aspect.together] if len(aspect.together.raters) > 2 else [])]:
         if pair.sentence:
             yield f"{_title(pair)}: {pair.sentence}."
@@ -244,10 +244,13 @@ def _curve(curve: CalibrationCurve) -> str:
 
 
 def _change(change: RubricChange) -> str:
+    confidence = _value(change.confidence)
+    if isinstance(change.confidence, Estimate) and change.confidence.value > 0:
+        confidence = f"+{confidence}"
     return (
         f"{change.judge}, version {change.before} to {change.after} on {change.n:,}: kept "
         f"{_value(change.kept)} {_interval(change.kept)}, confidence "
-        f"{_signed(change.confidence)} {_interval(change.confidence)}, same steps cited "
+        f"{confidence} {_interval(change.confidence)}, same steps cited "
         f"{_value(change.cites)}."
     )
 
@@ -255,16 +258,6 @@ def _change(change: RubricChange) -> str:
 def _span(low: float, high: float) -> str:
     ends = format_score(low), format_score(high)
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
-
-
-def _signed(figure: Figure) -> str:
-    said = _value(figure)
-    return f"+{said}" if isinstance(figure, Estimate) and figure.value > 0 else said
-
-
-def describe_decision(decision: Decision) -> str:
-    """Return the decision as a sentence."""
-    return f"Decision: {WORDS[decision.outcome]}. {_capital(decision.reason)}."
 
 
 def describe_first_bad(pair: GroupAgreement) -> str:
