@@ -168,12 +168,15 @@ def _without_price(record: Record) -> Record:
 
 def forked(body: Callable[[], int]) -> int:
     """Return the number of a process that does something and ends with its code."""
+    # What runs in the child before it is ready would swallow a stop.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.unraisablehook = stop_again
         code = FAILED
         try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             code = body()
         except KeyboardInterrupt:
             code = STOPPED
@@ -182,6 +185,7 @@ def forked(body: Callable[[], int]) -> int:
             if code == FAILED:
                 traceback.print_exc()
             os._exit(code)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     return child
 
 

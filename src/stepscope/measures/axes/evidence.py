@@ -50,6 +50,8 @@ _NOT_ALNUM = re.compile(r"[\W_]+")
 _SIGNS = {"at": "@", "dot": ".", "underscore": "_", "dash": "-", "hyphen": "-"}
 _SIGN = re.compile(rf"\W+({'|'.join(_SIGNS)})\W+")
 _NOT_EMAIL = re.compile(r"\.?[^\w.@+-]+|\.$")
+_SHARE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?(?:%|percent\b)|\b(half|third|quarter)\b")
+_SHARES = {"half": 0.5, "third": 1 / 3, "quarter": 0.25}
 # Characters that bound every word, and go on no number.
 _BOUNDS = frozenset(" \n\t\"'()[]{}<>:;!?#*$=\0")
 
@@ -213,6 +215,38 @@ class Evidence:
     def texts(self, before: int) -> Sequence[str]:
         """Return what was said before a step, text by text."""
         return self._texts[: bisect_left(self._steps, before)]
+
+    @cached_property
+    def _shares(self) -> dict[float, int]:
+        found: dict[float, int] = {}
+        for step, text in zip(self._steps, self._texts, strict=True):
+            for match in _SHARE.finditer(text):
+                part = _SHARES.get(match[2]) or float(match[1] or 0) / 100
+                for share in (part, 1 + part, 1 - part):
+                    found.setdefault(round(share, 6), step)
+        return found
+
+    @cached_property
+    def _amounts(self) -> list[tuple[float, int]]:
+        found: dict[float, int] = {}
+        for at, step in enumerate(self._steps):
+            for value in self._quantities(at):
+                found.setdefault(value, step)
+        return sorted(found.items())
+
+    def says_share(self, share: float, before: int) -> bool:
+        """True if a share, its rest or its excess was said before a step: .1, .9, 1.1 by 10 %."""
+        return self._shares.get(share, before) < before
+
+    def has_share(self, value: float, before: int, tolerance: float) -> bool:
+        """True if a value is a number said before a step, times a share that was said there."""
+        for share, step in self._shares.items():
+            if share > 0 and step < before:
+                low = bisect_left(self._amounts, ((value - tolerance) / share, -1))
+                high = bisect_right(self._amounts, ((value + tolerance) / share, before))
+                if any(said < before for _, said in self._amounts[low:high]):
+                    return True
+        return False
 
     def says_form(self, form: str, before: int, forms: Callable[[str], Iterable[str]]) -> bool:
         """True if a text before a step has a form; `forms` finds those of a text, asked once."""

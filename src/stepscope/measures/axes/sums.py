@@ -70,8 +70,6 @@ LONGEST_MESSAGE_SUM = 5
 # Amounts of a message, its last, that such a sum may draw on: 8 make some 200 sums.
 LAST_TERMS = 8
 # "10% off", "half of it"; in a calculation 100 is then a unit.
-_SHARE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?(?:%|percent\b)|\b(half|third|quarter)\b")
-_SHARES = {"half": 50, "third": 100 / 3, "quarter": 25}
 _PERCENT = re.compile(r"/ ?100(?![\d.])")
 
 
@@ -122,8 +120,7 @@ def find_untraced_terms(trajectory: Trajectory, evidence: Evidence) -> tuple[int
                 continue
             before = exchange.step
             if evidence.number(term, before) is not None or (
-                rate
-                and (evidence.holds("percent", before) or term in _shares_said(evidence, before))
+                rate and (evidence.holds("percent", before) or evidence.says_share(term, before))
             ):
                 continue
             sought += 1
@@ -133,18 +130,6 @@ def find_untraced_terms(trajectory: Trajectory, evidence: Evidence) -> tuple[int
                 why = f"{exchange.call.name}: {plain_number(term)} in {text!r} comes from nowhere"
                 faults.append(Fault(exchange.step, why))
     return checked, faults
-
-
-def _shares_said(evidence: Evidence, before: int) -> set[float]:
-    """Return the shares that were said, each with its rest and its excess: .1, .9 and 1.1."""
-    percents = [
-        _SHARES.get(match[2]) or float(match[1] or 0)
-        for text in evidence.texts(before)
-        for match in _SHARE.finditer(text)
-    ]
-    return {round(x + p / 100, 6) for p in percents for x in (0, 1)} | {
-        round(1 - p / 100, 6) for p in percents
-    }
 
 
 def _is_worked_out(
@@ -374,12 +359,7 @@ def find_untraced_amounts(
             or evidence.derive(value, step, recent) is not None
             or evidence.derive(value, step) is not None
             or _adds_up_charges(trajectory, value, step)
-            or any(
-                abs(share * term - value) < TOLERANCE + 1e-6
-                for share in _shares_said(evidence, step)
-                for _, said in evidence.numbers(step)
-                for term in said
-            )
+            or evidence.has_share(value, step, TOLERANCE + 1e-6)
             or any(
                 round(sum(named) - value, 2) in (0, *named)
                 for members in lists_of(trajectory)
