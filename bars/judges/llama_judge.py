@@ -24,7 +24,7 @@ import msgspec
 import stepscope
 from stepscope.judges.rubrics import answer_schema, load_rubric
 from stepscope.model import Reply, Verdict
-from stepscope.models.dialect import fits_schema
+from stepscope.models.dialect import find_schema_fault
 from stepscope.score.judges import JudgingResult
 from stepscope.settings import Settings
 from tests.llama import environment, server
@@ -83,7 +83,7 @@ def valid(reply: Reply) -> bool:
         value = msgspec.json.decode(reply.text)
     except msgspec.DecodeError:
         return False
-    return fits_schema(value, answer_schema(load_rubric("axes.termination")))
+    return find_schema_fault(value, answer_schema(load_rubric("axes.termination"))) is None
 
 
 def main() -> int:

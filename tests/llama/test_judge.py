@@ -10,7 +10,7 @@ from stepscope.api import Notebook
 from stepscope.judges.judgement import JudgingOptions
 from stepscope.judges.rubrics import answer_schema, load_rubric
 from stepscope.model import Structure, Verdict
-from stepscope.models.dialect import fits_schema
+from stepscope.models.dialect import find_schema_fault
 from stepscope.score.judges import JudgingResult
 from stepscope.settings import Settings
 from tests.llama import environment
@@ -41,7 +41,7 @@ def test_every_reply_of_a_real_server_fits_the_schema_and_says_its_tokens(llama:
         schema = answer_schema(load_rubric(RUBRIC))
         kept = replies(opened.ledger)
         texts = [msgspec.json.decode(reply.text) for reply in kept]
-        assert [fits_schema(text, schema) for text in texts] == [True] * len(kept)
+        assert [find_schema_fault(text, schema) for text in texts] == [None] * len(kept)
         assert {reply.structure for reply in kept} == {"json_schema"}
         assert all(reply.usage and reply.usage.output_total for reply in kept)
         # The second asking of a run finds the first one's prompt cached.

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.errors import ConfigError
-from stepscope.measures.axes import arguments
+from stepscope.models import dialect
 from stepscope.safety.limits import compile_pattern
 from stepscope.settings import load_settings
 
@@ -25,7 +25,7 @@ def test_no_pattern_hangs(pattern: str) -> None:
     found = compile_pattern(pattern, "rule")
     for text in ("a" * 40 + "!", "x" * 60, "a" * 500_000 + "!"):
         found.search(text)
-    read = arguments._pattern(pattern)
+    read = dialect._pattern(pattern)
     assert read is None or read.search("a" * 40 + "!") is None
     assert time.process_time() - start < 5
 
