@@ -21,16 +21,7 @@ from stepscope.formats.finish import reward_outcome
 from stepscope.formats.verdicts import VerdictFileRow, read_verdict_rows
 from stepscope.judges.rubrics import BUILT_IN_RUBRICS, FAULT_OWNERS, load_rubric
 from stepscope.judges.verdicts import mark_outranked
-from stepscope.model import Json, Label, Outcome, Quarantined, Record, Stream, Verdict
-from stepscope.model.records import (
-    HUMAN,
-    IMPORTED,
-    JUDGE_PREFIX,
-    NOT_MODELS,
-    OUTCOME_NAME,
-    OUTRANKED,
-    STEP_SCORES,
-)
+from stepscope.model import Json, Label, Outcome, Quarantined, Record, Stream, Verdict, records
 from stepscope.model.trajectory import GIVEN_AS
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
@@ -155,10 +146,10 @@ def outrank_verdicts(store: Store, where: Where | None = None) -> int:
     """
     changed: list[Record] = []
     runs: dict[str, Outcome] = {}
-    judged = (name for name in store.measures() if name.startswith(JUDGE_PREFIX))
+    judged = (name for name in store.measures() if name.startswith(records.JUDGE_PREFIX))
     for record in (one for name in judged for one in store.records(where, measure=name)):
         answer = record.answer
-        if record.family in NOT_MODELS or answer.step is not None or answer.reason == "":
+        if record.family in records.NOT_MODELS or answer.step is not None or answer.reason == "":
             continue
         if record.trajectory not in runs:
             runs[record.trajectory] = store.trajectory(record.trajectory).outcome
@@ -167,7 +158,7 @@ def outrank_verdicts(store: Store, where: Where | None = None) -> int:
         except ConfigError:
             continue
         plain = answer
-        if isinstance(answer, Verdict) and answer.reason.startswith(OUTRANKED):
+        if isinstance(answer, Verdict) and answer.reason.startswith(records.OUTRANKED):
             said = answer.reason.partition("; ")[2]
             plain = msgspec.structs.replace(answer, reason=said)
         marked = mark_outranked(plain, runs[record.trajectory], failing)
@@ -246,11 +237,11 @@ class VerdictImport:
 
     def menu(self, name: str) -> tuple[str, ...] | None:
         """Return what a rubric may be answered with; None where nothing here knows the rubric."""
-        if name == OUTCOME_NAME:
+        if name == records.OUTCOME_NAME:
             return _STATUS
         if name in self._menus:
             return self._menus[name]
-        if name == STEP_SCORES:
+        if name == records.STEP_SCORES:
             return ()
         if name == WHOSE_FAILURE:
             return FAULT_OWNERS
@@ -264,7 +255,7 @@ class VerdictImport:
         cells = row.cells
         name = self._name(cells)
         run, steps = self._run(cells)
-        if name == OUTCOME_NAME:
+        if name == records.OUTCOME_NAME:
             given = self._outcome(cells)
             if given is None:
                 self.empty += 1
@@ -330,8 +321,8 @@ class VerdictImport:
             name = prefix + name if name and is_set else self._rubric
         if not name:
             raise RefusedRow("no rubric", "no rubric; map a column to axis, or say --rubric NAME")
-        if name in BUILT_IN_RUBRICS or name == STEP_SCORES:
-            return STEP_SCORES if name == NO_LOOK else name
+        if name in BUILT_IN_RUBRICS or name == records.STEP_SCORES:
+            return records.STEP_SCORES if name == NO_LOOK else name
         ends = [known for known in BUILT_IN_RUBRICS if known.endswith(f".{name}")]
         if len(ends) > 1:
             raise RefusedRow("no rubric", f"axis {_quote(name)} may be {' or '.join(ends)}")
@@ -353,16 +344,16 @@ class VerdictImport:
         """Return the verdict of a row; None where the row holds none."""
         label = self._label(cells, name)
         value = _number("value", self._cell(cells, "value"))
-        if label is None and (value is None or name != STEP_SCORES):
+        if label is None and (value is None or name != records.STEP_SCORES):
             return None
         from_one = self._columns.get("step", "").endswith("-1")
         step = _step(self._cell(cells, "step"), steps, from_one)
-        if name == STEP_SCORES and step is None:
+        if name == records.STEP_SCORES and step is None:
             raise RefusedRow("no step", "a score without a step; map a column to step")
         cites = _cites(self._cell(cells, "cites"), steps)
         reason = self._cell(cells, "reason")
         return Verdict(
-            STEP_SCORES if name == STEP_SCORES else JUDGE_PREFIX + name,
+            records.STEP_SCORES if name == records.STEP_SCORES else records.JUDGE_PREFIX + name,
             value=value,
             label=label,
             step=step,
@@ -418,7 +409,7 @@ class VerdictImport:
             if fate == "purged":
                 refused.append((row, RefusedRow("purged", "the texts of this run were purged")))
                 continue
-            self.rubrics[OUTCOME_NAME] += 1
+            self.rubrics[records.OUTCOME_NAME] += 1
             self.raters[label.annotator] = None
             new += fate == "new"
             self.known += fate == "known"
@@ -434,7 +425,7 @@ class VerdictImport:
 
     def _label(self, cells: Mapping[str, Json], name: str) -> str | None:
         cell = self._cell(cells, "label")
-        if cell is None or cell == "" or name == STEP_SCORES:
+        if cell is None or cell == "" or name == records.STEP_SCORES:
             return None
         text = str(cell).lower() if isinstance(cell, bool) else str(cell)
         said = self._labels.get(text, text)
@@ -455,7 +446,7 @@ class VerdictImport:
                 answer = record.answer
                 if record.prompt or record.version != VERSION or not isinstance(answer, Verdict):
                     continue
-                other = {HUMAN, IMPORTED} - {self._family}
+                other = {records.HUMAN, records.IMPORTED} - {self._family}
                 if record.family in other and record.judge == self._rater:
                     raise UsageError(
                         f"{record.judge!r} rated {answer.measure} here as {record.family}; import "

@@ -6,18 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli import terminal
-from stepscope.cli.options import (
-    By,
-    Json,
-    Offline,
-    Quantum,
-    Seed,
-    Since,
-    StorePath,
-    WhereText,
-    open_existing,
-)
+from stepscope.cli import options, terminal
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -43,10 +32,10 @@ Queue = Annotated[
 def agree(
     *,
     rubric: Rubric = None,
-    where: WhereText = None,
-    since: Since = None,
-    by: By = None,
-    seed: Seed = None,
+    where: options.WhereText = None,
+    since: options.Since = None,
+    by: options.By = None,
+    seed: options.Seed = None,
     threshold: Annotated[
         float, typer.Option("--min", metavar="KAPPA", help="Sharpen a rubric whose kappa is below.")
     ] = 0.5,
@@ -56,9 +45,9 @@ def agree(
     ] = False,
     queue: Queue = None,
     csv: Annotated[bool, typer.Option("--csv", help="With --queue: print CSV.")] = False,
-    store: StorePath = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> int:
     """Compare raters: judges, the rules, people.
 
@@ -76,7 +65,7 @@ def agree(
         raise UsageError("--by groups the agreement; choose runs with --where here")
     if csv and (queue is None or as_json):
         raise UsageError("--csv is a form of --queue N, and not of --json")
-    with open_existing(store) as notebook:
+    with options.open_existing(store) as notebook:
         if modes:
             compared = notebook.modes(where=where, since=since, seed=seed)
             terminal.print_view(compared, as_json=as_json)
@@ -106,10 +95,10 @@ def sigma(
         typer.Argument(metavar="[FILE]", help="Scores with a column repeat. Default: the store's."),
     ] = None,
     *,
-    quantum: Quantum = None,
-    store: StorePath = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    quantum: options.Quantum = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> int:
     """Measure how noisy each judge is, from steps scored twice.
 
@@ -123,7 +112,7 @@ def sigma(
 
     if quantum is not None and not 0 < quantum <= 1:
         raise UsageError(f"--quantum {quantum}: expected more than 0 and at most 1, as 0.1")
-    with open_existing(store) if scores is None else api.open(store) as notebook:
+    with options.open_existing(store) if scores is None else api.open(store) as notebook:
         found = notebook.calibrate_sigma(scores, quantum=quantum)
     if as_json:
         terminal.print_json(found)
@@ -133,7 +122,12 @@ def sigma(
     return 0 if measured else UNMEASURED
 
 
-def localise(*, store: StorePath = None, offline: Offline = False, as_json: Json = False) -> int:
+def localise(
+    *,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
+) -> int:
     """Fit the ranking of suspects to the steps that people named in your failed runs.
 
     Labels: steps in the trace that people marked, and verdicts of people under the rubric
@@ -145,7 +139,7 @@ def localise(*, store: StorePath = None, offline: Offline = False, as_json: Json
 
     Example: stepscope calibrate localise
     """
-    with open_existing(store) as notebook:
+    with options.open_existing(store) as notebook:
         found = notebook.calibrate_localise()
     terminal.print_result(found, as_json=as_json)
     return 0 if found.used else UNMEASURED

@@ -9,19 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from stepscope.cli import terminal
-from stepscope.cli.options import (
-    Json,
-    Junit,
-    Markdown,
-    Offline,
-    Out,
-    Seed,
-    StorePath,
-    WhereText,
-    open_existing,
-    parse_filter,
-)
+from stepscope.cli import options, terminal
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -104,16 +92,16 @@ def gate(
     max_minutes: MaxMinutes = None,
     commit: Commit = None,
     attempt: Attempt = 1,
-    where: WhereText = None,
-    seed: Seed = None,
+    where: options.WhereText = None,
+    seed: options.Seed = None,
     config: Config = None,
-    markdown: Markdown = False,
-    junit: Junit = False,
+    markdown: options.Markdown = False,
+    junit: options.Junit = False,
     write: Write = None,
-    out: Out = None,
-    store: StorePath = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    out: options.Out = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> int:
     """Decide the gates of stepscope.toml on recorded runs.
 
@@ -134,7 +122,7 @@ def gate(
         settings, workflow or (), baseline=baseline, trials=trials, cases=cases or ()
     )
     request = gating.GateOptions(
-        where=parse_filter(where),
+        where=options.parse_filter(where),
         commit=commit,
         attempt=attempt,
         log=gating.find_look_log(settings),
@@ -145,7 +133,7 @@ def gate(
     if runs:
         report, said = gating.gate_files(runs, settings, policies, request)
     else:
-        with open_existing(store, settings) as notebook:
+        with options.open_existing(store, settings) as notebook:
             report = gating.gate_store(notebook, policies, request)
     view = gating.GateView(report, remarks=said, fail_on=fail_on, undecided=undecided)
     terminal.write_job_summary(view.markdown())
@@ -197,13 +185,13 @@ def _write_all(view: GateView, folder: Path) -> None:
 def update(
     *,
     workflow: Workflows = None,
-    where: WhereText = None,
+    where: options.WhereText = None,
     commit: Commit = None,
     yes: Annotated[bool, typer.Option("--yes", help="Write without asking.")] = False,
     config: Config = None,
-    store: StorePath = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> None:
     """Make the chosen runs the baseline of their workflow.
 
@@ -223,12 +211,12 @@ def update(
                 f"[workflow.{policy.workflow}] names no baseline; add "
                 f'baseline = "baselines/{policy.workflow}.json"'
             )
-    with open_existing(store, settings) as notebook:
+    with options.open_existing(store, settings) as notebook:
         made = [
             (
                 policy,
                 *gating.propose_baseline(
-                    notebook, policy, where=parse_filter(where), commit=commit
+                    notebook, policy, where=options.parse_filter(where), commit=commit
                 ),
             )
             for policy in policies

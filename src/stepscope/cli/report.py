@@ -11,21 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from stepscope.cli import terminal
-from stepscope.cli.options import (
-    By,
-    Json,
-    Junit,
-    Markdown,
-    Offline,
-    Out,
-    Quantum,
-    Seed,
-    Since,
-    StorePath,
-    WhereText,
-    open_existing,
-)
+from stepscope.cli import options, terminal
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,13 +26,13 @@ def compare(
     by: Annotated[
         str, typer.Option("--by", metavar="FIELD", help="The field whose values A and B are.")
     ] = "agent",
-    where: WhereText = None,
-    since: Since = None,
-    seed: Seed = None,
-    markdown: Markdown = False,
-    store: StorePath = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    where: options.WhereText = None,
+    since: options.Since = None,
+    seed: options.Seed = None,
+    markdown: options.Markdown = False,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> None:
     """Compare two agents, paired by task.
 
@@ -54,7 +40,7 @@ def compare(
 
     Example: stepscope compare gpt-4o gpt-4o-v2
     """
-    with open_existing(store) as notebook:
+    with options.open_existing(store) as notebook:
         compared = notebook.compare(a, b, by=by, where=where, since=since, seed=seed)
     if markdown and not as_json:
         terminal.print_text(compared.markdown())
@@ -88,10 +74,10 @@ Plots = Annotated[
 
 def report(
     *,
-    where: WhereText = None,
-    since: Since = None,
-    by: By = None,
-    seed: Seed = None,
+    where: options.WhereText = None,
+    since: options.Since = None,
+    by: options.By = None,
+    seed: options.Seed = None,
     look_first: Annotated[
         int,
         typer.Option("--look-first", min=0, metavar="N", help="How many runs to look at first."),
@@ -104,16 +90,16 @@ def report(
             help="Print one figure with its interval, as outcome.pass; exit 4 if unmeasured.",
         ),
     ] = None,
-    markdown: Markdown = False,
-    junit: Junit = False,
+    markdown: options.Markdown = False,
+    junit: options.Junit = False,
     html: Html = None,
     embed: Embed = None,
     gates: Gates = None,
     plots: Plots = None,
-    out: Out = None,
-    store: StorePath = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    out: options.Out = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> int:
     """Print outcome and path of the runs, each with error bar.
 
@@ -180,7 +166,7 @@ def _view(
         drawn = settings.seed if seed is None else seed
         yield report_folder(store, where=where, since=since, by=by, seed=drawn)
         return
-    with open_existing(store, settings) as notebook:
+    with options.open_existing(store, settings) as notebook:
         yield notebook.report(where=where, since=since, by=by, seed=seed, look_first=look_first)
 
 
@@ -202,7 +188,7 @@ def shape(
         float | None,
         typer.Option("--sigma", help="Noise of one score. Default: measured, else unknown."),
     ] = None,
-    quantum: Quantum = None,
+    quantum: options.Quantum = None,
     weights: Annotated[
         str | None,
         typer.Option("--weights", metavar="1,2,3", help="Of the steps; or a TOML file by run."),
@@ -210,10 +196,10 @@ def shape(
     runs: Annotated[
         int, typer.Option("--runs", min=0, metavar="N", help="How many curves to print.")
     ] = 40,
-    seed: Seed = None,
-    store: StorePath = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    seed: options.Seed = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> None:
     """Classify the score curves of a file by shape.
 
@@ -302,12 +288,12 @@ def view(
     ] = "127.0.0.1",
     gates: Gates = None,
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the browser.")] = False,
-    where: WhereText = None,
-    since: Since = None,
-    by: By = None,
-    store: StorePath = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    where: options.WhereText = None,
+    since: options.Since = None,
+    by: options.By = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> int:
     """Show the store in the browser; nothing is written.
 
@@ -328,7 +314,7 @@ def view(
     chosen = {"where": where, "since": since, "by": by}
     settings = load_settings()
     read_gate_reports(gates or ())
-    with open_existing(store, settings) as notebook:
+    with options.open_existing(store, settings) as notebook:
         path = notebook.store.path
     token = own or new_token()
     listening = open_socket(host, port)

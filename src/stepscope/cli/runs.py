@@ -8,16 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from stepscope.cli import terminal
-from stepscope.cli.options import (
-    Json,
-    Offline,
-    Since,
-    StorePath,
-    WhereText,
-    find_store,
-    open_existing,
-)
+from stepscope.cli import options, terminal
 from stepscope.errors import UsageError
 
 
@@ -55,11 +46,11 @@ def export(
     salvage: Annotated[
         bool, typer.Option("--salvage", help="Write a new store of what a damaged one still holds.")
     ] = False,
-    where: WhereText = None,
-    since: Since = None,
-    store: StorePath = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    where: options.WhereText = None,
+    since: options.Since = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> None:
     """Write runs or verdicts for other programs, or send them.
 
@@ -88,10 +79,10 @@ def export(
         from stepscope.settings import load_settings
         from stepscope.store import Store
 
-        found = Store.salvage(find_store(store, load_settings()), out)
+        found = Store.salvage(options.find_store(store, load_settings()), out)
         terminal.print_result(found, as_json=as_json)
         return
-    with open_existing(store) as notebook, terminal.show_progress("writing runs") as step:
+    with options.open_existing(store) as notebook, terminal.show_progress("writing runs") as step:
         exported = notebook.export(
             out,
             format=format_,
@@ -116,11 +107,11 @@ def purge(
         str | None,
         typer.Option("--older-than", metavar="AGE", help="Runs stored longer ago: 30d, 12h."),
     ] = None,
-    where: WhereText = None,
+    where: options.WhereText = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    store: StorePath = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> None:
     """Erase the texts of old runs, keep the numbers.
 
@@ -130,7 +121,7 @@ def purge(
     """
     if older_than is None and where is None:
         raise UsageError("purge needs --older-than or --where (every run: --where \"id != ''\")")
-    with open_existing(store) as notebook:
+    with options.open_existing(store) as notebook:
         n = notebook.count(where=where, older_than=older_than)
         if not yes:
             if not sys.stdin.isatty():
@@ -150,14 +141,14 @@ def score(
         list[str] | None,
         typer.Option("--measure", metavar="NAME", help="Only this measure; repeatable."),
     ] = None,
-    where: WhereText = None,
-    since: Since = None,
+    where: options.WhereText = None,
+    since: options.Since = None,
     workers: Annotated[
         int | None, typer.Option("--workers", min=1, help="Processes. Default: one a core.")
     ] = None,
-    store: StorePath = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> None:
     """Give every run its verdicts; never spends.
 
@@ -165,7 +156,7 @@ def score(
 
     Example: stepscope score --where "workflow = 'airline'"
     """
-    with open_existing(store) as notebook, terminal.show_progress("scoring runs") as step:
+    with options.open_existing(store) as notebook, terminal.show_progress("scoring runs") as step:
         scored = notebook.score(
             where=where, since=since, measures=measure, workers=workers, progress=step
         )
@@ -182,9 +173,9 @@ def show(
         str | None,
         typer.Option("--steps", metavar="A:B", help="Steps A to B (B excluded), unfolded."),
     ] = None,
-    store: StorePath = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> None:
     """Print one run, its verdicts beside its steps.
 
@@ -195,7 +186,7 @@ def show(
     chosen = _span(steps)
     if step is not None and chosen is not None:
         raise UsageError("--step and --steps say different things; leave one out")
-    with open_existing(store) as notebook:
+    with options.open_existing(store) as notebook:
         if as_json:
             terminal.print_text(notebook.show_json(run))
         else:

@@ -23,16 +23,9 @@ from typing import Literal
 import msgspec
 
 from stepscope.errors import ConfigError
+from stepscope.measures import localise
 from stepscope.measures.calls import agent_calls, effect_of, ends_run, has_succeeded
-from stepscope.measures.localise import (
-    AGAIN,
-    FACTORS,
-    LOCALISE,
-    LOCALISE_NAME,
-    NOBODY_NAME,
-    Kind,
-    read_table,
-)
+from stepscope.measures.localise import Kind
 from stepscope.measures.rule import INCORRECT
 from stepscope.measures.same_calls import same_arguments, tool_called
 from stepscope.measures.step_features import PLACE_NAMES, Family, agent_steps, place_features
@@ -86,7 +79,7 @@ MOST_TRIALS = 20
 NOT_RANKED = Unmeasured(
     "missing_input",
     "no record of localise that is current; stepscope score makes it",
-    LOCALISE_NAME,
+    localise.LOCALISE_NAME,
 )
 
 
@@ -190,11 +183,11 @@ def rank_steps(
             continue
         seen.add((one.step, same))
         factor = factors[one.kind]
-        factor = factor if same not in kinds else 1.0 + (factor - 1.0) * AGAIN
+        factor = factor if same not in kinds else 1.0 + (factor - 1.0) * localise.AGAIN
         kinds.add(same)
         known = own[one.step].label
         if known in SAID_TWICE.get(source, ()):
-            factor = max(factor / FACTORS[known], 1.0)  # type: ignore[index]
+            factor = max(factor / localise.FACTORS[known], 1.0)  # type: ignore[index]
         odds[one.step] *= factor
     without = nobody.value
     of_family = (fit or {}).get(family)
@@ -242,14 +235,14 @@ def _read_localise(
     nobody: Verdict | None = None
     for record in records:
         answer = record.answer
-        if record.family != RULES or record.version != LOCALISE.version:
+        if record.family != RULES or record.version != localise.LOCALISE.version:
             continue
         if isinstance(answer, Unmeasured):
-            if answer.measure == LOCALISE_NAME:
+            if answer.measure == localise.LOCALISE_NAME:
                 return {}, None, answer
-        elif answer.measure == NOBODY_NAME:
+        elif answer.measure == localise.NOBODY_NAME:
             nobody = answer
-        elif answer.measure == LOCALISE_NAME and answer.step is not None:
+        elif answer.measure == localise.LOCALISE_NAME and answer.step is not None:
             own[answer.step] = answer
     return own, nobody, None
 
@@ -260,7 +253,7 @@ def _rank(
     strongest = max(here, key=lambda one: factors[one.kind], default=None)
     label: Kind = own.label  # type: ignore[assignment]
     kind: Kind | StoreKind = label
-    if strongest is not None and factors[strongest.kind] >= FACTORS[label]:
+    if strongest is not None and factors[strongest.kind] >= localise.FACTORS[label]:
         kind = strongest.kind
     cites = set(own.cites).union(*(one.cites for one in here))
     return RankedStep(
@@ -363,7 +356,7 @@ def describe_reliability(family: Family) -> str:
 
     Counted out of fold: on labelled runs of tasks that had no part in the fit.
     """
-    table = read_table()
+    table = localise.read_table()
     runs = table.runs[family]
     first, three, _ = (round(share * runs) for share in table.reliability[family])
     return (

@@ -22,17 +22,8 @@ from typing import Any
 import msgspec
 
 from stepscope.errors import TraceError
+from stepscope.formats import fields
 from stepscope.formats.chat.anthropic import blocks_actor, message_extra, parse_blocks
-from stepscope.formats.fields import (
-    anthropic_usage,
-    entries_at,
-    parse_time,
-    rest,
-    step_kind,
-    text_at,
-    time_bounds,
-    total_usage,
-)
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, FileFormat, attempt, parse_records
 from stepscope.formats.opening import Opening
@@ -109,14 +100,14 @@ class ClaudeLine(msgspec.Struct, gc=False):
     @property
     def blocks(self) -> list[dict[str, Json]]:
         """The blocks of the line's message, none where its content is text."""
-        listed = entries_at(self.message, "content")
+        listed = fields.entries_at(self.message, "content")
         return [block for block in listed if isinstance(block, dict)]
 
     def extra(self) -> dict[str, Json]:
         """What the line says that neither a step nor the run has a field for."""
         kept = {"parentUuid": self.parentUuid, "logicalParentUuid": self.logicalParentUuid}
         told = {key: value for key, value in kept.items() if value is not None}
-        return told | (rest(self.raw, _LINE_KEYS | CONSTANT_KEYS) or {})
+        return told | (fields.rest(self.raw, _LINE_KEYS | CONSTANT_KEYS) or {})
 
 
 def parse_line(value: Json) -> ClaudeLine:
@@ -138,9 +129,9 @@ def find_abandoned(lines: list[ClaudeLine]) -> set[int]:
         return set()
     path = _path_to_root(lines, spoken[-1])
     messages = {lines[at].message_id for at in path} - {None}
-    calls = {text_at(block, "id") for at in path for block in lines[at].blocks}
+    calls = {fields.text_at(block, "id") for at in path for block in lines[at].blocks}
     calls |= {
-        text_at(block, "id")
+        fields.text_at(block, "id")
         for line in lines
         if line.message_id in messages
         for block in line.blocks
@@ -148,7 +139,7 @@ def find_abandoned(lines: list[ClaudeLine]) -> set[int]:
     lived = set(path)
     for at in spoken:
         line = lines[at]
-        answered = {text_at(block, "tool_use_id") for block in line.blocks} - {None}
+        answered = {fields.text_at(block, "tool_use_id") for block in line.blocks} - {None}
         beside = line.message_id in messages or bool(answered and answered <= calls)
         if line.uuid is None or beside or line.is_compaction:
             lived.add(at)
@@ -280,7 +271,7 @@ def _line_step(line: ClaudeLine, index: int, constants: dict[str, Json], limits:
     message = line.message or {}
     content = message.get("content", line.content)
     blocks = parse_blocks(content, index, limits)
-    start = parse_time(line.timestamp)
+    start = fields.parse_time(line.timestamp)
     extra = {**line.extra(), **(message_extra(message) or {})}
     extra |= {k: v for k, v in line.raw.items() if k in CONSTANT_KEYS and v != constants[k]}
     if line.message_id is not None:
@@ -296,14 +287,14 @@ def _line_step(line: ClaudeLine, index: int, constants: dict[str, Json], limits:
     return Step(
         index=index,
         actor=blocks_actor(_ACTORS.get(line.type, "user"), blocks),
-        kind="compaction" if line.is_compaction else step_kind(blocks.calls, results),
+        kind="compaction" if line.is_compaction else fields.step_kind(blocks.calls, results),
         parts=blocks.parts,
         calls=blocks.calls,
         results=results,
-        model=text_at(message, "model"),
-        usage=anthropic_usage(message.get("usage")),
+        model=fields.text_at(message, "model"),
+        usage=fields.anthropic_usage(message.get("usage")),
         start=start,
-        finish_reason=text_at(message, "stop_reason"),
+        finish_reason=fields.text_at(message, "stop_reason"),
         id=line.uuid,
         sidechain=line.side,
         extra=extra or None,
@@ -404,7 +395,7 @@ def draft_thread(
         for key in [key for key in line.raw if key in CONSTANT_KEYS]:
             constants.setdefault(key, line.raw[key])
     steps, step_of_line = thread_steps(lines, constants, off_path, at.limits)
-    start, end = time_bounds(steps)
+    start, end = fields.time_bounds(steps)
     run_id = session.name or None
     if agent is not None:
         run_id = f"{session.name}/{agent}"
@@ -412,10 +403,11 @@ def draft_thread(
     result = next((line.raw for line in reversed(lines) if line.type == "result"), {})
     cost = result.get("total_cost_usd")
     version = next(
-        (v for line in reversed(lines) if (v := text_at(line.raw, "version")) is not None), None
+        (v for line in reversed(lines) if (v := fields.text_at(line.raw, "version")) is not None),
+        None,
     )
     told = [line.toolUseResult for line in lines if isinstance(line.toolUseResult, dict)]
-    agents = dict.fromkeys([text_at(result, "agentId") for result in told])
+    agents = dict.fromkeys([fields.text_at(result, "agentId") for result in told])
     last = (step_of_line or [0])[-1]
     reason = "a line that stood here could not be read"
     lost = [step_of_line[gap] if gap < len(step_of_line) else last for gap in session.gaps(agent)]
@@ -435,8 +427,8 @@ def draft_thread(
         workflow=NAME,
         agent=AGENT,
         agent_version=version,
-        termination=text_at(result, "subtype"),
-        usage=anthropic_usage(result.get("usage")) or total_usage(steps),
+        termination=fields.text_at(result, "subtype"),
+        usage=fields.anthropic_usage(result.get("usage")) or fields.total_usage(steps),
         cost_usd=float(cost) if type(cost) is int or type(cost) is float else None,
         start=start,
         end=end,
@@ -456,7 +448,7 @@ def _likeness(opening: Opening) -> float:
 
 
 def _line_likeness(record: dict[str, Json]) -> float:
-    kind, message = text_at(record, "type"), record.get("message")
+    kind, message = fields.text_at(record, "type"), record.get("message")
     session = isinstance(record.get("sessionId", record.get("session_id")), str)
     if kind in SPOKEN_TYPES and isinstance(message, dict) and "role" in message:
         return 1.0 if session else 0.6

@@ -27,14 +27,8 @@ from uuid import UUID
 import msgspec
 
 from stepscope.errors import TraceError
+from stepscope.formats import files
 from stepscope.formats.fields import parse_ns, parse_time, rest, text_at
-from stepscope.formats.files import (
-    check_parquet_sizes,
-    open_parquet,
-    parquet_footer,
-    pyarrow_module,
-    read_batches,
-)
 from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import FileFormat, decode_records, quarantine_record, quarantine_value
 from stepscope.formats.opening import Opening
@@ -546,22 +540,22 @@ _BATCH_ROWS = 256
 
 
 def _parquet_likeness(head: bytes) -> float:
-    told = parquet_footer(head)
+    told = files.parquet_footer(head)
     return 1.0 if all(name in told for name in _COLUMNS) else 0.0
 
 
 def _read_parquet(stream: Stream) -> Iterator[Trajectory | Quarantined]:
     """Yield every run of the file."""
     runs, repairs = LangSmithRuns(), list[Repair]()
-    with open_parquet(stream) as file:
+    with files.open_parquet(stream) as file:
         names = set(file.schema_arrow.names)
         if not names >= _NEEDED:
             raise TraceError(f"{stream.uri}: Parquet without the columns `id` and `run_type`")
-        check_parquet_sizes(file, stream)
+        files.check_parquet_sizes(file, stream)
         number = 0
-        for batch in read_batches(file, stream, _BATCH_ROWS):
+        for batch in files.read_batches(file, stream, _BATCH_ROWS):
             # Times become text in pyarrow, which keeps nanoseconds.
-            pa = pyarrow_module("pyarrow")
+            pa = files.pyarrow_module("pyarrow")
             columns = [
                 column.cast(pa.string()) if pa.types.is_timestamp(column.type) else column
                 for column in batch.columns

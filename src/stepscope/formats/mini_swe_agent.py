@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from stepscope.errors import TraceError
+from stepscope.formats import fields
 from stepscope.formats.chat.messages import (
     FENCE,
     RETURNED,
@@ -25,20 +26,7 @@ from stepscope.formats.chat.messages import (
     has_run_fences,
 )
 from stepscope.formats.chat.response_items import OUTPUT_TYPES, item_step
-from stepscope.formats.fields import (
-    ModelStats,
-    SweAgentInfo,
-    ToolStatus,
-    error_status,
-    infer_text_status,
-    merge_extra,
-    object_at,
-    openai_usage,
-    parse_time,
-    rest,
-    text_at,
-    total_usage,
-)
+from stepscope.formats.fields import ModelStats, SweAgentInfo, ToolStatus
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, message_format
 from stepscope.formats.opening import Opening
@@ -58,8 +46,8 @@ def infer_observation_status(text: str) -> ToolStatus:
     """Return what an observation's text says of itself: its return code, else what texts say."""
     code = RETURNED.match(text)
     if code is None:
-        return infer_text_status(text)
-    return error_status(text) if int(code[1]) else ToolStatus("ok", "heuristic", None)
+        return fields.infer_text_status(text)
+    return fields.error_status(text) if int(code[1]) else ToolStatus("ok", "heuristic", None)
 
 
 def mini_step(message: Json, index: int, limits: Limits) -> Step:
@@ -77,7 +65,7 @@ def mini_step(message: Json, index: int, limits: Limits) -> Step:
     bare = {key: value for key, value in message.items() if key != "extra"}
     if bare.get("object") == "response" and isinstance(bare.get("output"), list):
         items = [item_step(item, index, reading) for item in bare["output"]]
-        extra = rest(bare, _RESPONSE_KEYS - {"role"}) or {}
+        extra = fields.rest(bare, _RESPONSE_KEYS - {"role"}) or {}
         if any(item.extra or item.results for item in items):
             extra["output"] = bare["output"]
         step = Step(
@@ -92,7 +80,7 @@ def mini_step(message: Json, index: int, limits: Limits) -> Step:
         plain = {key: value for key, value in bare.items() if key not in {"role", "content"}}
         parts = content_parts(bare.get("content"), index)
         step = Step(index=index, actor="environment", parts=parts, extra={"role": EXIT, **plain})
-    elif text_at(bare, "type") in OUTPUT_TYPES:
+    elif fields.text_at(bare, "type") in OUTPUT_TYPES:
         step = item_step(bare, index, reading)
     else:
         step = chat_step(bare, index, reading)
@@ -135,7 +123,7 @@ def _complete_agent_step(step: Step, more: dict[str, Json]) -> Step:
     if not isinstance(response, dict):
         response = step.extra or {}
     calls = step.calls or _command_calls(step, actions)
-    start = parse_time(more.get("timestamp"))
+    start = fields.parse_time(more.get("timestamp"))
     number = isinstance(cost, int | float) and not isinstance(cost, bool)
     if cost is None or not number or abs(cost) >= _MAX_USD:
         cost = None
@@ -150,24 +138,24 @@ def _complete_agent_step(step: Step, more: dict[str, Json]) -> Step:
         step,
         kind="call" if calls else step.kind,
         calls=calls,
-        model=text_at(response, "model"),
-        usage=openai_usage(response.get("usage")),
+        model=fields.text_at(response, "model"),
+        usage=fields.openai_usage(response.get("usage")),
         cost_usd=None if cost is None else float(cost),
         start=start,
-        extra=merge_extra(step.extra, rest(more, known)),
+        extra=fields.merge_extra(step.extra, fields.rest(more, known)),
     )
 
 
 def _complete_other_step(step: Step, more: dict[str, Json]) -> Step:
-    start = parse_time(more.get("timestamp"))
-    extra = rest(more, frozenset() if start is None else frozenset({"timestamp"}))
+    start = fields.parse_time(more.get("timestamp"))
+    extra = fields.rest(more, frozenset() if start is None else frozenset({"timestamp"}))
     results = step.results
     judged = _harness_status(more)
     if results and judged is not None:
         status, source, told = judged
         first = msgspec.structs.replace(results[0], status=status, source=source, error=told)
         results = (first, *results[1:])
-    extra = merge_extra(step.extra, extra)
+    extra = fields.merge_extra(step.extra, extra)
     return msgspec.structs.replace(step, results=results, start=start, extra=extra)
 
 
@@ -216,9 +204,9 @@ def _likeness(opening: Opening) -> float:
         return 0.9 if has_run_fences(opening.records) else 0.0
     if "messages" not in first:
         return 0.0
-    if (text_at(first, "trajectory_format") or "").startswith("mini-swe-agent"):
+    if (fields.text_at(first, "trajectory_format") or "").startswith("mini-swe-agent"):
         return 1.0
-    return 0.95 if "mini_version" in object_at(first, "info") else 0.0
+    return 0.95 if "mini_version" in fields.object_at(first, "info") else 0.0
 
 
 def _is_part(record: Json) -> bool:
@@ -232,8 +220,10 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         run = _Run(record)
     else:
         run = msgspec.convert(record, _Run)
-        told = None if run.info is None else rest(record["info"], _INFO_KEYS)
-        extra = merge_extra(None if told is None else {"info": told}, rest(record, _RUN_KEYS))
+        told = None if run.info is None else fields.rest(record["info"], _INFO_KEYS)
+        extra = fields.merge_extra(
+            None if told is None else {"info": told}, fields.rest(record, _RUN_KEYS)
+        )
     steps = tuple([mini_step(message, at, found.limits) for at, message in enumerate(run.messages)])
     return (_finish_run(steps, found, ordinals, run, extra),)
 
@@ -249,7 +239,7 @@ def _finish_run(
     if not steps and run.info is None:
         raise TraceError("a run of mini-swe-agent has messages; found none")
     info = run.info or SweAgentInfo()
-    model = text_at(object_at(info.config, "model"), "model_name")
+    model = fields.text_at(fields.object_at(info.config, "model"), "model_name")
     steps = tuple(
         msgspec.structs.replace(step, model=model)
         if model is not None and step.actor == "agent" and step.model is None
@@ -257,7 +247,7 @@ def _finish_run(
         for step in pair_answers(steps)
     )
     last = (steps[-1].extra if steps else None) or {}
-    ending = text_at(last, "exit_status") if last.get("role") == EXIT else None
+    ending = fields.text_at(last, "exit_status") if last.get("role") == EXIT else None
     draft = Trajectory(
         id="",
         name=run.instance_id or "",
@@ -270,7 +260,7 @@ def _finish_run(
         agent="mini-swe-agent",
         agent_version=info.mini_version,
         termination=info.exit_status or ending,
-        usage=total_usage(steps),
+        usage=fields.total_usage(steps),
         cost_usd=(info.model_stats or ModelStats()).cost_usd,
         extra=extra,
     )

@@ -20,18 +20,9 @@ from functools import partial
 import msgspec
 
 from stepscope.errors import TraceError
+from stepscope.formats import fields
 from stepscope.formats.chat.messages import MessageOptions
 from stepscope.formats.chat.response_items import item_step, join_turns, number_steps
-from stepscope.formats.fields import (
-    infer_text_status,
-    list_at,
-    object_at,
-    openai_usage,
-    parse_ns,
-    rest,
-    text_at,
-    total_usage,
-)
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import (
     DecodedRecord,
@@ -67,51 +58,52 @@ def read_run_state(found: DecodedRecord, name: str, ordinals: Ordinals) -> Traje
         TraceError: an item that is none, or a list that is something else.
     """
     state: dict[str, Json] = found.value
-    reading = MessageOptions(infer_text_status, found.limits)
+    reading = MessageOptions(fields.infer_text_status, found.limits)
     given = state["original_input"]
     listed = [{"role": "user", "content": given}] if isinstance(given, str) else given
     if not isinstance(listed, list):
         raise TraceError(f"`original_input` is {str(given)[:60]!r}; expected text or a list")
     steps = join_turns([item_step(item, at, reading) for at, item in enumerate(listed)])
     steps += _checks(state, "input_guardrail_results")
-    answers = _Answers(list_at(state, "model_responses"))
+    answers = _Answers(fields.list_at(state, "model_responses"))
     # What goes to the model next may leave out a part of the session.
-    items = list_at(state, "session_items") or list_at(state, "generated_items")
+    items = fields.list_at(state, "session_items") or fields.list_at(state, "generated_items")
     steps += join_turns([_of_item(item, reading, answers) for item in items])
     steps += _checks(state, "output_guardrail_results")
-    about = object_at(state, "trace")
+    about = fields.object_at(state, "trace")
     run_steps = number_steps(steps)
     first = next((step.agent for step in run_steps if step.agent is not None), None)
     # What the run waits for.
-    kind = text_at(object_at(state, "current_step"), "type")
+    kind = fields.text_at(fields.object_at(state, "current_step"), "type")
     draft = Trajectory(
         id="",
-        name=text_at(about, "id") or "",
+        name=fields.text_at(about, "id") or "",
         steps=run_steps,
         source=Source(
             format=name,
             format_version=str(state["$schemaVersion"]),
             uri=found.uri,
             offset=found.offset,
-            run_id=text_at(about, "id"),
+            run_id=fields.text_at(about, "id"),
         ),
-        workflow=text_at(about, "workflow_name") or name,
-        agent=first or text_at(object_at(state, "current_agent"), "name"),
+        workflow=fields.text_at(about, "workflow_name") or name,
+        agent=first or fields.text_at(fields.object_at(state, "current_agent"), "name"),
         termination=None if kind is None else kind.removeprefix("next_step_"),
-        usage=_told(object_at(state, "context").get("usage")) or total_usage(run_steps),
-        extra={**(rest(state, _STATE) or {}), **_beside(state, answers)} or None,
+        usage=_told(fields.object_at(state, "context").get("usage"))
+        or fields.total_usage(run_steps),
+        extra={**(fields.rest(state, _STATE) or {}), **_beside(state, answers)} or None,
     )
     return finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs)
 
 
 def _beside(state: dict[str, Json], answers: _Answers) -> dict[str, Json]:
     """Return what answers say of themselves, and items and answers that are told nowhere else."""
-    session, made = list_at(state, "session_items"), list_at(state, "generated_items")
+    session, made = fields.list_at(state, "session_items"), fields.list_at(state, "generated_items")
     about = answers.about()
     found: dict[str, Json] = {"model_responses": about} if any(about) else {}
     if session and made and session != made:
         found["generated_items"] = made
-    last, listed = state.get("last_model_response"), list_at(state, "model_responses")
+    last, listed = state.get("last_model_response"), fields.list_at(state, "model_responses")
     if last is not None and (not listed or last != listed[-1]):
         found["last_model_response"] = last
     return found
@@ -135,7 +127,7 @@ class _Answers:
                 self._items[_encoded(item)] = item
             self._left.append(len(output))
             self._usages.append(_told(answer.get("usage")))
-            self._about.append(rest(answer, frozenset({"output"})) or {})
+            self._about.append(fields.rest(answer, frozenset({"output"})) or {})
 
     def about(self) -> list[Json]:
         """Return what answers say beyond their items, and the items that no step was made of."""
@@ -156,7 +148,7 @@ class _Answers:
         at = places.popleft()
         self._left[at] -= 1
         usage = None if self._left[at] else self._usages[at]
-        model = text_at(object_at(raw, "provider_data"), "model")
+        model = fields.text_at(fields.object_at(raw, "provider_data"), "model")
         return msgspec.structs.replace(step, model=model, usage=usage)
 
 
@@ -171,7 +163,7 @@ def _told(usage: Json) -> Usage | None:
     for key in ("input_tokens_details", "output_tokens_details"):
         held = plain.get(key)
         plain[key] = held[0] if isinstance(held, list) and held else held
-    return openai_usage(plain)
+    return fields.openai_usage(plain)
 
 
 def _of_item(item: Json, reading: MessageOptions, answers: _Answers) -> Step:
@@ -188,7 +180,7 @@ def _of_item(item: Json, reading: MessageOptions, answers: _Answers) -> Step:
             del about["output"]
     for key in ("agent", "source_agent", "target_agent"):
         agent = item.get(key)
-        more = rest(agent, frozenset({"name"})) if isinstance(agent, dict) else agent
+        more = fields.rest(agent, frozenset({"name"})) if isinstance(agent, dict) else agent
         if more is not None:
             about[key] = more
     source, target = _name(item, "source_agent"), _name(item, "target_agent")
@@ -209,7 +201,7 @@ def _of_item(item: Json, reading: MessageOptions, answers: _Answers) -> Step:
 
 
 def _name(item: dict[str, Json], key: str) -> str | None:
-    return text_at(object_at(item, key), "name")
+    return fields.text_at(fields.object_at(item, key), "name")
 
 
 def _with(step: Step, about: dict[str, Json]) -> Step:
@@ -233,7 +225,7 @@ def _checks(state: dict[str, Json], key: str) -> list[Step]:
             kind="guardrail",
             parts=(Part("data", extra=check if isinstance(check, dict) else {"value": check}),),
         )
-        for check in list_at(state, key)
+        for check in fields.list_at(state, key)
     ]
 
 
@@ -287,7 +279,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
     read_group = partial(assemble, ordinals=ordinals, limits=stream.limits, repairs=repairs)
     for trace_id in [*of_trace, *[named for named in traces if named not in of_trace]]:
         members, about = of_trace.get(trace_id, []), traces.get(trace_id, {})
-        extra = {**beside, **(rest(about, _TRACE) or {})} or None
+        extra = {**beside, **(fields.rest(about, _TRACE) or {})} or None
         try:
             if members:
                 (run,) = read_group(members, source=source, extra=extra)
@@ -308,7 +300,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
 
 
 def _trace_id(record: dict[str, Json]) -> str:
-    found = text_at(record, "id")
+    found = fields.text_at(record, "id")
     if found is None:
         raise TraceError(f"a trace needs text under `id`; found {record.get('id')!r:.60}")
     return found
@@ -322,7 +314,7 @@ def _members(value: Json, beside: dict[str, Json]) -> Iterable[Json]:
     if isinstance(value, list):
         return value
     if isinstance(value, dict) and "object" not in value and isinstance(value.get("data"), list):
-        beside.update(rest(value, frozenset({"data"})) or {})
+        beside.update(fields.rest(value, frozenset({"data"})) or {})
         return list(value["data"])
     inner = value.get("spans") if isinstance(value, dict) else None
     if isinstance(value, dict) and value.get("object") == "trace" and isinstance(inner, list):
@@ -339,23 +331,23 @@ def make_agents_span(record: Json) -> RawSpan:
     about = record.get("span_data") if isinstance(record, dict) else None
     if not isinstance(record, dict) or not isinstance(about, dict):
         raise TraceError(f"a span needs an object under `span_data`; found {str(record)[:60]!r}")
-    own, trace = text_at(record, "id"), text_at(record, "trace_id")
+    own, trace = fields.text_at(record, "id"), fields.text_at(record, "trace_id")
     if own is None or trace is None:
         raise TraceError(f"a span needs text under `id` and `trace_id`; found {str(record)[:60]!r}")
-    start, end = parse_ns(record.get("started_at")), parse_ns(record.get("ended_at"))
+    start, end = fields.parse_ns(record.get("started_at")), fields.parse_ns(record.get("ended_at"))
     failure = record.get("error")
-    extra = rest(record, _SPAN) or {}
+    extra = fields.rest(record, _SPAN) or {}
     if failure is not None:
         extra["error"] = failure
     # Spans have their times as numbers; here is the text that they were.
     extra.update({k: record[k] for k in ("started_at", "ended_at") if record.get(k) is not None})
-    kind = text_at(about, "type") or ""
+    kind = fields.text_at(about, "type") or ""
     ended = "error" in record and end is not None
     return RawSpan(
         trace_id=trace,
         span_id=own,
-        parent_id=text_at(record, "parent_id"),
-        name=text_at(about, "name") or kind,
+        parent_id=fields.text_at(record, "parent_id"),
+        name=fields.text_at(about, "name") or kind,
         kind=kind,
         start_ns=start,
         end_ns=end,
@@ -381,7 +373,7 @@ def _failure(failure: Json) -> str | None:
 
 
 def _complete_run(run: Trajectory, spans: list[RawSpan], about: dict[str, Json]) -> Trajectory:
-    group = text_at(about, "group_id")
+    group = fields.text_at(about, "group_id")
     bodiless = {
         span.span_id
         for span in spans
@@ -395,7 +387,7 @@ def _complete_run(run: Trajectory, spans: list[RawSpan], about: dict[str, Json])
     named = next((span.name for span in spans if span.kind == "agent"), None)
     return msgspec.structs.replace(
         run,
-        workflow=text_at(about, "workflow_name") or run.workflow or NAME,
+        workflow=fields.text_at(about, "workflow_name") or run.workflow or NAME,
         agent=run.agent or named,
         tags=run.tags if group is None else {**run.tags, "session": group},
         termination=run.termination or _ending(spans),

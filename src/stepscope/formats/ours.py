@@ -23,14 +23,7 @@ import msgspec
 
 from stepscope import model
 from stepscope.errors import LimitError, TraceError
-from stepscope.formats.files import (
-    PARQUET_MAGIC,
-    check_parquet_sizes,
-    open_parquet,
-    parquet_footer,
-    pyarrow_module,
-    read_batches,
-)
+from stepscope.formats import files
 from stepscope.formats.format import FileFormat, RecordFormat
 from stepscope.formats.opening import Opening
 from stepscope.formats.records import RawRecord, split_records
@@ -202,7 +195,7 @@ def write_runs_parquet(trajectories: Iterable[Trajectory], file: BinaryIO) -> in
         ConfigError: pyarrow is not installed.
         TraceError: a run would not come back equal.
     """
-    pa, parquet = pyarrow_module("pyarrow"), pyarrow_module("pyarrow.parquet")
+    pa, parquet = files.pyarrow_module("pyarrow"), files.pyarrow_module("pyarrow.parquet")
     columns = {name: pa.string() for name in _TEXT_COLUMNS}
     columns |= {"outcome": pa.string(), "reward": pa.float64(), "steps": pa.int64()}
     columns |= {"calls": pa.int64(), "format": pa.string(), "run": pa.large_binary()}
@@ -229,22 +222,22 @@ def write_runs_parquet(trajectories: Iterable[Trajectory], file: BinaryIO) -> in
 
 def _parquet_likeness(head: bytes) -> float:
     """Return how sure it is; Parquet that nobody else knows is taken, and told what it lacks."""
-    if not head.startswith(PARQUET_MAGIC):
+    if not head.startswith(files.PARQUET_MAGIC):
         return 0.0
-    footer = parquet_footer(head)
+    footer = files.parquet_footer(head)
     return _FOREIGN_SURE if footer and _SCHEMA_KEY not in footer else 1.0
 
 
 def _read_parquet(stream: Stream) -> Iterator[Trajectory | Quarantined]:
     """Yield every run of a file."""
-    with open_parquet(stream) as file:
+    with files.open_parquet(stream) as file:
         metadata = file.schema_arrow.metadata or {}
         if _SCHEMA_KEY not in metadata or "run" not in file.schema_arrow.names:
             raise TraceError(f"{stream.uri}: Parquet, but not written by stepscope")
         text = metadata[_SCHEMA_KEY].decode("ascii", "replace")
         check_schema(int(text) if text.isdecimal() else text)
-        check_parquet_sizes(file, stream)
-        batches = read_batches(file, stream, _BATCH_RUNS, ["run"])
+        files.check_parquet_sizes(file, stream)
+        batches = files.read_batches(file, stream, _BATCH_RUNS, ["run"])
         rows = chain.from_iterable(batch.column(0).to_pylist() for batch in batches)
         for number, raw in enumerate(rows):
             yield _read_run(raw, number, stream.uri, stream.limits)

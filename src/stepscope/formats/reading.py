@@ -23,16 +23,8 @@ import msgspec
 
 from stepscope import errors, registry
 from stepscope.errors import TraceError, UsageError
-from stepscope.formats.files import (
-    DAMAGE_ERRORS,
-    ZIP_MAGIC,
-    OpenedFile,
-    RefusedFile,
-    open_members,
-    open_paths,
-    rewind,
-    sniffable_bytes,
-)
+from stepscope.formats import files
+from stepscope.formats.files import OpenedFile, RefusedFile
 from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import FileFormat, RecordFormat, RunLabels
 from stepscope.formats.opening import HEAD_BYTES, SURE, detect, likely_formats, read_opening
@@ -248,7 +240,7 @@ class FileReading:
             self.problem = str(e)
             if self.named:
                 raise
-        except DAMAGE_ERRORS as e:
+        except files.DAMAGE_ERRORS as e:
             self.problem = f"damaged, read no further: {e}"
             if self.named:
                 raise TraceError(f"{self.uri}: {self.problem}") from e
@@ -265,7 +257,7 @@ def read_files(
         ConfigError: no format is called `format_name`.
     """
     chosen = None if format_name is None else registry.format(format_name)
-    for found in open_paths(paths):
+    for found in files.open_paths(paths):
         yield from _read_source(found, chosen, limits, nested=False)
 
 
@@ -276,17 +268,19 @@ def _read_source(
         if isinstance(found, RefusedFile):
             raise TraceError(f"{found.uri}: {found.problem}")
         head = found.file.read(HEAD_BYTES)
-        if head.startswith(ZIP_MAGIC) and (nested or not found.file.seekable()):
+        if head.startswith(files.ZIP_MAGIC) and (nested or not found.file.seekable()):
             raise TraceError(f"{found.uri}: a zip within another file; unpack it first")
-        if head.startswith(ZIP_MAGIC) and not _is_one_trace(head, chosen):
-            for member in open_members(found.file, found.uri, limits):
+        if head.startswith(files.ZIP_MAGIC) and not _is_one_trace(head, chosen):
+            for member in files.open_members(found.file, found.uri, limits):
                 yield from _read_source(member, chosen, limits, nested=True)
             return
         format = chosen or _detect(found, head, limits)
-        reading = FileReading(found, Stream(rewind(found.file, head), found.uri, limits), format)
+        reading = FileReading(
+            found, Stream(files.rewind(found.file, head), found.uri, limits), format
+        )
         if head.startswith(BOM):
             reading.repaired("bom")
-    except (TraceError, *DAMAGE_ERRORS) as e:
+    except (TraceError, *files.DAMAGE_ERRORS) as e:
         problem = str(e).removeprefix(f"{found.uri}: ")
         if not found.named:
             yield FileReading(RefusedFile(found.uri, problem, named=False))
@@ -300,7 +294,7 @@ def _read_source(
 def _detect(found: OpenedFile, head: bytes, limits: Limits) -> Format:
     """Return the format of a file, of what is behind its first line where that is too large."""
     try:
-        return detect(sniffable_bytes(found.file, head), found.uri)
+        return detect(files.sniffable_bytes(found.file, head), found.uri)
     except TraceError:
         if len(head) < HEAD_BYTES or b"\n" in head or not found.file.seekable():
             raise
@@ -358,7 +352,7 @@ def split_file(reading: FileReading) -> Iterator[FileChunk | Quarantined] | None
         return None
     try:
         raw = stream.file.read(SMALL_FILE_BYTES + 1)
-    except DAMAGE_ERRORS:
+    except files.DAMAGE_ERRORS:
         raw = None  # met again, and told, when the file is read in place
     if raw is not None and len(raw) <= SMALL_FILE_BYTES:
         return iter((FileChunk(name, stream.uri, None, raw),))

@@ -15,16 +15,9 @@ from typing import Any
 import msgspec
 
 from stepscope.errors import TraceError
+from stepscope.formats import fields
 from stepscope.formats.chat.messages import MessageOptions, chat_step
-from stepscope.formats.fields import (
-    ModelStats,
-    SweAgentInfo,
-    infer_text_status,
-    merge_extra,
-    object_at,
-    rest,
-    text_at,
-)
+from stepscope.formats.fields import ModelStats, SweAgentInfo
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import Opening
@@ -94,11 +87,11 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     info = record.get("info")
     typed = SweAgentInfo() if info is None else msgspec.convert(info, SweAgentInfo)
     settings = parse_settings(record.get("replay_config"), found.limits)
-    task = text_at(object_at(settings, "problem_statement"), "id")
-    model = text_at(object_at(object_at(settings, "agent"), "model"), "name")
+    task = fields.text_at(fields.object_at(settings, "problem_statement"), "id")
+    model = fields.text_at(fields.object_at(fields.object_at(settings, "agent"), "model"), "name")
     stats = typed.model_stats or ModelStats()
-    told = rest(info or {}, frozenset({"exit_status", "swe_agent_version"}))
-    more = rest(record, _RUN_KEYS | {"info"})
+    told = fields.rest(info or {}, frozenset({"exit_status", "swe_agent_version"}))
+    more = fields.rest(record, _RUN_KEYS | {"info"})
     draft = Trajectory(
         id="",
         name=task or "",
@@ -111,7 +104,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         termination=typed.exit_status,
         usage=stats.usage,
         cost_usd=stats.cost_usd,
-        extra=merge_extra(None if told is None else {"info": told}, more),
+        extra=fields.merge_extra(None if told is None else {"info": told}, more),
     )
     return (finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs),)
 
@@ -123,7 +116,7 @@ class _Conversation:
         self.moves = record["trajectory"]
         self.history = record.get("history") or []
         self.typed = [msgspec.convert(message, _Message) for message in self.history]
-        self.reading = MessageOptions(infer_text_status, found.limits)
+        self.reading = MessageOptions(fields.infer_text_status, found.limits)
         self.model = model
         self.at = 0
         self.made: list[Step] = []
@@ -171,7 +164,7 @@ class _Conversation:
                     step,
                     agent=typed.agent,
                     replayed=bool(typed.is_demo),
-                    extra=merge_extra(step.extra, dict(sorted(hidden.items()))),
+                    extra=fields.merge_extra(step.extra, dict(sorted(hidden.items()))),
                 )
             )
         self.at = max(self.at, end)
@@ -184,7 +177,7 @@ class _Conversation:
         said = move.response or message.get("content")
         spoken = {"role": "assistant", "content": said, "tool_calls": message.get("tool_calls")}
         step = chat_step(spoken, len(self.made), self.reading)
-        extra = rest(entry, _MOVE_KEYS) or {}
+        extra = fields.rest(entry, _MOVE_KEYS) or {}
         if entry.get("thought") and entry["thought"] != said:
             extra["thought"] = entry["thought"]
         for key, value in message.items():
@@ -214,7 +207,7 @@ class _Conversation:
             shown = {} if told is None else self.history[told]
             # Where the model was shown more than what came back, the whole stands beside it.
             text = move.observation or ""
-            extra = {**after, **(rest(shown, _OBSERVATION_KEYS) or {})}
+            extra = {**after, **(fields.rest(shown, _OBSERVATION_KEYS) or {})}
             whole = shown.get("content")
             if whole and whole != text:
                 extra["shown"] = whole
@@ -222,7 +215,9 @@ class _Conversation:
             step = Step(index=len(self.made), actor="environment", parts=parts, extra=extra or None)
             if calls:
                 first = calls[0]
-                result = ToolResult(first.id, first.name, parts, None, *infer_text_status(text))
+                result = ToolResult(
+                    first.id, first.name, parts, None, *fields.infer_text_status(text)
+                )
                 step = msgspec.structs.replace(step, kind="result", parts=(), results=(result,))
             self.made.append(step)
 

@@ -19,19 +19,8 @@ from typing import Any, Literal
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import (
-    UNKNOWN_STATUS,
-    ToolStatus,
-    object_at,
-    openai_usage,
-    parse_call,
-    parse_time,
-    rest,
-    sub_goals,
-    text_at,
-    total_usage,
-    uncounted_usage,
-)
+from stepscope.formats import fields
+from stepscope.formats.fields import ToolStatus
 from stepscope.formats.finish import Ordinals, finish_run, reward_outcome
 from stepscope.formats.format import (
     DecodedRecord,
@@ -106,13 +95,13 @@ def tau2_step(message: Json, index: int, limits: Limits) -> Step:
     if said.role == "assistant":
         step = msgspec.structs.replace(
             step,
-            model=text_at(object_at(message, "raw_data"), "model"),
-            usage=openai_usage(message.get("usage")),
+            model=fields.text_at(fields.object_at(message, "raw_data"), "model"),
+            usage=fields.openai_usage(message.get("usage")),
             cost_usd=said.cost,
         )
-    start = parse_time(message.get("timestamp"))
+    start = fields.parse_time(message.get("timestamp"))
     extra = {**(step.extra or {})}
-    if step.usage is not None and (beside := uncounted_usage(message.get("usage"))):
+    if step.usage is not None and (beside := fields.uncounted_usage(message.get("usage"))):
         extra["usage"] = beside
     if start is None and message.get("timestamp") is not None:
         extra["timestamp"] = message["timestamp"]
@@ -125,7 +114,7 @@ def tau2_step(message: Json, index: int, limits: Limits) -> Step:
 def _speech_step(message: dict[str, Json], said: _Message, index: int, limits: Limits) -> Step:
     calls = tuple([_tool_call(call, limits) for call in said.tool_calls or ()])
     ours, usage, known = said.role == "assistant", message.get("usage"), _SPEECH_KEYS
-    if ours and (usage is None or openai_usage(usage)):
+    if ours and (usage is None or fields.openai_usage(usage)):
         known |= _COST_KEYS
     return Step(
         index=index,
@@ -133,14 +122,16 @@ def _speech_step(message: dict[str, Json], said: _Message, index: int, limits: L
         kind="call" if calls else "message",
         parts=(Part("text", said.content),) if said.content else (),
         calls=calls,
-        extra=rest(message, known),
+        extra=fields.rest(message, known),
     )
 
 
 def _tool_call(call: Json, limits: Limits) -> ToolCall:
     typed = msgspec.convert(call, _Call)
-    extra = rest(call, _CALL_KEYS)
-    made = parse_call(typed.name, typed.arguments, typed.id or None, limits=limits, extra=extra)
+    extra = fields.rest(call, _CALL_KEYS)
+    made = fields.parse_call(
+        typed.name, typed.arguments, typed.id or None, limits=limits, extra=extra
+    )
     return made if typed.requestor != "user" else msgspec.structs.replace(made, requestor="user")
 
 
@@ -153,18 +144,18 @@ def _result_step(message: dict[str, Json], index: int) -> Step:
         actor="environment",
         kind="result",
         results=tuple([_tool_result(each) for each in told]),
-        extra=None if many is None else rest(message, _MULTI_RESULT_KEYS),
+        extra=None if many is None else fields.rest(message, _MULTI_RESULT_KEYS),
     )
 
 
 def _tool_result(message: Json) -> ToolResult:
     typed = msgspec.convert(message, _Message)
     text = typed.content or ""
-    judged = UNKNOWN_STATUS if typed.error is None else ToolStatus("ok", "explicit", None)
+    judged = fields.UNKNOWN_STATUS if typed.error is None else ToolStatus("ok", "explicit", None)
     if typed.error:
         judged = ToolStatus("error", "explicit", text[:_QUOTE_LENGTH])
     parts = (Part("text", text),) if text else ()
-    extra = rest(message, _RESULT_KEYS)
+    extra = fields.rest(message, _RESULT_KEYS)
     return ToolResult(typed.id or None, None, parts, None, *judged, extra=extra)
 
 
@@ -210,7 +201,7 @@ def _likeness(opening: Opening) -> float:
         return 0.0
     if "task_id" in record:
         return 0.95 if record.keys() & {"messages", "ticks", "reward_info", "duration"} else 0.0
-    ours = {"agent_info", "environment_info"} & object_at(record, "info").keys()
+    ours = {"agent_info", "environment_info"} & fields.object_at(record, "info").keys()
     listed = any(isinstance(record.get(key), list) for key in ("simulations", "simulation_index"))
     return 0.95 if ours or listed else 0.0
 
@@ -274,16 +265,16 @@ def _runs(
         raise TraceError(f"tau2 simulation {run.id!r} needs `messages`; found {held}")
     # Nothing of the results file enters the steps: a run is the same run without it.
     steps = tuple([tau2_step(item, at, record.limits) for at, item in enumerate(run.messages)])
-    info = object_at(around, "info")
-    workflow = text_at(object_at(info, "environment_info"), "domain_name") or NAME
+    info = fields.object_at(around, "info")
+    workflow = fields.text_at(fields.object_at(info, "environment_info"), "domain_name") or NAME
     task = str(run.task_id)
     trial = None if run.trial is None else str(run.trial)
-    known = {key for key in ("start_time", "end_time") if parse_time(value.get(key)) is None}
-    extra = rest(value, _SIMULATION_KEYS - known) or {}
-    if (told := rest(around, _LIST_KEYS)) is not None:
+    known = {key for key in ("start_time", "end_time") if fields.parse_time(value.get(key)) is None}
+    extra = fields.rest(value, _SIMULATION_KEYS - known) or {}
+    if (told := fields.rest(around, _LIST_KEYS)) is not None:
         extra["results"] = told
     reward = msgspec.convert((run.reward_info or {}).get("reward"), float | None)
-    same_state = object_at(run.reward_info, "db_check").get("db_match")
+    same_state = fields.object_at(run.reward_info, "db_check").get("db_match")
     outcome = reward_outcome(reward, same_state)
     draft = Trajectory(
         id="",
@@ -293,14 +284,14 @@ def _runs(
         workflow=workflow,
         task=task,
         trial=trial,
-        agent=text_at(object_at(info, "agent_info"), "implementation"),
+        agent=fields.text_at(fields.object_at(info, "agent_info"), "implementation"),
         outcome=Outcome() if run.termination_reason in NOT_EVALUABLE else outcome,
         termination=run.termination_reason,
         case=_case(around.get("tasks"), workflow, task),
-        usage=total_usage([step for step in steps if step.actor == "agent"]),
+        usage=fields.total_usage([step for step in steps if step.actor == "agent"]),
         cost_usd=run.agent_cost,
-        start=parse_time(run.start_time),
-        end=parse_time(run.end_time),
+        start=fields.parse_time(run.start_time),
+        end=fields.parse_time(run.end_time),
         extra=extra or None,
     )
     return (finish_run(draft, ordinals, limits=record.limits, repairs=record.repairs),)
@@ -325,12 +316,12 @@ def _case(tasks: Json, workflow: str, name: str) -> Case | None:
         task=name,
         request=_instructions_text((typed.user_scenario or {}).get("instructions")),
         setup=typed.initial_state,
-        subgoals=sub_goals(zip([one.name for one in actions], compared, strict=True)),
+        subgoals=fields.sub_goals(zip([one.name for one in actions], compared, strict=True)),
         outputs=msgspec.convert(criteria.get("communicate_info") or (), tuple[str, ...]),
         reference=None
         if asked is None
         else tuple([ReferenceCall(action.name, action.given) for action in actions]),
-        extra=rest(task, frozenset({"id", "initial_state"})),
+        extra=fields.rest(task, frozenset({"id", "initial_state"})),
     )
 
 

@@ -15,13 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.files import (
-    PARQUET_MAGIC,
-    check_parquet_sizes,
-    open_parquet,
-    read_batches,
-    rewind,
-)
+from stepscope.formats import files
 from stepscope.formats.format import decode_records, quarantine_record
 from stepscope.formats.records import CHUNK_ROWS, is_json, read_csv, read_text_blocks
 from stepscope.model import Json, Quarantined, Stream
@@ -48,18 +42,18 @@ def read_verdict_rows(stream: Stream) -> Iterator[VerdictFileRow | Quarantined]:
         ConfigError: it is Parquet and pyarrow is not installed.
     """
     head = stream.file.read(_HEAD)
-    if head.startswith(PARQUET_MAGIC) and stream.file.seekable():
+    if head.startswith(files.PARQUET_MAGIC) and stream.file.seekable():
         stream.file.seek(0)
         number = 1
-        with open_parquet(stream) as file:
-            check_parquet_sizes(file, stream)
-            for batch in read_batches(file, stream, CHUNK_ROWS):
+        with files.open_parquet(stream) as file:
+            files.check_parquet_sizes(file, stream)
+            for batch in files.read_batches(file, stream, CHUNK_ROWS):
                 for cells in batch.to_pylist():
                     number += 1
                     raw = msgspec.json.encode(cells, enc_hook=str)
                     yield VerdictFileRow(number, cells, raw, tabular=True)
         return
-    whole = Stream(rewind(stream.file, head), stream.uri, stream.limits)
+    whole = Stream(files.rewind(stream.file, head), stream.uri, stream.limits)
     yield from _read_json_rows(whole) if is_json(head) else _read_csv_rows(whole)
 
 

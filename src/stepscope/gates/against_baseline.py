@@ -25,19 +25,8 @@ from statistics import NormalDist
 import numpy as np
 
 from stepscope import stats
-from stepscope.gates.rates import (
-    INTERVAL_LEVEL,
-    PROOF,
-    TOLERANCE,
-    GateTest,
-    answer_without_verdicts,
-    is_below,
-    p_above,
-    say_count,
-    say_limits,
-    say_losses,
-    say_percent,
-)
+from stepscope.gates import rates
+from stepscope.gates.rates import GateTest
 from stepscope.gates.sample import Arm
 from stepscope.gates.settings import GatePolicy
 from stepscope.gates.types import Cause, GateAnswer, answer_undecided
@@ -94,17 +83,17 @@ def build_drop_test(
     """Return the question of a gate on a drop in the share of good runs."""
     now, before = _with_units(current), _with_units(baseline)
     if not now.n_measured:
-        return answer_without_verdicts(gate, current)
+        return rates.answer_without_verdicts(gate, current)
     measured = compare_bad_runs(now.measured(), before.measured(), seed=seed)
     if isinstance(measured, Unmeasured) or isinstance(measured.effect, Unmeasured):
         shared = set(now.cases.tolist()) & set(before.cases.tolist())
         return answer_undecided(
             "too_few_cases" if shared else "no_shared_cases",
-            f"{say_count(len(shared), 'case')} of the baseline measured in these runs: "
+            f"{rates.say_count(len(shared), 'case')} of the baseline measured in these runs: "
             "two or more are needed",
         )
     if gate.rule == "proof":
-        p = p_above(
+        p = rates.p_above(
             lambda at: _effect(now.filled(bad=False), before.filled(bad=True), at, seed), gate.bound
         )
         return GateTest(p, partial(_answer_drop_proof, gate, now, before, measured, seed))
@@ -112,7 +101,7 @@ def build_drop_test(
     if now.n_lost or before.n_lost:
         found = compare_bad_runs(now.filled(bad=False), before.filled(bad=True), seed=seed)
         best = found if isinstance(found, Comparison) else measured
-    beyond = _effect_value(best) > gate.bound + TOLERANCE
+    beyond = _effect_value(best) > gate.bound + rates.TOLERANCE
     answer = partial(_answer_drop, gate, now, before, measured, seed, beyond=beyond)
     return GateTest(best.p, answer)
 
@@ -139,8 +128,8 @@ def _answer_drop(
     if now.n_lost or before.n_lost:
         worst = compare_bad_runs(now.filled(bad=True), before.filled(bad=False), seed=seed)
         rare = isinstance(worst, Comparison) and worst.p <= alpha
-        if rare and _effect_value(worst) > gate.bound + TOLERANCE:
-            lost = say_losses({**now.unmeasured}) or "unmeasured runs of the baseline"
+        if rare and _effect_value(worst) > gate.bound + rates.TOLERANCE:
+            lost = rates.say_losses({**now.unmeasured}) or "unmeasured runs of the baseline"
             return answer_undecided(
                 "not_measured", f"{said}; were {lost} bad, it would fail", effect
             )
@@ -148,9 +137,9 @@ def _answer_drop(
     z, power = NormalDist().inv_cdf(1 - alone), NormalDist().inv_cdf(POWER)
     seen = max((z + power) * error, gate.bound + power * error)
     most = 1 - float(before.measured().bad.mean())
-    could = f"a drop of {say_percent(seen)}"
+    could = f"a drop of {rates.say_percent(seen)}"
     if seen > most:
-        could = f"not even a drop from {say_percent(most)} to 0 %"
+        could = f"not even a drop from {rates.say_percent(most)} to 0 %"
     return GateAnswer(
         outcome="pass",
         reason=f"{said}; {could} would be seen in 80 % of repetitions",
@@ -168,18 +157,18 @@ def _answer_drop_proof(
     if p_adjusted <= alpha:
         return GateAnswer(outcome="fail", reason=said, estimate=effect)
     worst, best = now.filled(bad=True), before.filled(bad=False)
-    if is_below(lambda at: _effect(worst, best, at, seed), gate.bound, PROOF * alpha):
+    if rates.is_below(lambda at: _effect(worst, best, at, seed), gate.bound, rates.PROOF * alpha):
         return GateAnswer(outcome="pass", reason=said, estimate=effect)
     plain = now.measured(), before.measured()
-    if is_below(lambda at: _effect(*plain, at, seed), gate.bound, PROOF * alpha):
+    if rates.is_below(lambda at: _effect(*plain, at, seed), gate.bound, rates.PROOF * alpha):
         return answer_undecided(
             "not_measured", f"{said}; were all that is missing bad, it would not pass", effect
         )
     needed, away = None, abs(_effect_value(measured) - gate.bound)
-    if away > TOLERANCE and measured.sd:
-        share = PROOF * alpha if _effect_value(measured) < gate.bound else alone
+    if away > rates.TOLERANCE and measured.sd:
+        share = rates.PROOF * alpha if _effect_value(measured) < gate.bound else alone
         needed = max(stats.runs_needed(away, measured.sd, level=1 - 2 * share), measured.n + 1)
-    more = f"about {say_count(needed, 'case')} would decide" if needed else "it is the margin"
+    more = f"about {rates.say_count(needed, 'case')} would decide" if needed else "it is the margin"
     return answer_undecided(
         "interval",
         f"{said}; {more}",
@@ -191,7 +180,7 @@ def _answer_drop_proof(
 def compare_bad_runs(now: Arm, before: Arm, *, seed: int) -> Comparison | Unmeasured:
     """Compare bad runs now with those of the baseline; the effect is how much more there are."""
     return permute_in_stages(
-        lambda draws: _compare_with_draws(now, before, INTERVAL_LEVEL, seed, draws)
+        lambda draws: _compare_with_draws(now, before, rates.INTERVAL_LEVEL, seed, draws)
     )
 
 
@@ -220,8 +209,9 @@ def say_drop(gate: GatePolicy, found: Comparison) -> str:
         return effect.reason
     word = "drop" if effect.value >= 0 else "rise"
     return (
-        f"{word} of {say_percent(abs(effect.value))} of runs on {say_count(found.n, 'case')}, "
-        f"{say_limits(effect, 100)}, margin {say_percent(gate.bound)}"
+        f"{word} of {rates.say_percent(abs(effect.value))} of runs on "
+        f"{rates.say_count(found.n, 'case')}, {rates.say_limits(effect, 100)}, "
+        f"margin {rates.say_percent(gate.bound)}"
     )
 
 
@@ -250,7 +240,7 @@ def build_ratio_test(
 ) -> GateTest | GateAnswer:
     """Return the question of a gate on the ratio of two medians."""
     if not current.n_measured:
-        return answer_without_verdicts(gate, current)
+        return rates.answer_without_verdicts(gate, current)
     now, before = current.measured(), baseline.measured()
     shared = set(now.cases.tolist()) & set(before.cases.tolist())
     if not shared:
@@ -261,10 +251,10 @@ def build_ratio_test(
         reason = f"the baseline's median of {gate.quantity.measure} is 0: there is no ratio to it"
         return answer_undecided("not_measured", reason)
     if gate.rule == "proof":
-        p = p_above(partial(estimate_ratio, now, before, seed), gate.bound)
+        p = rates.p_above(partial(estimate_ratio, now, before, seed), gate.bound)
         return GateTest(p, partial(_answer_ratio_proof, gate, current, baseline, seed))
     best = current.filled_with(0.0), baseline.filled_with(inf)
-    beyond = ratio_of_medians(*best) > gate.bound + TOLERANCE
+    beyond = ratio_of_medians(*best) > gate.bound + rates.TOLERANCE
     answer = partial(_answer_ratio, gate, current, baseline, seed, beyond=beyond)
     return GateTest(rank_p(*best, seed=seed), answer)
 
@@ -285,10 +275,10 @@ def _answer_ratio(
     worst = now.filled_with(inf), before.filled_with(0.0)
     if (
         (now.n_lost or before.n_lost)
-        and ratio_of_medians(*worst) > gate.bound + TOLERANCE
+        and ratio_of_medians(*worst) > gate.bound + rates.TOLERANCE
         and rank_p(*worst, seed=seed) <= alpha
     ):
-        lost = say_losses({**now.unmeasured}) or "unmeasured runs of the baseline"
+        lost = rates.say_losses({**now.unmeasured}) or "unmeasured runs of the baseline"
         reason = f"{said}; were {lost} long, it would fail"
         return answer_undecided("not_measured", reason, shown)
     seen = _detectable_ratio(shown, gate.bound, alone)
@@ -306,7 +296,7 @@ def _answer_ratio_proof(
     if p_adjusted <= alpha:
         return GateAnswer(outcome="fail", reason=said, estimate=shown)
     limits = partial(estimate_ratio, now.measured(), before.measured(), seed)
-    clear = is_below(limits, gate.bound, PROOF * alpha)
+    clear = rates.is_below(limits, gate.bound, rates.PROOF * alpha)
     if clear and not (now.n_lost or before.n_lost):
         return GateAnswer(outcome="pass", reason=said, estimate=shown)
     cause: Cause = "interval"
@@ -314,7 +304,7 @@ def _answer_ratio_proof(
     if isinstance(shown, Unmeasured) or shown.high is None:
         cause, why = "too_few_cases", "a limit needs 20 cases that both have"
     elif clear:
-        lost = say_losses({**now.unmeasured}) or "unmeasured runs of the baseline"
+        lost = rates.say_losses({**now.unmeasured}) or "unmeasured runs of the baseline"
         cause, why = "not_measured", f"but {lost} could be long"
     return answer_undecided(cause, f"{said}; {why}", shown)
 
@@ -322,7 +312,7 @@ def _answer_ratio_proof(
 def _measured_ratio(now: Arm, before: Arm, seed: int) -> Estimate | Unmeasured:
     """Return the ratio over the runs that have lengths."""
     finite = now.take(np.isfinite(now.top))
-    return estimate_ratio(finite, before.measured(), seed, INTERVAL_LEVEL)
+    return estimate_ratio(finite, before.measured(), seed, rates.INTERVAL_LEVEL)
 
 
 def estimate_ratio(now: Arm, before: Arm, seed: int, level: float) -> Estimate | Unmeasured:
@@ -379,10 +369,10 @@ def say_ratio(gate: GatePolicy, found: Estimate | Unmeasured) -> str:
     if isinstance(found, Unmeasured):
         return found.reason
     bounded = found.low is not None or found.high is not None
-    limits = f" {say_limits(found)}" if bounded else " (too few cases for an interval)"
+    limits = f" {rates.say_limits(found)}" if bounded else " (too few cases for an interval)"
     return (
         f"median {gate.quantity.unit or gate.quantity.measure} {found.value:.2f} times the "
-        f"baseline's{limits} on {say_count(found.n, 'case')}, margin {gate.bound:g}"
+        f"baseline's{limits} on {rates.say_count(found.n, 'case')}, margin {gate.bound:g}"
     )
 
 

@@ -17,33 +17,12 @@ from typing import Final
 import msgspec
 
 from stepscope.errors import ConfigError
+from stepscope.judges import judgement, transcript
 from stepscope.judges.citations import CitationChecker
 from stepscope.judges.goals import Goals
-from stepscope.judges.judgement import (
-    Judge,
-    Judgement,
-    JudgingOptions,
-    fit_beside,
-    record_measure,
-    record_prompt,
-    record_version,
-    system_text,
-)
+from stepscope.judges.judgement import Judge, Judgement, JudgingOptions
 from stepscope.judges.rubrics import Rubric, answer_schema, schema_name
-from stepscope.judges.transcript import (
-    BYTES_PER_TOKEN,
-    Fence,
-    LabelledText,
-    Transcript,
-    TranscriptBlock,
-    Window,
-    bound_tokens,
-    fence_nonce,
-    fit_blocks,
-    make_transcript,
-    redact_for_judge,
-    split_windows,
-)
+from stepscope.judges.transcript import Fence, LabelledText, Transcript, TranscriptBlock, Window
 from stepscope.judges.verdicts import SchemaReplyReader
 from stepscope.model import Case, ImageType, Media, Part, Request, Step, Trajectory
 from stepscope.models.dialect import Ask, reply_key
@@ -177,13 +156,13 @@ def plan_judgements(
         raise ConfigError(
             f"rubric {rubric.name} cannot be asked of steps in isolation; step_labels can"
         )
-    measure = record_measure(rubric, options.mode)
+    measure = judgement.record_measure(rubric, options.mode)
     if not trajectory.steps:
         yield Unmeasured("not_applicable", "the run has no steps", measure)
         return
-    copy = make_transcript(trajectory, redactor=redactor, narration=options.narration)
-    fence = Fence(fence_nonce(key, trajectory.id, judge.name))
-    beside = fit_beside(rubric, judge, beside)
+    copy = transcript.make_transcript(trajectory, redactor=redactor, narration=options.narration)
+    fence = Fence(transcript.fence_nonce(key, trajectory.id, judge.name))
+    beside = judgement.fit_beside(rubric, judge, beside)
     planning = _JudgementPlanner(trajectory, copy, fence, rubric, judge, options, repeat, beside)
     match rubric.kind:
         case "score":
@@ -217,10 +196,10 @@ class _JudgementPlanner:
         self.judge = judge
         self.options = options
         self.repeat = repeat
-        self.measure = record_measure(rubric, options.mode)
-        self.prompt = record_prompt(rubric, options, beside)
+        self.measure = judgement.record_measure(rubric, options.mode)
+        self.prompt = judgement.record_prompt(rubric, options, beside)
         self.schema = answer_schema(rubric)
-        self.system = system_text(rubric, beside)
+        self.system = judgement.system_text(rubric, beside)
         # Of each step what can be shown of its images: a text where one cannot be sent.
         self.images: tuple[tuple[Media | str, ...], ...] = ()
         self.most_images = most_images(judge.context_tokens)
@@ -231,10 +210,12 @@ class _JudgementPlanner:
         # Bytes that one context may have.
         schema = msgspec.json.encode(self.schema).decode()
         sendable = sum(isinstance(one, Media) for step in self.images for one in step)
-        taken = bound_tokens(self.system) + bound_tokens(schema) + _SPARE_TOKENS
+        taken = (
+            transcript.bound_tokens(self.system) + transcript.bound_tokens(schema) + _SPARE_TOKENS
+        )
         taken += IMAGE_TOKENS * min(self.most_images, sendable)
         left = judge.context_tokens - judge.max_output_tokens - taken
-        self.room = left * BYTES_PER_TOKEN
+        self.room = left * transcript.BYTES_PER_TOKEN
 
     def too_long(self, step: int | None = None) -> Unmeasured:
         what = (
@@ -255,10 +236,10 @@ class _JudgementPlanner:
             what = f"the run is not known to have failed (outcome: {outcome.status})"
             return Unmeasured("not_applicable", what, self.measure)
         blocks = (*self.copy.tools, *self.copy.steps)
-        if said := redact_for_judge(outcome.reason, redactor):
+        if said := transcript.redact_for_judge(outcome.reason, redactor):
             check = LabelledText("what the check said", said)
             blocks = (*blocks, TranscriptBlock("state check", (check,)))
-        window = fit_blocks(blocks, fence=self.fence, room=self.room)
+        window = transcript.fit_blocks(blocks, fence=self.fence, room=self.room)
         if window is None:
             return self.too_long()
         reward = "" if outcome.reward is None else f", reward {outcome.reward:g}"
@@ -271,13 +252,15 @@ class _JudgementPlanner:
             alone: list[Window] = []
             for block in self.copy.steps:
                 shown = block._replace(pieces=tuple(map(_without_other_steps, block.pieces)))
-                window = fit_blocks((shown,), fence=self.fence, room=self.room)
+                window = transcript.fit_blocks((shown,), fence=self.fence, room=self.room)
                 if window is None:
                     return self.too_long()
                 alone.append(window)
             return self._judgement(tuple(alone))
         most = self.judge.max_output_tokens // _TOKENS_PER_STEP
-        windows = split_windows(self.copy, fence=self.fence, room=self.room, most_steps=most)
+        windows = transcript.split_windows(
+            self.copy, fence=self.fence, room=self.room, most_steps=most
+        )
         return self.too_long() if windows is None else self._judgement(windows)
 
     def scores(self) -> Iterator[Judgement | Unmeasured]:
@@ -302,7 +285,7 @@ class _JudgementPlanner:
             what = f"step {step} has no text to score"
             return Unmeasured("missing_input", what, self.measure, step)
         block = TranscriptBlock("the output", pieces, step)
-        window = fit_blocks((block,), fence=self.fence, room=self.room)
+        window = transcript.fit_blocks((block,), fence=self.fence, room=self.room)
         if window is None:
             return self.too_long(step)
         return self._judgement((window,), f"The sub-goal: {goal}\n\nScore the output against it.")
@@ -327,7 +310,7 @@ class _JudgementPlanner:
             judge=self.judge,
             measure=self.measure,
             rubric=self.rubric.name,
-            version=record_version(self.rubric, self.options),
+            version=judgement.record_version(self.rubric, self.options),
             prompt=self.prompt,
             repeat=self.repeat,
             asks=asks,

@@ -18,22 +18,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from stepscope.judges import plan
+from stepscope.judges import plan, transcript
 from stepscope.judges.citations import InvalidReply, ReplyFields, parse_object
 from stepscope.judges.judgement import Judge, Judgement, JudgingOptions, Replies, ReplyReader
 from stepscope.judges.rubrics import Rubric
-from stepscope.judges.transcript import (
-    BYTES_PER_TOKEN,
-    Fence,
-    Narration,
-    TranscriptBlock,
-    bound_tokens,
-    fence_nonce,
-    fold_text,
-    make_transcript,
-    normalise_text,
-    redact_for_judge,
-)
+from stepscope.judges.transcript import Fence, Narration, TranscriptBlock
 from stepscope.model import Answer, Case, Json, Reply, Trajectory, Verdict
 from stepscope.model.records import LOOKS_SUFFIX
 from stepscope.models.dialect import Ask, reply_key
@@ -113,8 +102,8 @@ class Toolbox:
         try:
             found = tool.use(call)
         except LookupRefused as e:
-            return Lookup(call, False, normalise_text(str(e)))
-        text = redact_for_judge(found, self.redactor)
+            return Lookup(call, False, transcript.normalise_text(str(e)))
+        text = transcript.redact_for_judge(found, self.redactor)
         raw = text.encode("utf-8", "replace")
         kept = raw[: self.result_bytes].decode("utf-8", "ignore")
         return Lookup(call, True, kept or "(nothing)", len(text) - len(kept))
@@ -141,7 +130,7 @@ def trajectory_tools(
     check: str = "",  # what the state check of this run found, where there was one
 ) -> Toolbox:
     """Return the tools that read a run and its case; nothing is run for them."""
-    steps = make_transcript(trajectory, redactor=redactor, narration=narration).steps
+    steps = transcript.make_transcript(trajectory, redactor=redactor, narration=narration).steps
     reader = _StepTools(steps)
     tools = [
         LookupTool("list_steps", "the steps from `start` on, a line each", reader.listed),
@@ -202,7 +191,7 @@ class _StepTools:
         found = 0
         for step, text in zip(self.steps, self.texts, strict=True):
             at = text.find(wanted)
-            if at < 0 and fold_text(wanted) not in fold_text(text):
+            if at < 0 and transcript.fold_text(wanted) not in transcript.fold_text(text):
                 continue
             found += 1
             if found <= _HITS:
@@ -372,7 +361,9 @@ def allows_tools(rubric: Rubric, options: JudgingOptions) -> bool:
 
 def reserve_context(judge: Judge, found_bytes: int = MOST_FOUND_BYTES) -> Judge:
     """Return a judge to plan with: what it can read at once, less the room for what it looks up."""
-    room = min(_MANUAL_TOKENS + 2 * found_bytes // BYTES_PER_TOKEN, judge.context_tokens // 2)
+    room = min(
+        _MANUAL_TOKENS + 2 * found_bytes // transcript.BYTES_PER_TOKEN, judge.context_tokens // 2
+    )
     return msgspec.structs.replace(judge, context_tokens=judge.context_tokens - room)
 
 
@@ -393,7 +384,7 @@ def add_tools(
     was judged with tools is not what was judged without, nor with another state of the workspace.
     """
     judgement = replace(judgement, judge=judge)
-    fence = Fence(fence_nonce(key, judgement.trajectory, judge.name))
+    fence = Fence(transcript.fence_nonce(key, judgement.trajectory, judge.name))
     looking = _ToolReplyReader(judgement, toolbox, fence, looks, found_bytes, tokens)
     # Part of the key of records that stores hold: these words never change.
     told = f"Limits(looks={looks}, bytes={found_bytes}, tokens={tokens})"
@@ -536,10 +527,14 @@ class _ToolReplyReader:
         """Return how many bytes of finds the judge can read beside what it reads anyway."""
         request, judge = plain.request, self.judgement.judge
         texts = (request.system, request.context, request.question, dump_json(request.schema))
-        left = judge.context_tokens - request.max_output_tokens - sum(map(bound_tokens, texts))
+        left = (
+            judge.context_tokens
+            - request.max_output_tokens
+            - sum(map(transcript.bound_tokens, texts))
+        )
         left -= plan.IMAGE_TOKENS * len(request.media)
         # Text that is marked line by line may take twice its bytes.
-        return min(self.found_bytes, (left - _MANUAL_TOKENS) * BYTES_PER_TOKEN // 2)
+        return min(self.found_bytes, (left - _MANUAL_TOKENS) * transcript.BYTES_PER_TOKEN // 2)
 
 
 def _reply_tokens(reply: Reply) -> int:

@@ -16,16 +16,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from stepscope.judges.citations import (
-    SHORTEST_QUOTE,
-    CitationChecker,
-    InvalidReply,
-    ReplyFields,
-    citation_error,
-    display_value,
-    parse_object,
-    unparsable_reply,
-)
+from stepscope.judges import citations
+from stepscope.judges.citations import CitationChecker, InvalidReply, ReplyFields
 from stepscope.judges.judgement import Replies
 from stepscope.judges.rubrics import FAULT_OWNERS, Rubric
 from stepscope.judges.transcript import Window, describe_windows
@@ -163,7 +155,7 @@ class SchemaReplyReader:
             return e.about("")
 
     def _read_axis(self, reply: Reply) -> Part:
-        fields = ReplyFields(parse_object(reply), _AXIS_FIELDS)
+        fields = ReplyFields(citations.parse_object(reply), _AXIS_FIELDS)
         label = fields.menu("label", self.rubric.answers)
         confidence = fields.share("confidence")
         rationale = fields.told("rationale")
@@ -172,7 +164,7 @@ class SchemaReplyReader:
         cites = self.witness.cites(listed)
         failing = label in self.rubric.failing
         if failing and not cites:
-            raise citation_error(f"{label} without a step")
+            raise citations.citation_error(f"{label} without a step")
         if not self.witness.evidence(evidence) and failing:
             raise _unproven(label)
         why = self.witness.own_words(rationale) + self._left_out()
@@ -180,7 +172,7 @@ class SchemaReplyReader:
         return (mark_outranked(verdict, self.outcome, self.rubric.failing),)
 
     def _read_attribution(self, reply: Reply) -> Part:
-        fields = ReplyFields(parse_object(reply), _PART_FIELDS)
+        fields = ReplyFields(citations.parse_object(reply), _PART_FIELDS)
         label, whose = fields.menu("part", self.rubric.answers), fields.menu("whose", FAULT_OWNERS)
         confidence = fields.share("confidence")
         rationale, evidence = fields.told("rationale"), fields.listed("evidence")
@@ -195,14 +187,14 @@ class SchemaReplyReader:
         )
 
     def _read_score(self, reply: Reply) -> Part:
-        fields = ReplyFields(parse_object(reply), _SCORE_FIELDS)
+        fields = ReplyFields(citations.parse_object(reply), _SCORE_FIELDS)
         score, rationale = fields.share("score"), fields.told("rationale")
         self.witness.refuse_copied(fields.value)
         why, step = self.witness.own_words(rationale), self.windows[0].first
         return (Verdict(self.measure, value=score, step=step, cites=(step,), reason=why),)
 
     def _read_labels(self, window: Window, reply: Reply) -> Part:
-        fields = ReplyFields(parse_object(reply), ("steps",))
+        fields = ReplyFields(citations.parse_object(reply), ("steps",))
         self.witness.refuse_copied(fields.value)
         return self._read_steps(window, fields.listed("steps"), self._read_label, "")
 
@@ -215,15 +207,19 @@ class SchemaReplyReader:
         if fields.value["addresses"] is not None:
             addressed = fields.whole("addresses")
             if not 0 <= addressed < step:
-                raise citation_error(f"step {step} addresses {addressed}, which is no earlier step")
+                raise citations.citation_error(
+                    f"step {step} addresses {addressed}, which is no earlier step"
+                )
             if self.alone:
-                raise citation_error(f"step {step} addresses {addressed}, which was not shown")
+                raise citations.citation_error(
+                    f"step {step} addresses {addressed}, which was not shown"
+                )
             cites = (step, addressed)
             why = f"addresses {addressed}: {why}"
         return Verdict(self.measure, value=score, label=label, step=step, cites=cites, reason=why)
 
     def _read_presence(self, window: Window, reply: Reply) -> Part:
-        fields = ReplyFields(parse_object(reply), ("steps", "rationale"))
+        fields = ReplyFields(citations.parse_object(reply), ("steps", "rationale"))
         self.witness.refuse_copied(fields.value)
         rationale = self.witness.own_words(fields.told("rationale"))
         return self._read_steps(window, fields.listed("steps"), self._read_present, rationale)
@@ -254,7 +250,7 @@ class SchemaReplyReader:
             if type(step) is int and window.first <= step < window.end:
                 found.setdefault(step, []).append(item)
             else:
-                others.append(display_value(step if isinstance(item, dict) else item))
+                others.append(citations.display_value(step if isinstance(item, dict) else item))
         answers: list[Answer] = [Verdict(self.measure, reason=rationale)]
         if others:
             extra = f"extra_step: answers about {', '.join(others[:5])}, which were not asked for"
@@ -263,10 +259,10 @@ class SchemaReplyReader:
             items = found.get(step, [])
             try:
                 if not items:
-                    raise unparsable_reply("missing_step", f"no answer about step {step}")
+                    raise citations.unparsable_reply("missing_step", f"no answer about step {step}")
                 if len(items) > 1:
                     what = f"step {step} answered {len(items)} times"
-                    raise unparsable_reply("duplicate_step", what)
+                    raise citations.unparsable_reply("duplicate_step", what)
                 answers.append(read(step, items[0]))
             except InvalidReply as e:
                 answers.append(e.about(self.measure, step))
@@ -349,5 +345,5 @@ def _fault(reply: Reply | Unmeasured | None, part: Part) -> str:
 
 
 def _unproven(label: str) -> InvalidReply:
-    what = f"{label} without a quotation of {SHORTEST_QUOTE} signs or more"
+    what = f"{label} without a quotation of {citations.SHORTEST_QUOTE} signs or more"
     return InvalidReply("invalid_evidence", f"evidence_not_found: {what}")

@@ -51,18 +51,8 @@ from stepscope.ledger.states import (
     unpack_reply,
 )
 from stepscope.model import Reply
-from stepscope.runtime.database import (
-    BUSY_MILLISECONDS,
-    MEMORY,
-    Closeable,
-    Connection,
-    Database,
-    Schema,
-    rewrite_database,
-    transaction,
-    translate_faults,
-    try_begin,
-)
+from stepscope.runtime import database
+from stepscope.runtime.database import Closeable, Connection, Database, Schema
 
 T = TypeVar("T")
 LedgerWork = Callable[[Connection], T]
@@ -96,7 +86,7 @@ def ledger_path(store: str) -> str:
     >>> ledger_path("runs.db"), ledger_path(":memory:")
     ('runs.db.judges.db', ':memory:')
     """
-    return MEMORY if store == MEMORY else f"{store}.judges.db"
+    return database.MEMORY if store == database.MEMORY else f"{store}.judges.db"
 
 
 class Ledger(Database):
@@ -135,8 +125,8 @@ class Ledger(Database):
             if not self._writing.acquire(blocking=False):
                 return None
             unless_begun.callback(self._writing.release)
-            with translate_faults(self.path):
-                if not try_begin(self._db):
+            with database.translate_faults(self.path):
+                if not database.try_begin(self._db):
                     return None
                 unless_begun.callback(self._roll_back)
                 done = [work(self._db) for work in works]
@@ -147,7 +137,7 @@ class Ledger(Database):
         with ExitStack() as at_the_end:
             at_the_end.callback(self._writing.release)
             at_the_end.callback(self._roll_back)
-            with translate_faults(self.path):
+            with database.translate_faults(self.path):
                 self._db.execute("COMMIT")
 
     def _roll_back(self) -> None:
@@ -159,14 +149,14 @@ class Ledger(Database):
         return self._works.submit(self._together, works)
 
     def _together(self, works: Sequence[LedgerWork[T]]) -> list[T]:
-        with self._writing, transaction(self._db, self.path):
+        with self._writing, database.transaction(self._db, self.path):
             return [work(self._db) for work in works]
 
     def _now(self, work: LedgerWork[T]) -> T:
         return self._together([work])[0]
 
     def _rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        with self._writing, translate_faults(self.path):
+        with self._writing, database.translate_faults(self.path):
             return self._db.execute(sql, values).fetchall()
 
     def join(self, budget: Budget) -> Worker:
@@ -252,7 +242,7 @@ class Ledger(Database):
         ids = json.dumps(list(subjects))
         erased = self._now(partial(erase_replies, subjects=ids))
         with self._writing:
-            rewrite_database(self._db, self.path)
+            database.rewrite_database(self._db, self.path)
         return erased
 
 
@@ -334,7 +324,7 @@ class LedgerSession(Closeable):
         now = time.monotonic()
         if self._busy_since is None:
             self._busy_since = now
-        if now - self._busy_since > BUSY_MILLISECONDS / 1000:
+        if now - self._busy_since > database.BUSY_MILLISECONDS / 1000:
             raise EnvironmentFault(
                 f"{self._ledger.path}: another process keeps the ledger locked; wait for it and "
                 "run again"

@@ -20,14 +20,8 @@ from stepscope.errors import StoreError
 from stepscope.findings.ranking import read_fit
 from stepscope.model import Record, Step, Trajectory, Verdict
 from stepscope.model.records import IMPORTED, STEP_SCORES
-from stepscope.report.rows import (
-    LABEL_SCORES,
-    LABEL_SIGMA,
-    RunTable,
-    hide_secrets,
-    read_outcomes,
-    sort_findings,
-)
+from stepscope.report import rows
+from stepscope.report.rows import RunTable
 from stepscope.report.suspects import compare_with_trials, list_suspects
 from stepscope.report.types import Curve, LookFirst
 from stepscope.safety.redact import hide_in
@@ -68,7 +62,7 @@ def weigh_runs(table: RunTable) -> Floats:
     left = np.where(recovery.valued, 1 - _values_or_zero(table, "recovery"), 0.0)
     total += LEFT_WEIGHT * np.minimum(left * _values_or_zero(table, "errors"), COUNT_CAP)
     total += LOOP_WEIGHT * np.minimum(_values_or_zero(table, "loops"), COUNT_CAP)
-    known, passed = read_outcomes(table)
+    known, passed = rows.read_outcomes(table)
     excused = (
         passed
         & (_values_or_zero(table, "policy") == 0)
@@ -121,7 +115,7 @@ def read_look_first(store: Store, table: RunTable, count: int | None) -> Iterato
             continue
         evidence = compare_with_trials(store, key)
         records = list(store.records(trajectory=key))
-        trajectory, records = hide_secrets(store.shown, trajectory, records)
+        trajectory, records = rows.hide_secrets(store.shown, trajectory, records)
         curve = None
         if given is not None:
             curve = make_curve(trajectory, records, noise=given[0], weights=given[1])
@@ -194,16 +188,16 @@ def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Curve |
 
 
 def _labelled(records: Iterable[Record]) -> Curve | Unmeasured:
-    found = sort_findings(records)
+    found = rows.sort_findings(records)
     steps = found.cites("step_labels.steps")
     labels = found.labels("step_labels")
     if not steps or not labels:
         return NO_LABELS
     return Curve(
         steps=steps,
-        scores=tuple([LABEL_SCORES[labels.get(step, "")] for step in steps]),
+        scores=tuple([rows.LABEL_SCORES[labels.get(step, "")] for step in steps]),
         source="step_labels",
-        sigma=LABEL_SIGMA,
+        sigma=rows.LABEL_SIGMA,
         sigma_source="assumed",
         shape=NO_SHAPE,
     )

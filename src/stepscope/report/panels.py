@@ -33,6 +33,7 @@ from stepscope.model.records import STEP_SCORES as SCORES
 from stepscope.models.configured import JudgesTable
 from stepscope.models.opening import agent_family
 from stepscope.models.prices import Prices
+from stepscope.report import votes
 from stepscope.report.formatting import AXES, INCORRECT, cut_words, describe_call, quote_result
 from stepscope.report.panel_types import (
     AnswerCounts,
@@ -51,19 +52,7 @@ from stepscope.report.panel_types import (
 )
 from stepscope.report.rows import RunTable, read_shown_run, sort_findings
 from stepscope.report.types import Profile
-from stepscope.report.votes import (
-    Acted,
-    PanelAspect,
-    adjust_claims,
-    claim_differences,
-    classify_absence,
-    is_outranked,
-    list_agent_steps,
-    measure_group,
-    measure_onsets,
-    read_aspects,
-    select_current,
-)
+from stepscope.report.votes import Acted, PanelAspect
 from stepscope.safety.text import visible_line
 from stepscope.stats.sample import Bools
 from stepscope.store import Store
@@ -251,7 +240,7 @@ def _outranked(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[Verd
     faulted: dict[str, set[int]] = {}
     for one in judged:
         for at, of_run in one.runs.items():
-            if is_outranked(of_run.verdict):
+            if votes.is_outranked(of_run.verdict):
                 praised.setdefault(one.asked.judge, set()).add(at)
             elif _label(of_run.verdict) == INCORRECT:
                 faulted.setdefault(one.asked.judge, set()).add(at)
@@ -300,7 +289,7 @@ def _ignored(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[Verdic
             asked[judge] = asked.get(judge, 0) + 1
             if (
                 isinstance(answer, Unmeasured)
-                and classify_absence(answer.reason, answer.kind) in BREACHES
+                and votes.classify_absence(answer.reason, answer.kind) in BREACHES
             ):
                 broken.setdefault(judge, set()).add(at)
     for judge, places in sorted(broken.items()):
@@ -352,7 +341,7 @@ def _opened(rows: Rows, run: str) -> frozenset[int] | None:
     if not isinstance(rows, Store):
         return None
     try:
-        return list_agent_steps(rows.trajectory(run))
+        return votes.list_agent_steps(rows.trajectory(run))
     except StoreError:
         return None  # its texts were purged
 
@@ -468,7 +457,7 @@ def _order(table: RunTable, axes: Sequence[PanelAspect]) -> Iterator[int]:
 
 def _lines(records: Sequence[Record], rubrics: Sequence[str]) -> Iterator[TraceLine]:
     answers: dict[str, list[TraceAnswer]] = {}
-    for one in select_current(records):
+    for one in votes.select_current(records):
         answer = one.record.answer
         if isinstance(answer, Verdict) and answer.step is None and answer.label is not None:
             said = TraceAnswer(
@@ -524,14 +513,14 @@ def build_panels(
     asked = [one for one in found if one.asked.measure != SCORES]
     asked = [one for one in asked if not one.asked.measure.endswith(_BESIDE)]
     steps = read_agent_steps(rows, table, asked)
-    all_ = sorted(read_aspects(rows, table, asked, steps), key=lambda one: _place(one.rubric))
-    claims = adjust_claims([claim_differences(aspect, groups, seed) for aspect in all_])
+    all_ = sorted(votes.read_aspects(rows, table, asked, steps), key=lambda one: _place(one.rubric))
+    claims = votes.adjust_claims([votes.claim_differences(aspect, groups, seed) for aspect in all_])
     whole = [
         Panel(
             rubric=aspect.rubric,
             failing=aspect.failing,
             members=tuple([one.member for one in aspect.votes]),
-            groups=tuple([measure_group(aspect, of) for of in groups]),
+            groups=tuple([votes.measure_group(aspect, of) for of in groups]),
             claims=made,
             drawn=aspect.probability is not None,
         )
@@ -546,7 +535,7 @@ def build_panels(
         panels=tuple(whole),
         answers=tuple(_answers(table, [o for o in asked if o.asked.measure not in spoken], groups)),
         patterns=tuple(patterns),
-        onsets=tuple(measure_onsets(table, asked, groups, all_)),
+        onsets=tuple(votes.measure_onsets(table, asked, groups, all_)),
         agreement=tuple(compare_judges(rows, sorted(measures, key=_place), where=where, seed=seed)),
         queue=apart,
         n_disputed=n_disputed,
@@ -594,7 +583,7 @@ def _answers(
                     continue
                 answer = record.answer
                 if not isinstance(answer, Verdict):
-                    lost[classify_absence(answer.reason, answer.kind)] += 1
+                    lost[votes.classify_absence(answer.reason, answer.kind)] += 1
                 elif answer.label is not None:
                     counts[answer.label] += 1
             if counts or lost:

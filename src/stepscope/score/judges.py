@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from stepscope.judges import tools
 from stepscope.judges.batch import PlanSource, run_batched_judgements
 from stepscope.judges.canaries import (
     CanaryResult,
@@ -43,13 +44,7 @@ from stepscope.judges.judgement import (
 from stepscope.judges.plan import plan_judgements
 from stepscope.judges.rubrics import Rubric
 from stepscope.judges.run import JudgingStatistics, Keep, Progress, reason_word, run_judgements
-from stepscope.judges.tools import (
-    Toolbox,
-    add_tools,
-    allows_tools,
-    reserve_context,
-    trajectory_tools,
-)
+from stepscope.judges.tools import Toolbox
 from stepscope.judges.tools_sandboxed import add_file_tools
 from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import UnknownCall
@@ -301,12 +296,12 @@ class JudgePlan:
         options = self.options
         if goals is not None:
             options = msgspec.structs.replace(options, goals=goals)
-        looks_up = options.tools and allows_tools(rubric, options)
+        looks_up = options.tools and tools.allows_tools(rubric, options)
         planned = plan_judgements(
             trajectory,
             trajectory.case,
             rubric=rubric,
-            judge=reserve_context(judge) if looks_up else judge,
+            judge=tools.reserve_context(judge) if looks_up else judge,
             options=options,
             key=self._key,
             redactor=self.store.redactor,
@@ -315,13 +310,13 @@ class JudgePlan:
         )
         if not looks_up:
             return planned
-        toolbox = trajectory_tools(
+        toolbox = tools.trajectory_tools(
             trajectory, trajectory.case, redactor=self.store.redactor, narration=options.narration
         )
         if (files := self.files) is not None:
             toolbox = toolbox.with_more(files.tools.values(), off=files.off, state=files.state)
         return (
-            add_tools(item, toolbox, judge=judge, key=self._key)
+            tools.add_tools(item, toolbox, judge=judge, key=self._key)
             if isinstance(item, Judgement)
             else item
             for item in planned

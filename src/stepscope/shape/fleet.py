@@ -27,17 +27,9 @@ from stepscope.shape.mixture import (
     sum_shapes_by_cluster,
 )
 from stepscope.shape.types import SHAPES, ShapeName
+from stepscope.stats import sample
 from stepscope.stats.intervals import normal_quantile, student_quantile
-from stepscope.stats.sample import (
-    Bools,
-    EstimateFrame,
-    Floats,
-    Ints,
-    codes,
-    find_absence,
-    find_lack_of_spread,
-    make_estimate,
-)
+from stepscope.stats.sample import Bools, EstimateFrame, Floats, Ints
 from stepscope.values import Estimate, Unmeasured
 
 # Runs (or clusters, where they move whole) handed out in all draws together; beyond, the largest of
@@ -361,7 +353,7 @@ def compare_fleets(
     joined = np.concatenate(both)
     # The clusters of both fleets, numbered alike.
     sides = None if clusters is None else [np.asarray(c, dtype=object).tolist() for c in clusters]
-    shared = np.arange(len(joined)) if sides is None else codes(sides[0] + sides[1])
+    shared = np.arange(len(joined)) if sides is None else sample.codes(sides[0] + sides[1])
     of_second = np.arange(len(joined)) >= len(both[0])
     p, method = largest_p(pull_on_shares(joined), shared, of_second, rng=rng, draws=draws)
     return FleetComparison(
@@ -391,15 +383,15 @@ def _numbers(clusters: npt.ArrayLike | None, n: int) -> Ints:
     labels = np.asarray(clusters, dtype=object)
     if labels.shape != (n,):
         raise DataError(f"clusters have shape {labels.shape}; expected ({n},), one a run")
-    return codes(labels.tolist())
+    return sample.codes(labels.tolist())
 
 
 def _find_fleet_absence(runs: Floats, cluster: Ints, frame: EstimateFrame) -> Unmeasured | None:
     """Return the absence that the runs call for; a run needs one likelihood above 0."""
-    absent = find_absence(runs.max(1, initial=-np.inf), frame)
+    absent = sample.find_absence(runs.max(1, initial=-np.inf), frame)
     if absent is None and np.isnan(runs).any():
-        absent = find_absence(runs.sum(1), frame)
-    return absent or find_lack_of_spread(int(cluster.max(initial=-1)) + 1, len(runs), frame)
+        absent = sample.find_absence(runs.sum(1), frame)
+    return absent or sample.find_lack_of_spread(int(cluster.max(initial=-1)) + 1, len(runs), frame)
 
 
 def _fit_draws(
@@ -440,7 +432,7 @@ def _estimates(
     frame = replace(frame, n_tasks=clusters)
     limits = (np.array([shares, low, high]).T).tolist()
     return {
-        name: _without_absence(make_estimate(tuple(row), method=method, n=m, frame=frame))
+        name: _without_absence(sample.make_estimate(tuple(row), method=method, n=m, frame=frame))
         for name, row in zip(SHAPES, limits, strict=True)
     }
 
@@ -461,7 +453,9 @@ def _difference(
     )
     limits = np.array([b - a, low, high]).T.tolist()
     return {
-        name: _without_absence(make_estimate(tuple(row), method="em, gibbs", n=n, frame=frame))
+        name: _without_absence(
+            sample.make_estimate(tuple(row), method="em, gibbs", n=n, frame=frame)
+        )
         for name, row in zip(SHAPES, limits, strict=True)
     }
 

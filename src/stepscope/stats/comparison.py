@@ -18,37 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
+from stepscope.stats import permutation, sample
 from stepscope.stats.intervals import (
     cluster_variance,
     difference_limits,
     newcombe_limits,
     welch_limits,
 )
-from stepscope.stats.permutation import HELD as permutation_HELD
-from stepscope.stats.permutation import (
-    SMALLEST,
-    TIE,
-    WORK,
-    PairedTrials,
-    Tail,
-    exact_p,
-    pair_trials,
-    shuffled_p,
-)
-from stepscope.stats.sample import (
-    FEWEST_CLUSTERS,
-    ClusterSums,
-    EstimateFrame,
-    Floats,
-    Ints,
-    as_column,
-    case_labels,
-    codes,
-    find_absence,
-    find_lack_of_spread,
-    make_estimate,
-    sum_by_cluster,
-)
+from stepscope.stats.permutation import PairedTrials, Tail
+from stepscope.stats.sample import ClusterSums, EstimateFrame, Floats, Ints
 from stepscope.values import Estimate, Unmeasured
 
 
@@ -240,13 +218,13 @@ def compare_paired(
     >>> compare_paired([0] * 20, cases, [1] * 9 + [0] * 11, cases, rng=rng).p
     0.00390625
     """
-    a, b = as_column(first, "first"), as_column(second, "second")
+    a, b = sample.as_column(first, "first"), sample.as_column(second, "second")
     frame = EstimateFrame(level=level, unmeasured=unmeasured, unit=unit, unit_of_n="cases")
-    if (absent := find_absence(np.concatenate([a, b]), frame)) is not None:
+    if (absent := sample.find_absence(np.concatenate([a, b]), frame)) is not None:
         return absent
-    labels = case_labels("compare_paired", (a, b), (first_cases, second_cases))
-    dense = codes([*labels[0], *labels[1]])
-    trials, only = pair_trials((a, b), (dense[: len(a)], dense[len(a) :]))
+    labels = sample.case_labels("compare_paired", (a, b), (first_cases, second_cases))
+    dense = sample.codes([*labels[0], *labels[1]])
+    trials, only = permutation.pair_trials((a, b), (dense[: len(a)], dense[len(a) :]))
     if not len(trials.first):
         return Unmeasured("insufficient_data", "the two agents ran no case in common")
     bounded = unit == "share" and min(a.min(), b.min()) >= 0 and max(a.max(), b.max()) <= 1
@@ -280,10 +258,10 @@ def _paired_p(
         first, second = trials.sums()
         columns = (first, trials.first, second, trials.second)
         counts = zip(*(column.astype(int).tolist() for column in columns), strict=True)
-        p = exact_p(counts, tail=tail)
+        p = permutation.exact_p(counts, tail=tail)
         if p is not None:
             return p, "permutation exact"
-    return shuffled_p(trials, rng=rng, draws=draws, tail=tail)
+    return permutation.shuffled_p(trials, rng=rng, draws=draws, tail=tail)
 
 
 def _paired_effect(
@@ -298,7 +276,7 @@ def _paired_effect(
     found = difference_limits(differences, frame.level, bounded=bounded)
     value, low, high = (float(x) for x in found)
     method = "paired t, pseudo-cases" if bounded else "paired t"
-    return make_estimate((value, low, high), method=method, n=cases, frame=frame)
+    return sample.make_estimate((value, low, high), method=method, n=cases, frame=frame)
 
 
 def _spread(differences: Floats, *, bounded: bool) -> float | None:
@@ -351,11 +329,11 @@ def median_ratio(
     >>> found.value, found.low, found.high
     (1.2, 1.2, 1.2)
     """
-    values = [as_column(first, "first"), as_column(second, "second")]
+    values = [sample.as_column(first, "first"), sample.as_column(second, "second")]
     frame = EstimateFrame(level=level, unmeasured=unmeasured, unit="ratio", unit_of_n="cases")
-    if (absent := find_absence(np.concatenate(values), frame)) is not None:
+    if (absent := sample.find_absence(np.concatenate(values), frame)) is not None:
         return absent
-    labels = case_labels("median_ratio", values, (first_cases, second_cases))
+    labels = sample.case_labels("median_ratio", values, (first_cases, second_cases))
     if min(side.min(initial=0.0) for side in values) < 0:
         raise DataError("median_ratio takes figures of 0 or more")
     shared = set(labels[0]) & set(labels[1])
@@ -367,22 +345,22 @@ def median_ratio(
         return Unmeasured("undefined", "the median to compare with is 0")
     n = len(shared)
     frame = replace(frame, n_tasks=n)
-    if n < FEWEST_CLUSTERS:
-        frame = replace(frame, diagnostics=(f"below {FEWEST_CLUSTERS} cases: no limits",))
-        return make_estimate(
+    if n < sample.FEWEST_CLUSTERS:
+        frame = replace(frame, diagnostics=(f"below {sample.FEWEST_CLUSTERS} cases: no limits",))
+        return sample.make_estimate(
             (after / before, None, None), method="ratio of medians", n=n, frame=frame
         )
     ratios = _resample_medians(sides, n, rng, draws)
     limits = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2], method="nearest")
     low, high = (float(x) if np.isfinite(x) else None for x in limits)
-    return make_estimate((after / before, low, high), method="bootstrap", n=n, frame=frame)
+    return sample.make_estimate((after / before, low, high), method="bootstrap", n=n, frame=frame)
 
 
 def _shared_cases(
     values: Sequence[Floats], labels: Sequence[list[object]], shared: set[object]
 ) -> list[tuple[Floats, Ints]]:
     """Return both groups' runs of the shared cases, with the cases numbered alike from 0."""
-    dense = codes([case for side in labels for case in side if case in shared])
+    dense = sample.codes([case for side in labels for case in side if case in shared])
     first, second = (
         side[[case in shared for case in cases]] for side, cases in zip(values, labels, strict=True)
     )
@@ -452,12 +430,15 @@ def compare_unpaired(
     >>> found.effect.value
     0.5
     """
-    a, b = as_column(first, "first"), as_column(second, "second")
+    a, b = sample.as_column(first, "first"), sample.as_column(second, "second")
     frame = EstimateFrame(level=level, unmeasured=unmeasured, unit=unit)
-    if (absent := find_absence(np.concatenate([a, b]), frame)) is not None:
+    if (absent := sample.find_absence(np.concatenate([a, b]), frame)) is not None:
         return absent
-    fleets = sum_by_cluster(a, np.asarray(first_tasks)), sum_by_cluster(b, np.asarray(second_tasks))
-    absent = find_lack_of_spread(min(len(fleet.sums) for fleet in fleets), 2, frame)
+    fleets = (
+        sample.sum_by_cluster(a, np.asarray(first_tasks)),
+        sample.sum_by_cluster(b, np.asarray(second_tasks)),
+    )
+    absent = sample.find_lack_of_spread(min(len(fleet.sums) for fleet in fleets), 2, frame)
     if absent is not None:
         return absent
     bounded = unit == "share" and min(a.min(), b.min()) >= 0 and max(a.max(), b.max()) <= 1
@@ -472,7 +453,9 @@ def compare_unpaired(
     else:
         how = "newcombe clustered" if bounded else "welch clustered"
         frame = replace(frame, n_tasks=n_tasks)
-        effect = make_estimate((value, low, high), method=how, n=len(a) + len(b), frame=frame)
+        effect = sample.make_estimate(
+            (value, low, high), method=how, n=len(a) + len(b), frame=frame
+        )
     return Comparison(effect=effect, p=p, method=method, n=n_tasks)
 
 
@@ -483,18 +466,18 @@ def _unpaired_p(
     sums = np.concatenate([first.sums, second.sums])
     sizes = np.concatenate([first.sizes, second.sizes])
     seen = abs(float(second.sums.sum() / second.sizes.sum() - first.sums.sum() / first.sizes.sum()))
-    if len(sums) * draws > WORK:
+    if len(sums) * draws > permutation.WORK:
         variance = sum(float(cluster_variance(x.sums, x.sizes)[1]) for x in (first, second))
         p = erfc(seen / sqrt(2 * variance)) if variance > 0 else 1.0
-        return max(p, SMALLEST), "normal clustered"
+        return max(p, permutation.SMALLEST), "normal clustered"
     taken = len(first.sums)
-    hits, done, chunk = 0, 0, max(1, permutation_HELD // len(sums))
+    hits, done, chunk = 0, 0, max(1, permutation.HELD // len(sums))
     while done < draws:
         keys = rng.random((min(chunk, draws - done), len(sums)))
         chosen = np.argpartition(keys, taken - 1, axis=1)[:, :taken]
         # How many assignments differ by at least what was seen.
         top, bottom = sums[chosen].sum(axis=1), sizes[chosen].sum(axis=1)
         difference = (sums.sum() - top) / (sizes.sum() - bottom) - top / bottom
-        hits += int((np.abs(difference) >= seen * (1 - TIE)).sum())
+        hits += int((np.abs(difference) >= seen * (1 - permutation.TIE)).sum())
         done += len(keys)
     return (1 + hits) / (1 + draws), "permutation drawn"

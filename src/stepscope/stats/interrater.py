@@ -16,14 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.stats.sample import (
-    EstimateFrame,
-    Floats,
-    Ints,
-    cluster_index,
-    make_estimate,
-    nothing_measured,
-)
+from stepscope.stats import sample
+from stepscope.stats.sample import EstimateFrame, Floats, Ints
 from stepscope.values import Estimate, Unmeasured
 
 CoefficientName = Literal["raw", "kappa", "fleiss", "alpha", "gwet", "pabak"]
@@ -294,17 +288,17 @@ def agreement(
     if not 0 < level < 1:
         raise DataError(f"level is {level!r}; expected a share between 0 and 1, such as 0.95")
     given, q = _check_ratings(ratings, categories)
-    run = None if clusters is None else cluster_index(clusters, len(given))
+    run = None if clusters is None else sample.cluster_index(clusters, len(given))
     if coefficient == "kappa" and given.shape[1] != 2:
         raise DataError(f"kappa is of two raters, got {given.shape[1]}; ask for fleiss or alpha")
     if metric == "ordinal" and coefficient != "alpha":
         raise DataError(f"{coefficient} has no ordinal form; expected alpha, or another metric")
     if not q:
-        return nothing_measured(unmeasured, "items")
+        return sample.nothing_measured(unmeasured, "items")
     asked = _WeightedCoefficient(coefficient, given, run, q, category_distances(metric, q))
     n = asked.paired
     if not n:
-        return nothing_measured(unmeasured, "items")
+        return sample.nothing_measured(unmeasured, "items")
     value = asked.value()
     if not np.isfinite(value):
         return Unmeasured(
@@ -314,7 +308,7 @@ def agreement(
     runs = len(given) if run is None else int(run.max(initial=-1)) + 1
     few = runs < 2
     limits = (None, None) if few else asked.limits(rng, draws, level)
-    return make_estimate(
+    return sample.make_estimate(
         (value, *limits),
         method="bayesian bootstrap",
         n=n,

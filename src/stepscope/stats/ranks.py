@@ -15,15 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.stats.sample import (
-    CACHED,
-    EstimateFrame,
-    Floats,
-    as_column,
-    cluster_index,
-    find_absence,
-    make_estimate,
-)
+from stepscope.stats import sample
+from stepscope.stats.sample import EstimateFrame, Floats
 from stepscope.values import Estimate, Unmeasured
 
 
@@ -106,7 +99,7 @@ def _flip(
             "insufficient_data", f"{pair[0]} and {pair[1]} share {tasks} tasks with both grades"
         )
     differences = np.stack([outcome[both], grade[both]], axis=1)
-    chunk = max(1, CACHED // tasks)
+    chunk = max(1, sample.CACHED // tasks)
     opposite = 0
     for start in range(0, draws, chunk):
         weights = rng.standard_exponential((min(chunk, draws - start), tasks))
@@ -162,15 +155,15 @@ def rank_correlation(
     >>> round(found.value, 3)
     0.8
     """
-    a, b = as_column(first, "first"), as_column(second, "second")
+    a, b = sample.as_column(first, "first"), sample.as_column(second, "second")
     if a.shape != b.shape:
         raise DataError(f"first has shape {a.shape}, second {b.shape}; expected the same items")
-    run = cluster_index(clusters, len(a))
+    run = sample.cluster_index(clusters, len(a))
     runs = int(run.max(initial=-1)) + 1
     frame = EstimateFrame(
         level=level, unmeasured=unmeasured, unit="rank", unit_of_n=unit_of_n, n_tasks=runs
     )
-    if (absent := find_absence(a, frame) or find_absence(b, frame)) is not None:
+    if (absent := sample.find_absence(a, frame) or sample.find_absence(b, frame)) is not None:
         return absent
     if len(a) < FEWEST or runs < 2:
         few = f"{len(a)} {unit_of_n} of {runs} runs; expected {FEWEST} of two runs or more"
@@ -180,7 +173,7 @@ def rank_correlation(
     if not np.isfinite(value):
         return Unmeasured("undefined", "one side gives every item the same score: no order")
     low, high = _limits(float(value), ranks, run, rng=rng, draws=draws, level=level)
-    return make_estimate(
+    return sample.make_estimate(
         (float(value), low, high), method="bayesian bootstrap", n=len(a), frame=frame
     )
 

@@ -13,15 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.stats.sample import (
-    EstimateFrame,
-    Floats,
-    Ints,
-    as_column,
-    cluster_index,
-    find_absence,
-    make_estimate,
-)
+from stepscope.stats import sample
+from stepscope.stats.sample import EstimateFrame, Floats, Ints
 from stepscope.values import Decision, Estimate, Unmeasured
 
 # Steps scored again, below which the interval is marked weak: it is then of those steps.
@@ -75,11 +68,11 @@ def sigma(
     """
     if quantum is not None and not 0 < quantum < np.inf:
         raise DataError(f"quantum is {quantum!r}; expected a positive distance such as 0.1")
-    values = as_column(scores, "scores")
+    values = sample.as_column(scores, "scores")
     frame = EstimateFrame(target="these cases", level=level, unit="score", unit_of_n="scorings")
-    if (absent := find_absence(values, frame)) is not None:
+    if (absent := sample.find_absence(values, frame)) is not None:
         return absent
-    step = cluster_index(np.asarray(steps), len(values))
+    step = sample.cluster_index(np.asarray(steps), len(values))
     counts = np.bincount(step)
     kept = counts[step] > 1
     if not kept.any():
@@ -100,7 +93,7 @@ def sigma(
             "give the distance of neighbouring scores as the quantum",
         )
     low, high = _limits(max(spread, floor), supported, level)
-    return make_estimate(
+    return sample.make_estimate(
         (max(spread, floor), max(low, floor), high),
         method="pooled within steps",
         n=int(kept.sum()),

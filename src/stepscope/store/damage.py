@@ -19,16 +19,8 @@ import msgspec
 
 from stepscope.errors import UsageError
 from stepscope.model import Case, Facts, Step, Trajectory, Usage
-from stepscope.runtime.database import (
-    Connection,
-    Schema,
-    find_faults,
-    migrate_database,
-    open_damaged,
-    open_database,
-    read_until_fault,
-    transaction,
-)
+from stepscope.runtime import database
+from stepscope.runtime.database import Connection, Schema
 from stepscope.store import records
 from stepscope.values import UNMEASURED_KINDS, Estimate
 
@@ -59,7 +51,7 @@ def find_damage(db: Connection) -> Iterator[str]:
         sqlite3.Error: a text is no UTF-8.
     """
     broken = False
-    for fault in find_faults(db):
+    for fault in database.find_faults(db):
         broken = True
         yield fault
     if broken:
@@ -110,11 +102,14 @@ def salvage_store(damaged: str, out: str, schema: Schema) -> Salvaged:
     """
     if Path(out).exists():
         raise UsageError(f"{out} is there already; name a new file")
-    with closing(open_damaged(damaged)) as old, closing(open_database(out)) as new:
-        migrate_database(new, out, schema)
+    with (
+        closing(database.open_damaged(damaged)) as old,
+        closing(database.open_database(out)) as new,
+    ):
+        database.migrate_database(new, out, schema)
         new.execute("PRAGMA foreign_keys = OFF")
         tables = [name for (name,) in new.execute(TABLES)]
-        with transaction(new, out):
+        with database.transaction(new, out):
             lost = {table: _copy(old, new, table) for table in tables}
             for table in tables:
                 columns = [Column(*row) for row in new.execute("PRAGMA table_info(" + table + ")")]
@@ -164,7 +159,7 @@ def _copy(old: Connection, new: Connection, table: str) -> int:
 
     def keep(select: str, values: tuple[object, ...] = ()) -> bool:
         nonlocal lost
-        rows = read_until_fault(old, read + select, values)
+        rows = database.read_until_fault(old, read + select, values)
         while True:
             try:
                 row = next(rows)

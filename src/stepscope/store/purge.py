@@ -14,13 +14,8 @@ from pathlib import Path
 import msgspec
 
 from stepscope.errors import EnvironmentFault
-from stepscope.runtime.database import (
-    MEMORY,
-    Connection,
-    rewrite_database,
-    transaction,
-    translate_faults,
-)
+from stepscope.runtime import database
+from stepscope.runtime.database import Connection
 from stepscope.store.where import Where
 
 # A quarantined record is chosen like a run of which nothing but the time of import is known.
@@ -55,7 +50,7 @@ class PurgeResult(msgspec.Struct, frozen=True, kw_only=True):
 def purge_texts(db: Connection, path: str, blobs: Path | None, where: Where | None) -> PurgeResult:
     """Erase the texts of the runs that `where` chooses, and of their shorter versions."""
     chosen = Where("1") if where is None else where
-    with transaction(db, path):
+    with database.transaction(db, path):
         db.execute("DROP TABLE IF EXISTS temp.doomed")
         db.execute("CREATE TEMP TABLE doomed (seq INTEGER PRIMARY KEY)")
         db.execute(
@@ -88,7 +83,7 @@ def purge_texts(db: Connection, path: str, blobs: Path | None, where: Where | No
         )
         db.execute("DROP TABLE temp.doomed")
     deleted = _sweep(db, path, blobs)
-    rewrite_database(db, path)
+    database.rewrite_database(db, path)
     return PurgeResult(
         runs=runs, blobs=deleted, quarantined=quarantined, remains=tuple(_remains(db, path))
     )
@@ -98,7 +93,7 @@ def _sweep(db: Connection, path: str, blobs: Path | None) -> int:
     """Delete the files that no run refers to; `put` writes its own under the same lock."""
     if blobs is None or not blobs.is_dir():
         return 0
-    with transaction(db, path):
+    with database.transaction(db, path):
         kept = {row[0] for row in db.execute("SELECT DISTINCT sha256 FROM media")}
         doomed = [file for file in blobs.iterdir() if file.name not in kept]
         try:
@@ -110,7 +105,7 @@ def _sweep(db: Connection, path: str, blobs: Path | None) -> int:
 
 
 def _remains(db: Connection, path: str) -> Iterable[str]:
-    with translate_faults(path):
+    with database.translate_faults(path):
         purged = _count(db, "runs WHERE purged_ns IS NOT NULL")
         whole = _count(db, "runs WHERE purged_ns IS NULL")
         numbers = _count(db, "records JOIN runs ON runs.seq = records.run WHERE purged_ns > 0")
@@ -120,7 +115,7 @@ def _remains(db: Connection, path: str) -> Iterable[str]:
     yield f"{numbers:,} records of theirs: numbers, labels and cited steps, without reasons"
     yield f"{whole:,} runs with everything, {quarantined:,} quarantined records"
     yield f"{accounts:,} accounts of imported files: their paths and counts"
-    if path != MEMORY:
+    if path != database.MEMORY:
         for copy in sorted(Path(path).parent.glob(Path(path).name + ".v*.bak")):
             yield f"the backup {copy}, made before a migration, with everything it held then"
         if Path(f"{path}.journal").exists():

@@ -24,15 +24,8 @@ import msgspec
 from stepscope.errors import DataError, UsageError
 from stepscope.model import Facts, Figures, Json, Label, Quarantined, Record, Trajectory, digest
 from stepscope.model.records import RULES
-from stepscope.runtime.database import (
-    MEMORY,
-    Database,
-    Schema,
-    damage_error,
-    find_faults,
-    transaction,
-    translate_faults,
-)
+from stepscope.runtime import database
+from stepscope.runtime.database import Database, Schema
 from stepscope.safety.limits import MIB
 from stepscope.safety.redact import Redactor, SecretPattern
 from stepscope.store import columns, parquet, records, runs
@@ -204,13 +197,13 @@ class Store(Database):
     @property
     def blobs(self) -> Path | None:
         """The folder of images, audio and files; None in memory, where they stay in the run."""
-        return None if self.path == MEMORY else Path(self.path + ".blobs")
+        return None if self.path == database.MEMORY else Path(self.path + ".blobs")
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
         with ExitStack() as unless_written:
             unless_written.callback(self._names.forget)
-            with transaction(self._db, self.path):
+            with database.transaction(self._db, self.path):
                 yield
             unless_written.pop_all()
 
@@ -245,20 +238,20 @@ class Store(Database):
         """Yield what is wrong with the store, one line each; nothing where all of it is read."""
         from stepscope.store.damage import find_damage
 
-        with translate_faults(self.path):
+        with database.translate_faults(self.path):
             yield from find_damage(self._db)
 
     def _check(self, tables: tuple[str, ...]) -> None:
         """Check tables before what is read of them is believed, each once."""
         left = [table for table in tables if table not in self._checked]
-        if left and (found := next(find_faults(self._db, *left), None)) is not None:
-            raise damage_error(self.path, found)
+        if left and (found := next(database.find_faults(self._db, *left), None)) is not None:
+            raise database.damage_error(self.path, found)
         self._checked.update(left)
 
     def runs(self, where: Where | None = None) -> Runs:
         """Return the runs that `where` chooses as columns, ordered by name, then id."""
         self._check(_RUN_TABLES)
-        with translate_faults(self.path):
+        with database.translate_faults(self.path):
             return columns.load_runs(self._db, where)
 
     def column(self, measure: str, runs: Runs | None = None) -> AnswerColumn:
@@ -266,7 +259,7 @@ class Store(Database):
         chosen = self.runs() if runs is None else runs
         if not len(chosen):
             return AnswerColumn.empty(measure, 0)
-        with translate_faults(self.path):
+        with database.translate_faults(self.path):
             fill = partial(columns.fill_cells, self._db, self._places(chosen))
             return columns.read_column(measure, len(chosen), fill)
 
@@ -279,12 +272,12 @@ class Store(Database):
 
     def step_values(self, measure: str, runs: Runs) -> StepColumn:
         """Return the numbers that a measure gave to single steps of `runs`, whoever gave them."""
-        with translate_faults(self.path):
+        with database.translate_faults(self.path):
             return columns.step_values(self._db, self._places(runs), measure, runs)
 
     def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
         """Return the steps that whole-run answers cite, aligned with `runs`; None without one."""
-        with translate_faults(self.path):
+        with database.translate_faults(self.path):
             return columns.cited_steps(self._db, self._places(runs), measure, runs)
 
     def weights(self) -> Mapping[tuple[str, str], tuple[float, ...]]:
@@ -369,7 +362,7 @@ class Store(Database):
 
     def trajectories(self, where: Where | None = None) -> Iterator[Trajectory]:
         """Yield runs with their cases, by name; purged ones are left out."""
-        with translate_faults(self.path):
+        with database.translate_faults(self.path):
             for stored in runs.read_runs_by_row(self._db, runs.select_keys(self._db, where)):
                 yield stored.trajectory
 
@@ -379,7 +372,7 @@ class Store(Database):
         Raises:
             StoreError: no such run, or its texts were purged.
         """
-        with translate_faults(self.path):
+        with database.translate_faults(self.path):
             return runs.read_run_by_id(self._db, id).trajectory
 
     def with_media(self, trajectory: Trajectory) -> Trajectory:
@@ -491,7 +484,7 @@ class Store(Database):
         """Yield records ordered by measure, run name and step: never by when they were made."""
         if trajectory is None:
             self._check(_RECORD_TABLES)
-        with translate_faults(self.path):
+        with database.translate_faults(self.path):
             for row in records.read_record_rows(self._db, where, trajectory, measure):
                 yield records.decode_record(row)
 
@@ -501,7 +494,7 @@ class Store(Database):
         Raises:
             ConfigError: pyarrow is not installed.
         """
-        with translate_faults(self.path):
+        with database.translate_faults(self.path):
             return parquet.records_table(self._db, where)
 
     def to_parquet(self, folder: str | Path, where: Where | None = None) -> None:
@@ -511,17 +504,17 @@ class Store(Database):
             ConfigError: pyarrow is not installed.
             EnvironmentFault: the folder cannot be written.
         """
-        with translate_faults(self.path):
+        with database.translate_faults(self.path):
             parquet.write_parquet(self._db, Path(folder), where)
 
     def keys(self, where: Where | None = None) -> list[int]:
         """Return the rows of the runs that can be scored, by name: what `stored` reads."""
-        with translate_faults(self.path):
+        with database.translate_faults(self.path):
             return runs.select_keys(self._db, where)
 
     def stored(self, keys: Sequence[int]) -> Iterator[StoredRun]:
         """Yield runs by row."""
-        with translate_faults(self.path):
+        with database.translate_faults(self.path):
             yield from runs.read_runs_by_row(self._db, keys)
 
     def facts(self, workflow: str) -> Facts | None:
@@ -550,7 +543,7 @@ class Store(Database):
 
     def figures(self) -> Iterator[tuple[str, Status, Figures]]:
         """Yield workflow, outcome and figures of every run that is not superseded."""
-        with translate_faults(self.path):
+        with database.translate_faults(self.path):
             for workflow, outcome, *row in self._db.execute(
                 "SELECT workflow, outcome, steps, calls, tokens, cost_usd, seconds FROM runs"
                 " WHERE superseded_by IS NULL ORDER BY seq"
@@ -633,7 +626,7 @@ class Store(Database):
 
     def quarantined(self) -> Iterator[Quarantined]:
         """Yield what could not be read, by file and offset."""
-        with translate_faults(self.path):
+        with database.translate_faults(self.path):
             for uri, offset, reason, raw in self._db.execute(
                 "SELECT uri, place, reason, raw FROM quarantine ORDER BY uri, place, reason"
             ):
@@ -658,7 +651,7 @@ class Store(Database):
 
     def accounts(self) -> Iterator[dict[str, Json]]:
         """Yield the accounts of all imported files, by file."""
-        with translate_faults(self.path):
+        with database.translate_faults(self.path):
             for (body,) in self._db.execute("SELECT body FROM accounts ORDER BY uri"):
                 yield msgspec.json.decode(body)
 
@@ -669,7 +662,7 @@ class Store(Database):
         """
         held: dict[str | None, list[bool]] = {}
         times = []
-        with translate_faults(self.path):
+        with database.translate_faults(self.path):
             for id_, uri, at, imported in self._db.execute(
                 "SELECT runs.id, runs.uri, runs.imported_ns, accounts.imported_ns"
                 " FROM runs LEFT JOIN accounts ON accounts.uri = runs.uri"
@@ -699,7 +692,9 @@ class SentLog(Database):
     def __init__(self, store: str, target: str) -> None:
         """Open the file beside the store at this path."""
         self._target = target
-        super().__init__(MEMORY if store == MEMORY else f"{store}.sent.db", _SENT_SCHEMA)
+        super().__init__(
+            database.MEMORY if store == database.MEMORY else f"{store}.sent.db", _SENT_SCHEMA
+        )
 
     def _prepare(self) -> None:
         self._execute(

@@ -53,20 +53,9 @@ from stepscope.safety.redact import scrub_message
 from stepscope.safety.text import render_json, visible
 from stepscope.settings import Settings
 from stepscope.values import Unmeasured
+from stepscope.web import queries
 from stepscope.web.guard import WebGuard, WebPolicy
-from stepscope.web.queries import (
-    ChosenRuns,
-    StoreReader,
-    StoreState,
-    get_reader,
-    load_chosen,
-    load_comparison,
-    load_gate_history,
-    load_run_data,
-    load_trials,
-    parse_run_query,
-    parse_whole_number,
-)
+from stepscope.web.queries import ChosenRuns, StoreReader, StoreState
 
 # Signs that begin a formula, a command (DDE) or a macro in some spreadsheet, full-width ones too.
 _FORMULA = tuple("=+-@|%\t\r\n\uff1d\uff0b\uff0d\uff20\uff5c\uff05")
@@ -200,14 +189,16 @@ async def favicon(request: Request) -> Response:
 
 async def event_stream(request: Request) -> Response:
     """Return a stream that says how far the store is, until the page is closed."""
-    return StreamingResponse(stream_states(get_reader(request)), media_type="text/event-stream")
+    return StreamingResponse(
+        stream_states(queries.get_reader(request)), media_type="text/event-stream"
+    )
 
 
 def chosen_file(make: Callable[[ChosenRuns], Response]) -> Callable[..., Awaitable[Response]]:
     """Return what answers a request with a file of the runs that its address chooses."""
 
     async def answer(request: Request) -> Response:
-        return make(await load_chosen(request))
+        return make(await queries.load_chosen(request))
 
     return answer
 
@@ -215,14 +206,14 @@ def chosen_file(make: Callable[[ChosenRuns], Response]) -> Callable[..., Awaitab
 async def run_json(request: Request) -> Response:
     """Return a run with its case, its records and its suspects as JSON."""
     name = request.path_params["run"]
-    text = await get_reader(request).ask(lambda store: show_run_json(store, name))
+    text = await queries.get_reader(request).ask(lambda store: show_run_json(store, name))
     return json_response(msgspec.Raw(text.encode()), "run")
 
 
 async def raw_step(request: Request) -> Response:
     """Return one step as it is stored, its hidden characters escaped: `?step=K`."""
-    steps = (await load_run_data(request, request.path_params["run"])).trajectory.steps
-    at = parse_whole_number(request.query_params, "step")
+    steps = (await queries.load_run_data(request, request.path_params["run"])).trajectory.steps
+    at = queries.parse_whole_number(request.query_params, "step")
     if at is None or at >= len(steps):
         raise HTTPException(404, f"the run has no such step; its steps are 0 to {len(steps) - 1}")
     return Response(render_json(steps[at]), media_type="application/json")
@@ -233,7 +224,7 @@ async def media_blob(request: Request) -> Response:
     name = request.path_params["sha256"]
     content = None
     if _SHA256.fullmatch(name):
-        content = await get_reader(request).ask(lambda store: store.blob(name))
+        content = await queries.get_reader(request).ask(lambda store: store.blob(name))
     if content is None:
         raise HTTPException(404, "the store has no such blob")
     # Of a type that nothing opens by itself.
@@ -267,13 +258,13 @@ MOST_PAIRS = 20
 
 async def overview_page(request: Request) -> Response:
     """Return the vector of every group, where to look first, and the runs."""
-    found = await load_chosen(request)
+    found = await queries.load_chosen(request)
     documents = read_gate_reports(request.app.state.gates)
     page = pages.make_overview_page(
         found.report,
         found.runs,
         links=_links(request),
-        query=parse_run_query(request.query_params),
+        query=queries.parse_run_query(request.query_params),
         decided=documents[-1].report if documents else None,
     )
     return render_response(request, page)
@@ -281,16 +272,16 @@ async def overview_page(request: Request) -> Response:
 
 async def run_page(request: Request) -> Response:
     """Return one run around its first suspect, around `?step=K`, or from `?from=K` on."""
-    data = await load_run_data(request, request.path_params["run"])
-    step = parse_whole_number(request.query_params, "step")
-    first = parse_whole_number(request.query_params, "from")
+    data = await queries.load_run_data(request, request.path_params["run"])
+    step = queries.parse_whole_number(request.query_params, "step")
+    first = queries.parse_whole_number(request.query_params, "from")
     count = len(data.trajectory.steps)
     window = None
     if first is not None:
         window = range(first, first + pages.WINDOW)
     elif step is not None:
         window = pages.choose_window(count, min(step, count - 1))
-    others = await load_trials(request, data)
+    others = await queries.load_trials(request, data)
     links = _links(request)
     page = pages.make_run_page(data, links=links, window=window, clip=CLIP, others=others)
     return render_response(request, page)
@@ -298,7 +289,7 @@ async def run_page(request: Request) -> Response:
 
 async def runs_page(request: Request) -> Response:
     """Return the runs to look at first, one of which is to be chosen."""
-    found = await load_chosen(request)
+    found = await queries.load_chosen(request)
     return render_response(request, pages.make_run_choice_page(found.report, links=_links(request)))
 
 
@@ -307,14 +298,14 @@ async def compare_page(request: Request) -> Response:
     query = request.query_params
     links = _links(request)
     if query.get("run") and query.get("with"):
-        first = await load_run_data(request, query["run"])
-        second = await load_run_data(request, query["with"])
+        first = await queries.load_run_data(request, query["run"])
+        second = await queries.load_run_data(request, query["with"])
         return render_response(request, pages.make_runs_page(first, second, links=links))
     if query.get("a") and query.get("b"):
         by = query.get("by") or "agent"
-        report = await load_comparison(request, by, query["a"], query["b"])
+        report = await queries.load_comparison(request, by, query["a"], query["b"])
         return render_response(request, pages.make_groups_page(report))
-    found = await load_chosen(request)
+    found = await queries.load_chosen(request)
     page = pages.make_choice_page(
         links=links,
         pairs=tuple(pair_unlike_trials(found.runs, links)),
@@ -325,14 +316,14 @@ async def compare_page(request: Request) -> Response:
 
 async def profile_page(request: Request) -> Response:
     """Return how often each axis was at fault, in every group."""
-    found = await load_chosen(request)
+    found = await queries.load_chosen(request)
     return render_response(request, pages.make_profile_page(found.report, links=_links(request)))
 
 
 async def gates_page(request: Request) -> Response:
     """Return the gates as they were decided, and what the runs would change in a baseline."""
     documents = read_gate_reports(request.app.state.gates)
-    held = await load_gate_history(request)
+    held = await queries.load_gate_history(request)
     page = pages.make_gates_page(documents, links=_links(request), kept=held)
     return render_response(request, page)
 
@@ -395,7 +386,7 @@ def render_response(
     )
     foot = pages.lay_out(
         "foot",
-        about=str(get_reader(request).path),
+        about=str(queries.get_reader(request).path),
         specs=pages.embed_specs(chart.spec for chart in page.charts),
         addresses=SCRIPTS if page.charts else SCRIPTS[-1:],
     )

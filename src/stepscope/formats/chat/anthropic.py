@@ -16,6 +16,7 @@ from typing import Literal
 import msgspec
 
 from stepscope.errors import TraceError
+from stepscope.formats import fields
 from stepscope.formats.chat.messages import (
     ENVELOPE_KEYS,
     Dialect,
@@ -27,20 +28,7 @@ from stepscope.formats.chat.messages import (
     shape_error,
     unwrap_exchange,
 )
-from stepscope.formats.fields import (
-    UNKNOWN_STATUS,
-    Content,
-    ToolStatus,
-    anthropic_usage,
-    data_part,
-    infer_text_status,
-    parse_call,
-    parts_text,
-    rest,
-    step_kind,
-    text_at,
-    url_part,
-)
+from stepscope.formats.fields import Content, ToolStatus
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, message_format
 from stepscope.formats.opening import Opening
@@ -78,14 +66,14 @@ def anthropic_step(message: Json, index: int, limits: Limits) -> Step:
     return Step(
         index=index,
         actor=blocks_actor(actor, blocks),
-        kind=step_kind(blocks.calls, blocks.results),
+        kind=fields.step_kind(blocks.calls, blocks.results),
         parts=blocks.parts,
         calls=blocks.calls,
         results=blocks.results,
-        model=text_at(message, "model"),
-        usage=anthropic_usage(message.get("usage")),
-        finish_reason=text_at(message, "stop_reason"),
-        id=text_at(message, "id"),
+        model=fields.text_at(message, "model"),
+        usage=fields.anthropic_usage(message.get("usage")),
+        finish_reason=fields.text_at(message, "stop_reason"),
+        id=fields.text_at(message, "id"),
         extra=message_extra(message),
     )
 
@@ -98,9 +86,9 @@ def blocks_actor(actor: Actor, blocks: Content) -> Actor:
 
 def message_extra(message: dict[str, Json]) -> dict[str, Json] | None:
     """Return what a message says beyond the fields of a step, what `usage` says among it."""
-    extra = rest(message, _MESSAGE_KEYS) or {}
+    extra = fields.rest(message, _MESSAGE_KEYS) or {}
     usage = message.get("usage")
-    if isinstance(usage, dict) and (more := rest(usage, _COUNTED_KEYS)):
+    if isinstance(usage, dict) and (more := fields.rest(usage, _COUNTED_KEYS)):
         extra = {**extra, "usage": more}
     return extra or None
 
@@ -132,8 +120,8 @@ def parse_blocks(content: Json, index: int, limits: Limits) -> Content:
                 raise shape_error(index, "a `name` in every tool_use block", name)
             if call_id is not None and not isinstance(call_id, str):
                 raise shape_error(index, "text as `id` of a tool_use block", call_id)
-            extra = rest(block, _CALL_KEYS)
-            call = parse_call(name, block.get("input"), call_id, limits=limits, extra=extra)
+            extra = fields.rest(block, _CALL_KEYS)
+            call = fields.parse_call(name, block.get("input"), call_id, limits=limits, extra=extra)
             kind = _CALL_KINDS[block["type"]]
             calls.append(call if kind == "function" else msgspec.structs.replace(call, kind=kind))
         elif "tool_use_id" in block:
@@ -157,7 +145,7 @@ def _block_result(block: dict[str, Json], index: int) -> ToolResult:
         if not isinstance(piece, str | dict):
             raise shape_error(index, "text or blocks as a tool's result", piece)
     parts = tuple([Part("text", p) if isinstance(p, str) else _block_part(p) for p in pieces])
-    extra = rest(block, _RESULT_KEYS)
+    extra = fields.rest(block, _RESULT_KEYS)
     if block["type"] != "tool_result":
         extra = {**(extra or {}), "type": block["type"]}
     judged = _result_status(block.get("is_error"), structured, parts)
@@ -165,29 +153,31 @@ def _block_result(block: dict[str, Json], index: int) -> ToolResult:
 
 
 def _result_status(flag: Json, structured: Json, parts: tuple[Part, ...]) -> ToolStatus:
-    text = parts_text(parts)
+    text = fields.parts_text(parts)
     if flag is True:
         return ToolStatus("error", "explicit", text.strip()[:200] or None)
     if flag is False:
         return ToolStatus("ok", "explicit", None)
     if isinstance(structured, dict) and "error_code" in structured:
         return ToolStatus("error", "protocol", str(structured["error_code"]))
-    return infer_text_status(text) if text else UNKNOWN_STATUS
+    return fields.infer_text_status(text) if text else fields.UNKNOWN_STATUS
 
 
 def _block_part(block: dict[str, Json]) -> Part:
     match block:
         case {"type": "text", "text": str(text)}:
-            return Part("text", text, extra=rest(block, frozenset({"type", "text"})))
+            return Part("text", text, extra=fields.rest(block, frozenset({"type", "text"})))
         case {"type": "thinking", "thinking": str(text)}:
-            return Part("reasoning", text, extra=rest(block, frozenset({"type", "thinking"})))
+            return Part(
+                "reasoning", text, extra=fields.rest(block, frozenset({"type", "thinking"}))
+            )
         case {"type": "image" | "document" | "file" as kind, "source": dict(source)}:
-            extra = rest(block, frozenset({"type", "source"}))
+            extra = fields.rest(block, frozenset({"type", "source"}))
             match source:
                 case {"type": "base64", "media_type": str(media_type), "data": str(data)}:
-                    return data_part(_MEDIA_KINDS[kind], media_type, data, extra=extra)
+                    return fields.data_part(_MEDIA_KINDS[kind], media_type, data, extra=extra)
                 case {"type": "url", "url": str(url)}:
-                    return url_part(_MEDIA_KINDS[kind], url, extra=extra)
+                    return fields.url_part(_MEDIA_KINDS[kind], url, extra=extra)
             return Part(_MEDIA_KINDS[kind], extra={**(extra or {}), "source": source})
         case {"type": "redacted_thinking"}:
             return Part("reasoning", extra=block)
@@ -278,7 +268,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     if not made:
         raise TraceError("a record without a single message; expected a list under `messages`")
     steps = tuple(made)
-    extra = {**extra, **(rest(request, ENVELOPE_KEYS | {"messages", "system"}) or {})}
+    extra = {**extra, **(fields.rest(request, ENVELOPE_KEYS | {"messages", "system"}) or {})}
     run_id = envelope.source_id or (steps[-1].id if response is not None else None)
     draft = envelope.draft(NAME, steps, found, run_id=run_id, extra=extra)
     return (finish_run(draft, ordinals, limits=limits, repairs=found.repairs),)

@@ -14,16 +14,8 @@ from __future__ import annotations
 import msgspec
 
 from stepscope.errors import TraceError
+from stepscope.formats import fields
 from stepscope.formats.chat.messages import ENVELOPE_KEYS, MessageEnvelope
-from stepscope.formats.fields import (
-    anthropic_usage,
-    object_at,
-    openai_usage,
-    rest,
-    step_kind,
-    text_at,
-    uncounted_usage,
-)
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, message_format
 from stepscope.formats.opening import Opening
@@ -54,13 +46,13 @@ def is_langchain_message(record: Json) -> bool:
         return False
     inner = messages.unwrap_message(record)
     if inner is not None and "content" in inner:
-        return text_at(inner, "type") in _MESSAGE_TYPES
+        return fields.text_at(inner, "type") in _MESSAGE_TYPES
     if not isinstance(record.get("content"), str | list | None):
         return False
     if "role" in record:
-        known = text_at(record, "role") in _ROLES or text_at(record, "type") == "chat"
+        known = fields.text_at(record, "role") in _ROLES or fields.text_at(record, "type") == "chat"
         return known and ("content" in record or "tool_calls" in record)
-    return "content" in record and text_at(record, "type") in _MESSAGE_TYPES
+    return "content" in record and fields.text_at(record, "type") in _MESSAGE_TYPES
 
 
 def is_surely_langchain(record: Json) -> bool:
@@ -87,35 +79,36 @@ def langchain_step(value: Json, index: int, limits: Limits) -> Step:
         )
     inner = messages.unwrap_message(value) or value
     # A chat message may have any role; one that nobody else has is an agent's name.
-    kind = text_at(inner, "role") or text_at(inner, "type") or ""
+    kind = fields.text_at(inner, "role") or fields.text_at(inner, "type") or ""
     kind = kind.removesuffix("MessageChunk").lower()
     named = {**inner, "role": kind if kind in _ROLES or kind == "function" else "ai"}
     (said,) = read_messages(named, "user", limits)
     ours = said.actor == "agent"
-    role = text_at(inner, "role")
+    role = fields.text_at(inner, "role")
     role = None if role in _ROLES else role
     about = inner.get("response_metadata")
-    around = {} if inner is value else rest(value, _WRAPPING_KEYS) or {}
-    found = {**around, **(rest(inner, _known_keys(inner, said)) or {})}
+    around = {} if inner is value else fields.rest(value, _WRAPPING_KEYS) or {}
+    found = {**around, **(fields.rest(inner, _known_keys(inner, said)) or {})}
     if "usage_metadata" not in found:
-        found["usage_metadata"] = uncounted_usage(inner.get("usage_metadata"))
+        found["usage_metadata"] = fields.uncounted_usage(inner.get("usage_metadata"))
     if ours and isinstance(about, dict):
         told = [
-            next((k for k in keys if text_at(about, k)), "") for keys in (_MODEL_KEYS, _REASON_KEYS)
+            next((k for k in keys if fields.text_at(about, k)), "")
+            for keys in (_MODEL_KEYS, _REASON_KEYS)
         ]
-        found["response_metadata"] = rest(about, frozenset(told))
+        found["response_metadata"] = fields.rest(about, frozenset(told))
     return Step(
         index=index,
         actor=said.actor,
-        kind=step_kind(said.calls, said.results),
+        kind=fields.step_kind(said.calls, said.results),
         parts=said.parts,
         calls=said.calls,
         results=said.results,
-        agent=(text_at(inner, "name") or role) if ours else None,
+        agent=(fields.text_at(inner, "name") or role) if ours else None,
         model=messages.find_langchain_model(inner) if ours else None,
         usage=_message_usage(inner),
         finish_reason=messages.find_stop_reason(inner) if ours else None,
-        id=text_at(inner, "id"),
+        id=fields.text_at(inner, "id"),
         extra={k: v for k, v in found.items() if v not in (None, {})} or None,
     )
 
@@ -126,7 +119,9 @@ def _message_usage(inner: dict[str, Json]) -> Usage | None:
     about = inner.get("response_metadata")
     if counted is not None or not isinstance(about, dict):
         return counted
-    return openai_usage(about.get("token_usage")) or anthropic_usage(about.get("usage"))
+    return fields.openai_usage(about.get("token_usage")) or fields.anthropic_usage(
+        about.get("usage")
+    )
 
 
 def _known_keys(inner: dict[str, Json], said: SpanMessage) -> frozenset[str]:
@@ -206,9 +201,9 @@ def _finish_run(
         # A graph's state may use these names for anything.
         envelope, known = MessageEnvelope(), frozenset()
     values = state.get("values")
-    found = rest(state, known | _WHOLE_KEYS) or {}
+    found = fields.rest(state, known | _WHOLE_KEYS) or {}
     if isinstance(values, dict):
-        if more := rest(values, frozenset({"messages"})):
+        if more := fields.rest(values, frozenset({"messages"})):
             found["values"] = more
         if state.get("messages") is not None:
             found["messages"] = state["messages"]
@@ -216,8 +211,8 @@ def _finish_run(
         found["values"] = values
     draft = envelope.draft(NAME, steps, at, run_id=envelope.source_id, extra=found or None)
     # The thread that a state is of, as its snapshot says.
-    config = object_at(object_at(state, "config"), "configurable")
-    thread = text_at(config, "thread_id") or text_at(state, "thread_id") or None
+    config = fields.object_at(fields.object_at(state, "config"), "configurable")
+    thread = fields.text_at(config, "thread_id") or fields.text_at(state, "thread_id") or None
     draft = msgspec.structs.replace(
         draft,
         name=draft.name if envelope.task_name else "",

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from stepscope.errors import TraceError
+from stepscope.formats import fields
 from stepscope.formats.chat.messages import (
     ENVELOPE_KEYS,
     MessageEnvelope,
@@ -32,18 +33,6 @@ from stepscope.formats.chat.response_items import (
     join_turns,
     number_steps,
     offered_tools,
-)
-from stepscope.formats.fields import (
-    infer_text_status,
-    object_at,
-    openai_usage,
-    parse_time,
-    rest,
-    text_at,
-    time_bounds,
-    tool_defs,
-    total_usage,
-    uncounted_usage,
 )
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import (
@@ -77,9 +66,9 @@ class ResponseRun(NamedTuple):
 
 def read_items(listed: list[Json], found: DecodedRecord) -> tuple[list[Step], tuple[ToolDef, ...]]:
     """Return a list of items as turns, and the tools that items among them offer."""
-    reading = MessageOptions(infer_text_status, found.limits)
+    reading = MessageOptions(fields.infer_text_status, found.limits)
     steps = join_turns([item_step(item, index, reading) for index, item in enumerate(listed)])
-    return steps, tool_defs([tool for item in listed for tool in offered_tools(item)]) or ()
+    return steps, fields.tool_defs([tool for item in listed for tool in offered_tools(item)]) or ()
 
 
 def read_response(found: DecodedRecord) -> ResponseRun:
@@ -102,7 +91,7 @@ def read_response(found: DecodedRecord) -> ResponseRun:
     repeated: dict[str, Json] = {k: answer[k] for k in ("tools", "model") if k in answer}
     asked = {**repeated, **request, **around}
     envelope = msgspec.convert(asked, MessageEnvelope)
-    envelope.task_id = envelope.task_name or text_at(record, "custom_id")
+    envelope.task_id = envelope.task_name or fields.text_at(record, "custom_id")
     steps, tools = _request_steps(request, response, found)
     if response is not None:
         made, more = _answer_steps(response, found, request_model=envelope.model)
@@ -111,11 +100,11 @@ def read_response(found: DecodedRecord) -> ResponseRun:
         raise TraceError("a record without an item; expected a list under `input` or `output`")
     extra: dict[str, Json] = {}
     for side in (around, request, answer):
-        extra.update(rest(side, ENVELOPE_KEYS | _BODY_KEYS) or {})
-    run_id = envelope.source_id or text_at(answer, "id")
+        extra.update(fields.rest(side, ENVELOPE_KEYS | _BODY_KEYS) or {})
+    run_id = envelope.source_id or fields.text_at(answer, "id")
     draft = envelope.draft(NAME, number_steps(steps), found, run_id=run_id, extra=extra)
-    start, end = time_bounds(draft.steps)
-    status = text_at(answer, "status")
+    start, end = fields.time_bounds(draft.steps)
+    status = fields.text_at(answer, "status")
     reason = _response_error(answer) or _finish_reason(answer)
     if status in _ENDED_WELL:
         ending = None
@@ -128,9 +117,11 @@ def read_response(found: DecodedRecord) -> ResponseRun:
         start=start,
         end=end,
     )
-    earlier = text_at(answer, "previous_response_id") or text_at(request, "previous_response_id")
+    earlier = fields.text_at(answer, "previous_response_id") or fields.text_at(
+        request, "previous_response_id"
+    )
     # What was decoded is told by the draft.
-    return ResponseRun(draft, text_at(answer, "id"), earlier, found._replace(value=None))
+    return ResponseRun(draft, fields.text_at(answer, "id"), earlier, found._replace(value=None))
 
 
 def _request_steps(
@@ -164,19 +155,19 @@ def _answer_steps(
         steps.append(Step(index=len(steps), actor="agent"))
     mine = [at for at, step in enumerate(steps) if step.actor == "agent"]
     for at in mine:
-        model = text_at(response, "model") or request_model
+        model = fields.text_at(response, "model") or request_model
         steps[at] = msgspec.structs.replace(steps[at], model=model)
     first, last = mine[0], mine[-1]
-    start = parse_time(response.get("created_at"))
+    start = fields.parse_time(response.get("created_at"))
     steps[first] = msgspec.structs.replace(steps[first], start=start)
-    beside = uncounted_usage(response.get("usage"))
+    beside = fields.uncounted_usage(response.get("usage"))
     extra = {**(steps[last].extra or {}), **({"usage": beside} if beside else {})}
     steps[last] = msgspec.structs.replace(
         steps[last],
         extra=extra or None,
-        usage=openai_usage(response.get("usage")),
+        usage=fields.openai_usage(response.get("usage")),
         finish_reason=_finish_reason(response),
-        end=parse_time(response.get("completed_at")),
+        end=fields.parse_time(response.get("completed_at")),
         error=failure,
     )
     return steps, tools
@@ -193,8 +184,8 @@ def _response_error(response: dict[str, Json]) -> str | None:
 
 
 def _finish_reason(response: dict[str, Json]) -> str | None:
-    reason = text_at(object_at(response, "incomplete_details"), "reason")
-    return reason or text_at(response, "status")
+    reason = fields.text_at(fields.object_at(response, "incomplete_details"), "reason")
+    return reason or fields.text_at(response, "status")
 
 
 # Runs held back, and bytes of their records: what a file of answers from many conversations at
@@ -264,7 +255,7 @@ def _join_records(tolds: list[ResponseRun]) -> Trajectory:
         if opening.actor == "system":
             system = opening
     steps = number_steps(turns)
-    start, end = time_bounds(steps)
+    start, end = fields.time_bounds(steps)
     outcomes = [draft.outcome for draft in drafts if draft.outcome.status != "unknown"]
     offered = [draft.tools for draft in drafts if draft.tools is not None]
     tools = {_encode_canonical(tool): tool for listed in offered for tool in listed}
@@ -284,7 +275,7 @@ def _join_records(tolds: list[ResponseRun]) -> Trajectory:
         tools=tuple(tools.values()) if offered else None,
         termination=last.termination,
         outcome=outcomes[-1] if outcomes else first.outcome,
-        usage=total_usage(steps),
+        usage=fields.total_usage(steps),
         start=start,
         end=end,
         extra={**said, "continued": continued},
@@ -305,7 +296,7 @@ def _likeness(opening: Opening) -> float:
 
 
 def _body_likeness(record: dict[str, Json]) -> float:
-    if text_at(record, "object") == "response":
+    if fields.text_at(record, "object") == "response":
         return 0.95
     body = record.get("body")
     if isinstance(body, str) and "status" in record:
@@ -345,7 +336,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             loose.lost()
             yield record
             continue
-        value, options = record.value, MessageOptions(infer_text_status, record.limits)
+        value, options = record.value, MessageOptions(fields.infer_text_status, record.limits)
         try:
             if _is_part(value):
                 loose.add(item_step(value, loose.count, options), record)

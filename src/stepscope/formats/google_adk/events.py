@@ -15,20 +15,8 @@ import re
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import (
-    Content,
-    ToolStatus,
-    data_part,
-    entries_at,
-    infer_object_status,
-    infer_text_status,
-    merge_extra,
-    parse_time,
-    parts_text,
-    rest,
-    text_at,
-    tool_defs,
-)
+from stepscope.formats import fields
+from stepscope.formats.fields import Content, ToolStatus
 from stepscope.formats.spans.attributes import find_count
 from stepscope.formats.spans.messages import read_result_parts
 from stepscope.model import (
@@ -89,7 +77,7 @@ def read_adk_content(content: Json, where: str) -> Content:
         listed = []
     if not isinstance(listed, list):
         raise TraceError(f"{where} needs a list under `parts`; found {str(content)[:60]!r}")
-    beside = rest(content, _CONTENT) if isinstance(content, dict) else None
+    beside = fields.rest(content, _CONTENT) if isinstance(content, dict) else None
     return read_adk_parts(listed, where)._replace(extra=beside)
 
 
@@ -119,11 +107,11 @@ def _piece(entry: dict[str, Json]) -> Part | ToolCall | ToolResult | None:
     key = next((key for key in _ONE_OF if isinstance(entry.get(key), dict)), None)
     if key is None and isinstance(text := entry.get("text"), str):
         thought = entry.get("thought") is True
-        extra = rest(entry, frozenset({"text", "thought"} if thought else {"text"}))
+        extra = fields.rest(entry, frozenset({"text", "thought"} if thought else {"text"}))
         return Part("reasoning" if thought else "text", text, extra=extra)
     if key is None:
         return Part("data", extra=entry) if entry else None
-    about, beside = to_snake_keys(entry[key]), rest(entry, frozenset({key}))
+    about, beside = to_snake_keys(entry[key]), fields.rest(entry, frozenset({key}))
     match key:
         case "function_call" | "tool_call":
             return read_function_call(about, beside, served=key == "tool_call")
@@ -134,12 +122,12 @@ def _piece(entry: dict[str, Json]) -> Part | ToolCall | ToolResult | None:
         case "code_execution_result":
             return _ran(about, beside)
     key = "data" if key == "inline_data" else "file_uri"
-    media_type, held = text_at(about, "mime_type"), text_at(about, key)
+    media_type, held = fields.text_at(about, "mime_type"), fields.text_at(about, key)
     sort = (media_type or "").partition("/")[0]
     kind: PartKind = "image" if sort == "image" else "audio" if sort == "audio" else "file"
-    extra = merge_extra(rest(about, frozenset({"mime_type", key})), beside)
+    extra = fields.merge_extra(fields.rest(about, frozenset({"mime_type", key})), beside)
     if key == "data" and held is not None:
-        return data_part(kind, media_type, held.translate(_URL_SAFE), extra=extra)
+        return fields.data_part(kind, media_type, held.translate(_URL_SAFE), extra=extra)
     return Part(kind, media_type=media_type, uri=held, extra=extra)
 
 
@@ -151,10 +139,10 @@ def read_function_call(
     `beside` is what its part says of it.
     """
     about = to_snake_keys(record)
-    name = text_at(about, "tool_type" if served else "name") or ""
-    own, args = text_at(about, "id"), about.get("args")
+    name = fields.text_at(about, "tool_type" if served else "name") or ""
+    own, args = fields.text_at(about, "id"), about.get("args")
     arguments = {} if args is None else args
-    extra = merge_extra(rest(about, _SERVED if served else _CALL), beside)
+    extra = fields.merge_extra(fields.rest(about, _SERVED if served else _CALL), beside)
     return ToolCall(name, arguments, own, kind="server" if served else "function", extra=extra)
 
 
@@ -166,22 +154,26 @@ def read_function_response(
     held = about.get("response")
     bare = held["result"] if isinstance(held, dict) and held.keys() == {"result"} else held
     parts = () if bare == {} else read_result_parts(bare)
-    said = parts_text(parts)
-    judged = infer_object_status(bare, said) if isinstance(bare, dict) else infer_text_status(said)
+    said = fields.parts_text(parts)
+    judged = (
+        fields.infer_object_status(bare, said)
+        if isinstance(bare, dict)
+        else fields.infer_text_status(said)
+    )
     structured = held if isinstance(held, dict) else None
-    name, own = text_at(about, "name"), text_at(about, "id")
-    extra = merge_extra(rest(about, _RESPONSE), beside)
+    name, own = fields.text_at(about, "name"), fields.text_at(about, "id")
+    extra = fields.merge_extra(fields.rest(about, _RESPONSE), beside)
     return ToolResult(own, name, parts, structured, *judged, extra=extra)
 
 
 def _ran(about: dict[str, Json], beside: dict[str, Json] | None) -> ToolResult:
-    outcome, output = text_at(about, "outcome"), text_at(about, "output")
+    outcome, output = fields.text_at(about, "outcome"), fields.text_at(about, "output")
     judged = ToolStatus("unknown", "none", None)
     if outcome == "OUTCOME_OK":
         judged = ToolStatus("ok", "explicit", None)
     elif outcome is not None and outcome != "OUTCOME_UNSPECIFIED":
         judged = ToolStatus("error", "explicit", outcome)
-    extra = merge_extra(rest(about, frozenset({"outcome", "output"})), beside)
+    extra = fields.merge_extra(fields.rest(about, frozenset({"outcome", "output"})), beside)
     return ToolResult(None, "code_execution", read_result_parts(output), None, *judged, extra=extra)
 
 
@@ -208,7 +200,7 @@ def read_adk_usage(metadata: Json) -> Usage | None:
 
 def list_uncounted(metadata: Json) -> dict[str, Json] | None:
     """Return what a usage says beyond the counts that `read_adk_usage` reads, None for nothing."""
-    return rest(to_snake_keys(metadata), _COUNTED)
+    return fields.rest(to_snake_keys(metadata), _COUNTED)
 
 
 _KNOWN = frozenset(
@@ -237,11 +229,11 @@ def read_event_step(event: Json, index: int) -> Step:
     about = to_snake_keys(event)
     held = _content(about, index)
     done = to_snake_keys(about.get("actions"))
-    target = text_at(done, "transfer_to_agent")
-    author = text_at(about, "author") or ""
+    target = fields.text_at(done, "transfer_to_agent")
+    author = fields.text_at(about, "author") or ""
     actor = _actor(author, held) if target is None else "agent"
     results = held.results if target is None else tuple(map(_handed, held.results))
-    found = _said(rest(about, _KNOWN) or {})
+    found = _said(fields.rest(about, _KNOWN) or {})
     used = list_uncounted(about.get("usage_metadata"))
     found |= {k: v for k, v in (("content", held.extra), ("usage_metadata", used)) if v is not None}
     acted = _said(done)
@@ -261,12 +253,12 @@ def read_event_step(event: Json, index: int) -> Step:
         calls=held.calls,
         results=results,
         agent=author or None if actor == "agent" else None,
-        model=text_at(about, "model_version"),
+        model=fields.text_at(about, "model_version"),
         usage=read_adk_usage(about.get("usage_metadata")),
-        start=parse_time(about.get("timestamp")),
-        finish_reason=text_at(about, "finish_reason"),
+        start=fields.parse_time(about.get("timestamp")),
+        finish_reason=fields.text_at(about, "finish_reason"),
         error=_failure(about),
-        id=text_at(about, "id") or None,
+        id=fields.text_at(about, "id") or None,
         replayed=about.get("partial") is True,
         extra=({"to": target} if target is not None else {}) | found or None,
     )
@@ -305,7 +297,7 @@ def _find_step_kind(held: Content, done: dict[str, Json], target: str | None) ->
 
 
 def _failure(about: dict[str, Json]) -> str | None:
-    code, message = about.get("error_code"), text_at(about, "error_message")
+    code, message = about.get("error_code"), fields.text_at(about, "error_message")
     if code is None and message is None:
         return None
     return ": ".join([str(said) for said in (code, message) if said is not None])
@@ -330,12 +322,12 @@ def add_model_logs(steps: list[Step], logs: Json) -> list[Step]:
 
 
 def _with_log(step: Step, answer: dict[str, Json]) -> Step:
-    first = next(iter(entries_at(answer, "candidates")), None)
-    reason = text_at(first, "finish_reason") if isinstance(first, dict) else None
+    first = next(iter(fields.entries_at(answer, "candidates")), None)
+    reason = fields.text_at(first, "finish_reason") if isinstance(first, dict) else None
     return msgspec.structs.replace(
         step,
         usage=step.usage or read_adk_usage(answer.get("usage_metadata")),
-        model=step.model or text_at(answer, "model_version"),
+        model=step.model or fields.text_at(answer, "model_version"),
         finish_reason=step.finish_reason or reason,
     )
 
@@ -344,13 +336,13 @@ def read_declarations(listed: Json, agent: str | None = None) -> tuple[ToolDef, 
     """Return the functions that a model was offered, in lists of declarations."""
     found: dict[str, ToolDef] = {}
     for tool in listed if isinstance(listed, list) else ():
-        for function in entries_at(to_snake_keys(tool), "function_declarations"):
+        for function in fields.entries_at(to_snake_keys(tool), "function_declarations"):
             if not isinstance(function, dict):
                 continue
             plain = to_snake_keys(function)
             if "parameters_json_schema" in plain:
                 plain["parameters"] = plain.pop("parameters_json_schema")
-            (one,) = tool_defs([plain]) or ()
+            (one,) = fields.tool_defs([plain]) or ()
             found.setdefault(one.name, msgspec.structs.replace(one, agent=agent))
     return tuple(found.values())
 

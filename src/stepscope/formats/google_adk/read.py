@@ -18,14 +18,7 @@ from stepscope.errors import TraceError
 from stepscope.formats.fields import list_at, rest, text_at, time_bounds, total_usage
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, attempt, message_format
-from stepscope.formats.google_adk.evals import (
-    invocation_notes,
-    invocation_steps,
-    invocation_tools,
-    make_case,
-    parse_conversation,
-    read_adk_outcome,
-)
+from stepscope.formats.google_adk import evals
 from stepscope.formats.google_adk.events import (
     add_model_logs,
     is_adk_event,
@@ -148,11 +141,11 @@ def _case(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord)
     own = text_at(about, "eval_id") or ""
     if "conversation" not in about:
         raise TraceError(f"eval case {own!r} describes a user to be simulated; it is no run yet")
-    turns = parse_conversation(about["conversation"])
-    steps = invocation_steps(turns, timed=False)
+    turns = evals.parse_conversation(about["conversation"])
+    steps = evals.invocation_steps(turns, timed=False)
     workflow = text_at(around, "eval_set_id") or NAME
-    case = make_case(about, workflow, steps)
-    extra = {**around, "invocations": [invocation_notes(turn) for turn in turns]}
+    case = evals.make_case(about, workflow, steps)
+    extra = {**around, "invocations": [evals.invocation_notes(turn) for turn in turns]}
     draft = _draft(steps, found)
     name = f"{case.workflow}/{case.task}"
     return msgspec.structs.replace(
@@ -164,7 +157,7 @@ def _case(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord)
         task=case.task,
         case=case,
         tags={"kind": "reference"},
-        tools=invocation_tools(turns) or None,
+        tools=evals.invocation_tools(turns) or None,
         extra=extra,
     )
 
@@ -172,10 +165,10 @@ def _case(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord)
 def _result(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord) -> Trajectory:
     """Return the run that was made for a case: the session's events, else what was kept of it."""
     turns = [_object(turn) for turn in list_at(about, "eval_metric_result_per_invocation")]
-    made = parse_conversation([turn.get("actual_invocation", {}) for turn in turns])
-    actual = invocation_steps(made, timed=True)
-    wanted = parse_conversation([turn[_HELD] for turn in turns if _HELD in turn])
-    expected = invocation_steps(wanted, timed=False)
+    made = evals.parse_conversation([turn.get("actual_invocation", {}) for turn in turns])
+    actual = evals.invocation_steps(made, timed=True)
+    wanted = evals.parse_conversation([turn[_HELD] for turn in turns if _HELD in turn])
+    expected = evals.invocation_steps(wanted, timed=False)
     session = to_snake_keys(about.get("session_details"))
     steps = _events(session) if session.get("events") else actual
     workflow = text_at(about, "eval_set_id") or text_at(around, "eval_set_id") or NAME
@@ -185,7 +178,8 @@ def _result(about: dict[str, Json], around: dict[str, Json], found: DecodedRecor
     told = {_HELD} if session.get("events") else {_HELD, "actual_invocation"}
     more = [rest(turn, frozenset(told)) for turn in turns]
     notes = [
-        {**invocation_notes(turn), **(said or {})} for turn, said in zip(made, more, strict=True)
+        {**evals.invocation_notes(turn), **(said or {})}
+        for turn, said in zip(made, more, strict=True)
     ]
     extra = {**around, **(rest(about, _RESULT) or {}), "invocations": notes}
     if expected:
@@ -198,9 +192,9 @@ def _result(about: dict[str, Json], around: dict[str, Json], found: DecodedRecor
         source=msgspec.structs.replace(draft.source, run_id=run_id),
         workflow=workflow,
         task=task,
-        case=make_case({"eval_id": task}, workflow, expected) if expected else None,
-        outcome=read_adk_outcome(about),
-        tools=invocation_tools(made) or None,
+        case=evals.make_case({"eval_id": task}, workflow, expected) if expected else None,
+        outcome=evals.read_adk_outcome(about),
+        tools=evals.invocation_tools(made) or None,
         extra=extra,
     )
 

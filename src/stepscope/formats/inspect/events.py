@@ -19,14 +19,8 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import entries_at, parse_ns, parse_time, rest, text_at
-from stepscope.formats.inspect.messages import (
-    Attachments,
-    SampleSteps,
-    ToolError,
-    make_result,
-    read_inspect_content,
-    read_message_step,
-)
+from stepscope.formats.inspect import messages
+from stepscope.formats.inspect.messages import Attachments, SampleSteps, ToolError
 from stepscope.model import Json, Part, Span, Step, StepKind, ToolDef, Usage, Warn
 
 _BEGIN = frozenset({"event", "id", "parent_id", "span_id", "type", "name", "timestamp"})
@@ -395,7 +389,7 @@ class EventReader:
         self._offer(asked.tools, node)
         self._steps.add_input(asked.input, asked.input_refs or (), text_at(event, "span_id"))
         choice = output.choices[0] if output.choices else {"message": {"role": "assistant"}}
-        spoken = read_message_step(choice.get("message"), self._texts)
+        spoken = messages.read_message_step(choice.get("message"), self._texts)
         used = output.usage
         reason = choice.get("stop_reason")
         if reason is not None:
@@ -480,8 +474,8 @@ class EventReader:
             self._answer(event, tool, late=bool(tool.events))
 
     def _answer(self, event: dict[str, Json], tool: _Tool, *, late: bool) -> None:
-        parts = read_inspect_content(tool.result, self._texts).parts
-        result = make_result(tool.id, tool.function, parts, tool.error)
+        parts = messages.read_inspect_content(tool.result, self._texts).parts
+        result = messages.make_result(tool.id, tool.function, parts, tool.error)
         if tool.truncated:
             result = msgspec.structs.replace(
                 result, truncated=True, extra={**(result.extra or {}), "truncated": tool.truncated}

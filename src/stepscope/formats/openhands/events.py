@@ -13,18 +13,8 @@ from __future__ import annotations
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import (
-    ToolStatus,
-    entries_at,
-    infer_text_status,
-    object_at,
-    openai_usage,
-    parse_call,
-    parse_time,
-    rest,
-    text_at,
-    url_part,
-)
+from stepscope.formats import fields
+from stepscope.formats.fields import ToolStatus
 from stepscope.formats.spans.attributes import find_count, find_number, normalise_usage
 from stepscope.model import Actor, Json, Part, Step, StepKind, ToolCall, ToolResult, Usage
 from stepscope.safety.limits import Limits
@@ -50,9 +40,9 @@ class RunMetrics:
         """Take the metrics as far as they have come, and return what is new in them."""
         before, self._seen = self._seen, metrics
         self.last = self.last if self._final else metrics
-        told = entries_at(metrics, "token_usages")
+        told = fields.entries_at(metrics, "token_usages")
         for entry in told[min(self._read, len(told)) :]:
-            own = text_at(entry, "response_id") if isinstance(entry, dict) else None
+            own = fields.text_at(entry, "response_id") if isinstance(entry, dict) else None
             tokens = _tokens(entry)
             if own is not None and tokens is not None:
                 self._by_response[own] = tokens
@@ -126,7 +116,7 @@ _RUNNING = -1
 
 def is_openhands_event(record: Json) -> bool:
     """Say whether a record is one such event."""
-    if not isinstance(record, dict) or text_at(record, "source") not in _ACTORS:
+    if not isinstance(record, dict) or fields.text_at(record, "source") not in _ACTORS:
         return False
     if isinstance(record.get("action"), str):
         return isinstance(record.get("args"), dict)
@@ -152,7 +142,7 @@ class EventLog:
         Raises:
             TraceError: a source or a field of another type than OpenHands writes.
         """
-        source = text_at(event, "source")
+        source = fields.text_at(event, "source")
         actor = _ACTORS.get(source or "")
         if actor is None:
             raise TraceError(f"event {index} needs a `source`; found {str(source)[:60]!r}")
@@ -163,14 +153,14 @@ class EventLog:
         name, content = event.get("observation"), event.get("content")
         if not isinstance(name, str) or not isinstance(content, str | None):
             raise TraceError(f"event {index} is neither an action nor an observation with text")
-        about = object_at(event, "extras")
+        about = fields.object_at(event, "extras")
         parts = (Part("text", content),) if content else ()
         cause = event.get("cause")
         call = self._calls.get(cause) if isinstance(cause, int) else None
         if name == "delegate" and len(self._agents) > 1:
             self._agents.pop()
-        own = text_at(object_at(event, "tool_call_metadata"), "tool_call_id")
-        start, more = parse_time(event.get("timestamp")), self._beside(event)
+        own = fields.text_at(fields.object_at(event, "tool_call_metadata"), "tool_call_id")
+        start, more = fields.parse_time(event.get("timestamp")), self._beside(event)
         if call is None and own is None:
             kind: StepKind = "retrieval" if name == "recall" else "other"
             failed = content if name == "error" else None
@@ -211,16 +201,16 @@ class EventLog:
             call = self._call(event, args, actor)
             kind, calls = "handoff" if name == "delegate" else "call", (call,)
             extra.pop("args", None)
-            if name == "delegate" and text_at(args, "agent") is not None:
+            if name == "delegate" and fields.text_at(args, "agent") is not None:
                 extra["to"] = args["agent"]
         if name == "system":
             actor = "system"
-            self._agents[-1] = text_at(args, "agent_class")
+            self._agents[-1] = fields.text_at(args, "agent_class")
         elif name == "recall":
             actor = "environment"
         agent = self._agents[-1] if actor == "agent" else None
         if name == "delegate":
-            self._agents.append(text_at(args, "agent"))
+            self._agents.append(fields.text_at(args, "agent"))
         return Step(
             index=index,
             actor=actor,
@@ -228,31 +218,31 @@ class EventLog:
             kind=kind,
             parts=parts,
             calls=calls,
-            start=parse_time(event.get("timestamp")),
-            model=text_at(response, "model"),
+            start=fields.parse_time(event.get("timestamp")),
+            model=fields.text_at(response, "model"),
             usage=self._usage(response),
-            id=text_at(response, "id"),
+            id=fields.text_at(response, "id"),
             extra=extra or None,
         )
 
     def _response(self, event: dict[str, Json]) -> dict[str, Json]:
-        return object_at(object_at(event, "tool_call_metadata"), "model_response")
+        return fields.object_at(fields.object_at(event, "tool_call_metadata"), "model_response")
 
     def _usage(self, response: dict[str, Json]) -> Usage | None:
         """Return a response's tokens, with its first event alone; the metrics know of its cache."""
-        own = text_at(response, "id")
+        own = fields.text_at(response, "id")
         if own is None or own in self._told:
             return None
         self._told[own] = response
-        return self.spent.once(own) or openai_usage(response.get("usage"))
+        return self.spent.once(own) or fields.openai_usage(response.get("usage"))
 
     def _beside(self, event: dict[str, Json]) -> dict[str, Json]:
         """Return what is said of an event; its response, where none before said the same."""
-        found = rest(event, _EVENT) or {}
+        found = fields.rest(event, _EVENT) or {}
         response = self._response(event)
-        if more := rest(object_at(event, "tool_call_metadata"), _META):
+        if more := fields.rest(fields.object_at(event, "tool_call_metadata"), _META):
             found["tool_call_metadata"] = more
-        if response and self._told.get(text_at(response, "id") or "") != response:
+        if response and self._told.get(fields.text_at(response, "id") or "") != response:
             found["model_response"] = response
         if self._spent_now is not None:
             found["llm_metrics"] = self._spent_now
@@ -260,8 +250,8 @@ class EventLog:
 
     def _call(self, event: dict[str, Json], args: dict[str, Json], actor: Actor) -> ToolCall:
         """Return an action as the call that it is, as the model wrote it where that is recorded."""
-        about = object_at(event, "tool_call_metadata")
-        own, name = text_at(about, "tool_call_id"), text_at(about, "function_name")
+        about = fields.object_at(event, "tool_call_metadata")
+        own, name = fields.text_at(about, "tool_call_id"), fields.text_at(about, "function_name")
         asked = {
             key: value for key, value in args.items() if key != "thought" and value is not None
         }
@@ -273,7 +263,7 @@ class EventLog:
         together = about.get("total_calls_in_response")
         if together not in (None, 1):
             extra["total_calls_in_response"] = together
-        call = parse_call(
+        call = fields.parse_call(
             name or event["action"], made, call_id, limits=self._limits, extra=extra or None
         )
         if actor != "agent":
@@ -285,13 +275,13 @@ class EventLog:
 
 def _said(args: dict[str, Json], event: dict[str, Json], *, calls: bool) -> tuple[Part, ...]:
     """Return what an action says aloud: a call its thought, anything else its text."""
-    thought = text_at(args, "thought")
+    thought = fields.text_at(args, "thought")
     texts = [thought] if thought and event["action"] != "think" else []
     if not calls:
-        texts += [said for key in _TEXTS if (said := text_at(args, key))]
+        texts += [said for key in _TEXTS if (said := fields.text_at(args, key))]
     parts = [Part("text", said) for said in dict.fromkeys(texts)]
-    urls = [] if calls else entries_at(args, "image_urls")
-    return (*parts, *[url_part("image", str(url)) for url in urls])
+    urls = [] if calls else fields.entries_at(args, "image_urls")
+    return (*parts, *[fields.url_part("image", str(url)) for url in urls])
 
 
 def _tells(key: str, value: Json, action: Json) -> bool:
@@ -305,7 +295,7 @@ def _tells(key: str, value: Json, action: Json) -> bool:
 
 def _written(response: dict[str, Json], own: str | None) -> str | None:
     """Return the arguments of a call as the model wrote them, None where that is not recorded."""
-    for choice in entries_at(response, "choices"):
+    for choice in fields.entries_at(response, "choices"):
         match choice:
             case {"message": {"tool_calls": list(calls)}}:
                 for call in calls:
@@ -324,7 +314,7 @@ def _judged(name: str, content: str, event: dict[str, Json], extras: dict[str, J
     code = held.get("exit_code") if isinstance(held, dict) else extras.get("exit_code")
     if isinstance(code, int) and not isinstance(code, bool):
         if code == _RUNNING:
-            return infer_text_status(content)
+            return fields.infer_text_status(content)
         return ToolStatus(
             "error" if code else "ok", "explicit", f"exit code {code}" if code else None
         )
@@ -334,4 +324,4 @@ def _judged(name: str, content: str, event: dict[str, Json], extras: dict[str, J
             return ToolStatus(
                 "ok" if worked else "error", "explicit", None if worked else content[:200]
             )
-    return infer_text_status(content)
+    return fields.infer_text_status(content)

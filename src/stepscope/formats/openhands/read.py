@@ -15,16 +15,8 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from stepscope.errors import TraceError
+from stepscope.formats import fields
 from stepscope.formats.chat.response_items import number_steps
-from stepscope.formats.fields import (
-    entries_at,
-    object_at,
-    rest,
-    text_at,
-    time_bounds,
-    tool_defs,
-    total_usage,
-)
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import (
     DecodedRecord,
@@ -34,14 +26,8 @@ from stepscope.formats.format import (
     decode_records,
     quarantine_record,
 )
+from stepscope.formats.openhands import sdk
 from stepscope.formats.openhands.events import EventLog, RunMetrics, is_openhands_event
-from stepscope.formats.openhands.sdk import (
-    find_sdk_metrics,
-    is_sdk_event,
-    join_sdk_turns,
-    read_sdk_step,
-    read_sdk_tools,
-)
 from stepscope.formats.opening import Opening
 from stepscope.model import Json, Outcome, Quarantined, Source, Step, Stream, ToolDef, Trajectory
 
@@ -50,7 +36,7 @@ _OUTPUT = frozenset({"instance_id", "attempt", "history", "error"})
 
 
 def _is_one(record: Json) -> bool:
-    return is_openhands_event(record) or is_sdk_event(record)
+    return is_openhands_event(record) or sdk.is_sdk_event(record)
 
 
 def _likeness(opening: Opening) -> float:
@@ -101,20 +87,20 @@ class _Run(StepCollector):
         """
         if not isinstance(event, dict):
             raise TraceError(f"event {self.count} is {str(event)[:60]!r}; expected an object")
-        if is_sdk_event(event):
-            step = read_sdk_step(event, self.count, self._limits)
-            self._join = join_sdk_turns
-            metrics = find_sdk_metrics(event)
+        if sdk.is_sdk_event(event):
+            step = sdk.read_sdk_step(event, self.count, self._limits)
+            self._join = sdk.join_sdk_turns
+            metrics = sdk.find_sdk_metrics(event)
             if isinstance(metrics, dict):
                 self.spent.snapshot(metrics)
-            self.tools += read_sdk_tools(event)
+            self.tools += sdk.read_sdk_tools(event)
         else:
             step = self._log.step(event, self.count)
-            about, action = object_at(event, "args"), event.get("action")
+            about, action = fields.object_at(event, "args"), event.get("action")
             if action == "system":
-                self.tools += tool_defs(entries_at(about, "tools")) or ()
-                self.agent = text_at(about, "agent_class")
-                self.version = text_at(about, "openhands_version")
+                self.tools += fields.tool_defs(fields.entries_at(about, "tools")) or ()
+                self.agent = fields.text_at(about, "agent_class")
+                self.version = fields.text_at(about, "openhands_version")
             elif action in ("finish", "reject"):
                 self.ending = str(action)
         self.add(step, record)
@@ -123,7 +109,7 @@ class _Run(StepCollector):
         """Return the run as far as its events tell it."""
         joined, gaps = self.joined(self._join)
         steps = number_steps([self._used(step) for step in joined])
-        start, end = time_bounds(steps)
+        start, end = fields.time_bounds(steps)
         return Trajectory(
             id="",
             name="",
@@ -134,7 +120,7 @@ class _Run(StepCollector):
             agent_version=self.version,
             tools=tuple(self.tools) or None,
             termination=self.ending,
-            usage=self.spent.total or total_usage(steps),
+            usage=self.spent.total or fields.total_usage(steps),
             cost_usd=self.spent.cost_usd,
             start=start,
             end=end,
@@ -188,8 +174,8 @@ def _whole(record: DecodedRecord, ordinals: Ordinals) -> Trajectory:
     draft = run.draft(record)
     if "instance_id" in about:
         task, attempt_at = str(about["instance_id"]), about.get("attempt")
-        metadata = object_at(about, "metadata")
-        workflow = text_at(metadata, "dataset") or NAME
+        metadata = fields.object_at(about, "metadata")
+        workflow = fields.text_at(metadata, "dataset") or NAME
         trial = str(attempt_at) if isinstance(attempt_at, int) else None
         draft = msgspec.structs.replace(
             draft,
@@ -197,13 +183,16 @@ def _whole(record: DecodedRecord, ordinals: Ordinals) -> Trajectory:
             workflow=workflow,
             task=task,
             trial=trial,
-            agent=draft.agent or text_at(metadata, "agent_class"),
+            agent=draft.agent or fields.text_at(metadata, "agent_class"),
             outcome=_outcome(about),
-            termination=text_at(about, "error") or draft.termination,
-            extra={**(draft.extra or {}), **(rest(about, _OUTPUT) or {})} or None,
+            termination=fields.text_at(about, "error") or draft.termination,
+            extra={**(draft.extra or {}), **(fields.rest(about, _OUTPUT) or {})} or None,
         )
     else:
-        extra = {**(draft.extra or {}), **(rest(about, frozenset({"trajectory", "events"})) or {})}
+        extra = {
+            **(draft.extra or {}),
+            **(fields.rest(about, frozenset({"trajectory", "events"})) or {}),
+        }
         draft = msgspec.structs.replace(draft, extra=extra or None)
     return finish_run(draft, ordinals, limits=record.limits, repairs=record.repairs)
 

@@ -19,6 +19,7 @@ from stepscope.measures.localise import NOBODY_NAME
 from stepscope.measures.outcome import ANOTHER_WAY
 from stepscope.model import SCORES, Exchange, Record, Step, Trajectory, Verdict
 from stepscope.model.records import COMPLETENESS_NAME, STEP_SCORES
+from stepscope.report import votes
 from stepscope.report.document import (
     Document,
     Table,
@@ -54,14 +55,7 @@ from stepscope.report.views.run import (
     StepMark,
     read_run,
 )
-from stepscope.report.votes import (
-    PRESENT,
-    CurrentAnswer,
-    classify_absence,
-    describe_pattern,
-    find_patterns,
-    select_current,
-)
+from stepscope.report.votes import CurrentAnswer
 from stepscope.safety.text import render_json, visible, visible_line
 from stepscope.shape.types import CredibleInterval
 from stepscope.shape.weights import FLOOR
@@ -469,9 +463,9 @@ AGAINST = ("ERROR", "REDUNDANT", "DETOUR")
 def describe_judges(trajectory: Trajectory, records: Sequence[Record], width: int) -> list[str]:
     """Return what judges say of a run as lines; none where no judge was asked."""
     by_judge: dict[str, list[CurrentAnswer]] = {}
-    for one in select_current(records):
+    for one in votes.select_current(records):
         by_judge.setdefault(one.asked.judge, []).append(one)
-    marked = find_patterns(trajectory, records) if by_judge else {}
+    marked = votes.find_patterns(trajectory, records) if by_judge else {}
     out: list[str] = []
     for judge, all_ in by_judge.items():
         out += fold(f"Verdicts ({visible_line(judge)})", width, 2)
@@ -480,7 +474,7 @@ def describe_judges(trajectory: Trajectory, records: Sequence[Record], width: in
         for name, found in marked.get(judge, {}).items():
             where = _bracket_steps([pattern.step for pattern in found])
             said = (
-                f"  {name.replace('_', ' ')}{where}: {describe_pattern(found)}. "
+                f"  {name.replace('_', ' ')}{where}: {votes.describe_pattern(found)}. "
                 f"{PATTERN_ADVICE[name]}"
             )
             out += fold(said, width, 6)
@@ -495,7 +489,7 @@ def _said(all_: Sequence[CurrentAnswer]) -> Iterator[str]:
         answer, name = one.record.answer, name_rubric(one.asked.measure)
         if not isinstance(answer, Verdict):
             if answer.step is None:
-                rest.setdefault(classify_absence(answer.reason, answer.kind), []).append(name)
+                rest.setdefault(votes.classify_absence(answer.reason, answer.kind), []).append(name)
         elif answer.step is not None:
             label = answer.label or ""
             steps.setdefault(one.asked.measure, {}).setdefault(label, []).append(one)
@@ -534,7 +528,7 @@ def _labelled(measure: str, labels: dict[str, list[CurrentAnswer]]) -> str:
         values = [x.value for x in answers if isinstance(x, Verdict) and x.value is not None]
         low, high = min(values, default=0.0), max(values, default=0.0)
         return f"{len(values)} steps scored, {format_score(low)} to {format_score(high)}"
-    told_of = [*AGAINST, PRESENT]
+    told_of = [*AGAINST, votes.PRESENT]
     said = [
         f"{label}{_bracket_steps(_steps(labels[label]))}" for label in told_of if label in labels
     ]
@@ -552,7 +546,7 @@ def _steps(all_: Sequence[CurrentAnswer]) -> list[int]:
 def describe_judges_at(records: Sequence[Record], step: int, width: int) -> list[str]:
     """Return what judges say of one step, whole, and which of their verdicts rest on it."""
     out: list[str] = []
-    for one in select_current(records):
+    for one in votes.select_current(records):
         answer = one.record.answer
         if not isinstance(answer, Verdict):
             continue

@@ -16,16 +16,7 @@ from decimal import Decimal, InvalidOperation
 
 import msgspec
 
-from stepscope.formats.fields import (
-    anthropic_usage,
-    entries_at,
-    object_at,
-    openai_usage,
-    parse_call,
-    parse_time,
-    parts_text,
-    tool_defs,
-)
+from stepscope.formats import fields
 from stepscope.formats.spans import messages
 from stepscope.formats.spans.attributes import (
     decode_object,
@@ -51,18 +42,18 @@ def read_tool_run(
 ) -> SpanContent:
     """Return what a tool's run says."""
     about = span.attributes
-    call_id = find_text(object_at(about, "langsmith.extra"), "tool_call_id")
+    call_id = find_text(fields.object_at(about, "langsmith.extra"), "tool_call_id")
     call_id = call_id or find_text(about, "langsmith.metadata.tool_call_id", "gen_ai.tool.call.id")
     held = unwrap_single(made)
     answer = next(_told(held, call_id), None)
     goto = held.get("goto") if isinstance(held, dict) and "update" in held else None
     parts, status = read_result_parts(held if answer is None else answer.get("content")), None
     if answer is not None:
-        status = messages.judge_tool_status(answer, parts_text(parts))
+        status = messages.judge_tool_status(answer, fields.parts_text(parts))
         call_id = call_id or find_text(answer, "tool_call_id")
     return msgspec.structs.replace(
         base,
-        call=parse_call(span.name, _arguments(given, limits), call_id, limits=limits),
+        call=fields.parse_call(span.name, _arguments(given, limits), call_id, limits=limits),
         parts=parts,
         status=status,
         target=goto if isinstance(goto, str) and goto else None,
@@ -117,7 +108,7 @@ def read_model_run(
 ) -> SpanContent:
     """Return what a model's run says."""
     about = span.attributes
-    flat = _flat(entries_at(made, "generations"))
+    flat = _flat(fields.entries_at(made, "generations"))
     held = flat[0].get("message") if flat and isinstance(flat[0], dict) else unwrap_single(made)
     inner = held.get("kwargs", held) if isinstance(held, dict) else {}
     message, body = inner if isinstance(inner, dict) else {}, made if isinstance(made, dict) else {}
@@ -127,7 +118,7 @@ def read_model_run(
     # Of choices and generations themselves the reader tells.
     reason = messages.find_stop_reason(message) or find_text(body, "stop_reason", "finish_reason")
     if reason is None and flat and isinstance(flat[0], dict):
-        reason = find_text(object_at(flat[0], "generation_info"), "finish_reason")
+        reason = find_text(fields.object_at(flat[0], "generation_info"), "finish_reason")
     return msgspec.structs.replace(
         base,
         inputs=_inputs(given, limits),
@@ -189,17 +180,17 @@ def _client_usage(span: RawSpan, body: dict[str, Json], message: dict[str, Json]
     ):
         if (counted := messages.read_langchain_usage(told)) is not None:
             return counted
-    beside = object_at(body, "llm_output")
+    beside = fields.object_at(body, "llm_output")
     for told in (body.get("usage"), beside.get("token_usage"), beside.get("usage")):
         if isinstance(told, dict):
             of_anthropic = any(key.startswith("cache_") for key in told)
-            return anthropic_usage(told) if of_anthropic else openai_usage(told)
+            return fields.anthropic_usage(told) if of_anthropic else fields.openai_usage(told)
     return None
 
 
 def _first_token(span: RawSpan) -> float | None:
     """Return the seconds until the first token came, by the field for it, else by the events."""
-    told = parse_time(span.attributes.get("langsmith.first_token_time"))
+    told = fields.parse_time(span.attributes.get("langsmith.first_token_time"))
     times = [event.time_ns for event in span.events if event.name == "new_token"]
     first = told.ns if told is not None else next((t for t in times if t is not None), None)
     if first is None or span.start_ns is None or first < span.start_ns:
@@ -208,10 +199,12 @@ def _first_token(span: RawSpan) -> float | None:
 
 
 def _tools(span: RawSpan, given: Json) -> tuple[ToolDef, ...]:
-    about = object_at(object_at(span.attributes, "langsmith.extra"), "invocation_params")
+    about = fields.object_at(
+        fields.object_at(span.attributes, "langsmith.extra"), "invocation_params"
+    )
     for held in (given, about):
-        if listed := entries_at(held, "tools"):
-            return tool_defs(listed) or ()
+        if listed := fields.entries_at(held, "tools"):
+            return fields.tool_defs(listed) or ()
     return ()
 
 
@@ -339,10 +332,10 @@ def label_feedback(stats: Json, *, whole: bool) -> tuple[Label, ...]:
     labels: list[Label] = []
     for key, told in stats.items() if isinstance(stats, dict) else ():
         about = told if isinstance(told, dict) else {"value": told}
-        listed = entries_at(about, "comments")
+        listed = fields.entries_at(about, "comments")
         named = [
             entry.get("type") if isinstance(entry, dict) else entry
-            for entry in entries_at(about, "sources")
+            for entry in fields.entries_at(about, "sources")
         ]
         sources = [name for name in named if isinstance(name, str)]
         labels.append(
