@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.backends.client import Client, read_access
-from stepscope.backends.types import PullNotes, PullQuery, assemble_runs, list_objects, next_cursor
+from stepscope.backends.client import Client, TooLarge, read_access
+from stepscope.backends.types import PullNotes, PullQuery, assemble_runs, iter_pages, list_objects
 from stepscope.errors import EnvironmentFault
 from stepscope.formats.spans.span import RawSpan
 from stepscope.model import Json, Trajectory
@@ -37,8 +37,33 @@ def test_what_is_no_list_of_objects_is_no_backend(value: Json) -> None:
 
 
 def test_a_backend_that_gives_the_same_page_again_is_left() -> None:
-    seen = set[str]()
-    assert next_cursor(Decoded({"next": "a"}), "next", seen, asked()) == "a"
-    assert next_cursor(Decoded({"next": ""}), "next", seen, asked()) is None
+    sent: list[tuple[int, dict[str, str]]] = []
+
+    def ask(length: int, cursor: dict[str, str]) -> Decoded:
+        sent.append((length, cursor))
+        return Decoded({"about": {"next": "a"}})
+
+    pages = iter_pages(ask, 5, asked(), "about", "next", name="after")
+    assert (next(pages), next(pages)) == (Decoded({"about": {"next": "a"}}),) * 2
     with pytest.raises(EnvironmentFault, match="the same page twice"):
-        next_cursor(Decoded({"next": "a"}), "next", seen, asked())
+        next(pages)
+    assert sent == [(5, {}), (5, {"after": "a"})]
+
+
+@pytest.mark.parametrize("end", [{"next": ""}, {"next": None}, {}, [], None])
+def test_a_page_without_a_cursor_is_the_last(end: Json) -> None:
+    assert [*iter_pages(lambda *_: Decoded(end), 5, asked(), "next")] == [Decoded(end)]
+
+
+def test_a_page_that_is_too_large_is_asked_for_in_parts() -> None:
+    def ask(length: int, cursor: dict[str, str]) -> Decoded:
+        if length > most:
+            raise TooLarge("over the cap")
+        return Decoded({"next": "" if cursor else "b", "length": length})
+
+    most = 2
+    pages = iter_pages(ask, 100, asked(), "next")
+    assert [page.value["length"] for page in pages] == [1, 1]
+    most = 0
+    with pytest.raises(TooLarge):
+        next(iter_pages(ask, 100, asked(), "next"))

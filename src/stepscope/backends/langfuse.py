@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from stepscope.backends.client import Client, QueryValue, TooLarge
+from stepscope.backends.client import Client, QueryValue
 from stepscope.backends.types import (
     Evaluation,
     PulledItem,
     PullQuery,
     in_batches,
     iso_time,
+    iter_pages,
     list_objects,
-    next_cursor,
 )
 from stepscope.errors import EnvironmentFault
 from stepscope.formats.fields import parse_time
@@ -104,22 +104,12 @@ def _traces(first: int | None, began: list[int], asked: PullQuery) -> Iterator[s
 def _pages(
     path: str, query: dict[str, QueryValue], most: int, asked: PullQuery
 ) -> Iterator[Decoded]:
-    """Yield pages; one that is too large is asked for in parts."""
-    query, limit, seen = dict(query), most, set[str]()
-    while True:
-        try:
-            page = asked.client.get(path, {**query, "limit": limit})
-        except TooLarge:
-            if limit == 1:
-                raise
-            limit = max(1, limit // 8)
-            continue
-        yield page
-        meta = page.value.get("meta") if isinstance(page.value, dict) else None
-        following = next_cursor(Decoded(meta), "cursor", seen, asked)
-        if following is None:
-            return
-        query["cursor"] = following
+    """Return the pages of a list."""
+
+    def ask(limit: int, cursor: dict[str, str]) -> Decoded:
+        return asked.client.get(path, {**query, **cursor, "limit": limit})
+
+    return iter_pages(ask, most, asked, "meta", "cursor")
 
 
 def _whole(query: dict[str, QueryValue], asked: PullQuery) -> list[dict[str, Json]]:

@@ -17,14 +17,14 @@ from uuid import UUID, uuid5
 
 import msgspec
 
-from stepscope.backends.client import Client, Rejected, TooLarge
+from stepscope.backends.client import Client, Rejected
 from stepscope.backends.types import (
     Evaluation,
     PulledItem,
     PullQuery,
     iso_time,
+    iter_pages,
     list_objects,
-    next_cursor,
 )
 from stepscope.errors import EnvironmentFault, UsageError
 from stepscope.formats.fields import parse_time
@@ -110,22 +110,13 @@ def find_project(client: Client, name: str) -> str | None:
 
 
 def _pages(body: dict[str, Json], asked: PullQuery) -> Iterator[dict[str, Json]]:
-    """Yield runs; a page that is too large is asked for in parts."""
-    body, seen = {**body, "limit": _PAGE}, set[str]()
-    while True:
-        try:
-            page = asked.client.post(_QUERY, body)
-        except TooLarge:
-            if body["limit"] == 1:
-                raise
-            body["limit"] = max(1, body["limit"] // 8)
-            continue
+    """Yield runs, page by page."""
+
+    def ask(limit: int, cursor: dict[str, str]) -> Decoded:
+        return asked.client.post(_QUERY, {**body, "limit": limit, **cursor})
+
+    for page in iter_pages(ask, _PAGE, asked, "cursors", "next"):
         yield from list_objects(page, "runs", asked)
-        cursors = page.value.get("cursors") if isinstance(page.value, dict) else None
-        following = next_cursor(Decoded(cursors), "next", seen, asked)
-        if following is None:
-            return
-        body["cursor"] = following
 
 
 def _read(project: str, trace_id: str, asked: PullQuery) -> Iterator[PulledItem]:

@@ -19,8 +19,8 @@ from stepscope.backends.types import (
     Evaluation,
     PulledItem,
     PullQuery,
+    iter_pages,
     list_objects,
-    next_cursor,
     quarantine_reply,
 )
 from stepscope.errors import EnvironmentFault, UsageError
@@ -29,6 +29,7 @@ from stepscope.formats.mlflow_files import read_mlflow_runs
 from stepscope.formats.spans.attributes import decode_object, decode_value, find_count
 from stepscope.model import Json, Source, Trajectory
 from stepscope.model.records import Annotator
+from stepscope.safety.json import Decoded
 from stepscope.safety.limits import Limits
 
 FORMAT = "mlflow"
@@ -111,21 +112,16 @@ def find_experiment(client: Client, name: str) -> str | None:
 def _listed(experiment_id: str, first: int | None, asked: PullQuery) -> Iterator[dict[str, Json]]:
     """Yield what is known of each trace that began at `first` or later, the earliest first."""
     place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
-    body: dict[str, Json] = {
-        "locations": [place],
-        "max_results": _PAGE,
-        "order_by": ["timestamp_ms ASC"],
-    }
+    body: dict[str, Json] = {"locations": [place], "order_by": ["timestamp_ms ASC"]}
     if first is not None:
         body["filter"] = f"timestamp_ms >= {first}"
-    seen = set[str]()
-    while True:
-        page = asked.client.post("/api/3.0/mlflow/traces/search", body)
+
+    def ask(most: int, cursor: dict[str, str]) -> Decoded:
+        more = {**body, "max_results": most, **cursor}
+        return asked.client.post("/api/3.0/mlflow/traces/search", more)
+
+    for page in iter_pages(ask, _PAGE, asked, "next_page_token", name="page_token"):
         yield from list_objects(page, "traces", asked)
-        following = next_cursor(page, "next_page_token", seen, asked)
-        if following is None:
-            return
-        body["page_token"] = following
 
 
 def read_trace_info(client: Client, trace_id: str) -> dict[str, Json] | None:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from stepscope.backends.client import Client, QueryValue, Rejected, TooLarge
+from stepscope.backends.client import Client, QueryValue, Rejected
 from stepscope.backends.types import (
     Evaluation,
     PulledItem,
@@ -24,8 +24,8 @@ from stepscope.backends.types import (
     assemble_runs,
     in_batches,
     iso_time,
+    iter_pages,
     list_objects,
-    next_cursor,
     quarantine_reply,
 )
 from stepscope.errors import TraceError, UsageError
@@ -34,7 +34,7 @@ from stepscope.formats.spans.attributes import unflatten
 from stepscope.formats.spans.lists import read_flat_span
 from stepscope.formats.spans.span import RawSpan
 from stepscope.model import Json
-from stepscope.safety.json import Repair
+from stepscope.safety.json import Decoded, Repair
 
 FORMAT = "phoenix"
 # Traces read with one question, and spans on one page of the answer.
@@ -102,18 +102,16 @@ def _traces(asked: PullQuery) -> Iterator[str]:
 
 
 def _began_since(asked: PullQuery) -> Iterator[str]:
-    query: dict[str, QueryValue] = {"limit": _LISTED, "order": "asc"}
+    query: dict[str, QueryValue] = {"order": "asc"}
     if asked.since_ns is not None:
         query["start_time"] = iso_time(asked.since_ns)
-    seen = set[str]()
-    while True:
-        page = asked.client.get(_path(asked, "traces"), query)
+
+    def ask(limit: int, cursor: dict[str, str]) -> Decoded:
+        return asked.client.get(_path(asked, "traces"), {"limit": limit, **query, **cursor})
+
+    for page in iter_pages(ask, _LISTED, asked, "next_cursor"):
         for trace in list_objects(page, "data", asked):
             yield str(trace.get("trace_id"))
-        following = next_cursor(page, "next_cursor", seen, asked)
-        if following is None:
-            return
-        query["cursor"] = following
 
 
 def _came_since(asked: PullQuery) -> Iterator[str]:
@@ -130,25 +128,14 @@ def _came_since(asked: PullQuery) -> Iterator[str]:
 def _pages(
     asked: PullQuery, chosen: dict[str, list[str]], repairs: list[Repair]
 ) -> Iterator[dict[str, Json]]:
-    """Yield spans as they are, the newest first; a page that is too large is asked for in parts."""
-    limit, following, seen = _SPANS, "", set[str]()
-    while True:
-        query: dict[str, QueryValue] = {**chosen, "limit": limit}
-        if following:
-            query["cursor"] = following
-        try:
-            page = asked.client.get(_path(asked, "spans"), query)
-        except TooLarge:
-            if limit == 1:
-                raise
-            limit = max(1, limit // 8)
-            continue
+    """Yield spans as they are, the newest first."""
+
+    def ask(limit: int, cursor: dict[str, str]) -> Decoded:
+        return asked.client.get(_path(asked, "spans"), {**chosen, "limit": limit, **cursor})
+
+    for page in iter_pages(ask, _SPANS, asked, "next_cursor"):
         repairs += page.repairs
         yield from list_objects(page, "data", asked)
-        found = next_cursor(page, "next_cursor", seen, asked)
-        if found is None:
-            return
-        following = found
 
 
 def phoenix_span(record: dict[str, Json]) -> RawSpan:

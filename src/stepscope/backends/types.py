@@ -7,14 +7,14 @@ has no place in a backend and is not sent.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from stepscope.backends.client import BackendName, Client
+from stepscope.backends.client import BackendName, Client, TooLarge
 from stepscope.errors import EnvironmentFault
 from stepscope.formats.otlp.values import SPAN_DIGITS, TRACE_DIGITS, make_id
 from stepscope.formats.otlp.write import find_root, restore_spans, synthesise_spans
@@ -79,21 +79,39 @@ def list_objects(reply: Decoded, key: str, asked: PullQuery) -> list[dict[str, J
     return listed
 
 
-def next_cursor(reply: Decoded, key: str, seen: set[str], asked: PullQuery) -> str | None:
-    """Return where the next page begins; None at the end.
+def iter_pages(
+    ask: Callable[[int, dict[str, str]], Decoded],  # of what length, and what names the page
+    most: int,  # the length that is asked for first
+    asked: PullQuery,
+    *path: str,  # where in a page the cursor of the next one stands
+    name: str = "cursor",  # under which it is sent
+) -> Iterator[Decoded]:
+    """Yield pages; one that is too large is asked for in parts.
 
     Raises:
         EnvironmentFault: the backend sends the same page again and again.
     """
-    found = reply.value.get(key) if isinstance(reply.value, dict) else None
-    if found is None or found == "":
-        return None
-    if str(found) in seen:
-        raise EnvironmentFault(
-            f"{asked.client.access.host} gives the same page twice; what came before it is kept"
-        )
-    seen.add(str(found))
-    return str(found)
+    length, cursor, seen = most, dict[str, str](), set[str]()
+    while True:
+        try:
+            page = ask(length, cursor)
+        except TooLarge:
+            if length == 1:
+                raise
+            length = max(1, length // 8)
+            continue
+        yield page
+        found = page.value
+        for key in path:
+            found = found.get(key) if isinstance(found, dict) else None
+        if found is None or found == "":
+            return
+        if str(found) in seen:
+            raise EnvironmentFault(
+                f"{asked.client.access.host} gives the same page twice; what came before it is kept"
+            )
+        seen.add(str(found))
+        cursor = {name: str(found)}
 
 
 def assemble_runs(

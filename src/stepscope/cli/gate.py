@@ -13,7 +13,6 @@ from stepscope.cli import options, terminal
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
-    from stepscope.api.gating import GateView
     from stepscope.settings import Settings
 
 
@@ -145,7 +144,13 @@ def gate(
     else:
         terminal.deliver(view.text(), out)
     if write is not None:
-        _write_all(view, write)
+        comments = write / "comments"
+        comments.mkdir(parents=True, exist_ok=True)
+        texts = {write / "gate.json": view.json(), write / "gate.xml": view.junit()}
+        for number, text in enumerate(view.comments().values(), 1):
+            texts[comments / f"{number:03}.md"] = text
+        for path, text in texts.items():
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
     return view.exit_code
 
 
@@ -170,16 +175,6 @@ def settings_at(config: Path | None) -> Settings:
     if not config.is_file():
         raise UsageError(f"--config {str(config)!r}: there is no such file")
     return load_settings(config.parent)
-
-
-def _write_all(view: GateView, folder: Path) -> None:
-    comments = folder / "comments"
-    comments.mkdir(parents=True, exist_ok=True)
-    texts = {folder / "gate.json": view.json(), folder / "gate.xml": view.junit()}
-    for number, text in enumerate(view.comments().values(), 1):
-        texts[comments / f"{number:03}.md"] = text
-    for path, text in texts.items():
-        path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def update(

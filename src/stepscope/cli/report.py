@@ -16,7 +16,6 @@ from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
     from stepscope.api import ReportView
-    from stepscope.api.score_files import FileShapes
 
 
 def compare(
@@ -224,7 +223,16 @@ def shape(
         ) as found,
     ):
         if as_json:
-            _print_json_lines(found)
+            import msgspec
+
+            # Curve by curve, so that a million need no more memory than a few.
+            encode = msgspec.json.Encoder(order="deterministic").encode
+            lead = '{"runs": [\n'
+            for run in found:
+                terminal.print_text(lead + encode(run).decode())
+                lead = ","
+            end = "]," if lead == "," else f"{lead}],"
+            terminal.print_text(f'{end}\n"fleet": {encode(found.fleet()).decode()}}}')
         else:
             width = terminal.terminal_width()
             from stepscope.api import score_files
@@ -245,19 +253,6 @@ def shape(
                 )
             terminal.print_text(f"{score_files.UNRESOLVED_LINE}\n" if open_ else "")
             terminal.print_text("\n".join(score_files.fleet_lines(found.fleet(), width)))
-
-
-def _print_json_lines(found: FileShapes) -> None:
-    """Print curve by curve, so that a million need no more memory than a few."""
-    import msgspec
-
-    encode = msgspec.json.Encoder(order="deterministic").encode
-    lead = '{"runs": [\n'
-    for run in found:
-        terminal.print_text(lead + encode(run).decode())
-        lead = ","
-    end = "]," if lead == "," else f"{lead}],"
-    terminal.print_text(f'{end}\n"fleet": {encode(found.fleet()).decode()}}}')
 
 
 def _parse_weights(text: str) -> dict[str, tuple[float, ...]]:

@@ -25,15 +25,8 @@ from stepscope.formats.fields import entries_at, object_at, rest, text_at
 from stepscope.formats.finish import Opinion, OpinionSource, Ordinals, add_opinions, first_steps
 from stepscope.formats.format import FileFormat, decode_records, quarantine_record, quarantine_value
 from stepscope.formats.opening import Opening
+from stepscope.formats.spans import attributes
 from stepscope.formats.spans.assemble import assemble
-from stepscope.formats.spans.attributes import (
-    decode_attributes,
-    decode_object,
-    decode_value,
-    find_number,
-    label_evaluation,
-    read_usage_details,
-)
 from stepscope.formats.spans.lists import find_ns, parse_nanoseconds, read_span_attributes
 from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus
 from stepscope.model import Json, Label, Quarantined, Source, Stream, Trajectory, Warn
@@ -105,7 +98,7 @@ def iter_mlflow_traces(value: Json, limits: Limits) -> Iterator[MlflowTrace]:
     held = value.get("trace")
     # Version 2's table has in `trace` an object that only Python could use; its columns say all.
     whole = held if "spans" not in value else None
-    whole = decode_object(held, limits) if isinstance(held, str) else whole
+    whole = attributes.decode_object(held, limits) if isinstance(held, str) else whole
     if isinstance(whole, dict):
         yield from _besides(
             iter_mlflow_traces(whole, limits), rest(value, _COLUMNS | {"trace", "spans"})
@@ -130,8 +123,10 @@ def _trace(value: Record, limits: Limits) -> MlflowTrace:
             beside.update(rest(value["data"], frozenset({"spans"})) or {})
         return MlflowTrace(info, _listed(spans), beside or None)
     if _named(value):
-        told = {key: decode_object(value[key], limits) for key in value if key in _COLUMNS}
-        spans = decode_object(value.get("spans"), limits)
+        told = {
+            key: attributes.decode_object(value[key], limits) for key in value if key in _COLUMNS
+        }
+        spans = attributes.decode_object(value.get("spans"), limits)
         about = {key: held for key, held in told.items() if held is not None}
         beside = rest(value, _COLUMNS | {"spans"}) or {}
         if "trace" in beside:
@@ -222,6 +217,7 @@ def make_mlflow_span(record: Json, trace_id: str) -> RawSpan:
     if find_span_trace(record) not in (None, trace_id):
         extra["trace_id"] = ids.get("trace_id")
     links, about = record.get("links") or [], record.get("attributes")
+    listed = record.get("events") or []
     return RawSpan(
         trace_id=trace_id,
         span_id=own,
@@ -232,25 +228,20 @@ def make_mlflow_span(record: Json, trace_id: str) -> RawSpan:
         end_ns=find_ns(record, "end_time_unix_nano", "end_time"),
         status=_STATUSES.get(code, "unset"),
         status_message=text_at(told, "message") or None,
-        attributes=decode_attributes(about)
+        attributes=attributes.decode_attributes(about)
         if isinstance(about, list)
         else read_span_attributes(about),
-        events=_events(record),
+        events=tuple([_event(one) for one in (listed if isinstance(listed, list) else [listed])]),
         links=tuple(links) if isinstance(links, list) else (links,),
         extra=extra or None,
     )
-
-
-def _events(record: Record) -> tuple[SpanEvent, ...]:
-    listed = record.get("events") or []
-    return tuple([_event(event) for event in (listed if isinstance(listed, list) else [listed])])
 
 
 def _event(event: Json) -> SpanEvent:
     if not isinstance(event, dict):
         return SpanEvent(extra={"value": event})
     held = event.get("attributes")
-    about = decode_attributes(held) if isinstance(held, list) else held
+    about = attributes.decode_attributes(held) if isinstance(held, list) else held
     extra = rest(event, _EVENT) or {}
     if about is not None and not isinstance(about, dict):
         extra["attributes"] = about
@@ -309,7 +300,7 @@ def _label(record: Record, first: Mapping[str, int], limits: Limits) -> Label:
     elif own not in first:
         beside["span"] = own
     return msgspec.structs.replace(
-        label_evaluation(about, beside), step=first.get(own) if own else None
+        attributes.label_evaluation(about, beside), step=first.get(own) if own else None
     )
 
 
@@ -320,7 +311,7 @@ def _told(record: Record, limits: Limits) -> tuple[Json, Record]:
             continue
         written = held.get("serialized_value")
         if isinstance(written, dict):
-            value = decode_value(written.get("value"), limits)
+            value = attributes.decode_value(written.get("value"), limits)
             more = rest(written, frozenset({"value", "serialization_format"})) or {}
             return value, {**more, **(rest(held, frozenset({"serialized_value"})) or {})}
         return held.get("value"), rest(held, frozenset({"value"})) or {}
@@ -425,7 +416,7 @@ def _trace_id(trace: MlflowTrace) -> str:
 def _metadata(info: Record, limits: Limits) -> Record:
     """Return a trace's metadata; every value of it is text, and some of them JSON."""
     for key in _METADATA:
-        held = decode_object(info.get(key), limits)
+        held = attributes.decode_object(info.get(key), limits)
         if isinstance(held, dict):
             return held
     return {}
@@ -459,12 +450,12 @@ def _known(
     if state == "IN_PROGRESS":
         warnings.append(Warn("trace_in_progress", "the trace was still being recorded"))
     failed = "the state of the trace is ERROR" if state == "ERROR" else None
-    usage = read_usage_details(metadata.get("mlflow.trace.tokenUsage"), limits)
-    cost = decode_object(metadata.get("mlflow.trace.cost"), limits)
+    usage = attributes.read_usage_details(metadata.get("mlflow.trace.tokenUsage"), limits)
+    cost = attributes.decode_object(metadata.get("mlflow.trace.cost"), limits)
     costed = run.cost_usd is not None or any(step.cost_usd is not None for step in run.steps)
-    whole = find_number(cost, "total_cost", "total") if isinstance(cost, dict) else None
+    whole = attributes.find_number(cost, "total_cost", "total") if isinstance(cost, dict) else None
     named = {tag: metadata.get(key) for key, tag in _TAGS.items()}
-    listed = decode_object(info.get("tags"), limits)
+    listed = attributes.decode_object(info.get("tags"), limits)
     own = listed if isinstance(listed, dict) else {}
     texts = {**{k: v for k, v in own.items() if not k.startswith("mlflow.")}, **named}
     return msgspec.structs.replace(

@@ -18,12 +18,8 @@ import numpy.typing as npt
 
 from stepscope import registry
 from stepscope.errors import StoreError
-from stepscope.gates.settings import (
-    GatePolicy,
-    find_installed_measure,
-    rescore_command,
-    suggest_name,
-)
+from stepscope.gates import settings
+from stepscope.gates.settings import GatePolicy
 from stepscope.model import digest
 from stepscope.model.records import NOT_APPLICABLE, UNCERTAIN
 from stepscope.stats.sample import Bools, Floats, Ints
@@ -125,7 +121,7 @@ def read_samples(
         if len(column.versions) > 1:
             raise StoreError(
                 f"records of {name!r} are of versions {', '.join(column.versions)}, which may not "
-                f"be mixed; score again: {rescore_command(name)}"
+                f"be mixed; score again: {settings.rescore_command(name)}"
             )
     places: dict[str, list[int]] = {workflow: [] for workflow in workflows}
     for at, workflow in enumerate(runs.workflow.tolist()):
@@ -165,7 +161,7 @@ def say_no_runs(rows: Rows, workflow: str, where: Where | None) -> str:
         return f"no run of {workflow!r}: nothing was read; read traces with stepscope import PATHS"
     return (
         f"no run of {workflow!r} among those of {len(others)} workflows; "
-        f"{suggest_name(workflow, others)}"
+        f"{settings.suggest_name(workflow, others)}"
     )
 
 
@@ -186,7 +182,7 @@ def _cells(column: AnswerColumn, chosen: Ints, *, labelled: bool) -> tuple[Cell,
 
 def _hash_of_declared(rows: Rows, measure: str, workflow: str) -> str:
     """Return the hash of what the user declared and a measure uses; "" where it uses nothing."""
-    name = find_installed_measure(measure)
+    name = settings.find_installed_measure(measure)
     if not isinstance(rows, Store) or name is None:
         return ""
     learnt = [table for table in registry.measure(name).learns if table in DECLARED]

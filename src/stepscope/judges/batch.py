@@ -28,13 +28,7 @@ from stepscope.ledger import states
 from stepscope.ledger.budget import to_nano_usd
 from stepscope.ledger.calls import CallClients, may_be_paid
 from stepscope.ledger.ledger import LedgerSession, LedgerWork
-from stepscope.ledger.states import (
-    LedgerAsk,
-    Paid,
-    Standing,
-    pack_reply,
-    unpack_reply,
-)
+from stepscope.ledger.states import LedgerAsk, Paid, Standing, pack_reply, unpack_reply
 from stepscope.model import Model, Reply, Request, Structure
 from stepscope.models.batches import (
     MOST_BATCH_BYTES,

@@ -14,16 +14,10 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple, Protocol
 
 from stepscope.errors import ConfigError, ModelError, StepscopeError
+from stepscope.ledger import states
 from stepscope.ledger.budget import Budget, to_nano_usd
 from stepscope.ledger.ledger import Ledger, LedgerSession
-from stepscope.ledger.states import (
-    NO_ANSWER,
-    LedgerAsk,
-    Paid,
-    bound_usage,
-    pack_reply,
-    unpack_reply,
-)
+from stepscope.ledger.states import LedgerAsk, Paid
 from stepscope.model import Model, Reply, Request, Usage
 from stepscope.models.batches import BatchClient
 from stepscope.models.dialect import Ask, ignores_schema, request_hash
@@ -245,20 +239,20 @@ class LedgerModel:
             raise NotSent("budget")
         self._open = True
         try:
-            reply = bound_usage(await self._model.complete(request))
+            reply = states.bound_usage(await self._model.complete(request))
         except ModelError as e:
             self._open = may_be_paid(e)
             raise
         self._open = False
         known = self._calls.clients.prices.cost(ask.model, reply.usage, model=reply.model)
         cost = None if known is None else to_nano_usd(known)
-        body = pack_reply(reply)
+        body = states.pack_reply(reply)
         # What is read now is what would be read again.
         ignored = ignores_schema(ask.request, reply)
-        self.paid = Paid(unpack_reply(body), cost, fresh=True, ignored=ignored)
+        self.paid = Paid(states.unpack_reply(body), cost, fresh=True, ignored=ignored)
         first = await self._session.receive(ask.key, body, cost)
         if first is not None:
-            self.paid = Paid(unpack_reply(first), cost, fresh=True)
+            self.paid = Paid(states.unpack_reply(first), cost, fresh=True)
         return self.paid.reply
 
     def _before(self, attempt: int, error: ModelError | None) -> None:
@@ -267,4 +261,6 @@ class LedgerModel:
             raise NotSent("stopped")
 
     async def _give_up(self, reason: str) -> None:
-        await self._session.fail(self._ask.key, reason, unknown=NO_ANSWER if self._open else "")
+        await self._session.fail(
+            self._ask.key, reason, unknown=states.NO_ANSWER if self._open else ""
+        )

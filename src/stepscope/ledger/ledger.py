@@ -28,28 +28,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from stepscope.errors import EnvironmentFault
+from stepscope.ledger import states
 from stepscope.ledger.budget import Budget, open_budget, to_nano_usd, to_usd
-from stepscope.ledger.states import (
-    HEARTBEAT_SECONDS,
-    LedgerAsk,
-    LivenessMonitor,
-    Paid,
-    Standing,
-    Worker,
-    acknowledge_unknown,
-    claim_ask,
-    erase_replies,
-    fail_ask,
-    leave_ledger,
-    new_owner,
-    note_recorded,
-    note_resent,
-    note_sent,
-    record_heartbeat,
-    register_worker,
-    store_reply,
-    unpack_reply,
-)
+from stepscope.ledger.states import LedgerAsk, LivenessMonitor, Paid, Standing, Worker
 from stepscope.model import Reply
 from stepscope.runtime import database
 from stepscope.runtime.database import Closeable, Connection, Database, Schema
@@ -161,25 +142,25 @@ class Ledger(Database):
 
     def join(self, budget: Budget) -> Worker:
         """Enter a run, and settle what dead ones have left behind."""
-        owner = new_owner()
+        owner = states.new_owner()
         name = budget.name or owner.token
         most = None if budget.limit_usd is None else to_nano_usd(budget.limit_usd)
 
         def enter(db: Connection) -> Worker:
             open_budget(db, name, most)
-            return Worker(register_worker(db, owner, self.watch.lives), owner.token, name)
+            return Worker(states.register_worker(db, owner, self.watch.lives), owner.token, name)
 
         return self._now(enter)
 
     def leave(self, buyer: Worker) -> None:
         """End a run: what it has sent without an answer is listed as of unknown outcome."""
-        self._now(partial(leave_ledger, buyer=buyer))
+        self._now(partial(states.leave_ledger, buyer=buyer))
 
     def acknowledge(self, calls: Iterable[UnknownCall]) -> None:
         """Note that somebody was told of these calls; until then later runs tell of them, too."""
         told = [(one.key, one.attempt) for one in calls]
         if told:
-            self._now(partial(acknowledge_unknown, calls=told))
+            self._now(partial(states.acknowledge_unknown, calls=told))
 
     def money(self, budget: str) -> tuple[float, float]:
         """Return what was spent of a budget by everybody, and what is reserved, in USD."""
@@ -231,7 +212,7 @@ class Ledger(Database):
             (last, _ROWS_PER_READ),
         ):
             for last, request, body in rows:  # noqa: B007 (the last key is where to go on)
-                yield request, unpack_reply(body)
+                yield request, states.unpack_reply(body)
 
     def erase(self, subjects: Iterable[str]) -> int:
         """Erase the replies about these subjects for good; return how many there were.
@@ -240,7 +221,7 @@ class Ledger(Database):
             EnvironmentFault: another process keeps old pages alive; erasing again ends the work.
         """
         ids = json.dumps(list(subjects))
-        erased = self._now(partial(erase_replies, subjects=ids))
+        erased = self._now(partial(states.erase_replies, subjects=ids))
         with self._writing:
             database.rewrite_database(self._db, self.path)
         return erased
@@ -346,32 +327,34 @@ class LedgerSession(Closeable):
     async def keep_beating(self) -> None:
         """Beat until cancelled."""
         while True:
-            await asyncio.sleep(HEARTBEAT_SECONDS)
+            await asyncio.sleep(states.HEARTBEAT_SECONDS)
             await self.beat()
 
     async def beat(self) -> None:
         """Say that this run is alive."""
-        await self._do(partial(record_heartbeat, owner=self.buyer.owner))
+        await self._do(partial(states.record_heartbeat, owner=self.buyer.owner))
 
     async def claim(self, wanted: LedgerAsk) -> Standing | Paid:
         """Take an ask and reserve its money, unless it is bought or somebody else's."""
         lives = self._ledger.watch.lives
-        claim = partial(claim_ask, wanted=wanted, buyer=self.buyer, lives=lives)
+        claim = partial(states.claim_ask, wanted=wanted, buyer=self.buyer, lives=lives)
         return await self._do(claim, early=True)
 
     async def send(self, key: str, request: str) -> bool:
         """Note that an ask is about to be sent; False when it was taken over or is bought."""
         owner = self.buyer.owner
-        return await self._do(partial(note_sent, key=key, request=request, owner=owner))
+        return await self._do(partial(states.note_sent, key=key, request=request, owner=owner))
 
     async def again(self, key: str) -> bool:
         """Note that an ask is sent once more, its last outcome unknown; False: no money for it."""
-        return await self._do(partial(note_resent, key=key, buyer=self.buyer))
+        return await self._do(partial(states.note_resent, key=key, buyer=self.buyer))
 
     async def receive(self, key: str, body: bytes, cost: int | None) -> bytes | None:
         """Keep a reply; return another one where that was kept before it."""
         owner = self.buyer.owner
-        return await self._do(partial(store_reply, key=key, body=body, cost=cost, owner=owner))
+        return await self._do(
+            partial(states.store_reply, key=key, body=body, cost=cost, owner=owner)
+        )
 
     async def fail(self, key: str, reason: str, *, unknown: str = "") -> None:
         """Give an ask up; `unknown` says why nobody can know whether it was paid."""
@@ -385,11 +368,11 @@ class LedgerSession(Closeable):
         self._soon()
 
     def _failing(self, key: str, reason: str, unknown: str) -> LedgerWork[None]:
-        return partial(fail_ask, key=key, reason=reason, buyer=self.buyer, unknown=unknown)
+        return partial(states.fail_ask, key=key, reason=reason, buyer=self.buyer, unknown=unknown)
 
     async def done(self, keys: Sequence[str]) -> None:
         """Note that what these replies say is in the store."""
-        await self._do(partial(note_recorded, keys=keys))
+        await self._do(partial(states.note_recorded, keys=keys))
 
 
 def _resolve_work(told: asyncio.Future[Any], result: object) -> None:

@@ -254,7 +254,9 @@ class SdkModel:
         try:
             return await self.opened().post(path, cast_to=httpx2.Response, content=body)
         except self.status_error as e:
-            return _response(e)
+            found = getattr(e, "response", None)
+            assert isinstance(found, httpx2.Response)
+            return found
         except self.connection_error as e:
             if isinstance(e.__cause__, ModelError):  # one SDK wraps what its client raises
                 raise self._named(e.__cause__) from e
@@ -289,12 +291,6 @@ class SdkModel:
         return ModelError(
             f"{self.name}: {error}", again=error.again, after=error.after, status=error.status
         )
-
-
-def _response(error: Exception) -> httpx2.Response:
-    found = getattr(error, "response", None)
-    assert isinstance(found, httpx2.Response)
-    return found
 
 
 def _reached(error: Exception) -> bool:

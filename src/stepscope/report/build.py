@@ -21,15 +21,8 @@ from stepscope import measures, registry, stats
 from stepscope.errors import UsageError
 from stepscope.measures.agents import AgentAnswers, measure_agents
 from stepscope.measures.outcome import ANOTHER_WAY, CONTRADICTED
-from stepscope.model.records import (
-    COMPLETENESS_NAME,
-    HUMAN,
-    INPUTS,
-    RECORDED,
-    RULES,
-    UNCERTAIN,
-    Figure,
-)
+from stepscope.model import records
+from stepscope.model.records import Figure
 from stepscope.report.evidence import read_look_first as choose
 from stepscope.report.formatting import (
     AXES,
@@ -74,7 +67,11 @@ def read_axis_faults(table: RunTable, measure: str) -> tuple[Floats, Bools]:
     """Return in which runs an axis proved a fault, 1 or 0, and in which its checks ran."""
     column = table.columns[measure]
     proved = column.label == INCORRECT
-    ran = column.answered & (proved | (column.label == UNCERTAIN)) & (not _is_outdated(column))
+    ran = (
+        column.answered
+        & (proved | (column.label == records.UNCERTAIN))
+        & (not _is_outdated(column))
+    )
     return proved.astype(np.float64), ran
 
 
@@ -187,11 +184,7 @@ def _lines(table: RunTable, chosen: Bools) -> tuple[RunLine, ...]:
 
 
 def _joint(
-    table: RunTable,
-    grade: str,
-    names: tuple[str, ...],
-    graded: Bools,
-    columns: tuple[Bools, ...],
+    table: RunTable, grade: str, names: tuple[str, ...], graded: Bools, columns: tuple[Bools, ...]
 ) -> Iterator[OutcomeTable]:
     known, passed = read_outcomes(table)
     both = known & graded
@@ -492,7 +485,7 @@ def build_report(
             since=since,
             by=by,
             seed=seed,
-            judges=(RULES, *(() if found is None else found.judges)),
+            judges=(records.RULES, *(() if found is None else found.judges)),
             measures=table.versions(),
         ),
         panels=msgspec.UNSET if found is None else found,
@@ -551,16 +544,16 @@ def build_profile(table: RunTable, group: dict[str, str | None], *, seed: int = 
 
 
 def _count_inputs(table: RunTable) -> Iterator[InputCount]:
-    for name in INPUTS:
-        column = table.columns[f"{COMPLETENESS_NAME}.{name}"]
+    for name in records.INPUTS:
+        column = table.columns[f"{records.COMPLETENESS_NAME}.{name}"]
         labels = column.label[column.answered].tolist()
-        lost = Counter(sorted(label for label in labels if label != RECORDED))
+        lost = Counter(sorted(label for label in labels if label != records.RECORDED))
         if labels:
             yield InputCount(input=name, runs=len(labels), lost=dict(lost))
 
 
 def _not_claimed(rows: Rows, table: RunTable, whole: Profile) -> list[str]:
-    people = any(name.startswith(f"{HUMAN}.") for name in rows.measures())
+    people = any(name.startswith(f"{records.HUMAN}.") for name in rows.measures())
     why = "people's labels are not compared here" if people else "no labels here"
     said = [f"suspect-step accuracy ({why})"]
     if "errors.recovered" in whole.notes:

@@ -15,19 +15,8 @@ from itertools import islice
 
 import msgspec
 
-from stepscope.findings.ranking import (
-    MOST_TRIALS,
-    NOT_RANKED,
-    RankedStep,
-    StepEvidence,
-    StepRanking,
-    StoreFit,
-    StoreKind,
-    describe_reliability,
-    find_new_write,
-    find_proofs,
-    rank_steps,
-)
+from stepscope.findings import ranking
+from stepscope.findings.ranking import RankedStep, StepEvidence, StepRanking, StoreFit, StoreKind
 from stepscope.measures.calls import agent_calls
 from stepscope.measures.errors import compared_error, error_message
 from stepscope.measures.localise import Kind
@@ -293,20 +282,20 @@ def list_suspects(
     )
     if status == "fail":
         said = [*_curve_evidence(curve), *evidence]
-        ranking = rank_steps(current_records(held), said, trajectory=trajectory, fit=fit)
-        if isinstance(ranking, StepRanking):
+        ranked = ranking.rank_steps(current_records(held), said, trajectory=trajectory, fit=fit)
+        if isinstance(ranked, StepRanking):
             # What scores say of the whole run, where they break at no step.
             whole: tuple[SuspectSteps, ...] = ()
             if isinstance(curve, Curve) and curve.source != "step_labels" and not _broken(curve):
                 whole = _throughout(curve)
             return msgspec.structs.replace(
                 look,
-                suspects=_merge(ranking, [*findings, *whole]),
-                nobody=ranking.nobody,
-                reliability=describe_reliability(ranking.family),
+                suspects=_merge(ranked, [*findings, *whole]),
+                nobody=ranked.nobody,
+                reliability=ranking.describe_reliability(ranked.family),
             )
-        if ranking is NOT_RANKED:
-            unranked = f"Not ranked: {ranking.reason}"
+        if ranked is ranking.NOT_RANKED:
+            unranked = f"Not ranked: {ranked.reason}"
     # Who only reads, or tries once more in vain, harmed nobody: behind what was told or written.
     failed: set[str] = set()
     harmless: set[int] = set()
@@ -315,7 +304,9 @@ def list_suspects(
             harmless.add(x.step)
         if x.failed:
             failed.add(x.key)
-    proofs = sorted(find_proofs(current_records(held)), key=lambda one: one.step in harmless)
+    proofs = sorted(
+        ranking.find_proofs(current_records(held)), key=lambda one: one.step in harmless
+    )
     others = _lead_with(proofs, add_curve_suspects(curve, findings))
     return msgspec.structs.replace(look, suspects=others, reliability=unranked)
 
@@ -331,8 +322,8 @@ def compare_with_trials(store: Store, run: str) -> tuple[StepEvidence, ...]:
     if trajectory.outcome.status != "fail" or task is None or not agent_calls(trajectory):
         return ()
     same = "runs.outcome = 'pass' AND runs.task = ? AND runs.workflow = ?"
-    passing = islice(store.trajectories(Where(same, (task, workflow))), MOST_TRIALS)
-    found = find_new_write(trajectory, passing, store.facts(workflow))
+    passing = islice(store.trajectories(Where(same, (task, workflow))), ranking.MOST_TRIALS)
+    found = ranking.find_new_write(trajectory, passing, store.facts(workflow))
     return () if found is None else (found,)
 
 
@@ -348,13 +339,13 @@ def _reasons(trajectory: Trajectory, found: RuleFindings, goals: list[SubGoal]) 
         yield trajectory.outcome.reason
 
 
-def _merge(ranking: StepRanking, findings: Sequence[SuspectSteps]) -> tuple[SuspectSteps, ...]:
+def _merge(ranked: StepRanking, findings: Sequence[SuspectSteps]) -> tuple[SuspectSteps, ...]:
     """Return the ranked steps with what was found at each; what no such step has comes last."""
     at: dict[int, list[SuspectSteps]] = {}
     for one in findings:
         at.setdefault(one.first, []).append(one)
-    ranked = [_merge_step(one, at.pop(one.step, [])) for one in ranking.steps]
-    return (*ranked, *(one for here in at.values() for one in here))
+    steps = [_merge_step(one, at.pop(one.step, [])) for one in ranked.steps]
+    return (*steps, *(one for here in at.values() for one in here))
 
 
 def _lead_with(

@@ -144,11 +144,7 @@ def break_point(
     if isinstance(shape, Unmeasured):
         return shape
     return fuse_signals(
-        shape.break_.probability,
-        scores,
-        latency=latency,
-        cost=cost,
-        unmodelled=shape.unmodelled,
+        shape.break_.probability, scores, latency=latency, cost=cost, unmodelled=shape.unmodelled
     )
 
 

@@ -18,13 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.stats import permutation, sample
-from stepscope.stats.intervals import (
-    cluster_variance,
-    difference_limits,
-    newcombe_limits,
-    welch_limits,
-)
+from stepscope.stats import intervals, permutation, sample
 from stepscope.stats.permutation import PairedTrials, Tail
 from stepscope.stats.sample import ClusterSums, EstimateFrame, Floats, Ints
 from stepscope.values import Estimate, Unmeasured
@@ -273,7 +267,7 @@ def _paired_effect(
         return Unmeasured("insufficient_data", "one case in common: nothing is known of the spread")
     if not bounded and np.ptp(differences) <= 1e-12 * np.abs(differences).max():
         return Unmeasured("undefined", f"all {cases} cases differ by {differences[0]:g}: no spread")
-    found = difference_limits(differences, frame.level, bounded=bounded)
+    found = intervals.difference_limits(differences, frame.level, bounded=bounded)
     value, low, high = (float(x) for x in found)
     method = "paired t, pseudo-cases" if bounded else "paired t"
     return sample.make_estimate((value, low, high), method=method, n=cases, frame=frame)
@@ -444,7 +438,7 @@ def compare_unpaired(
     bounded = unit == "share" and min(a.min(), b.min()) >= 0 and max(a.max(), b.max()) <= 1
     n_tasks = sum(len(fleet.sums) for fleet in fleets)
     with np.errstate(all="ignore"):
-        limits = newcombe_limits if bounded else welch_limits
+        limits = intervals.newcombe_limits if bounded else intervals.welch_limits
         value, low, high = (float(x) for x in limits(*fleets, level))
         p, method = _unpaired_p(*fleets, rng=rng, draws=draws)
     effect: Estimate | Unmeasured
@@ -467,7 +461,9 @@ def _unpaired_p(
     sizes = np.concatenate([first.sizes, second.sizes])
     seen = abs(float(second.sums.sum() / second.sizes.sum() - first.sums.sum() / first.sizes.sum()))
     if len(sums) * draws > permutation.WORK:
-        variance = sum(float(cluster_variance(x.sums, x.sizes)[1]) for x in (first, second))
+        variance = sum(
+            float(intervals.cluster_variance(x.sums, x.sizes)[1]) for x in (first, second)
+        )
         p = erfc(seen / sqrt(2 * variance)) if variance > 0 else 1.0
         return max(p, permutation.SMALLEST), "normal clustered"
     taken = len(first.sums)

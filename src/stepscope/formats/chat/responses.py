@@ -19,14 +19,8 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats import fields
-from stepscope.formats.chat.messages import (
-    ENVELOPE_KEYS,
-    MessageEnvelope,
-    MessageOptions,
-    is_chat_message,
-    opening_messages,
-    unwrap_exchange,
-)
+from stepscope.formats.chat import messages
+from stepscope.formats.chat.messages import MessageEnvelope, MessageOptions
 from stepscope.formats.chat.response_items import (
     is_response_item,
     item_step,
@@ -81,7 +75,7 @@ def read_response(found: DecodedRecord) -> ResponseRun:
     record = found.value
     if not isinstance(record, dict):
         raise TraceError(f"expected a request or a response; found {str(record)[:60]!r}")
-    request, response, around = unwrap_exchange(record, found.limits)
+    request, response, around = messages.unwrap_exchange(record, found.limits)
     if request is record and record.get("object") == "response":
         request, response = {}, record
     elif request is record and "output" in record:
@@ -100,7 +94,7 @@ def read_response(found: DecodedRecord) -> ResponseRun:
         raise TraceError("a record without an item; expected a list under `input` or `output`")
     extra: dict[str, Json] = {}
     for side in (around, request, answer):
-        extra.update(fields.rest(side, ENVELOPE_KEYS | _BODY_KEYS) or {})
+        extra.update(fields.rest(side, messages.ENVELOPE_KEYS | _BODY_KEYS) or {})
     run_id = envelope.source_id or fields.text_at(answer, "id")
     draft = envelope.draft(NAME, number_steps(steps), found, run_id=run_id, extra=extra)
     start, end = fields.time_bounds(draft.steps)
@@ -288,7 +282,9 @@ _FOREIGN_KEYS = frozenset("run_type traceId trace_id observations span_data span
 
 
 def _likeness(opening: Opening) -> float:
-    items = opening_messages(opening, lambda one: is_chat_message(one) or is_response_item(one))
+    items = messages.opening_messages(
+        opening, lambda one: messages.is_chat_message(one) or is_response_item(one)
+    )
     if items is not None:
         return 0.9 if any(map(is_response_item, items)) else 0.0
     first = opening.records[0] if opening.records else None
@@ -313,7 +309,7 @@ def _body_likeness(record: dict[str, Json]) -> float:
     if isinstance(made, list) and made and all(is_response_item(item) for item in made):
         return 0.9
     if isinstance(given, list) and all(
-        is_response_item(item) or is_chat_message(item) for item in given
+        is_response_item(item) or messages.is_chat_message(item) for item in given
     ):
         asked = any(map(is_response_item, given)) or ("input" in record and "model" in record)
         return 0.9 if asked and "output" not in record else 0.0

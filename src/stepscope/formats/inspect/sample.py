@@ -158,6 +158,10 @@ def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Tra
     scores = older if sample.scores is None else sample.scores
     task, trial = str(sample.id), str(sample.epoch)
     first, last = time_bounds(steps)
+    asked = texts.resolve_in_place(sample.input)
+    extra: dict[str, Json] = {"target": sample.target, "choices": value.get("choices")}
+    if not isinstance(asked, str):
+        extra["input"] = asked
     draft = Trajectory(
         id="",
         name="/".join([log.workflow.rpartition("/")[2], task, trial]),
@@ -180,7 +184,12 @@ def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Tra
         outcome=first_score_outcome(scores, log.scorers),
         termination=_termination(sample, value, reader.stopped),
         labels=label_scores(scores),
-        case=_case(sample, value, log, texts),
+        case=Case(
+            workflow=log.workflow,
+            task=str(sample.id),
+            request=asked if isinstance(asked, str) else None,
+            extra={key: told for key, told in extra.items() if told is not None} or None,
+        ),
         usage=sum_model_usage(used, less=reader.graded) or total_of_steps(steps),
         cost_usd=sum_model_cost(used, less=reader.graded),
         start=parse_time(value.get("started_at")) or first,
@@ -221,19 +230,6 @@ def _termination(sample: _Sample, value: dict[str, Json], stopped: str | None) -
     if stopped in _CUT:
         return stopped
     return "completed" if value.get("output") or value.get("completed") else None
-
-
-def _case(sample: _Sample, value: dict[str, Json], log: LogHeader, texts: Attachments) -> Case:
-    asked = texts.resolve_in_place(sample.input)
-    extra: dict[str, Json] = {"target": sample.target, "choices": value.get("choices")}
-    if not isinstance(asked, str):
-        extra["input"] = asked
-    return Case(
-        workflow=log.workflow,
-        task=str(sample.id),
-        request=asked if isinstance(asked, str) else None,
-        extra={key: told for key, told in extra.items() if told is not None} or None,
-    )
 
 
 def _warnings(

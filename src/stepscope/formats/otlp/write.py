@@ -15,6 +15,7 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
+from stepscope.formats.otlp import values
 from stepscope.formats.otlp.messages import (
     Verdicts,
     attach_verdicts,
@@ -23,14 +24,6 @@ from stepscope.formats.otlp.messages import (
     write_message,
     write_response,
     write_usage,
-)
-from stepscope.formats.otlp.values import (
-    SPAN_DIGITS,
-    TRACE_DIGITS,
-    make_id,
-    resource_json,
-    scope_json,
-    span_json,
 )
 from stepscope.formats.spans.span import RUN_KEY, RawSpan, SpanEvent, SpanStatus
 from stepscope.model import (
@@ -77,7 +70,7 @@ def synthesise_spans(
 
     Where nothing has a time, they begin at `placed_at` and last a millisecond each.
     """
-    trace_id = make_id(run.id, TRACE_DIGITS)
+    trace_id = values.make_id(run.id, values.TRACE_DIGITS)
     root_id = _span_id(trace_id, "run", 0)
     template = RawSpan(
         trace_id=trace_id, span_id=root_id, resource=resource, scope=_SCOPE, kind="internal"
@@ -108,7 +101,7 @@ def synthesise_spans(
 
 
 def _span_id(trace_id: str, what: str, at: int) -> str:
-    return sha256(f"{trace_id} {what} {at}".encode()).hexdigest()[:SPAN_DIGITS]
+    return sha256(f"{trace_id} {what} {at}".encode()).hexdigest()[: values.SPAN_DIGITS]
 
 
 def _place(run: Trajectory, index: int) -> int:
@@ -273,14 +266,16 @@ def restore_spans(run: Trajectory, trace_id: str | None = None) -> tuple[list[Ra
     They are under another trace's id where one is given.
     """
     own = run.source.run_id or ""
-    written = trace_id or make_id(own or run.id, TRACE_DIGITS)
+    written = trace_id or values.make_id(own or run.id, values.TRACE_DIGITS)
     originals = list_recorded_spans(run)
     spans = [
         msgspec.structs.replace(
             span,
             trace_id=written,
-            span_id=make_id(span.span_id, SPAN_DIGITS),
-            parent_id=None if span.parent_id is None else make_id(span.parent_id, SPAN_DIGITS),
+            span_id=values.make_id(span.span_id, values.SPAN_DIGITS),
+            parent_id=None
+            if span.parent_id is None
+            else values.make_id(span.parent_id, values.SPAN_DIGITS),
         )
         for span in originals
     ]
@@ -409,9 +404,9 @@ def _mark_spans(
     With them, the id of the span of each step.
     """
     if run.spans:
-        wanted = make_id(run.source.run_id or run.id, TRACE_DIGITS)
+        wanted = values.make_id(run.source.run_id or run.id, values.TRACE_DIGITS)
         # Another run may have been read from the same trace: two runs are never one trace.
-        trace_id = make_id(run.id, TRACE_DIGITS) if wanted in given else wanted
+        trace_id = values.make_id(run.id, values.TRACE_DIGITS) if wanted in given else wanted
         given.add(trace_id)
         spans, homes = restore_spans(run, trace_id)
     else:
@@ -431,7 +426,7 @@ def _bodies(run: str, spans: list[RawSpan], counts: list[int]) -> Iterator[Expor
     held: list[tuple[RawSpan, msgspec.Raw]] = []
     size = verdicts = 0
     for span, count in zip(spans, counts, strict=True):
-        raw = msgspec.Raw(msgspec.json.encode(span_json(span)))
+        raw = msgspec.Raw(msgspec.json.encode(values.span_json(span)))
         if held and size + len(bytes(raw)) > _BODY_BYTES:
             yield ExportRequest(_body(held), run, len(held), verdicts)
             held, size, verdicts = [], 0, 0
@@ -445,7 +440,7 @@ def _body(held: list[tuple[RawSpan, msgspec.Raw]]) -> bytes:
     """Return spans as one request, in their order; neighbours of one resource share a group."""
     groups: list[dict[str, Json]] = []
     for span, raw in held:
-        about, inside = resource_json(span), scope_json(span)
+        about, inside = values.resource_json(span), values.scope_json(span)
         if not groups or groups[-1]["resource"] != about["resource"]:
             groups.append({**about, "scopeSpans": []})
         scopes = groups[-1]["scopeSpans"]

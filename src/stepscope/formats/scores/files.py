@@ -18,15 +18,9 @@ import msgspec
 import numpy as np
 
 from stepscope.errors import TraceError
+from stepscope.formats import records
 from stepscope.formats.files import rewind
 from stepscope.formats.format import decode_records
-from stepscope.formats.records import (
-    CHUNK_ROWS,
-    is_json,
-    read_csv,
-    read_line_blocks,
-    read_text_blocks,
-)
 from stepscope.formats.scores.rows import (
     INDEX_LIMIT,
     NEEDED_COLUMNS,
@@ -67,7 +61,7 @@ def _read_json(stream: Stream, first: bytes) -> Iterator[ScoreRows | Quarantined
         yield from _read_json_records(stream, 1)
         return
     number = 1
-    for block in read_line_blocks(stream):
+    for block in records.read_line_blocks(stream):
         lines = block.count(b"\n") + (not block.endswith(b"\n"))
         chunk = _parse_plain_lines(block, np.arange(number, number + lines, dtype=np.int64))
         if chunk is not None:
@@ -127,7 +121,7 @@ def _read_json_records(stream: Stream, number: int) -> Iterator[ScoreRows | Quar
             yield quarantine_row(at, cells, raw, stream.uri)
         else:
             rows.append((at, cells, raw))
-        if len(rows) >= CHUNK_ROWS:
+        if len(rows) >= records.CHUNK_ROWS:
             yield from _check_dicts(rows, stream.uri)
             rows = []
     yield from _check_dicts(rows, stream.uri)
@@ -175,7 +169,7 @@ def read_score_rows(stream: Stream) -> Iterator[ScoreRows | Quarantined]:
     head = stream.file.read(_HEAD_BYTES)
     whole = Stream(rewind(stream.file, head), stream.uri, stream.limits)
     first = head.removeprefix(BOM).lstrip().partition(b"\n")[0]
-    return _read_json(whole, first) if is_json(head) else _read_csv(whole)
+    return _read_json(whole, first) if records.is_json(head) else _read_csv(whole)
 
 
 def find_delimiter(line: str) -> str | None:
@@ -198,7 +192,7 @@ def _header_columns(line: str, mark: str) -> list[str]:
 
 
 def _read_csv(stream: Stream) -> Iterator[ScoreRows | Quarantined]:
-    read = read_text_blocks(stream)
+    read = records.read_text_blocks(stream)
     first, newline, rest = next(read, "").partition("\n")
     line = first.rstrip("\r")
     mark = find_delimiter(line) or ","
@@ -217,7 +211,9 @@ def _read_csv(stream: Stream) -> Iterator[ScoreRows | Quarantined]:
     for block in chain([rest] if newline and rest else [], read):
         if '"' in block:
             # A cell in quotes may hold anything, also the end of a line: no block is safe then.
-            yield from _read_quoted(stream, read_csv(chain([block], read), mark), names, number)
+            yield from _read_quoted(
+                stream, records.read_csv(chain([block], read), mark), names, number
+            )
             return
         text = block.replace("\r\n", "\n").removesuffix("\n")
         rows = text.count("\n") + 1
@@ -249,7 +245,7 @@ def _read_quoted(
 ) -> Iterator[ScoreRows | Quarantined]:
     """Yield the rows of a file from its first quoted cell on."""
     try:
-        while rows := list(islice(reader, CHUNK_ROWS)):
+        while rows := list(islice(reader, records.CHUNK_ROWS)):
             chunk = None
             if all(len(row) == len(names) for row in rows):
                 columns = dict(zip(names, zip(*rows, strict=True), strict=True))

@@ -29,13 +29,7 @@ from stepscope.formats.fields import (
     text_at,
     url_part,
 )
-from stepscope.formats.spans.attributes import (
-    decode_object,
-    find_count,
-    find_text,
-    find_value,
-    normalise_usage,
-)
+from stepscope.formats.spans import attributes
 from stepscope.formats.spans.span import SpanMessage
 from stepscope.model import Actor, Json, Part, PartKind, ToolCall, ToolResult, Usage
 from stepscope.safety.limits import Limits
@@ -155,25 +149,25 @@ def read_langchain_usage(told: Json) -> Usage | None:
         return None
     inputs = object_at(told, "input_token_details")
     outputs = object_at(told, "output_token_details")
-    return normalise_usage(
-        find_count(told, "input_tokens"),
-        find_count(told, "output_tokens"),
-        read=find_count(inputs, "cache_read"),
-        written=find_count(inputs, "cache_creation", "cache_write"),
-        reasoning=find_count(outputs, "reasoning"),
+    return attributes.normalise_usage(
+        attributes.find_count(told, "input_tokens"),
+        attributes.find_count(told, "output_tokens"),
+        read=attributes.find_count(inputs, "cache_read"),
+        written=attributes.find_count(inputs, "cache_creation", "cache_write"),
+        reasoning=attributes.find_count(outputs, "reasoning"),
     )
 
 
 def find_langchain_model(message: Mapping[str, Json]) -> str | None:
     """Return the model that a message of the assistant names."""
     about = object_at(message, "response_metadata")
-    return find_text(about, "model_name", "model", "model_id")
+    return attributes.find_text(about, "model_name", "model", "model_id")
 
 
 def find_stop_reason(message: Mapping[str, Json]) -> str | None:
     """Return why the model stopped, as a message of the assistant says it."""
     about = object_at(message, "response_metadata")
-    return find_text(about, "finish_reason", "stop_reason", "done_reason", "stopReason")
+    return attributes.find_text(about, "finish_reason", "stop_reason", "done_reason", "stopReason")
 
 
 _CALLS: dict[str, Literal["function", "server", "mcp"]] = {
@@ -225,7 +219,7 @@ def read_call(entry: Json, limits: Limits) -> ToolCall | None:
     listed = not kind and "toolCallId" in entry and not entry.keys() & {"result", "output"}
     if name is None or not (kind in _CALLS or bare or listed):
         return None
-    made = find_value(about, "arguments", "args", "input", "parameters")
+    made = attributes.find_value(about, "arguments", "args", "input", "parameters")
     own_id = None
     for key in ("call_id", "id", "toolCallId"):
         own_id = own_id or text_at(entry, key)
@@ -262,7 +256,7 @@ def read_result(entry: dict[str, Json]) -> ToolResult | None:
             return read_result({"type": "tool_result", **entry[key]})
     if text_at(entry, "type") not in _RESULTS:
         return None
-    held = find_value(entry, "response", "result", "output", "content")
+    held = attributes.find_value(entry, "response", "result", "output", "content")
     call_id = None
     for key in ("call_id", "tool_use_id", "toolCallId", "tool_call_id", "id"):
         call_id = call_id or text_at(entry, key)
@@ -412,13 +406,15 @@ def read_messages(found: Json, actor: Actor, limits: Limits) -> tuple[SpanMessag
         if found.startswith(told.head) and (told.actor, told.limits) == (actor, limits):
             more = found[len(told.head) :].lstrip()
             listed = (
-                decode_object("[" + more.removeprefix(","), limits) if more[0] in ",]" else None
+                attributes.decode_object("[" + more.removeprefix(","), limits)
+                if more[0] in ",]"
+                else None
             )
             if _are_objects(listed) and (listed or more == "]"):
                 return _remembered(
                     found, actor, limits, (*told.messages, *_read(listed, actor, limits))
                 )
-    listed = decode_object(found, limits)
+    listed = attributes.decode_object(found, limits)
     if _are_objects(listed):
         return _remembered(found, actor, limits, _read(listed, actor, limits))
     return _read(found, actor, limits)
@@ -436,7 +432,7 @@ def _remembered(
 
 
 def _read(found: Json, actor: Actor, limits: Limits) -> tuple[SpanMessage, ...]:
-    value = decode_object(found, limits)
+    value = attributes.decode_object(found, limits)
     if value is None or value in ("", [], {}):
         return ()
     if isinstance(value, dict):
@@ -594,7 +590,7 @@ def _written(said: str, limits: Limits) -> tuple[ToolCall, ...]:
     """Return the calls of a text that is nothing but a list of them, as Koog writes them."""
     if not said.startswith('[{"'):
         return ()
-    listed = decode_object(said, limits)
+    listed = attributes.decode_object(said, limits)
     if not isinstance(listed, list) or not all(_is_call(entry) for entry in listed):
         return ()
     made = [read_call(entry, limits) for entry in listed]

@@ -106,7 +106,11 @@ class SpanSteps:
     def build(self) -> tuple[Step, ...]:
         """Return the steps that the spans make, in the order in which they speak."""
         tree, turns = self._tree, list[Turn]()
-        inside, tools = _find_speaking_below(tree), _tool_starts(tree)
+        inside = _find_speaking_below(tree)
+        tools: dict[str, int] = {}  # when the tool of each call began, by the call's id
+        for at, said in enumerate(tree.contents):
+            if said.operation == "tool" and said.call is not None and said.call.id is not None:
+                tools[said.call.id] = min(tree.start[at], tools.get(said.call.id, tree.start[at]))
         others = sorted(
             tree.start[at]
             for at in tree.order
@@ -325,15 +329,6 @@ def _find_speaking_below(tree: SpanTree) -> list[bool]:
         if parent is not None and (tree.speaks[at] or inside[at]):
             inside[parent] = True
     return inside
-
-
-def _tool_starts(tree: SpanTree) -> dict[str, int]:
-    """Return when the tool of each call began, by the call's id."""
-    began: dict[str, int] = {}
-    for at, said in enumerate(tree.contents):
-        if said.operation == "tool" and said.call is not None and said.call.id is not None:
-            began[said.call.id] = min(tree.start[at], began.get(said.call.id, tree.start[at]))
-    return began
 
 
 def _result(

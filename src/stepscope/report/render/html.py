@@ -27,31 +27,12 @@ from stepscope.gates.looks import GateHistory
 from stepscope.report.compare import compare_groups
 from stepscope.report.document import Chart, Links, Table, make_columns, make_row
 from stepscope.report.formatting import describe_profile, describe_suspect
-from stepscope.report.render import charts
-from stepscope.report.render.pages import (
-    CHART_SCRIPTS,
-    NAVIGATION,
-    Page,
-    embed_specs,
-    lay_out,
-    make_choice_page,
-    make_gates_page,
-    make_groups_page,
-    make_overview_page,
-    make_profile_page,
-    make_run_choice_page,
-    make_run_page,
-    make_runs_page,
-)
+from stepscope.report.render import charts, pages
+from stepscope.report.render.pages import Page
 from stepscope.report.rows import combine_conditions
 from stepscope.report.types import Curve, GateDocument, Report
-from stepscope.report.views.overview import (
-    RunListRow,
-    chart_shapes,
-    chart_vector,
-    read_runs,
-    tabulate_vector,
-)
+from stepscope.report.views import overview
+from stepscope.report.views.overview import RunListRow
 from stepscope.report.views.profile import chart_axes, chart_panels
 from stepscope.report.views.run import chart_curve, describe_curve, describe_curve_basis, read_run
 from stepscope.store import Store
@@ -92,10 +73,10 @@ def write_html(
     # A pipe or a device takes what comes, and cannot be replaced.
     replaced = place.is_file() or not place.exists()
     part = place.with_name(f".{uuid4().hex}.part") if replaced else place
-    pages = _pages(store, report, embed, where=where, since=since, gates=gates, kept=kept)
+    made = _pages(store, report, embed, where=where, since=since, gates=gates, kept=kept)
     try:
         with part.open("w", encoding="utf-8", newline="\n") as out:
-            out.writelines(_render(pages, report))
+            out.writelines(_render(made, report))
         if replaced:
             part.replace(place)
     except OSError as e:
@@ -105,26 +86,28 @@ def write_html(
             part.unlink(missing_ok=True)
 
 
-def _render(pages: Iterator[Page], report: Report) -> Iterator[str]:
+def _render(made: Iterator[Page], report: Report) -> Iterator[str]:
     """Yield the file piece by piece: no more than a few runs are in memory at a time."""
     style = _asset("app.css")
-    scripts = [_asset(name) for name in (*CHART_SCRIPTS, "app.js")]
+    scripts = [_asset(name) for name in (*pages.CHART_SCRIPTS, "app.js")]
     used: set[str] = set()
-    yield lay_out(
+    yield pages.lay_out(
         "head",
         title=f"{report.whole.title or 'stepscope'} · stepscope",
         mode="file",
-        navigation=[(f"#{name}", label, name == "overview") for name, label in NAVIGATION.items()],
+        navigation=[
+            (f"#{name}", label, name == "overview") for name, label in pages.NAVIGATION.items()
+        ],
         style=Markup(style),
         policy=make_content_policy([style], scripts),
     )
-    for page in pages:
+    for page in made:
         used.update(chart.spec for chart in page.charts)
         yield page.body
-    yield lay_out(
+    yield pages.lay_out(
         "foot",
         about=f"stepscope {version('stepscope')}, seed {report.provenance.seed}",
-        specs=embed_specs(used),
+        specs=pages.embed_specs(used),
         scripts=[Markup(script) for script in scripts],
     )
 
@@ -165,32 +148,37 @@ def _pages(
     gates: Sequence[GateDocument],
     kept: Sequence[GateHistory],
 ) -> Iterator[Page]:
-    runs = read_runs(store, where=where, since=since)
+    runs = overview.read_runs(store, where=where, since=since)
     inside = _embedded(store, report, runs, embed)
-    of_task = _by_task(runs)
+    of_task: dict[tuple[str, str], list[RunListRow]] = {}
+    for row in runs:
+        if row.task:
+            of_task.setdefault((row.workflow, row.task), []).append(row)
     pairs = _pairs(of_task.values(), set(inside))[:PAIRS]
     agents = ({row.agent for row in held if row.agent} for held in of_task.values())
     shared = Counter(pair for some in agents for pair in combinations(sorted(some), 2))
     groups = max(shared, key=lambda pair: (shared[pair], pair)) if shared else None
     links = Links(inside, pairs, groups=groups is not None)
     last = gates[-1].report if gates else None
-    yield make_overview_page(report, runs, links=links, decided=last)
-    yield make_run_choice_page(report, links=links)
+    yield pages.make_overview_page(report, runs, links=links, decided=last)
+    yield pages.make_run_choice_page(report, links=links)
     yield _choice(runs, pairs, groups, links)
-    yield make_profile_page(report, links=links)
-    yield make_gates_page(gates, links=links, kept=kept)
+    yield pages.make_profile_page(report, links=links)
+    yield pages.make_gates_page(gates, links=links, kept=kept)
     if groups is not None:
         both = combine_conditions(where, since)
         seed = report.provenance.seed
-        yield make_groups_page(compare_groups(store, *groups, by="agent", where=both, seed=seed))
+        yield pages.make_groups_page(
+            compare_groups(store, *groups, by="agent", where=both, seed=seed)
+        )
     if not isinstance(store, Store):
         return
     rows = {row.id: row for row in runs}
     for id_ in inside:
         others = of_task.get((rows[id_].workflow, rows[id_].task), ())
-        yield make_run_page(read_run(store, id_), links=links, clip=CLIP, others=others)
+        yield pages.make_run_page(read_run(store, id_), links=links, clip=CLIP, others=others)
     for first, second in pairs:
-        yield make_runs_page(read_run(store, first), read_run(store, second), links=links)
+        yield pages.make_runs_page(read_run(store, first), read_run(store, second), links=links)
 
 
 def _embedded(
@@ -217,14 +205,6 @@ def _readable(store: Store, run: str) -> bool:
     except StoreError:
         return False
     return True
-
-
-def _by_task(runs: Sequence[RunListRow]) -> dict[tuple[str, str], list[RunListRow]]:
-    found: dict[tuple[str, str], list[RunListRow]] = {}
-    for row in runs:
-        if row.task:
-            found.setdefault((row.workflow, row.task), []).append(row)
-    return found
 
 
 def _pairs(
@@ -256,7 +236,7 @@ def _choice(
     several = []
     if groups is not None and (address := links.groups("agent", *groups)) is not None:
         several = [(f"{groups[0]} and {groups[1]}", address)]
-    return make_choice_page(links=links, pairs=addresses, groups=several)
+    return pages.make_choice_page(links=links, pairs=addresses, groups=several)
 
 
 def make_report_charts(report: Report) -> dict[str, Chart]:
@@ -264,11 +244,11 @@ def make_report_charts(report: Report) -> dict[str, Chart]:
 
     Where judges were asked there is a panel for each group: panel, panel-1, panel-2.
     """
-    tables = [tabulate_vector(profile, "vector") for profile in report.profiles[:1]]
+    tables = [overview.tabulate_vector(profile, "vector") for profile in report.profiles[:1]]
     found = {
-        "vector": chart_vector(report.profiles, tables[0]),
+        "vector": overview.chart_vector(report.profiles, tables[0]),
         "axes": chart_axes(report.profiles),
-        "shapes": chart_shapes(report.profiles),
+        "shapes": overview.chart_shapes(report.profiles),
     }
     drawn = chart_panels(report.panels) if report.panels else ()
     panels = {f"panel-{at}" if at else "panel": chart for at, chart in enumerate(drawn)}
@@ -283,7 +263,9 @@ def make_curve_chart(curve: Curve, count: int | None = None) -> Chart:
 
 def render_report_html(report: Report) -> str:
     """Return the vector of each group, where to look first, and pictures of the charts."""
-    tables = [tabulate_vector(profile, f"v{at}") for at, profile in enumerate(report.profiles)]
+    tables = [
+        overview.tabulate_vector(profile, f"v{at}") for at, profile in enumerate(report.profiles)
+    ]
     rows = []
     for run in report.look_first:
         where, why = describe_suspect(run)
@@ -303,7 +285,7 @@ def render_curve_html(curve: Curve) -> str:
 
 def _html(headings: Sequence[str], tables: Sequence[Table], drawn: Sequence[Chart]) -> str:
     pictures = list(map(_picture, drawn)) if find_spec("vl_convert") is not None else []
-    return lay_out("notebook", headings=headings, tables=tables, pictures=pictures)
+    return pages.lay_out("notebook", headings=headings, tables=tables, pictures=pictures)
 
 
 def _picture(chart: Chart) -> Markup:
@@ -312,4 +294,4 @@ def _picture(chart: Chart) -> Markup:
     spec = charts.make_chart(chart.spec, chart.rows).to_dict()
     svg = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
     address = "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()
-    return lay_out("picture", alt=f"{chart.title}: {chart.alt}", address=address)
+    return pages.lay_out("picture", alt=f"{chart.title}: {chart.alt}", address=address)

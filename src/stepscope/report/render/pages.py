@@ -154,13 +154,20 @@ def make_overview_page(
         tone, word = TONES.get(outcome, "quiet"), gates.WORDS[outcome]
         name, href = workflow.workflow, links.page("gates")
         decisions.append(lay_out("gate_line", workflow=name, word=word, tone=tone, href=href))
+    asked = report.provenance
+    parts = [
+        f"only runs where {asked.where}" if asked.where else "",
+        f"since {asked.since}" if asked.since else "",
+        f"grouped by {asked.by}" if asked.by else "",
+    ]
+    said = ", ".join(part for part in parts if part)
     body = lay_out(
         "overview",
         anchor="overview",
         title="Overview",
         report=report,
         about=describe_profile(whole, report)[1].replace("   ", " · "),
-        chosen=_describe_choice(report),
+        chosen=said[:1].upper() + said[1:],
         kept=links.kept,
         server=links.runs() is not None,
         looks_found=_looks(report.look_first, links),
@@ -182,17 +189,6 @@ def make_overview_page(
     )
     drawn = tuple(chart for chart in (vector, earned, shapes_chart) if chart is not None)
     return Page(name="overview", title="Overview", body=body, charts=drawn)
-
-
-def _describe_choice(report: Report) -> str:
-    asked = report.provenance
-    parts = [
-        f"only runs where {asked.where}" if asked.where else "",
-        f"since {asked.since}" if asked.since else "",
-        f"grouped by {asked.by}" if asked.by else "",
-    ]
-    said = ", ".join(part for part in parts if part)
-    return said[:1].upper() + said[1:]
 
 
 def _looks(found: Sequence[LookFirst], links: Links) -> list[Markup]:
