@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.report.formatting import cut_words, shorten
+from stepscope.report.words import cut_words, shorten
 
 ADDS_UP = "payment amount does not add up, total price is 1203, but paid 833"
 

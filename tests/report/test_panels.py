@@ -9,12 +9,12 @@ import pytest
 
 from stepscope.model import Record, Usage, Verdict
 from stepscope.report.build import build_report
-from stepscope.report.formatting import name_panel
 from stepscope.report.panel_types import Panels, VerdictFlag
 from stepscope.report.render import data, markdown, text
 from stepscope.report.render.html import make_report_charts, render_report_html
 from stepscope.report.types import Report
 from stepscope.report.views.overview import make_report_document
+from stepscope.report.words import name_panel
 from stepscope.store import Store
 from stepscope.store.parquet import ParquetRows
 from stepscope.values import Estimate, Unmeasured

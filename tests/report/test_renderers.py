@@ -7,12 +7,6 @@ from importlib import resources
 import msgspec
 import pytest
 
-from stepscope.report.formatting import (
-    describe_figure,
-    describe_profile,
-    format_number,
-    list_figures,
-)
 from stepscope.report.render import data, markdown, text
 from stepscope.report.types import (
     ComparisonReport,
@@ -25,6 +19,12 @@ from stepscope.report.types import (
 )
 from stepscope.report.views.compare import make_comparison_document
 from stepscope.report.views.overview import make_report_document
+from stepscope.report.words import (
+    describe_figure,
+    describe_profile,
+    format_number,
+    list_figures,
+)
 from stepscope.stats import Flip
 from stepscope.values import Decision, Estimate, Unmeasured
 from tests.report.literal import HOSTILE, profile, rate, report

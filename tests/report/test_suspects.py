@@ -18,9 +18,9 @@ from stepscope.model import (
     Trajectory,
     Verdict,
 )
-from stepscope.report.formatting import describe_call
 from stepscope.report.rows import sort_findings
 from stepscope.report.suspects import list_suspects
+from stepscope.report.words import describe_call
 from tests.report.literal import HOSTILE, call, case, render_run, result, said, trajectory
 
 WRITES = SubGoal("book", "book", {"to": "SEA", "seats": 2})

@@ -23,7 +23,6 @@ from stepscope.formats.scores.runs import group_runs
 from stepscope.model import Quarantined, Stream
 from stepscope.report.document import TableColumn
 from stepscope.report.evidence import average_noise
-from stepscope.report.formatting import clip, format_count, format_score, format_share, name_shape
 from stepscope.report.render import text
 from stepscope.report.rows import (
     FleetShapes,
@@ -36,6 +35,7 @@ from stepscope.report.rows import (
 from stepscope.report.types import Shapes
 from stepscope.report.views import overview
 from stepscope.report.views.show import draw_sparkline
+from stepscope.report.words import clip, format_count, format_score, format_share, name_shape
 from stepscope.runtime.database import Closeable
 from stepscope.safety.text import visible_line
 from stepscope.settings import Settings, load_settings

@@ -15,7 +15,6 @@ import msgspec
 
 from stepscope.errors import UsageError
 from stepscope.model.records import Figure
-from stepscope.report.formatting import describe_figure
 from stepscope.report.render import data, markdown, text
 from stepscope.report.types import (
     ComparisonReport,
@@ -28,6 +27,7 @@ from stepscope.report.types import (
 )
 from stepscope.report.views.compare import make_comparison_document
 from stepscope.report.views.overview import make_report_document
+from stepscope.report.words import describe_figure
 from stepscope.store import ParquetRows
 from stepscope.store.where import parse_where
 from stepscope.values import Unmeasured

@@ -148,7 +148,7 @@ def localise(
 def _lines(found: Sequence[JudgeNoise], width: int) -> Iterator[str]:
     import textwrap
 
-    from stepscope.report.formatting import format_interval, format_share
+    from stepscope.report.words import format_interval, format_share
     from stepscope.safety.text import visible_line
     from stepscope.values import Unmeasured
 

@@ -24,8 +24,8 @@ from stepscope.formats.reading import read_files
 from stepscope.measures.completeness import gaps_of
 from stepscope.model import SCORES, Trajectory
 from stepscope.model.records import INPUTS, OF_CALLS, Input
-from stepscope.report.formatting import describe_input
 from stepscope.report.types import InputCount
+from stepscope.report.words import describe_input
 from stepscope.settings import Settings, find_keys, find_settings, load_settings
 
 # Below this, an import of a few thousand runs fills the disk.

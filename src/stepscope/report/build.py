@@ -24,14 +24,6 @@ from stepscope.measures.outcome import ANOTHER_WAY, CONTRADICTED
 from stepscope.model import records
 from stepscope.model.records import Figure
 from stepscope.report.evidence import read_look_first as choose
-from stepscope.report.formatting import (
-    AXES,
-    INCORRECT,
-    MEASURES,
-    NOT_SCORED,
-    SCORE_FIRST,
-    give_reason,
-)
 from stepscope.report.panels import build_panels
 from stepscope.report.rows import (
     LABELS_ARE_NO_SCORES,
@@ -54,6 +46,14 @@ from stepscope.report.types import (
     RunLine,
     Shapes,
     TrialCounts,
+)
+from stepscope.report.words import (
+    AXES,
+    INCORRECT,
+    MEASURES,
+    NOT_SCORED,
+    SCORE_FIRST,
+    give_reason,
 )
 from stepscope.safety.redact import hide_in
 from stepscope.stats.sample import Bools, Floats, Ints

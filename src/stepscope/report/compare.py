@@ -16,7 +16,6 @@ from stepscope import stats
 from stepscope.errors import UsageError
 from stepscope.model.records import RULES, Figure
 from stepscope.report.build import build_profile, read_axis_faults
-from stepscope.report.formatting import AXES, give_reason
 from stepscope.report.rows import (
     LABELS_ARE_NO_SCORES,
     RunTable,
@@ -31,6 +30,7 @@ from stepscope.report.types import (
     Provenance,
     ShapesDifference,
 )
+from stepscope.report.words import AXES, give_reason
 from stepscope.safety.redact import hide_in
 from stepscope.shape import fleet
 from stepscope.stats.sample import Bools, Floats

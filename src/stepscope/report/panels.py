@@ -34,7 +34,6 @@ from stepscope.models.configured import JudgesTable
 from stepscope.models.opening import agent_family
 from stepscope.models.prices import Prices
 from stepscope.report import votes
-from stepscope.report.formatting import AXES, INCORRECT, cut_words, describe_call, quote_result
 from stepscope.report.panel_types import (
     AnswerCounts,
     DisputedRun,
@@ -53,6 +52,7 @@ from stepscope.report.panel_types import (
 from stepscope.report.rows import RunTable, read_shown_run, sort_findings
 from stepscope.report.types import Profile
 from stepscope.report.votes import Acted, PanelAspect
+from stepscope.report.words import AXES, INCORRECT, cut_words, describe_call, quote_result
 from stepscope.safety.text import visible_line
 from stepscope.stats.sample import Bools
 from stepscope.store import Store

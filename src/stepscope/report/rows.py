@@ -22,8 +22,8 @@ import numpy.typing as npt
 from stepscope.errors import StoreError, UsageError
 from stepscope.model import Case, Json, Record, Trajectory, Verdict
 from stepscope.model.records import IMPORTED, RULES, STEP_SCORES
-from stepscope.report.formatting import ALSO_READ, AXES, MEASURES, NOT_SCORED
 from stepscope.report.types import NO_CURVES, Shapes
+from stepscope.report.words import ALSO_READ, AXES, MEASURES, NOT_SCORED
 from stepscope.safety.redact import Redactor, redact_json
 from stepscope.shape.classifier import classify_ragged
 from stepscope.shape.fleet import prevalence

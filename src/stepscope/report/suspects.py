@@ -24,14 +24,7 @@ from stepscope.measures.outcome import ANOTHER_WAY, subgoal_calls
 from stepscope.measures.same_calls import is_same_purpose, redundant_calls
 from stepscope.model import Case, Exchange, Json, Record, SubGoal, Trajectory
 from stepscope.model.effects import infer_effect
-from stepscope.report.formatting import (
-    brief_value,
-    describe_call,
-    describe_value,
-    find_differences,
-    format_score,
-    format_share,
-)
+from stepscope.report import words
 from stepscope.report.rows import RuleFindings, sort_findings
 from stepscope.report.types import Curve, LookFirst, SuspectKind, SuspectSteps
 from stepscope.shape.weights import FLOOR
@@ -100,7 +93,7 @@ def quote_error(exchange: Exchange) -> str:
     result = exchange.result
     if result is None:
         return "no result"
-    line = error_message(result) or describe_value(result.structured) or "no text"
+    line = error_message(result) or words.describe_value(result.structured) or "no text"
     return line.removeprefix("Error:").strip() or "no text"
 
 
@@ -123,7 +116,8 @@ def find_missed_goals(
         how = "not as expected" if _lacks(attempt, goal) else "as expected, but"
         lacks = _lacks(attempt, goal)
         parts = [
-            f"{path} {brief_value(was) or repr(was)}, expected {brief_value(want) or repr(want)}"
+            f"{path} {words.brief_value(was) or repr(was)}, "
+            f"expected {words.brief_value(want) or repr(want)}"
             for path, was, want in lacks[:NAMED_DIFFERENCES]
         ]
         if len(lacks) > NAMED_DIFFERENCES:
@@ -155,7 +149,7 @@ def find_uncalled_goals(trajectory: Trajectory, goals: list[SubGoal]) -> str:
 def _lacks(exchange: Exchange, goal: SubGoal) -> list[tuple[str, Json, Json]]:
     given = exchange.call.arguments if isinstance(exchange.call.arguments, dict) else {}
     wanted = goal.arguments
-    return list(find_differences({name: given.get(name) for name in wanted}, wanted))
+    return list(words.find_differences({name: given.get(name) for name in wanted}, wanted))
 
 
 def add_curve_suspects(
@@ -178,7 +172,7 @@ def _broken(curve: Curve) -> tuple[SuspectSteps, ...]:
     fall = f" from {before}" if before else ""
     fall += f" to {after}" if after and curve.shape != "recovery" else ""
     name = curve.shape.replace("_", " ")
-    sure = format_share(curve.posterior.get(curve.shape, 0.0))
+    sure = words.format_share(curve.posterior.get(curve.shape, 0.0))
     shape = f"{name} {sure}" if curve.posterior.get(curve.shape) else name
     said = f"scores fall{fall} at {step}: {shape}"
     return (SuspectSteps(first=first, last=last, kind="break", evidence=said),)
@@ -189,25 +183,24 @@ def _throughout(curve: Curve) -> tuple[SuspectSteps, ...]:
     if isinstance(curve.shape, Unmeasured):
         return ()
     if curve.shape == "steady_degradation":
-        said = (
-            f"scores fall steadily: steady degradation {format_share(curve.posterior[curve.shape])}"
-        )
+        share = words.format_share(curve.posterior[curve.shape])
+        said = f"scores fall steadily: steady degradation {share}"
     elif curve.low_level and curve.mean is not None:
-        said = f"scores are low throughout: mean {format_score(curve.mean.value)}"
+        said = f"scores are low throughout: mean {words.format_score(curve.mean.value)}"
     else:
         return ()
     return (SuspectSteps(first=curve.steps[0], last=curve.steps[-1], kind="break", evidence=said),)
 
 
 def _mean(scores: Sequence[float]) -> str:
-    return format_score(sum(scores) / len(scores)) if scores else ""
+    return words.format_score(sum(scores) / len(scores)) if scores else ""
 
 
 def _gates(curve: Curve) -> tuple[SuspectSteps, ...]:
     score = dict(zip(curve.steps, curve.scores, strict=True))
-    said = f"a step of weight 3 scored {{}}, below {format_score(FLOOR)}"
+    said = f"a step of weight 3 scored {{}}, below {words.format_score(FLOOR)}"
     return tuple(
-        _suspect_at(step, "gate", said.format(format_score(score[step] or 0.0)))
+        _suspect_at(step, "gate", said.format(words.format_score(score[step] or 0.0)))
         for step in curve.gate_failed
         if step != curve.break_step
     )
@@ -434,7 +427,7 @@ def _findings(
     cited = set(found.cites("redundant_calls"))
     for again, before in redundant_calls(trajectory.exchanges, None) if cited else ():
         if again.step in cited:
-            said = f"asks again what {before.step} answered: {describe_call(again.call)}"
+            said = f"asks again what {before.step} answered: {words.describe_call(again.call)}"
             yield REPEAT_WEIGHT, _suspect_at(again.step, "repeat", said)
     ending = found.whole.get("termination")
     # What was missed, or written beside it, says what a wrong end says, and where.
@@ -455,7 +448,7 @@ def _other_writes(
     calls = [e for e in trajectory.exchanges if e.step in cited and not e.failed]
     if not calls:
         return
-    named = ", ".join(describe_call(e.call) for e in calls[:NAMED_WRITES])
+    named = ", ".join(words.describe_call(e.call) for e in calls[:NAMED_WRITES])
     more = f" and {len(calls) - NAMED_WRITES} more" if len(calls) > NAMED_WRITES else ""
     said = f"unexpected write: {named}{more}"
     suspect = SuspectSteps(

@@ -22,7 +22,6 @@ from stepscope.judges.patterns import PATTERN_NAMES, LabelPattern, PatternName, 
 from stepscope.model import Record, Trajectory, Verdict
 from stepscope.model.records import NOT_APPLICABLE, OUTRANKED, RULES, UNCERTAIN, Figure
 from stepscope.model.records import STEP_LABELS_NAME as STEP_LABELS
-from stepscope.report.formatting import AXES, INCORRECT
 from stepscope.report.panel_types import (
     BehaviourOnset,
     JudgeShare,
@@ -33,6 +32,7 @@ from stepscope.report.panel_types import (
 )
 from stepscope.report.rows import RunTable
 from stepscope.report.types import Profile
+from stepscope.report.words import AXES, INCORRECT
 from stepscope.stats.sample import Bools, Floats
 from stepscope.store.columns import ANSWERED, NO_RECORD, Rows, Texts, unmeasured_kind
 from stepscope.store.judged import (

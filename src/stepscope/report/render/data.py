@@ -19,9 +19,9 @@ import msgspec
 
 from stepscope.errors import UsageError
 from stepscope.gates.types import GateDecision, GateOutcome, GateReport, Severity, WorkflowDecision
-from stepscope.report.formatting import describe_figure
 from stepscope.report.types import ComparisonReport, GateDocument, LookFirst, Profile, Report
 from stepscope.report.views import gates
+from stepscope.report.words import describe_figure
 from stepscope.safety.text import disarm_commands, inert, render_json, visible_line
 from stepscope.values import Unmeasured
 

@@ -26,7 +26,6 @@ from stepscope.errors import StoreError
 from stepscope.gates.looks import GateHistory
 from stepscope.report.compare import compare_groups
 from stepscope.report.document import Chart, Links, Table, make_columns, make_row
-from stepscope.report.formatting import describe_profile, describe_suspect
 from stepscope.report.render import charts, pages
 from stepscope.report.render.pages import Page
 from stepscope.report.rows import combine_conditions
@@ -35,6 +34,7 @@ from stepscope.report.views import overview
 from stepscope.report.views.overview import RunListRow
 from stepscope.report.views.profile import chart_axes, chart_panels
 from stepscope.report.views.run import chart_curve, describe_curve, describe_curve_basis, read_run
+from stepscope.report.words import describe_profile, describe_suspect
 from stepscope.store import Store
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where

@@ -14,8 +14,8 @@ from urllib.parse import quote
 
 from stepscope.gates.types import GateDecision, GateReport, WorkflowDecision
 from stepscope.report.document import Document, Paragraph, Table, TableCell
-from stepscope.report.formatting import clip, cut_words, format_p
 from stepscope.report.views import gates
+from stepscope.report.words import clip, cut_words, format_p
 from stepscope.safety.text import visible_line
 
 # What Markdown, HTML, bare links (`www.`, `a:`) or a forge give a meaning to inside a line.

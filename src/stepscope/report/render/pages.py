@@ -31,7 +31,14 @@ from stepscope.report.document import (
     step_anchor,
     verdict_anchor,
 )
-from stepscope.report.formatting import (
+from stepscope.report.render import charts
+from stepscope.report.types import ComparisonReport, GateDocument, LookFirst, Report
+from stepscope.report.views import compare, gates, overview, profile
+from stepscope.report.views import run as runs
+from stepscope.report.views.overview import TONES, RunListRow, RunQuery
+from stepscope.report.views.run import RunData, ShownVerdict
+from stepscope.report.votes import describe_pattern, find_patterns
+from stepscope.report.words import (
     SCORE_FIRST,
     brief_value,
     cut_words,
@@ -45,13 +52,6 @@ from stepscope.report.formatting import (
     format_json,
     quote_result,
 )
-from stepscope.report.render import charts
-from stepscope.report.types import ComparisonReport, GateDocument, LookFirst, Report
-from stepscope.report.views import compare, gates, overview, profile
-from stepscope.report.views import run as runs
-from stepscope.report.views.overview import TONES, RunListRow, RunQuery
-from stepscope.report.views.run import RunData, ShownVerdict
-from stepscope.report.votes import describe_pattern, find_patterns
 from stepscope.safety.text import visible, visible_line
 from stepscope.values import Unmeasured
 

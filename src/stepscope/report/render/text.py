@@ -18,7 +18,7 @@ from stepscope.report.document import (
     TableColumn,
     TableRow,
 )
-from stepscope.report.formatting import clip, cut_words, fold, shorten
+from stepscope.report.words import clip, cut_words, fold, shorten
 from stepscope.safety.text import disarm_commands, visible_line
 
 GAP = 2

@@ -22,6 +22,7 @@ from stepscope.calibrate.types import (
     RubricChange,
 )
 from stepscope.model.records import Figure
+from stepscope.report import words
 from stepscope.report.document import (
     Document,
     Paragraph,
@@ -31,17 +32,6 @@ from stepscope.report.document import (
     TableColumn,
     TableRow,
     make_row,
-)
-from stepscope.report.formatting import (
-    clip,
-    format_bounds,
-    format_count,
-    format_interval,
-    format_score,
-    format_share,
-    format_with_interval,
-    name_rubric,
-    shorten_names,
 )
 from stepscope.report.panel_types import Panels
 from stepscope.report.views.profile import make_sheet, name_judges
@@ -94,8 +84,8 @@ def _figures(corner: str, found: Iterable[tuple[str, Figure, int]]) -> Table:
         if isinstance(figure, Unmeasured):
             rows.append(make_row(name, "-", f"{figure.kind}: {figure.reason}"))
         else:
-            interval = format_interval("agreement", figure)
-            rows.append(make_row(name, format_share(figure.value), interval, f"{n:,}"))
+            interval = words.format_interval("agreement", figure)
+            rows.append(make_row(name, words.format_share(figure.value), interval, f"{n:,}"))
     columns = (
         TableColumn(corner),
         TableColumn("value", number=True, least=6),
@@ -107,7 +97,9 @@ def _figures(corner: str, found: Iterable[tuple[str, Figure, int]]) -> Table:
 
 def _gap(gap: ModeGap) -> str:
     alone, within = gap.isolated, gap.contextual
-    score = ["" if one.value is None else f" {format_score(one.value)}" for one in (alone, within)]
+    score = [
+        "" if one.value is None else f" {words.format_score(one.value)}" for one in (alone, within)
+    ]
     why = f": {within.reason}" if within.reason else ""
     head = f"{gap.name} step {gap.step}"
     return f"{head}  alone {alone.label}{score[0]}, in context {within.label}{score[1]}{why}"
@@ -140,7 +132,7 @@ def make_agreement_document(groups: Sequence[Agreement]) -> Document:
         return [[Paragraph(text=NO_RATERS, hang=0)]]
     out: list[Section] = []
     for group in groups:
-        rubrics = format_count(len(group.aspects), "rubric")
+        rubrics = words.format_count(len(group.aspects), "rubric")
         out += [
             [Paragraph(text=f"{field} = {value or 'none'}   {rubrics} rated", one_line=True)]
             for field, value in group.group.items()
@@ -150,9 +142,9 @@ def make_agreement_document(groups: Sequence[Agreement]) -> Document:
 
 
 def _aspect(aspect: RubricAgreement) -> Section:
-    runs = format_count(aspect.runs, "run")
+    runs = words.format_count(aspect.runs, "run")
     what = f"{runs}, whole" if aspect.unit == "runs" else f"{aspect.items:,} steps of {runs}"
-    raters, labels = format_count(len(aspect.raters), "rater"), ", ".join(aspect.labels)
+    raters, labels = words.format_count(len(aspect.raters), "rater"), ", ".join(aspect.labels)
     head = f"{aspect.name}   {what}   {raters}   labels: {labels}"
     out: list[Paragraph | Table] = [Paragraph(text=head, one_line=True)]
     if aspect.pairs:
@@ -179,7 +171,7 @@ def _row(found: GroupAgreement) -> TableRow:
     kappa = found["fleiss"] if found.of == "all" else found["kappa"]
     gwet, raw = found["gwet"], found["raw"]
     lost = 0 if isinstance(raw, Unmeasured) else raw.n_unmeasured
-    short = ", ".join(shorten_names(found.raters).values())
+    short = ", ".join(words.shorten_names(found.raters).values())
     return make_row(
         TableCell(_title(found), short=short if found.of != "all" else ""),
         _value(raw),
@@ -195,11 +187,11 @@ def _row(found: GroupAgreement) -> TableRow:
 
 
 def _value(figure: Figure) -> str:
-    return "-" if isinstance(figure, Unmeasured) else format_share(figure.value)
+    return "-" if isinstance(figure, Unmeasured) else words.format_share(figure.value)
 
 
 def _interval(figure: Figure) -> str:
-    return "-" if isinstance(figure, Unmeasured) else format_interval("agreement", figure)
+    return "-" if isinstance(figure, Unmeasured) else words.format_interval("agreement", figure)
 
 
 def describe_aspect(aspect: RubricAgreement) -> Iterator[str]:
@@ -227,7 +219,7 @@ def _proofs(one: ProofAgreement) -> str:
     said = (
         f"{name} -"
         if isinstance(figure, Unmeasured)
-        else f"{name} {format_with_interval('share', figure)} of {figure.n:,}"
+        else f"{name} {words.format_with_interval('share', figure)} of {figure.n:,}"
         for name, figure in (("precision", one.precision), ("recall", one.recall))
     )
     return f"What the rules prove, beside {one.rater}: {', '.join(said)}."
@@ -256,7 +248,7 @@ def _change(change: RubricChange) -> str:
 
 
 def _span(low: float, high: float) -> str:
-    ends = format_score(low), format_score(high)
+    ends = words.format_score(low), words.format_score(high)
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
@@ -265,10 +257,10 @@ def describe_first_bad(pair: GroupAgreement) -> str:
     found, chance = pair.figures.get("first_bad"), pair.first_bad_by_chance
     if found is None or isinstance(found, Unmeasured) or chance is None:
         return ""
-    share = f"{format_share(found.value)} {format_interval('agreement', found)}"
-    runs = format_count(found.n, "run")
+    share = f"{words.format_share(found.value)} {words.format_interval('agreement', found)}"
+    runs = words.format_count(found.n, "run")
     same = f"name the same first bad step, or none, in {share} of {runs}"
-    return f"{_title(pair)}: {same}; by chance {format_share(chance)}."
+    return f"{_title(pair)}: {same}; by chance {words.format_share(chance)}."
 
 
 def describe_weighted(pair: GroupAgreement) -> str:
@@ -278,14 +270,14 @@ def describe_weighted(pair: GroupAgreement) -> str:
         return ""
     return (
         f"{_title(pair)}, weighted by calibrated confidence: expected to agree on "
-        f"{format_share(found.value)} {_interval(found)}."
+        f"{words.format_share(found.value)} {_interval(found)}."
     )
 
 
 def describe_worst_case(pair: GroupAgreement) -> str:
     """Return what the raw agreement could be, had every lost verdict been there; "" if none is."""
     raw = pair["raw"]
-    bounds = "" if isinstance(raw, Unmeasured) else format_bounds("agreement", raw)
+    bounds = "" if isinstance(raw, Unmeasured) else words.format_bounds("agreement", raw)
     return f"{_title(pair)}: with what was lost, raw agreement {bounds}." if bounds else ""
 
 
@@ -324,10 +316,10 @@ def _dispute(dispute: Dispute, *, named: bool) -> list[Paragraph]:
 
 
 def _answer(answer: RaterAnswer) -> str:
-    score = "" if answer.value is None else f" {format_score(answer.value)}"
-    sure = "" if answer.confidence is None else f", sure {format_score(answer.confidence)}"
+    score = "" if answer.value is None else f" {words.format_score(answer.value)}"
+    sure = "" if answer.confidence is None else f", sure {words.format_score(answer.confidence)}"
     cites = f", cites {', '.join(map(str, answer.cites))}" if answer.cites else ""
-    why = f": {clip(answer.reason, REASON)}" if answer.reason else ""
+    why = f": {words.clip(answer.reason, REASON)}" if answer.reason else ""
     return f"{answer.rater}  {answer.label}{score}{sure}{cites}{why}"
 
 
@@ -341,18 +333,22 @@ def tabulate_agreement(found: Panels) -> Table:
     rows = []
     for one in found.agreement:
         raw, cites = (
-            f"- {f.kind}" if isinstance(f, Unmeasured) else format_share(f.value)
+            f"- {f.kind}" if isinstance(f, Unmeasured) else words.format_share(f.value)
             for f in (one.raw, one.cites)
         )
         same = raw if isinstance(one.raw, Unmeasured) else f"{raw} of {one.raw.n:,}"
         chance = (
-            format_with_interval("share", figure, f"- {getattr(figure, 'kind', '')}")
+            words.format_with_interval("share", figure, f"- {getattr(figure, 'kind', '')}")
             for figure in (one.kappa, one.ac1)
         )
-        about = name_rubric(one.rubric) + (" (steps)" if one.unit == "steps" else "")
+        about = words.name_rubric(one.rubric) + (" (steps)" if one.unit == "steps" else "")
         rows.append((about, " x ".join(names[judge] for judge in one.judges), same, *chance, cites))
     head = ("", "judges", "same", "kappa", "AC1", "cites")
-    said = [f"{name_rubric(one.rubric)}: {one.sentence}" for one in found.agreement if one.sentence]
+    said = [
+        f"{words.name_rubric(one.rubric)}: {one.sentence}"
+        for one in found.agreement
+        if one.sentence
+    ]
     notes = list(dict.fromkeys(said))
     if len(notes) > SENTENCES:
         more = f"and {len(notes) - SENTENCES:,} more such remarks: stepscope agree"

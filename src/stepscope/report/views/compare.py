@@ -14,7 +14,10 @@ from stepscope.report.document import (
     make_columns,
     make_row,
 )
-from stepscope.report.formatting import (
+from stepscope.report.types import ComparisonReport, Difference, Shapes, ShapesDifference
+from stepscope.report.views.overview import tabulate_shape_differences
+from stepscope.report.views.profile import make_figure_cell, make_interval_row, name_profile
+from stepscope.report.words import (
     describe_absence,
     format_interval,
     format_number,
@@ -23,9 +26,6 @@ from stepscope.report.formatting import (
     format_signed,
     name_figure,
 )
-from stepscope.report.types import ComparisonReport, Difference, Shapes, ShapesDifference
-from stepscope.report.views.overview import tabulate_shape_differences
-from stepscope.report.views.profile import make_figure_cell, make_interval_row, name_profile
 from stepscope.safety.text import visible_line
 from stepscope.values import Estimate, Unmeasured
 

@@ -25,8 +25,8 @@ from stepscope.report.document import (
     make_columns,
     make_row,
 )
-from stepscope.report.formatting import clip, format_count, format_p, format_share, list_some
 from stepscope.report.types import GateDocument
+from stepscope.report.words import clip, format_count, format_p, format_share, list_some
 from stepscope.safety.text import disarm_commands, visible_line
 from stepscope.values import Unmeasured
 

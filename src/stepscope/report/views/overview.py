@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from stepscope.report import words
 from stepscope.report.document import (
     Chart,
     Document,
@@ -31,28 +32,6 @@ from stepscope.report.document import (
     make_row,
 )
 from stepscope.report.evidence import weigh_runs
-from stepscope.report.formatting import (
-    AXES,
-    INCORRECT,
-    LABELS,
-    describe_flip,
-    describe_inputs,
-    describe_profile,
-    describe_suspect,
-    draw_interval,
-    format_count,
-    format_interval,
-    format_n,
-    format_number,
-    format_p,
-    format_share,
-    format_signed,
-    format_with_interval,
-    list_figures,
-    name_figure,
-    name_shape,
-    note_unearned,
-)
 from stepscope.report.panel_types import Panels
 from stepscope.report.rows import DEFAULT_BY, RunTable, combine_conditions, read_table
 from stepscope.report.types import (
@@ -106,7 +85,7 @@ def make_report_document(report: Report) -> Document:
     """Return a report as text and Markdown have it."""
     out: list[Section] = []
     for profile in report.profiles:
-        title, about = describe_profile(profile, report)
+        title, about = words.describe_profile(profile, report)
         joints = [tabulate_outcomes(table, profile, at) for at, table in enumerate(profile.earned)]
         out += [
             [Paragraph(heading=title, text=about)],
@@ -116,7 +95,7 @@ def make_report_document(report: Report) -> Document:
         if profile.too_loose.outcome == "fail":
             out.append([Paragraph(lead="Warning: ", text=profile.too_loose.reason)])
         if profile.inputs:
-            out.append([Paragraph(lead="Recorded: ", text=describe_inputs(profile))])
+            out.append([Paragraph(lead="Recorded: ", text=words.describe_inputs(profile))])
     tables = [
         tabulate_axes(report.profiles, report.checks),
         tabulate_shapes(report.profiles),
@@ -146,7 +125,7 @@ def _flips(report: Report) -> list[Paragraph]:
         said = "Rank flips: none; outcome and path order these groups alike."
     else:
         return [
-            Paragraph(lead="Rank flip: ", text=describe_flip(flip), code=True)
+            Paragraph(lead="Rank flip: ", text=words.describe_flip(flip), code=True)
             for flip in flips[:SHOWN_FLIPS]
         ]
     return [Paragraph(text=said, terminal=True)] if len(report.profiles) > 1 else []
@@ -155,7 +134,7 @@ def _flips(report: Report) -> list[Paragraph]:
 def _look_first(report: Report) -> Section:
     rows = []
     for run in report.look_first:
-        where, said = describe_suspect(run)
+        where, said = words.describe_suspect(run)
         # The last words of an error message say most.
         ends = bool(run.suspects) and run.suspects[0].kind == "error"
         evidence = TableCell(said, code=True, keep_end=ends)
@@ -184,7 +163,7 @@ def _look_first(report: Report) -> Section:
 def tabulate_vector(profile: Profile, anchor: str) -> Table:
     """Return the vector of one group, a row a figure."""
     caption = f"The vector of {name_profile(profile)}"
-    rows = tuple(list_figures(profile))
+    rows = tuple(words.list_figures(profile))
     return Table(id=anchor, caption=caption, columns=VECTOR, rows=rows, own=True)
 
 
@@ -213,8 +192,8 @@ def name_column(key: str) -> str:
     ('steps, p95', 'outcome: pass')
     """
     if key.endswith(".p95"):
-        return LABELS[key.removesuffix(".p95") + ".median"].replace("median", "p95")
-    return name_figure(key).strip()
+        return words.LABELS[key.removesuffix(".p95") + ".median"].replace("median", "p95")
+    return words.name_figure(key).strip()
 
 
 def choose_measured(profiles: Sequence[Profile], keys: Iterable[str]) -> list[str]:
@@ -222,7 +201,7 @@ def choose_measured(profiles: Sequence[Profile], keys: Iterable[str]) -> list[st
     return [
         key
         for key in keys
-        if key not in AXES
+        if key not in words.AXES
         and all(key in p.figures for p in profiles)
         and any(isinstance(p.figures[key], Estimate) for p in profiles)
     ]
@@ -254,8 +233,8 @@ def make_interval_rows(
     for order, key in enumerate(keys):
         for profile in choose_largest(profiles):
             figure = profile.figures[key]
-            if draw_interval(figure) is not None and isinstance(figure, Estimate):
-                name = name_figure(key).strip()
+            if words.draw_interval(figure) is not None and isinstance(figure, Estimate):
+                name = words.name_figure(key).strip()
                 rows.append(make_interval_row(name, name_profile(profile), key, figure, order))
     return tuple(rows)
 
@@ -275,14 +254,14 @@ def chart_shapes(profiles: Sequence[Profile]) -> Chart | None:
             shares.append(
                 make_row(
                     name_profile(profile),
-                    name_shape(shape),
-                    TableCell(format_share(share.value), sort=share.value),
-                    format_interval("shape", share),
-                    TableCell(format_n(share), sort=share.n),
+                    words.name_shape(shape),
+                    TableCell(words.format_share(share.value), sort=share.value),
+                    words.format_interval("shape", share),
+                    TableCell(words.format_n(share), sort=share.n),
                 )
             )
             if id(profile) in shown and share.low is not None and share.high is not None:
-                name, group = name_shape(shape), name_profile(profile)
+                name, group = words.name_shape(shape), name_profile(profile)
                 rows.append(make_interval_row(name, group, "shape", share, order))
     if not rows:
         return None
@@ -361,7 +340,9 @@ def tabulate_shapes(profiles: Sequence[Profile]) -> Table | None:
 
 def tabulate_shapes_of(held: Sequence[Shapes], titles: Sequence[TableColumn]) -> Table:
     """Return shapes beside each other, a column each, with what their figures rest on."""
-    rows = [(name_shape(shape), [_share(shapes, shape) for shapes in held]) for shape in SHAPES]
+    rows = [
+        (words.name_shape(shape), [_share(shapes, shape) for shapes in held]) for shape in SHAPES
+    ]
     for field, called in BESIDE.items():
         counts = [int(getattr(shapes, field)) for shapes in held]
         if any(counts):
@@ -384,8 +365,8 @@ def tabulate_shapes_of(held: Sequence[Shapes], titles: Sequence[TableColumn]) ->
 def _share(shapes: Shapes, shape: str) -> str:
     found = {str(name): estimate for name, estimate in shapes.shares.items()}.get(shape)
     if found is not None:
-        return format_with_interval("shape", found)
-    return format_count(shapes.labels.get(shape, 0), "run")
+        return words.format_with_interval("shape", found)
+    return words.format_count(shapes.labels.get(shape, 0), "run")
 
 
 def describe_basis(held: Sequence[Shapes]) -> Iterator[str]:
@@ -400,10 +381,12 @@ def tabulate_shape_differences(found: ShapesDifference, first: Shapes, second: S
     rows = []
     for shape, difference in found.difference.items():
         sides = (shapes.shares.get(shape) for shapes in (first, second))
-        values = ["-" if side is None else format_share(side.value) for side in sides]
-        values += [format_signed("shape", difference.value)]
-        interval = format_interval("shape", difference)
-        rows.append(make_row(name_shape(shape), *values, interval, format_p(found.p[shape])))
+        values = ["-" if side is None else words.format_share(side.value) for side in sides]
+        values += [words.format_signed("shape", difference.value)]
+        interval = words.format_interval("shape", difference)
+        rows.append(
+            make_row(words.name_shape(shape), *values, interval, words.format_p(found.p[shape]))
+        )
     columns = make_columns(
         "share of runs", "first", "second", "difference", "95 % interval", "p, max of 5",
         numbers=("first", "second", "difference", "95 % interval", "p, max of 5"),
@@ -434,7 +417,7 @@ def tabulate_outcomes(
     joint: OutcomeTable, profile: Profile, at: int, links: Links | None = None
 ) -> Table:
     """Return outcome against one grade of the path; on a page the first note leads to its run."""
-    notes = note_unearned(joint, profile)
+    notes = words.note_unearned(joint, profile)
     named = {"pass": profile.lucky[:1], "fail": profile.unlucky[:1]} if at == 0 and links else {}
     hrefs = {name: links.run(run.id) for name, runs in named.items() for run in runs if links}
     left = f"; {joint.unmeasured:,} runs without both grades" if joint.unmeasured else ""
@@ -612,10 +595,10 @@ def make_run_rows(table: RunTable) -> tuple[RunListRow, ...]:
         column = table.columns[measure]
         pairs = zip(column.value.tolist(), column.valued.tolist(), strict=True)
         numbers[name] = [value if valued else None for value, valued in pairs]
-    axes = [(name, table.columns[key]) for key, name in AXES.items() if table.scored(key)]
+    axes = [(name, table.columns[key]) for key, name in words.AXES.items() if table.scored(key)]
     rows = []
     for at in order:
-        faults = tuple(name for name, column in axes if column.label[at] == INCORRECT)
+        faults = tuple(name for name, column in axes if column.label[at] == words.INCORRECT)
         measured = {name: values[at] for name, values in numbers.items()}
         row = RunListRow.of(table.runs, at)
         rows.append(msgspec.structs.replace(row, faults=faults if axes else None, **measured))
@@ -716,4 +699,4 @@ def _cell(name: str, row: RunListRow, links: Links) -> TableCell | None:
         return TableCell(
             value, href=href, tone=TONES.get(value, "quiet") if name == "outcome" else ""
         )
-    return TableCell(format_number(unit, value), sort=value, tone="" if value else "quiet")
+    return TableCell(words.format_number(unit, value), sort=value, tone="" if value else "quiet")

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from stepscope.model.records import RULES, Figure
+from stepscope.report import words
 from stepscope.report.document import (
     Chart,
     Links,
@@ -21,26 +22,6 @@ from stepscope.report.document import (
     TableRow,
     make_columns,
     make_row,
-)
-from stepscope.report.formatting import (
-    AXES,
-    SCORE_FIRST,
-    draw_interval,
-    format_interval,
-    format_losses,
-    format_n,
-    format_number,
-    format_p,
-    format_score,
-    format_share,
-    format_signed,
-    format_with_interval,
-    format_worst_case,
-    is_unscored,
-    list_some,
-    name_panel,
-    name_rubric,
-    shorten_names,
 )
 from stepscope.report.panel_types import Panel, PanelGroup, Panels
 from stepscope.report.types import CheckAccuracy, Profile
@@ -72,7 +53,7 @@ def make_interval_row(
         "value": figure.value,
         "low": figure.low,
         "high": figure.high,
-        "text": format_with_interval(key, figure),
+        "text": words.format_with_interval(key, figure),
         "order": order,
     }
 
@@ -82,11 +63,11 @@ def make_figure_cell(key: str, figure: Figure) -> TableCell:
     if isinstance(figure, Unmeasured):
         return TableCell("-", title=f"{figure.kind}: {figure.reason}", tone="quiet")
     return TableCell(
-        text=format_number(key, figure.value),
+        text=words.format_number(key, figure.value),
         sort=figure.value,
-        note=format_interval(key, figure),
-        title=f"n {format_n(figure)}; unmeasured {format_losses(key, figure)}",
-        interval=draw_interval(figure),
+        note=words.format_interval(key, figure),
+        title=f"n {words.format_n(figure)}; unmeasured {words.format_losses(key, figure)}",
+        interval=words.draw_interval(figure),
     )
 
 
@@ -112,8 +93,8 @@ def count_proved(figure: Estimate) -> int:
 def describe_checks(one: CheckAccuracy) -> str:
     """Return how often the checks of an axis were right where the truth is known."""
     proved, planted = (sum(n) for n in zip(*one.planted.values(), strict=True))
-    said = f"{AXES[one.axis]}: false faults in {one.false_faults:,} of {one.good_runs:,} good runs"
-    return f"{said}; {proved:,} of {planted:,} planted faults proved"
+    said = f"false faults in {one.false_faults:,} of {one.good_runs:,} good runs"
+    return f"{words.AXES[one.axis]}: {said}; {proved:,} of {planted:,} planted faults proved"
 
 
 def tabulate_axes(
@@ -123,11 +104,11 @@ def tabulate_axes(
 
     None where no axis is part of them.
     """
-    asked = [key for key in AXES if any(key in p.figures for p in profiles)]
+    asked = [key for key in words.AXES if any(key in p.figures for p in profiles)]
     scored = list_scored_axes(profiles)
-    left = ", ".join(AXES[key] for key in asked if key not in scored)
+    left = ", ".join(words.AXES[key] for key in asked if key not in scored)
     if not scored:
-        heading = f"{AXES_TITLE}: not scored; {SCORE_FIRST}"
+        heading = f"{AXES_TITLE}: not scored; {words.SCORE_FIRST}"
         return Table(id="axes", columns=(), rows=(), heading=heading) if asked else None
     rows = []
     for key in scored:
@@ -135,7 +116,7 @@ def tabulate_axes(
         cells = _page_cells(key, figures[0]) if len(profiles) == 1 else [
             _axis_cell(key, figure) for figure in figures
         ]  # fmt: skip
-        rows.append(make_row(TableCell(AXES[key], level=1), *cells))
+        rows.append(make_row(TableCell(words.AXES[key], level=1), *cells))
     titles = [TableColumn(profile.title, code=True) for profile in profiles]
     notes = [LOWER_BOUND, *(describe_checks(one) for one in checks if one.axis in scored)]
     return Table(
@@ -151,8 +132,8 @@ def tabulate_axes(
 
 def _axis_cell(key: str, figure: Figure) -> str:
     if isinstance(figure, Unmeasured):
-        return "- not scored" if is_unscored(figure) else f"- {figure.kind}"
-    return f"at least {count_proved(figure):,} of {figure.n:,} {format_interval(key, figure)}"
+        return "- not scored" if words.is_unscored(figure) else f"- {figure.kind}"
+    return f"at least {count_proved(figure):,} of {figure.n:,} {words.format_interval(key, figure)}"
 
 
 def chart_axes(profiles: Sequence[Profile]) -> Chart | None:
@@ -164,7 +145,7 @@ def chart_axes(profiles: Sequence[Profile]) -> Chart | None:
             measured = figure if isinstance(figure, Estimate) else None
             said = _axis_cell(key, measured).replace(" [", "\n[", 1) if measured else ""
             rows.append({
-                "label": AXES[key],
+                "label": words.AXES[key],
                 "group": name_profile(profile),
                 "value": measured.value if measured else None,
                 "text": said or "not checked",
@@ -187,8 +168,8 @@ def list_scored_axes(profiles: Sequence[Profile]) -> list[str]:
     """Return the axes that any of the groups was scored on."""
     return [
         key
-        for key in AXES
-        if any(key in p.figures and not is_unscored(p.figures[key]) for p in profiles)
+        for key in words.AXES
+        if any(key in p.figures and not words.is_unscored(p.figures[key]) for p in profiles)
     ]
 
 
@@ -203,10 +184,10 @@ def tabulate_profile(profiles: Sequence[Profile]) -> Table:
             "not checked", numbers=numbers,
         ),
         rows=tuple(
-            make_row(name_profile(profile), AXES[key], *_page_cells(key, profile.figures[key]))
-            for profile in profiles
+            make_row(name_profile(one), words.AXES[key], *_page_cells(key, one.figures[key]))
+            for one in profiles
             for key in list_scored_axes(profiles)
-            if key in profile.figures
+            if key in one.figures
         ),
     )  # fmt: skip
 
@@ -220,7 +201,7 @@ def _page_cells(key: str, figure: Figure) -> tuple[TableCell, ...]:
     proved = count_proved(figure)
     return (
         TableCell(f"{proved:,} of {figure.n:,} runs", sort=proved),
-        TableCell(format_interval(key, figure), interval=draw_interval(figure)),
+        TableCell(words.format_interval(key, figure), interval=words.draw_interval(figure)),
         TableCell(f"{figure.n - proved:,}", sort=figure.n - proved),
         TableCell(", ".join(lost) or "0", tone="quiet"),
     )
@@ -233,7 +214,9 @@ def tabulate_checks(checks: Sequence[CheckAccuracy]) -> Table:
         of = f"{one.false_faults:,} of {one.good_runs:,}"
         for kind, (proved, planted) in one.planted.items():
             found = TableCell(f"{proved:,} of {planted:,}", sort=proved / max(planted, 1))
-            rows.append(make_row(AXES[one.axis], kind.replace("_", " "), found, of, one.version))
+            rows.append(
+                make_row(words.AXES[one.axis], kind.replace("_", " "), found, of, one.version)
+            )
     return Table(
         id="checks-table",
         caption="How often these checks were right where the truth is known",
@@ -275,7 +258,7 @@ def name_judges(found: Panels) -> JudgeNames:
     """Return what the judges of a report are called."""
     sitting = dict.fromkeys(m.judge for panel in found.panels for m in panel.members)
     raters = dict.fromkeys(name for one in found.agreement for name in one.judges)
-    return JudgeNames(shorten_names(dict.fromkeys([*found.judges, *sitting, *raters])))
+    return JudgeNames(words.shorten_names(dict.fromkeys([*found.judges, *sitting, *raters])))
 
 
 def format_share_of(figure: Figure) -> str:
@@ -285,8 +268,8 @@ def format_share_of(figure: Figure) -> str:
     """
     if isinstance(figure, Unmeasured):
         return f"- {figure.kind}"
-    worst = format_worst_case("share", figure).replace(" to ", "-")
-    said = f"{format_with_interval('share', figure)} of {figure.n:,}"
+    worst = words.format_worst_case("share", figure).replace(" to ", "-")
+    said = f"{words.format_with_interval('share', figure)} of {figure.n:,}"
     return f"{said} ({worst})" if worst else said
 
 
@@ -309,7 +292,9 @@ def tabulate_shares(found: Panels) -> Iterator[Table]:
             }
             both = [format_share_of(x) for vote in group.votes[:1] for x in (vote.any, vote.all)]
             votes = (both or ["-", "-"]) if summed else ()
-            rows.append((name_panel(panel), *votes, *(seats.get(judge, "-") for judge in judges)))
+            rows.append(
+                (words.name_panel(panel), *votes, *(seats.get(judge, "-") for judge in judges))
+            )
         summary = ("any judge", "all judges") if summed else ()
         head = ("", *summary, *(names[judge] for judge in judges))
         yield make_sheet(
@@ -331,7 +316,7 @@ def _many_groups(
                 seat.failing for seat in group.seats if how == "any"
             ]
             cells.append(format_share_of(figures[0]) if figures else "-")
-        rows.append((name_panel(panel), *cells))
+        rows.append((words.name_panel(panel), *cells))
     title = "At fault: any judge" if how == "any" else "At fault: all judges"
     notes = (*_notes(panels, names), "each judge alone: --json") if how == "all" else ()
     return make_sheet(f"panel-{how}", title, ("", *titles), tuple(rows), notes)
@@ -353,7 +338,7 @@ def _notes(panels: Sequence[Panel], names: Mapping[str, str]) -> Iterator[str]:
     for judge, lost in by_judge.items():
         if lost:
             yield f"no yes or no from {names[judge]}: {format_counts(lost)}"
-    if any(format_worst_case("share", seat.failing) for seat in seats):
+    if any(words.format_worst_case("share", seat.failing) for seat in seats):
         yield "in brackets: the share if all runs without a yes or no were at fault, or none"
     if any(panel.drawn for panel in panels):
         yield "runs were drawn: each share is weighed, and speaks of all that could have been"
@@ -383,13 +368,13 @@ def tabulate_claims(found: Panels) -> Table:
     made = [(panel, c) for panel in found.panels for c in panel.claims if c.p is not None]
     rows = tuple(
         (
-            name_panel(panel),
+            words.name_panel(panel),
             f"{claim.second} against {claim.first}",
             "-"
             if isinstance(claim.effect, Unmeasured)
-            else f"{format_signed('share', claim.effect.value)} "
-            f"{format_interval('share', claim.effect)}",
-            format_p(claim.p_adjusted),
+            else f"{words.format_signed('share', claim.effect.value)} "
+            f"{words.format_interval('share', claim.effect)}",
+            words.format_p(claim.p_adjusted),
         )
         for panel, claim in made
         if claim.survives
@@ -409,9 +394,9 @@ def tabulate_disputes(found: Panels, links: Links | None) -> Table:
                 one.name if one.step is None else f"{one.name} step {one.step}",
                 href=links.run(one.id) if links else None,
             ),
-            name_rubric(one.rubric),
+            words.name_rubric(one.rubric),
             " · ".join(f"{names[judge]} {label}" for judge, label in one.answers.items()),
-            list_some(one.steps, CITED) or "-",
+            words.list_some(one.steps, CITED) or "-",
         )
         for one in found.queue[:SHOWN]
     )
@@ -431,13 +416,13 @@ def tabulate_trace(found: Panels) -> Table:
     names = name_judges(found)
     rows = [
         (
-            name_rubric(line.rubric),
+            words.name_rubric(line.rubric),
             " · ".join(
                 f"{names[one.judge]} {one.label}"
-                + ("" if one.confidence is None else f" {format_score(one.confidence)}")
+                + ("" if one.confidence is None else f" {words.format_score(one.confidence)}")
                 for one in line.answers
             ),
-            list_some(line.common, CITED) or "-",
+            words.list_some(line.common, CITED) or "-",
         )
         for line in worked.lines
     ]
@@ -489,13 +474,13 @@ def tabulate_behaviours(found: Panels) -> Table:
     rows = []
     for one in found.onsets:
         spread = (
-            "-" if isinstance(tenth, Unmeasured) else format_score(tenth.value)
+            "-" if isinstance(tenth, Unmeasured) else words.format_score(tenth.value)
             for tenth in one.tenths
         )
-        begins = format_with_interval("share", one.onset).removesuffix(" -")
+        begins = words.format_with_interval("share", one.onset).removesuffix(" -")
         whose = _whose(one.judge, one.group, found)
         cells = format_share_of(one.runs), begins, " ".join(spread)
-        rows.append((name_rubric(one.rubric), *whose, *cells))
+        rows.append((words.name_rubric(one.rubric), *whose, *cells))
     head = ("", *_who(found), "runs with it", "begins at", "share of steps, by tenth of the run")
     notes = ("begins at: median place of its first step, 0 the run's first and 1 its last",)
     return make_sheet("behaviours", "Behaviours", head, rows, notes if rows else ())
@@ -505,7 +490,7 @@ def tabulate_answers(found: Panels) -> Table:
     """Return the answers to rubrics that have none against the agent."""
     rows = tuple(
         (
-            name_rubric(one.rubric),
+            words.name_rubric(one.rubric),
             *_whose(one.judge, one.group, found),
             format_counts(one.counts) or "-",
             format_counts(one.lost) or "0",
@@ -538,7 +523,7 @@ def tabulate_costs(found: Panels) -> Table:
             for count in (one.input_tokens, one.cached_tokens, one.output_tokens)
         )
         paid, saved = (
-            "" if usd is None else format_number("cost_usd", usd)
+            "" if usd is None else words.format_number("cost_usd", usd)
             for usd in (one.usd, one.usd_saved)
         )
         paid += f", {one.unpriced:,} without a price" if paid and one.unpriced else ""
@@ -562,10 +547,10 @@ def _charts(found: Panels, table: Table) -> Iterator[Chart]:
     titles = [group.title for group in found.panels[0].groups]
     judges = dict.fromkeys(member.judge for panel in found.panels for member in panel.members)
     order = sorted(judges, key=lambda judge: (judge == "rules", judge))
-    names = {name: short[:LONGEST] for name, short in shorten_names(order).items()}
+    names = {name: short[:LONGEST] for name, short in words.shorten_names(order).items()}
     for at, title in enumerate(titles[:MOST_GROUPS]):
         rows = [
-            {"label": name_panel(panel), "order": order, **row}
+            {"label": words.name_panel(panel), "order": order, **row}
             for order, panel in enumerate(found.panels)
             for row in _cells(panel.groups[at], names)
         ]
@@ -589,8 +574,8 @@ def _cells(group: PanelGroup, names: Mapping[str, str]) -> Iterator[dict[str, ob
             "group": name,
             "column": place,
             "value": figure.value if isinstance(figure, Estimate) else None,
-            "text": format_with_interval("share", figure, "not judged").replace(" [", "\n["),
-            "short": format_score(figure.value) if isinstance(figure, Estimate) else "-",
+            "text": words.format_with_interval("share", figure, "not judged").replace(" [", "\n["),
+            "short": words.format_score(figure.value) if isinstance(figure, Estimate) else "-",
             "judged": figure.n if isinstance(figure, Estimate) else 0,
         }
 
@@ -601,7 +586,7 @@ def tabulate_all_shares(found: Panels) -> Table | None:
         row
         for panel in found.panels
         for group in panel.groups
-        for row in _rows(name_panel(panel), group)
+        for row in _rows(words.name_panel(panel), group)
     ]
     if not rows:
         return None
@@ -639,9 +624,9 @@ def _cells_of(figure: Figure, lost: str) -> tuple[TableCell, ...]:
         why = TableCell("-", tone="quiet", title=f"{figure.kind}: {figure.reason}")
         return why, blank, blank, TableCell("0", sort=0), gone
     return (
-        TableCell(format_share(figure.value), sort=figure.value),
-        TableCell(format_interval("share", figure), interval=draw_interval(figure)),
-        TableCell(format_worst_case("share", figure) or "-", tone="quiet"),
+        TableCell(words.format_share(figure.value), sort=figure.value),
+        TableCell(words.format_interval("share", figure), interval=words.draw_interval(figure)),
+        TableCell(words.format_worst_case("share", figure) or "-", tone="quiet"),
         TableCell(f"{figure.n:,}", sort=figure.n),
         gone,
     )

@@ -18,20 +18,9 @@ from stepscope.findings.ranking import StepEvidence, StoreFit, read_fit
 from stepscope.measures.localise import LOCALISE_NAME
 from stepscope.model import Case, Exchange, Record, Step, Trajectory, Verdict
 from stepscope.model.records import COMPLETENESS_NAME, HUMAN
+from stepscope.report import words
 from stepscope.report.document import Chart, StepAddress, Table, TableCell, TableColumn, make_row
 from stepscope.report.evidence import make_curve
-from stepscope.report.formatting import (
-    AXES,
-    INCORRECT,
-    cut_words,
-    format_number,
-    format_share,
-    list_some,
-    name_rubric,
-    name_shape,
-    quote_result,
-    shorten_names,
-)
 from stepscope.report.rows import RuleFindings, read_shown_run, sort_findings
 from stepscope.report.suspects import WEAK_KINDS, compare_with_trials, list_suspects
 from stepscope.report.types import Curve, LookFirst, SuspectKind, SuspectSteps
@@ -99,10 +88,10 @@ def mark_steps(
 def note_axis_faults(found: RuleFindings) -> dict[int, str]:
     """Return, by step, the axes that are at fault there; those it cites where it names no step."""
     out: dict[int, list[str]] = {}
-    for key, name in AXES.items():
-        faults = [v for v in found.by_step.get(key, ()) if v.label == INCORRECT]
+    for key, name in words.AXES.items():
+        faults = [v for v in found.by_step.get(key, ()) if v.label == words.INCORRECT]
         whole = found.whole.get(key)
-        cited = whole.cites if whole is not None and whole.label == INCORRECT else ()
+        cited = whole.cites if whole is not None and whole.label == words.INCORRECT else ()
         steps = [v.step for v in faults if v.step is not None] or cited
         for step in dict.fromkeys(steps):
             out.setdefault(step, []).append(name)
@@ -176,7 +165,7 @@ _LABELS = {
     "REDUNDANT": "redundant",
     "DETOUR": "detour",
     "PROGRESS": "progress",
-    INCORRECT: "fault",
+    words.INCORRECT: "fault",
     PRESENT: "fault",
 }
 ABSENT_LABEL = "absent"
@@ -211,7 +200,7 @@ def _answered(records: Sequence[Record]) -> Iterator[ShownVerdict]:
     """Yield the verdicts to tell, those of judges only where they are current."""
     judges = select_current(records)
     names = {one.asked.judge: one.asked.family for one in judges}
-    short = shorten_names(names)
+    short = words.shorten_names(names)
     turns = {id(one.record): one.turns for one in judges}
     for record in records:
         answer, key = record.answer, question_of_record(record)
@@ -221,10 +210,10 @@ def _answered(records: Sequence[Record]) -> Iterator[ShownVerdict]:
         if answer.step is not None and answer.label is None:
             continue
         if key is None:
-            called = AXES.get(answer.measure, answer.measure)
+            called = words.AXES.get(answer.measure, answer.measure)
             yield ShownVerdict(record, answer, record.family, called)
         elif id(record) in turns:
-            called = name_rubric(key.measure)
+            called = words.name_rubric(key.measure)
             alone = list(names.values()).count(key.family) == 1
             lane = key.family if alone else short[key.judge]
             yield ShownVerdict(record, answer, lane, called, turns[id(record)])
@@ -234,7 +223,7 @@ def list_faulted(answer: Verdict) -> tuple[int, ...]:
     """Return the step a verdict is about; of one about the run, the steps it faults."""
     if answer.step is not None:
         return (answer.step,)
-    return answer.cites if answer.label == INCORRECT else ()
+    return answer.cites if answer.label == words.INCORRECT else ()
 
 
 def categorise(answer: Verdict) -> str:
@@ -364,10 +353,10 @@ def list_facts(trajectory: Trajectory, found: RuleFindings) -> Iterator[tuple[st
     if usage is not None and usage.input_total is not None and usage.output_total is not None:
         yield "tokens", f"{usage.input_total:,} in, {usage.output_total:,} out"
     if trajectory.cost_usd is not None:
-        yield "cost", format_number("cost_usd", trajectory.cost_usd)
+        yield "cost", words.format_number("cost_usd", trajectory.cost_usd)
     if trajectory.start is not None and trajectory.end is not None:
         seconds = (trajectory.end.ns - trajectory.start.ns) / 1e9
-        yield "latency", format_number("seconds", seconds)
+        yield "latency", words.format_number("seconds", seconds)
     yield "source", trajectory.source.format
     if COMPLETENESS_NAME in found.whole:
         yield COMPLETENESS_NAME, found.whole[COMPLETENESS_NAME].reason
@@ -389,13 +378,13 @@ def list_notes(run: Trajectory) -> Iterator[str]:
 def list_step_facts(step: Step) -> Iterator[str]:
     """Yield the time, tokens and cost of a step, where known, and its model."""
     if step.start is not None and step.end is not None:
-        yield format_number("seconds", (step.end.ns - step.start.ns) / 1e9)
+        yield words.format_number("seconds", (step.end.ns - step.start.ns) / 1e9)
     if step.usage is not None:
         for count, what in ((step.usage.input_total, "in"), (step.usage.output_total, "out")):
             if count is not None:
                 yield f"{count:,} {what}"
     if step.cost_usd is not None:
-        yield format_number("cost_usd", step.cost_usd)
+        yield words.format_number("cost_usd", step.cost_usd)
     if step.model:
         yield step.model
 
@@ -405,7 +394,7 @@ def list_scores(curve: Curve | Unmeasured) -> dict[int, str]:
     if isinstance(curve, Unmeasured) or curve.source == "step_labels":
         return {}
     pairs = zip(curve.steps, curve.scores, strict=True)
-    return {step: format_share(score) for step, score in pairs if score is not None}
+    return {step: words.format_share(score) for step, score in pairs if score is not None}
 
 
 # Columns that a wide screen shows apart.
@@ -616,7 +605,7 @@ def describe_curve(curve: Curve) -> Iterator[str]:
     elif shape == "unresolved":
         yield f"Shape unresolved: {_odds(curve)}."
     else:
-        yield f"Shape: {name_shape(shape)} ({_odds(curve)})."
+        yield f"Shape: {words.name_shape(shape)} ({_odds(curve)})."
     if curve.break_step is not None:
         alone = curve.break_first == curve.break_last
         within = "" if alone else f", with 90 % at steps {curve.break_first}-{curve.break_last}"
@@ -635,28 +624,30 @@ def describe_curve(curve: Curve) -> Iterator[str]:
 
 def _odds(curve: Curve) -> str:
     named = sorted(curve.posterior.items(), key=lambda item: -item[1])[:2]
-    return ", ".join(f"{name_shape(shape)} {format_share(share)}" for shape, share in named)
+    return ", ".join(
+        f"{words.name_shape(shape)} {words.format_share(share)}" for shape, share in named
+    )
 
 
 def _steps(steps: tuple[int, ...]) -> str:
-    return f"step{'s' * (len(steps) > 1)} {list_some(steps, 8)}"
+    return f"step{'s' * (len(steps) > 1)} {words.list_some(steps, 8)}"
 
 
 def describe_curve_basis(curve: Curve) -> str:
     """Return what the conclusions rest on: whose scores, their noise, and the mean."""
-    noise = "" if curve.sigma is None else f" {format_share(curve.sigma)}"
+    noise = "" if curve.sigma is None else f" {words.format_share(curve.sigma)}"
     judge = f" ({curve.judge})" if curve.judge else ""
     mean = ""
     if curve.mean is not None:
-        low, high = format_share(curve.mean.low), format_share(curve.mean.high)
-        mean = f"; mean {format_share(curve.mean.value)} [{low}, {high}]"
+        low, high = words.format_share(curve.mean.low), words.format_share(curve.mean.high)
+        mean = f"; mean {words.format_share(curve.mean.value)} [{low}, {high}]"
     return f"From {SOURCES[curve.source]}{judge}; noise{noise}: {NOISE[curve.sigma_source]}{mean}."
 
 
 def _cell(key: str, value: float | None) -> TableCell:
     if value is None:
         return TableCell("-", tone="quiet")
-    return TableCell(format_number(key, value), sort=value)
+    return TableCell(words.format_number(key, value), sort=value)
 
 
 # Calls of one run that are matched; matching costs the product of both lengths.
@@ -702,12 +693,12 @@ def relate_calls(left: Exchange | None, right: Exchange | None) -> CallRelation:
 
 
 def _given(exchange: Exchange) -> str:
-    return "" if exchange.result is None else quote_result(exchange.result)
+    return "" if exchange.result is None else words.quote_result(exchange.result)
 
 
 def summarise_result(exchange: Exchange) -> str:
     """Return what a call gave, in few words."""
-    return cut_words(visible_line(_given(exchange)), CALL_WIDTH)
+    return words.cut_words(visible_line(_given(exchange)), CALL_WIDTH)
 
 
 RELATION_WORDS: dict[CallRelation, str] = {

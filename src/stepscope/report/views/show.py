@@ -19,7 +19,7 @@ from stepscope.measures.localise import NOBODY_NAME
 from stepscope.measures.outcome import ANOTHER_WAY
 from stepscope.model import SCORES, Exchange, Record, Step, Trajectory, Verdict
 from stepscope.model.records import COMPLETENESS_NAME, STEP_SCORES
-from stepscope.report import votes
+from stepscope.report import votes, words
 from stepscope.report.document import (
     Document,
     Table,
@@ -27,22 +27,6 @@ from stepscope.report.document import (
     TableColumn,
     make_columns,
     make_row,
-)
-from stepscope.report.formatting import (
-    AXES,
-    INCORRECT,
-    clip,
-    describe_call,
-    fold,
-    format_chance,
-    format_json,
-    format_number,
-    format_score,
-    format_share,
-    keep_first_lines,
-    list_some,
-    name_rubric,
-    quote_result,
 )
 from stepscope.report.rows import RuleFindings
 from stepscope.report.types import Curve, LookFirst, SuspectSteps
@@ -171,7 +155,7 @@ def _agent_cell(one: AgentAnswers, name: str) -> str:
     if isinstance(answer, Unmeasured) or answer.value is None:
         return "-"
     if name == "efficiency.cost_usd":
-        return format_number("cost_usd", answer.value)
+        return words.format_number("cost_usd", answer.value)
     return f"{answer.value:,.0f}"
 
 
@@ -224,7 +208,7 @@ def describe_run(data: RunData, *, chosen: range | None = None, width: int = 100
         if value is not None
     ]
     head = f"{visible_line(trajectory.name)}   {said}   {len(trajectory.steps)} steps, "
-    out = [*fold(f"{head}{len(calls)} calls, {errors} errors   {', '.join(known)}", width, 2)]
+    out = [*words.fold(f"{head}{len(calls)} calls, {errors} errors   {', '.join(known)}", width, 2)]
     folded = [range(0, shown.start), range(shown.stop, len(trajectory.steps))]
     if trajectory.source.format == SCORES:
         folded = [range(0), range(0)]
@@ -275,18 +259,18 @@ def describe_failure(data: RunData, width: int) -> list[str]:
         return []
     failed = data.trajectory.outcome.status == "fail"
     head = "Failed because  " if failed else "Not done  "
-    said = fold(head + visible_line(data.look.because), width, 10)
-    return keep_first_lines(said, EVIDENCE_LINES, width)
+    said = words.fold(head + visible_line(data.look.because), width, 10)
+    return words.keep_first_lines(said, EVIDENCE_LINES, width)
 
 
 def describe_suspects(marked: Sequence[SuspectSteps], width: int) -> list[str]:
     """Return the suspects, one a line, most telling first, with their probabilities."""
     out = []
     for at, suspect in enumerate(marked[:MOST_SUSPECTS]):
-        share = "" if suspect.share is None else f"{format_chance(suspect.share):>5}  "
+        share = "" if suspect.share is None else f"{words.format_chance(suspect.share):>5}  "
         head = f"{'Suspects' if at == 0 else '':<10}{suspect.where:>7}  {share}"
-        said = fold(head + visible_line(suspect.evidence), width, len(head))
-        out += keep_first_lines(said, EVIDENCE_LINES, width)
+        said = words.fold(head + visible_line(suspect.evidence), width, len(head))
+        out += words.keep_first_lines(said, EVIDENCE_LINES, width)
     left = len(marked) - MOST_SUSPECTS
     return out + ([f"{'':<10}and {left} more (--json has all)"] if left > 0 else [])
 
@@ -295,11 +279,11 @@ def describe_certainty(look: LookFirst, width: int) -> list[str]:
     """Return how likely no step of the agent is at fault, and how often such a list is right."""
     if not look.reliability or not look.suspects:
         return []
-    said = fold(f"{'':<10}{look.reliability}.", width, 10)
+    said = words.fold(f"{'':<10}{look.reliability}.", width, 10)
     if look.nobody is None:
         return said
-    nobody = f"{'':<10}{'-':>7}  {format_chance(look.nobody):>5}  no step of the agent, or not seen"
-    return [nobody, *said]
+    chance = words.format_chance(look.nobody)
+    return [f"{'':<10}{'-':>7}  {chance:>5}  no step of the agent, or not seen", *said]
 
 
 def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[str]:
@@ -315,17 +299,19 @@ def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[s
     if goals is not None:
         how = goals.reason if goals.label == ANOTHER_WAY else goals.label or goals.value
         said.insert(0, f"sub-goals {how}")
-    out = fold("Verdicts (rules)  " + visible_line(" · ".join(said) or "nothing found"), width, 10)
+    out = words.fold(
+        "Verdicts (rules)  " + visible_line(" · ".join(said) or "nothing found"), width, 10
+    )
     lacks = found.whole.get(COMPLETENESS_NAME)
     if lacks is not None:
-        out += fold(f"Complete?  {lacks.reason}", width, 10)
+        out += words.fold(f"Complete?  {lacks.reason}", width, 10)
     lost = _lost(found)
     if lost:
-        out += fold("Unmeasured  " + visible_line(lost), width, 10)
+        out += words.fold("Unmeasured  " + visible_line(lost), width, 10)
     for label in trajectory.labels:
         where = "" if label.step is None else f" at {label.step}"
         text = f"Label ({label.annotator})  {label.kind}{where} {label.category or ''}"
-        out.append(clip(visible_line(f"{text} {label.reason}"), width))
+        out.append(words.clip(visible_line(f"{text} {label.reason}"), width))
     return out
 
 
@@ -360,12 +346,12 @@ def describe_step(data: RunData, step: int, *, width: int) -> list[str]:
     out = [f"Step {step} of {visible_line(data.trajectory.name)}: {whole.actor} {whole.kind}"]
     out += [visible(part.text) for part in whole.parts if part.text is not None]
     for call in whole.calls:
-        given = (call.raw or "") if call.arguments is None else format_json(call.arguments)
+        given = (call.raw or "") if call.arguments is None else words.format_json(call.arguments)
         out.append(f"call {visible_line(call.name)} {visible(given)}")
         if call.parse_error is not None:
             out.append(f"arguments that could not be read: {visible_line(call.parse_error)}")
     for result in whole.results:
-        out += [f"result {result.status} ({result.source})", visible(quote_result(result))]
+        out += [f"result {result.status} ({result.source})", visible(words.quote_result(result))]
     if whole.error is not None:
         out.append(f"error {visible(whole.error)}")
     return [
@@ -392,17 +378,17 @@ def _lines(
         yield actor, text or f"({step.kind}, no text)"
     for exchange in made:
         before = previous.get(exchange.call.name)
-        yield "call", describe_call(exchange.call, before.call if before else None)
+        yield "call", words.describe_call(exchange.call, before.call if before else None)
         previous[exchange.call.name] = exchange
     for result in step.results:
-        yield STATUS[result.status], quote_result(result)
+        yield STATUS[result.status], words.quote_result(result)
 
 
 def _lay_out(step: int, actor: str, text: str, mark: StepMark, width: int) -> str:
     head = f" {mark.sign:<1}{step:>4} {actor:<6} "
-    remark = clip(visible_line(mark.remark), REMARK_WIDTH)
+    remark = words.clip(visible_line(mark.remark), REMARK_WIDTH)
     room = width - len(head) - (len(remark) + 2 if remark else 0)
-    body = clip(visible_line(text), room)
+    body = words.clip(visible_line(text), room)
     return (head + body + (remark.rjust(width - len(head) - len(body)) if remark else "")).rstrip()
 
 
@@ -417,12 +403,14 @@ def describe_axes(found: RuleFindings, width: int) -> list[str]:
     """Return the verdicts of the axes as lines; none where no axis has a record."""
     out: list[str] = []
     others: dict[str, list[str]] = {}
-    for key, name in AXES.items():
+    for key, name in words.AXES.items():
         verdict, absent = found.whole.get(key), found.absent.get(key)
-        if verdict is not None and verdict.label == INCORRECT:
-            cites = list_some(verdict.cites, AXIS_CITES)
+        if verdict is not None and verdict.label == words.INCORRECT:
+            cites = words.list_some(verdict.cites, AXIS_CITES)
             said = f"{_head(out)}{name} incorrect [{cites}]: {verdict.reason}"
-            out += keep_first_lines(fold(visible_line(said), width, 10), AXIS_LINES, width)
+            out += words.keep_first_lines(
+                words.fold(visible_line(said), width, 10), AXIS_LINES, width
+            )
         elif verdict is not None:
             others.setdefault(NOTHING_PROVED, []).append(name)
         elif absent is not None:
@@ -435,17 +423,17 @@ def describe_axes(found: RuleFindings, width: int) -> list[str]:
         others, key=lambda label: (label != NOTHING_PROVED, label == "not scored", label)
     )
     rest = " · ".join(f"{label}: {', '.join(others[label])}" for label in order)
-    return out + (fold(_head(out) + visible_line(rest), width, 10) if rest else [])
+    return out + (words.fold(_head(out) + visible_line(rest), width, 10) if rest else [])
 
 
 def describe_axes_at(found: RuleFindings, step: int, width: int) -> list[str]:
     """Return what the axes say against one step, whole."""
     out: list[str] = []
-    for key, name in AXES.items():
+    for key, name in words.AXES.items():
         for verdict in found.by_step.get(key, ()):
-            if verdict.label == INCORRECT and step in (verdict.step, *verdict.cites):
+            if verdict.label == words.INCORRECT and step in (verdict.step, *verdict.cites):
                 said = f"{_head(out)}{name} incorrect at {verdict.step}: {verdict.reason}"
-                out += fold(visible_line(said), width, 10)
+                out += words.fold(visible_line(said), width, 10)
     return out
 
 
@@ -468,16 +456,18 @@ def describe_judges(trajectory: Trajectory, records: Sequence[Record], width: in
     marked = votes.find_patterns(trajectory, records) if by_judge else {}
     out: list[str] = []
     for judge, all_ in by_judge.items():
-        out += fold(f"Verdicts ({visible_line(judge)})", width, 2)
+        out += words.fold(f"Verdicts ({visible_line(judge)})", width, 2)
         for said in _said(all_):
-            out += keep_first_lines(fold("  " + visible_line(said), width, 6), VERDICT_LINES, width)
+            out += words.keep_first_lines(
+                words.fold("  " + visible_line(said), width, 6), VERDICT_LINES, width
+            )
         for name, found in marked.get(judge, {}).items():
             where = _bracket_steps([pattern.step for pattern in found])
             said = (
                 f"  {name.replace('_', ' ')}{where}: {votes.describe_pattern(found)}. "
                 f"{PATTERN_ADVICE[name]}"
             )
-            out += fold(said, width, 6)
+            out += words.fold(said, width, 6)
     return out
 
 
@@ -486,7 +476,7 @@ def _said(all_: Sequence[CurrentAnswer]) -> Iterator[str]:
     rest: dict[str, list[str]] = {}
     steps: dict[str, dict[str, list[CurrentAnswer]]] = {}
     for one in all_:
-        answer, name = one.record.answer, name_rubric(one.asked.measure)
+        answer, name = one.record.answer, words.name_rubric(one.asked.measure)
         if not isinstance(answer, Verdict):
             if answer.step is None:
                 rest.setdefault(votes.classify_absence(answer.reason, answer.kind), []).append(name)
@@ -500,13 +490,13 @@ def _said(all_: Sequence[CurrentAnswer]) -> Iterator[str]:
         elif answer.label is not None:
             rest.setdefault(answer.label, []).append(name)
     for measure, labels in steps.items():
-        yield f"{name_rubric(measure)}: {_labelled(measure, labels)}"
+        yield f"{words.name_rubric(measure)}: {_labelled(measure, labels)}"
     if rest:
         yield " · ".join(f"{label}: {', '.join(names)}" for label, names in sorted(rest.items()))
 
 
 def _verdict(answer: Verdict) -> str:
-    sure = "" if answer.confidence is None else f" {format_score(answer.confidence)}"
+    sure = "" if answer.confidence is None else f" {words.format_score(answer.confidence)}"
     return f"{answer.label}{sure}{_bracket_steps(answer.cites)}"
 
 
@@ -515,7 +505,7 @@ def _why(answer: Verdict) -> str:
 
 
 def _bracket_steps(cites: Collection[int]) -> str:
-    return f" [{list_some(cites, VERDICT_CITES)}]" if cites else ""
+    return f" [{words.list_some(cites, VERDICT_CITES)}]" if cites else ""
 
 
 def _marks(turns: Sequence[str]) -> str:
@@ -527,7 +517,9 @@ def _labelled(measure: str, labels: dict[str, list[CurrentAnswer]]) -> str:
         answers = [one.record.answer for all_ in labels.values() for one in all_]
         values = [x.value for x in answers if isinstance(x, Verdict) and x.value is not None]
         low, high = min(values, default=0.0), max(values, default=0.0)
-        return f"{len(values)} steps scored, {format_score(low)} to {format_score(high)}"
+        return (
+            f"{len(values)} steps scored, {words.format_score(low)} to {words.format_score(high)}"
+        )
     told_of = [*AGAINST, votes.PRESENT]
     said = [
         f"{label}{_bracket_steps(_steps(labels[label]))}" for label in told_of if label in labels
@@ -550,15 +542,15 @@ def describe_judges_at(records: Sequence[Record], step: int, width: int) -> list
         answer = one.record.answer
         if not isinstance(answer, Verdict):
             continue
-        name = f"{one.asked.judge}: {name_rubric(one.asked.measure)}"
+        name = f"{one.asked.judge}: {words.name_rubric(one.asked.measure)}"
         if answer.step == step and answer.label != ABSENT:
-            value = "" if answer.value is None else f" {format_score(answer.value)}"
+            value = "" if answer.value is None else f" {words.format_score(answer.value)}"
             said = f"{name} {answer.label or 'score'}{value}{_marks(one.turns)}{_why(answer)}"
-        elif answer.step is None and answer.label == INCORRECT and step in answer.cites:
+        elif answer.step is None and answer.label == words.INCORRECT and step in answer.cites:
             said = f"{name} {_verdict(answer)}{_marks(one.turns)}{_why(answer)}"
         else:
             continue
-        out += fold(visible_line(said), width, 10)
+        out += words.fold(visible_line(said), width, 10)
     return out
 
 
@@ -587,16 +579,16 @@ def draw_sparkline(scores: Sequence[float | None]) -> str:
 
 def draw_curve(curve: Curve, width: int) -> list[str]:
     """Return a curve as lines of text, none longer than `width`."""
-    out = [*_drawn(curve, width), *fold(f"{'Shape':<10}{_shape(curve)}", width, 10)]
-    noise = "" if curve.sigma is None else f"{format_share(curve.sigma)}, "
+    out = [*_drawn(curve, width), *words.fold(f"{'Shape':<10}{_shape(curve)}", width, 10)]
+    noise = "" if curve.sigma is None else f"{words.format_share(curve.sigma)}, "
     of = f" of {visible_line(curve.judge)}" if curve.judge else ""
     times = f", means of {curve.repeats} scorings" if curve.repeats > 1 else ""
     rests = f"{SOURCES[curve.source]}{of}{times}; noise {noise}{NOISE[curve.sigma_source]}"
-    steps = list_some(curve.watch, MOST_STEPS)
+    steps = words.list_some(curve.watch, MOST_STEPS)
     watch = f"watch {steps}: latency or cost spikes and the score holds" if steps else ""
     for text in (_describe_break(curve), _gate(curve), watch, *curve.notes, rests):
         if text:
-            out += fold(f"{'':<10}{text}", width, 10)
+            out += words.fold(f"{'':<10}{text}", width, 10)
     return out
 
 
@@ -653,7 +645,7 @@ def _shape(curve: Curve) -> str:
         parts = ["unmodelled: no shape fits these scores"]
     elif best is not None and second is not None:
         odds = f"{_named(curve, best)}, {_named(curve, second)}"
-        sure = format_share(curve.posterior[best])
+        sure = words.format_share(curve.posterior[best])
         parts = [
             f"{parts[0]}: {odds}"
             if curve.shape == "unresolved"
@@ -667,11 +659,12 @@ def _shape(curve: Curve) -> str:
 
 
 def _named(curve: Curve, name: str) -> str:
-    return f"{name.replace('_', ' ')} {format_share(curve.posterior[name])}"
+    return f"{name.replace('_', ' ')} {words.format_share(curve.posterior[name])}"
 
 
 def _interval(found: CredibleInterval) -> str:
-    return f"{format_score(found.value)} [{format_score(found.low)}, {format_score(found.high)}]"
+    value, low, high = map(words.format_score, (found.value, found.low, found.high))
+    return f"{value} [{low}, {high}]"
 
 
 def _describe_break(curve: Curve) -> str:
@@ -679,21 +672,20 @@ def _describe_break(curve: Curve) -> str:
         return ""
     first, last = curve.break_first, curve.break_last
     where = f"{first}" if first == last else f"{first}-{last}"
-    sure = sum(curve.break_probability)
-    said = (
-        f"breaks at {curve.break_step} (90 % within {where}); any break at all {format_share(sure)}"
-    )
+    sure = words.format_share(sum(curve.break_probability))
+    said = f"breaks at {curve.break_step} (90 % within {where}); any break at all {sure}"
     return f"{BY_LABELS}: {said}" if curve.source == "step_labels" else said
 
 
 def _gate(curve: Curve) -> str:
     if curve.weights is None:
         return ""
-    mean = "" if curve.weighted is None else f"weighted mean {format_score(curve.weighted)}"
+    mean = "" if curve.weighted is None else f"weighted mean {words.format_score(curve.weighted)}"
     if not curve.gate_failed:
         return f"{mean}; no gate failed" if mean else ""
-    score, floor = dict(zip(curve.steps, curve.scores, strict=True)), format_score(FLOOR)
+    score, floor = dict(zip(curve.steps, curve.scores, strict=True)), words.format_score(FLOOR)
     failed = ", ".join(
-        f"{step} ({format_score(score[step] or 0.0)}, below {floor})" for step in curve.gate_failed
+        f"{step} ({words.format_score(score[step] or 0.0)}, below {floor})"
+        for step in curve.gate_failed
     )
     return f"gate failed at {failed}" + (f", whatever the {mean} says" if mean else "")
