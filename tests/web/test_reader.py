@@ -13,6 +13,7 @@ import pytest
 
 import stepscope
 from stepscope.errors import StoreError, UsageError
+from stepscope.runtime import database
 from stepscope.settings import Settings
 from stepscope.store import Store
 from stepscope.web.queries import ANSWERS_KEPT, StoreReader, StoreState
@@ -83,6 +84,36 @@ def test_a_file_put_in_the_place_of_another_is_read(store: Path, tmp_path: Path)
         return [before[:1], after]
 
     assert asyncio.run(ask()) == [["airline/11/0"], ["only/1/0"]]
+
+
+def test_tables_are_looked_through_once_a_file_and_not_after_every_change(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other.db"
+    other.write_bytes(store.read_bytes())
+    looked: list[str] = []
+    find = database.find_faults
+
+    def find_faults(db: sqlite3.Connection, *tables: str) -> Iterator[str]:
+        looked.extend(tables)
+        yield from find(db, *tables)
+
+    monkeypatch.setattr(database, "find_faults", find_faults)
+
+    async def ask() -> list[int]:
+        reader = StoreReader(store)
+        counts = []
+        for act in (None, "DELETE FROM records", "replaced"):
+            if act == "replaced":
+                other.replace(store)
+            elif act:
+                alter(store, act)
+            await reader.ask(names)
+            counts.append(looked.count("runs"))
+        await reader.close()
+        return counts
+
+    assert asyncio.run(ask()) == [1, 1, 2]
 
 
 def test_few_answers_are_kept_and_none_longer_than_the_store_stays(store: Path) -> None:
