@@ -8,6 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from stepscope import registry
+from stepscope.measures.axes import evidence, records
+from stepscope.measures.axes.arguments import ARGUMENT_VALIDITY
 from stepscope.measures.axes.choice import SEQUENCING, TOOL_SELECTION
 from stepscope.measures.axes.claims import false_claims
 from stepscope.measures.axes.ending import TERMINATION
@@ -86,6 +88,24 @@ def _told_errors(n: int) -> Trajectory:
     return run(user("Cancel them"), *turns, outcome=FAILED)
 
 
+def _told_amounts(n: int) -> Trajectory:
+    """Every call is told of in words with amounts, shares and what is about so much."""
+    turns = (
+        step
+        for i in range(n)
+        for step in (
+            *did(
+                "send_note",
+                f"noted {i}",
+                text=f"The customer of crate {i} has paid ${i}.25 for it and wants the rest of it",
+            ),
+            agent(f"Crate {i} is about ${i} and was ${i}.25, with {i % 40} % off for members."),
+            user(f"It says {i % 40} % off, and ${i + 3}.75 for the next"),
+        )
+    )
+    return run(user("Go through my crates"), *turns, outcome=FAILED)
+
+
 def _is_linear(
     work: Callable[[Trajectory], object], made: Callable[[int], Trajectory], calls: int = CALLS
 ) -> bool:
@@ -109,6 +129,13 @@ def test_claims_consent_and_endings_are_linear_in_messages_and_calls() -> None:
     assert _is_linear(lambda t: false_claims(t, None), _claims)
     for measure in (SEQUENCING, TERMINATION, TOOL_SELECTION):
         assert _is_linear(lambda t, m=measure: list(m(t, None, None)), _claims), measure.name  # type: ignore[misc]
+
+
+def test_amounts_in_messages_and_arguments_are_linear(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (evidence, records):  # searches end after so many characters
+        monkeypatch.setattr(module, "SEARCHED", 1_000_000)
+    for measure in (RESULT_INTERPRETATION, ARGUMENT_VALIDITY):
+        assert _is_linear(lambda t, m=measure: list(m(t, None, None)), _told_amounts), measure.name  # type: ignore[misc]
 
 
 def test_errors_and_statuses_of_many_things_are_linear() -> None:

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from stepscope.measures.axes.evidence import Evidence, evidence_of
 from stepscope.measures.axes.quantities import (
     AgentMessage,
-    agent_messages,
+    first_told,
     number_of,
     told_amounts,
 )
@@ -378,10 +378,8 @@ def _untraced_words(trajectory: Trajectory) -> Iterator[Fault]:
                 step = trajectory.steps[exchange.step]
                 faults = find_untraced(text, step.index, evidence, (), dates)[1]
                 if found := told_amounts(text):
-                    before = [
-                        x.text for x in agent_messages(trajectory) if x.step.index < step.index
-                    ]
-                    sound = {one.value for said in before for one in told_amounts(said)}
+                    here, first = step.index, first_told(trajectory)
+                    sound = {one.value for one in found if first.get(one.value, here) < here}
                     words = AgentMessage(step, text, ())
                     faults += find_untraced_amounts(trajectory, words, found=found, sound=sound)
                 for fault in faults:

@@ -238,15 +238,19 @@ class Evidence:
         """True if a share, its rest or its excess was said before a step: .1, .9, 1.1 by 10 %."""
         return self._shares.get(share, before) < before
 
+    def has_near(self, value: float, before: int, distance: float) -> bool:
+        """True if a number nearer to a value than a distance was said before a step."""
+        low = bisect_left(self._amounts, (value - distance, before))
+        high = bisect_left(self._amounts, (value + distance, -1))
+        return any(said < before for _, said in self._amounts[low:high])
+
     def has_share(self, value: float, before: int, tolerance: float) -> bool:
         """True if a value is a number said before a step, times a share that was said there."""
-        for share, step in self._shares.items():
-            if share > 0 and step < before:
-                low = bisect_left(self._amounts, ((value - tolerance) / share, -1))
-                high = bisect_right(self._amounts, ((value + tolerance) / share, before))
-                if any(said < before for _, said in self._amounts[low:high]):
-                    return True
-        return False
+        return any(
+            step < before and self.has_near(value / share, before, tolerance / share)
+            for share, step in self._shares.items()
+            if share > 0
+        )
 
     def says_form(self, form: str, before: int, forms: Callable[[str], Iterable[str]]) -> bool:
         """True if a text before a step has a form; `forms` finds those of a text, asked once."""

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from stepscope.measures.rule import cached_on_run
 from stepscope.model import Json, Step, ToolResult, Trajectory
 from stepscope.model.effects import words_of
 
@@ -475,6 +476,16 @@ def agent_messages(trajectory: Trajectory) -> Iterator[AgentMessage]:
                 news = []
         if step.results:
             news += [(step.index, result) for result in step.results]
+
+
+@cached_on_run
+def first_told(trajectory: Trajectory) -> dict[float, int]:
+    """Return the amounts that the agent told, each with the first step that tells it."""
+    found: dict[float, int] = {}
+    for message in agent_messages(trajectory):
+        for amount in told_amounts(message.text):
+            found.setdefault(amount.value, message.step.index)
+    return found
 
 
 @lru_cache(maxsize=256)

@@ -515,13 +515,12 @@ def _exact(
     """Return the amounts of a message without those told as about one that was said."""
     if not told or not _ABOUT.search(message.text):
         return list(told)
-    said = [value for _, some in evidence.numbers(message.step.index) for value in some]
     return [
         amount
         for amount in told
         if amount.value != int(amount.value)
         or not _ABOUT.search(amount.before[-16:] + amount.sentence)  # "approx. $5"
-        or all(abs(x - amount.value) >= 1 for x in said)
+        or not evidence.has_near(amount.value, message.step.index, 1)
     ]
 
 
