@@ -65,9 +65,9 @@ def escalates_to_person(tool: str) -> bool:
     (True, False)
     """
     words = words_of(tool)
-    if not ESCALATIONS.isdisjoint(words) or words[:2] == ["hand", "off"]:
+    if not ESCALATIONS.isdisjoint(words) or words[:2] == ("hand", "off"):
         return True
-    return words[:1] == ["transfer"] and not PEOPLE.isdisjoint(words)
+    return words[:1] == ("transfer",) and not PEOPLE.isdisjoint(words)
 
 
 @lru_cache(maxsize=4096)

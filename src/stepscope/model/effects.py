@@ -32,13 +32,14 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _NAMESPACE = re.compile(r".*(?:__|[.:/])")
 
 
-def words_of(name: str) -> list[str]:
+@lru_cache(maxsize=8192)
+def words_of(name: str) -> tuple[str, ...]:
     """Return the words of a tool's own name, in lower case, without servers and namespaces.
 
     >>> words_of("mcp__github__createIssue")
-    ['create', 'issue']
+    ('create', 'issue')
     """
-    return [word.lower() for word in _WORD.findall(_NAMESPACE.sub("", name))]
+    return tuple([word.lower() for word in _WORD.findall(_NAMESPACE.sub("", name))])
 
 
 @lru_cache(maxsize=4096)

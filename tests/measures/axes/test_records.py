@@ -49,6 +49,8 @@ ORDER = (
         ("Headphones and Keyboard: $582.10", True),
         ("Roughly, the price of the Headphones is $347.", True),
         ("The price of the Headphones is $347.", False),
+        ("Paid on 3 May. I have $582.10 here for the price of the Headphones.", False),
+        ("In all $582.10, for the Headphones ($346.97) and the Keyboard ($235.13).", True),
     ],
 )
 def test_a_price_told_of_a_thing_is_its_own(text: str, right: bool) -> None:
@@ -178,3 +180,20 @@ def test_a_refund_is_of_what_was_given_back(told: str, right: bool) -> None:
     made = run(user("return them"), *back, agent(f"The refund of ${told} is on its way."))
     found = whole(RESULT_INTERPRETATION, made)[RESULT_INTERPRETATION_NAME]
     assert (label(found) == "incorrect") is not right, found.reason
+
+
+@pytest.mark.parametrize(
+    ("asked", "text", "right"),
+    [
+        ("The price of the Headphones?", "That's $582.10.", False),
+        ("The price of the Headphones?", "That's $346.97.", True),
+        ("The price of the Chair?", "That's $582.10.", True),
+        ("The price of the Headphones?", "That is the sum of all, $582.10.", True),
+    ],
+)
+def test_an_amount_told_in_few_words_is_of_what_was_asked(
+    asked: str, text: str, right: bool
+) -> None:
+    made = run(user("hi"), *did("get_order", ORDER), agent("Yes?"), user(asked), agent(text))
+    found = whole(RESULT_INTERPRETATION, made)[RESULT_INTERPRETATION_NAME]
+    assert (label(found) == "incorrect") is not right

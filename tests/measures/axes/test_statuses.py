@@ -93,6 +93,39 @@ def test_nothing_is_said_where_no_result_has_a_status() -> None:
     assert found.label == "uncertain"
 
 
+BOOKED = (
+    '{"booking_id": "4OG6T3", "flights": [{"number": "HAT112", "date": "2024-05-27"}, '
+    '{"number": "HAT135", "date": "2024-05-19"}]}'
+)
+BED = (
+    '{"order_id": "#W1234567", "items": [{"name": "Cot Bed", "options": {"material": "foam"}}, '
+    '{"name": "Bottle", "options": {"material": "steel"}}]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "text", "expected"),
+    [
+        ("", "I have 2024-05-19 here for the date of HAT112 in booking 4OG6T3.", "incorrect"),
+        ("", "I have May 27 here for the date of HAT112 in booking 4OG6T3.", "uncertain"),
+        ("", "The new date of HAT112 in booking 4OG6T3 is 2024-05-19.", "uncertain"),
+        ("the date of HAT112 in 4OG6T3?", "That's 2024-05-19.", "incorrect"),
+        ("the date of HAT112 in 4OG6T3?", "That's 2024-05-27.", "uncertain"),
+        ("the date of HAT135 in 4OG6T3?", "That's 2024-05-19.", "uncertain"),
+        ("", "The material of the Cot Bed in order #W1234567 is steel.", "incorrect"),
+        ("", "The material of the Cot Bed in order #W1234567 is foam.", "uncertain"),
+        ("", "The material of the Cot Bed in order #W1234567 is soft.", "uncertain"),
+        ("", "The material of the Cot Bed in order #W1234567 is not steel.", "uncertain"),
+    ],
+)
+def test_a_field_told_of_a_thing_is_its_own(asked: str, text: str, expected: str) -> None:
+    looked = [step for said in (BOOKED, BED) for step in did("get", said)]
+    made = run(user("hello"), *looked, agent("Yes?"), user(asked), agent(text), user("thanks"))
+    found = whole(RESULT_INTERPRETATION, made)[RESULT_INTERPRETATION_NAME]
+    assert isinstance(found, Verdict)
+    assert found.label == expected
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -93,6 +93,21 @@ def test_a_part_told_as_the_whole_leaves_a_term_out(heard: str, text: str, left_
     assert [fault.step for fault in find_missing_terms(made)] == [3] * left_out
 
 
+def test_a_sum_in_the_words_of_a_call_is_one() -> None:
+    thought = did("think", "", thought="All three: 248.85 + 511.24 = 760.09.")
+    told = agent("All of order #W5061109 makes $760.09.")
+    made = run(user("what is it in all?"), *did("get", ITEMS), *thought, told)
+    assert [fault.step for fault in find_missing_terms(made)] == [3]
+
+
+def test_a_sum_of_what_the_user_has_named_has_an_origin() -> None:
+    four = ITEMS.replace("]}", ', {"name": "Lamp", "price": 17.31}, {"name": "Rug", "price": 9}]}')
+    named = user("add up just Kit, Earbuds and Lamp")
+    for told, known in (("$522.83", True), ("$1,033.10", False)):
+        made = run(user("hi"), *did("get", four), agent("?"), named, agent(f"Just these: {told}."))
+        assert labels(RESULT_INTERPRETATION, made) == ({} if known else {5: "incorrect"})
+
+
 @pytest.mark.parametrize(
     ("expression", "known"),
     [
@@ -177,6 +192,13 @@ LISTED = "The items:\n- Kit: $248.85\n- Earbuds: $256.67\n- Chair: $511.24\n"
         ("In total you pay $760.09.", "Error: 1016.76 is due, 760.09 was offered", True),
         ("In total you pay $760.09.", "Error: 760.09 exceeds the limit of 500", False),
         ("The total of order #W5061109 is $760.09.", "", True),
+        ("The combined price of the 3 items of order #W5061109 is $760.09.", "", True),
+        ("The combined price of the 2 items of order #W5061109 is $760.09.", "", False),
+        (
+            "Order #W5061109: Kit $248.85, Earbuds $256.67, Chair $511.24, so $760.09 together.",
+            "",
+            True,
+        ),
     ],
 )
 def test_a_total_told_is_that_of_every_member_of_the_list(

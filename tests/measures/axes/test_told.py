@@ -6,6 +6,7 @@ import pytest
 
 from stepscope.measures.axes.arguments import ARGUMENT_VALIDITY, ARGUMENT_VALIDITY_NAME
 from stepscope.measures.axes.results import RESULT_INTERPRETATION, RESULT_INTERPRETATION_NAME
+from stepscope.measures.axes.told import find_absent_names
 from stepscope.model import Answer, Measure, Step
 from tests.factories import Turn, agent, did, failed, run, system, user
 from tests.measures.answers import cites, label, labels, whole
@@ -112,6 +113,22 @@ def test_an_output_is_read_in_runs_without_calls_too() -> None:
     shell = Step(index=0, actor="environment", parts=agent(f"Code output: {HITS}").parts)
     made = run(user("look"), agent("I run it."), shell, agent("Query B has 46 hits."))
     assert labels(RESULT_INTERPRETATION, made) == {3: "incorrect"}
+
+
+@pytest.mark.parametrize(
+    ("words", "counted_on"),
+    [
+        ("Reading the notes of the previous step.", True),
+        ("Let me see whether the previous step left notes.", False),
+        ("Reading the notes.", False),
+    ],
+)
+def test_who_reads_what_was_given_counts_on_it(words: str, counted_on: bool) -> None:
+    said = f"{words}\n```sh\ncat notes/step_three.txt\n```"
+    none = "exitcode: 1\nCode output: cat: notes/step_three.txt: No such file or directory"
+    shell = Step(index=0, actor="environment", parts=agent(none).parts)
+    made = run(user("look"), agent(said), shell, agent("There is none."))
+    assert [x.step for x in find_absent_names(made)] == [1] * counted_on
 
 
 NO_FILE = "python: can't open file 'table_reader.py': [Errno 2] No such file or directory"
@@ -234,6 +251,7 @@ CHECKS = "checked: 240\nvalid: 31\ninvalid: 209"
 STAT = "3 files changed, 14 insertions(+), 92 deletions(-)"
 REACH = "sources: 58\nreachable: 13\nunreachable: 45"
 TESTS = "7 failed, 31 passed in 2.11s"
+TABLE = "tree   nests  leaves\noaks   3      11\nelms   20     31"
 
 
 @pytest.mark.parametrize(
@@ -250,6 +268,16 @@ TESTS = "7 failed, 31 passed in 2.11s"
         (TESTS, "7 tests passed.", False),
         (TESTS, "31 tests passed, 7 failed.", True),
         ("a.py | 12 ++++\nb.py | 3 ---", "In b.py 12 lines changed.", False),
+        (TABLE, "The oaks have 20 leaves, the elms 3.", False),
+        (TABLE, "The oaks have 3 nests and 11 leaves, the elms 20.", True),
+        ("oak: felled in 1931\nelm: felled in 1968", "The oak is of 1968.", False),
+        ("oak: felled in 1931\nelm: felled in 1968", "The elm is of 1968.", True),
+        ('{"first_oak": 1931, "last_oak": 1968}', "So the first oak is of 1968.", False),
+        ('{"first_oak": 1931, "last_oak": 1968}', "The oaks are of 1931 and 1968.", True),
+        ("oak 91%\nelm 46%", "It is the oak that is ill, it is only at 46%.", False),
+        ("oak 91%\nelm 46%", "It is the elm that is ill, which is at 46%.", True),
+        ("oak 91%\nelm 46%", "The oak is fine. It says so on page 46.", True),
+        ("oak: 24.90\nelm: 19.50", "The oak is cheaper, isn't it? It only asks 19.50.", False),
     ],
 )
 def test_a_number_of_an_output_goes_with_the_words_beside_it(
@@ -272,6 +300,11 @@ def test_a_number_of_an_output_goes_with_the_words_beside_it(
         ("Is there a text_utils.py? Let me look for text_utils.py, which has it.", False),
         ("```\ntext_utils() is in text_utils.py\n```", False),
         ("`print()` is what it follows.", False),
+        ("| file | change |\n|---|---|\n| parser.cfg | new default |", True),
+        ("Touched:\n- tests/test_parser.py (new)", True),
+        ("Touched:\n- notes.md (new)", False),
+        ("Compare with the attachment `parser.pdf`, page 4.", True),
+        ("Save it as `parser.pdf`, page 4.", False),
     ],
 )
 def test_a_file_told_as_given_stands_somewhere(text: str, made_up: bool) -> None:
@@ -286,6 +319,7 @@ def test_a_file_told_as_given_stands_somewhere(text: str, made_up: bool) -> None
         "AttributeError: module 'functions' has no attribute 'table_reader'",
         "Error: Cannot find module './table_reader.js'",
         "ERROR: file or directory not found: tests/table_reader.py",
+        "could not open table_reader.py",
     ],
 )
 def test_a_refusal_in_any_words_shows_that_a_name_exists_nowhere(refusal: str) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 from stepscope.measures.axes.records import results_of
@@ -136,7 +135,7 @@ def _owner(record: dict[str, Json]) -> list[str]:
     return [
         value.casefold()
         for key, value in record.items()
-        if isinstance(value, str) and (words := _words(key))[-1:] == ["id"] and words[0] in _OWNERS
+        if isinstance(value, str) and words_of(key)[-1:] == ("id",) and words_of(key)[0] in _OWNERS
     ]
 
 
@@ -146,16 +145,13 @@ def _customer_records(exchange: Exchange, value: Json) -> Iterator[CustomerRecor
         personal = frozenset(_personal_values(record))
         names = {one for one in personal if "@" in one}
         for key, value in record.items():
-            if words_of(key)[-1:] in (["id"], ["name"], ["username"]):
+            if words_of(key)[-1:] in (("id",), ("name",), ("username",)):
                 names.add(" ".join(leaf_texts(value)).casefold())
         # Of several records the arguments say nothing about one.
         if len(found) == 1:
             names.update(text.casefold() for text in leaf_texts(exchange.call.arguments))
         known = frozenset(_owner(record) or [x for x in names if len(x) >= VALUE_CHARACTERS])
         yield CustomerRecord(exchange.answer_step, known, personal)
-
-
-_words = lru_cache(maxsize=4096)(words_of)
 
 
 def _objects_with_contact(value: Json) -> Iterator[dict[str, Json]]:
@@ -167,7 +163,7 @@ def _objects_with_contact(value: Json) -> Iterator[dict[str, Json]]:
         elif isinstance(here, dict):
             texts = [key for key, one in here.items() if isinstance(one, str)]
             # Who travels with a customer has a birth date, and no account.
-            if _owner(here) or any(not _CONTACTS.isdisjoint(_words(key)) for key in texts):
+            if _owner(here) or any(not _CONTACTS.isdisjoint(words_of(key)) for key in texts):
                 yield here
             else:
                 waiting += here.values()
@@ -179,5 +175,5 @@ def _personal_values(record: dict[str, Json]) -> Iterator[str]:
             for inner in [value] if isinstance(value, dict) else value:
                 yield from _personal_values(inner) if isinstance(inner, dict) else ()
         elif isinstance(value, str) and len(value) >= VALUE_CHARACTERS:
-            if key == "address1" or not _PERSONAL.isdisjoint(_words(key)):
+            if key == "address1" or not _PERSONAL.isdisjoint(words_of(key)):
                 yield value.casefold()

@@ -13,7 +13,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, combinations
 from math import isfinite
 from typing import NamedTuple
 
@@ -46,7 +46,7 @@ MULTIPLES = range(2, 10)
 # Half a cent: amounts are printed with two decimals.
 TOLERANCE = 0.005
 
-_MONTHS = (
+MONTHS = (
     "january february march april may june july august september october november december".split()
 )
 _ISO_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
@@ -191,7 +191,7 @@ def date_forms(iso: str) -> list[str]:
         return [iso]
     year, month, day = match[1], int(match[2]), int(match[3])
     forms = [match.group()]
-    for name in (_MONTHS[month - 1], _MONTHS[month - 1][:3]):
+    for name in (MONTHS[month - 1], MONTHS[month - 1][:3]):
         for spoken in (f"{day}", f"{day}{ordinal(day)}"):
             forms += [f"{name} {spoken}", f"{spoken} {name}"]
         forms += [f"{day}{ordinal(day)} of {name}", f"{name} {day:02d}"]
@@ -284,23 +284,6 @@ def decode_result(result: ToolResult) -> Json:
         return None
 
 
-def values_named(name: str, value: Json, most: int) -> list[float]:
-    """Return the different values that a decoded result has under a name, in order of size.
-
-    Once they are more than `most` no more are looked for.
-
-    >>> values_named("fee", [{"fee": 2}, {"fees": -1.5}, {"fee": 2.0}, {"price": 9}], 4)
-    [1.5, 2.0]
-    """
-    found: set[float] = set()
-    for names, number in named_quantities(value):
-        if name in names:
-            found.add(number)
-            if len(found) > most:
-                break
-    return sorted(found)
-
-
 def named_quantities(value: Json) -> Iterator[tuple[frozenset[str], float]]:
     """Yield every quantity of a decoded result: its names (stems), and its value without sign.
 
@@ -337,10 +320,11 @@ def _names_by_record(key: str, record: dict[str, Json], parent: str) -> frozense
     kinds = [
         quantity_name(text)
         for other, text in record.items()
-        if isinstance(text, str) and len(text) <= TYPE_CHARACTERS and _is_type(other)
+        if isinstance(text, str) and len(text) <= TYPE_CHARACTERS
+        if not TYPES.isdisjoint(words_of(other)[-1:])
     ]
     above = "" if kinds else quantity_name(parent)
-    generic = AMOUNT_NAME if _is_amount(key) else ""
+    generic = AMOUNT_NAME if AMOUNT_NAME in words_of(key) else ""
     return frozenset(kind for kind in (*kinds, above, generic) if kind)
 
 
@@ -367,16 +351,6 @@ def word_stem(word: str) -> str:
     return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word
 
 
-@lru_cache(maxsize=8192)
-def _is_type(key: str) -> bool:
-    return not TYPES.isdisjoint(words_of(key)[-1:])
-
-
-@lru_cache(maxsize=8192)
-def _is_amount(key: str) -> bool:
-    return AMOUNT_NAME in words_of(key)
-
-
 # An amount of money: behind a currency's sign, or with exactly two decimals ($1,619.34; 95.08).
 # Both patterns begin with a set of characters: so the engine skips to them at C speed.
 AMOUNT = re.compile(
@@ -401,6 +375,12 @@ _DIGIT, _FOUR_DIGITS = re.compile(r"\d"), re.compile(r"\d{4}")
 NAME_CHARACTERS = 60
 # What may stand between a quantity and its name on one line.
 LABEL_CHARACTERS = 64
+# Most terms within one message that an amount may be the sum of.
+LONGEST_MESSAGE_SUM = 5
+# Amounts of a message, its last, that such a sum may draw on: 8 make some 200 sums.
+LAST_TERMS = 8
+# Longer questions ask several things.
+ASKED_CHARACTERS = 160
 # A name behind its quantity: "a $95.08 refund".
 BEHIND_CHARACTERS = 20
 
@@ -422,9 +402,8 @@ class ToldAmount(NamedTuple):
 
     @property
     def before(self) -> str:
-        """The text just before it, on its line."""
-        begin = self.text.rfind("\n", 0, self.start) + 1
-        return self.text[max(begin, self.open, self.start - LABEL_CHARACTERS) : self.start]
+        """The end of the text before it in its sentence."""
+        return self.clause[-LABEL_CHARACTERS:]
 
     @property
     def clause(self) -> str:
@@ -455,25 +434,29 @@ class ToldAmount(NamedTuple):
 
 
 class AgentMessage(NamedTuple):
-    """A message to the user, and the results that came since the message before it."""
+    """A message to the user, the results since the message before it, and what it answers."""
 
     step: Step
     text: str
     news: tuple[tuple[int, ToolResult], ...]
+    asked: str = ""  # the user's words before it, where they are few
 
 
 def agent_messages(trajectory: Trajectory) -> Iterator[AgentMessage]:
     """Yield the agent's messages to the user, in order; words beside a call are one too."""
     steps = trajectory.steps
     news: list[tuple[int, ToolResult]] = []
+    asked = ""
     for at, step in enumerate(steps):
+        if step.actor == "user":
+            asked = step.text if len(step.text) <= ASKED_CHARACTERS else ""
         if step.actor == "agent" and (
             step.calls or at + 1 == len(steps) or steps[at + 1].actor == "user"
         ):
             text = step.text
             if text:
-                yield AgentMessage(step, text, tuple(news))
-                news = []
+                yield AgentMessage(step, text, tuple(news), asked)
+                news, asked = [], ""
         if step.results:
             news += [(step.index, result) for result in step.results]
 
@@ -530,17 +513,6 @@ def is_identifier(name: str) -> bool:
     return _OWN_FORM.fullmatch(name) is not None
 
 
-def told_identifiers(text: str) -> list[str]:
-    """Return the names of things in a text.
-
-    >>> told_identifiers("Order #W2378156 of 2024-05-15, item 1151293680")
-    ['#W2378156', '1151293680']
-    """
-    if _FOUR_DIGITS.search(text) is None:
-        return []
-    return [name for name in names_in(text) if is_identifier(name)]
-
-
 def words_around(amount: ToldAmount) -> list[str]:
     """Return the words that may name an amount, the likeliest first: behind it, then before it.
 
@@ -551,3 +523,16 @@ def words_around(amount: ToldAmount) -> list[str]:
     """
     behind = _WORD.findall(_CLAUSE.split(amount.behind, maxsplit=1)[0].casefold())
     return behind[:1] + _WORD.findall(amount.before.casefold())[::-1]
+
+
+def follows_in_message(value: float, others: Sequence[float]) -> bool:
+    """True if an amount is a sum or difference of amounts in the same message."""
+    # In cents: no amount told has parts of one.
+    target = round(100 * value)
+    cents = [round(100 * other) for other in others[-LAST_TERMS:]]
+    for n in range(2, min(len(others), LONGEST_MESSAGE_SUM) + 1):
+        for some in combinations(cents, n):
+            total = sum(some)
+            if target in (total, abs(2 * some[0] - total), abs(total - 2 * some[-1])):
+                return True
+    return False

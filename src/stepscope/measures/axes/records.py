@@ -24,9 +24,10 @@ from stepscope.measures.axes.quantities import (
     AgentMessage,
     ToldAmount,
     decode_result,
+    follows_in_message,
+    named_quantities,
     names_in,
     plain_number,
-    values_named,
     word_stem,
     words_around,
 )
@@ -39,6 +40,8 @@ from stepscope.model.effects import words_of
 
 # A record's own text before an amount: from the amount before it, at most so many characters.
 DESCRIBED_CHARACTERS = 320
+# So many words before an amount name nothing: "It is $5".
+ANSWER_WORDS = 4
 # Of larger results no records are made: with thousands of things, words fit one by chance.
 MOST_RECORDS = 400
 # What an amount is called that is the price of one thing.
@@ -65,8 +68,8 @@ class ThingRecord(NamedTuple):
     amounts: tuple[float, ...]  # its quantities of money; counts and truth values are none
 
 
-# Names of things: W2378156, 4OG6T3, gift_card_6941833.
-THING_NAME = re.compile(r"\b(?=\w*\d)\w[\w-]{4,30}\b|\b[A-Z]{5,8}\b")
+# Names of things: W2378156, 4OG6T3, gift_card_6941833; no dates.
+THING_NAME = re.compile(r"(?<![\w-])(?!\d{4}-\d\d-)(?=\w*\d)\w[\w-]{4,30}\b|\b[A-Z]{5,8}\b")
 
 
 class ResultReader:
@@ -95,10 +98,16 @@ class ResultReader:
         return self._given.get(id(result))
 
     def values(self, name: str, result: ToolResult, most: int) -> list[float]:
-        """Return the values of a name in a result, no more than one above `most`."""
+        """Return the different values of a name in a result, no more than one above `most`."""
         if result.status == "error" or name not in result.text:
             return []
-        return values_named(name, self.value(result), most)
+        found: set[float] = set()
+        for names, number in named_quantities(self.value(result)):
+            if name in names:
+                found.add(number)
+                if len(found) > most:
+                    break
+        return sorted(found)
 
     def records(self, step: int, result: ToolResult) -> list[ThingRecord]:
         """Return the records of a result; none of one with very many."""
@@ -216,21 +225,16 @@ def _identifiers(fields: dict[str, Json]) -> tuple[str, ...]:
             for key, value in fields.items()
             if type(value) is str
             and len(value) > 4
-            and _names_a_thing(key)
+            and words_of(key)[-1:] in (("id",), ("number",), ("code",))
             and (value.isupper() or _HAS_DIGIT(value))
         ]
     )
 
 
 # "$5 for the lamp": what stands behind an amount names it.
-_LINKS = re.compile(r"\W*(?:for|is|was|as|of|that's)\b")
+_LINKS = re.compile(r"\W*(?:\w+ )?(?:for|is|was|as|of|that's)\b")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d").match
 _HAS_DIGIT = re.compile(r"\d").search
-
-
-@lru_cache(maxsize=4096)
-def _names_a_thing(key: str) -> bool:
-    return words_of(key)[-1:] in (["id"], ["number"], ["code"])
 
 
 def _options_of(record: ThingRecord) -> tuple[str, ...]:
@@ -258,12 +262,12 @@ def _has_option(word: str, words: set[str], entry: str) -> bool:
 
 
 def _meant(
-    amount: ToldAmount, records: Sequence[ThingRecord], results: ResultReader
+    amount: ToldAmount, records: Sequence[ThingRecord], results: ResultReader, asked: str
 ) -> list[ThingRecord]:
     """Return the records of the one thing that an amount is told of; none where it is open which.
 
     Looked for in its sentence, on its line (behind the amount before, then behind this one), in
-    its entry of a list, and in what announces that.
+    its entry of a list, in what announces that, and in what a few words answer.
     """
     text, begin = amount.text, amount.text.rfind("\n", 0, amount.start) + 1
     before = text[max(begin, amount.open) : amount.start]
@@ -279,6 +283,8 @@ def _meant(
     places.append((entry, named))
     if named and head.endswith(":"):
         places.append((head[head.rfind("\n") + 1 :], True))
+    if asked and amount.text[: amount.start].count(" ") < ANSWER_WORDS:
+        places.append((asked, True))
     ids = {one for r in records for one in (*r.identifiers, *r.owners)}
     names = {r.name.casefold() for r in records if len(r.name) > 3}
     optional = any(results.options(record) for record in records)
@@ -384,7 +390,8 @@ def find_misread_things(
         holder = next(
             (r for r in near if any(abs(v - amount.value) < TOLERANCE for v in r.amounts)), None
         )
-        if holder is None:
+        beside = [x.value for x in told if x.value != amount.value and x.line == amount.line]
+        if holder is None or follows_in_message(amount.value, beside):
             continue
         said = " or ".join(f"{value:,.2f}" for value in true[:3])
         thing = things[-1]
@@ -408,7 +415,7 @@ def _things_of(
         done = [result for _, result in message.news if result.status != "error"]
         given = str(results.arguments(done[-1])) if done else ""
         return [r for r in records if r.identifiers and f"'{r.identifiers[-1]}'" in given]
-    found = _meant(amount, records, results) if name in PRICES else []
+    found = _meant(amount, records, results, message.asked) if name in PRICES else []
     if found or name in ("", "price", "fare"):
         return found
     clause = amount.clause
@@ -523,6 +530,6 @@ def _names_of(value: Json, trajectory: Trajectory, before: int) -> set[str]:
         for record in results_of(trajectory).holding(text, before):
             if text in record.fields.values():
                 found |= {
-                    str(one) for key, one in record.fields.items() if words_of(key)[:1] == ["last"]
+                    str(one) for key, one in record.fields.items() if words_of(key)[:1] == ("last",)
                 }
     return found

@@ -26,8 +26,8 @@ from stepscope.measures.axes.quantities import (
     StatedNumbers,
     ToldAmount,
     agent_messages,
+    follows_in_message,
     number_forms,
-    number_of,
     told_amounts,
     word_stem,
     words_around,
@@ -38,15 +38,17 @@ from stepscope.measures.axes.records import (
     find_misread_things,
     results_of,
 )
-from stepscope.measures.axes.sums import (
-    find_short_totals,
-    find_untraced_amounts,
-    follows_in_message,
+from stepscope.measures.axes.sums import find_short_totals, find_untraced_amounts
+from stepscope.measures.axes.told import (
+    date_of,
+    dates_in,
+    find_misread_lines,
+    find_told_nowhere,
+    find_untraced,
 )
-from stepscope.measures.axes.told import find_misread_lines, find_told_nowhere, find_untraced
 from stepscope.measures.calls import agent_calls
 from stepscope.measures.completeness import needing
-from stepscope.measures.language import STEM_CHARACTERS, content_stems
+from stepscope.measures.language import content_stems
 from stepscope.measures.rule import (
     AXIS_SCALE,
     Fault,
@@ -68,7 +70,7 @@ _NAMES = {
     word: name
     for name in (*QUANTITIES, AMOUNT_NAME)
     for word in (name, f"{name}s", f"{name}ed")
-    if word_stem(word) == name
+    if word_stem(word) == name and word != "amounts"  # "they amount to", "it amounts to"
 }
 
 
@@ -76,7 +78,7 @@ def find_misnamed(
     message: AgentMessage,  # what the user is told
     told: Sequence[ToldAmount],  # its amounts
     results: ResultReader,  # every result of the run
-    # whether the user or the policy said an amount; then it may be theirs
+    # whether the user, the policy or a calculator said an amount; then it may be theirs
     elsewhere: Callable[[float], bool],
 ) -> Iterator[Fault]:
     """Yield the amounts that stand in place of the value that the latest result has for them."""
@@ -105,9 +107,7 @@ def find_misnamed(
             abs(value - amount.value) < TOLERANCE for _, values in known for value in values
         ):
             continue
-        if elsewhere(amount.value) or _is_a_whole_result(
-            amount.value, message.step.index, results.all
-        ):
+        if elsewhere(amount.value):
             continue
         true = " and ".join(f"{value:,.2f}" for _, value in missing)
         step = missing[-1][0]
@@ -129,20 +129,6 @@ def _latest_untold(
         for at, value in latest
         if value not in said and all(abs(value - x) > TOLERANCE for x in said)
     ]
-
-
-def _is_a_whole_result(
-    value: float, before: int, results: Sequence[tuple[int, ToolResult]]
-) -> bool:
-    """True if a result is this amount and nothing else, as a calculator's is."""
-    digits = f"{value:.2f}".rstrip("0").rstrip(".")
-    return any(
-        step < before
-        and len(result.text) < AMOUNT_CHARACTERS
-        and digits in result.text
-        and number_of(result.text.strip("-$ \n")) == value
-        for step, result in results
-    )
 
 
 def _name_of(amount: ToldAmount) -> str:
@@ -222,42 +208,56 @@ def check_statuses(
     A status is of the thing that its sentence names, else of the one named last before it in the
     message, else of what the latest results are about.
     """
-    checked, faults = _check_labels(message, results, evidence)
-    lower = message.text.lower()
-    if STATUS_KEY not in lower and not any(verb in lower for verb in _STATE_VERBS):
+    checked = 0
+    faults: list[Fault] = []
+    lower, here, news = message.text.lower(), message.step.index, message.news
+    asked = THING_NAME.search(message.asked) is not None
+    if not asked and not any(sign in lower for sign in (STATUS_KEY, ":", *_STATE_VERBS)):
         return checked, faults
-    before: str | None = None
-    for sentence in _STATUS_SENTENCE.findall(message.text):
-        here = message.step.index
+    head = opens = ""
+    above: list[str] = []
+    for at, sentence in enumerate(_STATUS_SENTENCE.findall(message.text)):
         named = dict.fromkeys(THING_NAME.findall(sentence))
         things = [thing for thing in named if next(results.about(thing, here), None)]
-        thing = things[0] if things else before
-        before = things[-1] if things else before
+        thing = things[0] if things else above[-1] if above else None
+        above += things
         if " can " in sentence:
             sentence = _AS_SEEN.sub("", sentence)
-        if len(things) == 1:
-            faults += _misread_flags(message, sentence, things[0], results)
+        names = (
+            [sentence] if things else [f"{message.asked} {sentence}"] if asked and at == 0 else []
+        )
+        label = _LABELLED.fullmatch(sentence)
+        if label is None and opens:
+            label = _LABELLED.fullmatch(opens + sentence)
+        opens = sentence if sentence.rstrip(" *").endswith(":") else ""
+        if label is not None and news:
+            new = "current" not in label[1].lower() and _PROPOSAL.search(head + label[1])
+            last = [
+                *list(dict.fromkeys(reversed(above)))[:MOST_NAMED],
+                _read_alone(message, results),
+            ]
+            names = [f"{one} {label[1]}" for one in last if not new]
+        head = sentence if sentence[:1].isalpha() else head
+        for words in names if not _OPEN_FLAG.search(sentence) else ():
+            held = list(_misread_fields(here, label or sentence, words, results, evidence))
+            checked += len(held)
+            faults += [fault for fault in held if fault is not None]
+            if held:
+                break
         for state in _statuses_in(sentence) if len(things) < 2 else ():
-            known = _latest_statuses(thing, message.step.index, results)
-            if thing is None and known:
-                fresh = (
-                    [one for one in known if one[0] >= message.news[0][0]] if message.news else []
-                )
-                known = fresh or known
-            if not known:
-                continue
-            checked += 1
-            if not any(_same_status(state, value) for _, value in known):
+            known = _latest_statuses(thing, here, results)
+            if thing is None and news:
+                known = [one for one in known if one[0] >= news[0][0]] or known
+            checked += bool(known)
+            if known and not any(_same_status(state, value) for _, value in known):
                 step, value = known[-1]
                 why = f"tells status {state!r}, the result at {step} says {value!r}"
-                faults.append(Fault(message.step.index, why, (step,)))
+                faults.append(Fault(here, why, (step,)))
     return checked, faults
 
 
 # "- **Current Cabin:** Economy": a field of a record, told as a line of its own.
-_LABELLED = re.compile(
-    r"^\W*([A-Za-z][A-Za-z ]{2,24}?)\W*:\W*([A-Za-z][A-Za-z -]{1,24}?)\W*$", re.MULTILINE
-)
+_LABELLED = re.compile(r"\W*([A-Za-z][A-Za-z ]{2,24}?)\W*:\W*([A-Za-z][A-Za-z -]{1,24}?)\W*")
 # What introduces a list of what will be, or may be.
 _PROPOSAL = re.compile(
     r"\b(?:new|chang\w+|updat\w+|upgrad\w+|downgrad\w+|modif\w+|switch\w*|proceed\w*|instead|"
@@ -266,76 +266,14 @@ _PROPOSAL = re.compile(
 )
 # A label is held against this many results before it: cost stays linear.
 LATEST_RESULTS = 40
-_YES_NO = frozenset({"yes", "no"})
+# So many things named above a label it may be of, the last first.
+MOST_NAMED = 5
 
 
-def _check_labels(
-    message: AgentMessage, results: ResultReader, evidence: Evidence
-) -> tuple[int, list[Fault]]:
-    """Hold labelled words of a message ("Cabin: Economy") against the records that it is about.
-
-    Only words that results or the policy know, beside a record that is named above: another word
-    may be a paraphrase, another record another thing.
-    """
-    checked = 0
-    faults: list[Fault] = []
-    text = message.text
-    for match in _LABELLED.finditer(text) if ":" in text and message.news else ():
-        told = match[2].lower().replace("-", " ")
-        above = text[: match.start()]
-        heads = [line for line in above.splitlines() if line[:1].isalpha()] or [""]
-        current = "current" in match[1].lower()
-        if not current and _PROPOSAL.search(heads[-1] + match[1]):
-            continue
-        label = words_of(match[1].lower())
-        latest = [
-            (step, value.lower().replace("_", " "))
-            for step, record in _records_above(above, message, results)
-            for key, value in record.items()
-            # "Cabin Class" is `cabin`, "Trip Type" is `flight_type`.
-            if isinstance(value, str)
-            and (key in label or (key.endswith(label[-1]) and words_of(key)[-1:] == label[-1:]))
-        ]
-        if not latest:
-            continue
-        checked += 1
-        step, value = latest[-1]
-        here = message.step.index
-        known = told in _YES_NO or (
-            value not in _YES_NO
-            and any(evidence.said(x, here) is not None for x in (told, told.replace(" ", "_")))
-        )
-        if any(told == one for _, one in latest) or not known:
-            continue
-        why = f"tells {match[1].strip()} {match[2]!r}, the result at {step} says {value!r}"
-        faults.append(Fault(message.step.index, why, (step,)))
-    return checked, faults
-
-
-def _records_above(
-    above: str, message: AgentMessage, results: ResultReader
-) -> list[tuple[int, dict[str, Json]]]:
-    """Return the latest record of what is named last in a text, else the only one just read."""
-    for thing in reversed(THING_NAME.findall(above)):
-        found = _latest_record(thing, message.step.index, results)
-        if found is not None:
-            return [found]
-    read = [(step, results.value(result)) for step, result in message.news]
-    records = [(step, value) for step, value in read if isinstance(value, dict)]
-    return records if len(records) == 1 else []
-
-
-def _latest_record(
-    thing: str, before: int, results: ResultReader
-) -> tuple[int, dict[str, Json]] | None:
-    """Return the latest result before a step that is the record of a thing, with its step."""
-    for step, result in islice(results.about(thing, before), LATEST_RESULTS):
-        value = results.value(result) if result.status != "error" else None
-        if isinstance(value, dict) and not {thing, f"#{thing}"}.isdisjoint(
-            one for key, one in value.items() if isinstance(one, str) and key.endswith("_id")
-        ):
-            return step, value
-    return None
+def _read_alone(message: AgentMessage, results: ResultReader) -> str:
+    """Return the name of the only record that was read before a message, "" without one."""
+    read = [r for step, result in message.news for r in results.records(step, result)[:1]]
+    return read[0].identifiers[0] if len(read) == 1 and read[0].identifiers else ""
 
 
 def _statuses_in(sentence: str) -> Iterator[str]:
@@ -368,22 +306,61 @@ def _latest_statuses(
     return found
 
 
-def _misread_flags(
-    message: AgentMessage, sentence: str, thing: str, results: ResultReader
-) -> Iterator[Fault]:
-    """Yield what a sentence says a thing has, or has not, against the yes or no of its record."""
-    if _OPEN_FLAG.search(sentence) or not _HAS.search(sentence):
-        return
-    words = content_stems(sentence)
-    step, record = _latest_record(thing, message.step.index, results) or (0, {})
-    for key, one in record.items():
-        flag = _FLAGS.get(str(one).lower()) if isinstance(one, str | bool) else None
-        asked = flag is not None and words_of(key)[-1][:STEM_CHARACTERS] in words
-        if asked and flag is (_DENIES.search(sentence) is not None):
-            said = f"tells of {thing} {sentence.strip()[:60]!r}"
-            yield Fault(
-                message.step.index, f"{said}, the result at {step} says {key} {one!r}", (step,)
-            )
+def _misread_fields(
+    here: int, told: str | re.Match[str], named: str, results: ResultReader, evidence: Evidence
+) -> Iterator[Fault | None]:
+    """Yield for each field that is told of a thing, whose name stands in `named`, what is wrong.
+
+    Held against the latest record of the thing, or of its part that is named. What that answers
+    with yes or no is had or not; a date is another one. Of texts only one counts that a record of
+    the thing has for this field, behind a label any that was said: others may be paraphrases.
+    """
+    label = None if isinstance(told, str) else told
+    sentence = told if isinstance(told, str) else told[0]
+    stems, lower = content_stems(named), sentence.lower().replace("*", "")
+    value = label[2].lower().replace("-", " ") if label else ""
+    denies = _DENIES.search(sentence) is not None
+    things = set(THING_NAME.findall(named))
+    latest = islice(results.about(min(things), here), LATEST_RESULTS) if things else ()
+    records = [
+        record
+        for step, result in latest
+        if result.status != "error"
+        for record in results.records(step, result)
+        if things <= {one.lstrip("#") for one in (*record.identifiers, *record.owners)}
+    ]
+    mine = [r for r in records if len(r.name) > 3 and r.name.lower() in named.lower()] or [
+        r for r in records if not things.isdisjoint(x.lstrip("#") for x in r.identifiers)
+    ]
+    for key, one in mine[0].fields.items() if mine else ():
+        words = words_of(key)
+        asked = content_stems(" ".join(words))
+        # "Cabin Class" is `cabin`, "Trip Type" is `flight_type`.
+        alike = label is not None and words[-1:] == words_of(label[1].lower())[-1:]
+        if not isinstance(one, str | bool) or not (
+            alike or (len(asked) == len(words) and asked <= stems)
+        ):
+            continue
+        flag = _FLAGS.get(str(one).lower())
+        some = [str(r.fields.get(key, "")).lower() for r in mine if r.step == mine[0].step]
+        true = [text.replace("_", " ") for text in some]
+        if flag is not None:
+            wrong = value in _FLAGS or (not label and _HAS.search(sentence) is not None)
+            wrong = wrong and flag is denies and len(true) == 1
+        elif date_of(str(one)) is not None:
+            dates = dates_in(sentence)
+            wrong = len(dates) == 1 and dates.isdisjoint(text[5:10] for text in true)
+        elif label:
+            forms = {value, value.replace(" ", "_")}
+            known = forms.isdisjoint(str(x).lower() for x in mine[0].fields.values())
+            wrong = known and any(evidence.said(x, here) is not None for x in forms)
+        else:
+            others = {str(record.fields.get(key, "")).lower() for record in records}
+            wrong = not (denies or key == STATUS_KEY or any(text in lower for text in true))
+            wrong = wrong and any(len(text) > 2 and f" {text}" in lower for text in others)
+        said, step = f"tells of {min(things)} {sentence.strip()[:60]!r}", mine[0].step
+        why = f"{said}, the result at {step} says {key} {one!r}"
+        yield Fault(here, why, (step,)) if wrong else None
 
 
 def _status_values(thing: str | None, value: Json) -> Iterator[str]:
@@ -402,7 +379,7 @@ def _status_values(thing: str | None, value: Json) -> Iterator[str]:
             yield from (
                 one.lower()
                 for key, one in here.items()
-                if isinstance(one, str) and words_of(key)[-1:] == [STATUS_KEY]
+                if isinstance(one, str) and words_of(key)[-1:] == (STATUS_KEY,)
             )
 
 
@@ -497,13 +474,15 @@ def _misread_lines(trajectory: Trajectory) -> Iterator[Fault]:
 def _said_by_others(
     trajectory: Trajectory, evidence: Evidence, message: AgentMessage
 ) -> Callable[[float], bool]:
-    """Return a test of whether the first to say an amount was a person or the policy."""
+    """Return a test of whether a person, the policy or nothing but a result said an amount."""
 
     def said(value: float) -> bool:
         for form in number_forms(value):
             step = evidence.first(form)
             if step is not None and step < message.step.index:
-                return trajectory.steps[step].actor in ("user", "system")
+                first = trajectory.steps[step]
+                alone = any(len(result.text) < AMOUNT_CHARACTERS for result in first.results)
+                return alone or first.actor in ("user", "system")
         return False
 
     return said
@@ -519,7 +498,7 @@ def _exact(
         amount
         for amount in told
         if amount.value != int(amount.value)
-        or not _ABOUT.search(amount.before[-16:] + amount.sentence)  # "approx. $5"
+        or not _ABOUT.search(amount.text[: amount.start][-16:] + amount.sentence)  # "approx. $5"
         or not evidence.has_near(amount.value, message.step.index, 1)
     ]
 

@@ -15,7 +15,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import combinations
 from typing import NamedTuple
 
 from stepscope.measures.axes.evidence import Evidence, evidence_of
@@ -27,6 +26,7 @@ from stepscope.measures.axes.quantities import (
     AgentMessage,
     StatedNumbers,
     ToldAmount,
+    follows_in_message,
     names_in,
     plain_number,
     quantities,
@@ -47,7 +47,8 @@ _SUM = re.compile(
 )
 _WHOLE = re.compile(
     r"\b(?:all|altogether|totals?|total(?:ing|ling)|add(?:s|ed)? up|together|sum|whole|entire|"
-    r"overall|every(?:thing)?|comes? to|makes?|amounts? to)\b",
+    r"overall|every(?:thing)?|comes? to|makes?|amounts? to|combined|complete|"
+    r"(?:the|these) \d\d? [a-z]+)\b",
     re.IGNORECASE,
 )
 _PART = re.compile(
@@ -55,6 +56,7 @@ _PART = re.compile(
     r"not including|remaining|minus|skip\w*)\b",
     re.IGNORECASE,
 )
+_COUNT = re.compile(r"\b(\d\d?) (?:\w+ )?[a-z]+s\b")
 # Members of longer lists are no terms of one sum.
 LONGEST_LIST = 20
 # Longer ones are no expression.
@@ -65,10 +67,6 @@ MOST_TERMS = 50
 REFUSAL_CHARACTERS = 500
 # Each is looked for in every refusal and message.
 MOST_SUMS = 200
-# Most terms within one message that an amount may be the sum of.
-LONGEST_MESSAGE_SUM = 5
-# Amounts of a message, its last, that such a sum may draw on: 8 make some 200 sums.
-LAST_TERMS = 8
 # "10% off", "half of it"; in a calculation 100 is then a unit.
 _PERCENT = re.compile(r"/ ?100(?![\d.])")
 
@@ -163,14 +161,12 @@ def _is_worked_out(
 @cached_on_run
 def sums_of(trajectory: Trajectory) -> tuple[AgentSum, ...]:
     """Return the sums that the agent made in calls and messages, each where it was first made."""
-    found = [
-        AgentSum(exchange.step, _terms(some))
-        for exchange, text in calculations_of(trajectory)
-        for some in _SUM.findall(text)
-    ]
+    found: list[AgentSum] = []
     for step in trajectory.steps:
-        if step.actor == "agent" and "+" in step.text:
-            found += [AgentSum(step.index, _terms(some)) for some in _SUM.findall(step.text)]
+        if step.actor == "agent":
+            said = "\n".join([step.text, *(str(call.arguments) for call in step.calls)])
+            if "+" in said:
+                found += [AgentSum(step.index, _terms(some)) for some in _SUM.findall(said)]
     first: dict[tuple[float, ...], AgentSum] = {}
     for one in sorted(found):
         if len(one.terms) > 1 and min(one.terms) >= SMALLEST_TERM:
@@ -295,7 +291,10 @@ def find_short_totals(trajectory: Trajectory) -> list[Fault]:
                 both = {amount.value, round(sum(values), 2)}
                 refused = [x.answer_step for x, named in _refusals(trajectory) if both <= {*named}]
                 # Who names some of them does not mean all of them.
-                part = apart or _PART.search(sentence) or named_quantities_of(members, sentence)
+                parts = named_quantities_of(members, sentence)
+                count = _COUNT.search(sentence)
+                part = apart or _PART.search(sentence) or 0 < len(parts) < len(members)
+                part = part or (count is not None and int(count[1]) != len(members))
                 named = whole and any(one in sentence for one in members[0].owners)
                 if max(refused, default=0) > step.index or (
                     not part and (named or Counter(values) <= said)
@@ -363,7 +362,7 @@ def find_untraced_amounts(
             or any(
                 round(sum(named) - value, 2) in (0, *named)
                 for members in lists_of(trajectory)
-                if len(named := named_quantities_of(members, message.text)) > 2
+                if len(named := named_quantities_of(members, message.asked + message.text)) > 2
             )
         ):
             sound.add(value)
@@ -381,16 +380,3 @@ def _adds_up_charges(trajectory: Trajectory, value: float, before: int) -> bool:
     ]
     known = [float(one) for one in charges if type(one) in (int, float) and one > 0]
     return follows_in_message(value, list(dict.fromkeys(known)))
-
-
-def follows_in_message(value: float, others: Sequence[float]) -> bool:
-    """True if an amount is a sum or difference of amounts in the same message."""
-    # In cents: no amount told has parts of one.
-    target = round(100 * value)
-    cents = [round(100 * other) for other in others[-LAST_TERMS:]]
-    for n in range(2, min(len(others), LONGEST_MESSAGE_SUM) + 1):
-        for some in combinations(cents, n):
-            total = sum(some)
-            if target in (total, abs(2 * some[0] - total), abs(total - 2 * some[-1])):
-                return True
-    return False

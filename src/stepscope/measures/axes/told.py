@@ -16,7 +16,13 @@ from functools import lru_cache
 from itertools import pairwise
 
 from stepscope.measures.axes.evidence import Evidence
-from stepscope.measures.axes.quantities import is_identifier, names_in, ordinal
+from stepscope.measures.axes.quantities import (
+    MONTHS,
+    is_identifier,
+    names_in,
+    ordinal,
+    plain_number,
+)
 from stepscope.measures.completeness import gaps_of, hiding_gap
 from stepscope.measures.rule import Fault
 from stepscope.model import Step, Trajectory
@@ -27,13 +33,12 @@ COUNTED_DAYS = 3
 MOST_LINES = 60
 # So many missing files are looked for: each time in the whole run.
 MOST_NAMES = 50
+# Longer words beside a command are about other things, too.
+MOST_PROSE = 160
 # Longer ones are sentences.
 LABEL_CHARACTERS = 60
 
-_MONTHS = (
-    "january february march april may june july august september october november december".split()
-)
-_MONTH = "|".join(f"{name}|{name[:3]}" for name in _MONTHS)
+_MONTH = "|".join(f"{name}|{name[:3]}" for name in MONTHS)
 # The same without names of months: found in less time.
 _DIGITS = re.compile(
     r"\b(?:(?P<y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)|(?P<us>\d{1,2}/\d{1,2}/\d{4})"
@@ -50,7 +55,7 @@ _DATE = re.compile(
 # no name and no address, by far the cheaper to look for.
 _SHAPE = bytes.maketrans(b"123456789BCDEFGHIJKLMNOPQRSTUVWXYZ", b"0" * 9 + b"A" * 25)
 _MIXED = (b"A0", b"0A", b"_0", b"#0", b"-0", b"00000")
-_STARTS = tuple(name[:3] for one in _MONTHS for name in (one.capitalize(), one))
+_STARTS = tuple(name[:3] for one in MONTHS for name in (one.capitalize(), one))
 _EMAIL = re.compile(r"[\w.+*-]+@[\w-]+(?:\.[\w-]+)+")
 # A house number and a street: words that begin with a capital, the last of a kind of way.
 _STREET = re.compile(
@@ -163,13 +168,20 @@ def _dates(
         told = None if said in known else _date_in(match)
         if told is None:
             continue
+        yearly = any(match[part] for part in ("y", "us", "year", "year2"))
         if (
-            is_date_near(evidence, told, before, COUNTED_DAYS, yearly=_has_year(match))
+            is_date_near(evidence, told, before, COUNTED_DAYS, yearly=yearly)
             or _COUNTED.search(_sentence(text, match)) is not None
             or is_day_said(evidence, told, before)
         ):
             known.add(said)
         yield "date", said, said in known
+
+
+def dates_in(text: str) -> set[str]:
+    """Return month and day of the dates that a text says (MM-DD)."""
+    found = map(_date_in, _DATE.finditer(text))
+    return {one.isoformat()[5:] for one in found if one is not None}
 
 
 def is_day_said(evidence: Evidence, told: date, before: int) -> bool:
@@ -183,10 +195,6 @@ def _sentence(text: str, match: re.Match[str]) -> str:
     return text[begin : min(ends, default=len(text))]
 
 
-def _has_year(match: re.Match[str]) -> bool:
-    return bool(match["y"] or match["us"] or match["year"] or match["year2"])
-
-
 def _date_in(match: re.Match[str]) -> date | None:
     """Return the date that a match says; without a year, in a leap year."""
     try:
@@ -196,7 +204,7 @@ def _date_in(match: re.Match[str]) -> date | None:
             month, day, year = map(int, match["us"].split("/"))
             return date(year, month, day) if month <= 12 else date(year, day, month)
         name = (match["month"] or match["month2"]).casefold()[:3]
-        number = next(n for n, one in enumerate(_MONTHS, 1) if one.startswith(name))
+        number = next(n for n, one in enumerate(MONTHS, 1) if one.startswith(name))
         day = int(match["day"] or match["day2"])
         return date(int(match["year"] or match["year2"] or 2000), number, day)
     except ValueError:
@@ -240,8 +248,14 @@ _PREFIX = re.compile(r"\A\w+ output:\s*", re.IGNORECASE)
 # "12 a.txt", "484 data", "app.log:3", "query A: 46 hits"; no other line pairs one with the other.
 _LINE = re.compile(
     r"\s*(?:(?P<first>\d[\d,]*(?:\.\d+)?)[\s:=]+(?P<label>[^\d\s][^\n]*)|"
-    r"(?P<label2>[^\n:=]*[^\n:=\s])\s*[:=\s]\s*(?P<last>\d[\d,]*(?:\.\d+)?)(?: [a-z]{1,12}\.?)?)\s*"
+    r"(?P<label2>[^\n=]*[^\n:=\s])\s*[:=\s]\s*(?P<last>\d[\d,]*(?:\.\d+)?)"
+    r"(?:%|(?: [a-z]{1,12}\.?)?))\s*"
 )
+# A row of a table: "Rovers  17  29".
+_ROW = re.compile(
+    r"\W*([A-Za-z][^\d|]{0,29}?)((?:(?:\s\s+|\s*[\t|;]\s*)\d[\d,]*(?:\.\d+)?%?){2,})\W*"
+)
+_PAIR = re.compile(r"[\"'](\w[\w -]*)[\"']: ?(\d+(?:\.\d+)?)(?=[,}])")
 # One of several on a line: "14 insertions(+)", "failed: 2", "5 passed in 0.4s".
 _CELL = re.compile(
     r"\s*(?:(?P<first>\d[\d,]*(?:\.\d+)?)\s+(?P<label>[^\d\s][^\d]*)|"
@@ -249,7 +263,11 @@ _CELL = re.compile(
 )
 _CELLS = re.compile(r"[,;|\t]\s+|\s{2,}")
 # "86 of 120": the second number is of them all.
-_OF_ALL = re.compile(r" of (?:\w+ )?(\d[\d,]*)")
+_OF_ALL = re.compile(
+    r"((?:\d|\b(?:all|any|few|half|many|most|none|one|out|quarter|some|third))\D{0,24}) of "
+    r"(?:\w+ )?(\d[\d,]*)",
+    re.IGNORECASE,
+)
 _ENDINGS = re.compile(r"(?:ions?|able|ings?|e?d|e?s|ures?)$")
 # What outputs and people call the same.
 _SAME_STEMS = {"insert": "add", "delet": "remov", "succ": "pass", "success": "pass", "ok": "pass"}
@@ -258,59 +276,69 @@ _NUMBER = re.compile(r"(?<![\w.,/-])\d[\d,]*(?:\.\d+)?(?![\w/-]|[.,]\d)")
 _CLAUSE = re.compile(r"[.;!?](?:\s|$)|\n|, | while | whereas | but | and ")
 _COMPARES = re.compile(
     r"\b(?:more|fewer|less|not|than|minus|compared|difference|other|instead|if|would|should|"
-    r"expected|without|except|total|together|both|line|step)\b|n['\u2019]t\b",
+    r"expected|without|except|total|together|both|line|page|step)\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
+# "is it not?", behind what is told.
+_TAG = re.compile(r",\s*\w+n['\u2019]t\s+\w+(?=\?)")
+_PRONOUNS = frozenset("it its that they their these this those which".split())
 _KEY = re.compile(r"[^\s:,;()\[\]{}\"'`*|=]+")
 
 
 def find_misread_lines(step: Step, at: int, output: str) -> Iterator[Fault]:
     """Yield the labels of the output at a step that a message tells with another line's number."""
     text = step.text
-    lines = _numbered_lines(output)
-    if len(lines) < 2 or not any(number in text for _, number in lines):
+    lines = _numbered_lines(output) if _NUMBER.search(text) else []
+    if len(lines) < 2:
         return
     keys = _own_keys([label for label, _ in lines])
-    values = {float(number.replace(",", "")) for _, number in lines}
-    for clause in _CLAUSE.split(text):
+    values = {number for _, row in lines for number in row}
+    last: list[int] = []
+    for clause in _CLAUSE.split(_TAG.sub("", text)):
         whole = _OF_ALL.search(clause)
-        told = [
-            n
-            for n in _NUMBER.findall(_OF_ALL.sub("", clause, count=1))
-            if float(n.replace(",", "")) in values
-        ]
-        if len(told) != 1 or _COMPARES.search(clause):
-            continue
-        said = float(told[0].replace(",", ""))
-        lower = f" {' '.join(map(_stem, _KEY.findall(clause.casefold())))} "
-        meant = [
-            n
-            for n, own in enumerate(keys)
-            if any(f" {key} " in lower for key in own)
-            and (whole is None or lines[n][1] != whole[1])
-        ]
-        if len(meant) == 1 and float(lines[meant[0]][1].replace(",", "")) != said:
+        told = [_value(n) for n in _NUMBER.findall(_OF_ALL.sub(r"\1", clause, count=1))]
+        told = [n for n in told if n in values]
+        words = _KEY.findall(clause.casefold())
+        lower = f" {' '.join(map(_stem, words))} "
+        meant = [n for n, own in enumerate(keys) if any(f" {key} " in lower for key in own)]
+        if not meant and words[:1] and words[0] in _PRONOUNS:
+            meant = last
+        last = meant if meant and not told else last if not told else []
+        if whole is not None:
+            meant = [n for n in meant if _value(whole[2]) not in lines[n][1]]
+        if len(told) == 1 and len(meant) == 1 and not _COMPARES.search(clause):
             label, true = lines[meant[0]]
-            why = f"tells {told[0]} for {label!r}, the output at {at} says {true}"
-            yield Fault(step.index, why, (at,))
+            if told[0] not in true:
+                said = " and ".join(map(plain_number, true))
+                why = f"tells {plain_number(told[0])} for {label!r}, the output at {at} says {said}"
+                yield Fault(step.index, why, (at,))
 
 
-def _numbered_lines(output: str) -> list[tuple[str, str]]:
-    """Return label and number of the lines of an output that have one of each."""
-    if output[:1] in ("{", "["):
-        return []
-    lines = _PREFIX.sub("", output).splitlines()
-    found: list[tuple[str, str]] = []
+def _value(number: str) -> float:
+    return float(number.replace(",", ""))
+
+
+def _numbered_lines(output: str) -> list[tuple[str, tuple[float, ...]]]:
+    """Return label and numbers of the lines of an output that have one label."""
+    lines = output.splitlines() if output[:1] != "[" else []
+    found: list[tuple[str, tuple[float, ...]]] = []
     for line in lines if len(lines) <= MOST_LINES else ():
-        cells = [_CELL.fullmatch(cell) for cell in _CELLS.split(line.strip())]
+        bare = _PREFIX.sub("", line).strip()
+        if bare[:1] in ("{", "["):
+            pairs = _PAIR.findall(bare) if output.count("{") == 1 else ()
+            found += [(key.replace("_", " "), (float(value),)) for key, value in pairs]
+            continue
+        cells = [_CELL.fullmatch(cell) for cell in _CELLS.split(bare)]
+        if (row := _ROW.fullmatch(bare)) is not None:
+            found.append((row[1], tuple(map(_value, _NUMBER.findall(row[2])))))
+            continue
         if len(cells) < 2 or not all(cells):
-            bare = _PREFIX.sub("", line).replace(" | ", ": ").rstrip(" +-")
-            cells = [_LINE.fullmatch(bare)]
+            cells = [_LINE.fullmatch(bare.replace(" | ", ": ").rstrip(" +-"))]
         for cell in cells:
             label = (cell["label"] or cell["label2"]).strip() if cell is not None else ""
             most = LABEL_CHARACTERS // len(cells)
             if cell is not None and len(label) <= most and any(map(str.isalpha, label)):
-                found.append((label, cell["first"] or cell["last"]))
+                found.append((label, (_value(cell["first"] or cell["last"]),)))
     return found
 
 
@@ -342,12 +370,20 @@ def _stem(word: str) -> str:
 
 # How an interpreter or a shell says that something does not exist.
 _ABSENT = re.compile(
-    r"an(?:no|')t (?:\w+ ){1,3}'([^'\n]+)'|[Nn]o such file or directory: '?([^'\s]+)|"
+    r"(?:an(?:no|')t|ould not|nable to) (?:\w+ ){1,3}(?:'([^'\n]+)'|([\w/-]+\.\w+))|"
+    r"[Nn]o such file or directory: '?([^'\s]+)|"
     r"([\w./-]+): No such file or directory|has no attribute '(\w+)'|not found: ([\w./-]+)"
 )
-_DENIALS = ("o such file", "annot ", "can't open", "not found: ", "has no attribute")
+_DENIALS = ("o such file", "annot ", "an't ", "ould not ", "nable to ", "ot found: ", " no attr")
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)|\"(?:keystrokes|command)\":[^\n]*", re.DOTALL)
-_RUNS = re.compile(r"(?:\b(?:python3?|node|bash|sh|source|from|import)\b|\./)([^\n;|&]*)")
+_RUNS = re.compile(
+    r"(?:\b(?:python3?|node|bash|sh|source|from|import)\b|\./)((?:\"[^\"\n]*\"|[^\n;|&\"])*)"
+)
+# Who uses a thing and says so was given it: "the archive that was provided".
+_PRIOR = re.compile(
+    r"\b(?:previous|earlier|last|before|above|already|\w{3,}ed|made|given|written|built|shared)\b",
+    re.IGNORECASE,
+)
 # Whoever says so looks for a thing, or makes it.
 _SEEKS = re.compile(
     r"\b(?:check|whether|if|try|look(?:ing)? for|maybe|might|may|perhaps|should|probably|exists?|"
@@ -398,7 +434,8 @@ def _is_counted_on(name: str, text: str, done: str) -> bool:
     prose = _CODE_BLOCK.sub(" ", text)
     at = prose.find(name)
     if at < 0:
-        return False
+        few = prose[:MOST_PROSE]
+        return prose == few and _PRIOR.search(few) is not None and _SEEKS.search(few) is None
     begin = max(prose.rfind(sign, 0, at) for sign in (". ", "\n", "! ", "? ")) + 1
     return _SEEKS.search(prose[begin:at]) is None
 
@@ -413,14 +450,16 @@ def _mentions(step: Step, name: str) -> bool:
 
 # A function, or a file of code or data: what stands before is its name.
 _NAMED = re.compile(
-    r"\(\)|\.(?:py|js|ts|sh|sql|csv|tsv|json|ya?ml|toml|xml|txt|md|log|xlsx?|db|ipynb|rs|go|java)\b"
+    r"\(\)|\.(?:py|js|ts|sh|sql|csv|tsv|json|ya?ml|toml|xml|txt|md|log|xlsx?|db|ipynb|rs|go|java|"
+    r"cfg|conf|ini|pdf|docx?|zip|tar|gz|parquet)\b"
 )
 _BEFORE_DOT = re.compile(r"(?<![\w.])[A-Za-z_][\w-]{3,}$")
 _AFTER = re.compile(r"[^.!?\n]*[.!?\n]?")
 # Who says so tells of something that is there.
 _GIVEN = re.compile(
     r"\b(?:already|above|earlier|existing|defined|written|made|has|have|had|contains?|holds?|lists?|"
-    r"follows?|exists?|in|from|is|are|was|were|as|like|same|returned|gave|takes|does)\b",
+    r"follows?|exists?|in|from|is|are|was|were|as|like|same|returned|gave|takes|does)\b|"
+    r"\b(?:the|this|that|your|our) (?:\w+ ){0,2}\W*\Z",
     re.IGNORECASE,
 )
 
@@ -431,7 +470,9 @@ def find_told_nowhere(trajectory: Trajectory) -> Iterator[Fault]:
     What it looks for, plans, or writes itself, in a call or a block of code, may be new.
     """
     sought = 0
-    for step in trajectory.steps:
+    done = [step.index for step in trajectory.steps if step.results]
+    last = done[-1] if done else len(trajectory.steps)
+    for step in trajectory.steps[1:]:
         text = step.text if step.actor == "agent" else ""
         if "```" in text:
             continue
@@ -445,9 +486,12 @@ def find_told_nowhere(trajectory: Trajectory) -> Iterator[Fault]:
             before = text[begin : match.start() - len(left[0])]
             behind = _AFTER.match(text, match.end())
             sentence = before + behind[0] if behind else before
-            if sentence.endswith("?") or 'File "' in before or _SEEKS.search(before):
+            asks = sentence.endswith("?") and not _TAG.search(sentence)
+            if asks or 'File "' in before or _SEEKS.search(before):
                 continue
-            if not _GIVEN.search(sentence):
+            # A file in a row of the last report is there.
+            row = step.index >= last and not any(map(str.isalpha, before.rpartition(" ")[0]))
+            if not (row or _GIVEN.search(sentence) or _GIVEN.search(before)):
                 continue
             name, sought = left[0], sought + 1
             others = (s for s in trajectory.steps if s.index < step.index or s.actor != "agent")
