@@ -1,0 +1,129 @@
+"""What does an outsider find who has read the documentation, and not the code?
+
+`python -m bars.run attack [--area AREA] [--only WORDS] [--round N] [--list]`. Cases of five areas
+(gates, outputs, stores, settings, replies of judges), each with what is expected of it by the
+documentation, written down before it was first run, and a process and folder of its own.
+
+A miss is *high* where it is a false green, a reply lost or paid twice, a secret shown, a hang over
+10 s, a traceback or "a bug in stepscope"; *medium* where a finding or a reason is missing or an
+exit code is wrong; *low* where words are. Code 0: no case is missed; 3: one is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+
+from bars.attack import _gates, _outputs, _replies, _settings, _stores
+from bars.attack._cases import Case, Found, Place, attempt
+
+AREAS: dict[str, ModuleType] = {
+    "gates": _gates,
+    "outputs": _outputs,
+    "stores": _stores,
+    "settings": _settings,
+    "replies": _replies,
+}
+# Loaded before cases are forked, so that each does not load them again.
+LOADED = ("numpy", "scipy.stats", "stepscope.cli.main", "stepscope.cli.gate", "stepscope.cli.judge",
+          "stepscope.cli.report", "stepscope.cli.importing", "stepscope.api.notebook",
+          "stepscope.gates", "stepscope.measures", "stepscope.judges", "stepscope.formats",
+          "stepscope.report", "stepscope.ledger.ledger", "stepscope.models", "tests.factories",
+          "openai", "anthropic")  # fmt: skip
+
+
+def all_cases() -> list[Case]:
+    """Return the cases of every area."""
+    return [case for area in AREAS.values() for case in area.cases()]
+
+
+def prepared(area: str, folder: Path) -> Path:
+    """Return a folder in which an area's cases begin, made in a process of its own."""
+    base = folder / area
+    base.mkdir()
+    case = Case("gates", "preparing", "", "high", _preparing(area, base))
+    empty = folder / f"{area}-empty"
+    empty.mkdir()
+    found = attempt(case, empty)
+    if found.found:
+        raise RuntimeError(f"{area} could not be prepared: {found.found}")
+    return base
+
+
+def _preparing(area: str, base: Path):  # type: ignore[no-untyped-def]
+    import os
+
+    def do(place: Place) -> str:
+        os.chdir(base)
+        AREAS[area].prepare(Place(base))
+        return ""
+
+    return do
+
+
+def attack(cases: list[Case], *, quiet: bool = False) -> list[Found]:
+    """Run cases, and return what came of each."""
+    for name in LOADED:
+        importlib.import_module(name)
+    found = []
+    with tempfile.TemporaryDirectory(prefix="attack-") as folder:
+        bases: dict[str, Path] = {}
+        for case in cases:
+            if case.area not in bases:
+                bases[case.area] = prepared(case.area, Path(folder))
+            one = attempt(case, bases[case.area])
+            found.append(one)
+            if one.found and not quiet:
+                print(f"MISSED {case.area}: {case.name} ({one.severity}, {one.seconds:.1f} s)\n"
+                      f"  expected: {case.expected}\n  found: {one.found}", flush=True)  # fmt: skip
+    return found
+
+
+def summary(found: list[Found]) -> list[str]:
+    """Return a line an area and round: how many cases held, and misses by severity."""
+    lines = []
+    for number in sorted({one.case.round for one in found}):
+        for area in AREAS:
+            of = [one for one in found if one.case.area == area and one.case.round == number]
+            missed = Counter(one.severity for one in of if one.found)
+            told = ", ".join(f"{missed[s]} {s}" for s in ("high", "medium", "low") if missed[s])
+            seconds = sum(one.seconds for one in of)
+            if of:
+                lines.append(f"round {number}  {area:<9} {len(of) - missed.total():>3} of "
+                             f"{len(of):>3} hold  {seconds:6.1f} s  {told}")  # fmt: skip
+    return lines
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the bar; print each miss, then the counts."""
+    parser = argparse.ArgumentParser(prog="python -m bars.attack.attack")
+    parser.add_argument("--area", choices=AREAS)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--round", type=int)
+    parser.add_argument("--list", action="store_true")
+    chosen = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
+    cases = [
+        case
+        for case in all_cases()
+        if (not chosen.area or case.area == chosen.area)
+        and chosen.only in case.name
+        and (not chosen.round or case.round == chosen.round)
+    ]
+    if chosen.list:
+        for case in cases:
+            print(f"{case.area}\t{case.round}\t{case.severity}\t{case.name}\t{case.expected}")
+        return 0
+    found = attack(cases)
+    print("\n".join(summary(found)))
+    missed = sum(bool(one.found) for one in found)
+    print(f"{len(found) - missed} of {len(found)} cases hold; no miss is allowed")
+    return 3 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
