@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,32 @@ def test_preconditions_are_declared_for_all_workflows_or_one(tmp_path: Path) -> 
     }
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        Path.mkdir,
+        os.mkfifo,
+        lambda path: path.symlink_to("/dev/zero"),
+        lambda path: path.symlink_to("nowhere"),
+        lambda path: path.symlink_to(path.name),
+    ],
+)
+def test_what_is_no_file_is_refused_at_once_and_never_taken_for_no_settings(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    make(tmp_path / settings.FILE)
+    with pytest.raises(ConfigError, match=r"stepscope\.toml: cannot be read"):
+        settings.load_settings(tmp_path)
+    assert settings.find_settings(tmp_path) == settings.FILE
+
+
+@pytest.mark.parametrize("key", ["tools", "policy"])
+def test_a_file_of_a_workflow_that_would_not_end_is_refused(tmp_path: Path, key: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="pipe cannot be used: Not a file"):
+        settings.load_settings(written(tmp_path, f"[workflow.w]\n{key} = 'pipe'"))
+
+
 def test_a_pyproject_of_others_changes_nothing(tmp_path: Path) -> None:
     assert settings.load_settings(written(tmp_path, "[tool.ruff]\n", "pyproject.toml")).seed == 0
 
@@ -108,6 +136,17 @@ def test_a_pyproject_of_others_changes_nothing(tmp_path: Path) -> None:
         ("[tools]\nbash = 'maybe'", "Invalid enum value 'maybe' - at `$.tools[...]`"),
         ("[[policy]]\nforbid = 'x'", "missing required field `name` - at `$.policy[0]`"),
         ("[[policy]]\nname='a'\n[[policy]]\nname='a'", "two [[policy]] rules are called 'a'"),
+        ("[[policy]]\nname=' '\nforbid='x'", "policy rule ' ' needs a name"),
+        (
+            "[[policy]]\nname='a'\nforbid='x'\nbefore='y'\nrequire='z'",
+            "needs a name and `forbid`, or `before` together with `require`, not both",
+        ),
+        ("[[policy]]\nname='a'\nforbid='x'\nmax_calls=-1", "`max_calls` is 0 or more, of `forbid`"),
+        (
+            "[[policy]]\nname='a'\nbefore='x'\nrequire='y'\nmax_calls=1",
+            "`max_calls` is 0 or more, of `forbid`",
+        ),
+        ("[weights.w]\n'*' = []", "a weight of '*' is 0; expected 1, 2 or 3"),
         (
             "[[precondition]]\ntool='a'\nafter='b'\n[[precondition]]\ntool='b'\nafter='a'\n"
             "workflow='shop'",

@@ -1,1 +1,1 @@
-"""An attack on the command line: what an outsider tried, and what the documentation promises of it."""
+"""An attack on the command line: what an outsider tried, and what is expected of it."""

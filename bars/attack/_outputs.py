@@ -83,9 +83,18 @@ def inert(said: str, form: str = "") -> str:
     return ""
 
 
+def toml(text: str) -> str:
+    """Return a text as TOML writes it: every sign that could be hidden as its escape."""
+    plain = (
+        c if c.isascii() and c.isprintable() and c not in '"\\' else f"\\U{ord(c):08x}"
+        for c in text
+    )
+    return '"' + "".join(plain) + '"'
+
+
 def both(done: Done, form: str = "") -> str:
     """Return why what a command printed is not inert."""
-    if form == "--json" and not done.out.strip():
+    if not done.out.strip():
         form = ""
     return inert(done.out, form) or inert(done.err)
 
@@ -93,10 +102,9 @@ def both(done: Done, form: str = "") -> str:
 def made_runs(fails: bool, tasks: int) -> list[Any]:
     """Runs of two agents, every text hostile."""
     from stepscope.model import Outcome, ToolCall
-    from tests.factories import FAILED, PASSED, agent, calls, did, failed, result, run, user
+    from tests.factories import PASSED, agent, calls, did, failed, result, run, user
 
     told = Outcome("fail", "check", 0.0, f"because {LINES}") if fails else PASSED
-    assert FAILED
     return [
         msgspec.structs.replace(
             run(
@@ -139,7 +147,7 @@ def prepare(place: Place) -> None:
     from stepscope.settings import Settings
     from stepscope.store import Store
 
-    place.write("stepscope.toml", SETTINGS.replace("NAME", json.dumps(HOSTILE)))
+    place.write("stepscope.toml", SETTINGS.replace("NAME", toml(HOSTILE)))
     for fails, tasks in ((False, 4), (True, 3)):
         Path("s.db").unlink(missing_ok=True)
         with Notebook(Store.open("s.db"), Settings()) as notebook:
@@ -154,7 +162,7 @@ def _said(*words: str, form: str = "") -> Callable[[Place], str]:
 
     def do(place: Place) -> str:
         done = place.run(*words, *([form] if form else []))
-        if done.code == 2 and "No such option" in done.err:
+        if form and done.code == 2 and "No such option" in done.err:
             return f"no such form: the case is wrong: {words} {form}"
         if len(done.said) < 10:
             return "it says nothing"
@@ -278,9 +286,6 @@ def _gate_writes(place: Place) -> str:
 
 def _one_marker(place: Place) -> str:
     """A task called like the marker of a comment makes no second marker."""
-    from stepscope.settings import load_settings
-
-    assert load_settings()
     place.run("gate", "--write", "w")
     (text,) = (path.read_text("utf-8") for path in Path("w").rglob("*.md"))
     return "" if text.count("<!--") == 1 else f"{text.count('<!--')} comments of HTML"
@@ -290,7 +295,7 @@ def _workflow_named(name: str) -> Callable[[Place], str]:
     """Return what gates a workflow of this name and looks where its comment is written."""
 
     def do(place: Place) -> str:
-        settings = f"[workflow.{json.dumps(name)}.gates]\noutcome = {{ min_rate = 1.0 }}\n"
+        settings = f"[workflow.{toml(name)}.gates]\noutcome = {{ min_rate = 1.0 }}\n"
         place.write("in/stepscope.toml", settings)
         said = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]
         run = {"task_id": "a", "workflow": name, "reward": 0.0, "messages": said}
@@ -299,7 +304,7 @@ def _workflow_named(name: str) -> Callable[[Place], str]:
         done = place.run("gate", "--config", "in", "--runs", "in/t.jsonl", "--write", "in/w/x/y")
         more = set(place.folder.parent.rglob("*")) - before
         astray = [path for path in more if not path.is_relative_to(place.folder / "in")]
-        return f"written outside: {astray}" if astray else coded(done, (2, 3))
+        return f"written outside: {astray}" if astray else coded(done, (2, 3, 4))
 
     return do
 
@@ -311,7 +316,7 @@ def _large_comment(place: Place) -> str:
     place.write("g/stepscope.toml", gates.policy("outcome = { min_rate = 1.0 }", ""))
     name = "n" * 400
     made = [gates.line(c, 0, passed=False, run_id=f"{name}{c}") for c in range(900)]
-    place.write("g/t.jsonl", (r.replace('"c', f'"{name}') for r in made))
+    place.write("g/t.jsonl", (r.replace('d": "c', f'd": "{name}') for r in made))
     place.run("gate", "--config", "g", "--runs", "g/t.jsonl", "--write", "w")
     sizes = [len(path.read_text("utf-8")) for path in Path("w").rglob("*.md")]
     return "" if max(sizes) <= 65_536 else f"{max(sizes)} characters"
@@ -324,7 +329,7 @@ def _file_named(name: bytes, *words: str, form: str = "") -> Callable[[Place], s
         from bars.attack import _gates as gates
 
         (place.folder / "d").mkdir()
-        with Path(os.fsencode(place.folder) + b"/d/" + name).open("wb") as file:
+        with Path(os.fsdecode(os.fsencode(place.folder) + b"/d/" + name)).open("wb") as file:
             file.write(gates.line(1, 1).encode() + b'\n{"task_id": "' + LINES.encode() + b"\n{]")
         return both(place.run(*words, *([form] if form else [])), form)
 
@@ -357,7 +362,7 @@ def _quarantine(place: Place) -> str:
 def _quarantine_gated(place: Place) -> str:
     """Records that are unread are said in the comment of a gate."""
     _quarantine(place)
-    place.write("stepscope.toml", SETTINGS.replace("NAME", json.dumps(HOSTILE)))
+    place.write("stepscope.toml", SETTINGS.replace("NAME", toml(HOSTILE)))
     for form in ("", "--markdown", "--junit", "--json"):
         if wrong := both(place.run("gate", "--runs", "q.jsonl", *([form] if form else [])), form):
             return f"{form}: {wrong}"
@@ -437,12 +442,12 @@ def _toml_says(text: str) -> Callable[[Place], str]:
     return do
 
 
-QUOTED = json.dumps(LINES)
+QUOTED = toml(LINES)
 TOML = {
     "a key": f"{QUOTED} = 1\n",
     "a table": f"[{QUOTED}]\na = 1\n",
     "the name of a rule": f"[[policy]]\nname = {QUOTED}\n",
-    "a pattern": f"[[policy]]\nname = 'a'\nforbid = 'x'\nwhere = {{ a = {json.dumps('(' + LINES)} }}",
+    "a pattern": f"[[policy]]\nname = 'a'\nforbid = 'x'\nwhere = {{ a = {toml('(' + LINES)} }}",
     "a gate": f"[workflow.w.gates]\n{QUOTED} = {{ max_rate = 0.1 }}\n",
     "an effect": f"[tools]\nx = {QUOTED}\n",
     "an address": f'[judges.model."local/a"]\nbase_url = {QUOTED}\n',
@@ -466,7 +471,7 @@ WRITTEN: dict[str, Callable[[str], str]] = {
     "as it is": lambda secret: secret,
     "in JSON within JSON": lambda secret: json.dumps(json.dumps({"a": secret})),
     "in base64 within percent escapes": lambda s: quote(b64encode(s.encode()).decode(), safe=""),
-    "by escapes of JSON": lambda secret: "".join(f"\\u{ord(c):04x}" for c in secret),
+    "by escapes of JSON": lambda secret: re.sub(r"[-_:@]", lambda m: f"\\u{ord(m[0]):04x}", secret),
 }
 
 
@@ -545,7 +550,7 @@ def cases() -> list[Case]:
     names = {"a path": "../../evil", "two dots": "..", "a long word": "x" * 300, "a line": "a\nb",
              "NUL": "a\0b", "an absolute path": "/tmp/evil", "nothing": ""}  # fmt: skip
     found += [
-        Case("outputs", f"a comment of a workflow called {kind}", "inside of --write; 2 or 3",
+        Case("outputs", f"a comment of a workflow called {kind}", "inside of --write; 2, 3 or 4",
              "high", _workflow_named(name))
         for kind, name in names.items()
     ]  # fmt: skip

@@ -138,15 +138,11 @@ def judged(place: Place, wire: Wire, *more: str, judge: str = "local/a") -> Judg
     asked = wire.asked
     second = place.run(*words)
     with Store.open("stepscope.db") as store:
-        kept = [r for r in store.records() if "judge" in r.answer.measure
-                and isinstance(r.answer, Verdict)] if _has_answers() else []  # fmt: skip
+        kept = [r for r in store.records() if r.family and r.judge == judge
+                and isinstance(r.answer, Verdict) and not r.answer.measure.endswith(".looks")]  # fmt: skip
     shown = place.run("show", next(iter(_ids())))
     said = "\n".join((first.said, second.said, shown.said))
     return Judged(first.code, second.code, asked, wire.asked - asked, len(kept), _usd(), said)
-
-
-def _has_answers() -> bool:
-    return True
 
 
 def _ids() -> list[str]:
@@ -191,11 +187,12 @@ def _held(found: Judged, *, verdict: bool | None, kept: bool = True) -> str:
         return f"an amount of {found.usd} USD"
     if kept and found.asked_again:
         return f"a reply that came was bought again: {found.asked} + {found.asked_again} calls"
-    if kept and found.asked != 1:
+    if found.asked > 2:
         return f"asked {found.asked} times"
     if verdict is not None and bool(found.verdicts) != verdict:
         return f"{found.verdicts} verdicts, code {found.code}: {found.said[-300:]!r}"
-    codes = (0,) if verdict else (0, 4) if verdict is None else (4,)
+    # An answer that came and measures nothing is a record: code 0, with its reason counted.
+    codes = (0,) if verdict else (0, 4)
     if found.code not in codes:
         return f"code {found.code}: {found.said[-300:]!r}"
     if SECRET[:24] in found.said or hidden(found.said):
@@ -281,10 +278,7 @@ SAID: dict[str, tuple[object, bool | None]] = {
 BENT: dict[str, tuple[object, bool | None]] = {
     "content that is null": (completion(message_content=None), False),
     "content of parts": (completion(message_content=[{"type": "text", "text": "{}"}]), None),
-    "content that is a number": (completion(message_content=7), None),
-    "content that is an object": (completion(message_content=ANSWER), None),
     "a refusal beside an answer": (completion(message_refusal="I cannot."), False),
-    "a refusal that is a number": (completion(message_refusal=7), None),
     "a call of a tool instead": (
         completion(message_content=None, message_tool_calls=[
             {"id": "x", "type": "function", "function": {"name": "rm", "arguments": "{}"}}]), False),
@@ -295,7 +289,6 @@ BENT: dict[str, tuple[object, bool | None]] = {
     "a finish of the filter": (completion(choice_finish_reason="content_filter"), None),
     "a finish nobody knows": (completion(choice_finish_reason="boredom"), None),
     "a finish that is null": (completion(choice_finish_reason=None), None),
-    "a finish that is a number": (completion(choice_finish_reason=7), None),
     "a role of the user": (completion(message_role="user"), None),
     "an index below 0": (completion(choice_index=-1), None),
     "created in the year 10^15": (completion(created=10**22), None),
@@ -319,20 +312,21 @@ NO_REPLY: dict[str, bytes] = {
     "choices that are an object": json.dumps(completion(choices={"0": 1})).encode(),
     "a choice that is null": json.dumps(completion(choices=[None])).encode(),
     "a message that is a text": json.dumps(completion(choice_message="{}")).encode(),
+    "content that is a number": json.dumps(completion(message_content=7)).encode(),
+    "content that is an object": json.dumps(completion(message_content=ANSWER)).encode(),
+    "a refusal that is a number": json.dumps(completion(message_refusal=7)).encode(),
+    "a finish that is a number": json.dumps(completion(choice_finish_reason=7)).encode(),
     "half of its JSON": json.dumps(completion()).encode()[:200],
     "bytes that are no UTF-8": json.dumps(completion()).encode().replace(b"recording", b"\xff\xfe"),
     "UTF-16": json.dumps(completion()).encode("utf-16"),
     "5,000 deep": b'{"choices": ' + b"[" * 5000,
     "a stream of events": b'data: {"choices": [{"delta": {"content": "{}"}}]}\n\ndata: [DONE]\n\n',
     "ten megabytes of blanks": b" " * 10_000_000,
-    "an error under 200": b'{"error": {"message": "down", "type": "server_error"}}',
-    "an error that is a number": b'{"error": 7}',
 }
 
 # Status lines and headers; the body is an error that repeats a key.
 STATUSES: dict[str, tuple[str, str]] = {
     "204 without a body": ("204 No Content", ""),
-    "206": ("206 Partial Content", "content-range: bytes 0-1/999\r\n"),
     "301 to elsewhere": ("301 Moved", "location: http://127.0.0.1:9/v1\r\n"),
     "302 to itself": ("302 Found", "location: /v1/chat/completions\r\n"),
     "307 to a file": ("307 Temporary", "location: file:///etc/passwd\r\n"),
@@ -346,9 +340,7 @@ STATUSES: dict[str, tuple[str, str]] = {
     "451": ("451 Unavailable", ""),
     "429 that waits for ever": ("429 Too Many", "retry-after: 99999999999\r\n"),
     "429 until the year 9999": ("429 Too Many", "retry-after: Fri, 31 Dec 9999 23:59:59 GMT\r\n"),
-    "503 that waits 10^9 seconds": ("503 Busy", "retry-after: 1000000000\r\n"),
     "599": ("599 Odd", "x-should-retry: false\r\n"),
-    "999": ("999 Odd", ""),
 }
 ERROR = json.dumps({"error": {"message": f"no \x1b[31m\u202e {SECRET}\n::error::x", "type": "e"}})
 
@@ -403,7 +395,6 @@ MESSAGES: dict[str, tuple[dict[str, Any], bool | None]] = {
                 stop_reason="tool_use"), None),
     "a block nobody knows": (message(content=[{"type": "hologram", "text": json.dumps(ANSWER)}]),
                              None),
-    "a reason to stop that is a number": (message(stop_reason=7), None),
     "a refusal": (message(stop_reason="refusal"), False),
     "tokens below 0": (message(usage={"input_tokens": -1, "output_tokens": -(10**20)}), None),
     "tokens of 10^30": (message(usage={"input_tokens": 10**30, "output_tokens": 10**30}), None),
@@ -424,7 +415,7 @@ def _message(body: dict[str, Any], verdict: bool | None) -> Callable[[Place], st
 
 
 def _turn(action: str, **fields: Any) -> str:
-    empty = {"why": "", "action": action, "step": None, "start": None, "text": "", "path": "",
+    empty: dict[str, Any] = {"why": "", "action": action, "step": None, "start": None, "text": "", "path": "",
              "command": [], "answer": None}  # fmt: skip
     return json.dumps({**empty, **fields})
 
@@ -452,8 +443,8 @@ def _looks(turn: str) -> Callable[[Place], str]:
             return f"{found.asked} calls for one question"
         if found.asked_again:
             return f"bought again: {found.asked} + {found.asked_again}"
-        if found.verdicts or found.code != 4:
-            return f"code {found.code}, {found.verdicts} verdicts"
+        if found.verdicts:
+            return f"{found.verdicts} verdicts"
         if Path("pwned").exists():
             return "the program ran outside"
         return "a file of the machine was sent" if b"root:x" in b"".join(wire.requests) else ""
@@ -463,7 +454,7 @@ def _looks(turn: str) -> Callable[[Place], str]:
 
 def cases() -> list[Case]:
     """Return the cases of this area."""
-    kept = "asked once, kept, never bought again; no amount below 0"
+    kept = "asked twice at most, then kept and never bought again; no amount below 0"
     found = [
         Case("replies", f"usage {k}", f"a verdict; {kept}", "high",
              _body(completion(usage=v), verdict=True))
@@ -495,7 +486,7 @@ def cases() -> list[Case]:
         Case("replies", f"Anthropic: {k}", kept, "high", _message(*v)) for k, v in MESSAGES.items()
     ]
     found += [
-        Case("replies", f"a judge with tools {k}", "4; at most 60 calls, none bought again",
+        Case("replies", f"a judge with tools {k}", "no verdict; at most 60 calls, none bought again",
              "high", _looks(turn))
         for k, turn in TURNS.items()
     ]  # fmt: skip

@@ -40,6 +40,7 @@ def sql(path: str, *statements: str) -> None:
     """Change a store as somebody else would."""
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("PRAGMA writable_schema = ON")
+        db.execute("PRAGMA ignore_check_constraints = ON")
         for statement in statements:
             db.execute(statement)
 
@@ -106,7 +107,8 @@ BROKEN: dict[str, tuple[Callable[[], None], tuple[int, ...]]] = {
     "cut by a tenth": (_cut(0.9), (2,)),
     "cut amid its first page": (_cut(0.001), (2,)),
     "noise in its head": (_flip(0.0, 100), (2,)),
-    "noise in its schema": (_flip(0.003, 2000), (2,)),
+    # A page has room that nothing is in: damage there is no damage.
+    "noise in its schema": (_flip(0.003, 2000), (0, 2)),
     "a folder in its place": (_replaced("folder"), (2,)),
     "a pipe in its place": (_replaced("pipe"), (2, 5)),
     "a text with its first words": (_replaced("text"), (2,)),
@@ -147,9 +149,9 @@ BROKEN: dict[str, tuple[Callable[[], None], tuple[int, ...]]] = {
     "steps below 0": (_sql("UPDATE runs SET seq = -seq - 1 WHERE seq = 3"), (0, 2)),
     "runs without texts": (_sql("DELETE FROM traces"), (0, 2)),
     "a record of a measure that is none": (
-        _sql("PRAGMA foreign_keys = OFF", "UPDATE records SET measure = 99999"), (2,)),
-    "a number that is a text": (_sql("UPDATE records SET value = 'x' WHERE rowid = 5"), (2,)),
-    "an endless number": (_sql("UPDATE records SET value = 9e999 WHERE rowid = 5"), (0, 2)),
+        _sql("PRAGMA foreign_keys = OFF", "UPDATE records SET question = 99999 WHERE question = 1 AND run = 3 AND step = -1"), (2,)),
+    "a number that is a text": (_sql("UPDATE records SET value = 'x' WHERE run = 5 AND state = 1"), (2,)),
+    "an endless number": (_sql("UPDATE records SET value = 9e999 WHERE run = 5 AND state = 1"), (0, 2)),
 }  # fmt: skip
 
 
@@ -204,8 +206,8 @@ def _named(name: str) -> Callable[[Place], str]:
             return one_line(done, (2, 5))
         if wrong := coded(done, (0,)):
             return wrong
-        if not Path(os.fsencode(name)).exists():
-            return f"no file of this name: {sorted(os.listdir(b'.'))}"
+        if not Path(name).exists():
+            return f"no file of this name: {sorted(Path().iterdir())}"
         return coded(place.run("score", f"--store={name}"), (0,))
 
     return do
@@ -214,8 +216,7 @@ def _named(name: str) -> Callable[[Place], str]:
 def _ledger_as_store(place: Place) -> str:
     from stepscope.ledger.ledger import Ledger
 
-    with closing(Ledger.open(Path("x.db.judges.db"))):
-        pass
+    Ledger("x.db.judges.db").close()
     return coded(place.run("report", "--store", "x.db.judges.db"), (2,))
 
 
@@ -229,7 +230,7 @@ def _many_importers(place: Place) -> str:
     if any(process.returncode for process in started):
         return f"codes {[process.returncode for process in started]}: {told}"
     found = json.loads(place.must("report", "--store", "n.db", "--json").out)
-    return "" if '"n":48' in json.dumps(found).replace(" ", "") else "not 48 runs"
+    return "" if found["whole"]["n_runs"] == 48 else "not 48 runs"
 
 
 def _scorers(place: Place) -> str:
@@ -251,12 +252,16 @@ def _purge_while_read(place: Place) -> str:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM runs").fetchone()
         process = _started("purge", "--where", "task = 'c1'", "--yes")
-        try:
-            process.communicate(timeout=9)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return "it hangs while somebody reads"
-    return "" if process.returncode in (0, 2, 5) else f"code {process.returncode}"
+        time.sleep(3)
+    # It waits for the reader, half a minute at most.
+    process.communicate(timeout=9)
+    left = b"base: do 1, 0" in b"".join(path.read_bytes() for path in Path().glob("stepscope.db*"))
+    return "erased words are still there" if left else coded_by(process.returncode, (0,))
+
+
+def coded_by(code: int, codes: tuple[int, ...]) -> str:
+    """Return what is wrong with an exit code."""
+    return "" if code in codes else f"code {code}"
 
 
 def _killed(words: Iterable[str], look: Callable[[Place], str]) -> Callable[[Place], str]:
@@ -458,7 +463,8 @@ def cases() -> list[Case]:
         ("a ledger given as a store", "2", "high", _ledger_as_store),
         ("three importers of one folder", "48 runs, all codes 0", "high", _many_importers),
         ("two scorers of one store", "the report of one", "high", _scorers),
-        ("a purge while somebody reads", "ends, 0 or a typed error", "high", _purge_while_read),
+        ("a purge while somebody reads", "0 once the reader has gone, and nothing is left", "high",
+         _purge_while_read),
         ("an export that is killed", "whole or absent, closed to others", "high",
          _killed(["export", "out.jsonl"], _whole_export)),
         ("a baseline update that is killed", "whole", "high",
@@ -467,7 +473,8 @@ def cases() -> list[Case]:
          _killed(["purge", "--where", "task = 'c3'", "--yes"], _store_reads)),
         ("an import that is killed", "a store that is whole", "high",
          _killed(["import", "t", "--store", "n.db"], _imports_again)),
-        ("files that may not grow: import", "5", "high", _limited("import", "t", "--store", "n.db")),
+        ("files that may not grow: import", "5", "high",
+         _limited("import", "t", "--store", "n.db")),
         ("files that may not grow: export", "5, no half file", "high",
          _limited("export", "out.jsonl", target="out.jsonl", kb=4)),
         ("files that may not grow: a page", "5, no half file", "high",

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import pkgutil
 import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
+import stepscope
 from bars.attack import _gates, _outputs, _replies, _settings, _stores
 from bars.attack._cases import Case, Found, Place, attempt
 
@@ -30,11 +32,8 @@ AREAS: dict[str, ModuleType] = {
     "replies": _replies,
 }
 # Loaded before cases are forked, so that each does not load them again.
-LOADED = ("numpy", "scipy.stats", "stepscope.cli.main", "stepscope.cli.gate", "stepscope.cli.judge",
-          "stepscope.cli.report", "stepscope.cli.importing", "stepscope.api.notebook",
-          "stepscope.gates", "stepscope.measures", "stepscope.judges", "stepscope.formats",
-          "stepscope.report", "stepscope.ledger.ledger", "stepscope.models", "tests.factories",
-          "openai", "anthropic")  # fmt: skip
+LOADED = ("numpy", "scipy.stats", "openai", "anthropic", "aiohttp", "genai_prices", "rich.console",
+          "tests.factories")  # fmt: skip
 
 
 def all_cases() -> list[Case]:
@@ -60,7 +59,7 @@ def _preparing(area: str, base: Path):  # type: ignore[no-untyped-def]
 
     def do(place: Place) -> str:
         os.chdir(base)
-        AREAS[area].prepare(Place(base))
+        AREAS[area].prepare(Place(base, checked=False))
         return ""
 
     return do
@@ -68,7 +67,8 @@ def _preparing(area: str, base: Path):  # type: ignore[no-untyped-def]
 
 def attack(cases: list[Case], *, quiet: bool = False) -> list[Found]:
     """Run cases, and return what came of each."""
-    for name in LOADED:
+    modules = (one.name for one in pkgutil.walk_packages(stepscope.__path__, "stepscope."))
+    for name in (*LOADED, *modules):
         importlib.import_module(name)
     found = []
     with tempfile.TemporaryDirectory(prefix="attack-") as folder:

@@ -25,7 +25,7 @@ from stepscope.model import PolicyRule, Precondition
 from stepscope.models import configured
 from stepscope.models.configured import ProviderKeys
 from stepscope.safety.json import decode
-from stepscope.safety.limits import Limits
+from stepscope.safety.limits import Limits, read_file
 from stepscope.safety.redact import OwnSecret, SecretPattern
 from stepscope.shape.weights import SCALE
 
@@ -148,7 +148,7 @@ def load_settings(directory: str | Path = ".") -> Settings:
     folder = Path(directory)
     own, project = folder / FILE, folder / "pyproject.toml"
     table = _project_table(project)
-    if own.is_file():
+    if own.exists() or own.is_symlink():
         if table is not None:
             raise ConfigError(
                 f"{own} and [tool.stepscope] of {project} both hold settings; keep one"
@@ -160,7 +160,7 @@ def load_settings(directory: str | Path = ".") -> Settings:
 def find_settings(directory: str | Path = ".") -> str | None:
     """Return where the settings of `directory` stand; None where the defaults hold."""
     folder = Path(directory)
-    if (folder / FILE).is_file():
+    if (folder / FILE).exists() or (folder / FILE).is_symlink():
         return FILE
     held = _project_table(folder / "pyproject.toml")
     return None if held is None else "[tool.stepscope] of pyproject.toml"
@@ -200,7 +200,7 @@ def _project_table(path: Path) -> dict[str, Any] | None:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return tomllib.loads(read_file(path).decode("utf-8-sig"))
     except OSError as e:
         raise ConfigError(f"{path}: cannot be read ({e.strerror})") from e
     except (ValueError, RecursionError) as e:
@@ -256,9 +256,9 @@ def read_weights_file(path: Path) -> dict[str, tuple[float, ...]]:
 
 def _refuse_weights(weights: Mapping[str, tuple[float, ...]], where: str) -> None:
     for name, of_steps in weights.items():
-        wrong = [weight for weight in of_steps if weight not in SCALE]
+        wrong = [f"{weight:g}" for weight in of_steps or (0.0,) if weight not in SCALE]
         if wrong:
-            raise ConfigError(f"{where}: a weight of {name!r} is {wrong[0]:g}; expected 1, 2 or 3")
+            raise ConfigError(f"{where}: a weight of {name!r} is {wrong[0]}; expected 1, 2 or 3")
 
 
 def _place_files(
@@ -283,7 +283,7 @@ def _place_files(
 
 def _read_text(path: Path, where: str) -> str:
     try:
-        text = path.read_text(encoding="utf-8-sig").strip()
+        text = read_file(path).decode("utf-8-sig").strip()
         why = "it is empty"
     except (OSError, ValueError) as e:
         text, why = "", getattr(e, "strerror", None) or "it is not UTF-8"

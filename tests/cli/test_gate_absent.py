@@ -7,6 +7,7 @@ the tables says how somebody keeps them from being read.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -348,3 +349,23 @@ def test_runs_that_are_missing_leave_a_baseline_that_cannot_be_read_code_4(
     change(Path("base.json"))
     write("t", {"a.jsonl": [*PASSING, *CUT]})
     assert main(["gate", "--runs", "t"]) == 4
+
+
+@pytest.mark.parametrize("more", [["--cases", "c99"], ["--cases", ""], ["--trials", "1000000"]])
+def test_a_design_that_nobody_could_have_run_is_a_mistake(based: Path, more: list[str]) -> None:
+    write("t", {"a.jsonl": PASSING})
+    assert main(["gate", "--runs", "t", *more]) == 2
+
+
+def test_a_new_case_may_be_declared_and_must_have_been_run(based: Path) -> None:
+    write("t", {"a.jsonl": [*runs(), *(line(99, n) for n in TRIALS)]})
+    assert main(["gate", "--runs", "t", "--cases", "c99", "--cases", "c1"]) == 0
+
+
+def test_a_baseline_or_log_that_would_not_end_is_not_waited_for(based: Path) -> None:
+    write("t", {"a.jsonl": runs()})
+    os.mkfifo("looks.json")
+    assert main(["gate", "--runs", "t", "--commit", "abc"]) == 5
+    Path("base.json").unlink()
+    os.mkfifo("base.json")
+    assert main(["gate", "--runs", "t"]) == 5

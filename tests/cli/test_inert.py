@@ -152,3 +152,35 @@ def test_the_job_summary_of_a_hostile_gate_names_nobody(
     assert last == f"::{first.rpartition(':')[2]}::"
     check_inert("\n".join(body), "")
     check_inert(Path("summary.md").read_text("utf-8"), "--markdown")
+
+
+@pytest.mark.parametrize("form", FORMS[:2])
+@pytest.mark.parametrize(
+    "command",
+    ["baseline update --yes", "import d", "import --verdicts v.csv --rubric axes --human",
+     "import --outcomes o.csv", "doctor d", "shape s.csv", "calibrate sigma s.csv"],
+)  # fmt: skip
+def test_what_people_name_is_as_inert_as_what_traces_name(
+    hostile: Path, capsys: pytest.CaptureFixture[str], command: str, form: str
+) -> None:
+    folder = Path("d")
+    folder.mkdir()
+    said_by = '{"messages": [{"role": "user", "content": "x"}]}\n{]'
+    (folder / f"{SECRET}.jsonl").write_text(said_by, encoding="utf-8")
+    quoted = '"' + HOSTILE.replace('"', '""') + '"'
+    label = f"run0b0,incorrect,{quoted},termination\n{quoted},incorrect,x,termination\n"
+    Path("v.csv").write_text(f"run,label,judge,axis\n{label}", encoding="utf-8")
+    Path("o.csv").write_text(f"run,outcome,who\nrun0b0,fail,{quoted}\n", encoding="utf-8")
+    rows = [f"{quoted},{n},0.{n},{r},{quoted}" for n in range(1, 9) for r in range(3)]
+    Path("s.csv").write_text("\n".join(["run,step,score,repeat,judge", *rows]), encoding="utf-8")
+    capsys.readouterr()
+    main([*command.split(), *([form] if form else [])])
+    said = capsys.readouterr()
+    assert len(said.out + said.err) > 40
+    check_inert(said.out, form if said.out else "")
+    check_inert(said.err, "")
+
+
+def test_the_page_of_gates_hides_what_names_hold(hostile: Path) -> None:
+    assert main(["report", "--html", "r.html"]) == 0
+    assert SECRET[:20] not in Path("r.html").read_text("utf-8")

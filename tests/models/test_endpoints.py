@@ -123,6 +123,9 @@ def test_a_key_that_no_header_can_hold_is_refused_without_being_told(key: str) -
         "https://user:secret-word@a.example",
         "https://a.example?key=secret-word",
         "https://a.example:port",
+        "https://a b.example",
+        "https://a.example/v1\x7f",
+        "https://a.example/v1\r\nx: y",
     ],
 )
 def test_an_address_is_plain_http(base: str) -> None:

@@ -117,7 +117,7 @@ def sigma(
     if as_json:
         terminal.print_json(found)
     else:
-        terminal.print_text("\n".join(_lines(found, terminal.terminal_width())))
+        terminal.print_guarded("\n".join(_lines(found, terminal.terminal_width())))
     measured = [noise for noise in found if not isinstance(noise.sigma, Unmeasured)]
     return 0 if measured else UNMEASURED
 

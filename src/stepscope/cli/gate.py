@@ -33,7 +33,10 @@ BaselineFile = Annotated[
 Trials = Annotated[
     int | None,
     typer.Option(
-        "--trials", min=1, help="Each case must have been run so often. Default: as the baseline."
+        "--trials",
+        min=1,
+        max=1000,
+        help="Each case must have been run so often. Default: as the baseline.",
     ),
 ]
 Cases = Annotated[

@@ -18,6 +18,7 @@ from typing import TextIO
 
 import typer
 
+from stepscope import safety
 from stepscope.cli import calibrate, gate, importing, judge, lab, report, runs, setup
 from stepscope.cli.options import Version
 from stepscope.errors import EnvironmentFault, StepscopeError
@@ -194,11 +195,10 @@ def stop_again(ignored: sys.UnraisableHookArgs) -> None:
 
 
 def _complain(message: str, code: int) -> int:
-    from stepscope.safety.redact import scrub_message
     from stepscope.safety.text import disarm_commands, visible_line
 
     try:
-        sys.stderr.write(f"error: {disarm_commands(visible_line(scrub_message(message)))}\n")
+        sys.stderr.write(f"error: {disarm_commands(visible_line(safety.scrub_message(message)))}\n")
     except OSError:
         _close_quietly(sys.stderr)
     return code
@@ -214,9 +214,7 @@ def _bug(kind: type[BaseException], error: BaseException, trace: TracebackType |
     import tempfile
     import traceback
 
-    from stepscope.safety.redact import scrub_message
-
-    text = scrub_message("".join(traceback.format_exception(kind, error, trace)))
+    text = safety.scrub_message("".join(traceback.format_exception(kind, error, trace)))
     if os.environ.get("STEPSCOPE_DEBUG") == "1":
         sys.stderr.write(text)
         return

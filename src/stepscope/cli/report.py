@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from stepscope import safety
 from stepscope.cli import options, terminal
 from stepscope.errors import UsageError
+from stepscope.safety.text import escaped_json
 
 if TYPE_CHECKING:
     from stepscope.api import ReportView
@@ -229,10 +231,11 @@ def shape(
             encode = msgspec.json.Encoder(order="deterministic").encode
             lead = '{"runs": [\n'
             for run in found:
-                terminal.print_text(lead + encode(run).decode())
+                terminal.print_text(lead + escaped_json(encode(safety.scrub_value(run)).decode()))
                 lead = ","
             end = "]," if lead == "," else f"{lead}],"
-            terminal.print_text(f'{end}\n"fleet": {encode(found.fleet()).decode()}}}')
+            whole = escaped_json(encode(safety.scrub_value(found.fleet())).decode())
+            terminal.print_text(f'{end}\n"fleet": {whole}}}')
         else:
             width = terminal.terminal_width()
             from stepscope.api import score_files
@@ -243,7 +246,7 @@ def shape(
                 for at in range(min(len(part), runs - printed)):
                     if not printed:
                         terminal.print_text(score_files.HEAD)
-                    run = found.shape_of(part, at)
+                    run = safety.scrub_value(found.shape_of(part, at))
                     terminal.print_text(score_files.curve_line(run, width))
                     printed += 1
                     open_ += run.shape == "unresolved" and not run.unmodelled
@@ -252,7 +255,8 @@ def shape(
                     f"... {total - printed:,} more: --runs {total} prints all, --json has all"
                 )
             terminal.print_text(f"{score_files.UNRESOLVED_LINE}\n" if open_ else "")
-            terminal.print_text("\n".join(score_files.fleet_lines(found.fleet(), width)))
+            fleet = safety.scrub_value(found.fleet())
+            terminal.print_text("\n".join(score_files.fleet_lines(fleet, width)))
 
 
 def _parse_weights(text: str) -> dict[str, tuple[float, ...]]:

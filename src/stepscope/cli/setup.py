@@ -160,7 +160,7 @@ def doctor(
         if as_json:
             terminal.print_json(inputs)
         else:
-            terminal.print_text("\n".join(map(str, inputs)) or "no runs in it")
+            terminal.print_guarded("\n".join(map(str, inputs)) or "no runs in it")
         return 0
     found = checks.run_checks(store)
     if as_json:

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from stepscope import safety
 from stepscope.errors import EnvironmentFault
 from stepscope.safety.text import inert, render_json
 
@@ -52,7 +53,8 @@ def print_text(text: str) -> None:
 
 
 def print_guarded(text: str) -> None:
-    """Print text; in GitHub Actions between lines that turn commands off and on again."""
+    """Print text without secrets; in GitHub Actions between lines that turn commands off."""
+    text = safety.scrub_message(text)
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return print_text(text)
     import secrets
@@ -70,7 +72,7 @@ def flush_output() -> None:
 
 def print_json(value: object) -> None:
     """Print any model value as indented JSON; the same value gives the same bytes."""
-    sys.stdout.write(render_json(value))
+    sys.stdout.write(render_json(safety.scrub_value(value)))
 
 
 def print_result(
@@ -80,7 +82,7 @@ def print_result(
     if as_json:
         print_json(value)
     else:
-        print_text(str(value))
+        print_text(safety.scrub_message(str(value)))
         if hint:
             print_hint(hint, store)
 
@@ -111,9 +113,7 @@ def deliver(text: str, path: Path | None) -> None:
 
 def print_note(text: str) -> None:
     """Print a remark to standard error, so that it never mixes with what was asked for."""
-    from stepscope.safety.redact import scrub_message
-
-    sys.stderr.write(scrub_message(text) + "\n")
+    sys.stderr.write(safety.scrub_message(text) + "\n")
 
 
 def print_hint(command: str, store: Path | None) -> None:

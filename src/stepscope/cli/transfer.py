@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from stepscope import api, backends
+from stepscope import api, backends, safety
 from stepscope.backends.send import What
 from stepscope.cli import terminal
 from stepscope.cli.options import open_existing
@@ -34,7 +34,6 @@ def receive_runs(
     from stepscope.receive import server
     from stepscope.receive.closing import ReceiverEvent
     from stepscope.receive.listening import ReceiverOptions, run_receiver
-    from stepscope.safety.redact import scrub_message
     from stepscope.safety.text import visible_line
     from stepscope.settings import load_settings
 
@@ -47,7 +46,7 @@ def receive_runs(
     def tell(event: ReceiverEvent) -> None:
         # Lines are read while they come, also through a pipe.
         said = msgspec.json.encode(event).decode() if as_json else visible_line(event.line())
-        sys.stdout.write(scrub_message(said) + "\n")
+        sys.stdout.write(safety.scrub_message(said) + "\n")
         sys.stdout.flush()
 
     path = settings.store if store is None else str(store)

@@ -22,7 +22,7 @@ from uuid import uuid4
 import msgspec
 from msgspec.structs import replace
 
-from stepscope.errors import DataError, EnvironmentFault, TraceError
+from stepscope.errors import DataError, EnvironmentFault, TraceError, UsageError
 from stepscope.gates.sample import (
     Absent,
     Cell,
@@ -35,7 +35,7 @@ from stepscope.gates.sample import (
 from stepscope.gates.settings import WorkflowPolicy
 from stepscope.gates.types import GateAnswer, answer_undecided
 from stepscope.safety.json import decode_strict
-from stepscope.safety.limits import Limits
+from stepscope.safety.limits import Limits, read_file
 from stepscope.safety.text import visible_line
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
@@ -114,7 +114,7 @@ def load_baseline(path: str | Path | None, workflow: str) -> Sample | GateAnswer
         )
     place = Path(path)
     try:
-        raw = place.read_bytes()
+        raw = read_file(place)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         return answer_undecided(
             "baseline_missing", f"there is no file {str(path)!r}; make it: {update}"
@@ -278,6 +278,9 @@ def design_of(
     """Return the design of a workflow: as declared, else as the baseline was run.
 
     Where only a number was declared, the cases of the runs under test are the design.
+
+    Raises:
+        UsageError: a case is declared that nobody has.
     """
     held = baseline.runs if isinstance(baseline, Sample) else ()
     before = Counter(run.case for run in held)
@@ -289,6 +292,9 @@ def design_of(
     most = max(before.values(), default=1)
     seen = tuple(dict.fromkeys(run.case for run in runs))
     declared = policy.cases or tuple(before) or (seen if policy.trials else ())
+    unknown = [case for case in policy.cases if before and case not in before and case not in seen]
+    if unknown:
+        raise UsageError(f"no case of workflow {policy.workflow!r} is called {unknown[0]!r}")
     trials = {case: policy.trials or before.get(case, most) for case in declared}
     asked = {case: min(n, trials.get(case, 0)) for case, n in before.items()}
     narrower = ""

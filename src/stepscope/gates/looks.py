@@ -22,6 +22,7 @@ from stepscope.gates import baseline as baselines
 from stepscope.gates.baseline import diff_baselines, replace_file
 from stepscope.gates.sample import Sample
 from stepscope.gates.settings import WorkflowPolicy
+from stepscope.safety.limits import read_file
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
 
@@ -75,7 +76,7 @@ def load_look_log(path: str | Path) -> LookLog:
         EnvironmentFault: the disk does not give it.
     """
     try:
-        raw = Path(path).read_bytes()
+        raw = read_file(path)
     except FileNotFoundError:
         return LookLog()
     except OSError as e:

@@ -293,7 +293,7 @@ class WorkflowTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     # the committed file that runs are compared with, relative to the settings
     baseline: str | None = None
     # how often each case must have been run; as often as in the baseline by default
-    trials: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    trials: Annotated[int, msgspec.Meta(ge=1, le=1000)] | None = None
     # gate -> its thresholds and settings
     gates: dict[str, Any] = msgspec.field(default_factory=dict)
     # tool list and policy of runs whose traces have none; files as written, contents once loaded

@@ -18,6 +18,7 @@ import msgspec
 
 from stepscope.errors import ConfigError
 from stepscope.model import Case, Exchange, SubGoal, Trajectory
+from stepscope.safety.limits import read_file
 from stepscope.values import Unmeasured
 
 # Larger ones were not written by people.
@@ -169,8 +170,7 @@ def _quoted(text: str) -> str:
 
 def _table(path: Path) -> Mapping[str, Any]:
     try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        data = read_file(path, MOST_BYTES + 1)
     except OSError as e:
         raise ConfigError(f"{path}: cannot be read ({e.strerror})") from e
     if len(data) > MOST_BYTES:

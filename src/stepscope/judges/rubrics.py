@@ -21,6 +21,7 @@ import msgspec
 from stepscope.errors import ConfigError
 from stepscope.model import Json
 from stepscope.model.records import NEUTRAL
+from stepscope.safety.limits import read_file
 
 # What a rubric sees and in what form it answers.
 #   axis: the whole run; one answer, cited, with a rationale and a confidence
@@ -256,8 +257,7 @@ def _load_built_in(name: str) -> Rubric:
 
 def _load_file(path: Path) -> Rubric:
     try:
-        with path.open("rb") as file:
-            data = file.read(MOST_RUBRIC_BYTES + 1)
+        data = read_file(path, MOST_RUBRIC_BYTES + 1)
     except OSError as e:
         raise ConfigError(f"{path}: cannot be read ({e.strerror})") from e
     found = read_rubric(data, str(path))

@@ -385,10 +385,15 @@ def check_rule(rule: PolicyRule) -> str:
             pattern is no regular expression.
     """
     tool = rule.before if rule.before is not None else rule.forbid
-    if tool is None or (rule.before is None) != (rule.require is None):
+    given = (rule.forbid is not None, rule.before is not None, rule.require is not None)
+    right = given in {(True, False, False), (False, True, True)} and rule.name.strip()
+    if tool is None or not right:
         raise ConfigError(
-            f"policy rule {rule.name!r} needs `forbid`, or `before` together with `require`"
+            f"policy rule {rule.name!r} needs a name and `forbid`, or `before` together with "
+            "`require`, not both"
         )
+    if rule.max_calls is not None and (rule.forbid is None or rule.max_calls < 0):
+        raise ConfigError(f"policy rule {rule.name!r}: `max_calls` is 0 or more, of `forbid`")
     for text in rule.where.values():
         _pattern(rule.name, text)
     return tool

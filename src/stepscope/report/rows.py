@@ -577,17 +577,17 @@ def hide_secrets(
 
 
 def _record(redactor: Redactor, record: Record, pieces: Mapping[str, str]) -> Record:
-    reason = redactor.redact(record.answer.reason)
+    judge, reason = redactor.redact(record.judge), redactor.redact(record.answer.reason)
     for piece in pieces:
         reason = reason.replace(piece, pieces[piece])
     if pieces and _CUT in reason:
         said, *others = reason.split(_CUT)
         out = [_without_beginning(part, pieces) for part in (said, *others[:-1])]
         reason = _CUT.join([*out, others[-1]])
-    if reason == record.answer.reason:
+    if (judge, reason) == (record.judge, record.answer.reason):
         return record
     answer = msgspec.structs.replace(record.answer, reason=reason)
-    return msgspec.structs.replace(record, answer=answer)
+    return msgspec.structs.replace(record, answer=answer, judge=judge)
 
 
 def _without_beginning(said: str, pieces: Mapping[str, str]) -> str:

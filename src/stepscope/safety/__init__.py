@@ -13,7 +13,13 @@ if TYPE_CHECKING:
     from stepscope.safety.limits import Limits as Limits
     from stepscope.safety.redact import OwnSecret as OwnSecret
     from stepscope.safety.redact import Redactor as Redactor
+    from stepscope.safety.redact import scrub_message as scrub_message
+    from stepscope.safety.redact import scrub_value as scrub_value
 
 __all__, __getattr__, __dir__ = lazy_names(
-    __name__, {".limits": ("Limits",), ".redact": ("OwnSecret", "Redactor")}
+    __name__,
+    {
+        ".limits": ("Limits",),
+        ".redact": ("OwnSecret", "Redactor", "scrub_message", "scrub_value"),
+    },
 )

@@ -6,7 +6,11 @@ that is linear in the text, and is refused where its own size makes that long.
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from functools import lru_cache
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -34,6 +38,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     zip_ratio: float = 200.0
     # an archive smaller than this when unpacked is not judged by ratio.
     zip_ratio_floor_bytes: int = 10 * MIB
+
+
+def read_file(path: str | Path, most: int = -1) -> bytes:
+    """Return a file that the user names; what is no file is an OSError, and is not waited for."""
+    with open(path, "rb", opener=lambda name, how: os.open(name, how | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "Not a file")
+        return file.read(most)
 
 
 # Instructions of a compiled pattern: a text of 1 MiB takes seconds at worst, usually milliseconds.

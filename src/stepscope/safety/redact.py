@@ -601,8 +601,8 @@ def hide_in(redactor: Redactor | None, value: T) -> T:
 def _hidden_in(redactor: Redactor, value: Any) -> Any:  # Any: whatever a report is made of
     if isinstance(value, str):
         return redactor.redact(value)
-    if isinstance(value, tuple):
-        return tuple([_hidden_in(redactor, item) for item in value])
+    if isinstance(value, tuple | list):
+        return type(value)([_hidden_in(redactor, item) for item in value])
     if isinstance(value, dict):
         return {redactor.redact(k): _hidden_in(redactor, item) for k, item in value.items()}
     if isinstance(value, msgspec.Struct):

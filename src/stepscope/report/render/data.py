@@ -22,6 +22,7 @@ from stepscope.gates.types import GateDecision, GateOutcome, GateReport, Severit
 from stepscope.report.types import ComparisonReport, GateDocument, LookFirst, Profile, Report
 from stepscope.report.views import gates
 from stepscope.report.words import describe_figure
+from stepscope.safety.limits import read_file
 from stepscope.safety.text import disarm_commands, inert, render_json, visible_line
 from stepscope.values import Unmeasured
 
@@ -45,7 +46,7 @@ def read_gate_reports(files: Sequence[Path]) -> tuple[GateDocument, ...]:
     documents = []
     for file in files:
         try:
-            documents.append(msgspec.json.decode(file.read_bytes(), type=GateDocument))
+            documents.append(msgspec.json.decode(read_file(file), type=GateDocument))
         except OSError as e:
             raise UsageError(f"{file}: {e.strerror}; expected a file of stepscope gate") from e
         except msgspec.DecodeError as e:

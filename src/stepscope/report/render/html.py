@@ -35,6 +35,7 @@ from stepscope.report.views.overview import RunListRow
 from stepscope.report.views.profile import chart_axes, chart_panels
 from stepscope.report.views.run import chart_curve, describe_curve, describe_curve_basis, read_run
 from stepscope.report.words import describe_profile, describe_suspect
+from stepscope.safety.redact import hide_in
 from stepscope.store import Store
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
@@ -148,21 +149,24 @@ def _pages(
     gates: Sequence[GateDocument],
     kept: Sequence[GateHistory],
 ) -> Iterator[Page]:
-    runs = overview.read_runs(store, where=where, since=since)
+    found = overview.read_runs(store, where=where, since=since)
+    shown = store.shown if isinstance(store, Store) else None
+    runs = hide_in(shown, found)
     inside = _embedded(store, report, runs, embed)
     of_task: dict[tuple[str, str], list[RunListRow]] = {}
     for row in runs:
         if row.task:
             of_task.setdefault((row.workflow, row.task), []).append(row)
     pairs = _pairs(of_task.values(), set(inside))[:PAIRS]
-    agents = ({row.agent for row in held if row.agent} for held in of_task.values())
+    agent = {row.id: row.agent for row in found}
+    agents = ({agent[row.id] for row in held if row.agent} for held in of_task.values())
     shared = Counter(pair for some in agents for pair in combinations(sorted(some), 2))
     groups = max(shared, key=lambda pair: (shared[pair], pair)) if shared else None
     links = Links(inside, pairs, groups=groups is not None)
     last = gates[-1].report if gates else None
     yield pages.make_overview_page(report, runs, links=links, decided=last)
     yield pages.make_run_choice_page(report, links=links)
-    yield _choice(runs, pairs, groups, links)
+    yield _choice(runs, pairs, hide_in(shown, groups), links)
     yield pages.make_profile_page(report, links=links)
     yield pages.make_gates_page(gates, links=links, kept=kept)
     if groups is not None:

@@ -52,6 +52,7 @@ from stepscope.report.words import (
     format_json,
     quote_result,
 )
+from stepscope.safety.redact import scrub_value
 from stepscope.safety.text import visible, visible_line
 from stepscope.values import Unmeasured
 
@@ -270,7 +271,7 @@ def make_gates_page(
     """Return the page of gates: each workflow's decisions, history and baseline."""
     last = documents[-1] if documents else None
     decided = {} if last is None else {one.workflow: one for one in last.report.workflows}
-    held = {one.workflow: one for one in kept}
+    held = {one.workflow: one for one in scrub_value(tuple(kept))}
     earlier = [one.workflow for document in documents for one in document.report.workflows]
     alone, workflows = last is not None, []
     for at, name in enumerate(dict.fromkeys([*decided, *held, *earlier])):
