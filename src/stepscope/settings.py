@@ -220,7 +220,14 @@ def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
     ):
         for number, row in enumerate(rows if isinstance(rows, list) else (), 1):
             _refuse_unknown(row, form, f"{where}, [[{key}]] number {number}")
-    _refuse_unknown_judges(table.get("judges"), where)
+    judges = table.get("judges")
+    _refuse_unknown(judges, configured.JudgesTable, f"{where}, [judges]")
+    models = judges.get("model") if isinstance(judges, dict) else None
+    for name, one in models.items() if isinstance(models, dict) else ():
+        place = f'{where}, [judges.model."{name}"]'
+        _refuse_unknown(one, configured.JudgeTable, place)
+        price = one.get("price") if isinstance(one, dict) else None
+        _refuse_unknown(price, configured.PriceTable, f"{place}, price")
     workflows = table.get("workflow")
     for name, one in workflows.items() if isinstance(workflows, dict) else ():
         _refuse_unknown(one, settings_gates.WorkflowTable, f"{where}, [workflow.{name}]")
@@ -308,16 +315,6 @@ def _refuse_unknown(table: object, known: type[msgspec.Struct], where: str) -> N
             near = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
             raise ConfigError(f"{where}: unknown key {key!r}; {hint}")
-
-
-def _refuse_unknown_judges(table: object, where: str) -> None:
-    _refuse_unknown(table, configured.JudgesTable, f"{where}, [judges]")
-    models = table.get("model") if isinstance(table, dict) else None
-    for name, one in models.items() if isinstance(models, dict) else ():
-        place = f'{where}, [judges.model."{name}"]'
-        _refuse_unknown(one, configured.JudgeTable, place)
-        price = one.get("price") if isinstance(one, dict) else None
-        _refuse_unknown(price, configured.PriceTable, f"{place}, price")
 
 
 def _refuse_senseless(settings: Settings, where: str) -> None:

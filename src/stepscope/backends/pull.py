@@ -9,7 +9,7 @@ import msgspec
 
 from stepscope.api.notebook import Notebook, ignore_progress
 from stepscope.backends.client import BackendAccess, BackendName, Client, parse_target, read_access
-from stepscope.backends.types import PulledItem, PullMark, PullNotes, PullQuery
+from stepscope.backends.types import PulledItem, PullNotes, PullQuery
 from stepscope.formats.reading import Counts
 from stepscope.model import Quarantined
 from stepscope.score.importing import Added, ImportItem, Progress, RunDefaults, store_items
@@ -56,7 +56,8 @@ def pull(
     backend, project = parse_target(place)
     to = read_access(backend, os.environ if variables is None else variables)
     uri = source_uri(backend, project, to)
-    mark = _mark(notebook.store, uri) if since == LAST else None
+    accounts = notebook.store.accounts() if since == LAST else ()
+    mark = next((one.get("mark") for one in accounts if one.get("uri") == uri), None)
     since_ns = None if since in {None, LAST} else parse_moment("--since", since or "")
     limits, filling = notebook.settings.limits, RunDefaults(agent, agent_version, dict(tags or {}))
     notebook.store.fix_weights(notebook.settings.weights)
@@ -74,12 +75,6 @@ def pull(
 def source_uri(backend: BackendName, project: str, to: BackendAccess) -> str:
     """Return what runs say of where they are from: the place, and the host that it is at."""
     return f"{backend}:{project} at {to.host}"
-
-
-def _mark(store: Store, uri: str) -> PullMark | None:
-    held = next((body for body in store.accounts() if body.get("uri") == uri), {})
-    mark = held.get("mark")
-    return mark if isinstance(mark, dict) else None
 
 
 def _items(

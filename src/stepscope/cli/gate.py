@@ -223,15 +223,10 @@ def update(
         terminal.print_json([{"lines": lines} for _, _, lines in made])
     else:
         terminal.print_guarded("\n\n".join("\n".join(d) for _, _, d in made))
-    if not (yes or _agreed([str(policy.baseline) for policy in policies])):
+    paths = ", ".join(str(policy.baseline) for policy in policies)
+    if not (yes or (sys.stdin.isatty() and typer.confirm(f"Write {paths}?", err=True))):
         raise UsageError("nothing was written; say --yes to write the baseline")
     for policy, new, _ in made:
         assert policy.baseline is not None
         baseline.write_baseline(new, policy.baseline)
         terminal.print_note(f"wrote {policy.baseline}")
-
-
-def _agreed(paths: list[str]) -> bool:
-    if not sys.stdin.isatty():
-        return False
-    return typer.confirm(f"Write {', '.join(paths)}?", err=True)

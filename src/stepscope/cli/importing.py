@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli import terminal
-from stepscope.cli.options import Json, Offline, StorePath, open_existing
+from stepscope.cli import options, terminal
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -166,9 +165,9 @@ def import_(
     rubric: RubricName = None,
     rater: Rater = None,
     human: Human = False,
-    store: StorePath = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> int:
     """Read recorded runs into the store.
 
@@ -207,7 +206,7 @@ def import_(
         from stepscope.api.verdict_import import parse_pairs
 
         names, ours = parse_pairs(mapped or [], "--map"), parse_pairs(labels or [], "--labels")
-        with open_existing(store) as notebook:
+        with options.open_existing(store) as notebook:
             found = notebook.add_verdicts(
                 verdicts, columns=names, labels=ours, rubric=rubric, rater=rater, human=human
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -180,13 +180,15 @@ def judge(
             return _print_all(costs, as_json=as_json)
         try:
             shared = budget_name or secrets.token_hex(16)
-            done = _judge_each(
-                options,
-                lambda how: judge_within_budget(
+            done: list[JudgingResult] = []
+            for how in options:
+                found = judge_within_budget(
                     notebook, judge, rubrics, where=chosen, since=since, how=how,
                     budget_usd=budget, budget=shared,
-                ),
-            )  # fmt: skip
+                )  # fmt: skip
+                done.append(found)
+                if found.ran.stopped:
+                    break
         except ConfigError as e:
             _what_rules_found(notebook, chosen, as_json=as_json)
             raise ConfigError(f"nothing was sent: {e}") from e
@@ -195,18 +197,6 @@ def judge(
         if not as_json:
             terminal.print_hint("stepscope report", Path(notebook.store.path))
         return exit_code_of_judging(done)
-
-
-def _judge_each(
-    options: Sequence[JudgingOptions], judge: Callable[[JudgingOptions], JudgingResult]
-) -> list[JudgingResult]:
-    """Judge once with each of the options, until it is stopped."""
-    done: list[JudgingResult] = []
-    for how in options:
-        done.append(judge(how))
-        if done[-1].ran.stopped:
-            break
-    return done
 
 
 def _print_all(found: Sequence[object], *, as_json: bool) -> int:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from stepscope.cli import terminal
-from stepscope.cli.options import Json, Offline, StorePath, WhereText, open_existing, parse_filter
+from stepscope.cli import options, terminal
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,8 +54,8 @@ def envelope(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="Draw it: FILE.png or FILE.svg.")
     ] = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> None:
     """Say what a label of a shape is worth for your steps and noise.
 
@@ -134,10 +133,10 @@ def redteam(
         float | None,
         typer.Option("--budget", min=0, metavar="USD", help="Spend no more. Default: settings."),
     ] = None,
-    store: StorePath = None,
-    where: WhereText = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    store: options.StorePath = None,
+    where: options.WhereText = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> int:
     """Attack judges through failing runs: what turns a failure into a pass?
 
@@ -170,11 +169,11 @@ def redteam(
         REDTEAM_STORE.parent.mkdir(exist_ok=True)
         opened = api.open(REDTEAM_STORE, settings=settings)
     else:
-        opened = open_existing(store, settings)
+        opened = options.open_existing(store, settings)
     with opened as notebook:
         if store is None and where is None:
             notebook.add(find_bundled("airline", "runs.json"), agent="gpt-4o")
-        failing = lab.failing_runs(notebook.store.trajectories(parse_filter(where)), runs)
+        failing = lab.failing_runs(notebook.store.trajectories(options.parse_filter(where)), runs)
         found, rounds = _attack(notebook, failing, attacks, list(dict.fromkeys(judge)),
                                   rubric=rubric, budget=budget)  # fmt: skip
     if as_json:

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stepscope.cli import terminal
+from stepscope.cli import options, terminal
 from stepscope.cli.judge import Budget, Judges
-from stepscope.cli.options import Json, Offline, StorePath, open_existing
 from stepscope.errors import ConfigError, EnvironmentFault, UsageError
 
 if TYPE_CHECKING:
@@ -51,9 +50,9 @@ def demo(
     *,
     judge: Judges = None,
     budget: Budget = None,
-    store: StorePath = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> int:
     """Score the real runs that come with it: no key, no network.
 
@@ -143,9 +142,9 @@ def doctor(
         typer.Argument(metavar="[FILE]", help="Trace files: say only what these lack."),
     ] = None,
     *,
-    store: StorePath = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> int:
     """Check what is needed here, or what trace files lack.
 
@@ -186,9 +185,9 @@ def init(
         bool, typer.Option("--yes", help="Do not ask: take what the tools' names suggest.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite stepscope.toml.")] = False,
-    store: StorePath = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> None:
     """Write stepscope.toml, asking which tools change the world.
 
@@ -233,7 +232,7 @@ def _tool_effects(store: Path | None) -> dict[str, str]:
 
     if store is None and not Path(load_settings().store).exists():
         return {}
-    with open_existing(store) as notebook:
+    with options.open_existing(store) as notebook:
         return dict(notebook.tools())
 
 

@@ -75,16 +75,13 @@ def read_opening(head: bytes) -> Opening:
         whole = _decode_value(close_brackets(text))
     if whole is None and text[:1] == b"[":
         # One broken record near the beginning must not hide what the others are.
-        whole = list(islice(_decode_elements(text), _MAX_RECORDS)) or None
+        cut = split_records(Stream(io.BytesIO(text), ""))
+        raws = (one.raw for one in cut if isinstance(one, RawRecord))
+        found = (value for raw in raws if (value := _decode_value(raw)) is not None)
+        whole = list(islice(found, _MAX_RECORDS)) or None
     if isinstance(whole, list):
         return Opening("array", tuple(whole[:_MAX_RECORDS]))
     return Opening("none", ()) if whole is None else Opening("object", (whole,))
-
-
-def _decode_elements(text: bytes) -> Iterator[Json]:
-    for record in split_records(Stream(io.BytesIO(text), "")):
-        if isinstance(record, RawRecord) and (value := _decode_value(record.raw)) is not None:
-            yield value
 
 
 def close_brackets(text: bytes) -> bytes:

@@ -327,7 +327,11 @@ def decide_gates(
         UsageError: there is nothing to gate, or two policies of one workflow.
     """
     _check(policies)
-    samples = _samples(rows, policies, where)
+    names = [policy.workflow for policy in policies]
+    measures = sorted({*chain.from_iterable(policy.reads for policy in policies)})
+    labelled = frozenset().union(*(policy.labelled for policy in policies))
+    found = read_samples(rows, names, measures, where, labelled=labelled)
+    samples = [found[name] for name in names]
     log = Looks() if looks is None else looks
     settings = [
         prepare_workflow(
@@ -384,15 +388,6 @@ def _check(policies: Sequence[WorkflowPolicy]) -> None:
         raise UsageError("no gate is declared; add [workflow.NAME.gates] to the settings")
     if len(set(names)) < len(names):
         raise UsageError(f"a workflow is gated twice: {', '.join(sorted(names))}")
-
-
-def _samples(rows: Rows, policies: Sequence[WorkflowPolicy], where: Where | None) -> list[Sample]:
-    """Return the runs under test of each workflow, with every answer that its gates read."""
-    names = [policy.workflow for policy in policies]
-    measures = sorted({*chain.from_iterable(policy.reads for policy in policies)})
-    labelled = frozenset().union(*(policy.labelled for policy in policies))
-    samples = read_samples(rows, names, measures, where, labelled=labelled)
-    return [samples[name] for name in names]
 
 
 def answer_gates(

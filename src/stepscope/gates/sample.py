@@ -20,8 +20,7 @@ from stepscope import registry
 from stepscope.errors import StoreError
 from stepscope.gates import settings
 from stepscope.gates.settings import GatePolicy
-from stepscope.model import digest
-from stepscope.model.records import NOT_APPLICABLE, UNCERTAIN
+from stepscope.model import digest, records
 from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.store import Store
 from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, unmeasured_kind
@@ -265,7 +264,7 @@ def build_arm(gate: GatePolicy, sample: Sample) -> Arm:
         answer = _badness(gate, cells)
         if isinstance(answer, str):
             counts[answer] = counts.get(answer, 0) + 1
-            if answer == NOT_APPLICABLE:
+            if answer == records.NOT_APPLICABLE:
                 continue
             errors = cells[-1] if gate.quantity.kind == "recovered" else 1.0
             answer = (
@@ -327,8 +326,8 @@ def _badness(gate: GatePolicy, cells: tuple[Cell, ...]) -> tuple[float, float] |
 def _badness_of_label(gate: GatePolicy, cell: float | str) -> tuple[float, float] | str:
     """Return whether a label is a bad one; `uncertain` is an answer nobody gave."""
     good, bad = gate.quantity.good, gate.quantity.bad
-    if cell == UNCERTAIN and UNCERTAIN not in (*good, *bad):
-        return UNCERTAIN if gate.uncertain == "worst" else NOT_APPLICABLE
+    if cell == records.UNCERTAIN and records.UNCERTAIN not in (*good, *bad):
+        return records.UNCERTAIN if gate.uncertain == "worst" else records.NOT_APPLICABLE
     if cell in bad:
         return 1.0, 1.0
     if cell in good:
@@ -342,5 +341,5 @@ def _unrecovered_errors(errors: float, saved: Cell) -> float | str:
     if isinstance(saved, float | int):
         return max(float(errors - saved), 0.0)
     # A run with errors to which recovery does not apply would be left out: it is a loss instead.
-    lost = isinstance(saved, Absent) and saved.unmeasured != NOT_APPLICABLE
+    lost = isinstance(saved, Absent) and saved.unmeasured != records.NOT_APPLICABLE
     return saved.unmeasured if isinstance(saved, Absent) and lost else "undefined"

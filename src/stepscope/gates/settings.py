@@ -18,8 +18,7 @@ import msgspec
 from stepscope import registry
 from stepscope.errors import ConfigError
 from stepscope.gates.types import Rule, Severity
-from stepscope.model import PolicyRule, ToolDef, digest
-from stepscope.model.records import RULES, STEP_LABELS_NAME, UNCERTAIN
+from stepscope.model import PolicyRule, ToolDef, digest, records
 
 Kind = Literal[
     "share",  # a value in [0, 1]
@@ -109,7 +108,7 @@ MEASURES: Mapping[str, Quantity] = {
 # The gates of the articles, and the figures of the report vector.
 NAMES: Mapping[str, Quantity] = {
     "no_redundant_calls": MEASURES["redundant_calls.count"],
-    "no_detours": _count("step_labels.detours", STEP_LABELS_NAME),
+    "no_detours": _count("step_labels.detours", records.STEP_LABELS_NAME),
     "no_errors": MEASURES["errors"],
     "step_efficiency": MEASURES["efficiency.steps"],
     "outcome.pass": MEASURES["outcome"],
@@ -137,7 +136,7 @@ def find_quantity(name: str, *, source: str, label: str | None, where: str) -> Q
         label: the label that the gate is about, where it names one.
         where: file and table, for messages.
     """
-    if source == STEP_LABELS_NAME and name in _JUDGED:
+    if source == records.STEP_LABELS_NAME and name in _JUDGED:
         return _count(_JUDGED[name])
     found = NAMES.get(name) or MEASURES.get(name) or _installed(name, label)
     if found is None:
@@ -145,8 +144,8 @@ def find_quantity(name: str, *, source: str, label: str | None, where: str) -> Q
         raise ConfigError(
             f"{where}: nothing is called {name!r} to gate; {suggest_name(name, known)}"
         )
-    if source == RULES and found.measure.startswith("axes."):
-        return _label(found.measure, [UNCERTAIN], found.bad)
+    if source == records.RULES and found.measure.startswith("axes."):
+        return _label(found.measure, [records.UNCERTAIN], found.bad)
     if found.sources and source not in found.sources:
         raise ConfigError(
             f"{where}: {source!r} cannot know {name!r}; source is one of {', '.join(found.sources)}"
@@ -211,7 +210,7 @@ class GatePolicy(msgspec.Struct, frozen=True, kw_only=True):
     # the policy speaks of the share of good runs, and so does the estimate
     wants_good: bool = False
     severity: Severity = "hard"
-    source: str = RULES
+    source: str = records.RULES
     recovered: Literal["allowed", "forbidden"] = "allowed"
     uncertain: Literal["worst", "ignored"] = "worst"
     file_on: Severity = "soft"
@@ -219,7 +218,7 @@ class GatePolicy(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def proves(self) -> bool:
         """It counts proved faults, a lower bound: what rules are uncertain of is no breach."""
-        return UNCERTAIN in self.quantity.good
+        return records.UNCERTAIN in self.quantity.good
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -315,7 +314,7 @@ class GateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     # how runs become a decision; `regression` against a baseline, else `proof`
     rule: Literal["regression", "proof"] | None = None
     severity: Severity = "hard"  # a soft failure is shown and does not set the exit code
-    source: str = RULES  # whose records it reads: `rules`, or a judge
+    source: str = records.RULES  # whose records it reads: `rules`, or a judge
     # `forbidden` counts an error that was recovered as well
     recovered: Literal["allowed", "forbidden"] = "allowed"
     # of judges only: `ignored` leaves verdicts "uncertain" out; by default they count as bad

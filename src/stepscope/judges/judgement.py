@@ -20,8 +20,7 @@ from stepscope.errors import UsageError
 from stepscope.judges.goals import Goals
 from stepscope.judges.rubrics import Rubric, answer_schema, load_prompt, prompt_hash, system_prompt
 from stepscope.judges.transcript import Narration, bound_tokens
-from stepscope.model import Answer, Json, Reply
-from stepscope.model.records import ISOLATED_SUFFIX, JUDGE_PREFIX, NARRATION_OFF, STEP_SCORES
+from stepscope.model import Answer, Json, Reply, records
 from stepscope.models.configured import JudgesTable
 from stepscope.models.dialect import Ask
 from stepscope.models.opening import OWN_MODEL_MARK, judge_table, load_own_model, model_family
@@ -155,13 +154,13 @@ DEFAULT_OPTIONS = JudgingOptions()
 
 def record_measure(rubric: Rubric, mode: JudgeMode = "contextual") -> str:
     """Return the name that the records of a rubric carry; each mode has its own."""
-    name = STEP_SCORES if rubric.name == "no_look" else JUDGE_PREFIX + rubric.name
-    return name + (ISOLATED_SUFFIX if mode == "isolated" else "")
+    name = records.STEP_SCORES if rubric.name == "no_look" else records.JUDGE_PREFIX + rubric.name
+    return name + (records.ISOLATED_SUFFIX if mode == "isolated" else "")
 
 
 def record_version(rubric: Rubric, options: JudgingOptions) -> str:
     """Return the version that records carry: without narration it is another question."""
-    return rubric.version + (NARRATION_OFF if options.narration == "off" else "")
+    return rubric.version + (records.NARRATION_OFF if options.narration == "off" else "")
 
 
 def record_prompt(rubric: Rubric, options: JudgingOptions, beside: tuple[Rubric, ...] = ()) -> str:

@@ -298,9 +298,12 @@ def _split_front_matter(text: str, where: str) -> tuple[FrontMatter, str]:
                 f"{where}, line {number}: longer than {MOST_LINE_CHARACTERS} characters; wrap it"
             )
     table = _toml(lines[1:end], where)
+    known = FrontMatter.__struct_fields__
     for key in table:
-        if key not in FrontMatter.__struct_fields__:
-            raise ConfigError(f"{where}: {_unknown_key(key, FrontMatter.__struct_fields__)}")
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+            raise ConfigError(f"{where}: unknown key {key[:40]!r}; {hint}")
     try:
         front = msgspec.convert(table, FrontMatter)
     except msgspec.ValidationError as e:
@@ -316,12 +319,6 @@ def _toml(lines: list[str], where: str) -> Mapping[str, Any]:
         raise ConfigError(f"{where}: front matter is not TOML: {_one_line(e)}") from e
     except RecursionError as e:
         raise ConfigError(f"{where}: front matter is nested too deep") from e
-
-
-def _unknown_key(key: str, known: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-    return f"unknown key {key[:40]!r}; {hint}"
 
 
 def _complaints(front: FrontMatter, body: str) -> Iterable[str]:

@@ -33,6 +33,7 @@ def judgement_records(
 ) -> list[Record]:
     """Return the records of a judgement; the first carries tokens, price and seconds of all."""
     judge = judge_name(judgement.judge.name, bought)
+    cost = _sum_told(one.cost for one in bought)
     made: list[Record] = []
     for answer in answers:
         named = answer
@@ -51,7 +52,7 @@ def judgement_records(
                 prompt=judgement.prompt,
                 repeat=judgement.repeat,
                 usage=sum_usages(one.reply.usage for one in bought) if first else None,
-                cost_usd=_sum_costs(bought) if first else None,
+                cost_usd=None if not first or cost is None else to_usd(cost),
                 seconds=sum(one.reply.seconds for one in bought) if first else None,
             )
         )
@@ -82,24 +83,19 @@ def sum_usages(usages: Iterable[Usage | None]) -> Usage | None:
     if not known or len(known) < len(every):
         return None
     return Usage(
-        input_total=_sum_tokens(one.input_total for one in known),
-        cache_read=_sum_tokens(one.cache_read for one in known),
-        cache_write=_sum_tokens(one.cache_write for one in known),
-        output_total=_sum_tokens(one.output_total for one in known),
-        reasoning=_sum_tokens(one.reasoning for one in known),
+        input_total=_sum_told(one.input_total for one in known),
+        cache_read=_sum_told(one.cache_read for one in known),
+        cache_write=_sum_told(one.cache_write for one in known),
+        output_total=_sum_told(one.output_total for one in known),
+        reasoning=_sum_told(one.reasoning for one in known),
         source="estimated" if any(one.source == "estimated" for one in known) else "reported",
     )
 
 
-def _sum_tokens(numbers: Iterable[int | None]) -> int | None:
+def _sum_told(numbers: Iterable[int | None]) -> int | None:
     every = list(numbers)
     known = [number for number in every if number is not None]
     return sum(known) if len(known) == len(every) else None
-
-
-def _sum_costs(bought: Sequence[Paid]) -> float | None:
-    costs = [one.cost for one in bought if one.cost is not None]
-    return to_usd(sum(costs)) if len(costs) == len(bought) else None
 
 
 # Reasons told in full; the others are counted.
@@ -314,7 +310,10 @@ class _JudgementLoop:
                     group.create_task(self._one(judgement))
         except BaseExceptionGroup as e:
             # Calls fail together when the disk does: the first one says why.
-            raise _first_error(e) from e
+            first: BaseException = e
+            while isinstance(first, BaseExceptionGroup):
+                first = first.exceptions[0]
+            raise first from e
 
     async def _one(self, judgement: Judgement) -> None:
         try:
@@ -377,9 +376,3 @@ class _JudgementLoop:
     async def _stopping(self, limit: asyncio.Timeout) -> None:
         await self._calls.stopped.wait()
         limit.reschedule(asyncio.get_running_loop().time() + self._calls.clients.grace_seconds)
-
-
-def _first_error(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

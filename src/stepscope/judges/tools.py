@@ -505,7 +505,9 @@ class _ToolReplyReader:
                 if spent:
                     return Unmeasured("budget", f"budget: {spent}, and then no answer")
                 look = self.toolbox.look(said)
-            path.append(look._replace(tokens=_reply_tokens(reply)))
+            used = reply.usage
+            tokens = 0 if used is None else (used.input_total or 0) + (used.output_total or 0)
+            path.append(look._replace(tokens=tokens))
             reply = next(rest, None)
         return reply
 
@@ -535,8 +537,3 @@ class _ToolReplyReader:
         left -= plan.IMAGE_TOKENS * len(request.media)
         # Text that is marked line by line may take twice its bytes.
         return min(self.found_bytes, (left - _MANUAL_TOKENS) * transcript.BYTES_PER_TOKEN // 2)
-
-
-def _reply_tokens(reply: Reply) -> int:
-    usage = reply.usage
-    return 0 if usage is None else (usage.input_total or 0) + (usage.output_total or 0)

@@ -21,8 +21,7 @@ from stepscope.judges.citations import CitationChecker, InvalidReply, ReplyField
 from stepscope.judges.judgement import Replies
 from stepscope.judges.rubrics import FAULT_OWNERS, Rubric
 from stepscope.judges.transcript import Window, describe_windows
-from stepscope.model import Answer, Json, Outcome, Reply, Verdict
-from stepscope.model.records import NEUTRAL, OUTRANKED, SEAMS_SUFFIX
+from stepscope.model import Answer, Json, Outcome, Reply, Verdict, records
 from stepscope.models.dialect import Ask, reply_key
 from stepscope.values import Unmeasured
 
@@ -51,11 +50,11 @@ def mark_outranked(answer: Answer, outcome: Outcome, failing: Collection[str]) -
     if not isinstance(answer, Verdict) or answer.step is not None or answer.label is None:
         return answer
     known = outcome.status == "fail" and outcome.source != "none"
-    if not known or answer.label in failing or answer.label in NEUTRAL:
+    if not known or answer.label in failing or answer.label in records.NEUTRAL:
         return answer
-    if answer.reason.startswith(OUTRANKED):
+    if answer.reason.startswith(records.OUTRANKED):
         return answer
-    why = f"{OUTRANKED}the run failed by its {outcome.source}; {answer.reason}"
+    why = f"{records.OUTRANKED}the run failed by its {outcome.source}; {answer.reason}"
     return Verdict(
         answer.measure,
         value=answer.value,
@@ -148,7 +147,10 @@ class SchemaReplyReader:
                 case "score":
                     return self._read_score(reply)
                 case "labels":
-                    return self._read_labels(self.windows[at], reply)
+                    fields = ReplyFields(citations.parse_object(reply), ("steps",))
+                    self.witness.refuse_copied(fields.value)
+                    listed = fields.listed("steps")
+                    return self._read_steps(self.windows[at], listed, self._read_label, "")
                 case "presence":
                     return self._read_presence(self.windows[at], reply)
         except InvalidReply as e:
@@ -192,11 +194,6 @@ class SchemaReplyReader:
         self.witness.refuse_copied(fields.value)
         why, step = self.witness.own_words(rationale), self.windows[0].first
         return (Verdict(self.measure, value=score, step=step, cites=(step,), reason=why),)
-
-    def _read_labels(self, window: Window, reply: Reply) -> Part:
-        fields = ReplyFields(citations.parse_object(reply), ("steps",))
-        self.witness.refuse_copied(fields.value)
-        return self._read_steps(window, fields.listed("steps"), self._read_label, "")
 
     def _read_label(self, step: int, item: Json) -> Verdict:
         fields = ReplyFields(item, _LABEL_FIELDS, f"the answer about step {step}")
@@ -304,7 +301,7 @@ class SchemaReplyReader:
         return (whole, *steps, *seams)
 
     def _seam(self, parts: Sequence[Part]) -> Answer:
-        measure = f"{self.measure}{SEAMS_SUFFIX}"
+        measure = f"{self.measure}{records.SEAMS_SUFFIX}"
         twice = alike = 0
         for at in range(1, len(parts)):
             before, after = self.windows[at - 1], self.windows[at]

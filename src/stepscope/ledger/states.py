@@ -109,21 +109,18 @@ def _process_start(pid: int) -> str | None:
     try:
         said = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace")
     except OSError:
-        return None if Path("/proc/self/stat").exists() else _probe_process(pid)
+        if Path("/proc/self/stat").exists():
+            return None
+        try:  # a system without /proc
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return None
+        except PermissionError:
+            pass  # somebody else's, but there
+        return ""
     fields = said.rpartition(")")[2].split()
     # A process that was killed and not yet waited for buys nothing any more.
     return None if fields[0] in {"Z", "X"} else fields[_START_FIELD]
-
-
-def _probe_process(pid: int) -> str | None:
-    """Return "" where a process of that number is there, on a system without /proc."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return None
-    except PermissionError:
-        pass  # somebody else's, but there
-    return ""
 
 
 # mine: claimed, and to be sent by whoever asked. bought: the reply is there. elsewhere: another
@@ -289,7 +286,8 @@ def claim_ask(db: Connection, wanted: LedgerAsk, buyer: Worker, lives: IsAlive) 
         if body is not None:
             return Paid(unpack_reply(body), cost, fresh=False)
         if owner is not None and _is_held(db, owner, buyer.token, lives):
-            return "batched" if _is_batch(db, owner) else "elsewhere"
+            place = db.execute("SELECT place FROM owners WHERE id = ?", (owner,)).fetchone()
+            return "batched" if place == (BATCH_PLACE,) else "elsewhere"
     expire = partial(expire_workers, db, buyer.token, lives)
     fits = reserve_money(db, wanted.worst, buyer.budget, expire)
     if fits != "mine":
@@ -310,11 +308,6 @@ def claim_ask(db: Connection, wanted: LedgerAsk, buyer: Worker, lives: IsAlive) 
         ),
     )
     return "mine"
-
-
-def _is_batch(db: Connection, owner: int) -> bool:
-    row = db.execute("SELECT place FROM owners WHERE id = ?", (owner,)).fetchone()
-    return row is not None and row[0] == BATCH_PLACE
 
 
 def _is_held(db: Connection, owner: int, finder: str, lives: IsAlive) -> bool:

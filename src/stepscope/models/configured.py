@@ -124,16 +124,14 @@ def _refuse_judge(name: str, judge: JudgeTable, where: str) -> None:
                 f"{where}: extra.{parameter} would change what is asked or what it costs; "
                 "leave it out"
             )
-    if judge.price is not None:
-        _refuse_price(judge.price, f"{where}.price")
-
-
-def _refuse_price(price: PriceTable, where: str) -> None:
-    for name, usd in msgspec.structs.asdict(price).items():
-        if usd is not None and not 0 <= usd < math.inf:
-            raise ConfigError(f"{where}: {name} is {usd}; expected 0 or more")
-    if price.batch > 1:
-        raise ConfigError(f"{where}: batch is {price.batch}; expected a share from 0 to 1")
+    if (price := judge.price) is not None:
+        for name, usd in msgspec.structs.asdict(price).items():
+            if usd is not None and not 0 <= usd < math.inf:
+                raise ConfigError(f"{where}.price: {name} is {usd}; expected 0 or more")
+        if price.batch > 1:
+            raise ConfigError(
+                f"{where}.price: batch is {price.batch}; expected a share from 0 to 1"
+            )
 
 
 # Ends the name of the variable that says which host a key of the user's own opens.

@@ -322,16 +322,12 @@ def _is_number(value: Json) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_integer(value: Json) -> bool:
-    return _is_number(value) and value % 1 == 0
-
-
 _TYPES: dict[str, Callable[[Json], bool]] = {
     "object": lambda value: isinstance(value, dict),
     "array": lambda value: isinstance(value, list),
     "string": lambda value: isinstance(value, str),
     "number": _is_number,
-    "integer": _is_integer,
+    "integer": lambda value: _is_number(value) and value % 1 == 0,
     "boolean": lambda value: isinstance(value, bool),
     "null": lambda value: value is None,
 }

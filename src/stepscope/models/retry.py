@@ -394,7 +394,10 @@ class RetryPolicy:
         error: ModelError | None = None
         unreadable = 0
         for number in range(self._limits.tries):
-            await self._until_open(lane, end, error)
+            # Until the provider's pause is over, and a little, so that not all begin at once.
+            while (wait := lane.opens - clock()) > 0:
+                spread = self._rng.uniform(0.0, min(1.0, _SPREAD * wait))
+                await self._wait(wait + spread, end, error)
             before(number, error)
             began = clock()
             try:
@@ -418,15 +421,6 @@ class RetryPolicy:
                 raise error
             await self._pause(number, error, end)
         raise AssertionError("the last try returns or raises")
-
-    async def _until_open(
-        self, lane: ProviderLimiter, end: float, error: ModelError | None
-    ) -> None:
-        """Wait until the provider's pause is over, and a little, so that not all begin at once."""
-        clock = asyncio.get_running_loop().time
-        while (wait := lane.opens - clock()) > 0:
-            spread = self._rng.uniform(0.0, min(1.0, _SPREAD * wait))
-            await self._wait(wait + spread, end, error)
 
     async def _pause(self, number: int, error: ModelError, end: float) -> None:
         """Wait before the next try: as long as was asked for, else a random time."""

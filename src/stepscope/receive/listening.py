@@ -21,7 +21,7 @@ import socket
 import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, ClassVar, TypeVar
@@ -33,30 +33,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from stepscope import api
 from stepscope.errors import EnvironmentFault, StepscopeError, UsageError
-from stepscope.receive.closing import (
-    ClosedTrace,
-    ClosingReply,
-    ClosingStart,
-    ListeningStarted,
-    ReceiverEvent,
-    ReceiverStopped,
-    ReceiverTrouble,
-    RefusalReports,
-    RunsScored,
-    RunStored,
-    Tell,
-    TraceLeftOut,
-    TraceQuarantined,
-    begin_closing,
-    reply_decoder,
-)
+from stepscope.receive import closing
 from stepscope.receive.journal import DueTrace, Journal
 from stepscope.receive.server import Intake, ReceiverGuard, make_receiver_app
 from stepscope.runtime.database import MEMORY, hold_lock
 from stepscope.runtime.processes import Executor, Job
 from stepscope.runtime.signals import handle_stops
 from stepscope.safety.limits import MIB
-from stepscope.safety.offline import accepted_hosts
+from stepscope.safety.offline import accepted_hosts, open_listener
 from stepscope.score.importing import RunDefaults
 from stepscope.settings import Settings
 
@@ -88,7 +72,9 @@ class ReceiverOptions(msgspec.Struct, frozen=True, kw_only=True):
 class ClosingQueue:
     """Closes what is due; all its methods are called in one thread."""
 
-    def __init__(self, start: ClosingStart, *, quiet_seconds: float, idle_seconds: float) -> None:
+    def __init__(
+        self, start: closing.ClosingStart, *, quiet_seconds: float, idle_seconds: float
+    ) -> None:
         """Close traces of the journal and into the store that `start` names."""
         self._start = start
         self._quiet, self._idle = quiet_seconds, idle_seconds
@@ -117,7 +103,7 @@ class ClosingQueue:
         quiet, idle = (0.0, math.inf) if last else (self._quiet, self._idle)
         return self._journal.due(quiet=quiet, idle=idle, most=_MOST, room=_MOST_BYTES)
 
-    def close(self, due: list[DueTrace]) -> list[ReceiverEvent]:
+    def close(self, due: list[DueTrace]) -> list[closing.ReceiverEvent]:
         """Close traces together; those of a frame that cannot be closed, one by one.
 
         Raises:
@@ -131,7 +117,7 @@ class ClosingQueue:
                 raise
         return [event for trace in due for event in self._alone(trace)]
 
-    def _alone(self, trace: DueTrace) -> list[ReceiverEvent]:
+    def _alone(self, trace: DueTrace) -> list[closing.ReceiverEvent]:
         try:
             return self._settled(self._ask([trace]))
         except EnvironmentFault as e:
@@ -139,16 +125,16 @@ class ClosingQueue:
                 raise
             self._journal.mark(trace.trace, trace.upto, "stuck")
             reason = f"{e}; its spans stay in {self._start.journal}"
-            aside = ClosedTrace(
+            aside = closing.ClosedTrace(
                 trace=trace.trace, upto=trace.upto, became="aside", spans=trace.spans, reason=reason
             )
-            return [TraceQuarantined(closed=aside)]
+            return [closing.TraceQuarantined(closed=aside)]
 
-    def _ask(self, due: list[DueTrace]) -> ClosingReply:
+    def _ask(self, due: list[DueTrace]) -> closing.ClosingReply:
         if self._answers is None:
             executor = Executor(workers=1, ahead=1, died=_DIED + " (exit code {code})")
             start = msgspec.json.encode(self._start)
-            self._answers = executor.map(begin_closing, start, iter(self._asked.get, None))
+            self._answers = executor.map(closing.begin_closing, start, iter(self._asked.get, None))
         self._asked.put(Job(None, msgspec.json.encode(due)))
         try:
             _, answer = next(self._answers)
@@ -158,7 +144,7 @@ class ClosingQueue:
         self._done_bytes += sum([trace.bytes for trace in due])
         if self._done_bytes >= _RESTART_BYTES:
             self._exchange()
-        return reply_decoder.decode(answer)
+        return closing.reply_decoder.decode(answer)
 
     def _exchange(self) -> None:
         if self._answers is not None:
@@ -166,22 +152,22 @@ class ClosingQueue:
         self._answers, self._done_bytes = None, 0
         self._asked = SimpleQueue()
 
-    def _settled(self, reply: ClosingReply) -> list[ReceiverEvent]:
+    def _settled(self, reply: closing.ClosingReply) -> list[closing.ReceiverEvent]:
         """Forget in the journal what is in the store, and return what to tell."""
         stored = [(c.trace, c.upto) for c in reply.closed if c.became != "left"]
         self._journal.closed(stored)
-        events: list[ReceiverEvent] = []
+        events: list[closing.ReceiverEvent] = []
         for closed in reply.closed:
             match closed.became:
                 case "left":
                     self._journal.mark(closed.trace, closed.upto, "left")
-                    events.append(TraceLeftOut(closed=closed))
+                    events.append(closing.TraceLeftOut(closed=closed))
                 case "aside":
-                    events.append(TraceQuarantined(closed=closed))
+                    events.append(closing.TraceQuarantined(closed=closed))
                 case _:
-                    events.append(RunStored(closed=closed))
+                    events.append(closing.RunStored(closed=closed))
         if reply.records or reply.unscored:
-            events.append(RunsScored(records=reply.records, reason=reply.unscored))
+            events.append(closing.RunsScored(records=reply.records, reason=reply.unscored))
         return events
 
 
@@ -261,8 +247,8 @@ T = TypeVar("T")
 
 
 def run_receiver(
-    store: str, settings: Settings, plan: ReceiverOptions, tell: Tell
-) -> ReceiverStopped:
+    store: str, settings: Settings, plan: ReceiverOptions, tell: closing.Tell
+) -> closing.ReceiverStopped:
     """Receive until Ctrl-C, SIGTERM or SIGHUP, and return what came of it.
 
     Raises:
@@ -279,8 +265,8 @@ def run_receiver(
         f"another stepscope import --listen works for {store}; end it, or name another store with "
         "--store"
     )
-    with hold_lock(f"{journal}.lock", taken), closing(_bind(plan.host, plan.port)) as listening:
-        start = ClosingStart(store, journal, settings, plan.filling, plan.keep_all)
+    with hold_lock(f"{journal}.lock", taken), _bind(plan.host, plan.port) as listening:
+        start = closing.ClosingStart(store, journal, settings, plan.filling, plan.keep_all)
         stopped = asyncio.run(_Receiver(start, plan, tell).run(listening))
     # The process that closes runs was killed when idle: its log is folded into the file.
     api.open(store, settings=settings).close()
@@ -290,18 +276,20 @@ def run_receiver(
 class _Receiver:
     """One start: what goes on at once, and what has come of it so far."""
 
-    def __init__(self, start: ClosingStart, plan: ReceiverOptions, tell: Tell) -> None:
+    def __init__(
+        self, start: closing.ClosingStart, plan: ReceiverOptions, tell: closing.Tell
+    ) -> None:
         self._start = start
         self._plan = plan
         self._tell = tell
-        self._complaints = RefusalReports(tell)
+        self._complaints = closing.RefusalReports(tell)
         self._stopping = asyncio.Event()
         self._runs = self._spans = self._left = 0
         self._troubled = ("", 0.0)
         # Closing has one thread: its connection to the journal belongs to it.
         self._pool = ThreadPoolExecutor(1, "closing")
 
-    async def run(self, listening: socket.socket) -> ReceiverStopped:
+    async def run(self, listening: socket.socket) -> closing.ReceiverStopped:
         """Receive until a signal comes, or something breaks that waiting does not mend."""
         limits = self._start.settings.limits
         host, port = listening.getsockname()[:2]
@@ -324,7 +312,9 @@ class _Receiver:
                 traces, spans = await self._in_pool(closings.waiting)
                 url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
                 store = self._start.store
-                self._tell(ListeningStarted(url=url, store=store, traces=traces, spans=spans))
+                self._tell(
+                    closing.ListeningStarted(url=url, store=store, traces=traces, spans=spans)
+                )
                 await self._until_stopped(server, serving, closings, intake)
             # What was promised is on disk now, and nothing more comes in.
             return await self._last(closings)
@@ -358,28 +348,27 @@ class _Receiver:
                     continue
                 await self._in_pool(closings.sweep)
             except EnvironmentFault as e:
-                self._trouble(str(e))
+                # What is waited for is told once a minute while it stays the same.
+                said, now = str(e), time.monotonic()
+                if said != self._troubled[0] or now - self._troubled[1] >= TELL_EVERY:
+                    self._troubled = (said, now)
+                    why = f"{said}; what came in is kept, and tried again"
+                    self._tell(closing.ReceiverTrouble(said=why))
                 wait = CLOSE_SECONDS
             await self._pause(wait)
-
-    def _trouble(self, said: str) -> None:
-        """Tell what is waited for, once a minute while it stays the same."""
-        if said != self._troubled[0] or time.monotonic() - self._troubled[1] >= TELL_EVERY:
-            self._troubled = (said, time.monotonic())
-            self._tell(ReceiverTrouble(said=f"{said}; what came in is kept, and tried again"))
 
     async def _pause(self, seconds: float) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
 
-    async def _last(self, closings: ClosingQueue) -> ReceiverStopped:
+    async def _last(self, closings: ClosingQueue) -> closing.ReceiverStopped:
         """Close what has its root, and tell what is left."""
         while due := await self._in_pool(closings.due, last=True):
             self._count(await self._in_pool(closings.close, due))
         self._complaints.say(now=True)
         traces, waiting = await self._in_pool(closings.waiting)
         await self._in_pool(closings.end)
-        stopped = ReceiverStopped(
+        stopped = closing.ReceiverStopped(
             runs=self._runs,
             spans=self._spans,
             left=self._left,
@@ -390,12 +379,12 @@ class _Receiver:
         self._tell(stopped)
         return stopped
 
-    def _count(self, events: list[ReceiverEvent]) -> None:
+    def _count(self, events: list[closing.ReceiverEvent]) -> None:
         for event in events:
-            if isinstance(event, RunStored):
+            if isinstance(event, closing.RunStored):
                 self._runs += 1
                 self._spans += event.closed.spans
-            elif isinstance(event, TraceLeftOut):
+            elif isinstance(event, closing.TraceLeftOut):
                 self._left += event.closed.spans
             self._tell(event)
 
@@ -434,15 +423,9 @@ def _server(app: ASGIApp, plan: ReceiverOptions) -> _Server:
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
     try:
-        # A port whose last connection is still closing is free for us.
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(BACKLOG)
+        return open_listener(host, port, BACKLOG)
     except OSError as e:
-        listening.close()
         where = f"{host} port {port}"
         if e.errno == errno.EADDRINUSE:
             raise UsageError(
@@ -452,4 +435,3 @@ def _bind(host: str, port: int) -> socket.socket:
         if e.errno in {errno.EACCES, errno.EADDRNOTAVAIL}:
             raise UsageError(f"cannot listen at {where}: {e.strerror}; choose another") from e
         raise EnvironmentFault(f"cannot listen at {where}: {e.strerror}") from e
-    return listening

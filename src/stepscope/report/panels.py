@@ -33,7 +33,7 @@ from stepscope.model.records import STEP_SCORES as SCORES
 from stepscope.models.configured import JudgesTable
 from stepscope.models.opening import agent_family
 from stepscope.models.prices import Prices
-from stepscope.report import votes
+from stepscope.report import votes, words
 from stepscope.report.panel_types import (
     AnswerCounts,
     DisputedRun,
@@ -52,7 +52,6 @@ from stepscope.report.panel_types import (
 from stepscope.report.rows import RunTable, read_shown_run, sort_findings
 from stepscope.report.types import Profile
 from stepscope.report.votes import Acted, PanelAspect
-from stepscope.report.words import AXES, INCORRECT, cut_words, describe_call, quote_result
 from stepscope.safety.text import visible_line
 from stepscope.stats.sample import Bools
 from stepscope.store import Store
@@ -242,7 +241,7 @@ def _outranked(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[Verd
         for at, of_run in one.runs.items():
             if votes.is_outranked(of_run.verdict):
                 praised.setdefault(one.asked.judge, set()).add(at)
-            elif _label(of_run.verdict) == INCORRECT:
+            elif _label(of_run.verdict) == words.INCORRECT:
                 faulted.setdefault(one.asked.judge, set()).add(at)
     for judge, places in sorted(praised.items()):
         left = sorted(places - faulted.get(judge, set()))
@@ -413,7 +412,7 @@ def choose_worked_trace(
     store: Store, table: RunTable, aspects: Sequence[PanelAspect]
 ) -> WorkedTrace | None:
     """Return the run that shows most; None where no run was answered by two judges."""
-    axes = [aspect for aspect in aspects if aspect.failing == INCORRECT]
+    axes = [aspect for aspect in aspects if aspect.failing == words.INCORRECT]
     for at in _order(table, axes):
         try:
             trajectory, _, records = read_shown_run(store, str(table.runs.id[at]))
@@ -430,7 +429,7 @@ def choose_worked_trace(
                 TraceStep(
                     step=at,
                     actor=trajectory.steps[at].actor,
-                    text=cut_words(visible_line(_said(trajectory.steps[at])), TOLD),
+                    text=words.cut_words(visible_line(_said(trajectory.steps[at])), TOLD),
                 )
                 for at in [at for at in cited if 0 <= at < len(trajectory.steps)][:MOST_STEPS]
             ),
@@ -471,7 +470,7 @@ def _lines(records: Sequence[Record], rubrics: Sequence[str]) -> Iterator[TraceL
     for rubric in rubrics:
         told_here = answers.get(rubric, [])
         verdict = rules.get(rubric)
-        if verdict is not None and verdict.label == INCORRECT:
+        if verdict is not None and verdict.label == words.INCORRECT:
             told_here.append(TraceAnswer(judge=RULES, label=verdict.label, cites=verdict.cites))
         if told_here:
             by_label: dict[str, Counter[int]] = {}
@@ -485,9 +484,9 @@ def _lines(records: Sequence[Record], rubrics: Sequence[str]) -> Iterator[TraceL
 def _said(step: Step) -> str:
     """Return a step in one line: what it called, what came back, or what was said."""
     if step.calls:
-        return ", ".join(describe_call(call, None) for call in step.calls)
+        return ", ".join(words.describe_call(call, None) for call in step.calls)
     if step.results:
-        return ", ".join(quote_result(result) for result in step.results)
+        return ", ".join(words.quote_result(result) for result in step.results)
     return step.text or f"({step.kind}, no text)"
 
 
@@ -548,10 +547,10 @@ def build_panels(
 
 def _place(rubric: str) -> tuple[int, int, str]:
     """Return where a rubric stands: sets in their order, the axes in theirs, then by name."""
-    axes, of = list(AXES), rubric.partition(".")[0]
+    axes, of = list(words.AXES), rubric.partition(".")[0]
     return (
         SETS.index(of) if of in SETS else len(SETS),
-        axes.index(rubric) if rubric in AXES else 0,
+        axes.index(rubric) if rubric in words.AXES else 0,
         rubric,
     )
 

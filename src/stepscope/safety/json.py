@@ -369,14 +369,8 @@ def decode_strict(raw: bytes, *, limits: Limits) -> Decoded:
     if not _is_ordinary(value, limits.depth):
         refuse_depth(raw, limits)
         raise TraceError("a whole number needs more than 64 bits", offset=0)
-    return Decoded(value, _duplicates(raw, value, limits))
-
-
-def _duplicates(raw: bytes, value: Json, limits: Limits) -> tuple[Repair, ...]:
-    if not drops_keys(raw, value):
-        return ()
-    repairs = _LenientParser(limits).parse(raw)[1]
-    return tuple(repair for repair in repairs if repair.code == "duplicate_key")
+    repairs = _LenientParser(limits).parse(raw)[1] if drops_keys(raw, value) else ()
+    return Decoded(value, tuple(one for one in repairs if one.code == "duplicate_key"))
 
 
 def _is_ordinary(value: Json, depth: int) -> bool:

@@ -8,6 +8,7 @@ is not covered, and none of those that this program starts uses the network.
 from __future__ import annotations
 
 import ipaddress
+import socket
 import sys
 
 from stepscope.errors import EnvironmentFault
@@ -38,6 +39,21 @@ def is_loopback(host: object) -> bool:
         return ipaddress.ip_address(str(host).partition("%")[0]).is_loopback
     except ValueError:
         return False
+
+
+def open_listener(host: str, port: int, backlog: int) -> socket.socket:
+    """Return a socket that listens; raises OSError where it cannot."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        # A port whose last connection is still closing is free for us.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(backlog)
+    except OSError:
+        listening.close()
+        raise
+    return listening
 
 
 def accepted_hosts(host: str, port: int) -> frozenset[str]:

@@ -85,8 +85,8 @@ def make_pattern(
     kind: str,
     marks: str,
     pattern: str,
-    *,
     back: int = 0,
+    *,
     before: str | None = None,
     accepts: Callable[[str], bool] | None = None,
 ) -> SecretPattern:
@@ -315,100 +315,92 @@ _A = "[A-Za-z0-9]"
 _W = "[A-Za-z0-9_-]"
 _H = "[0-9a-f]"
 
-PROVIDER_SECRETS: tuple[SecretPattern, ...] = (
+# Of each form its kind, its marks, its pattern, and how far before a mark it may begin.
+_PROVIDER_FORMS: tuple[tuple[str, str, str] | tuple[str, str, str, int], ...] = (
     # Models.
-    make_pattern("anthropic", "sk-ant-", rf"{_B}sk-ant-{_W}{{20,}}+"),
-    make_pattern("openrouter", "sk-or-", rf"{_B}sk-or-{_W}{{20,}}+"),
-    make_pattern("langfuse", "sk-lf-", rf"{_B}sk-lf-{_W}{{20,}}+"),
-    make_pattern(
-        "openai", "sk-", rf"{_B}sk-(?:(?:proj|svcacct|admin|None)-{_W}{{20,}}+|{_A}{{20,}}+)"
-    ),
-    make_pattern("langsmith", "lsv2_", rf"{_B}lsv2_(?:pt|sk)_{_W}{{20,}}+"),
-    make_pattern("huggingface", "hf_ api_org_", rf"{_B}(?:hf|api_org)_{_A}{{30,}}+"),
-    make_pattern("groq", "gsk_", rf"{_B}gsk_{_A}{{40,}}+"),
-    make_pattern("xai", "xai-", rf"{_B}xai-{_A}{{40,}}+"),
-    make_pattern("replicate", "r8_", rf"{_B}r8_{_A}{{35,}}+"),
-    make_pattern("perplexity", "pplx-", rf"{_B}pplx-{_A}{{40,}}+"),
-    make_pattern("cerebras", "csk-", rf"{_B}csk-{_A}{{40,}}+"),
-    make_pattern("nvidia", "nvapi-", rf"{_B}nvapi-{_W}{{40,}}+"),
-    make_pattern("tavily", "tvly-", rf"{_B}tvly-{_W}{{20,}}+"),
-    make_pattern("pinecone", "pcsk_", rf"{_B}pcsk_[A-Za-z0-9_]{{30,}}+"),
-    make_pattern("e2b", "e2b_", rf"{_B}e2b_{_H}{{40,}}+"),
+    ("anthropic", "sk-ant-", rf"{_B}sk-ant-{_W}{{20,}}+"),
+    ("openrouter", "sk-or-", rf"{_B}sk-or-{_W}{{20,}}+"),
+    ("langfuse", "sk-lf-", rf"{_B}sk-lf-{_W}{{20,}}+"),
+    ("openai", "sk-", rf"{_B}sk-(?:(?:proj|svcacct|admin|None)-{_W}{{20,}}+|{_A}{{20,}}+)"),
+    ("langsmith", "lsv2_", rf"{_B}lsv2_(?:pt|sk)_{_W}{{20,}}+"),
+    ("huggingface", "hf_ api_org_", rf"{_B}(?:hf|api_org)_{_A}{{30,}}+"),
+    ("groq", "gsk_", rf"{_B}gsk_{_A}{{40,}}+"),
+    ("xai", "xai-", rf"{_B}xai-{_A}{{40,}}+"),
+    ("replicate", "r8_", rf"{_B}r8_{_A}{{35,}}+"),
+    ("perplexity", "pplx-", rf"{_B}pplx-{_A}{{40,}}+"),
+    ("cerebras", "csk-", rf"{_B}csk-{_A}{{40,}}+"),
+    ("nvidia", "nvapi-", rf"{_B}nvapi-{_W}{{40,}}+"),
+    ("tavily", "tvly-", rf"{_B}tvly-{_W}{{20,}}+"),
+    ("pinecone", "pcsk_", rf"{_B}pcsk_[A-Za-z0-9_]{{30,}}+"),
+    ("e2b", "e2b_", rf"{_B}e2b_{_H}{{40,}}+"),
     # Clouds.
-    make_pattern("aws", "AKIA ASIA ABIA", rf"{_B}(?:AKIA|ASIA|ABIA)[A-Z0-9]{{16}}(?![A-Za-z0-9])"),
-    make_pattern("google", "AIza", rf"{_B}AIza{_W}{{35,}}+"),
-    make_pattern("google", "ya29.", rf"{_B}ya29\.{_W}{{20,}}+(?:\.{_W}++)*+"),
-    make_pattern("google", "GOCSPX-", rf"{_B}GOCSPX-{_W}{{20,}}+"),
-    make_pattern("azure", "8Q~ 7Q~ 9Q~", r"(?<![\w~.-])[\w~.-]{3}[0-9]Q~[\w~.-]{31,40}+", back=3),
-    make_pattern("digitalocean", "dop_v1_ doo_v1_ dor_v1_", rf"{_B}do[opr]_v1_{_H}{{60,}}+"),
-    make_pattern("databricks", "dapi", rf"{_B}dapi{_H}{{32}}(?![A-Za-z0-9])(?:-[0-9])?"),
-    make_pattern("cloudflare", "v1.0-", rf"{_R}v1\.0-{_H}{{24}}-{_H}{{100,}}+"),
-    make_pattern("vault", "hvs. hvb.", rf"{_B}hv[sb]\.{_W}{{24,}}+"),
-    make_pattern("terraform", ".atlasv1.", rf"{_R}{_A}{{14}}\.atlasv1\.{_W}{{60,}}+", back=14),
-    make_pattern("pulumi", "pul-", rf"{_B}pul-{_H}{{40,}}+"),
-    make_pattern("doppler", "dp.", rf"{_B}dp\.(?:pt|st|ct|sa|scim|audit)\.{_W}{{40,}}+"),
-    make_pattern("flyio", "FlyV1", rf"{_B}FlyV1[ _]fm[0-9]_[A-Za-z0-9+/=_,-]{{40,}}+"),
+    ("aws", "AKIA ASIA ABIA", rf"{_B}(?:AKIA|ASIA|ABIA)[A-Z0-9]{{16}}(?![A-Za-z0-9])"),
+    ("google", "AIza", rf"{_B}AIza{_W}{{35,}}+"),
+    ("google", "ya29.", rf"{_B}ya29\.{_W}{{20,}}+(?:\.{_W}++)*+"),
+    ("google", "GOCSPX-", rf"{_B}GOCSPX-{_W}{{20,}}+"),
+    ("azure", "8Q~ 7Q~ 9Q~", r"(?<![\w~.-])[\w~.-]{3}[0-9]Q~[\w~.-]{31,40}+", 3),
+    ("digitalocean", "dop_v1_ doo_v1_ dor_v1_", rf"{_B}do[opr]_v1_{_H}{{60,}}+"),
+    ("databricks", "dapi", rf"{_B}dapi{_H}{{32}}(?![A-Za-z0-9])(?:-[0-9])?"),
+    ("cloudflare", "v1.0-", rf"{_R}v1\.0-{_H}{{24}}-{_H}{{100,}}+"),
+    ("vault", "hvs. hvb.", rf"{_B}hv[sb]\.{_W}{{24,}}+"),
+    ("terraform", ".atlasv1.", rf"{_R}{_A}{{14}}\.atlasv1\.{_W}{{60,}}+", 14),
+    ("pulumi", "pul-", rf"{_B}pul-{_H}{{40,}}+"),
+    ("doppler", "dp.", rf"{_B}dp\.(?:pt|st|ct|sa|scim|audit)\.{_W}{{40,}}+"),
+    ("flyio", "FlyV1", rf"{_B}FlyV1[ _]fm[0-9]_[A-Za-z0-9+/=_,-]{{40,}}+"),
     # Code and packages.
-    make_pattern("github", "github_pat_", rf"{_B}github_pat_[A-Za-z0-9_]{{40,}}+"),
-    make_pattern("github", "ghp_ gho_ ghu_ ghs_ ghr_", rf"{_B}gh[pousr]_{_W}{{36,}}+"),
-    make_pattern(
+    ("github", "github_pat_", rf"{_B}github_pat_[A-Za-z0-9_]{{40,}}+"),
+    ("github", "ghp_ gho_ ghu_ ghs_ ghr_", rf"{_B}gh[pousr]_{_W}{{36,}}+"),
+    (
         "gitlab",
         "glpat- gldt- glrt- glcbt- glptt- glsoat- glagent- gloas- glft-",
         rf"{_B}gl(?:pat|dt|rt|cbt|ptt|soat|agent|oas|ft)-{_W}{{20,}}+(?:\.{_W}++)*+",
     ),
-    make_pattern("npm", "npm_", rf"{_B}npm_{_A}{{36,}}+"),
-    make_pattern("pypi", "pypi-", rf"{_B}pypi-AgE{_W}{{50,}}+"),
-    make_pattern("docker", "dckr_pat_ dckr_oat_", rf"{_B}dckr_[po]at_{_W}{{20,}}+"),
-    make_pattern("rubygems", "rubygems_", rf"{_B}rubygems_{_H}{{40,}}+"),
-    make_pattern("crates", "cio", rf"{_B}cio{_A}{{32}}(?![A-Za-z0-9])"),
+    ("npm", "npm_", rf"{_B}npm_{_A}{{36,}}+"),
+    ("pypi", "pypi-", rf"{_B}pypi-AgE{_W}{{50,}}+"),
+    ("docker", "dckr_pat_ dckr_oat_", rf"{_B}dckr_[po]at_{_W}{{20,}}+"),
+    ("rubygems", "rubygems_", rf"{_B}rubygems_{_H}{{40,}}+"),
+    ("crates", "cio", rf"{_B}cio{_A}{{32}}(?![A-Za-z0-9])"),
     # Messages and payments.
-    make_pattern("slack", "xox", rf"{_B}xox[a-z](?:\.xox[a-z])?-{_W}{{10,}}+"),
-    make_pattern("slack", "xapp-", rf"{_B}xapp-[0-9]-{_W}{{20,}}+"),
-    make_pattern(
+    ("slack", "xox", rf"{_B}xox[a-z](?:\.xox[a-z])?-{_W}{{10,}}+"),
+    ("slack", "xapp-", rf"{_B}xapp-[0-9]-{_W}{{20,}}+"),
+    (
         "slack",
         "hooks.slack.com/",
         rf"hooks\.slack\.com/(?P<secret>(?:services|workflows|triggers)/{_W}++(?:/{_W}++)++)",
     ),
-    make_pattern(
-        "discord", "/api/webhooks/", rf"/api/webhooks/[0-9]{{15,22}}/(?P<secret>{_W}{{50,}}+)"
-    ),
-    make_pattern(
+    ("discord", "/api/webhooks/", rf"/api/webhooks/[0-9]{{15,22}}/(?P<secret>{_W}{{50,}}+)"),
+    (
         "discord",
         "MT Mj Mz ND NT Nj Nz OD OT",
         rf"{_R}[MNO][A-Za-z0-9]{_W}{{21,26}}\.{_W}{{6}}\.{_W}{{27,}}+",
     ),
-    make_pattern(
-        "telegram", ":AA", rf"(?<![0-9A-Za-z])[0-9]{{8,10}}:AA{_W}{{33}}(?!{_W})", back=10
-    ),
-    make_pattern("stripe", "k_live_ k_test_", rf"{_B}[sr]k_(?:live|test)_{_A}{{16,}}+", back=1),
-    make_pattern("stripe", "whsec_", rf"{_B}whsec_[A-Za-z0-9+/=]{{32,}}+"),
-    make_pattern("twilio", "SK", rf"{_B}SK{_H}{{32}}(?![A-Za-z0-9])"),
-    make_pattern("sendgrid", "SG.", rf"{_B}SG\.{_W}{{16,}}+\.{_W}{{32,}}+"),
-    make_pattern("mailgun", "key-", rf"{_R}key-{_H}{{32}}(?![A-Za-z0-9])"),
-    make_pattern("mailchimp", "-us", rf"{_R}{_H}{{32}}-us[0-9]{{1,2}}(?![A-Za-z0-9])", back=32),
-    make_pattern("brevo", "xkeysib-", rf"{_B}xkeysib-{_H}{{64}}-{_A}{{16,}}+"),
-    make_pattern("resend", "re_", rf"{_R}re_{_A}{{8}}_{_A}{{24}}(?![A-Za-z0-9])"),
-    make_pattern("square", "sq0csp- sq0atp-", rf"{_B}sq0(?:csp|atp)-{_W}{{22,}}+"),
-    make_pattern("shopify", "shpat_ shpca_ shppa_ shpss_", rf"{_B}shp(?:at|ca|pa|ss)_{_H}{{32,}}+"),
+    ("telegram", ":AA", rf"(?<![0-9A-Za-z])[0-9]{{8,10}}:AA{_W}{{33}}(?!{_W})", 10),
+    ("stripe", "k_live_ k_test_", rf"{_B}[sr]k_(?:live|test)_{_A}{{16,}}+", 1),
+    ("stripe", "whsec_", rf"{_B}whsec_[A-Za-z0-9+/=]{{32,}}+"),
+    ("twilio", "SK", rf"{_B}SK{_H}{{32}}(?![A-Za-z0-9])"),
+    ("sendgrid", "SG.", rf"{_B}SG\.{_W}{{16,}}+\.{_W}{{32,}}+"),
+    ("mailgun", "key-", rf"{_R}key-{_H}{{32}}(?![A-Za-z0-9])"),
+    ("mailchimp", "-us", rf"{_R}{_H}{{32}}-us[0-9]{{1,2}}(?![A-Za-z0-9])", 32),
+    ("brevo", "xkeysib-", rf"{_B}xkeysib-{_H}{{64}}-{_A}{{16,}}+"),
+    ("resend", "re_", rf"{_R}re_{_A}{{8}}_{_A}{{24}}(?![A-Za-z0-9])"),
+    ("square", "sq0csp- sq0atp-", rf"{_B}sq0(?:csp|atp)-{_W}{{22,}}+"),
+    ("shopify", "shpat_ shpca_ shppa_ shpss_", rf"{_B}shp(?:at|ca|pa|ss)_{_H}{{32,}}+"),
     # Work and watching.
-    make_pattern("notion", "ntn_", rf"{_B}ntn_{_A}{{40,}}+"),
-    make_pattern("linear", "lin_api_", rf"{_B}lin_api_{_A}{{32,}}+"),
-    make_pattern("figma", "figd_ figo_", rf"{_B}fig[do]_{_W}{{36,}}+"),
-    make_pattern("airtable", "pat", rf"{_R}pat{_A}{{14}}\.{_H}{{64}}(?![A-Za-z0-9])"),
-    make_pattern("atlassian", "ATATT3 ATCTT3", rf"{_B}AT[AC]TT3{_W}{{60,}}+(?:={_H}{{8}})?"),
-    make_pattern(
-        "grafana", "glsa_ glc_", rf"{_B}(?:glsa_{_A}{{32}}_{_H}{{8}}|glc_[A-Za-z0-9+/=]{{32,}}+)"
-    ),
-    make_pattern("newrelic", "NRAK-", rf"{_B}NRAK-{_A}{{27,}}+"),
-    make_pattern("sentry", "sntrys_ sntryu_", rf"{_B}sntry[su]_[A-Za-z0-9+/=_]{{40,}}+"),
-    make_pattern("postman", "PMAK-", rf"{_B}PMAK-{_H}{{24}}-{_H}{{34}}"),
-    make_pattern(
-        "supabase", "sbp_ sb_secret_", rf"{_B}(?:sbp_{_H}{{40,}}+|sb_secret_{_W}{{20,}}+)"
-    ),
-    make_pattern("age", "AGE-SECRET-KEY-1", rf"{_B}AGE-SECRET-KEY-1[0-9A-Z]{{50,}}+"),
+    ("notion", "ntn_", rf"{_B}ntn_{_A}{{40,}}+"),
+    ("linear", "lin_api_", rf"{_B}lin_api_{_A}{{32,}}+"),
+    ("figma", "figd_ figo_", rf"{_B}fig[do]_{_W}{{36,}}+"),
+    ("airtable", "pat", rf"{_R}pat{_A}{{14}}\.{_H}{{64}}(?![A-Za-z0-9])"),
+    ("atlassian", "ATATT3 ATCTT3", rf"{_B}AT[AC]TT3{_W}{{60,}}+(?:={_H}{{8}})?"),
+    ("grafana", "glsa_ glc_", rf"{_B}(?:glsa_{_A}{{32}}_{_H}{{8}}|glc_[A-Za-z0-9+/=]{{32,}}+)"),
+    ("newrelic", "NRAK-", rf"{_B}NRAK-{_A}{{27,}}+"),
+    ("sentry", "sntrys_ sntryu_", rf"{_B}sntry[su]_[A-Za-z0-9+/=_]{{40,}}+"),
+    ("postman", "PMAK-", rf"{_B}PMAK-{_H}{{24}}-{_H}{{34}}"),
+    ("supabase", "sbp_ sb_secret_", rf"{_B}(?:sbp_{_H}{{40,}}+|sb_secret_{_W}{{20,}}+)"),
+    ("age", "AGE-SECRET-KEY-1", rf"{_B}AGE-SECRET-KEY-1[0-9A-Z]{{50,}}+"),
     # Of nobody in particular: three parts of base64, of which the first two are JSON.
-    make_pattern("jwt", "eyJ", rf"{_R}eyJ{_W}{{8,}}+\.eyJ{_W}{{8,}}+\.{_W}*+"),
+    ("jwt", "eyJ", rf"{_R}eyJ{_W}{{8,}}+\.eyJ{_W}{{8,}}+\.{_W}*+"),
 )
+PROVIDER_SECRETS = tuple(make_pattern(*form) for form in _PROVIDER_FORMS)
 
 
 _KIND = re.compile("[a-z][a-z0-9_]{0,30}")

@@ -401,16 +401,14 @@ def attach_scores(
             known[key] = score.value
             fresh.append(score)
         elif known[key] != score.value:
-            refused.append((score, f"step {score.step} {_earlier_score(known[key], score)}"))
+            before = known[key]
+            was = "not scored" if before is None else f"scored {before:g}"
+            now = "not scored" if score.value is None else f"{score.value:g}"
+            why = f"was {was} before, now {now}; give another scoring its own repeat"
+            refused.append((score, f"step {score.step} {why}"))
     if fresh:
         insert_records(db, names, score_records(id_, fresh))
     return fresh, refused
-
-
-def _earlier_score(value: float | None, score: StepScore) -> str:
-    was = "not scored" if value is None else f"scored {value:g}"
-    now = "not scored" if score.value is None else f"{score.value:g}"
-    return f"was {was} before, now {now}; give another scoring its own repeat"
 
 
 def score_records(trajectory: str, scores: Iterable[StepScore]) -> Iterator[Record]:

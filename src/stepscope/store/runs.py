@@ -186,6 +186,7 @@ def prepare_run(trajectory: Trajectory, *, move_media: bool) -> PreparedRun:
         kept, blobs = move_media_out(t.steps)
         body = encode_json(kept)
     found = figures(t)
+    start = t.start or next((step.start for step in t.steps if step.start is not None), None)
     return PreparedRun(
         id=t.id,
         name=t.name,
@@ -203,7 +204,7 @@ def prepare_run(trajectory: Trajectory, *, move_media: bool) -> PreparedRun:
         format=t.source.format,
         run_id=t.source.run_id,
         uri=t.source.uri,
-        start_ns=_fits(_start_ns(t)),
+        start_ns=_fits(None if start is None else start.ns),
         head=encode_json(msgspec.structs.replace(t, steps=(), case=None)),
         body=body,
         case=None if t.case is None else (t.case.hash, encode_json(t.case)),
@@ -216,12 +217,6 @@ def prepare_run(trajectory: Trajectory, *, move_media: bool) -> PreparedRun:
 
 def _fits(number: int | None) -> int | None:
     return number if number is None or abs(number) <= _MAX_INTEGER else None
-
-
-def _start_ns(t: Trajectory) -> int | None:
-    if t.start is not None:
-        return t.start.ns
-    return next((step.start.ns for step in t.steps if step.start is not None), None)
 
 
 # What spans alone say of a run.

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from stepscope.errors import EnvironmentFault, UsageError
+from stepscope.safety.offline import open_listener
 
 # Tried first where no port is asked for, so that a bookmark keeps its address.
 USUAL_PORT = 7357
@@ -46,17 +47,10 @@ def open_socket(host: str, port: int | None) -> socket.socket:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
     try:
-        # A port whose last connection is still closing is free for us.
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((host, port))
-        listening.listen(BACKLOG)
+        return open_listener(host, port, BACKLOG)
     except OSError as e:
-        listening.close()
         raise _fault(host, port, e) from e
-    return listening
 
 
 def _fault(host: str, port: int, error: OSError) -> UsageError | EnvironmentFault:

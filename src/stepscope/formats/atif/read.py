@@ -12,16 +12,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import (
-    UNKNOWN_STATUS,
-    infer_text_status,
-    parse_time,
-    parts_text,
-    rest,
-    time_bounds,
-    tool_defs,
-    url_part,
-)
+from stepscope.formats import fields
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord
 from stepscope.model import (
@@ -67,8 +58,8 @@ def apply_atif_residue(value: T, residue: Json) -> T:
     if not isinstance(residue, dict):
         raise TraceError(f"`extra.{KEY}` is {str(residue)[:60]!r}; expected an object")
     kinds = {field.name: field.type for field in msgspec.structs.fields(value)}
-    fields = {k: msgspec.convert(v, kinds[k]) for k, v in residue.items() if k in kinds}
-    return msgspec.structs.replace(value, **fields) if fields else value
+    held = {k: msgspec.convert(v, kinds[k]) for k, v in residue.items() if k in kinds}
+    return msgspec.structs.replace(value, **held) if held else value
 
 
 def split_extra(extra: dict[str, Json] | None) -> tuple[dict[str, Json] | None, Json]:
@@ -231,12 +222,12 @@ def read_atif_step(value: Json, index: int) -> Step:
         results = tuple([read_atif_result(r) for r in msgspec.convert(listed, list[Any])])
     except msgspec.ValidationError as e:
         raise TraceError(f"step {index}: {e}") from e
-    start = parse_time(step.timestamp)
-    extra = {**(step.extra or {}), **(rest(value, _STEP) or {})}
-    more = rest(value.get("metrics") or {}, _STEP_METRICS)
+    start = fields.parse_time(step.timestamp)
+    extra = {**(step.extra or {}), **(fields.rest(value, _STEP) or {})}
+    more = fields.rest(value.get("metrics") or {}, _STEP_METRICS)
     if more is not None:
         extra["metrics"] = more
-    seen = rest(value.get("observation") or {}, frozenset({"results"}))
+    seen = fields.rest(value.get("observation") or {}, frozenset({"results"}))
     if seen is not None:
         extra["observation"] = seen
     if step.timestamp is not None and start is None:
@@ -285,9 +276,11 @@ def read_content_parts(content: str | list[Json] | None) -> tuple[Part, ...]:
 def _part(part: Json) -> Part:
     match part:
         case {"type": "text", "text": str(text)}:
-            return Part("text", text, extra=rest(part, frozenset({"type", "text"})))
+            return Part("text", text, extra=fields.rest(part, frozenset({"type", "text"})))
         case {"type": "image" | "audio" as kind, "source": {"path": str(path)} as source}:
-            return url_part(_MEDIA[kind], path, extra=rest(source, frozenset({"path"})))
+            return fields.url_part(
+                _MEDIA[kind], path, extra=fields.rest(source, frozenset({"path"}))
+            )
         case dict():
             return Part("data", extra=part)
     return Part("data", extra={"value": part})
@@ -296,7 +289,7 @@ def _part(part: Json) -> Part:
 def read_atif_call(value: Json) -> ToolCall:
     """Return one ATIF tool call."""
     call = msgspec.convert(value, _Call)
-    extra = {**(call.extra or {}), **(rest(value, _CALL) or {})}
+    extra = {**(call.extra or {}), **(fields.rest(value, _CALL) or {})}
     return ToolCall(call.function_name, call.arguments, call.tool_call_id, extra=extra or None)
 
 
@@ -304,9 +297,9 @@ def read_atif_result(value: Json) -> ToolResult:
     """Return one ATIF observation result, judged by its text."""
     result = msgspec.convert(value, _Result)
     parts = read_content_parts(result.content)
-    text = parts_text(parts)
-    extra = {**(result.extra or {}), **(rest(value, _RESULT) or {})}
-    judged = infer_text_status(text) if text else UNKNOWN_STATUS
+    text = fields.parts_text(parts)
+    extra = {**(result.extra or {}), **(fields.rest(value, _RESULT) or {})}
+    judged = fields.infer_text_status(text) if text else fields.UNKNOWN_STATUS
     return ToolResult(result.source_call_id, None, parts, None, *judged, extra=extra or None)
 
 
@@ -394,18 +387,18 @@ def draft_atif_run(
     kept = extra.pop(KEY, None)
     read = [read_atif_step(step, index) for index, step in enumerate(run.steps)]
     steps = restore_atif_steps(read, kept)
-    start, end = time_bounds(steps)
+    start, end = fields.time_bounds(steps)
     agent = record["agent"]
     metrics = run.final_metrics or {}
     counts = {key.removeprefix("total_"): metrics[key] for key in metrics if key in _FINAL_METRICS}
     total = msgspec.convert(counts, _Metrics)
     for key, value in (
-        ("agent", rest(agent, _AGENT)),
-        ("final_metrics", rest(metrics, _FINAL_METRICS)),
+        ("agent", fields.rest(agent, _AGENT)),
+        ("final_metrics", fields.rest(metrics, _FINAL_METRICS)),
     ):
         if value is not None:
             extra[key] = value
-    extra.update(rest(record, _RUN) or {})
+    extra.update(fields.rest(record, _RUN) or {})
     if run.session_id is not None and run.session_id != source.run_id:
         extra["session_id"] = run.session_id
     draft = Trajectory(
@@ -416,7 +409,7 @@ def draft_atif_run(
         workflow=NAME,
         agent=run.agent.name,
         agent_version=run.agent.version,
-        tools=tool_defs(run.agent.tool_definitions),
+        tools=fields.tool_defs(run.agent.tool_definitions),
         usage=_read_usage(total),
         cost_usd=total.cost_usd,
         start=start,

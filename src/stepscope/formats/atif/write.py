@@ -16,20 +16,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from stepscope.formats.atif.read import (
-    NAME,
-    AtifRun,
-    carry_extra,
-    draft_atif_run,
-    find_atif_residue,
-    fold_steps,
-    join_extra,
-    mark_moved,
-    read_atif_call,
-    read_atif_result,
-    read_atif_runs,
-    read_atif_step,
-)
+from stepscope.formats.atif import read
+from stepscope.formats.atif.read import AtifRun
 from stepscope.formats.fields import parse_time, time_bounds
 from stepscope.formats.finish import find_oddities
 from stepscope.formats.format import RecordFormat, read_each
@@ -91,7 +79,7 @@ def write(trajectories: Iterable[Trajectory], file: BinaryIO) -> None:
 def write_atif_run(run: Trajectory, inside: dict[str, list[Trajectory]]) -> dict[str, Json]:
     """Return a run as ATIF, with those of its subagents."""
     steps, gone = _steps(run)
-    extra = carry_extra(run.extra)
+    extra = read.carry_extra(run.extra)
     more = extra.pop("agent", None)
     agent: dict[str, Json] = {
         "name": run.agent or "unknown",
@@ -119,8 +107,8 @@ def write_atif_run(run: Trajectory, inside: dict[str, list[Trajectory]]) -> dict
         record["extra"] = extra
     # What reading the record back would get wrong of the run, its steps apart.
     bare = {**record, "steps": []}
-    source = Source(format=NAME, format_version=SCHEMA, run_id=record["trajectory_id"])
-    back, _ = draft_atif_run(bare, msgspec.convert(bare, AtifRun), source)
+    source = Source(format=read.NAME, format_version=SCHEMA, run_id=record["trajectory_id"])
+    back, _ = read.draft_atif_run(bare, msgspec.convert(bare, AtifRun), source)
     start, end = time_bounds(run.steps)
     back = msgspec.structs.replace(back, start=start, end=end)
     # Where a run was read is this machine's business: paths are not written.
@@ -132,10 +120,10 @@ def write_atif_run(run: Trajectory, inside: dict[str, list[Trajectory]]) -> dict
         warnings=tuple([warning for warning in run.warnings if warning not in again]),
         source=at,
     )
-    residue: dict[str, Json] = find_atif_residue(told, back, skip=("id", "steps"))
-    kept = residue | fold_steps(gone)
+    residue: dict[str, Json] = read.find_atif_residue(told, back, skip=("id", "steps"))
+    kept = residue | read.fold_steps(gone)
     if kept:
-        record["extra"] = join_extra(extra, kept)
+        record["extra"] = read.join_extra(extra, kept)
     if run.id in inside:
         record["subagent_trajectories"] = [
             write_atif_run(child, inside) for child in inside[run.id]
@@ -172,7 +160,7 @@ def _steps(run: Trajectory) -> tuple[list[Json], list[Step]]:
         for position, result in enumerate(step.results):
             if (step.index, position) in moves:
                 to, call_id = moves[step.index, position]
-                mark = mark_moved(step, position)
+                mark = read.mark_moved(step, position)
                 coming.setdefault(to, []).append(_result(result, call_id, mark))
     written: list[Json] = []
     for step in run.steps:
@@ -212,7 +200,7 @@ def _call_ids(step: Step) -> list[str]:
 
 
 def _step(step: Step, position: int, results: list[Json]) -> Json:
-    extra = carry_extra(step.extra)
+    extra = read.carry_extra(step.extra)
     atif: dict[str, Json] = {"step_id": position + 1, "source": _SOURCES[step.actor]}
     moment = None if step.start is None else _timestamp(step.start)
     if moment is not None:
@@ -245,12 +233,12 @@ def _step(step: Step, position: int, results: list[Json]) -> Json:
         atif["is_copied_context"] = True
     if extra:
         atif["extra"] = extra
-    back = read_atif_step(atif, position)
+    back = read.read_atif_step(atif, position)
     calls_lost = step.actor != "agent"
     skip = ("results",) if calls_lost else ("results", "calls")
-    residue = find_atif_residue(step, back, skip=skip)
+    residue = read.find_atif_residue(step, back, skip=skip)
     if residue:
-        atif["extra"] = join_extra(extra, residue)
+        atif["extra"] = read.join_extra(extra, residue)
     return atif
 
 
@@ -280,17 +268,17 @@ def _call(call: ToolCall, call_id: str) -> Json:
         "function_name": call.name,
         "arguments": given if isinstance(given, dict) else {"value": given},
     }
-    extra = carry_extra(call.extra)
+    extra = read.carry_extra(call.extra)
     if extra:
         atif["extra"] = extra
-    residue = find_atif_residue(call, read_atif_call(atif))
+    residue = read.find_atif_residue(call, read.read_atif_call(atif))
     if residue:
-        atif["extra"] = join_extra(extra, residue)
+        atif["extra"] = read.join_extra(extra, residue)
     return atif
 
 
 def _result(result: ToolResult, call_id: str | None, mark: dict[str, Json]) -> Json:
-    extra = carry_extra(result.extra)
+    extra = read.carry_extra(result.extra)
     atif: dict[str, Json] = {} if call_id is None else {"source_call_id": call_id}
     if result.parts:
         atif["content"] = _message(result.parts)
@@ -298,9 +286,9 @@ def _result(result: ToolResult, call_id: str | None, mark: dict[str, Json]) -> J
         atif["subagent_trajectory_ref"] = extra.pop("subagent_trajectory_ref")
     if extra:
         atif["extra"] = extra
-    residue = find_atif_residue(result, read_atif_result(atif)) | mark
+    residue = read.find_atif_residue(result, read.read_atif_result(atif)) | mark
     if residue:
-        atif["extra"] = join_extra(extra, residue)
+        atif["extra"] = read.join_extra(extra, residue)
     return atif
 
 
@@ -313,7 +301,7 @@ def _likeness(opening: Opening) -> float:
 
 
 FORMAT = RecordFormat(
-    NAME,
+    read.NAME,
     _likeness,
-    read_each(lambda found, ordinals: read_atif_runs(found, found.value, ordinals, None)),
+    read_each(lambda found, ordinals: read.read_atif_runs(found, found.value, ordinals, None)),
 )

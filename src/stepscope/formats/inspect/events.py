@@ -273,22 +273,15 @@ class _Tool(msgspec.Struct, gc=False):
 
 
 class EventReader:
-    """Reads events into steps and a tree of spans.
-
-    Attributes:
-        calls: what went over the wire, by the place of its step; kept beside the steps.
-        clock: ids and working times of events, by the place of their step.
-        graded: what scorers' models used.
-        models: how many replies made a step.
-        stopped: why the last reply ended.
-    """
+    """Reads events into steps and a tree of spans."""
 
     def __init__(self, steps: SampleSteps, tree: SampleTree, texts: Attachments) -> None:
+        # What went over the wire, and ids and working times of events, by the place of their step.
         self.calls: list[tuple[int, Json]] = []
         self.clock: list[tuple[int, Json]] = []
-        self.graded: list[ModelUsage] = []
-        self.models = 0
-        self.stopped: str | None = None
+        self.graded: list[ModelUsage] = []  # what scorers' models used
+        self.models = 0  # how many replies made a step
+        self.stopped: str | None = None  # why the last reply ended
         self.warnings: list[tuple[str, str, int]] = []
         self._steps = steps
         self._tree = tree

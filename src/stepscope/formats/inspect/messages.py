@@ -437,17 +437,13 @@ class SampleSteps:
             steps.append(msgspec.structs.replace(step, index=index) if index else step)
         return tuple(steps), places
 
-    def _pooled(self, at: int) -> Step:
-        found = self._read.get(at)
-        if found is None:
-            found = self._read[at] = read_message_step(self._pool[at], self._texts)
-        return found
-
     def _hear(self, at: int | Json, seen: Counter[Key], span: str | None, *, pooled: bool) -> None:
         item = self._pool[at] if pooled else at
         if self._is_again(item, seen):
             return
-        message = self._pooled(at) if pooled else read_message_step(item, self._texts)
+        if pooled and at not in self._read:
+            self._read[at] = read_message_step(item, self._texts)
+        message = self._read[at] if pooled else read_message_step(item, self._texts)
         key = _key(message)
         seen[key] += 1
         if seen[key] <= len(self._said.get(key, ())):

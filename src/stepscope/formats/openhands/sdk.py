@@ -12,19 +12,9 @@ from collections.abc import Callable
 import msgspec
 
 from stepscope.errors import TraceError
+from stepscope.formats import fields
 from stepscope.formats.chat.response_items import join_turn
-from stepscope.formats.fields import (
-    ToolStatus,
-    entries_at,
-    infer_text_status,
-    object_at,
-    parse_call,
-    parse_time,
-    parts_text,
-    rest,
-    text_at,
-    url_part,
-)
+from stepscope.formats.fields import ToolStatus
 from stepscope.model import Actor, Json, Part, Step, ToolDef, ToolResult
 from stepscope.safety.limits import Limits
 
@@ -50,9 +40,9 @@ _SAID = frozenset({"role", "content", "reasoning_content", "thinking_blocks"})
 
 def is_sdk_event(record: Json) -> bool:
     """Say whether a record is one such event."""
-    if not isinstance(record, dict) or text_at(record, "source") not in _ACTORS:
+    if not isinstance(record, dict) or fields.text_at(record, "source") not in _ACTORS:
         return False
-    kind = text_at(record, "kind") or ""
+    kind = fields.text_at(record, "kind") or ""
     return (kind.endswith("Event") or kind in _KINDS) and "timestamp" in record
 
 
@@ -62,35 +52,35 @@ def read_sdk_step(event: dict[str, Json], index: int, limits: Limits) -> Step:
     Raises:
         TraceError: a known event that lacks what its kind promises.
     """
-    actor = _ACTORS.get(text_at(event, "source") or "")
+    actor = _ACTORS.get(fields.text_at(event, "source") or "")
     if actor is None:
         raise TraceError(f"event {index} needs a `source`; found {str(event.get('source'))[:60]!r}")
-    kind = text_at(event, "kind") or ""
+    kind = fields.text_at(event, "kind") or ""
     reading = _READING.get(kind)
     if reading is not None:
         step = reading(event, index, actor, limits)
     elif kind.startswith("Condensation"):
-        summary = text_at(event, "summary")
+        summary = fields.text_at(event, "summary")
         parts = (Part("text", summary),) if summary else ()
-        extra = rest(event, _EVENT | {"summary"})
+        extra = fields.rest(event, _EVENT | {"summary"})
         step = Step(index=index, actor=actor, kind="compaction", parts=parts, extra=extra)
     else:
-        failed = text_at(event, "detail") or text_at(event, "code")
+        failed = fields.text_at(event, "detail") or fields.text_at(event, "code")
         error = failed if kind == "ConversationErrorEvent" else None
         step = Step(index=index, actor=actor, kind="other", error=error, extra=event)
-    return msgspec.structs.replace(step, start=parse_time(event.get("timestamp")))
+    return msgspec.structs.replace(step, start=fields.parse_time(event.get("timestamp")))
 
 
 def _action(event: dict[str, Json], index: int, actor: Actor, limits: Limits) -> Step:
-    held = object_at(event, "tool_call")
-    name = text_at(event, "tool_name") or text_at(held, "name")
+    held = fields.object_at(event, "tool_call")
+    name = fields.text_at(event, "tool_name") or fields.text_at(held, "name")
     if name is None:
         raise TraceError(f"event {index} needs text under `tool_name`")
-    call_id = text_at(event, "tool_call_id") or text_at(held, "id")
+    call_id = fields.text_at(event, "tool_call_id") or fields.text_at(held, "id")
     made = held.get("arguments")
-    call = parse_call(name, {} if made is None else made, call_id, limits=limits)
-    extra = rest(event, _ACTION) or {}
-    if more := rest(held, frozenset({"id", "name", "arguments"})):
+    call = fields.parse_call(name, {} if made is None else made, call_id, limits=limits)
+    extra = fields.rest(event, _ACTION) or {}
+    if more := fields.rest(held, frozenset({"id", "name", "arguments"})):
         extra["tool_call"] = more
     call = msgspec.structs.replace(call, extra=extra or None)
     return Step(
@@ -99,22 +89,24 @@ def _action(event: dict[str, Json], index: int, actor: Actor, limits: Limits) ->
         kind="call",
         parts=(*_thoughts(event), *_content(event.get("thought"), index)),
         calls=(call,),
-        id=text_at(event, "llm_response_id"),
+        id=fields.text_at(event, "llm_response_id"),
     )
 
 
 def _thoughts(about: dict[str, Json]) -> tuple[Part, ...]:
     """Return what was thought before something was said."""
     parts: list[Part] = []
-    reasoning = text_at(about, "reasoning_content")
+    reasoning = fields.text_at(about, "reasoning_content")
     if reasoning:
         parts.append(Part("reasoning", reasoning))
-    for block in entries_at(about, "thinking_blocks"):
+    for block in fields.entries_at(about, "thinking_blocks"):
         match block:
             case {"thinking": str(text)} if text == reasoning:
                 pass
             case {"thinking": str(text)}:
-                parts.append(Part("reasoning", text, extra=rest(block, frozenset({"thinking"}))))
+                parts.append(
+                    Part("reasoning", text, extra=fields.rest(block, frozenset({"thinking"})))
+                )
             case _:
                 held = block if isinstance(block, dict) else {"value": block}
                 parts.append(Part("reasoning", extra=held))
@@ -133,9 +125,9 @@ def _content(listed: Json, index: int) -> tuple[Part, ...]:
         match entry:
             case {"text": str(text)}:
                 known = frozenset({"type", "text"} if entry.get("cache_prompt") else _PLAIN)
-                parts.append(Part("text", text, extra=rest(entry, known)))
+                parts.append(Part("text", text, extra=fields.rest(entry, known)))
             case {"image_urls": list(urls)}:
-                parts += [url_part("image", str(url)) for url in urls]
+                parts += [fields.url_part("image", str(url)) for url in urls]
             case _:
                 held = entry if isinstance(entry, dict) else {"value": entry}
                 parts.append(Part("data", extra=held))
@@ -149,14 +141,14 @@ def _message(event: dict[str, Json], index: int, actor: Actor, limits: Limits) -
     message = event.get("llm_message")
     if not isinstance(message, dict):
         raise TraceError(f"event {index} needs an object under `llm_message`")
-    extra = {**(rest(event, _MESSAGE) or {}), **(rest(message, _SAID) or {})}
+    extra = {**(fields.rest(event, _MESSAGE) or {}), **(fields.rest(message, _SAID) or {})}
     told = {key: value for key, value in extra.items() if value not in ([], {}, "")}
     return Step(
         index=index,
         actor=actor,
         parts=(*_thoughts(message), *_content(message.get("content"), index)),
-        agent=text_at(event, "sender") if actor == "agent" else None,
-        id=text_at(event, "llm_response_id"),
+        agent=fields.text_at(event, "sender") if actor == "agent" else None,
+        id=fields.text_at(event, "llm_response_id"),
         extra=told or None,
     )
 
@@ -164,27 +156,30 @@ def _message(event: dict[str, Json], index: int, actor: Actor, limits: Limits) -
 def _system(event: dict[str, Json], index: int, actor: Actor, limits: Limits) -> Step:
     held = [event.get(key) for key in ("system_prompt", "dynamic_context")]
     parts = _content([entry for entry in held if entry is not None], index)
-    extra = rest(event, _EVENT | {"system_prompt", "dynamic_context", "tools"})
+    extra = fields.rest(event, _EVENT | {"system_prompt", "dynamic_context", "tools"})
     return Step(index=index, actor="system", parts=parts, extra=extra)
 
 
 def _answer(event: dict[str, Json], index: int, actor: Actor, limits: Limits) -> Step:
-    about = object_at(event, "observation")
-    failed = text_at(event, "error") or text_at(event, "rejection_reason")
+    about = fields.object_at(event, "observation")
+    failed = fields.text_at(event, "error") or fields.text_at(event, "rejection_reason")
     parts = (Part("text", failed),) if failed else _content(about.get("content"), index)
     result = ToolResult(
-        text_at(event, "tool_call_id"),
-        text_at(event, "tool_name"),
+        fields.text_at(event, "tool_call_id"),
+        fields.text_at(event, "tool_name"),
         parts,
         None,
         *_judged(failed, about, parts),
-        extra={**(rest(event, _ANSWER) or {}), **(rest(about, frozenset({"content"})) or {})},
+        extra={
+            **(fields.rest(event, _ANSWER) or {}),
+            **(fields.rest(about, frozenset({"content"})) or {}),
+        },
     )
     return Step(index=index, actor="environment", kind="result", results=(result,))
 
 
 def _judged(failed: str | None, about: dict[str, Json], parts: tuple[Part, ...]) -> ToolStatus:
-    text = parts_text(parts)
+    text = fields.parts_text(parts)
     if failed is not None:
         return ToolStatus("error", "explicit", failed[:200])
     flag, code = about.get("is_error"), about.get("exit_code")
@@ -194,7 +189,7 @@ def _judged(failed: str | None, about: dict[str, Json], parts: tuple[Part, ...])
     if isinstance(code, int) and not isinstance(code, bool) and code > 0:
         return ToolStatus("error", "explicit", f"exit code {code}")
     if flag is None or code == -1:
-        return infer_text_status(text)
+        return fields.infer_text_status(text)
     return ToolStatus("ok", "explicit", None)
 
 
@@ -227,12 +222,16 @@ def read_sdk_tools(event: Json) -> tuple[ToolDef, ...]:
     Their names are their titles.
     """
     found: list[ToolDef] = []
-    for tool in entries_at(event, "tools"):
+    for tool in fields.entries_at(event, "tools"):
         about = tool if isinstance(tool, dict) else {}
-        name = text_at(about, "name") or text_at(about, "title") or text_at(about, "kind")
+        name = (
+            fields.text_at(about, "name")
+            or fields.text_at(about, "title")
+            or fields.text_at(about, "kind")
+        )
         if name is not None:
-            extra = rest(about, frozenset({"name", "title", "description"}))
-            found.append(ToolDef(name, text_at(about, "description"), extra=extra))
+            extra = fields.rest(about, frozenset({"name", "title", "description"}))
+            found.append(ToolDef(name, fields.text_at(about, "description"), extra=extra))
     return tuple(found)
 
 
@@ -242,5 +241,5 @@ def find_sdk_metrics(event: Json) -> Json:
         return None
     value = event.get("value")
     stats = value.get("stats") if isinstance(value, dict) and "stats" in value else value
-    held = object_at(stats, "usage_to_metrics")
+    held = fields.object_at(stats, "usage_to_metrics")
     return held.get("agent") or next(iter(held.values()), None)

@@ -15,16 +15,8 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from stepscope.formats.otlp import values
-from stepscope.formats.otlp.messages import (
-    Verdicts,
-    attach_verdicts,
-    pack_attribute,
-    write_answer,
-    write_message,
-    write_response,
-    write_usage,
-)
+from stepscope.formats.otlp import messages, values
+from stepscope.formats.otlp.messages import Verdicts
 from stepscope.formats.spans.span import RUN_KEY, RawSpan, SpanEvent, SpanStatus
 from stepscope.model import (
     Exchange,
@@ -121,11 +113,15 @@ def _root(template: RawSpan, run: Trajectory, trailing: list[Step]) -> RawSpan:
     ):
         if value:
             about[key] = value
-    about |= write_usage(run.usage)
+    about |= messages.write_usage(run.usage)
     if run.tools:
-        about["gen_ai.tool.definitions"] = pack_attribute([_definition(tool) for tool in run.tools])
+        about["gen_ai.tool.definitions"] = messages.pack_attribute(
+            [_definition(tool) for tool in run.tools]
+        )
     if trailing:
-        about[_MESSAGES_KEY] = pack_attribute([write_message(step) for step in trailing])
+        about[_MESSAGES_KEY] = messages.pack_attribute(
+            [messages.write_message(step) for step in trailing]
+        )
     return msgspec.structs.replace(
         template,
         name=f"invoke_agent {run.agent}" if run.agent else "invoke_agent",
@@ -154,14 +150,16 @@ def _chat(template: RawSpan, at: int, step: Step, heard: list[Step]) -> RawSpan:
         about |= {"gen_ai.request.model": step.model, "gen_ai.response.model": step.model}
     if step.finish_reason:
         about["gen_ai.response.finish_reasons"] = [step.finish_reason]
-    about |= write_usage(step.usage)
+    about |= messages.write_usage(step.usage)
     if step.first_token_seconds is not None:
         about["gen_ai.response.time_to_first_chunk"] = step.first_token_seconds
     if step.error is not None:
         about["error.type"] = classify_error(step.error)
     if heard:
-        about["gen_ai.input.messages"] = pack_attribute([write_message(said) for said in heard])
-    about["gen_ai.output.messages"] = pack_attribute([write_answer(step)])
+        about["gen_ai.input.messages"] = messages.pack_attribute(
+            [messages.write_message(said) for said in heard]
+        )
+    about["gen_ai.output.messages"] = messages.pack_attribute([messages.write_answer(step)])
     return msgspec.structs.replace(
         template,
         span_id=_span_id(template.trace_id, "step", at),
@@ -187,7 +185,7 @@ def classify_error(error: str) -> str:
 
 def _tool(template: RawSpan, exchange: Exchange, run: Trajectory) -> RawSpan:
     call, result = exchange.call, exchange.result
-    asked = call.raw if call.raw is not None else pack_attribute(call.arguments)
+    asked = call.raw if call.raw is not None else messages.pack_attribute(call.arguments)
     about: dict[str, Json] = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": call.name,
@@ -203,9 +201,9 @@ def _tool(template: RawSpan, exchange: Exchange, run: Trajectory) -> RawSpan:
         status, message = "error", result.error or result.text or None
         about["error.type"] = classify_error(result.error or "")
     elif result is not None:
-        response = write_response(result)
+        response = messages.write_response(result)
         about["gen_ai.tool.call.result"] = (
-            response if isinstance(response, str) else pack_attribute(response)
+            response if isinstance(response, str) else messages.pack_attribute(response)
         )
     asking = run.steps[_place(run, exchange.step)]
     began, ended = _ns(asking.end) or _ns(asking.start), None
@@ -382,7 +380,7 @@ def iter_requests(
             at = root if step is None or not 0 <= step < len(homes) else places[homes[step]]
             told.setdefault(at, []).append(one)
         counts = [len(told.get(at, ())) for at in range(len(spans))]
-        yield from _bodies(run.id, attach_verdicts(spans, told, verdicts), counts)
+        yield from _bodies(run.id, messages.attach_verdicts(spans, told, verdicts), counts)
 
 
 def write(scored: Scored, file: BinaryIO, *, verdicts: Verdicts = "gen_ai") -> ExportCount:

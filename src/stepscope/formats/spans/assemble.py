@@ -128,7 +128,9 @@ def assemble(
     told = tuple(repairs)
     for members in group_by_trace(spans).values():
         kept, cut = limit_trace(members, limits)
-        run_id = _exported_id(kept)
+        # The run that stepscope exported as this trace.
+        keys = (span.attributes.get(RUN_KEY) for span in kept)
+        run_id = next((key for key in keys if isinstance(key, str) and _RUN_ID(key)), None)
         if run_id is not None:
             kept, warnings = _strip_export(kept, limits)
         draft = _draft_trace(kept, source, limits, extra)
@@ -136,15 +138,6 @@ def assemble(
             draft = msgspec.structs.replace(draft, warnings=(*draft.warnings, *warnings))
         run = finish_run(draft, counts, limits=limits, repairs=(*told, *cut))
         yield run if run_id is None else msgspec.structs.replace(run, id=run_id)
-
-
-def _exported_id(spans: Sequence[RawSpan]) -> str | None:
-    """Return the id of the run that stepscope exported as this trace, None where it did not."""
-    for span in spans:
-        found = span.attributes.get(RUN_KEY)
-        if isinstance(found, str) and _RUN_ID(found):
-            return found
-    return None
 
 
 def _strip_export(spans: Sequence[RawSpan], limits: Limits) -> tuple[list[RawSpan], list[Warn]]:

@@ -288,12 +288,8 @@ def decode_any_value(value: Json) -> Json:
         return [decode_any_value(entry) for entry in _any_values(value["arrayValue"])]
     if "kvlistValue" in value:
         return decode_attributes(_any_values(value["kvlistValue"]))
-    return _camel_value(value) if value else None
-
-
-def _camel_value(value: dict[str, Json]) -> Json:
     camel = {to_camel_case(key): found for key, found in value.items()}
-    return value if camel.keys() == value.keys() else decode_any_value(camel)
+    return (value or None) if camel.keys() == value.keys() else decode_any_value(camel)
 
 
 def parse_whole(value: Json) -> Json:

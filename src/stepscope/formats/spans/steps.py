@@ -106,7 +106,11 @@ class SpanSteps:
     def build(self) -> tuple[Step, ...]:
         """Return the steps that the spans make, in the order in which they speak."""
         tree, turns = self._tree, list[Turn]()
-        inside = _find_speaking_below(tree)
+        inside = [False] * len(tree.parents)  # whether a span below speaks
+        for at in reversed(tree.order):
+            parent = tree.parents[at]
+            if parent is not None and (tree.speaks[at] or inside[at]):
+                inside[parent] = True
         tools: dict[str, int] = {}  # when the tool of each call began, by the call's id
         for at, said in enumerate(tree.contents):
             if said.operation == "tool" and said.call is not None and said.call.id is not None:
@@ -291,7 +295,9 @@ class SpanSteps:
         call = said.call or ToolCall(self._spans[at].name)
         asked = self._open.take(call)
         if asked is None:
-            asked = call if call.id else msgspec.structs.replace(call, id=self._own_id(at))
+            own = self._spans[at].span_id
+            own = own if own not in self._called else f"{own}.{at}"
+            asked = call if call.id else msgspec.structs.replace(call, id=own)
             message = SpanMessage("agent", calls=(asked,))
             step = self._step(at, "agent", "call", message)
             self._called.add(_call_id(asked))
@@ -299,10 +305,6 @@ class SpanSteps:
             began = _start(self._spans[at])
             self._add(at, msgspec.structs.replace(step, start=began, end=began))
         self._asked[at] = asked
-
-    def _own_id(self, at: int) -> str:
-        own = self._spans[at].span_id
-        return own if own not in self._called else f"{own}.{at}"
 
     def _answer(self, at: int, said: SpanContent, *, late: bool) -> None:
         span, asked = self._spans[at], self._asked[at]
@@ -320,15 +322,6 @@ class SpanSteps:
         ended = None if span.end_ns is None else Instant(span.end_ns, str(span.end_ns))
         began = ended if late else _start(span)
         self._add(at, msgspec.structs.replace(step, start=began, end=ended))
-
-
-def _find_speaking_below(tree: SpanTree) -> list[bool]:
-    inside = [False] * len(tree.parents)
-    for at in reversed(tree.order):
-        parent = tree.parents[at]
-        if parent is not None and (tree.speaks[at] or inside[at]):
-            inside[parent] = True
-    return inside
 
 
 def _result(

@@ -194,9 +194,10 @@ def assign_roles(sayings: Sequence[SpanContent], tree: SpanTree) -> SpanTree:
         if first == last and _has_calls(frame_said) and not _has_calls(found[last]):
             # A client that wrote its answer as text lost the calls in it.
             found[last] = msgspec.structs.replace(found[last], outputs=(), output_value=())
-        found[last] = merge_contents(
-            [found[last], _select_fields(frame_said, _FRAME_FIELDS[1:], first == last)]
-        )
+        # What is given goes to a span that stands alone.
+        names = [name for name in _FRAME_FIELDS[1:] if first == last or name != "input_value"]
+        framed = SpanContent(**{name: getattr(frame_said, name) for name in names})
+        found[last] = merge_contents([found[last], framed])
         if not any(found[at].inputs for at in rounds):
             found[first] = merge_contents([found[first], SpanContent(inputs=frame_said.inputs)])
     _pass_instructions(found, tree)
@@ -239,13 +240,6 @@ def _pass_instructions(found: list[SpanContent], tree: SpanTree) -> None:
 def _system_messages(said: SpanContent) -> tuple[SpanMessage, ...]:
     return tuple(
         [message for message in said.inputs or said.input_value if message.actor == "system"]
-    )
-
-
-def _select_fields(said: SpanContent, names: tuple[str, ...], alone: bool) -> SpanContent:
-    """Return these fields of what was said; what is given goes to a span that stands alone."""
-    return SpanContent(
-        **{name: getattr(said, name) for name in names if alone or name != "input_value"}
     )
 
 

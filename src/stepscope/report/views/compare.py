@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from stepscope.report import words
 from stepscope.report.document import (
     Chart,
     Document,
@@ -17,15 +18,6 @@ from stepscope.report.document import (
 from stepscope.report.types import ComparisonReport, Difference, Shapes, ShapesDifference
 from stepscope.report.views.overview import tabulate_shape_differences
 from stepscope.report.views.profile import make_figure_cell, make_interval_row, name_profile
-from stepscope.report.words import (
-    describe_absence,
-    format_interval,
-    format_number,
-    format_p,
-    format_share,
-    format_signed,
-    name_figure,
-)
 from stepscope.safety.text import visible_line
 from stepscope.values import Estimate, Unmeasured
 
@@ -53,20 +45,22 @@ def _tabulate_differences(report: ComparisonReport) -> Table:
     """Return a row a figure; one without an effect ends early, and says why."""
     rows = []
     for key, difference in report.differences.items():
-        label = name_figure(key)
+        label = words.name_figure(key)
         name = TableCell(label.strip(), level=int(label.startswith("  ")))
         first, second = (
-            "-" if isinstance(figure, Unmeasured) else format_number(key, figure.value)
+            "-" if isinstance(figure, Unmeasured) else words.format_number(key, figure.value)
             for figure in (difference.first, difference.second)
         )
         effect = difference.effect
         if isinstance(effect, Unmeasured):
-            rows.append(make_row(name, first, second, "-", describe_absence(effect, 0)))
+            rows.append(make_row(name, first, second, "-", words.describe_absence(effect, 0)))
             continue
-        holm = format_p(difference.p_adjusted) + (" *" if difference.survives else "")
-        shown = format_signed(key, effect.value), format_interval(key, effect)
+        holm = words.format_p(difference.p_adjusted) + (" *" if difference.survives else "")
+        shown = words.format_signed(key, effect.value), words.format_interval(key, effect)
         cases = f"{difference.n_cases:,}" if difference.paired else "-"
-        rows.append(make_row(name, first, second, *shown, cases, format_p(difference.p), holm))
+        rows.append(
+            make_row(name, first, second, *shown, cases, words.format_p(difference.p), holm)
+        )
     return Table(
         id="differences",
         columns=make_columns(
@@ -91,15 +85,17 @@ def describe_comparison(report: ComparisonReport) -> str:
 def conclude_comparison(report: ComparisonReport) -> Iterator[str]:
     """Yield what survives, what could have been seen, and what stayed outside the pairs."""
     found = [key for key, d in report.differences.items() if d.survives]
-    named = ", ".join(name_figure(key).strip() for key in found)
+    named = ", ".join(words.name_figure(key).strip() for key in found)
     tested = sum(d.p is not None for d in report.differences.values())
     yield f"Survives Holm at .05 over {tested} figures: {named or 'none'}."
     for key, d in report.differences.items():
         if d.cases_needed is not None and key == "outcome.pass":
             points = f"{report.worth_seeing * 100:g} points"
-            seen = "" if d.detectable is None else f"; these find {format_share(d.detectable)}"
+            seen = (
+                "" if d.detectable is None else f"; these find {words.format_share(d.detectable)}"
+            )
             yield (
-                f"To see {points} in {name_figure(key).strip()!r} you need about "
+                f"To see {points} in {words.name_figure(key).strip()!r} you need about "
                 f"{d.cases_needed:,} cases{seen}."
             )
     outside = report.n_only_first + report.n_only_second
@@ -136,7 +132,9 @@ def chart_effects(report: ComparisonReport, table: Table) -> Chart | None:
             continue
         if effect.low is not None and effect.high is not None:
             group = "survives correction" if difference.survives else "does not"
-            rows.append(make_interval_row(name_figure(key).strip(), group, key, effect, order))
+            rows.append(
+                make_interval_row(words.name_figure(key).strip(), group, key, effect, order)
+            )
     if not rows:
         return None
     return Chart(
@@ -154,21 +152,21 @@ def _row(key: str, difference: Difference) -> TableRow:
     shown, detectable = make_figure_cell(key, effect), "-"
     if isinstance(effect, Estimate):
         shown = TableCell(
-            format_signed(key, effect.value),
+            words.format_signed(key, effect.value),
             sort=effect.value,
-            note=format_interval(key, effect),
+            note=words.format_interval(key, effect),
             tone="warn" if difference.survives else "",
         )
         if difference.detectable is not None:
-            detectable = format_number(key, difference.detectable)
-    holm = format_p(difference.p_adjusted) + (" survives" if difference.survives else "")
+            detectable = words.format_number(key, difference.detectable)
+    holm = words.format_p(difference.p_adjusted) + (" survives" if difference.survives else "")
     return make_row(
-        name_figure(key).strip(),
+        words.name_figure(key).strip(),
         make_figure_cell(key, difference.first),
         make_figure_cell(key, difference.second),
         shown,
         f"{difference.n_cases:,}" if difference.paired else "-",
-        TableCell(format_p(difference.p), sort=difference.p),
+        TableCell(words.format_p(difference.p), sort=difference.p),
         TableCell(holm, sort=difference.p_adjusted),
         TableCell(detectable, sort=difference.detectable, tone="quiet"),
     )
