@@ -62,6 +62,8 @@ def test_a_kept_precondition_and_a_confirmed_write_are_told_and_not_called_corre
         ((POLICY, *TALK, user("x"), agent("Which colour?"), user("it is blue")), "uncertain"),
         ((POLICY, *TALK, user("x"), agent("Noted."), user("please cancel it")), "uncertain"),
         ((POLICY, *TALK, user("x"), agent("Shall I cancel?"), user("No, wait")), "incorrect"),
+        ((POLICY, *TALK, user("x"), agent("Shall I cancel?"), user("Only if Jo can")), "incorrect"),
+        ((POLICY, *TALK, user("x"), agent("Shall I cancel?"), user("Make it so.")), "uncertain"),
         ((POLICY, *ASKED), "uncertain"),
         ((POLICY,), "uncertain"),
     ],

@@ -37,6 +37,7 @@ from stepscope.measures.conduct import (
 )
 from stepscope.measures.errors import TRANSIENT, compared_error, executions_of, first_line
 from stepscope.measures.facts import calls_too_early, describe_source, is_binding
+from stepscope.measures.language import content_stems
 from stepscope.measures.rule import (
     AXIS_SCALE,
     Fault,
@@ -239,8 +240,6 @@ INSTRUCTIONS = 16
 # Who wants it for every one has named them all.
 EVERY_ONE = re.compile(r"\b(?:any|all|both|each|every|everything) (?!else|other|help|more)")
 
-_SEQUENCING_OF_NO_CALLS = (no_calls(SEQUENCING_NAME),)
-
 
 def _sequencing(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
     """Were the calls in a workable order: what is needed first, first, consent before writes?
@@ -256,15 +255,14 @@ def _sequencing(trajectory: Trajectory, case: Case | None, facts: Facts | None) 
     """
     made = agent_calls(trajectory)
     if not made:
-        return _SEQUENCING_OF_NO_CALLS
+        return (no_calls(SEQUENCING_NAME),)
     tools = {exchange.call.name for exchange in made}
     rules = [rule for rule in facts.preconditions if rule.tool in tools] if facts else []
     broken = [(rule, x.step) for rule in rules for x in calls_too_early(made, rule)]
     faults = [Fault(step, _why_too_early(rule)) for rule, step in broken if is_binding(rule)]
     writes = writes_of(trajectory, facts)
     doubts = [(step, _why_too_early(rule)) for rule, step in broken if not is_binding(rule)]
-    confirmed = 0
-    wronged: set[str] = set()
+    confirmed, wronged = 0, set[str]()
     for at in writes:
         why = lacks_consent(trajectory, at)
         if why is None or why in wronged:
@@ -284,10 +282,9 @@ def _sequencing(trajectory: Trajectory, case: Case | None, facts: Facts | None) 
     if not kept and not writes:
         why = "no precondition is known for the tools called, and none of them writes"
         return not_applicable(SEQUENCING_NAME, why)
-    cites = tuple(sorted({made[at].step for at in writes}))
     why = f"{kept} preconditions kept, {confirmed} of {len(writes)} writes confirmed"
     why += "; not judged: whether another order was better"
-    return faultless_answer(SEQUENCING_NAME, why, cites)
+    return faultless_answer(SEQUENCING_NAME, why, tuple(sorted({made[at].step for at in writes})))
 
 
 def _why_too_early(rule: Precondition) -> str:
@@ -330,15 +327,18 @@ def _is_unwanted(trajectory: Trajectory, write: Exchange) -> bool:
     details = bool(asked) and WANTS_DETAILS.search(asked[0]) is not None
     if decision == "agrees" and not (details and PROPOSES.search(asked[0]) is None):
         return False
-    if decision in ("takes back", "hesitates"):
-        return True
     if decision in ("refuses", "asks back"):
         return any(PROPOSES.search(text) for text in asked)
-    if _was_never_put(trajectory, write, said.index):
+    never = decision in ("takes back", "hesitates")
+    if never or _was_never_put(trajectory, write, said.index):
         return True
     heard = said.text.casefold()
     if any(words and words.search(heard) for words in ways_to_ask(write.call.name)):
         return False
+    # A condition or a question without a word of what was proposed is no yes to it.
+    if re.search(r"\?|\b(?:if|unless|until|first|have to)\b", heard) and is_proposed(write, asked):
+        put = content_stems(f"{asked} {write.call.arguments}".replace("_", " "))
+        return put.isdisjoint(content_stems(heard)) and PROPOSES.search(asked[0]) is not None
     return not asked or not ("?" in asked[0] or asks_consent(asked[0]))
 
 
@@ -364,5 +364,5 @@ def _was_never_put(trajectory: Trajectory, write: Exchange, heard: int) -> bool:
 
 
 SEQUENCING = RuleMeasure(
-    SEQUENCING_NAME, "3", AXIS_SCALE, ("effects", "policy", "preconditions"), _sequencing
+    SEQUENCING_NAME, "4", AXIS_SCALE, ("effects", "policy", "preconditions"), _sequencing
 )
