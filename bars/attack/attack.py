@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 
 import stepscope
-from bars.attack import _gates, _outputs, _replies, _settings, _stores
+from bars.attack import _gates, _outputs, _replies, _second, _settings, _stores
 from bars.attack._cases import Case, Found, Place, attempt
 
 AREAS: dict[str, ModuleType] = {
@@ -38,7 +38,7 @@ LOADED = ("numpy", "scipy.stats", "openai", "anthropic", "aiohttp", "genai_price
 
 def all_cases() -> list[Case]:
     """Return the cases of every area."""
-    return [case for area in AREAS.values() for case in area.cases()]
+    return [case for area in (*AREAS.values(), _second) for case in area.cases()]
 
 
 def prepared(area: str, folder: Path) -> Path:

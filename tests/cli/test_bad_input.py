@@ -234,3 +234,14 @@ def test_a_library_that_cannot_be_loaded_is_the_environments_fault(
     assert ran.returncode == code
     assert ran.stderr.startswith(f"error: {said}")
     assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["shape odd", "calibrate sigma odd", "import --outcomes odd", "import --verdicts odd",
+     "judge --judge a/b --rubric ./odd.md", "report --html r.html --gates odd", "report"],
+)  # fmt: skip
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(workspace: Path, command: str) -> None:
+    for name in ("odd", "odd.md", "good.db.localise.json"):
+        os.mkfifo(name)
+    assert main([*command.split(), "--store", "good.db"]) == 2

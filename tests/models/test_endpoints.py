@@ -124,6 +124,7 @@ def test_a_key_that_no_header_can_hold_is_refused_without_being_told(key: str) -
         "https://a.example?key=secret-word",
         "https://a.example:port",
         "https://a b.example",
+        "https://a\u2028b.example",
         "https://a.example/v1\x7f",
         "https://a.example/v1\r\nx: y",
     ],

@@ -160,3 +160,14 @@ def test_the_journal_of_a_receiver_is_named_among_what_remains(tmp_path: Path) -
         assert not any("journal" in line for line in store.purge().remains)
         (tmp_path / "s.db.journal").touch()
         assert any("s.db.journal" in line for line in store.purge().remains)
+
+
+def test_what_is_no_blob_of_ours_stays_wherever_the_folder_leads(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "precious").write_text("mine", encoding="utf-8")
+    with Store.open(tmp_path / "s.db") as store:
+        assert store.blobs is not None
+        store.blobs.symlink_to("mine")
+        (store.blobs / ("0" * 64)).write_bytes(b"of a run that is gone")
+        assert store.purge().blobs == 1
+    assert [file.name for file in (tmp_path / "mine").iterdir()] == ["precious"]

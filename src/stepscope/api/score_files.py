@@ -37,6 +37,7 @@ from stepscope.report.views import overview
 from stepscope.report.views.show import draw_sparkline
 from stepscope.report.words import clip, format_count, format_score, format_share, name_shape
 from stepscope.runtime.database import Closeable
+from stepscope.safety.limits import open_file
 from stepscope.safety.text import visible_line
 from stepscope.settings import Settings, load_settings
 from stepscope.shape.breaks import break_point
@@ -460,7 +461,7 @@ def open_score_file(path: str, settings: Settings) -> Stream:
         # A copy of the handle, so that closing it leaves standard input alone.
         return Stream(open(sys.stdin.fileno(), "rb", closefd=False), "-", settings.limits)
     try:
-        return Stream(Path(path).open("rb"), visible_line(path), settings.limits)
+        return Stream(open_file(path), visible_line(path), settings.limits)
     except (OSError, ValueError) as e:
         why = getattr(e, "strerror", None) or e
         raise UsageError(f"{visible_line(path)}: cannot be read: {why}") from e

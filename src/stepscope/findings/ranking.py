@@ -31,6 +31,7 @@ from stepscope.measures.same_calls import same_arguments, tool_called
 from stepscope.measures.step_features import PLACE_NAMES, Family, agent_steps, place_features
 from stepscope.model import Exchange, Facts, Json, Record, Trajectory, Verdict
 from stepscope.model.records import JUDGE_PREFIX, OUTRANKED, RULES, STEP_LABELS_NAME
+from stepscope.safety.limits import read_file
 from stepscope.values import Unmeasured
 
 StoreKind = Literal[
@@ -141,10 +142,10 @@ def read_fit(store: str) -> StoreFit:
     """
     path = fit_path(store)
     try:
-        return msgspec.json.decode(b"{}" if path is None else path.read_bytes(), type=StoreFit)
+        return msgspec.json.decode(b"{}" if path is None else read_file(path), type=StoreFit)
     except FileNotFoundError:
         return {}
-    except msgspec.DecodeError as e:
+    except (OSError, msgspec.DecodeError) as e:
         raise ConfigError(
             f"{str(path)!r} is no fit of localise ({e}); delete it, or make it again by "
             "stepscope calibrate localise"

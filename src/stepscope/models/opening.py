@@ -219,7 +219,7 @@ def _address(name: str, base: str) -> SplitResult:
         parts.port  # noqa: B018 - a port that is none raises here
     except ValueError as e:
         raise ConfigError(f"judge {name!r}: base_url is no address ({e})") from e
-    plain = not (parts.query or parts.fragment or re.search(r"[\x00-\x20\x7f]|//[^/]*@", base))
+    plain = not (parts.query or parts.fragment or re.search(r"[^!-~]|//[^/]*@", base))
     if parts.scheme not in {"http", "https"} or not parts.hostname or not plain:
         raise ConfigError(
             f"judge {name!r}: base_url is {base.rpartition('@')[2][:80]!r}; expected "

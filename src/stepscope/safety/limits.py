@@ -11,7 +11,7 @@ import os
 import stat
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 import msgspec
 
@@ -40,11 +40,18 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     zip_ratio_floor_bytes: int = 10 * MIB
 
 
+def open_file(path: str | Path) -> BinaryIO:
+    """Open a file that the user names; what is no file is an OSError, and is not waited for."""
+    file = open(path, "rb", opener=lambda name, how: os.open(name, how | os.O_NONBLOCK))
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "Not a file")
+    return file
+
+
 def read_file(path: str | Path, most: int = -1) -> bytes:
-    """Return a file that the user names; what is no file is an OSError, and is not waited for."""
-    with open(path, "rb", opener=lambda name, how: os.open(name, how | os.O_NONBLOCK)) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "Not a file")
+    """Return the content of a file that the user names, or its first bytes; as `open_file`."""
+    with open_file(path) as file:
         return file.read(most)
 
 

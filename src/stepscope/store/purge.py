@@ -7,6 +7,7 @@ its tables. An erased run stays erased when its file is imported again.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -95,7 +96,8 @@ def _sweep(db: Connection, path: str, blobs: Path | None) -> int:
         return 0
     with database.transaction(db, path):
         kept = {row[0] for row in db.execute("SELECT DISTINCT sha256 FROM media")}
-        doomed = [file for file in blobs.iterdir() if file.name not in kept]
+        files = (file for file in blobs.iterdir() if re.match("[0-9a-f]{64}", file.name))
+        doomed = [file for file in files if file.name not in kept]
         try:
             for file in doomed:
                 file.unlink()

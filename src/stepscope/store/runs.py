@@ -27,6 +27,7 @@ from stepscope.model import SCORES, Case, Label, Outcome, Part, Step, StepScore,
 from stepscope.model.records import RULES
 from stepscope.model.trajectory import GIVEN_AS, outcome_of_label, outcome_rank
 from stepscope.runtime.database import Connection
+from stepscope.safety.limits import read_file
 from stepscope.store import records
 from stepscope.store.records import RowIds, insert_records, label_records
 from stepscope.store.where import Where
@@ -115,7 +116,7 @@ def read_blob(folder: Path, name: str) -> bytes:
     """Return the bytes of a blob."""
     path = folder / name
     try:
-        content = path.read_bytes()
+        content = read_file(path)
     except OSError as e:
         raise StoreError(f"{path}: a blob of the store cannot be read ({e.strerror})") from e
     if sha256(content).hexdigest() != name:
