@@ -125,7 +125,7 @@ def test_two_rules_broken_by_one_call_count_twice_in_one_answer_about_the_step()
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (PolicyRule(name="empty"), "needs `forbid`"),
+        (PolicyRule(name="empty"), "needs a name and `forbid`"),
         (PolicyRule(name="half", before="refund"), "together with `require`"),
         (PolicyRule(name="half", forbid="refund", require="get"), "together with `require`"),
         (PolicyRule(name="bad", forbid="refund", where={"id": "("}), "no regular expression"),
