@@ -20,6 +20,7 @@ import msgspec
 from stepscope.errors import ConfigError
 from stepscope.measures.calls import agent_calls, effect_of
 from stepscope.measures.completeness import hides_words
+from stepscope.measures.language import REMEMBERED
 from stepscope.measures.rule import Fault, RuleMeasure, cached_on_run, one_a_step
 from stepscope.measures.same_calls import overlaps
 from stepscope.model import (
@@ -113,10 +114,6 @@ def _stems(words: Sequence[str]) -> Words:
     return re.compile(rf"\b(?:{stems})") if stems else None
 
 
-# Several measures ask about the same few messages of a run, one after the other.
-REMEMBERED = 64
-
-
 # What is not to be done is the whole, by a pronoun or by no name: "don't add insurance" is a wish.
 _WHOLE = (
     r"(?:it|that|this|these|those|them|things?|everything|anything|all|nothing|(?:the|my) whole)"
@@ -142,6 +139,11 @@ _TAKES_BACK = re.compile(
     r"(?:(?:go (?:ahead|through)|proceed|submit|process|continue|yet)\b|\W*$)"
     r"|\bdon['\u2019]t\W*$",
     re.IGNORECASE,
+)
+# Every match holds one of these.
+_TAKING = tuple(
+    "not never n't n\u2019t wait hold hang stop pause abort mind thought sleep longer back off "
+    "scratch undo drop skip forget disregard ignor cancel withdraw leav keep".split()
 )
 # What is taken back is something else: an aside, or a thing by another name than what was proposed.
 _ASIDE = re.compile(
@@ -176,7 +178,8 @@ _POLITE = re.compile(
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(
-    r"(?<=[.!?;])[\s\u2014-]+|\n+|, (?=(?:but|actually|no|wait)\b)|\s[\u2014-]+\s?|\u2014"
+    r"[\s\u2014,-](?:(?<=[.!?;][\s\u2014-])[\s\u2014-]*|(?<=\n)\n*|"
+    r"(?<=,) (?=(?:but|actually|no|wait)\b)|(?<=\s)[\u2014-]+\s?|(?<=\u2014))"
 )
 
 Decision = Literal["agrees", "refuses", "takes back", "hesitates", "asks back", ""]
@@ -193,11 +196,13 @@ def find_decision(text: str) -> Decision:
     """
     found: Decision = ""
     asked = said = False
+    lower = text.lower()
+    taking = any([word in lower for word in _TAKING])
     for sentence in _SENTENCE_END.split(text):
         if not sentence or not (words := sentence.strip(" \t,.!\"'")):
             continue
         no = _NO.match(sentence)
-        if _TAKES_BACK.search(sentence) and not _ASIDE.search(sentence):
+        if taking and _TAKES_BACK.search(sentence) and not _ASIDE.search(sentence):
             found = "takes back"
         elif no is not None:
             found = "agrees" if _GOES_ON.search(sentence, no.end()) else "refuses"

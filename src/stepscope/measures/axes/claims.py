@@ -150,14 +150,16 @@ def find_claims(text: str, *, weak: bool = True) -> Iterator[Claim]:
     []
     """
     lower = text.lower()
-    if not any(part in lower for part in _ANY):
-        return
-    for sentence in _SENTENCE.findall(text):
+    parts = [part for part in _ANY if part in lower]
+    patterns = [
+        (p, s) for p, s in _PATTERNS if (weak or p is not _IS) and any([x in lower for x in s])
+    ]
+    for sentence in _SENTENCE.findall(text) if parts and patterns else ():
         folded = sentence.lower()
-        if sentence.endswith("?") or not any(part in folded for part in _ANY):
+        if sentence.endswith("?") or not any([part in folded for part in parts]):
             continue
-        for pattern, signs in _PATTERNS:
-            if (pattern is _IS and not weak) or not any(sign in folded for sign in signs):
+        for pattern, signs in patterns:
+            if not any([sign in folded for sign in signs]):
                 continue
             match = pattern.search(sentence)
             if match is None or _OPEN.search(_WHILE.sub("", sentence[: match.start()])):
@@ -481,16 +483,15 @@ def find_idle_claims(trajectory: Trajectory) -> Iterator[Fault]:
     Only where the agent acts by calls: it made some before.
     """
     made = agent_calls(trajectory)
-    if not made:
-        return
     asked: Step | None = None
-    for step in trajectory.steps[made[0].step :]:
+    for step in trajectory.steps[made[0].step :] if made else ():
         if step.actor == "user":
-            asked = step if any(map(WANTS.search, sentences(step.text))) else None
+            asked = step
         elif step.calls:
             asked = None
         elif asked is not None and step.actor == "agent" and step.text:
-            if _FINISHED.search(step.text) and "?" not in step.text and "already" not in step.text:
+            done = _FINISHED.search(step.text) and not ("?" in step.text or "already" in step.text)
+            if done and any(map(WANTS.search, sentences(asked.text))):
                 said = f"tells {step.text.strip()[:80]!r}, and did nothing"
                 why = f"{said} since it was asked at {asked.index}"
                 yield Fault(step.index, why, (asked.index,))

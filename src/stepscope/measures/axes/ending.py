@@ -328,17 +328,17 @@ def _never_dealt_with(trajectory: Trajectory) -> Iterator[Fault]:
     Nothing of it was called, told, refused or taken back; or a file that was asked for is named in
     no call. A run that was handed on ends otherwise.
     """
-    steps = trajectory.steps
+    steps, calls = trajectory.steps, trajectory.exchanges
     last = next((s.index for s in reversed(steps) if s.actor == "agent"), -1)
-    if any(escalates_to_person(x.call.name) for x in trajectory.exchanges):
+    if any(escalates_to_person(x.call.name) for x in calls):
         return
     for user in [s for s in steps if s.actor == "user" and s.text][:FIRST_MESSAGES]:
         some = user.index < last and len(user.text) <= WISH_CHARACTERS
-        for said in filter(WANTS.search, sentences(user.text) if some else ()):
-            names = frozenset(FILE.findall(said.lower())) if trajectory.exchanges else frozenset()
+        for said in sentences(user.text) if some else ():
+            names = frozenset(FILE.findall(said.lower()) if "." in said and calls else ())
             about = content_stems(said) if ADDS.search(said) else frozenset()
             about = names or (about if len(about) >= LEAST_STEMS else frozenset())
-            if about and _is_open(about, steps[user.index + 1 :]):
+            if about and WANTS.search(said) and _is_open(about, steps[user.index + 1 :]):
                 why = f"ends, and nothing came of what the user asked: {said.strip()[:100]!r}"
                 yield Fault(last, why, (user.index,))
                 return

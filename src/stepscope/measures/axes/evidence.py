@@ -52,6 +52,7 @@ _SIGN = re.compile(rf"\W+({'|'.join(_SIGNS)})\W+")
 _NOT_EMAIL = re.compile(r"\.?[^\w.@+-]+|\.$")
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?(?:%|percent\b)|\b(half|third|quarter)\b")
 _SHARES = {"half": 0.5, "third": 1 / 3, "quarter": 0.25}
+_SHARE_SIGNS = ("%", "percent", *_SHARES)
 # Characters that bound every word, and go on no number.
 _BOUNDS = frozenset(" \n\t\"'()[]{}<>:;!?#*$=\0")
 
@@ -100,6 +101,7 @@ class Evidence:
         self._folded: _Words | None = None
         self._heard: list[tuple[int, str]] | None = None
         self._said: dict[str, int] = {}
+        self._cores: dict[str, int] = {}
         self._stated: dict[float, int] = {}
         self._numbers: dict[int, Sequence[float]] = {}
         self._terms: dict[tuple[int, int], StatedNumbers] = {}
@@ -192,8 +194,10 @@ class Evidence:
         words = self._without_case()
         end = words.starts[bisect_left(self._steps, before)]
         for core, forms in date_cores(iso):
-            self._left -= HIT_CHARACTERS + end
-            if self._left <= 0 or words.text.find(core, 0, end) < 0:
+            if core not in self._cores:
+                self._left -= HIT_CHARACTERS + len(words.text)
+                self._cores[core] = words.text.find(core) if self._left > 0 else -1
+            if not 0 <= self._cores[core] < end:
                 continue
             for form in forms:
                 if (step := self._search(words, form, before)) is not None:
@@ -220,7 +224,7 @@ class Evidence:
     def _shares(self) -> dict[float, int]:
         found: dict[float, int] = {}
         for step, text in zip(self._steps, self._texts, strict=True):
-            for match in _SHARE.finditer(text):
+            for match in _SHARE.finditer(text) if any([x in text for x in _SHARE_SIGNS]) else ():
                 part = _SHARES.get(match[2]) or float(match[1] or 0) / 100
                 for share in (part, 1 + part, 1 - part):
                     found.setdefault(round(share, 6), step)

@@ -413,7 +413,7 @@ class ToldAmount(NamedTuple):
     @property
     def sentence_start(self) -> int:
         """Where its sentence begins, or its line."""
-        return max(self.text.rfind(sign, 0, self.start) for sign in ("\n", ". ", "! ", "? ")) + 1
+        return max([self.text.rfind(x, 0, self.start) for x in ("\n", ". ", "! ", "? ")]) + 1
 
     @property
     def sentence(self) -> str:
@@ -513,6 +513,7 @@ def is_identifier(name: str) -> bool:
     return _OWN_FORM.fullmatch(name) is not None
 
 
+@lru_cache(maxsize=256)
 def words_around(amount: ToldAmount) -> list[str]:
     """Return the words that may name an amount, the likeliest first: behind it, then before it.
 

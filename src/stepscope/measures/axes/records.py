@@ -83,6 +83,7 @@ class ResultReader:
         self._decoded: dict[int, Json] = {}
         self._records: dict[int, list[ThingRecord]] = {}
         self._options: dict[int, tuple[str, ...]] = {}
+        self._named: tuple[object, str, set[str], set[str], bool] = (None, "", set(), set(), False)
         self._left = SEARCHED
         self._joined: tuple[str, list[int]] | None = None
 
@@ -129,12 +130,18 @@ class ResultReader:
 
         None of a run that is too long to search for every value.
         """
-        return [
-            record
-            for step, result in self.search(text, before)
-            if result.status != "error"
-            for record in self.records(step, result)
-        ]
+        found = [one for one in self.search(text, before) if one[1].status != "error"]
+        return [record for one in found for record in self.records(*one)]
+
+    def naming(self, records: Sequence[ThingRecord], text: str) -> tuple[set[str], set[str], bool]:
+        """Return what names of records a text has, and if any has options; kept for the next."""
+        if self._named[0] != records or self._named[1] != text:
+            lower, optional = text.casefold(), any(map(self.options, records))
+            ids = {one for r in records for one in (*r.identifiers, *r.owners)}
+            names = {r.name.casefold() for r in records if len(r.name) > 3}
+            said = {one for one in ids if one in text}, {one for one in names if one in lower}
+            self._named = records, text, *said, optional
+        return self._named[2:]
 
     def about(self, thing: str, before: int) -> Iterator[tuple[int, ToolResult]]:
         """Yield the results before a step that name a thing, the latest first."""
@@ -285,14 +292,11 @@ def _meant(
         places.append((head[head.rfind("\n") + 1 :], True))
     if asked and amount.text[: amount.start].count(" ") < ANSWER_WORDS:
         places.append((asked, True))
-    ids = {one for r in records for one in (*r.identifiers, *r.owners)}
-    names = {r.name.casefold() for r in records if len(r.name) > 3}
-    optional = any(results.options(record) for record in records)
-    opening = text[amount.sentence_start : amount.start].partition("$")[0]
-    if "$" in text[amount.sentence_start : amount.open] and not (
-        names_in(opening) or any(name in opening.casefold() for name in names)
-    ):
-        return []  # "$5 for this and $6 for that": what stands between may be of either
+    ids, names, optional = results.naming(records, f"{text}\0{asked}")
+    if "$" in text[(sentence := amount.sentence_start) : amount.open]:
+        opening = text[sentence : amount.start].partition("$")[0]
+        if not (names_in(opening) or any(name in opening.casefold() for name in names)):
+            return []  # "$5 for this and $6 for that": what stands between may be of either
     for here, by_name in dict.fromkeys(places):
         lower = here.casefold()
         mentioned = {one for one in ids if one in here}
@@ -330,7 +334,7 @@ def _named_in(
     best = (False, False, False, False, 0)
     found: list[ThingRecord] = []
     for record in records:
-        if not record.amounts or not named <= {*record.identifiers, *record.owners}:
+        if not record.amounts or (named and not named <= {*record.identifiers, *record.owners}):
             continue
         own = "\n" not in here and not named.isdisjoint(record.identifiers)
         options = results.options(record)

@@ -492,7 +492,7 @@ def _exact(
     evidence: Evidence, message: AgentMessage, told: Sequence[ToldAmount]
 ) -> list[ToldAmount]:
     """Return the amounts of a message without those told as about one that was said."""
-    if not told or not _ABOUT.search(message.text):
+    if all([x.value != int(x.value) for x in told]) or not _ABOUT.search(message.text):
         return list(told)
     return [
         amount

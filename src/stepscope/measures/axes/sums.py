@@ -262,18 +262,18 @@ def find_short_totals(trajectory: Trajectory) -> list[Fault]:
     """
     found: list[Fault] = []
     evidence, results = evidence_of(trajectory), results_of(trajectory)
-    apart = False
+    heard: list[str] = []
     for step in trajectory.steps:
-        if step.actor == "user" and _PART.search(step.text):
-            apart = True
+        if step.actor == "user":
+            heard.append(step.text)
         told = told_amounts(step.text) if step.actor == "agent" else []
         for at, amount in enumerate(told):
+            adds = [x for x in sums_of(trajectory) if abs(x.total - amount.value) < TOLERANCE]
+            if not adds and evidence.number(amount.value, step.index) is not None:
+                continue
             sentence = amount.sentence
             whole = _WHOLE.search(sentence) is not None
             if at < 2 and not whole:
-                continue
-            adds = [x for x in sums_of(trajectory) if abs(x.total - amount.value) < TOLERANCE]
-            if not adds and evidence.number(amount.value, step.index) is not None:
                 continue
             said = Counter(one.value for one in told[:at])
             sought = {plain_number(told[at - 1].value)} if at > 1 else set()
@@ -293,7 +293,7 @@ def find_short_totals(trajectory: Trajectory) -> list[Fault]:
                 # Who names some of them does not mean all of them.
                 parts = named_quantities_of(members, sentence)
                 count = _COUNT.search(sentence)
-                part = apart or _PART.search(sentence) or 0 < len(parts) < len(members)
+                part = any(map(_PART.search, (*heard, sentence))) or 0 < len(parts) < len(members)
                 part = part or (count is not None and int(count[1]) != len(members))
                 named = whole and any(one in sentence for one in members[0].owners)
                 if max(refused, default=0) > step.index or (

@@ -41,11 +41,12 @@ LABEL_CHARACTERS = 60
 _MONTH = "|".join(f"{name}|{name[:3]}" for name in MONTHS)
 # The same without names of months: found in less time.
 _DIGITS = re.compile(
-    r"\b(?:(?P<y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)|(?P<us>\d{1,2}/\d{1,2}/\d{4})"
+    r"\b(?=\d)(?:(?P<y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)|(?P<us>\d{1,2}/\d{1,2}/\d{4})"
     r"(?P<month>)(?P<year>)(?P<year2>))(?![\w-])"
 )
 _DATE = re.compile(
-    rf"\b(?:(?P<y>\d{{4}})-(?P<m>\d\d)-(?P<d>\d\d)|(?P<us>\d{{1,2}}/\d{{1,2}}/\d{{4}})|"
+    rf"\b(?=\d|[jfmasond][aepuco][nbrylgptvc])(?:"
+    rf"(?P<y>\d{{4}})-(?P<m>\d\d)-(?P<d>\d\d)|(?P<us>\d{{1,2}}/\d{{1,2}}/\d{{4}})|"
     rf"(?P<month>{_MONTH})\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,? (?P<year>\d{{4}}))?|"
     rf"(?P<day2>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<month2>{_MONTH})\b(?:,? (?P<year2>\d{{4}}))?"
     r")(?![\w-])",
@@ -216,17 +217,17 @@ def is_date_near(
 ) -> bool:
     """True if a date was said before a step, or one no more than `most` days from it."""
     for distance in range(most + 1):
+        year = evidence.latest_year if distance and not yearly else ""
         for days in {distance, -distance}:
             try:
                 near = told + timedelta(days=days)
             except OverflowError:
                 continue
             iso = near.isoformat()
-            if evidence.date(iso, before) is not None:
-                return True
             # In the year that the run is about: a birthday is no day to count from.
-            year = evidence.latest_year if distance else ""
             if not yearly and evidence.holds(year + iso[4:], before) is not None:
+                return True
+            if evidence.date(iso, before) is not None:
                 return True
     return False
 
