@@ -211,13 +211,13 @@ def check_statuses(
     checked = 0
     faults: list[Fault] = []
     lower, here, news = message.text.lower(), message.step.index, message.news
-    asked = THING_NAME.search(message.asked) is not None
+    asked, told = [THING_NAME.search(x) is not None for x in (message.asked, message.text)]
     if not asked and not any(sign in lower for sign in (STATUS_KEY, ":", *_STATE_VERBS)):
         return checked, faults
     head = opens = ""
     above: list[str] = []
     for at, sentence in enumerate(_STATUS_SENTENCE.findall(message.text)):
-        named = dict.fromkeys(THING_NAME.findall(sentence))
+        named = dict.fromkeys(THING_NAME.findall(sentence) if told else ())
         things = [thing for thing in named if next(results.about(thing, here), None)]
         thing = things[0] if things else above[-1] if above else None
         above += things
@@ -226,19 +226,16 @@ def check_statuses(
         names = (
             [sentence] if things else [f"{message.asked} {sentence}"] if asked and at == 0 else []
         )
-        label = _LABELLED.fullmatch(sentence)
+        label = _LABELLED.fullmatch(sentence) if ":" in sentence else None
         if label is None and opens:
             label = _LABELLED.fullmatch(opens + sentence)
         opens = sentence if sentence.rstrip(" *").endswith(":") else ""
         if label is not None and news:
             new = "current" not in label[1].lower() and _PROPOSAL.search(head + label[1])
-            last = [
-                *list(dict.fromkeys(reversed(above)))[:MOST_NAMED],
-                _read_alone(message, results),
-            ]
+            last = [*[*dict.fromkeys(reversed(above))][:MOST_NAMED], _read_alone(message, results)]
             names = [f"{one} {label[1]}" for one in last if not new]
         head = sentence if sentence[:1].isalpha() else head
-        for words in names if not _OPEN_FLAG.search(sentence) else ():
+        for words in names if names and not _OPEN_FLAG.search(sentence) else ():
             held = list(_misread_fields(here, label or sentence, words, results, evidence))
             checked += len(held)
             faults += [fault for fault in held if fault is not None]
@@ -277,8 +274,9 @@ def _read_alone(message: AgentMessage, results: ResultReader) -> str:
 
 
 def _statuses_in(sentence: str) -> Iterator[str]:
-    patterns = (_BEHIND, _BEFORE, _IS_STATE) if STATUS_KEY in sentence.lower() else (_IS_STATE,)
-    for pattern in patterns:
+    lower = sentence.lower()
+    stands = (_IS_STATE,) if " is " in lower or " was " in lower else ()
+    for pattern in (_BEHIND, _BEFORE, _IS_STATE) if STATUS_KEY in lower else stands:
         for match in pattern.finditer(sentence):
             words = match[1].lower().split()
             if _OPEN.search(sentence[: match.start(1)]) or sentence.endswith("?"):
