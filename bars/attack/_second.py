@@ -181,7 +181,8 @@ def _valid_lines(*words: str) -> Do:
 
     def do(place: Place) -> str:
         done = place.run(*words)
-        for line in done.out.splitlines():
+        # Only a line feed ends a line: U+2028 and others are text.
+        for line in done.out.removesuffix("\n").split("\n"):
             json.loads(line)
         return coded(done, (0,)) or ("" if done.out else "it says nothing")
 
