@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from pathlib import Path
 
 import pytest
 
+import stepscope
 from bars.safety._secrets import ENCODINGS, samples
 from bars.safety.secrets import real, recall
 from stepscope.api.notebook import Notebook
@@ -71,6 +73,25 @@ def test_the_beginning_of_a_secret_before_a_cut_is_hidden() -> None:
         found = read_shown_run(store, given.name)[2][0].answer.reason
     assert SECRET[:12] not in found
     assert re.fullmatch(rf"push failed: x+ {PLACEHOLDER.pattern}…; then {SECRET[:9]} stays", found)
+
+
+@pytest.mark.parametrize("words", range(20, 45, 3))
+def test_no_beginning_of_a_secret_stays_where_a_reader_cut_an_error(
+    words: int, tmp_path: Path
+) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    said = "Error: " + "word " * words + SECRET
+    turns = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": said},
+    ]
+    (tmp_path / "k.json").write_text(json.dumps({"messages": turns, "reward": 0.0}))
+    with stepscope.open(":memory:") as notebook:
+        notebook.add(tmp_path / "k.json")
+        notebook.score()
+        found = notebook.report().json()
+    assert SECRET[:12] not in found
+    assert "fails, and is ignored: word" in found
 
 
 def test_a_word_of_a_secret_that_a_measure_quotes_is_hidden() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from math import sqrt
 from typing import NamedTuple, TypeVar
 
@@ -546,6 +546,8 @@ def _step(record: Record) -> int:
 _CUT = "…"
 # Characters of a secret before a cut that are told from chance.
 _TOLD = 5
+# Characters of a secret that no chance puts together.
+_BEGUN = 12
 # Characters of one line of a secret in several that are worth hiding.
 _LINE = 16
 # A word of a secret that is no word of a language.
@@ -565,21 +567,20 @@ def hide_secrets(
     clean = redact_json(redactor, plain)
     pieces: dict[str, str] = {}
     if clean is not plain:
-        run = msgspec.convert(clean, Trajectory)
-        for text in _texts(plain):
-            for piece, placeholder in redactor.pieces(text):
-                pieces[piece] = placeholder
-                # Measures quote the first line of a text, and words with a number of it.
-                lines = piece.splitlines() if "\n" in piece else ()
-                told = [line for line in lines if len(line) >= _LINE] + _WORD.findall(piece)
-                pieces.update((part, placeholder) for part in told)
+        pieces = {p: put for text in _texts(plain) for p, put in redactor.pieces(text)}
+        # Readers cut long errors.
+        run = msgspec.convert(_without_pieces(clean, pieces), Trajectory)
+        for piece, placeholder in list(pieces.items()):
+            # Measures quote the first line of a text, and words with a number of it.
+            lines = piece.splitlines() if "\n" in piece else ()
+            told = [line for line in lines if len(line) >= _LINE] + _WORD.findall(piece)
+            pieces.update((part, placeholder) for part in told)
     return run, [_record(redactor, record, pieces) for record in records]
 
 
 def _record(redactor: Redactor, record: Record, pieces: Mapping[str, str]) -> Record:
     judge, reason = redactor.redact(record.judge), redactor.redact(record.answer.reason)
-    for piece in pieces:
-        reason = reason.replace(piece, pieces[piece])
+    reason = _without_pieces(reason, pieces)
     if pieces and _CUT in reason:
         said, *others = reason.split(_CUT)
         out = [_without_beginning(part, pieces) for part in (said, *others[:-1])]
@@ -588,6 +589,22 @@ def _record(redactor: Redactor, record: Record, pieces: Mapping[str, str]) -> Re
         return record
     answer = msgspec.structs.replace(record.answer, reason=reason)
     return msgspec.structs.replace(record, answer=answer, judge=judge)
+
+
+def _without_pieces(value: Json, pieces: Mapping[str, str]) -> Json:
+    """Return a JSON value without some pieces in its texts, and without what begins as they do."""
+    if isinstance(value, list | tuple):
+        return [_without_pieces(one, pieces) for one in value]
+    if isinstance(value, dict):
+        return {key: _without_pieces(one, pieces) for key, one in value.items()}
+    for piece, placeholder in pieces.items() if isinstance(value, str) else ():
+        value = value.replace(piece, placeholder)
+        at = value.find(piece[:_BEGUN]) if len(piece) > _BEGUN else -1
+        while at >= 0:
+            same = takewhile(lambda pair: pair[0] == pair[1], zip(value[at:], piece, strict=False))
+            value = value[:at] + placeholder + value[at + sum(1 for _ in same) :]
+            at = value.find(piece[:_BEGUN], at + len(placeholder))
+    return value
 
 
 def _without_beginning(said: str, pieces: Mapping[str, str]) -> str:

@@ -503,7 +503,7 @@ def _exact(
 
 RESULT_INTERPRETATION = RuleMeasure(
     RESULT_INTERPRETATION_NAME,
-    "5",
+    "6",
     AXIS_SCALE,
     ("alternatives", "claims", "effects"),
     needing("results", _interpret),
