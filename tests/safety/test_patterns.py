@@ -64,7 +64,9 @@ def test_what_the_engine_lacks_is_a_settings_error_with_a_rewrite(
 )
 def test_a_rule_that_says_nothing_is_an_error_when_settings_load(tmp_path: Path, rest: str) -> None:
     (tmp_path / "stepscope.toml").write_text(RULE + rest)
-    with pytest.raises(ConfigError, match="policy rule 'r' needs `forbid`, or `before` together"):
+    with pytest.raises(
+        ConfigError, match="policy rule 'r' needs a name and `forbid`, or `before` together"
+    ):
         load_settings(tmp_path)
 
 

@@ -28,6 +28,7 @@ from stepscope.measures.axes.quantities import (
     agent_messages,
     follows_in_message,
     number_forms,
+    number_of,
     told_amounts,
     word_stem,
     words_around,
@@ -78,7 +79,7 @@ def find_misnamed(
     message: AgentMessage,  # what the user is told
     told: Sequence[ToldAmount],  # its amounts
     results: ResultReader,  # every result of the run
-    # whether the user, the policy or a calculator said an amount; then it may be theirs
+    # whether the user or the policy said an amount; then it may be theirs
     elsewhere: Callable[[float], bool],
 ) -> Iterator[Fault]:
     """Yield the amounts that stand in place of the value that the latest result has for them."""
@@ -107,7 +108,9 @@ def find_misnamed(
             abs(value - amount.value) < TOLERANCE for _, values in known for value in values
         ):
             continue
-        if elsewhere(amount.value):
+        if elsewhere(amount.value) or _is_a_whole_result(
+            amount.value, message.step.index, results.all
+        ):
             continue
         true = " and ".join(f"{value:,.2f}" for _, value in missing)
         step = missing[-1][0]
@@ -129,6 +132,20 @@ def _latest_untold(
         for at, value in latest
         if value not in said and all(abs(value - x) > TOLERANCE for x in said)
     ]
+
+
+def _is_a_whole_result(
+    value: float, before: int, results: Sequence[tuple[int, ToolResult]]
+) -> bool:
+    """True if a result is this amount and nothing else, as a calculator's is."""
+    digits = f"{value:.2f}".rstrip("0").rstrip(".")
+    return any(
+        step < before
+        and len(result.text) < AMOUNT_CHARACTERS
+        and digits in result.text
+        and number_of(result.text.strip("-$ \n")) == value
+        for step, result in results
+    )
 
 
 def _name_of(amount: ToldAmount) -> str:
@@ -472,15 +489,13 @@ def _misread_lines(trajectory: Trajectory) -> Iterator[Fault]:
 def _said_by_others(
     trajectory: Trajectory, evidence: Evidence, message: AgentMessage
 ) -> Callable[[float], bool]:
-    """Return a test of whether a person, the policy or nothing but a result said an amount."""
+    """Return a test of whether the first to say an amount was a person or the policy."""
 
     def said(value: float) -> bool:
         for form in number_forms(value):
             step = evidence.first(form)
             if step is not None and step < message.step.index:
-                first = trajectory.steps[step]
-                alone = any(len(result.text) < AMOUNT_CHARACTERS for result in first.results)
-                return alone or first.actor in ("user", "system")
+                return trajectory.steps[step].actor in ("user", "system")
         return False
 
     return said
