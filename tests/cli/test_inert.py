@@ -19,6 +19,8 @@ import pytest
 from stepscope.api.notebook import Notebook
 from stepscope.cli.main import main
 from stepscope.model import ToolCall, Trajectory
+from stepscope.report.document import Paragraph
+from stepscope.report.render import markdown
 from stepscope.settings import Settings
 from stepscope.store import Store
 from tests.factories import FAILED, PASSED, agent, calls, did, failed, result, run, user
@@ -184,3 +186,10 @@ def test_what_people_name_is_as_inert_as_what_traces_name(
 def test_the_page_of_gates_hides_what_names_hold(hostile: Path) -> None:
     assert main(["report", "--html", "r.html"]) == 0
     assert SECRET[:20] not in Path("r.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["@octocat", "https://e.vil", "[x](y)", "<img src=x>", "</p>"])
+def test_a_paragraph_of_markdown_that_could_act_is_code(name: str) -> None:
+    said = markdown.render(([Paragraph(text=f"judges: {name}")],))
+    assert said.startswith("<code>judges: ")
+    assert markdown.render(([Paragraph(text="judges: rules, p < .05 [.1, .2]")],))[:7] == "judges:"

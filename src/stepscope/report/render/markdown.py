@@ -23,6 +23,7 @@ ACTIVE = frozenset("\\`*_[]<>#.|@~$&:")
 _ENTITIES = {ord(c): f"&#{ord(c)};" for c in ACTIVE}
 # What a forge finds in a rendered text and makes a mention, a reference or a link of.
 _REFERS = re.compile(r"[@#!]\w|://|\bwww\.|\bgh-\d|\b[0-9a-f]{7,40}\b", re.IGNORECASE)
+_ACTS = re.compile(r"\]\(|<[a-z/!]", re.IGNORECASE)
 # What figures are written with; a cell of nothing else can neither end a cell nor name anybody.
 _FIGURES = frozenset("0123456789.,[]() -+$%of")
 # A comment is read, not scrolled: evidence longer than this is cut, its end marked.
@@ -38,7 +39,8 @@ def render(document: Document) -> str:
         for block in section:
             match block:
                 case Paragraph() if not block.terminal:
-                    said = escape_code(block.text) if block.code else block.text
+                    code = block.code or _REFERS.search(block.text) or _ACTS.search(block.text)
+                    said = escape_code(block.text) if code else block.text
                     head = f"**{escape_code(block.heading)}** " if block.heading else ""
                     blocks.append(head + block.lead + said)
                 case Table():
