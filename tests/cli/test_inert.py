@@ -191,5 +191,5 @@ def test_the_page_of_gates_hides_what_names_hold(hostile: Path) -> None:
 @pytest.mark.parametrize("name", ["@octocat", "https://e.vil", "[x](y)", "<img src=x>", "</p>"])
 def test_a_paragraph_of_markdown_that_could_act_is_code(name: str) -> None:
     said = markdown.render(([Paragraph(text=f"judges: {name}")],))
-    assert said.startswith("<code>judges: ")
+    assert said.startswith("<code>judges")
     assert markdown.render(([Paragraph(text="judges: rules, p < .05 [.1, .2]")],))[:7] == "judges:"
