@@ -13,12 +13,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, islice, zip_longest
-from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from stepscope.measures.axes.evidence import HIT_CHARACTERS, SEARCHED
 from stepscope.measures.axes.quantities import (
     MULTIPLES,
+    NAME_CHARACTERS,
     QUANTITIES,
     TOLERANCE,
     AgentMessage,
@@ -49,6 +49,9 @@ PRICES = frozenset({"", "price", "cost", "fare"})
 # What it is called that was paid for it, or paid back.
 PAYMENTS = frozenset({"paid", "pay", "payment", "charge", "total", "refund"})
 
+# In longer results only the latest of those that name a thing are looked for.
+SEARCHED_AT_ONCE = 1_000_000
+
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 # A numbered entry of a list, at the edge of the text.
 _ENTRY = re.compile(r"\d+[.)] ")
@@ -69,7 +72,36 @@ class ThingRecord(NamedTuple):
 
 
 # Names of things: W2378156, 4OG6T3, gift_card_6941833; no dates.
-THING_NAME = re.compile(r"(?<![\w-])(?!\d{4}-\d\d-)(?=\w*\d)\w[\w-]{4,30}\b|\b[A-Z]{5,8}\b")
+_THING_NAME = re.compile(r"(?<![\w-])(?!\d{4}-\d\d-)(?=\w*\d)\w[\w-]{4,30}\b|\b[A-Z]{5,8}\b")
+# A name lies within one word: words are found some times faster, and names of a word kept.
+_THING_WORD, _ASCII_THING_WORD = re.compile(r"[\w-]{5,}"), re.compile(r"[\w-]{5,}", re.ASCII)
+
+
+def things_in(text: str) -> list[str]:
+    """Return what may be names of things in a text, in order.
+
+    >>> things_in("W2378156 of 2024-05-15 is on gift_card_6941833, says JFKLAX")
+    ['W2378156', 'gift_card_6941833', 'JFKLAX']
+    """
+    words = (_ASCII_THING_WORD if text.isascii() else _THING_WORD).findall(text)
+    return [name for word in words if len(word) < NAME_CHARACTERS for name in _things_of(word)]
+
+
+@lru_cache(maxsize=16_384)
+def _things_of(word: str) -> list[str]:
+    return _THING_NAME.findall(word)
+
+
+class _Priced(NamedTuple):
+    """A record that has amounts, and how a text names it."""
+
+    record: ThingRecord
+    known: set[str]  # identifiers, its own and of what it is part of
+    options: tuple[str, ...]
+    name: str  # without case
+
+
+Results: TypeAlias = Sequence[tuple[int, ToolResult]]
 
 
 class ResultReader:
@@ -79,11 +111,16 @@ class ResultReader:
         """Keep the results; nothing is decoded yet."""
         answered = [x for x in exchanges if x.result is not None and x.result_step is not None]
         self.all = [(x.answer_step, x.result) for x in answered if x.result is not None]
+        self._steps = [step for step, _ in self.all]
         self._given = {id(x.result): x.call.arguments for x in answered}
         self._decoded: dict[int, Json] = {}
         self._records: dict[int, list[ThingRecord]] = {}
-        self._options: dict[int, tuple[str, ...]] = {}
-        self._named: tuple[object, str, set[str], set[str], bool] = (None, "", set(), set(), False)
+        self._priced: dict[int, list[_Priced]] = {}
+        self._parts: dict[int, dict[str, list[ThingRecord]]] = {}
+        self._found: dict[str, list[int]] = {}
+        self._names: dict[int, tuple[set[str], set[str]]] = {}
+        self._text = ""
+        self._named: dict[int, tuple[set[str], set[str], bool]] = {}
         self._left = SEARCHED
         self._joined: tuple[str, list[int]] | None = None
 
@@ -118,39 +155,74 @@ class ResultReader:
             self._records[key] = found if len(found) <= MOST_RECORDS else []
         return self._records[key]
 
-    def options(self, record: ThingRecord) -> tuple[str, ...]:
-        """Return the words of a record's options that a text must have, found once."""
-        key = id(record.fields)
-        if key not in self._options:
-            self._options[key] = _options_of(record)
-        return self._options[key]
+    def parts(self, thing: str, step: int, result: ToolResult) -> list[ThingRecord]:
+        """Return the records of a result that are a thing, or part of it."""
+        key = id(result)
+        if key not in self._parts:
+            of: dict[str, list[ThingRecord]] = {}
+            for record in self.records(step, result):
+                for name in {x.lstrip("#") for x in (*record.identifiers, *record.owners)}:
+                    of.setdefault(name, []).append(record)
+            self._parts[key] = of
+        return self._parts[key].get(thing, [])
 
     def holding(self, text: str, before: int) -> list[ThingRecord]:
         """Return the records of the results before a step that hold a text.
 
         None of a run that is too long to search for every value.
         """
-        found = [one for one in self.search(text, before) if one[1].status != "error"]
-        return [record for one in found for record in self.records(*one)]
+        return [record for one in self.search(text, before) for record in self.records(*one)]
 
-    def naming(self, records: Sequence[ThingRecord], text: str) -> tuple[set[str], set[str], bool]:
+    def priced(self, step: int, result: ToolResult) -> list[_Priced]:
+        """Return the records of a result that have amounts, each with how texts name it."""
+        key = id(result)
+        if key not in self._priced:
+            self._priced[key] = [
+                _Priced(r, {*r.identifiers, *r.owners}, _options_of(r), r.name.casefold())
+                for r in self.records(step, result)
+                if r.amounts
+            ]
+        return self._priced[key]
+
+    def naming(self, found: Results, text: str) -> tuple[set[str], set[str], bool]:
         """Return what names of records a text has, and if any has options; kept for the next."""
-        if self._named[0] != records or self._named[1] != text:
-            lower, optional = text.casefold(), any(map(self.options, records))
-            ids = {one for r in records for one in (*r.identifiers, *r.owners)}
-            names = {r.name.casefold() for r in records if len(r.name) > 3}
-            said = {one for one in ids if one in text}, {one for one in names if one in lower}
-            self._named = records, text, *said, optional
-        return self._named[2:]
+        if text != self._text:
+            self._text, self._named = text, {}
+        ids, names, optional = set[str](), set[str](), False
+        for step, result in found:
+            said = self._named.get(id(result))
+            if said is None:
+                if id(result) not in self._names:
+                    records = self.records(step, result)
+                    self._names[id(result)] = (
+                        {one for r in records for one in (*r.identifiers, *r.owners)},
+                        {r.name.casefold() for r in records if len(r.name) > 3},
+                    )
+                (mine, called), lower = self._names[id(result)], text.casefold()
+                said = self._named[id(result)] = (
+                    {one for one in mine if one in text},
+                    {one for one in called if one in lower},
+                    any([one.options for one in self.priced(step, result)]),
+                )
+            ids |= said[0]
+            names |= said[1]
+            optional = optional or said[2]
+        return ids, names, optional
+
+    def before(self, step: int) -> int:
+        """Return how many results there are before a step."""
+        return bisect_left(self._steps, step)
 
     def about(self, thing: str, before: int) -> Iterator[tuple[int, ToolResult]]:
         """Yield the results before a step that name a thing, the latest first."""
-        if self._joined is None:
-            texts = [result.text for _, result in self.all]
-            ends = accumulate((len(text) + 1 for text in texts), initial=0)
-            self._joined = "\0".join(texts), list(ends)
-        text, starts = self._joined
-        end = starts[bisect_left(self.all, before, key=itemgetter(0))]
+        text, starts = self._texts()
+        last = self.before(before)
+        if len(text) <= SEARCHED_AT_ONCE:
+            for found in reversed(self._holders(thing)):
+                if found < last:
+                    yield self.all[found]
+            return
+        end = starts[last]
         while self._left > 0 and (at := text.rfind(thing, 0, end)) >= 0:
             self._left -= HIT_CHARACTERS + end - at
             found = bisect_right(starts, at) - 1
@@ -158,17 +230,31 @@ class ResultReader:
             end = starts[found]
         self._left -= HIT_CHARACTERS + end
 
-    def search(self, text: str, before: int) -> list[tuple[int, ToolResult]]:
-        """Return the results before a step that hold a text."""
-        found = []
-        for step, result in self.all:
-            if step >= before or self._left <= 0:
-                break
-            said = result.text
+    def search(self, text: str, before: int) -> Results:
+        """Return the results before a step that hold a text and are no errors."""
+        last = self.before(before)
+        found = [self.all[at] for at in self._holders(text) if at < last]
+        return [one for one in found if one[1].status != "error"]
+
+    def _holders(self, text: str) -> list[int]:
+        """Return which results hold a text, in order; looked for once."""
+        found = self._found.get(text)
+        if found is None:
+            found, at = self._found.setdefault(text, []), 0
+            said, starts = self._texts()
             self._left -= HIT_CHARACTERS + len(said)
-            if text in said:
-                found.append((step, result))
+            while self._left > 0 and (at := said.find(text, at)) >= 0 and at < starts[-1]:
+                found.append(bisect_right(starts, at) - 1)
+                at = starts[found[-1] + 1]
         return found
+
+    def _texts(self) -> tuple[str, list[int]]:
+        """Return all results as one text, and where each begins."""
+        if self._joined is None:
+            texts = [result.text for _, result in self.all]
+            ends = accumulate([len(text) + 1 for text in texts], initial=0)
+            self._joined = "\0".join([*texts, ""]), list(ends)
+        return self._joined
 
 
 @cached_on_run
@@ -198,44 +284,35 @@ def _records_in(value: Json, step: int) -> Iterator[ThingRecord]:
             waiting += [(member, name, owner, owners, id(here)) for member in here.values()]
             continue
         own = str(fields.get("name") or fields.get("title") or name)
-        identifiers = _identifiers(fields)
+        naming, _ = _keys_of(tuple(fields))
+        identifiers = tuple([x for key in naming if type(x := fields[key]) is str and _names(x)])
         for key, part in parts:
             if type(part) is dict and part and all(type(x) in _SCALARS for x in part.values()):
                 fields |= {f"{key}.{inner}": x for inner, x in part.items()}
             else:
                 waiting.append((part, own, fields, identifiers, id(part)))
         if fields:
-            amounts = _amounts(fields)
+            _, money = _keys_of(tuple(fields))
+            amounts = tuple(
+                [abs(float(x)) for key in money if type(x := fields[key]) in (int, float)]
+            )
             yield ThingRecord(step, fields, own, owner, group, identifiers, owners, amounts)
 
 
-def _amounts(fields: dict[str, Json]) -> tuple[float, ...]:
-    return tuple(
-        [
-            abs(float(value))
-            for key, value in fields.items()
-            if type(value) in (int, float) and _is_money(key)
-        ]
-    )
-
-
 @lru_cache(maxsize=4096)
+def _keys_of(keys: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return which keys of a record are those of identifiers, and which of quantities of money."""
+    ids = [key for key in keys if words_of(key)[-1:] in (("id",), ("number",), ("code",))]
+    return tuple(ids), tuple([key for key in keys if _is_money(key)])
+
+
 def _is_money(key: str) -> bool:
     named = {word_stem(word) for part in key.split(".") for word in words_of(part)[-1:]}
     return "amount" in named or not QUANTITIES.isdisjoint(named)
 
 
-def _identifiers(fields: dict[str, Json]) -> tuple[str, ...]:
-    return tuple(
-        [
-            value
-            for key, value in fields.items()
-            if type(value) is str
-            and len(value) > 4
-            and words_of(key)[-1:] in (("id",), ("number",), ("code",))
-            and (value.isupper() or _HAS_DIGIT(value))
-        ]
-    )
+def _names(value: str) -> bool:
+    return len(value) > 4 and (value.isupper() or _HAS_DIGIT(value) is not None)
 
 
 # "$5 for the lamp": what stands behind an amount names it.
@@ -269,7 +346,7 @@ def _has_option(word: str, words: set[str], entry: str) -> bool:
 
 
 def _meant(
-    amount: ToldAmount, records: Sequence[ThingRecord], results: ResultReader, asked: str
+    amount: ToldAmount, near: Results, results: ResultReader, asked: str
 ) -> list[ThingRecord]:
     """Return the records of the one thing that an amount is told of; none where it is open which.
 
@@ -292,7 +369,8 @@ def _meant(
         places.append((head[head.rfind("\n") + 1 :], True))
     if asked and amount.text[: amount.start].count(" ") < ANSWER_WORDS:
         places.append((asked, True))
-    ids, names, optional = results.naming(records, f"{text}\0{asked}")
+    ids, names, optional = results.naming(near, f"{text}\0{asked}")
+    records = [one for pair in near for one in results.priced(*pair)]
     if "$" in text[(sentence := amount.sentence_start) : amount.open]:
         opening = text[sentence : amount.start].partition("$")[0]
         if not (names_in(opening) or any(name in opening.casefold() for name in names)):
@@ -304,7 +382,7 @@ def _meant(
         called = {name for name in names if name in lower}
         if not (mentioned or (called and by_name) or optional):
             continue
-        found = _named_in(here, records, results, named=mentioned, called=called, by_name=by_name)
+        found = _named_in(here, records, named=mentioned, called=called, by_name=by_name)
         if len({record.amounts for record in found or ()}) > 1:
             # Of two of one name the one is meant that is part of what was named last above.
             above = text[: amount.start]
@@ -317,8 +395,7 @@ def _meant(
 
 def _named_in(
     here: str,
-    records: Sequence[ThingRecord],
-    results: ResultReader,
+    records: Sequence[_Priced],
     *,
     named: set[str],  # identifiers in the words
     called: set[str],  # names of records in them, in lower case
@@ -333,13 +410,12 @@ def _named_in(
     words = set(_TOKEN.findall(lower))
     best = (False, False, False, False, 0)
     found: list[ThingRecord] = []
-    for record in records:
-        if not record.amounts or (named and not named <= {*record.identifiers, *record.owners}):
+    for record, known, options, name in records:
+        if named and not named <= known:
             continue
-        own = "\n" not in here and not named.isdisjoint(record.identifiers)
-        options = results.options(record)
-        fits = bool(options) and all(_has_option(word, words, lower) for word in options)
-        by_call = record.name.casefold() in called
+        own = not named.isdisjoint(record.identifiers) and "\n" not in here
+        fits = options != () and all(_has_option(word, words, lower) for word in options)
+        by_call = name in called
         if not (own or fits or (by_call and by_name)):
             continue
         dates = [v for v in record.fields.values() if type(v) is str and _DAY(v) and v in here]
@@ -381,18 +457,24 @@ def find_misread_things(
         name = _name_before(amount)
         if name not in PRICES and name not in PAYMENTS:
             continue
-        near = results.holding(plain_number(amount.value), step)
-        things = _things_of(amount, name, near, message, results)
+        near = results.search(plain_number(amount.value), step)
+        things = _meant_by(amount, name, near, message, results)
         if near and not things:
             sought = names_in(amount.line)
-            others = [record for thing in sought for record in results.holding(thing, step)]
-            things = _things_of(amount, name, others, message, results) if others else []
+            others = [one for thing in sought for one in results.search(thing, step)]
+            things = _meant_by(amount, name, others, message, results) if others else []
         true = sorted({value for thing in things for value in thing.amounts})
         counted = [count * value for value in (*true, sum(true)) for count in (1, *MULTIPLES)]
         if not true or any(abs(value - amount.value) < TOLERANCE for value in counted):
             continue
         holder = next(
-            (r for r in near if any(abs(v - amount.value) < TOLERANCE for v in r.amounts)), None
+            (
+                record
+                for one in near
+                for record in results.records(*one)
+                if any([abs(value - amount.value) < TOLERANCE for value in record.amounts])
+            ),
+            None,
         )
         beside = [x.value for x in told if x.value != amount.value and x.line == amount.line]
         if holder is None or follows_in_message(amount.value, beside):
@@ -407,10 +489,10 @@ def find_misread_things(
         yield Fault(step, why, tuple(sorted({thing.step, holder.step})))
 
 
-def _things_of(
+def _meant_by(
     amount: ToldAmount,
     name: str,
-    records: Sequence[ThingRecord],
+    near: Results,
     message: AgentMessage,
     results: ResultReader,
 ) -> list[ThingRecord]:
@@ -418,11 +500,12 @@ def _things_of(
     if name == "refund":
         done = [result for _, result in message.news if result.status != "error"]
         given = str(results.arguments(done[-1])) if done else ""
+        records = [record for one in near for record in results.records(*one)] if given else []
         return [r for r in records if r.identifiers and f"'{r.identifiers[-1]}'" in given]
-    found = _meant(amount, records, results, message.asked) if name in PRICES else []
+    found = _meant(amount, near, results, message.asked) if name in PRICES else []
     if found or name in ("", "price", "fare"):
         return found
-    clause = amount.clause
+    clause, records = amount.clause, [one for pair in near for one in results.records(*pair)]
     named = {one for r in records for one in r.owners if one in clause}
     if not named or any(r.name and r.name.casefold() in clause.casefold() for r in records):
         return []
@@ -436,16 +519,20 @@ def _is_payment(record: ThingRecord) -> bool:
     return "amount" in said and "payment" in said | texts and "refund" not in texts
 
 
+@lru_cache(maxsize=256)
 def _name_before(amount: ToldAmount) -> str:
     """Return the nearest quantity that an amount is called, "" without one."""
-    for word in words_around(amount):
-        stem = word_stem(word)
-        for name in (word, stem, f"{stem}e"):
-            if name in QUANTITIES or name in PAYMENTS:
-                return name
-        if stem in ("sav", "save", "cheap", "cheaper", "more", "les", "less", "lower", "higher"):
-            return "difference"
-    return ""
+    return next((name for word in words_around(amount) if (name := _quantity_called(word))), "")
+
+
+@lru_cache(maxsize=4096)
+def _quantity_called(word: str) -> str:
+    stem = word_stem(word)
+    for name in (word, stem, f"{stem}e"):
+        if name in QUANTITIES or name in PAYMENTS:
+            return name
+    compares = ("sav", "save", "cheap", "cheaper", "more", "les", "less", "lower", "higher")
+    return "difference" if stem in compares else ""
 
 
 def find_reference_differences(trajectory: Trajectory, case: Case | None) -> Iterator[Fault]:

@@ -9,8 +9,8 @@ status is now: cancelled", 'in "delivered" status'); conditions and negations ar
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import groupby, islice
 from operator import itemgetter
 from sys import maxsize
@@ -34,10 +34,11 @@ from stepscope.measures.axes.quantities import (
     words_around,
 )
 from stepscope.measures.axes.records import (
-    THING_NAME,
     ResultReader,
+    ThingRecord,
     find_misread_things,
     results_of,
+    things_in,
 )
 from stepscope.measures.axes.sums import find_short_totals, find_untraced_amounts
 from stepscope.measures.axes.told import (
@@ -184,6 +185,8 @@ _IS_STATE = re.compile(
     r"(?! (?:by|on|to (?:be|the)|from)\b)",
     re.IGNORECASE,
 )
+# Each of those holds one of these.
+_STATED = ("pending", "deliver", "process", "cancel", "shipped", "active", "closed", "due", "paid")
 # Words that turn what follows into something else than a statement of how it stands.
 _OPEN = re.compile(
     r"\b(?:if|once|when|until|unless|whether|only|must|should|would|will|may|might|can|could|not|"
@@ -228,29 +231,32 @@ def check_statuses(
     checked = 0
     faults: list[Fault] = []
     lower, here, news = message.text.lower(), message.step.index, message.news
-    asked, told = [THING_NAME.search(x) is not None for x in (message.asked, message.text)]
-    if not asked and not any(sign in lower for sign in (STATUS_KEY, ":", *_STATE_VERBS)):
+    asked = message.asked if message.asked and things_in(message.asked) else ""
+    if not asked and not any([sign in lower for sign in (STATUS_KEY, ":", *_STATE_VERBS)]):
         return checked, faults
+    told = set(things_in(message.text))
+    known = {thing for thing in told if next(results.about(thing, here), None)}
+    stated = STATUS_KEY in lower or any([state in lower for state in _STATED])
     head = opens = ""
+    alone: str | None = None
     above: list[str] = []
     for at, sentence in enumerate(_STATUS_SENTENCE.findall(message.text)):
-        named = dict.fromkeys(THING_NAME.findall(sentence) if told else ())
-        things = [thing for thing in named if next(results.about(thing, here), None)]
+        things = _things_of(sentence, known)
         thing = things[0] if things else above[-1] if above else None
         above += things
         if " can " in sentence:
             sentence = _AS_SEEN.sub("", sentence)
-        names = (
-            [sentence] if things else [f"{message.asked} {sentence}"] if asked and at == 0 else []
-        )
+        names = [sentence] if things else [f"{asked} {sentence}"] if asked and at == 0 else []
         label = _LABELLED.fullmatch(sentence) if ":" in sentence else None
         if label is None and opens:
             label = _LABELLED.fullmatch(opens + sentence)
-        opens = sentence if sentence.rstrip(" *").endswith(":") else ""
+        opens = sentence if ":" in sentence and sentence.rstrip(" *").endswith(":") else ""
         if label is not None and news:
-            new = "current" not in label[1].lower() and _PROPOSAL.search(head + label[1])
-            last = [*[*dict.fromkeys(reversed(above))][:MOST_NAMED], _read_alone(message, results)]
-            names = [f"{one} {label[1]}" for one in last if not new]
+            names = []
+            if "current" in label[1].lower() or not _PROPOSAL.search(head + label[1]):
+                alone = _read_alone(message, results) if alone is None else alone
+                last = [*[*dict.fromkeys(reversed(above))][:MOST_NAMED], alone]
+                names = [f"{one} {label[1]}" for one in last]
         head = sentence if sentence[:1].isalpha() else head
         for words in names if names and not _OPEN_FLAG.search(sentence) else ():
             held = list(_misread_fields(here, label or sentence, words, results, evidence))
@@ -258,16 +264,23 @@ def check_statuses(
             faults += [fault for fault in held if fault is not None]
             if held:
                 break
-        for state in _statuses_in(sentence) if len(things) < 2 else ():
-            known = _latest_statuses(thing, here, results)
+        for state in _statuses_in(sentence) if stated and len(things) < 2 else ():
+            values = _latest_statuses(thing, here, results)
             if thing is None and news:
-                known = [one for one in known if one[0] >= news[0][0]] or known
-            checked += bool(known)
-            if known and not any(_same_status(state, value) for _, value in known):
-                step, value = known[-1]
+                values = [one for one in values if one[0] >= news[0][0]] or values
+            checked += bool(values)
+            if values and not any(_same_status(state, value) for _, value in values):
+                step, value = values[-1]
                 why = f"tells status {state!r}, the result at {step} says {value!r}"
                 faults.append(Fault(here, why, (step,)))
     return checked, faults
+
+
+def _things_of(sentence: str, known: set[str]) -> list[str]:
+    """Return the known things that a sentence names, in order, each once."""
+    if not any([thing in sentence for thing in known]):
+        return []
+    return [thing for thing in dict.fromkeys(things_in(sentence)) if thing in known]
 
 
 # "- **Current Cabin:** Economy": a field of a record, told as a line of its own.
@@ -292,7 +305,8 @@ def _read_alone(message: AgentMessage, results: ResultReader) -> str:
 
 def _statuses_in(sentence: str) -> Iterator[str]:
     lower = sentence.lower()
-    stands = (_IS_STATE,) if " is " in lower or " was " in lower else ()
+    stated = (" is " in lower or " was " in lower) and any([one in lower for one in _STATED])
+    stands = (_IS_STATE,) if stated else ()
     for pattern in (_BEHIND, _BEFORE, _IS_STATE) if STATUS_KEY in lower else stands:
         for match in pattern.finditer(sentence):
             words = match[1].lower().split()
@@ -310,7 +324,7 @@ def _latest_statuses(
 ) -> list[tuple[int, str]]:
     """Return the latest status of a thing; of nothing in particular, all of late."""
     found: list[tuple[int, str]] = []
-    end = bisect_left(results.all, before, key=itemgetter(0))
+    end = results.before(before)
     latest = reversed(results.all[max(end - LATEST_RESULTS, 0) : end])
     for step, result in latest if thing is None else results.about(thing, before):
         if found and thing is not None and step != found[-1][0]:
@@ -330,32 +344,29 @@ def _misread_fields(
     with yes or no is had or not; a date is another one. Of texts only one counts that a record of
     the thing has for this field, behind a label any that was said: others may be paraphrases.
     """
+    things = set(things_in(named))
+    if not things:
+        return
+    records = _records_of(things, here, results)
+    lower = named.lower()
+    mine = [r for r in records if len(r.name) > 3 and r.name.lower() in lower] or [
+        r for r in records if not things.isdisjoint([x.lstrip("#") for x in r.identifiers])
+    ]
+    if not mine:
+        return
     label = None if isinstance(told, str) else told
     sentence = told if isinstance(told, str) else told[0]
     stems, lower = content_stems(named), sentence.lower().replace("*", "")
     value = label[2].lower().replace("-", " ") if label else ""
-    denies = _DENIES.search(sentence) is not None
-    things = set(THING_NAME.findall(named))
-    latest = islice(results.about(min(things), here), LATEST_RESULTS) if things else ()
-    records = [
-        record
-        for step, result in latest
-        if result.status != "error"
-        for record in results.records(step, result)
-        if things <= {one.lstrip("#") for one in (*record.identifiers, *record.owners)}
-    ]
-    mine = [r for r in records if len(r.name) > 3 and r.name.lower() in named.lower()] or [
-        r for r in records if not things.isdisjoint(x.lstrip("#") for x in r.identifiers)
-    ]
-    for key, one in mine[0].fields.items() if mine else ():
-        words = words_of(key)
-        asked = content_stems(" ".join(words))
-        # "Cabin Class" is `cabin`, "Trip Type" is `flight_type`.
-        alike = label is not None and words[-1:] == words_of(label[1].lower())[-1:]
+    # "Cabin Class" is `cabin`, "Trip Type" is `flight_type`.
+    last = words_of(label[1].lower())[-1:] if label else None
+    for key, one in mine[0].fields.items():
+        asked, ending = _asked_by(key)
         if not isinstance(one, str | bool) or not (
-            alike or (len(asked) == len(words) and asked <= stems)
+            ending == last or (asked is not None and asked <= stems)
         ):
             continue
+        denies = _DENIES.search(sentence) is not None
         flag = _FLAGS.get(str(one).lower())
         some = [str(r.fields.get(key, "")).lower() for r in mine if r.step == mine[0].step]
         true = [text.replace("_", " ") for text in some]
@@ -376,6 +387,31 @@ def _misread_fields(
         said, step = f"tells of {min(things)} {sentence.strip()[:60]!r}", mine[0].step
         why = f"{said}, the result at {step} says {key} {one!r}"
         yield Fault(here, why, (step,)) if wrong else None
+
+
+def _records_of(things: set[str], before: int, results: ResultReader) -> list[ThingRecord]:
+    """Return the records before a step that are all of some things, or part of them."""
+    first = min(things)
+    found = [
+        record
+        for step, result in islice(results.about(first, before), LATEST_RESULTS)
+        if result.status != "error"
+        for record in results.parts(first, step, result)
+    ]
+    if len(things) == 1:
+        return found
+    return [r for r in found if things <= {x.lstrip("#") for x in (*r.identifiers, *r.owners)}]
+
+
+@lru_cache(maxsize=4096)
+def _asked_by(key: str) -> tuple[frozenset[str] | None, tuple[str, ...]]:
+    """Return the stems that ask for a field, None where its name has words of no content.
+
+    Beside them its last word.
+    """
+    words = words_of(key)
+    stems = content_stems(" ".join(words))
+    return stems if len(stems) == len(words) else None, words[-1:]
 
 
 def _status_values(thing: str | None, value: Json) -> Iterator[str]:
@@ -410,6 +446,8 @@ _ABOUT = re.compile(
     r"just over|round\w*|ballpark|give or take|or so|without (?:the )?cents)\b|~",
     re.IGNORECASE,
 )
+# Each of those holds one of these.
+_NEAR = "about rough approx round near almost circa close just ballpark give so without ~".split()
 
 _NO_RESULTS = (
     Unmeasured("not_applicable", "no tool returned anything", RESULT_INTERPRETATION_NAME),
@@ -505,15 +543,20 @@ def _exact(
     evidence: Evidence, message: AgentMessage, told: Sequence[ToldAmount]
 ) -> list[ToldAmount]:
     """Return the amounts of a message without those told as about one that was said."""
-    if all([x.value != int(x.value) for x in told]) or not _ABOUT.search(message.text):
+    if all([x.value != int(x.value) for x in told]) or not _says_about(message.text):
         return list(told)
     return [
         amount
         for amount in told
         if amount.value != int(amount.value)
-        or not _ABOUT.search(amount.text[: amount.start][-16:] + amount.sentence)  # "approx. $5"
+        or not _says_about(amount.text[: amount.start][-16:] + amount.sentence)  # "approx. $5"
         or not evidence.has_near(amount.value, message.step.index, 1)
     ]
+
+
+def _says_about(text: str) -> bool:
+    lower = text.lower()
+    return any([word in lower for word in _NEAR]) and _ABOUT.search(text) is not None
 
 
 RESULT_INTERPRETATION = RuleMeasure(

@@ -119,7 +119,7 @@ def _told(
     if b"AA 00000" in shape or b"AA, 00000" in shape:
         for match in _POSTCODE.finditer(text):
             yield "postal code", match[0], evidence.said(match[1], before) is not None
-    if b"0000-00" in shape or b"0/0" in shape or any(month in text for month in _STARTS):
+    if b"0000-00" in shape or b"0/0" in shape or any([month in text for month in _STARTS]):
         yield from _dates(text, before, evidence, known)
     if any(pair in shape for pair in _MIXED):
         yield from _names(text, before, evidence)
@@ -163,7 +163,7 @@ def form_of(name: str) -> str:
 def _dates(
     text: str, before: int, evidence: Evidence, known: set[str]
 ) -> Iterator[tuple[str, str, bool]]:
-    pattern = _DATE if any(month in text for month in _STARTS) else _DIGITS
+    pattern = _DATE if any([month in text for month in _STARTS]) else _DIGITS
     found = {match[0]: match for match in pattern.finditer(text)}
     for said, match in found.items():
         told = None if said in known else _date_in(match)
@@ -273,7 +273,8 @@ _ENDINGS = re.compile(r"(?:ions?|able|ings?|e?d|e?s|ures?)$")
 # What outputs and people call the same.
 _SAME_STEMS = {"insert": "add", "delet": "remov", "succ": "pass", "success": "pass", "ok": "pass"}
 _SAME_STEMS |= {"mismatch": "differ", "disagre": "differ", "match": "agr", "sam": "agr"}
-_NUMBER = re.compile(r"(?<![\w.,/-])\d[\d,]*(?:\.\d+)?(?![\w/-]|[.,]\d)")
+# The digit first, what stands before it then: so the engine skips to digits at C speed.
+_NUMBER = re.compile(r"\d(?<![\w.,/-]\d)[\d,]*(?:\.\d+)?(?![\w/-]|[.,]\d)")
 _CLAUSE = re.compile(r"[.;!?](?:\s|$)|\n|, | while | whereas | but | and ")
 _COMPARES = re.compile(
     r"\b(?:more|fewer|less|not|than|minus|compared|difference|other|instead|if|would|should|"
@@ -451,8 +452,8 @@ def _mentions(step: Step, name: str) -> bool:
 
 # A function, or a file of code or data: what stands before is its name.
 _NAMED = re.compile(
-    r"\(\)|\.(?:py|js|ts|sh|sql|csv|tsv|json|ya?ml|toml|xml|txt|md|log|xlsx?|db|ipynb|rs|go|java|"
-    r"cfg|conf|ini|pdf|docx?|zip|tar|gz|parquet)\b"
+    r"[(.](?:(?<=\()\)|(?<=\.)(?:py|js|ts|sh|sql|csv|tsv|json|ya?ml|toml|xml|txt|md|log|xlsx?|db|"
+    r"ipynb|rs|go|java|cfg|conf|ini|pdf|docx?|zip|tar|gz|parquet)\b)"
 )
 _BEFORE_DOT = re.compile(r"(?<![\w.])[A-Za-z_][\w-]{3,}$")
 _AFTER = re.compile(r"[^.!?\n]*[.!?\n]?")
