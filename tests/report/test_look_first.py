@@ -8,7 +8,7 @@ from stepscope.model import Label, Trajectory
 from stepscope.report.build import build_report
 from stepscope.report.evidence import choose_runs
 from stepscope.report.rows import read_table
-from stepscope.report.suspects import compare_with_trials
+from stepscope.report.suspects import compare_with_trials, list_passing_trials
 from stepscope.report.views.show import show_run_json
 from stepscope.score import score_runs
 from stepscope.store import Store
@@ -102,7 +102,8 @@ def test_a_write_that_no_passing_trial_makes_comes_first_everywhere() -> None:
         score_runs(store)
         (looked,) = [run for run in build_report(store).look_first if run.name == "b"]
         shown = json.loads(show_run_json(store, "b"))
-        alone = compare_with_trials(store, "a" * 32)
+        trials = list_passing_trials(store, ["it's 1"])
+        alone = compare_with_trials(store, store.trajectory("a" * 32), trials)
     assert (looked.suspects[0].step, looked.suspects[0].kind) == (5, "new_write")
     assert "the passing trial of this task does not make this write" in looked.suspects[0].evidence
     assert [s.first for s in looked.suspects] == [s["first"] for s in shown["suspects"]]

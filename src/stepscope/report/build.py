@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from itertools import compress
 from zlib import crc32
 
 import msgspec
@@ -31,6 +32,7 @@ from stepscope.report.rows import (
     choose_fields,
     combine_conditions,
     estimate_shapes,
+    hide_texts,
     read_outcomes,
     read_table,
     split_groups,
@@ -62,6 +64,9 @@ from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, cel
 from stepscope.store.where import Where
 from stepscope.values import Decision, Unmeasured
 
+# In which runs each axis proved a fault, and in which its checks ran.
+AxisFaults = dict[str, tuple[Floats, Bools]]
+
 
 def read_axis_faults(table: RunTable, measure: str) -> tuple[Floats, Bools]:
     """Return in which runs an axis proved a fault, 1 or 0, and in which its checks ran."""
@@ -80,10 +85,9 @@ def _is_outdated(column: AnswerColumn) -> bool:
     return bool(column.versions) and column.versions != current
 
 
-def measure_axes(table: RunTable) -> Iterator[tuple[str, Figure]]:
+def measure_axes(table: RunTable, faults: AxisFaults) -> Iterator[tuple[str, Figure]]:
     """Yield the share of runs in which each axis proved a fault, by the key of the figure."""
-    for key in AXES:
-        proved, ran = read_axis_faults(table, key)
+    for key, (proved, ran) in faults.items():
         lost = table.lost(key)
         figure: Figure = stats.proportion(proved[ran], table.clusters[ran], unmeasured=lost)
         if _is_outdated(table.columns[key]):
@@ -159,28 +163,33 @@ def _loose(joint: stats.JointTable | Unmeasured) -> Decision:
     return Decision("pass", f"nothing shows that the trajectory scorer is too loose: {upper}")
 
 
-def _lines(table: RunTable, chosen: Bools) -> tuple[RunLine, ...]:
+def _lines(table: RunTable, chosen: Bools, faults: AxisFaults) -> tuple[RunLine, ...]:
     """Return the chosen runs with what their path shows; those that wrote nothing else first."""
     places = np.flatnonzero(chosen)
     shares, broken, writes = (
-        np.where(column.valued, column.value, np.nan)[places].tolist()
-        for column in map(table.columns.__getitem__, ("subgoals", "policy", OTHER_WRITES))
+        table.columns[name].numbers[places].tolist()
+        for name in ("subgoals", "policy", OTHER_WRITES)
     )
-    order = sorted(range(len(places)), key=lambda at: writes[at] if writes[at] > 0 else 0)
-    axes = [(name, *read_axis_faults(table, key)) for key, name in AXES.items()]
-    out = []
-    for at in order:
-        # NaN fails every comparison: what was not measured is not said.
-        said = ["every sub-goal reached"] if shares[at] >= 1 else []
-        said += [f"{shares[at]:.0%} of sub-goals"] if shares[at] < 1 else []
-        said += [f"{broken[at]:.0f} violations"] if broken[at] > 0 else []
-        said += [f"{writes[at]:.0f} other writes"] if writes[at] > 0 else []
-        row = int(places[at])
-        faults = [name for name, proved, ran in axes if proved[row] and ran[row]]
-        said += [f"proved: {' and '.join(faults)}"] if faults else []
-        reason = ", ".join(said)
-        out.append(RunLine(id=table.runs.id[row], name=table.runs.name[row], reason=reason))
-    return tuple(out)
+    order = sorted(range(len(places)), key=lambda at: writes[at] or 0)
+    axes = [((proved > 0) & ran)[places].tolist() for proved, ran in faults.values()]
+    reason = cache(_describe_path)
+    ids, names = table.runs.id[places].tolist(), table.runs.name[places].tolist()
+    lines = zip(ids, names, zip(shares, broken, writes, *axes, strict=True), strict=True)
+    found = [RunLine(id=id, name=name, reason=reason(*path)) for id, name, path in lines]
+    return tuple([found[at] for at in order])
+
+
+def _describe_path(
+    share: float | None, broken: float | None, writes: float | None, *axes: bool
+) -> str:
+    """Return what the path of a run shows; what was not measured is not said."""
+    said = []
+    if share is not None:
+        said.append("every sub-goal reached" if share >= 1 else f"{share:.0%} of sub-goals")
+    said += [f"{broken:.0f} violations"] if broken else []
+    said += [f"{writes:.0f} other writes"] if writes else []
+    proved = " and ".join(compress(AXES.values(), axes))
+    return ", ".join([*said, f"proved: {proved}"] if proved else said)
 
 
 def _joint(
@@ -366,7 +375,6 @@ def measure_vector(table: RunTable) -> tuple[dict[str, Figure], dict[str, str], 
     )
     for quantity in ("steps", "tokens", "cost_usd", "seconds"):
         figures |= _spread(table, quantity)
-    figures |= measure_axes(table)
     if powers and trials is not None:
         counts = f"always {trials.always}, mixed {trials.mixed}, never {trials.never}"
         notes[list(powers)[-1]] = counts
@@ -450,6 +458,9 @@ def build_report(
     if table is None:
         table = read_chosen_runs(rows, where=where, since=since, by=by)
     opened = tuple(choose(rows, table, look_first)) if isinstance(rows, Store) else ()
+    redactor = rows.shown if isinstance(rows, Store) else None
+    names = text_array(hide_texts(redactor, table.runs.name.tolist()))
+    table = replace(table, runs=replace(table.runs, name=names))
     within = by == BY
     split = split_step_agents(rows, table) if within else table
     parts = list(split_groups(split, (BY,) if within else choose_fields(by)))
@@ -491,7 +502,13 @@ def build_report(
         panels=msgspec.UNSET if found is None else found,
         checks=read_check_accuracy(),
     )
-    return hide_in(rows.shown if isinstance(rows, Store) else None, report)
+    # The lines of runs are thousands, and hold no text but names, which are hidden already.
+    held, edit = (whole, *profiles), msgspec.structs.replace
+    bare, *others = (edit(one, lucky=(), unlucky=()) for one in held)
+    report = hide_in(redactor, edit(report, whole=bare, profiles=tuple(others)))
+    pairs = zip((report.whole, *report.profiles), held, strict=True)
+    whole, *profiles = (edit(one, lucky=of.lucky, unlucky=of.unlucky) for one, of in pairs)
+    return edit(report, whole=whole, profiles=tuple(profiles))
 
 
 def read_chosen_runs(
@@ -514,14 +531,16 @@ def read_chosen_runs(
 
 def build_profile(table: RunTable, group: dict[str, str | None], *, seed: int = 0) -> Profile:
     """Return the vector of one group of runs, with outcome against path, and their shapes."""
+    faults = {key: read_axis_faults(table, key) for key in AXES}
     figures, notes, trials = measure_vector(table)
+    figures |= measure_axes(table, faults)
     known, passed = read_outcomes(table)
     graded, good = grade_paths(table)
     both = known & graded
     lost = {"missing_input": int((~both).sum())}
     joint = stats.joint_table(passed[both], good[both], table.clusters[both], unmeasured=lost)
     measured = not isinstance(joint, Unmeasured)
-    proved = [fault * ran > 0 for fault, ran in (read_axis_faults(table, key) for key in AXES)]
+    proved = [fault * ran > 0 for fault, ran in faults.values()]
     faulty = np.logical_or.reduce([*proved, table.columns["policy"].value > 0])
     lucky, unlucky = known & passed & faulty, measured & both & ~passed & good
     return Profile(
@@ -534,8 +553,8 @@ def build_profile(table: RunTable, group: dict[str, str | None], *, seed: int = 
         figures=figures,
         notes=notes,
         earned=tuple(count_outcome_tables(table)),
-        lucky=_lines(table, lucky),
-        unlucky=_lines(table, unlucky),
+        lucky=_lines(table, lucky, faults),
+        unlucky=_lines(table, unlucky, faults),
         disagreement=joint if isinstance(joint, Unmeasured) else joint.disagreement,
         too_loose=_loose(joint),
         shapes=estimate_shapes(table.shapes, table.clusters, seed),

@@ -22,7 +22,7 @@ from stepscope.model import Record, Step, Trajectory, Verdict
 from stepscope.model.records import IMPORTED, STEP_SCORES
 from stepscope.report import rows
 from stepscope.report.rows import RunTable
-from stepscope.report.suspects import compare_with_trials, list_suspects
+from stepscope.report.suspects import compare_with_trials, list_passing_trials, list_suspects
 from stepscope.report.types import Curve, LookFirst
 from stepscope.safety.redact import hide_in
 from stepscope.safety.text import visible_line
@@ -99,7 +99,9 @@ def read_look_first(store: Store, table: RunTable, count: int | None) -> Iterato
     scored = table.shapes is not None and table.shapes.scored
     given = (store.noise(), store.weights()) if scored else None
     fit = read_fit(store.path)
-    for at in choose_runs(table, count).tolist():
+    chosen = choose_runs(table, count)
+    trials = list_passing_trials(store, table.runs.task[chosen])
+    for at in chosen.tolist():
         key, name = table.runs.id[at], table.runs.name[at]
         plain = names[name] == 1 and hide_in(store.shown, visible_line(name)) == name
         short = name if plain else key[:12]
@@ -113,7 +115,7 @@ def read_look_first(store: Store, table: RunTable, count: int | None) -> Iterato
                 command=command,
             )  # fmt: skip
             continue
-        evidence = compare_with_trials(store, key)
+        evidence = compare_with_trials(store, trajectory, trials)
         records = list(store.records(trajectory=key))
         trajectory, records = rows.hide_secrets(store.shown, trajectory, records)
         curve = None

@@ -24,7 +24,7 @@ from stepscope.model import Case, Json, Record, Trajectory, Verdict
 from stepscope.model.records import IMPORTED, RULES, STEP_SCORES
 from stepscope.report.types import NO_CURVES, Shapes
 from stepscope.report.words import ALSO_READ, AXES, MEASURES, NOT_SCORED
-from stepscope.safety.redact import Redactor, redact_json
+from stepscope.safety.redact import Redactor, hide_in, redact_json
 from stepscope.shape.classifier import classify_ragged
 from stepscope.shape.fleet import prevalence
 from stepscope.shape.types import SHAPES, UNRESOLVED, ShapeBatch
@@ -524,6 +524,14 @@ def combine_conditions(where: Where | None, since: str | None) -> Where | None:
     if since is None:
         return where
     return starting(since) if where is None else where & starting(since)
+
+
+def hide_texts(redactor: Redactor | None, texts: list[str]) -> list[str]:
+    """Return texts without secrets, each different one looked at once."""
+    values = list(dict.fromkeys(texts))
+    shown = hide_in(redactor, values)
+    put = {} if shown is values else dict(zip(values, shown, strict=True))
+    return [put[text] for text in texts] if put else texts
 
 
 def read_shown_run(store: Store, run: str) -> tuple[Trajectory, Case | None, list[Record]]:

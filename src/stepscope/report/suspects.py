@@ -304,19 +304,31 @@ def list_suspects(
     return msgspec.structs.replace(look, suspects=others, reliability=unranked)
 
 
-def compare_with_trials(store: Store, run: str) -> tuple[StepEvidence, ...]:
-    """Return what the passing trials of a failed run's task say of its steps.
+# Rows of runs by workflow and task.
+Trials = dict[tuple[str, str | None], list[int]]
+# Tasks that one query asks for.
+TASKS = 500
 
-    Raises:
-        StoreError: the texts of the run were purged.
-    """
-    trajectory = store.trajectory(run)
-    task, workflow = trajectory.task, trajectory.workflow
-    if trajectory.outcome.status != "fail" or task is None or not agent_calls(trajectory):
+
+def list_passing_trials(store: Store, tasks: Iterable[str | None]) -> Trials:
+    """Return the passing runs of some tasks, each list by name."""
+    found: Trials = {}
+    some = [task for task in dict.fromkeys(tasks) if task is not None]
+    for part in (some[at : at + TASKS] for at in range(0, len(some), TASKS)):
+        same = f"runs.outcome = 'pass' AND runs.task IN ({', '.join('?' * len(part))})"
+        runs = store.runs(Where(same, tuple(part)))
+        for workflow, task, key in zip(runs.workflow, runs.task, runs.key.tolist(), strict=True):
+            found.setdefault((workflow, task), []).append(key)
+    return found
+
+
+def compare_with_trials(store: Store, run: Trajectory, trials: Trials) -> tuple[StepEvidence, ...]:
+    """Return what the passing trials of a failed run's task say of its steps, all as stored."""
+    if run.outcome.status != "fail" or run.task is None or not agent_calls(run):
         return ()
-    same = "runs.outcome = 'pass' AND runs.task = ? AND runs.workflow = ?"
-    passing = islice(store.trajectories(Where(same, (task, workflow))), ranking.MOST_TRIALS)
-    found = ranking.find_new_write(trajectory, passing, store.facts(workflow))
+    stored = store.stored(trials.get((run.workflow, run.task), ()))
+    passing = (one.trajectory for one in islice(stored, ranking.MOST_TRIALS))
+    found = ranking.find_new_write(run, passing, store.facts(run.workflow))
     return () if found is None else (found,)
 
 

@@ -566,16 +566,21 @@ def redact_json(redactor: Redactor, value: Json) -> Json:
     """
     # Most values hold nothing: those are looked through, and not made anew.
     agenda: list[tuple[str, Json]] = [("", value)]
+    keys: set[str] = set()
+    clean: set[tuple[str, str]] = set()
     while agenda:
         name, item = agenda.pop()
         if isinstance(item, list | tuple):
             agenda += [(name, member) for member in item]
         elif isinstance(item, dict):
-            if any(redactor.redact(key) != key for key in item):
+            if any(redactor.redact(key) != key for key in item.keys() - keys):
                 return _redacted(redactor, value, "")
+            keys |= item.keys()
             agenda += item.items()
-        elif isinstance(item, str) and _redacted_text(redactor, item, name) != item:
-            return _redacted(redactor, value, "")
+        elif isinstance(item, str) and (name, item) not in clean:
+            if _redacted_text(redactor, item, name) != item:
+                return _redacted(redactor, value, "")
+            clean.add((name, item))
     return value
 
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain
 from typing import Literal, Protocol, Self
 
 import msgspec
@@ -28,6 +30,9 @@ from stepscope.store.where import Where
 from stepscope.values import UNMEASURED_KINDS, Estimate, UnmeasuredKind
 
 Texts = npt.NDArray[np.object_]
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 ANSWERED = 1
 NO_RECORD = 0
@@ -94,13 +99,7 @@ class AnswerColumn:
             state=np.full(size, NO_RECORD, dtype=np.int8),
         )
 
-    def put(
-        self,
-        at: npt.NDArray[np.int64],
-        state: npt.NDArray[np.int8],
-        value: npt.NDArray[np.float64],
-        label: Texts,
-    ) -> None:
+    def put(self, at: Ints, state: Ints, value: Floats, label: Texts) -> None:
         """Put answers into the cells at these positions, while the column is filled."""
         # A label without a number is an answer too; only the store tells the two apart.
         self.state[at] = np.minimum(state, ANSWERED)
@@ -119,6 +118,13 @@ class AnswerColumn:
     def valued(self) -> npt.NDArray[np.bool_]:
         """Runs whose answer has a number."""
         return self.answered & ~np.isnan(self.value)
+
+    @property
+    def numbers(self) -> Texts:
+        """The numbers as objects, None where there is none."""
+        found = self.value.astype(np.object_)
+        found[~self.valued] = None
+        return found
 
     def unmeasured(self) -> dict[str, int]:
         """Return how many runs could not be measured, by kind; runs without a record excluded."""
@@ -201,17 +207,14 @@ def load_runs(db: Connection, where: Where | None) -> Runs:
     """Return the runs that `where` chooses, superseded ones left out, by name, then id."""
     chosen = Where("1") if where is None else where
     rows = db.execute(
-        "SELECT seq, " + ", ".join(TEXT_FIELDS) + ", steps, calls FROM runs"
+        "SELECT seq, steps, calls, " + ", ".join(TEXT_FIELDS) + " FROM runs"
         " WHERE superseded_by IS NULL AND (" + chosen.sql + ") ORDER BY name, id",
         chosen.parameters,
-    ).fetchall()
-    columns = list(zip(*rows, strict=True)) or [()] * 11
-    return Runs(
-        key=np.array(columns[0], dtype=np.int64),
-        **{name: text_array(c) for name, c in zip(TEXT_FIELDS, columns[1:9], strict=True)},
-        steps=np.array(columns[9], dtype=np.int64),
-        calls=np.array(columns[10], dtype=np.int64),
     )
+    values, width = list(chain.from_iterable(rows)), 3 + len(TEXT_FIELDS)
+    key, steps, calls = (np.array(values[at::width], dtype=np.int64) for at in range(3))
+    texts = {name: text_array(values[at::width]) for at, name in enumerate(TEXT_FIELDS, 3)}
+    return Runs(key=key, **texts, steps=steps, calls=calls)
 
 
 def read_column(
@@ -244,30 +247,75 @@ class RunPlaces:
     def __init__(self, db: Connection, chosen: Runs) -> None:
         self._order = np.argsort(chosen.key)
         self._keys = chosen.key[self._order]
-        self._workflows, self._workflow = np.unique(chosen.workflow, return_inverse=True)
+        self._workflows = {name: code for code, name in enumerate(set(chosen.workflow))}
+        self._workflow = np.array([self._workflows[name] for name in chosen.workflow], np.int64)
         self.case = np.zeros(len(chosen), dtype=np.int64)
         self.purged = np.zeros(len(chosen), dtype=np.bool_)
-        rows = db.execute(
-            "SELECT seq, case_id, purged_ns IS NOT NULL FROM runs"
-            " WHERE case_id <> 0 OR purged_ns IS NOT NULL"
-        ).fetchall()
-        if rows:
-            found = np.array(rows, dtype=np.int64)
-            at = self.of(found[:, 0])
-            self.case[at[at >= 0]] = found[at >= 0, 1]
-            self.purged[at[at >= 0]] = found[at >= 0, 2] == 1
+        # Most columns of a report have answers about the same runs and cases.
+        self.align = lru_cache(1)(self._align)
+        found = db.execute(
+            "SELECT group_concat(seq), group_concat(case_id), group_concat(purged_ns IS NOT NULL)"
+            " FROM runs WHERE case_id <> 0 OR purged_ns IS NOT NULL"
+        ).fetchone()
+        keys, cases, purged = (_numbers(text or "") for text in found)
+        at = self.of(keys)
+        self.case[at[at >= 0]] = cases[at >= 0]
+        self.purged[at[at >= 0]] = purged[at >= 0] == 1
 
-    def of(self, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def of(self, keys: Ints) -> Ints:
         """Return positions, -1 for a run that was not chosen."""
         if not len(self._keys):
             return np.full(len(keys), -1, dtype=np.int64)
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         return np.where(self._keys[at] == keys, self._order[at], -1)
 
-    def inside(self, workflows: Container[str], at: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    def inside(self, workflows: Container[str], at: Ints) -> Bools:
         """Tell which positions belong to runs of these workflows."""
-        codes = [code for code, name in enumerate(self._workflows) if name in workflows]
-        return np.isin(self._workflow[at], codes)
+        inside: Bools = np.array([name in workflows for name in self._workflows], np.bool_)
+        return inside[self._workflow[at]]
+
+    def _align(self, runs: str, cases: str) -> tuple[Ints, Ints, Bools]:
+        """Return the positions and cases of answers, and which of them are of a case that counts.
+
+        Runs and cases are numbers with commas between them.
+        """
+        at, case = self.of(_numbers(runs)), _numbers(cases)
+        return at, case, (at >= 0) & ((case == 0) | (case == self.case[at]))
+
+
+# Each column of a question's answers as one text: a row of Python for each run takes twice the
+# time. A text would round numbers that are not whole: they follow as rows where they are asked for.
+_ANSWERS = """
+    SELECT group_concat(run), group_concat(case_id), group_concat(state), json_group_array({text}),
+        group_concat(CAST(coalesce(value, 0) AS INTEGER)), total(value <> CAST(value AS INTEGER))
+    FROM records WHERE question = ?1 AND step = -1 AND repeat = 0
+    UNION ALL
+    SELECT value, 0, 0, 0, 0, 0 FROM records
+    WHERE question = ?1 AND step = -1 AND repeat = 0 AND state = 1 AND ?2
+"""
+_decode_texts = msgspec.json.Decoder(list[str | None]).decode
+
+
+def _numbers(text: str) -> Ints:
+    return np.fromstring(text, dtype=np.int64, sep=",")
+
+
+def _read_answers(
+    db: Connection, question: int, text: str
+) -> tuple[str, str, Ints, Floats, Texts] | None:
+    """Return runs and cases as `align` takes them, states, values and texts; None without any."""
+    asked = _ANSWERS.format(text=text)
+    (head,) = db.execute(asked, (question, False))
+    if head[0] is None:
+        return None
+    # One statement sees one state of the store.
+    head, *rows = db.execute(asked, (question, True)) if head[-1] else [head]
+    runs, cases, states, texts, whole, _ = head
+    state = _numbers(states)
+    value = np.where(state == 1, _numbers(whole).astype(np.float64), np.nan)
+    if rows:
+        value[state == 1] = [row[0] for row in rows]
+    return runs, cases, state, value, text_array(_decode_texts(texts))
 
 
 def fill_cells(
@@ -277,7 +325,7 @@ def fill_cells(
     cells: AnswerColumn,
     *,
     text: Literal["label", "cites"] = "label",
-    made_by: npt.NDArray[np.int64] | None = None,
+    made_by: Ints | None = None,
 ) -> set[str]:
     """Put the current answers of one measure name into the cells; return their versions.
 
@@ -305,25 +353,17 @@ def fill_cells(
                     continue
             elif outdated:
                 continue
-            rows = db.execute(
-                "SELECT run, case_id, state, value, " + text + " FROM records"
-                " WHERE question = ? AND step = -1 AND repeat = 0",
-                (id_,),
-            ).fetchall()
-            if not rows:
+            found = _read_answers(db, id_, text)
+            if found is None:
                 continue
-            keys, cases, states, values, labels = zip(*rows, strict=True)
-            at = place.of(np.array(keys, dtype=np.int64))
-            case = np.array(cases, dtype=np.int64)
-            kept = (at >= 0) & ((case == 0) | (case == place.case[at]))
+            keys, cases, state, value, label = found
+            at, case, kept = place.align(keys, cases)
             if workflows is not None:
-                kept &= place.inside(workflows, at)
+                kept = kept & place.inside(workflows, at)
             if outdated:
-                kept &= place.purged[at]
+                kept = kept & place.purged[at]
             if not kept.any():
                 continue
-            state, value = np.array(states, dtype=np.int8), np.array(values, dtype=np.float64)
-            label = text_array(labels)
             # What was made against the run's case wins over what was made against none.
             for mine in (kept & (case == 0), kept & (case != 0)):
                 cells.put(at[mine], state[mine], value[mine], label[mine])

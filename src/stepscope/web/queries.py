@@ -26,7 +26,6 @@ from stepscope.report.rows import combine_conditions
 from stepscope.report.types import ComparisonReport, Report
 from stepscope.report.views.overview import RunListRow, RunQuery, make_run_rows
 from stepscope.report.views.run import RunData, read_run
-from stepscope.safety.redact import hide_in
 from stepscope.settings import Redaction, Settings
 from stepscope.store import Store
 from stepscope.store.where import Where, parse_where
@@ -211,7 +210,7 @@ async def load_chosen(request: Request) -> ChosenRuns:
         by = asked.by or None
         table = read_chosen_runs(store, where=where, since=since, by=by)
         report = build_report(store, where=where, since=since, by=by, seed=seed, table=table)
-        return ChosenRuns(report, hide_in(store.shown, make_run_rows(table)))
+        return ChosenRuns(report, make_run_rows(table, store.shown))
 
     return await get_reader(request).ask_once(("chosen", asked), made)
 

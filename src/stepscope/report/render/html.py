@@ -28,7 +28,7 @@ from stepscope.report.compare import compare_groups
 from stepscope.report.document import Chart, Links, Table, make_columns, make_row
 from stepscope.report.render import charts, pages
 from stepscope.report.render.pages import Page
-from stepscope.report.rows import combine_conditions
+from stepscope.report.rows import combine_conditions, read_table
 from stepscope.report.types import Curve, GateDocument, Report
 from stepscope.report.views import overview
 from stepscope.report.views.overview import RunListRow
@@ -149,16 +149,16 @@ def _pages(
     gates: Sequence[GateDocument],
     kept: Sequence[GateHistory],
 ) -> Iterator[Page]:
-    found = overview.read_runs(store, where=where, since=since)
+    table = read_table(store, combine_conditions(where, since))
     shown = store.shown if isinstance(store, Store) else None
-    runs = hide_in(shown, found)
+    runs = overview.make_run_rows(table, shown)
     inside = _embedded(store, report, runs, embed)
     of_task: dict[tuple[str, str], list[RunListRow]] = {}
     for row in runs:
         if row.task:
             of_task.setdefault((row.workflow, row.task), []).append(row)
     pairs = _pairs(of_task.values(), set(inside))[:PAIRS]
-    agent = {row.id: row.agent for row in found}
+    agent = dict(zip(table.runs.id, table.runs.agent, strict=True))
     agents = ({agent[row.id] for row in held if row.agent} for held in of_task.values())
     shared = Counter(pair for some in agents for pair in combinations(sorted(some), 2))
     groups = max(shared, key=lambda pair: (shared[pair], pair)) if shared else None

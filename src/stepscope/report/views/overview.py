@@ -11,8 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import compress
 
 import msgspec
+import numpy as np
 
 from stepscope.report import words
 from stepscope.report.document import (
@@ -33,7 +36,13 @@ from stepscope.report.document import (
 )
 from stepscope.report.evidence import weigh_runs
 from stepscope.report.panel_types import Panels
-from stepscope.report.rows import DEFAULT_BY, RunTable, combine_conditions, read_table
+from stepscope.report.rows import (
+    DEFAULT_BY,
+    RunTable,
+    combine_conditions,
+    hide_texts,
+    read_table,
+)
 from stepscope.report.types import (
     LookFirst,
     OutcomeTable,
@@ -59,8 +68,10 @@ from stepscope.report.views.profile import (
     tabulate_shares,
     tabulate_trace,
 )
+from stepscope.safety.redact import Redactor
 from stepscope.safety.text import visible_line
 from stepscope.shape.types import SHAPES
+from stepscope.store import Store
 from stepscope.store.columns import Rows, Runs
 from stepscope.store.where import Where
 from stepscope.values import Estimate, Unmeasured
@@ -450,8 +461,11 @@ def plot_outcome_path(runs: Sequence[RunListRow], by: str | None) -> Chart | Non
     """Return outcome against path over cases; None where no run has both grades."""
     cases: dict[tuple[str, str], list[RunListRow]] = {}
     graded = [row for row in runs if row.reached is not None and row.outcome != "unknown"]
+    fields = [x for x in ((by,) if by else DEFAULT_BY) if x in RunListRow.__struct_fields__]
+    title = cache(lambda *values: visible_line(" · ".join(filter(None, values))) or "all runs")
     for row in graded:
-        cases.setdefault((name_group(row, by), row.task or row.name), []).append(row)
+        group = title(*[str(getattr(row, field)) for field in fields])
+        cases.setdefault((group, row.task or row.name), []).append(row)
     spots: dict[tuple[str, float, float], list[str]] = {}
     for (group, case), held in cases.items():
         path = sum(row.reached or 0.0 for row in held) / len(held)
@@ -490,19 +504,12 @@ def plot_outcome_path(runs: Sequence[RunListRow], by: str | None) -> Chart | Non
     )  # fmt: skip
 
 
-def name_group(row: RunListRow, by: str | None) -> str:
-    """Return the title of the group that a run is in; "all runs" for fields that rows lack."""
-    fields = DEFAULT_BY if by is None else (by,)
-    values = [str(getattr(row, field)) for field in fields if field in RunListRow.__struct_fields__]
-    return visible_line(" · ".join(value for value in values if value)) or "all runs"
-
-
 # Rows of one page of runs on the server.
 PAGE_SIZE = 100
 
 
-class RunListRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One run in few figures; None where a figure is not measured."""
+class RunListRow(msgspec.Struct, frozen=True, gc=False):
+    """One run in few figures, in the order of `make_run_rows`; None where one is not measured."""
 
     id: str
     name: str
@@ -576,14 +583,18 @@ def read_runs(
     Raises:
         StoreError: versions of a measure are mixed.
     """
-    return make_run_rows(read_table(rows, combine_conditions(where, since)))
+    table = read_table(rows, combine_conditions(where, since))
+    return make_run_rows(table, rows.shown if isinstance(rows, Store) else None)
 
 
-def make_run_rows(table: RunTable) -> tuple[RunListRow, ...]:
-    """Return the same from rows that are already read."""
-    found = weigh_runs(table)
-    order = sorted(range(len(table)), key=lambda at: -float(found[at]))
-    numbers = {}
+def make_run_rows(table: RunTable, redactor: Redactor | None) -> tuple[RunListRow, ...]:
+    """Return the same from rows that are already read, without secrets."""
+    order = np.argsort(-weigh_runs(table), kind="stable")
+    runs, columns = table.runs, {"id": table.runs.id[order].tolist()}
+    for name in ("name", "workflow", "agent", "task", "trial", "outcome"):
+        texts = [text or "" for text in getattr(runs, name)[order].tolist()]
+        columns[name] = hide_texts(redactor, texts)
+    columns |= {"steps": runs.steps[order].tolist(), "calls": runs.calls[order].tolist()}
     for name, measure in (
         ("reached", "subgoals"),
         ("failed_calls", "errors"),
@@ -592,17 +603,12 @@ def make_run_rows(table: RunTable) -> tuple[RunListRow, ...]:
         ("cost_usd", "efficiency.cost_usd"),
         ("seconds", "efficiency.seconds"),
     ):
-        column = table.columns[measure]
-        pairs = zip(column.value.tolist(), column.valued.tolist(), strict=True)
-        numbers[name] = [value if valued else None for value, valued in pairs]
-    axes = [(name, table.columns[key]) for key, name in words.AXES.items() if table.scored(key)]
-    rows = []
-    for at in order:
-        faults = tuple(name for name, column in axes if column.label[at] == words.INCORRECT)
-        measured = {name: values[at] for name, values in numbers.items()}
-        row = RunListRow.of(table.runs, at)
-        rows.append(msgspec.structs.replace(row, faults=faults if axes else None, **measured))
-    return tuple(rows)
+        columns[name] = table.columns[measure].numbers[order].tolist()
+    axes = {name: key for key, name in words.AXES.items() if table.scored(key)}
+    if axes:
+        wrong = [table.columns[key].label[order] == words.INCORRECT for key in axes.values()]
+        columns["faults"] = [tuple(compress(axes, run)) for run in zip(*wrong, strict=True)]
+    return tuple(map(RunListRow, *columns.values()))
 
 
 def select_runs(runs: Sequence[RunListRow], query: RunQuery) -> list[RunListRow]:
@@ -636,7 +642,11 @@ def tabulate_runs(
 ) -> Table:
     """Return a table of `shown`, with the columns that any of `runs` has something in."""
     asked = query or RunQuery()
-    kept = [name for name in COLUMNS if any(_cell(name, row, links) is not None for row in runs)]
+    kept = [
+        name
+        for name, (_, field, _) in COLUMNS.items()
+        if any(getattr(row, field) not in (None, "") for row in runs)
+    ]
     columns = []
     for name in kept:
         label, _, unit = COLUMNS[name]

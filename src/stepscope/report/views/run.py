@@ -22,7 +22,12 @@ from stepscope.report import words
 from stepscope.report.document import Chart, StepAddress, Table, TableCell, TableColumn, make_row
 from stepscope.report.evidence import make_curve
 from stepscope.report.rows import RuleFindings, read_shown_run, sort_findings
-from stepscope.report.suspects import WEAK_KINDS, compare_with_trials, list_suspects
+from stepscope.report.suspects import (
+    WEAK_KINDS,
+    compare_with_trials,
+    list_passing_trials,
+    list_suspects,
+)
 from stepscope.report.types import Curve, LookFirst, SuspectKind, SuspectSteps
 from stepscope.report.votes import PRESENT, select_current
 from stepscope.safety.text import visible_line
@@ -125,7 +130,8 @@ def read_run(store: Store, run: str) -> RunData:
     """
     trajectory, case, records = read_shown_run(store, run)
     curve = make_curve(trajectory, records, noise=store.noise(), weights=store.weights())
-    evidence = compare_with_trials(store, trajectory.id)
+    stored = store.trajectory(trajectory.id)  # trials are compared with their secrets
+    evidence = compare_with_trials(store, stored, list_passing_trials(store, [stored.task]))
     return gather_run(trajectory, case, records, curve, evidence, fit=read_fit(store.path))
 
 
