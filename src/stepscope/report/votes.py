@@ -461,7 +461,8 @@ def select_current(records: Iterable[Record]) -> list[CurrentAnswer]:
     """Return what judges say of one run, by judge, measure and step; what rules say is left out."""
     held: list[tuple[JudgedQuestion, Record]] = []
     labels: dict[tuple[str, str, int | None], dict[tuple[str, int], str]] = {}
-    for record in current_records(records):
+    judged = [record for record in records if question_of_record(record) is not None]
+    for record in current_records(judged):
         key = question_of_record(record)
         if key is None:
             continue

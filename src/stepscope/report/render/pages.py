@@ -482,7 +482,7 @@ def make_run_page(
     shown = choose_window(count, suspect) if window is None else window
     shown = range(max(shown.start, 0), min(shown.stop, count))
     to = _address_steps(run.id, shown, count, links)
-    answered, labels = runs.list_verdicts(data.records), runs.collect_labels(run)
+    answered, labels = data.verdicts, runs.collect_labels(run)
     by_judge = runs.categorise_steps(answered)
     categories = runs.merge_categories(data.suspects, by_judge, MOST_VERDICTS)
     listed = answered[:MOST_VERDICTS]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from stepscope.findings.ranking import StepEvidence, StoreFit, read_fit
@@ -103,7 +104,7 @@ def note_axis_faults(found: RuleFindings) -> dict[int, str]:
     return {step: ", ".join(names) for step, names in out.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RunData:
     """A run, what it is measured against, what was said of it, and where to look."""
 
@@ -119,6 +120,11 @@ class RunData:
     def suspects(self) -> tuple[SuspectSteps, ...]:
         """Where it may have broken, most telling first."""
         return self.look.suspects
+
+    @cached_property
+    def verdicts(self) -> list[ShownVerdict]:
+        """The verdicts to tell, which all windows of the run share."""
+        return list_verdicts(self.records)
 
 
 def read_run(store: Store, run: str) -> RunData:
