@@ -108,6 +108,12 @@ def test_a_file_of_a_workflow_that_would_not_end_is_refused(tmp_path: Path, key:
         settings.load_settings(written(tmp_path, f"[workflow.w]\n{key} = 'pipe'"))
 
 
+@pytest.mark.parametrize("text", ["[[tool.stepscope]]\nseed = 1\n", "[tool]\nstepscope = 1\n"])
+def test_a_pyproject_whose_table_is_none_is_an_error(text: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="expected a table"):
+        settings.load_settings(written(tmp_path, text, "pyproject.toml"))
+
+
 def test_a_pyproject_of_others_changes_nothing(tmp_path: Path) -> None:
     assert settings.load_settings(written(tmp_path, "[tool.ruff]\n", "pyproject.toml")).seed == 0
 

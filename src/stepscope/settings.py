@@ -173,13 +173,11 @@ def find_keys(directory: str | Path = ".") -> dict[str, Literal["environment", "
         ConfigError: `.env` is there and cannot be read as text.
     """
     in_file = _dotenv(Path(directory) / ".env")
-    found: dict[str, Literal["environment", ".env"]] = {}
-    for name in KEY_VARIABLES:
-        if os.environ.get(name):
-            found[name] = "environment"
-        elif name in in_file:
-            found[name] = ".env"
-    return found
+    return {
+        name: "environment" if os.environ.get(name) else ".env"
+        for name in KEY_VARIABLES
+        if os.environ.get(name) or name in in_file
+    }
 
 
 def read_keys(directory: str | Path = ".") -> ProviderKeys:
@@ -192,9 +190,7 @@ def read_keys(directory: str | Path = ".") -> ProviderKeys:
 
 
 def _project_table(path: Path) -> dict[str, Any] | None:
-    if not path.is_file():
-        return None
-    tool = _toml(path).get("tool", {})
+    tool = _toml(path).get("tool") if path.is_file() else None
     return tool.get("stepscope") if isinstance(tool, dict) else None
 
 
@@ -208,6 +204,8 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
+    if not isinstance(table, dict):
+        raise ConfigError(f"{where}: expected a table, found {table!r:.80}")
     _refuse_unknown(table, Settings, where)
     for key, known in (("limits", Limits), ("listen", ListenTable), ("redaction", Redaction)):
         _refuse_unknown(table.get(key), known, f"{where}, [{key}]")

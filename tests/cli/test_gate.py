@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -271,6 +272,21 @@ def test_the_job_summary_is_added_to_and_the_log_is_guarded(
     assert summary.startswith("before\n<!-- stepscope:gate:airline -->\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "folder")
     assert main(["gate"]) == 5
+    os.mkfifo("pipe")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "pipe")
+    assert main(["gate"]) == 5
+
+
+def test_what_is_written_is_of_this_gate_and_links_lead_nowhere(gated: Path) -> None:
+    Path("kept").write_text("mine", encoding="utf-8")
+    comments = Path("w/comments")
+    comments.mkdir(parents=True)
+    (comments / "002.md").write_text("of an earlier gate", encoding="utf-8")
+    for path in (Path("w/gate.json"), Path("w/gate.xml"), comments / "001.md"):
+        path.symlink_to(Path("kept").resolve())
+    assert main(["gate", "--write", "w"]) == 0
+    assert Path("kept").read_text(encoding="utf-8") == "mine"
+    assert [path.name for path in comments.iterdir()] == ["001.md"]
 
 
 def test_json_in_a_ci_log_is_still_one_document(

@@ -173,6 +173,7 @@ TORN_LOGS = (
     b'{"entries": {"k": {"looks": 0, "asked": {}, "runs": [], "cells": {}}}}',
     b'{"entries": {"k": {"looks": 1, "asked": {}, "runs": [], "cells": {"m": [1]}}}}',
     b'{"schema": 2}',
+    b'{"k": [1, "x", null]}',
     b'{"a":' * 100_000,
 )
 
@@ -182,6 +183,11 @@ def test_a_log_that_cannot_be_read_is_never_a_first_look(raw: bytes, tmp_path: P
     (tmp_path / "looks.json").write_bytes(raw)
     with pytest.raises(ConfigError):
         Looks.open(tmp_path / "looks.json")
+
+
+def test_a_name_with_nul_is_a_file_that_cannot_be_read() -> None:
+    with pytest.raises(EnvironmentFault, match="NUL"):
+        load_baseline("a\0.json", "w")
 
 
 def test_a_log_in_memory_is_never_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

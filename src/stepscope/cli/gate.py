@@ -118,6 +118,7 @@ def gate(
         raise UsageError("--runs needs no store: leave --store or --runs out")
 
     from stepscope.api import gating
+    from stepscope.gates.baseline import replace_file
 
     settings = settings_at(config)
     policies = gating.choose_policies(
@@ -148,12 +149,13 @@ def gate(
         terminal.deliver(view.text(), out)
     if write is not None:
         comments = write / "comments"
-        comments.mkdir(parents=True, exist_ok=True)
         texts = {write / "gate.json": view.json(), write / "gate.xml": view.junit()}
         for number, text in enumerate(view.comments().values(), 1):
             texts[comments / f"{number:03}.md"] = text
+        for old in comments.glob("[0-9][0-9][0-9].md"):
+            old.unlink()
         for path, text in texts.items():
-            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+            replace_file(path, text.encode("utf-8", "backslashreplace"))
     return view.exit_code
 
 
@@ -169,10 +171,8 @@ def settings_at(config: Path | None) -> Settings:
     """Return the settings of a file or folder; those of the working directory when left out."""
     from stepscope.settings import FILE, load_settings
 
-    if config is None:
-        return load_settings()
-    if config.is_dir():
-        return load_settings(config)
+    if config is None or config.is_dir():
+        return load_settings(config or ".")
     if config.name not in (FILE, "pyproject.toml"):
         raise UsageError(f"--config {str(config)!r}: expected a folder, {FILE} or pyproject.toml")
     if not config.is_file():

@@ -26,7 +26,7 @@ SUMMARY_BYTES = 1_000_000
 
 
 def write_job_summary(markdown: str) -> None:
-    """Add Markdown to the job summary, where the CI system has one."""
+    """Add Markdown to the job summary, where the CI system has one; a pipe is not waited for."""
     place = os.environ.get("GITHUB_STEP_SUMMARY")
     if not place:
         return
@@ -35,7 +35,7 @@ def write_job_summary(markdown: str) -> None:
         cut = raw.rfind(b"\n", 0, SUMMARY_BYTES)
         raw = raw[:cut] + b"\n\nCut here: see the job's own log.\n"
     try:
-        with Path(place).open("ab") as file:
+        with open(place, "ab", opener=lambda name, how: os.open(name, how | os.O_NONBLOCK)) as file:
             file.write(raw + b"\n")
     except OSError as e:
         raise EnvironmentFault(f"{place}: the job summary cannot be written ({e.strerror})") from e

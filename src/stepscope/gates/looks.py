@@ -32,7 +32,7 @@ LOG_FILE = "looks.json"
 MOST_COMMITS = 200
 
 
-class LookLog(msgspec.Struct, frozen=True, kw_only=True):
+class LookLog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All looks that are remembered: by `look_key`, the runs of all looks at one commit."""
 
     schema: int = SCHEMA

@@ -42,6 +42,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 def open_file(path: str | Path) -> BinaryIO:
     """Open a file that the user names; what is no file is an OSError, and is not waited for."""
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "A name with NUL")
     file = open(path, "rb", opener=lambda name, how: os.open(name, how | os.O_NONBLOCK))
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
