@@ -13,9 +13,11 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
+from stepscope.measures.axes.silences import NO_TROUBLE, find_silences
 from stepscope.measures.calls import agent_calls, effect_of, ends_run, failed_calls
 from stepscope.measures.conduct import leaf_texts, ways_to_ask
 from stepscope.measures.errors import (
@@ -25,7 +27,7 @@ from stepscope.measures.errors import (
     first_line,
     reactions_of,
 )
-from stepscope.measures.language import ADDS, STEM_CHARACTERS, WANTS, content_stems, sentences
+from stepscope.measures.language import ACTS, ADDS, STEM_CHARACTERS, WANTS, content_stems, sentences
 from stepscope.measures.rule import Fault
 from stepscope.model import Exchange, Facts, Step, Trajectory
 from stepscope.model.effects import WRITES, words_of
@@ -403,14 +405,6 @@ _WORKED = re.compile(
 STATUS_CHARACTERS = 80
 # What is told of code that brought nothing but its error.
 _FOUND = re.compile(r"\b(?:results?|outputs?|data|analysis|findings)\b", re.IGNORECASE)
-# Trouble that is denied is a success, and what the user need not do is no failure.
-_NO_TROUBLE = re.compile(
-    r"\b(?:no|not (?:a single|one)|without(?: an?y?)?|zero|free (?:of|from)|nothing)\b"
-    r"(?: \w+){0,2}? (?:fail\w*|errors?|problems?|issues?|trouble|broken?|crash\w*|wrong|"
-    r"warnings?|complaints?|conflicts?)\b|\bnothing broke\b|\byou (?:(?:do|will) not|"
-    r"(?:do|wo)n['\u2019]t|need(?: not|n['\u2019]t)) (?:need|have to)\b",
-    re.IGNORECASE,
-)
 _NOTHING = re.compile(
     r"\b(?:nothing|none|no \w+) (?:was|were|has|have|is|could)\b|\bbroken\b", re.I
 )
@@ -454,7 +448,7 @@ def find_false_success(trajectory: Trajectory, facts: Facts | None) -> Iterator[
         if not claims:
             continue
         text = _CLAUSE.sub(_is_no_courtesy, said.text)
-        told = _NO_TROUBLE.sub(" ", text)
+        told = NO_TROUBLE.sub(" ", text)
         if admits_failure(told) or _NOTHING.search(told) or (broad and not claims_success(text)):
             continue
         reason = f"claims success after {exchange.call.name} failed: {first_line(exchange.result)}"
@@ -470,37 +464,87 @@ def _is_no_courtesy(sentence: re.Match[str]) -> str:
     return " " if _COURTESY.search(sentence[0]) else sentence[0]
 
 
-_FINISHED = re.compile(
-    r"\A\W*(?:all )?(?:done|finished|all set)\b|"
+# A reply that calls a request done in a word or two: "Changed.", "Signed up!", "All done, ...".
+_DONE = re.compile(
+    r"\A\W*(?:(?:yes|sure|ok(?:ay)?|all|now|just|and|both|there|it|that|this|they|everything|is|are|"
+    r"been|has|have|\W[sS]|\Wre)\b[ ,]*)*"
+    r"(?:(\w{2,}(?:ed|en|pt|nt|id)|done|set|put|cut|sold|made|told|yours|there|active|live|ready|"
+    r"finished)\b(?: (?:up|in|out|off|on|over|down))?"
+    r"(?=\W*[.!,;:\u2013-]|\W*\Z| (?:as of|for you|now))|"
+    r"(?<=s |e )(?:out|in|on|off|through|up)\b(?=\W*[.!,;]|\W*\Z| (?:your|there|already|now)\b))|"
     r"\b(?:is|are) (?:now )?(?:ready|in place|finished)\b",
     re.IGNORECASE,
 )
+# Participles that say how the speaker takes what was said.
+_TAKEN = frozenset(
+    "agreed accepted acknowledged appreciated confirmed delighted excited given heard interested "
+    "noted pleased provided received recommended regretted understood worried been need intent "
+    "want present different important urgent hidden often then even when open listen".split()
+)
+# Who asks for words gets them by the reply.
+_ASKS_FOR_WORDS = re.compile(
+    r"\b(?:tell|show|know|explain|what|which|how|whether|when|why|who|where|"
+    r"list (?:the|my|all|them)|check|find|look|confirm|see|say|clarify|describe|remind)\b",
+    re.IGNORECASE,
+)
+# Stems of wishes that something goes on: "please go ahead and proceed".
+_ON = content_stems("go ahead proceed continue thanks hurry quickly")
 
 
-def find_idle_claims(trajectory: Trajectory) -> Iterator[Fault]:
-    """Yield messages that tell a request as done while no call was made since it was made.
+_ACT_STEMS = frozenset(verb[:STEM_CHARACTERS] for verb in ACTS)
 
-    Only where the agent acts by calls: it made some before.
+
+def find_unmade(trajectory: Trajectory, facts: Facts | None) -> Iterator[Fault]:
+    """Yield the replies that call a request done while no call was made since it was made.
+
+    Only where the agent acts by calls, and made none before that does what is asked.
     """
     made = agent_calls(trajectory)
-    asked: Step | None = None
-    for step in trajectory.steps[made[0].step :] if made else ():
-        if step.actor == "user":
-            asked = step
-        elif step.calls:
-            asked = None
-        elif asked is not None and step.actor == "agent" and step.text:
-            done = _FINISHED.search(step.text) and not ("?" in step.text or "already" in step.text)
-            if done and any(map(WANTS.search, sentences(asked.text))):
-                said = f"tells {step.text.strip()[:80]!r}, and did nothing"
-                why = f"{said} since it was asked at {asked.index}"
-                yield Fault(step.index, why, (asked.index,))
-            asked = None
+    steps = trajectory.steps[made[0].step :] if made else ()
+    for step, reply in pairwise(steps):
+        if step.actor != "user" or reply.actor != "agent" or reply.calls or not reply.text:
+            continue
+        first = next(iter(sentences(reply.text)), "")
+        done = _DONE.search(reply.text) if "?" not in first and "already" not in first else None
+        taken = done is not None and (done[1] or "").lower() in _TAKEN
+        claims = find_claims(first, weak=False) if done is None or taken else ()
+        acts = {claim.act[:STEM_CHARACTERS] for claim in claims if _OWN.search(claim.said)}
+        wishes = [
+            said
+            for said in sentences(step.text)
+            if WANTS.search(said)
+            and not _ASKS_FOR_WORDS.search(said)
+            and content_stems(said) - _ON
+            and (not (done is None or taken) or any(act in said.lower() for act in acts))
+        ]
+        before = [x for x in made if x.step < step.index]
+        if wishes and not any(_does(x, wish, facts) for x in before for wish in wishes):
+            said = f"tells {reply.text.strip()[:80]!r}, and did nothing"
+            yield Fault(reply.index, f"{said} since it was asked at {step.index}", (step.index,))
+
+
+def _does(made: Exchange, wish: str, facts: Facts | None) -> bool:
+    """True if a call that changed something may be what a wish asks for, and no more than that."""
+    name = made.call.name
+    if effect_of(name, facts) == "read" or made.failed or ADDS.search(wish):
+        return False
+    verbs, _ = ways_to_ask(name)
+    if verbs is not None and verbs.search(wish.casefold()) is None:
+        return False
+    told = made.result.text[:RESULT_CHARACTERS] if made.result is not None else ""
+    about = f"{' '.join(leaf_texts(made.call.arguments))} {told}".lower()
+    stems = content_stems(wish) - _ON - _ACT_STEMS
+    known = sum([stem in about for stem in stems])
+    # A command of a shell may do anything: only what it names tells what it did.
+    return known == len(stems) or (verbs is not None and known * 2 > len(stems))
 
 
 def false_claims(trajectory: Trajectory, facts: Facts | None) -> tuple[int, int, list[Fault]]:
     """Return acts held against calls, messages in other languages, and every false claim."""
     checked, unread, faults = check_claims(trajectory, facts)
     told = {fault.step for fault in faults}
-    more: Iterable[Fault] = (*find_false_success(trajectory, facts), *find_idle_claims(trajectory))
-    return checked, unread, faults + [fault for fault in more if fault.step not in told]
+    for find in (find_false_success, find_silences, find_unmade):
+        more = [fault for fault in find(trajectory, facts) if fault.step not in told]
+        faults += more
+        told.update([fault.step for fault in more])
+    return checked, unread, faults
