@@ -75,11 +75,17 @@ _INTENDS = re.compile(
     r"(?:['\u2019](?:m|re)| am| are) (?:\w+ )?(?:going|about) to(?: do(?: now)? is(?: to)?)?)|"
     r"(?:i['\u2019]m|we['\u2019]re|i am|we are) (?:on (?:my|our) way|ready) to|(?:give|allow) me "
     r"(?:a|one|some) (?:\w+ )?(?:to|while i)|let me|allow me to|next step is to) "
-    rf"{_ADVERBS}(?!be\b)(\w[\w-]*)\b(.*)",
+    rf"{_ADVERBS}(?!be\b)(\w[\w-]*)\b(.*)|"
+    # "I'm putting the list together", "it will be passed on by me", "you'll get it from me here".
+    rf"\b(?:i['\u2019]m|we['\u2019]re|i am|we are) {_ADVERBS}(\w{{2,}}ing)\b(?! to\b)(.*)|"
+    r"(.*)\bwill be (?:\w+ly )?(\w+ed)\b.* by (?:me|us)\b|"
+    r"\byou(?:['\u2019]ll| will) (get|have|receive|hear)\b(.*\b(?:from (?:me|us)|here|"
+    r"in (?:this|the) chat)\b)",
     re.IGNORECASE | re.DOTALL,
 )
 # Every intention holds one of these.
 _INTENTIONS = ("'ll ", "\u2019ll ", " will ", "oing to", "bout to", "et me ", "llow me", "hall ",
+               "i'm ", "i\u2019m ", "we're ", "i am ", "we are ", " by me", " by us",
                "plan to", "intend to", "promise to", "step is",
                "my way", "our way", "ready to", "ive me", "low me")  # fmt: skip
 # What is on a condition, offered or asked is not intended yet.
@@ -91,6 +97,7 @@ _CONDITIONS = re.compile(
 )
 # "Once we are through" and "before I close this" are times and no conditions.
 _TIMES = re.compile(
+    r"\bbefore (?:we|i) \w+|"
     r"\b(?:once|when|after|before|as soon as|until) (?:(?:we|i|this|that|it|all of (?:it|this))\b)?"
     r"(?:['\u2019](?:m|re|s)| am| are| is)?(?: \w+)?? ?"
     r"(?:done|through|finish\w*|end|close|complete\w*|conclude|wrap|hang|this|that)\b|"
@@ -142,9 +149,25 @@ def find_intentions(text: str) -> Iterator[Intention]:
     signs = [sign for sign in _INTENTIONS if sign in lower]
     for said in sentences(text) if signs else ():
         match = _INTENDS.search(said) if any([x in said.lower() for x in signs]) else None
-        if match is not None and match[1].lower() not in _NO_ACTS:
-            rest = _TIMES.sub(" .", said)
+        if match is None:
+            continue
+        verb, rest = _verb_of(match)
+        if verb not in _NO_ACTS:
             # "I will cancel it: ..." is done by what follows, "let me ask you" by the question.
-            apart = said.rstrip(" *").endswith(":") or re.match(r"\W*you\b", match[2])
-            if not apart and not _CONDITIONS.search(rest):
-                yield Intention(match[1].lower(), _CLAUSE.split(match[2], 1)[0], said.strip())
+            asks = verb == "ask" and re.match(r"\W*you\b", rest) is not None
+            apart = said.rstrip(" *").endswith(":") or asks
+            if not apart and not _CONDITIONS.search(_TIMES.sub(" .", said)):
+                yield Intention(verb, _CLAUSE.split(rest, 1)[0], said.strip())
+
+
+def _verb_of(match: re.Match[str]) -> tuple[str, str]:
+    """Return the verb of an intention, as far as its form tells, and what it is done to."""
+    if match[3] is not None:
+        verb = match[3].lower().removesuffix("ing")
+        bare = verb[:-1] if verb[-1:] == verb[-2:-1] else verb
+        return next((one for one in (verb, bare, f"{verb}e") if one in _NO_ACTS), verb), match[4]
+    if match[6] is not None:
+        return match[6].lower(), match[5]
+    if match[7] is not None:
+        return "report", match[8]
+    return match[1].lower(), match[2]

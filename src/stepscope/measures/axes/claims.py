@@ -17,6 +17,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
+from stepscope.measures.axes.evidence import Evidence, evidence_of
 from stepscope.measures.axes.silences import NO_TROUBLE, find_silences
 from stepscope.measures.calls import agent_calls, effect_of, ends_run, failed_calls
 from stepscope.measures.conduct import leaf_texts, ways_to_ask
@@ -539,11 +540,88 @@ def _does(made: Exchange, wish: str, facts: Facts | None) -> bool:
     return known == len(stems) or (verbs is not None and known * 2 > len(stems))
 
 
+_PAST = r"\w+ed|sent|made|written|paid|bought|ran|run|set|put|taken|drawn|given|done|held|built"
+_MANNER = r"(?:(?:now|just|also|already|both|then|\w+ly) )*"
+# What was done to a thing: "A complaint was filed", in a list "- kosher meal ordered".
+_WAS_DONE = re.compile(
+    rf"(?P<thing>[A-Za-z][^:()\d]{{1,70}}?) (?:was|were|(?:has|have) been|(?:is|are) now) {_MANNER}"
+    rf"(?P<act>{_PAST})\b",
+    re.IGNORECASE,
+)
+_ITEM_DONE = re.compile(
+    rf"\A\W*(?:\d+[.)] )?(?:(?P<thing>[A-Za-z][^:,]{{1,50}}?) {_MANNER}(?P<act>{_PAST})"
+    rf"|(?P<act2>{_PAST}) (?P<thing2>[a-z][^:,]{{1,50}}?))"
+    r"(?: (?:to|in|on|for|with|by|at|into)\b[^:,]*)?\W*\Z",
+    re.IGNORECASE,
+)
+# "I've just enrolled you in our program": the agent's own act.
+_I_DID = re.compile(
+    rf"\b(?:i|we)(?:['\u2019]ve| have| just| also| already)+ {_MANNER}(?P<act>{_PAST}) "
+    r"(?P<thing>[^:,]{1,60})",
+    re.IGNORECASE,
+)
+_LISTED = re.compile(r"^\s*(?:[-*\u2022\u2705|]|\d+[.)])", re.MULTILINE)
+# So much of the name of a thing is looked for: "complaints" is "complain", and not "complete".
+_NAMED_BY = 8
+_ITEM = re.compile(r"[^.!?\n;|]*(?:[.](?=\w)[^.!?\n;|]*)*[.!?]?")
+# Participles that say how a thing is.
+_STATES = frozenset(
+    "affected allowed attached based called combined described expected included involved listed "
+    "located mentioned named needed provided related required scheduled shown used".split()
+)
+_HEAD = re.compile(r"[a-z]{4,}")
+
+
+def find_invented_acts(trajectory: Trajectory, facts: Facts | None) -> Iterator[Fault]:
+    """Yield the acts told as done to a thing that nothing before names: no call, result or message.
+
+    Only where the agent serves a user by calls whose names say what they do.
+    """
+    made = agent_calls(trajectory)
+    if not made or any(effect_of(x.call.name, facts) == "unknown" for x in made):
+        return
+    evidence: Evidence | None = None
+    for step in trajectory.steps[made[0].step :]:
+        text = step.text if step.actor == "agent" and not step.calls else ""
+        listed = ";" in text or _LISTED.search(text) is not None
+        for said in _ITEM.findall(text) if text else ():
+            thing = _done_to(said, listed=listed)
+            if not thing:
+                continue
+            evidence = evidence_of(trajectory) if evidence is None else evidence
+            given = (str(x.call.arguments).lower() for x in made if x.step < step.index)
+            if not evidence.names(thing, step.index) and not any(thing in one for one in given):
+                why = f"tells {said.strip()[:100]!r}, and nothing before names it"
+                yield Fault(step.index, why)
+                break
+
+
+def _done_to(said: str, *, listed: bool) -> str:
+    """Return by what the thing is known that a sentence tells something was done to, "" if none."""
+    match = (
+        _I_DID.search(said)
+        or _WAS_DONE.search(said)
+        or (_ITEM_DONE.search(said) if listed else None)
+    )
+    if match is None or said.endswith("?"):
+        return ""
+    groups = match.groupdict()
+    name = "act" if groups["act"] else "act2"
+    thing = groups[name.replace("act", "thing")]
+    before = said[: match.start(name)]
+    state = groups[name].lower() in _STATES or said.rstrip(" *").endswith(":")
+    if state or _OPEN.search(_WHILE.sub("", before)) or _HISTORY.search(said[match.end(name) :]):
+        return ""
+    words = _HEAD.findall(_PHRASE.split(thing.rsplit(",", 1)[-1].strip(), 1)[0].lower())
+    known = not words or not content_stems(words[-1]) - _ACT_STEMS
+    return "" if known or words[-1] in _NOUNS else words[-1].rstrip("s")[:_NAMED_BY]
+
+
 def false_claims(trajectory: Trajectory, facts: Facts | None) -> tuple[int, int, list[Fault]]:
     """Return acts held against calls, messages in other languages, and every false claim."""
     checked, unread, faults = check_claims(trajectory, facts)
     told = {fault.step for fault in faults}
-    for find in (find_false_success, find_silences, find_unmade):
+    for find in (find_false_success, find_silences, find_unmade, find_invented_acts):
         more = [fault for fault in find(trajectory, facts) if fault.step not in told]
         faults += more
         told.update([fault.step for fault in more])

@@ -181,15 +181,27 @@ def _forgotten_promises(trajectory: Trajectory) -> Iterator[Fault]:
             acts_next = acts or (acts_next and not step.text)
     for step, one in open_promises[-MOST_PROMISES:]:
         about = content_stems(one.object)
+        if not about:
+            # "I'll find that out" is about what was asked.
+            asked = [x for x in steps[max(step.index - 2, 0) : step.index] if x.actor == "user"]
+            about = content_stems(asked[-1].text) if asked and "?" in asked[-1].text else about
         if about and _is_open(about, steps[step.index + 1 :], most=0.5):
             why = f"announces and never comes back to it: {one.said[:100]!r}"
             yield Fault(step.index, why)
+
+
+def _stems_beside(text: str, said: str) -> frozenset[str]:
+    """Return the stems of a message but for one of its sentences."""
+    return content_stems(text.replace(said, " ", 1))
 
 
 def _is_settled(promise: Intention, text: str, answer: str) -> bool:
     """True if a promise stands whatever else its message asks, or the user agreed to it."""
     decision = find_decision(answer)
     aside = ADDS.search(promise.said) is not None or "?" in text[: text.find(promise.said)]
+    # What is about nothing else that the message is about waits for no answer to it.
+    about = content_stems(promise.object)
+    aside = aside or (about != frozenset() and about.isdisjoint(_stems_beside(text, promise.said)))
     open_yet = asks_consent(text) and not aside
     return decision == "agrees" or (decision in ("", "asks back") and not open_yet)
 

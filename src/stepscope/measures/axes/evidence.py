@@ -204,6 +204,13 @@ class Evidence:
                     return step
         return None
 
+    def names(self, stem: str, before: int) -> bool:
+        """True if anything said before a step has a text (of lower case) within any word."""
+        words = self._without_case()
+        end = words.starts[bisect_left(self._steps, before)]
+        self._left -= HIT_CHARACTERS + end
+        return self._left <= 0 or words.text.find(stem, 0, end) >= 0
+
     def holds(self, text: str, before: int) -> int | None:
         """Return the first step before step `before` that has a text anywhere, as it is written."""
         end = self._written.starts[bisect_left(self._steps, before)]

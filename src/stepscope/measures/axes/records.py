@@ -40,6 +40,8 @@ from stepscope.model.effects import words_of
 
 # A record's own text before an amount: from the amount before it, at most so many characters.
 DESCRIBED_CHARACTERS = 320
+# A kind that things are of, as programs write it: "pending", "basic_economy".
+_KIND = re.compile(r"[a-z]{4,}(?:[ _][a-z]+){0,2}")
 # So many words before an amount name nothing: "It is $5".
 ANSWER_WORDS = 4
 # Of larger results no records are made: with thousands of things, words fit one by chance.
@@ -119,6 +121,7 @@ class ResultReader:
         self._parts: dict[int, dict[str, list[ThingRecord]]] = {}
         self._found: dict[str, list[int]] = {}
         self._names: dict[int, tuple[set[str], set[str]]] = {}
+        self._kinds: dict[str, set[str]] | None = None
         self._text = ""
         self._named: dict[int, tuple[set[str], set[str], bool]] = {}
         self._left = SEARCHED
@@ -208,6 +211,29 @@ class ResultReader:
             names |= said[1]
             optional = optional or said[2]
         return ids, names, optional
+
+    def others_than(self, key: str, value: str) -> set[str]:
+        """Return what a field may say instead of a value, as far as the results show.
+
+        What it says in other records, and the other keys of maps that have the value as a key.
+        """
+        if self._kinds is None:
+            self._kinds, groups = {}, dict[str, set[str]]()
+            for one in self.all[:MOST_RECORDS]:
+                for record in self.records(*one):
+                    beside: dict[str, set[str]] = {}
+                    for name, said in record.fields.items():
+                        outer, dot, inner = name.rpartition(".")
+                        if dot:
+                            beside.setdefault(outer, set()).add(inner)
+                        if type(said) is str and _KIND.fullmatch(said):
+                            self._kinds.setdefault(name, set()).add(said)
+                    for inners in beside.values():
+                        for inner in inners:
+                            groups.setdefault(inner, set()).update(inners)
+            for known in self._kinds.values():
+                known.update(*[groups.get(said, ()) for said in known])
+        return self._kinds.get(key, set()) - {value}
 
     def before(self, step: int) -> int:
         """Return how many results there are before a step."""

@@ -228,12 +228,11 @@ def check_statuses(
     A status is of the thing that its sentence names, else of the one named last before it in the
     message, else of what the latest results are about.
     """
-    checked = 0
-    faults: list[Fault] = []
+    held: list[Fault | None] = []
     lower, here, news = message.text.lower(), message.step.index, message.news
     asked = message.asked if message.asked and things_in(message.asked) else ""
     if not asked and not any([sign in lower for sign in (STATUS_KEY, ":", *_STATE_VERBS)]):
-        return checked, faults
+        return 0, []
     told = set(things_in(message.text))
     known = {thing for thing in told if next(results.about(thing, here), None)}
     stated = STATUS_KEY in lower or any([state in lower for state in _STATED])
@@ -259,21 +258,84 @@ def check_statuses(
                 names = [f"{one} {label[1]}" for one in last]
         head = sentence if sentence[:1].isalpha() else head
         for words in names if names and not _OPEN_FLAG.search(sentence) else ():
-            held = list(_misread_fields(here, label or sentence, words, results, evidence))
-            checked += len(held)
-            faults += [fault for fault in held if fault is not None]
-            if held:
+            found = list(_misread_fields(here, label or sentence, words, results, evidence))
+            held += found
+            if found:
                 break
-        for state in _statuses_in(sentence) if stated and len(things) < 2 else ():
-            values = _latest_statuses(thing, here, results)
-            if thing is None and news:
-                values = [one for one in values if one[0] >= news[0][0]] or values
-            checked += bool(values)
-            if values and not any(_same_status(state, value) for _, value in values):
-                step, value = values[-1]
-                why = f"tells status {state!r}, the result at {step} says {value!r}"
-                faults.append(Fault(here, why, (step,)))
-    return checked, faults
+        if len(things) == 1 and label is None:
+            held += _other_kinds(here, sentence, things[0], results)
+        if stated and len(things) < 2:
+            held += _misread_statuses(message, sentence, thing, results)
+    for row, label in _cells(message.text) if known and "|" in message.text else ():
+        things = _things_of(row, known)
+        if len(things) == 1 and not _PROPOSAL.search(label[1]):
+            named = f"{things[0]} {label[1]}"
+            held += _misread_fields(here, label, named, results, evidence)
+    return len(held), [fault for fault in held if fault is not None]
+
+
+def _misread_statuses(
+    message: AgentMessage, sentence: str, thing: str | None, results: ResultReader
+) -> Iterator[Fault | None]:
+    """Yield for each status that a sentence tells what is wrong."""
+    here, news = message.step.index, message.news
+    for state in _statuses_in(sentence):
+        values = _latest_statuses(thing, here, results)
+        if thing is None and news:
+            values = [one for one in values if one[0] >= news[0][0]] or values
+        if not values:
+            continue
+        step, value = values[-1]
+        why = f"tells status {state!r}, the result at {step} says {value!r}"
+        wrong = not any(_same_status(state, value) for _, value in values)
+        yield Fault(here, why, (step,)) if wrong else None
+
+
+def _cells(text: str) -> Iterator[tuple[str, re.Match[str]]]:
+    """Yield the cells of a message's tables below their first rows: the row, and heading: cell."""
+    heads: list[str] = []
+    for line in text.split("\n"):
+        cells = [cell.strip(" *`") for cell in line.strip().strip("|").split("|")]
+        if len(cells) < 2:
+            heads = []
+        elif not heads:
+            heads = cells
+        else:
+            for head, cell in zip(heads, cells, strict=False):
+                label = _LABELLED.fullmatch(f"{head}: {cell}")
+                if label is not None:
+                    yield line, label
+
+
+# How a thing is said to be of a kind; what "has been" done to it is an act.
+_IS = re.compile(r"\b(?:is|are|stands|remains|shows?|counts)\b([^,;]*)", re.IGNORECASE)
+
+
+def _other_kinds(here: int, sentence: str, thing: str, results: ResultReader) -> Iterator[Fault]:
+    """Yield the kinds that a sentence tells a thing to be of where its latest record has another.
+
+    A kind is what the same field says of other things, or what a map has beside it.
+    """
+    said = _IS.search(sentence)
+    if said is None or _OPEN_FLAG.search(sentence) or _DENIES.search(sentence):
+        return
+    names = {thing, f"#{thing}"}
+    records = [r for r in _records_of({thing}, here, results) if names & {*r.identifiers}]
+    lower = said[1].lower().replace("_", " ")
+    for key, one in records[0].fields.items() if records else ():
+        if type(one) is not str or not one.islower():
+            continue
+        true = one.replace("_", " ")
+        kinds = {kind.replace("_", " ") for kind in results.others_than(key, one)}
+        # "Basic economy" is no economy.
+        longer = [kind for kind in kinds if true in kind and kind in lower]
+        if not longer and (true in lower or any(kind in lower and kind in true for kind in kinds)):
+            continue
+        told = longer or [x for x in kinds if x in lower and x not in records[0].fields.values()]
+        if told:
+            step = records[0].step
+            what = f"tells of {thing} {sentence.strip()[:60]!r}"
+            yield Fault(here, f"{what}, the result at {step} says {key} {one!r}", (step,))
 
 
 def _things_of(sentence: str, known: set[str]) -> list[str]:
