@@ -128,7 +128,7 @@ SHAPES = {
 # After `import` and `score`; SHOWN is a run of the store.
 READERS = (
     "report", "report --html out.html", "report --json", "report --junit", "show SHOWN",
-    "export out.jsonl", "doctor",
+    "export out.jsonl --force", "doctor",
 )  # fmt: skip
 
 

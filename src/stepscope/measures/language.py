@@ -75,17 +75,24 @@ _INTENDS = re.compile(
     r"(?:['\u2019](?:m|re)| am| are) (?:\w+ )?(?:going|about) to(?: do(?: now)? is(?: to)?)?)|"
     r"(?:i['\u2019]m|we['\u2019]re|i am|we are) (?:on (?:my|our) way|ready) to|(?:give|allow) me "
     r"(?:a|one|some) (?:\w+ )?(?:to|while i)|let me|allow me to|next step is to) "
-    rf"{_ADVERBS}(?!be\b)(\w[\w-]*)\b(.*)|"
-    # "I'm putting the list together", "it will be passed on by me", "you'll get it from me here".
-    rf"\b(?:i['\u2019]m|we['\u2019]re|i am|we are) {_ADVERBS}(\w{{2,}}ing)\b(?! to\b)(.*)|"
-    r"(.*)\bwill be (?:\w+ly )?(\w+ed)\b.* by (?:me|us)\b|"
-    r"\byou(?:['\u2019]ll| will) (get|have|receive|hear)\b(.*\b(?:from (?:me|us)|here|"
-    r"in (?:this|the) chat)\b)",
+    rf"{_ADVERBS}(?!be\b)(\w[\w-]*)\b(.*)",
     re.IGNORECASE | re.DOTALL,
 )
+# "I'm putting the list together", "it will be passed on by me", "you'll get it from me here".
+_DOING = re.compile(
+    rf"\b(?:i['\u2019]m|we['\u2019]re|i am|we are) {_ADVERBS}(\w{{2,}}ing)\b(?! to\b)(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_BY_ME = re.compile(r"\bwill be (?:\w+ly )?(\w+ed)\b.* by (?:me|us)\b", re.IGNORECASE)
+_FROM_ME = re.compile(
+    r"\byou(?:['\u2019]ll| will) (?:get|have|receive|hear)\b(.*\b(?:from (?:me|us)|here|"
+    r"in (?:this|the) chat)\b)",
+    re.IGNORECASE,
+)
+_DOINGS = ("i'm ", "i\u2019m ", "we're ", "we\u2019re ", "i am ", "we are ")
+_FUTURES = (" by me", " by us", "from me", "from us", "here", "chat")
 # Every intention holds one of these.
 _INTENTIONS = ("'ll ", "\u2019ll ", " will ", "oing to", "bout to", "et me ", "llow me", "hall ",
-               "i'm ", "i\u2019m ", "we're ", "i am ", "we are ", " by me", " by us",
                "plan to", "intend to", "promise to", "step is",
                "my way", "our way", "ready to", "ive me", "low me")  # fmt: skip
 # What is on a condition, offered or asked is not intended yet.
@@ -146,13 +153,12 @@ def find_intentions(text: str) -> Iterator[Intention]:
     ['cancel']
     """
     lower = text.lower()
-    signs = [sign for sign in _INTENTIONS if sign in lower]
+    signs = [sign for sign in (*_INTENTIONS, *_DOINGS) if sign in lower]
     for said in sentences(text) if signs else ():
-        match = _INTENDS.search(said) if any([x in said.lower() for x in signs]) else None
-        if match is None:
-            continue
-        verb, rest = _verb_of(match)
-        if verb not in _NO_ACTS:
+        folded = said.lower()
+        found = _intended(said, folded) if any([sign in folded for sign in signs]) else None
+        if found is not None and found[0] not in _NO_ACTS:
+            verb, rest = found
             # "I will cancel it: ..." is done by what follows, "let me ask you" by the question.
             asks = verb == "ask" and re.match(r"\W*you\b", rest) is not None
             apart = said.rstrip(" *").endswith(":") or asks
@@ -160,14 +166,17 @@ def find_intentions(text: str) -> Iterator[Intention]:
                 yield Intention(verb, _CLAUSE.split(rest, 1)[0], said.strip())
 
 
-def _verb_of(match: re.Match[str]) -> tuple[str, str]:
-    """Return the verb of an intention, as far as its form tells, and what it is done to."""
-    if match[3] is not None:
-        verb = match[3].lower().removesuffix("ing")
+def _intended(said: str, folded: str) -> tuple[str, str] | None:
+    """Return the verb of what a sentence intends, as far as its form tells, and its object."""
+    if any([x in folded for x in _INTENTIONS]) and (match := _INTENDS.search(said)) is not None:
+        return match[1].lower(), match[2]
+    if any([sign in folded for sign in _DOINGS]) and (match := _DOING.search(said)) is not None:
+        verb = match[1].lower().removesuffix("ing")
         bare = verb[:-1] if verb[-1:] == verb[-2:-1] else verb
-        return next((one for one in (verb, bare, f"{verb}e") if one in _NO_ACTS), verb), match[4]
-    if match[6] is not None:
-        return match[6].lower(), match[5]
-    if match[7] is not None:
-        return "report", match[8]
-    return match[1].lower(), match[2]
+        return next((x for x in (verb, bare, f"{verb}e") if x in _NO_ACTS), verb), match[2]
+    if any([sign in folded for sign in _FUTURES]):
+        if (match := _BY_ME.search(said)) is not None:
+            return match[1].lower(), said[: match.start()]
+        if (match := _FROM_ME.search(said)) is not None:
+            return "report", match[1]
+    return None

@@ -171,6 +171,69 @@ def test_a_request_answered_by_done_without_a_call_is_a_false_claim() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("asked", "told", "expected"),
+    [
+        ("Please also change my phone number.", "Changed.", "incorrect"),
+        ("Could you put a note on my order too?", "All sorted!", "incorrect"),
+        ("Could you put a note on my order too?", "Yes, it's on your order now.", "incorrect"),
+        ("Could you put a note on my order too?", "Noted. Which note?", "uncertain"),
+        ("Please tell me whether it is insured.", "Included, yes.", "uncertain"),
+        ("Please go ahead.", "Done!", "uncertain"),
+        ("Please cancel it, too.", "Based on your wishes, here is the plan.", "uncertain"),
+    ],
+)
+def test_a_reply_of_one_word_that_calls_a_request_done_needs_a_call(
+    asked: str, told: str, expected: str
+) -> None:
+    assert label(user("Cancel W1234"), *CANCELLED, user(asked), agent(told)) == expected
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (("Outcome: executed. Let me know what else you need.",), "incorrect"),
+        (("| Step | Result |\n|---|---|\n| Your request | completed |",), "incorrect"),
+        (("I see. What else is on your mind?", "did it go through?", "Yes."), "incorrect"),
+        (("Thank you. Anything else?", "so is that done now?", "It is in there."), "incorrect"),
+        (("Thank you. Anything else?", "is my name Ann?", "Yes."), "uncertain"),
+        (("The system refused it.",), "uncertain"),
+        (("Which card shall I use instead?",), "uncertain"),
+        (("I'll try that once more.",), "uncertain"),
+    ],
+)
+def test_what_states_something_after_a_failure_has_a_word_of_it(
+    told: tuple[str, ...], expected: str
+) -> None:
+    refused = failed("cancel_order", "Error: conflict", order_id="W1234")
+    spoken = [agent(text) if at % 2 == 0 else user(text) for at, text in enumerate(told)]
+    assert label(user("Cancel W1234"), *refused, *spoken) == expected
+
+
+def test_an_exit_code_without_a_complaint_is_an_answer() -> None:
+    searched = failed("bash", "[exit code: 1]", command="grep -rn old .")
+    assert label(user("Is it gone?"), *searched, agent("The tree has none of it.")) == "uncertain"
+    crashed = failed("bash", "ValueError: bad row\n[exit code: 1]", command="python load.py")
+    assert label(user("Load it"), *crashed, agent("The table is in place.")) == "incorrect"
+    assert label(user("Load it"), *crashed, agent("One row is broken.")) == "uncertain"
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ("A complaint was filed with the courier in your name.", "incorrect"),
+        ("What I did:\n1. looked at the order\n2. set a spending limit on it", "incorrect"),
+        ("Summary: request handled; gift voucher credited; survey skipped.", "incorrect"),
+        ("The order was delivered.", "uncertain"),
+        ("A complaint could be filed if you wish.", "uncertain"),
+        ("Here are the steps involved:", "uncertain"),
+        ("The cancellation request has been submitted.", "uncertain"),
+    ],
+)
+def test_an_act_on_a_thing_that_nothing_names_was_not_done(told: str, expected: str) -> None:
+    assert label(user("Cancel W1234"), *CANCELLED, agent(told), user("ok")) == expected
+
+
 def test_the_bundled_session_that_answers_goodbye_with_hello_is_at_fault() -> None:
     files = read_files([str(EXAMPLES / "claude_code" / "sample_session.jsonl")])
     (session,) = (one for file in files for one in file if isinstance(one, Trajectory))
@@ -188,6 +251,7 @@ def test_the_bundled_session_that_answers_goodbye_with_hello_is_at_fault() -> No
         ("Here is your order:\n- **Cabin:** Basic Economy", "uncertain"),
         ("Here is the new booking:\n- **Cabin:** Economy", "uncertain"),
         ("Once order W1234 is delivered, you can return it.", "uncertain"),
+        ("| Order | Status |\n|---|---|\n| W1234 | cancelled |", "incorrect"),
     ],
 )
 def test_a_status_or_a_labelled_field_is_that_of_its_record(text: str, expected: str) -> None:

@@ -544,8 +544,7 @@ _PAST = r"\w+ed|sent|made|written|paid|bought|ran|run|set|put|taken|drawn|given|
 _MANNER = r"(?:(?:now|just|also|already|both|then|\w+ly) )*"
 # What was done to a thing: "A complaint was filed", in a list "- kosher meal ordered".
 _WAS_DONE = re.compile(
-    rf"(?P<thing>[A-Za-z][^:()\d]{{1,70}}?) (?:was|were|(?:has|have) been|(?:is|are) now) {_MANNER}"
-    rf"(?P<act>{_PAST})\b",
+    rf"(?P<thing> )(?:was|were|(?:has|have) been|(?:is|are) now) {_MANNER}(?P<act>{_PAST})\b",
     re.IGNORECASE,
 )
 _ITEM_DONE = re.compile(
@@ -560,6 +559,20 @@ _I_DID = re.compile(
     r"(?P<thing>[^:,]{1,60})",
     re.IGNORECASE,
 )
+# What each holds one of, found by plain search; the last for items of lists.
+_I_HAVE = (
+    "i've ",
+    "i\u2019ve ",
+    "we've ",
+    "i have ",
+    "we have ",
+    "i just ",
+    "i also ",
+    "i already ",
+)
+_WAS = (" was ", " were ", " been ", " is now ", " are now ")
+_SAYS_DONE = (*_I_HAVE, *_WAS, "\n", ";", "|")
+_APART = re.compile(r"[:()\d]")
 _LISTED = re.compile(r"^\s*(?:[-*\u2022\u2705|]|\d+[.)])", re.MULTILINE)
 # So much of the name of a thing is looked for: "complaints" is "complain", and not "complete".
 _NAMED_BY = 8
@@ -583,8 +596,11 @@ def find_invented_acts(trajectory: Trajectory, facts: Facts | None) -> Iterator[
     evidence: Evidence | None = None
     for step in trajectory.steps[made[0].step :]:
         text = step.text if step.actor == "agent" and not step.calls else ""
+        lower = text.lower()
+        if not any([sign in lower for sign in _SAYS_DONE]):
+            continue
         listed = ";" in text or _LISTED.search(text) is not None
-        for said in _ITEM.findall(text) if text else ():
+        for said in _ITEM.findall(text):
             thing = _done_to(said, listed=listed)
             if not thing:
                 continue
@@ -598,23 +614,29 @@ def find_invented_acts(trajectory: Trajectory, facts: Facts | None) -> Iterator[
 
 def _done_to(said: str, *, listed: bool) -> str:
     """Return by what the thing is known that a sentence tells something was done to, "" if none."""
-    match = (
-        _I_DID.search(said)
-        or _WAS_DONE.search(said)
-        or (_ITEM_DONE.search(said) if listed else None)
-    )
+    folded, match = said.lower(), None
+    if any([sign in folded for sign in _I_HAVE]):
+        match = _I_DID.search(said)
+    if match is None and any([sign in folded for sign in _WAS]):
+        match = _WAS_DONE.search(said)
+    if match is None and listed and any([sign in folded for sign in (*_ANY, "set", "put")]):
+        match = _ITEM_DONE.search(said)
     if match is None or said.endswith("?"):
         return ""
     groups = match.groupdict()
     name = "act" if groups["act"] else "act2"
     thing = groups[name.replace("act", "thing")]
+    if thing == " ":
+        thing = _APART.split(said[: match.start()])[-1]
     before = said[: match.start(name)]
     state = groups[name].lower() in _STATES or said.rstrip(" *").endswith(":")
     if state or _OPEN.search(_WHILE.sub("", before)) or _HISTORY.search(said[match.end(name) :]):
         return ""
     words = _HEAD.findall(_PHRASE.split(thing.rsplit(",", 1)[-1].strip(), 1)[0].lower())
-    known = not words or not content_stems(words[-1]) - _ACT_STEMS
-    return "" if known or words[-1] in _NOUNS else words[-1].rstrip("s")[:_NAMED_BY]
+    if not words or not content_stems(words[-1]) or words[-1] in _NOUNS:
+        return ""
+    name = words[-1].rstrip("s")
+    return "" if name in ACTS or name in _NOUNS else name[:_NAMED_BY]
 
 
 def false_claims(trajectory: Trajectory, facts: Facts | None) -> tuple[int, int, list[Fault]]:

@@ -190,18 +190,14 @@ def _forgotten_promises(trajectory: Trajectory) -> Iterator[Fault]:
             yield Fault(step.index, why)
 
 
-def _stems_beside(text: str, said: str) -> frozenset[str]:
-    """Return the stems of a message but for one of its sentences."""
-    return content_stems(text.replace(said, " ", 1))
-
-
 def _is_settled(promise: Intention, text: str, answer: str) -> bool:
     """True if a promise stands whatever else its message asks, or the user agreed to it."""
     decision = find_decision(answer)
     aside = ADDS.search(promise.said) is not None or "?" in text[: text.find(promise.said)]
     # What is about nothing else that the message is about waits for no answer to it.
-    about = content_stems(promise.object)
-    aside = aside or (about != frozenset() and about.isdisjoint(_stems_beside(text, promise.said)))
+    about, beside = content_stems(promise.object), content_stems(text.replace(promise.said, " ", 1))
+    # "Shall I?" is about the promise itself.
+    aside = aside or (bool(about) and len(beside) > 2 and about.isdisjoint(beside))
     open_yet = asks_consent(text) and not aside
     return decision == "agrees" or (decision in ("", "asks back") and not open_yet)
 
@@ -380,4 +376,4 @@ def _is_open(about: frozenset[str], behind: Iterable[Step], *, most: float = 0) 
     return True
 
 
-TERMINATION = RuleMeasure(TERMINATION_NAME, "3", AXIS_SCALE, ("effects",), _termination)
+TERMINATION = RuleMeasure(TERMINATION_NAME, "4", AXIS_SCALE, ("effects",), _termination)

@@ -267,10 +267,8 @@ def check_statuses(
         if stated and len(things) < 2:
             held += _misread_statuses(message, sentence, thing, results)
     for row, label in _cells(message.text) if known and "|" in message.text else ():
-        things = _things_of(row, known)
-        if len(things) == 1 and not _PROPOSAL.search(label[1]):
-            named = f"{things[0]} {label[1]}"
-            held += _misread_fields(here, label, named, results, evidence)
+        named = " ".join([*_things_of(row, known), label[1]])
+        held += _misread_fields(here, label, named, results, evidence)
     return len(held), [fault for fault in held if fault is not None]
 
 
@@ -303,7 +301,7 @@ def _cells(text: str) -> Iterator[tuple[str, re.Match[str]]]:
         else:
             for head, cell in zip(heads, cells, strict=False):
                 label = _LABELLED.fullmatch(f"{head}: {cell}")
-                if label is not None:
+                if label is not None and not _PROPOSAL.search(head):
                     yield line, label
 
 
@@ -623,7 +621,7 @@ def _says_about(text: str) -> bool:
 
 RESULT_INTERPRETATION = RuleMeasure(
     RESULT_INTERPRETATION_NAME,
-    "6",
+    "7",
     AXIS_SCALE,
     ("alternatives", "claims", "effects"),
     needing("results", _interpret),
