@@ -536,7 +536,7 @@ def _localise(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
 
 LOCALISE = RuleMeasure(
     LOCALISE_NAME,
-    "6",
+    "7",
     Scale(-inf, inf, (*KINDS, *FAMILIES)),
     ("alternatives", "effects"),
     _localise,
