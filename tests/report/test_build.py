@@ -2,21 +2,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from stepscope.errors import StoreError, UsageError
 from stepscope.formats.reading import read_files
-from stepscope.model import Trajectory
+from stepscope.model import Trajectory, Verdict
 from stepscope.model.records import Figure
 from stepscope.report.build import build_report
 from stepscope.report.render import data
 from stepscope.report.rows import read_table
+from stepscope.report.views.overview import read_runs
 from stepscope.score import score_runs
 from stepscope.stats import Flip
 from stepscope.store import Store
 from stepscope.store.where import parse_where
 from stepscope.values import Estimate, Unmeasured
+from tests.factories import PASSED
+from tests.report import made_panels
 from tests.report.rows import ABSENT, MISSING, LiteralRows, rows
 
 
@@ -327,3 +331,19 @@ def test_the_same_rows_give_the_same_bytes(airline: Store) -> None:
     assert data.render_report_json(build_report(airline, where=where)) == data.render_report_json(
         build_report(airline, where=where)
     )
+
+
+def test_a_secret_in_the_name_of_a_run_is_on_no_line_and_in_no_row() -> None:
+    held = [
+        msgspec.structs.replace(one, name=f"{one.task} ghp_{'a1B2' * 9}")
+        for one in made_panels.runs(2, outcome=PASSED)
+    ]
+    known = [made_panels.said("rules", one, Verdict("outcome", 1.0)) for one in held]
+    faults = made_panels.axes("rules", held, "xx")
+    with made_panels.store_of(held, known, faults) as store:
+        store.redact()
+        names = [line.name for line in build_report(store).whole.lucky]
+        names += [row.name for row in read_runs(store)]
+    assert [name.partition(":")[0] for name in names] == [
+        "0 [secret", "1 [secret", "0 [secret", "1 [secret",
+    ]  # fmt: skip

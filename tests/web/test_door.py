@@ -153,6 +153,16 @@ def test_a_bug_is_told_to_the_terminal_and_not_to_the_browser(
     assert [kind.__name__ for kind in met] == ["DecodeError"]
 
 
+def test_a_secret_in_the_name_of_another_trial_is_not_on_a_runs_page(
+    store: Path, stranger: Client
+) -> None:
+    key = f"ghp_{'a1B2' * 9}"
+    alter(store, f"UPDATE runs SET name = name || ' {key}' WHERE task = '11'")
+    answer = opened(stranger(store)).get("/run/9854ff4a")
+    assert answer.status_code == 200
+    assert (key in answer.text, "airline/11/1 [secret" in answer.text) == (False, True)
+
+
 def test_the_validator_sees_each_missing_guard() -> None:
     bare = httpx2.Response(200, headers={"server": "x", "set-cookie": "a=b; Domain=x"})
     assert len(faults(bare)) == 11

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
 
+from msgspec import structs
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
@@ -22,7 +23,7 @@ from stepscope.errors import UsageError
 from stepscope.gates.looks import GateHistory, read_gate_history
 from stepscope.report.build import build_report, read_chosen_runs
 from stepscope.report.compare import compare_groups
-from stepscope.report.rows import combine_conditions
+from stepscope.report.rows import combine_conditions, hide_texts
 from stepscope.report.types import ComparisonReport, Report
 from stepscope.report.views.overview import RunListRow, RunQuery, make_run_rows
 from stepscope.report.views.run import RunData, read_run
@@ -246,8 +247,14 @@ async def load_trials(request: Request, data: RunData) -> tuple[RunListRow, ...]
     if run.task is None:
         return ()
     condition = Where("runs.workflow = ? AND runs.task = ?", (run.workflow, run.task))
-    found = await get_reader(request).ask(lambda store: store.runs(condition))
-    return tuple(RunListRow.of(found, at) for at in range(min(len(found), MOST_TRIALS)))
+
+    def read(store: Store) -> tuple[RunListRow, ...]:
+        found = store.runs(condition)
+        rows = [RunListRow.of(found, at) for at in range(min(len(found), MOST_TRIALS))]
+        names = hide_texts(store.shown, [row.name for row in rows])
+        return tuple(structs.replace(row, name=name) for row, name in zip(rows, names, strict=True))
+
+    return await get_reader(request).ask(read)
 
 
 async def load_gate_history(request: Request) -> tuple[GateHistory, ...]:
