@@ -21,6 +21,7 @@ STEPSCOPE = str(Path(sys.executable).with_name("stepscope"))
 
 BAD: list[tuple[str, int, str]] = [
     ("import nowhere.json", 2, "nowhere.json"),
+    ("judge --judge local/a --dry-run --repeat 1000000000", 2, "less than or equal to 1000"),
     ("import empty.jsonl", 2, "empty.jsonl"),
     ("import binary", 2, "binary"),
     ("import other.json", 2, "other.json"),

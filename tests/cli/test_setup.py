@@ -164,6 +164,16 @@ def test_doctor_fails_on_what_must_be_mended(
     assert (found["settings"], found["store"], found["python"]) == ("fail", "fail", "ok")
 
 
+def test_doctor_in_a_folder_that_is_gone_is_no_bug(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here.rmdir()
+    assert main(["doctor"]) == 5
+    assert capsys.readouterr().err == (
+        "error: the working directory is gone; change into one that is there\n"
+    )
+
+
 def test_doctor_opens_a_good_store(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stepscope.open("good.db", settings=Settings()).close()
     assert main(["doctor", "--store", "good.db"]) == 0

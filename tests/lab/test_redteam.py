@@ -312,6 +312,7 @@ def test_a_corpus_of_ones_own_is_lines_or_json_or_toml(tmp_path: Path) -> None:
         ("a.txt", b"\xff\xfe", "not a file of attack texts"),
         ("a.toml", b"[[attack]]\nclass = 1\n", "not a file of attack texts"),
         ("a.toml", b'[[attack]]\nclass="a"\nname="b"\nplace="c"\n', "not a file of attack texts"),
+        ("a.toml", b'[[attack]]\nclass="a"\nname="b"\nplace="agent"\n', "no text in it"),
     ],
 )
 def test_a_corpus_that_cannot_be_read_is_one_line(

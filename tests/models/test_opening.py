@@ -63,6 +63,23 @@ def test_what_opens_models_is_no_model(own: str) -> None:
         open_model(f"{own}:opener", JudgesTable(), keys={})
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("MODEL = 7", "name a model itself"),
+        ("class Named:\n    name = 7\nMODEL = Named()", "name a model itself"),
+        ("raise RuntimeError('x')", "fails to load"),
+        ("raise SystemExit(0)", "fails to load"),
+    ],
+)
+def test_a_file_that_holds_no_model_is_the_files_fault(
+    text: str, says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "odd.py").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=says):
+        open_model(f"{tmp_path}/odd.py:MODEL", JudgesTable(), keys={})
+
+
 def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(ConfigError, match="no file"):
         open_model("nowhere.py:MODEL", JudgesTable(), keys={})

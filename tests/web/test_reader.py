@@ -168,6 +168,7 @@ def test_an_open_page_hears_how_far_a_running_score_is(tmp_path: Path, stranger:
     [
         ("PRAGMA user_version = 9999", 400, "of version 9999"),
         ("gone", 400, "any more"),
+        ("a link to itself", 400, "any more"),
     ],
 )
 def test_a_store_that_cannot_be_read_any_more_is_told_in_a_line(
@@ -175,8 +176,10 @@ def test_a_store_that_cannot_be_read_any_more_is_told_in_a_line(
 ) -> None:
     client = opened(stranger(store))
     assert client.get("/api/runs.json").status_code == 200
-    if act == "gone":
+    if act in ("gone", "a link to itself"):
         store.unlink()
+        if act != "gone":
+            store.symlink_to(store)
     else:
         alter(store, act)
     answer = client.get("/api/runs.json")

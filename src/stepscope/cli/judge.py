@@ -57,7 +57,7 @@ Sample = Annotated[
     typer.Option("--sample", min=1, metavar="N", help="Draw N of the runs for each rubric."),
 ]
 Repeat = Annotated[
-    int, typer.Option("--repeat", min=1, metavar="N", help="Ask each question N times.")
+    int, typer.Option("--repeat", min=1, max=1000, metavar="N", help="Ask each question N times.")
 ]
 Narration = Literal["on", "off", "both"]
 Narrated = Annotated[

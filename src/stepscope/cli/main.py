@@ -143,6 +143,8 @@ def _run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as e:
+        if isinstance(e, FileNotFoundError) and e.filename is None:  # of `os.getcwd` alone
+            return _complain("the working directory is gone; change into one that is there", 5)
         if e.errno in _DISK_GAVE_OUT:
             try:
                 sys.stdout.flush()

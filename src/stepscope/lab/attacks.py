@@ -80,7 +80,7 @@ def read_attacks(path: Path) -> tuple[Attack, ...]:
             found = _in_both_places(line for line in text.split("\n") if line.strip())
     except (UnicodeDecodeError, ValueError, RecursionError) as e:
         raise UsageError(f"{path}: not a file of attack texts: {str(e).splitlines()[0]}") from e
-    if not found:
+    if not found or any(not one.text.strip() for one in found if one.place != "narration"):
         raise UsageError(f"{path}: no text in it")
     return found
 

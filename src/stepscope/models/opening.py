@@ -347,8 +347,6 @@ def load_own_model(name: str) -> Model:
         ConfigError: it holds an opener of models, not a model.
     """
     found = registry.model(name)
-    if callable(found):
-        raise ConfigError(
-            f"{name!r} opens models; name a model itself: something with `name` and `complete`"
-        )
+    if callable(found) or not isinstance(getattr(found, "name", 0), str):
+        raise ConfigError(f"{name!r}: name a model itself: something with `name` and `complete`")
     return found

@@ -150,7 +150,7 @@ class StoreReader:
     def _fresh(self) -> Store:
         try:
             file = self.path.stat()
-        except FileNotFoundError:
+        except OSError:
             self._shut()
             raise UsageError(
                 f"no store at {str(self.path)!r} any more; import runs again"
