@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 Severity = Literal["high", "medium", "low"]
-Area = Literal["gates", "outputs", "stores", "settings", "replies"]
+Area = Literal["gates", "outputs", "stores", "settings", "replies", "view", "texts"]
 Do = Callable[["Place"], str]
 
 # Seconds after which a case is ended, and a command is said to hang.

@@ -1,8 +1,9 @@
 """What does an outsider find who has read the documentation, and not the code?
 
-`python -m bars.run attack [--area AREA] [--only WORDS] [--round N] [--list]`. Cases of five areas
-(gates, outputs, stores, settings, replies of judges), each with what is expected of it by the
-documentation, written down before it was first run, and a process and folder of its own.
+`python -m bars.run attack [--area AREA] [--only WORDS] [--round N] [--list]`. Cases of seven
+areas (gates, outputs, stores, settings, replies of judges, pages that are served, texts for a
+forge), each with what is expected of it by the documentation, written down before it was first
+run, and a process and folder of its own.
 
 A miss is *high* where it is a false green, a reply lost or paid twice, a secret shown, a hang over
 10 s, a traceback or "a bug in stepscope"; *medium* where a finding or a reason is missing or an
@@ -21,7 +22,19 @@ from pathlib import Path
 from types import ModuleType
 
 import stepscope
-from bars.attack import _gates, _outputs, _replies, _second, _settings, _stores
+from bars.attack import (
+    _gates,
+    _outputs,
+    _replies,
+    _second,
+    _settings,
+    _stores,
+    _third,
+    _third_replies,
+    _third_texts,
+    _third_view,
+    _third_world,
+)
 from bars.attack._cases import Case, Found, Place, attempt
 
 AREAS: dict[str, ModuleType] = {
@@ -30,7 +43,10 @@ AREAS: dict[str, ModuleType] = {
     "stores": _stores,
     "settings": _settings,
     "replies": _replies,
+    "view": _outputs,
+    "texts": _gates,
 }
+LATER = (_second, _third, _third_texts, _third_world, _third_replies, _third_view)
 # Loaded before cases are forked, so that each does not load them again.
 LOADED = ("numpy", "scipy.stats", "openai", "anthropic", "aiohttp", "genai_prices", "rich.console",
           "tests.factories")  # fmt: skip
@@ -38,7 +54,7 @@ LOADED = ("numpy", "scipy.stats", "openai", "anthropic", "aiohttp", "genai_price
 
 def all_cases() -> list[Case]:
     """Return the cases of every area."""
-    return [case for area in (*AREAS.values(), _second) for case in area.cases()]
+    return [case for part in (*list(AREAS.values())[:5], *LATER) for case in part.cases()]
 
 
 def prepared(area: str, folder: Path) -> Path:
