@@ -684,7 +684,8 @@ def rows() -> list[Row]:
         ("a store that a writer holds", "200 at once", "high", _page_of(_locked)),
         ("a store that is imported into", "200 meanwhile, the new runs after", "high", _page_of(_grows)),
         ("a folder that is moved away", "an error of ours, in time", "high", _moved_folder),
-        *((f"view {' '.join(words)}"[:80], "2 or 5, one line, at once", "high", _starts(words, (2, 5), **more))
+        *((f"view {' '.join(words)}{' with a short token' if more else ''}"[:80], "2 or 5, one line, at once", "high",
+           _starts(words, (2, 5), **more))
           for words, more in (
               (["--host", "0.0.0.0"], {}), (["--host", "0.0.0.0"], short), (["--host", "e.vil\n::error::x"], {}),
               (["--host", ""], {}), (["--host", "127.0.0.1 "], {}), (["--where", "agnt = 1"], {}),

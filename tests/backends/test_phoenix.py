@@ -38,6 +38,10 @@ class Server:
     def fill(self, project: str, which: Which, spans: int) -> None:
         """Send spans, and wait until the project holds so many."""
         record(f"{self.base}/v1/traces", {"x-project-name": project}, which)
+        self.wait(project, spans)
+
+    def wait(self, project: str, spans: int) -> None:
+        """Wait until the project holds so many spans: they are taken in behind the answer."""
         end = time.monotonic() + 60
         while self.count(project, "spans") < spans:
             assert time.monotonic() < end
@@ -123,6 +127,7 @@ def runs_and_verdicts_are_sent_once_however_often_they_are_sent(
         notebook.score()
         first = backends.send(notebook, "phoenix:sent", variables=server.variables)
         assert (first.runs, first.spans, first.absent) == (1, 4, 0)
+        server.wait("sent", first.spans)
         spans = server.client.get("/v1/projects/sent/spans", {"limit": 1000}).value["data"]
         ids = {span["context"]["span_id"] for span in spans}
         traces = {span["context"]["trace_id"] for span in spans}
