@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -18,10 +20,29 @@ from stepscope.model import Format, Measure, Model, Opener
 
 Group = Literal["formats", "measures", "models"]
 
+# Of what an error says, so many characters tell what it is.
+_SAID = 2_000
 _loaded: dict[tuple[Group, str], object] = {}
 # How the code of others ends when it is read: by none of these it would be a bug of ours.
 FAILS = (ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError,
          OSError, RuntimeError, SyntaxError, SystemExit, TypeError, ValueError)  # fmt: skip
+
+
+class PluginFault(Exception):
+    """Code of others raised something; the message is what, in one line, its cause the error."""
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Run code of others: whatever it raises is an answer of ours to give, not our end.
+
+    Raises:
+        PluginFault: it raised.
+    """
+    try:
+        yield
+    except (Exception, SystemExit) as e:
+        raise PluginFault(" ".join(f"{type(e).__name__}: {e}"[:_SAID].split())) from e
 
 
 def format(name: str) -> Format:

@@ -9,6 +9,7 @@ model gets their values, everybody else their names. The sample with comments is
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import tomllib
 from collections.abc import Mapping
@@ -25,13 +26,16 @@ from stepscope.model import PolicyRule, Precondition
 from stepscope.models import configured
 from stepscope.models.configured import ProviderKeys
 from stepscope.safety.json import decode
-from stepscope.safety.limits import Limits, read_file
+from stepscope.safety.limits import MIB, Limits, read_file
 from stepscope.safety.redact import OwnSecret, SecretPattern
 from stepscope.shape.weights import SCALE
 
 # Nested deeper than this, nothing is read on any machine; and what a limit may be at most.
 MOST_DEPTH = 10_000
 MOST_LIMIT = 2**62
+
+# Nobody writes more of settings, tools or a policy.
+_FILE_BYTES = 4 * MIB
 
 FILE = "stepscope.toml"
 STORE = "stepscope.db"
@@ -196,11 +200,19 @@ def _project_table(path: Path) -> dict[str, Any] | None:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(read_file(path).decode("utf-8-sig"))
+        return tomllib.loads(_read_whole(path).decode("utf-8-sig"))
     except OSError as e:
         raise ConfigError(f"{path}: cannot be read ({e.strerror})") from e
     except (ValueError, RecursionError) as e:
         raise ConfigError(f"{path}: not TOML in UTF-8: {' '.join(str(e).split())}") from e
+
+
+def _read_whole(path: Path) -> bytes:
+    """Return the content of a file of settings; an OSError where nobody can have written it."""
+    raw = read_file(path, _FILE_BYTES + 1)
+    if len(raw) > _FILE_BYTES:
+        raise OSError(errno.EFBIG, f"More than {_FILE_BYTES // MIB} MiB")
+    return raw
 
 
 def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
@@ -288,7 +300,7 @@ def _place_files(
 
 def _read_text(path: Path, where: str) -> str:
     try:
-        text = read_file(path).decode("utf-8-sig").strip()
+        text = _read_whole(path).decode("utf-8-sig").strip()
         why = "it is empty"
     except (OSError, ValueError) as e:
         text, why = "", getattr(e, "strerror", None) or "it is not UTF-8"

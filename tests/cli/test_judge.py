@@ -25,12 +25,12 @@ SETTINGS = """
 protocol = "anthropic"
 base_url = "{base}"
 family = "anthropic"
-price = {{ input = 3, output = 15, cache_read = 0.3 }}
+price = {{ input = 3, output = 15, cache_read = 0.3, batch = 0.5 }}
 
 [judges.model."local/gpt-b"]
 base_url = "{base}/v1"
 family = "openai"
-price = {{ input = 1.25, output = 10 }}
+price = {{ input = 1.25, output = 10, batch = 0.5 }}
 
 [judges.model."local/unpriced"]
 base_url = "{base}/v1"

@@ -131,11 +131,27 @@ def test_init_without_runs_writes_the_sample(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "tool", ["a.b", "create x", 'say"it', "new\nline", "back\\slash", "\u202e", "é", "\x7f", ""]
+    "tool",
+    [
+        "a.b",
+        "create x",
+        'say"it',
+        "new\nline",
+        "back\\slash",
+        "\u202e",
+        "é",
+        "\x7f",
+        "\u200b\u2028",
+        "\U000e0041",
+        "\u115f",
+        "\ud800",
+        "",
+    ],
 )
 def test_a_tool_of_any_name_gives_a_file_that_can_be_read(tool: str) -> None:
     read = tomllib.loads(f"{setup.toml_key(tool)} = 1")
-    assert read == {tool.replace("\x7f", "\ufffd"): 1}
+    assert read == {tool.replace("\ud800", "\ufffd"): 1}
+    assert setup.toml_key(tool).isprintable()
 
 
 def states(text: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from stepscope.errors import ConfigError, DataError, EnvironmentFault
+from stepscope.errors import ConfigError, DataError, EnvironmentFault, UsageError
 from stepscope.gates import looks
 from stepscope.gates.baseline import (
     diff_baselines,
@@ -95,7 +95,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
         write_baseline(made(), tmp_path / "file" / "b.json")
     folder = tmp_path / "folder"
     folder.mkdir()
-    with pytest.raises(EnvironmentFault):
+    with pytest.raises(UsageError, match="is a folder"):
         write_baseline(made(), folder)
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
 

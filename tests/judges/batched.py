@@ -34,7 +34,8 @@ def table(provider: Provider, protocol: Protocol, price: PriceTable | None = PRI
 
 
 def batches_at(provider: Provider, protocol: Protocol) -> BatchClient:
-    return open_batches(open_model(JUDGE, table(provider, protocol), keys={}))
+    judges = table(provider, protocol)
+    return open_batches(open_model(JUDGE, judges, keys={}), judges)
 
 
 def batched(

@@ -18,10 +18,13 @@ from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Ledger
 from stepscope.model import Record
 from stepscope.models.batches import open_batches
+from stepscope.models.configured import JudgesTable, PriceTable
+from stepscope.models.opening import open_model
+from tests.faults.batching import Batching
 from tests.faults.providers import Provider, Threaded, serving
 from tests.faults.script import Batches, Fault, Script
 from tests.judges.asked import Answering, Prices, judgement, judgements, patience
-from tests.judges.batched import JUDGE, PROTOCOLS, Protocol, batched, batches_at
+from tests.judges.batched import JUDGE, PROTOCOLS, Protocol, batched, batches_at, table
 from tests.models.scripted import IMAGES
 
 pytestmark = pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -290,7 +293,35 @@ def test_two_runs_at_once_buy_every_ask_once(
 
 def test_only_protocols_with_batches_have_them(protocol: Protocol) -> None:
     with pytest.raises(ConfigError, match="has no batches"):
-        open_batches(Answering())
+        open_batches(Answering(), JudgesTable())
+
+
+def test_a_server_of_ones_own_has_batches_where_its_price_says_so(
+    provider: Threaded, protocol: Protocol
+) -> None:
+    for price in (None, PriceTable(input=1.0, output=5.0)):
+        judges = table(provider, protocol, price)
+        with pytest.raises(ConfigError, match="is at a server of its own"):
+            open_batches(open_model(JUDGE, judges, keys={}), judges)
+
+
+def test_what_is_no_batch_is_not_waited_for(
+    provider: Threaded, protocol: Protocol, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(*_: object, **__: object) -> dict[str, object]:
+        return {"id": "chat-1", "object": "chat.completion"}
+
+    monkeypatch.setattr(Batching, f"{protocol}_told", told)
+    asked = batches_at(provider, protocol)
+
+    async def looked() -> bool:
+        try:
+            return await asked.is_over("chat-1")
+        finally:
+            await asked.close()
+
+    with pytest.raises(ModelError, match="it has no status"):
+        asyncio.run(looked())
 
 
 def test_an_error_of_the_provider_while_polling_is_waited_out(

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -61,14 +62,25 @@ def test_the_file_is_nobody_elses_and_durable(path: str) -> None:
     assert path.endswith("runs.db.judges.db")
 
 
+def test_a_ledger_of_version_1_is_led_up_and_takes_the_key_of_its_store(path: str) -> None:
+    with Ledger(path), closing(sqlite3.connect(path)) as other:
+        other.execute("DROP TABLE keys")
+        other.execute("PRAGMA user_version = 1")
+    with Ledger(path) as ledger:
+        assert ledger.fence_key(b"of the store") == b"of the store"
+    assert Path(path + ".v1.bak").is_file()
+    with Ledger(path) as ledger:
+        assert ledger.fence_key(b"of a store made anew") == b"of the store"
+
+
 def test_a_ledger_of_a_newer_version_or_of_another_program_is_refused(tmp_path: Path) -> None:
     newer, foreign = str(tmp_path / "newer.db"), str(tmp_path / "foreign.db")
     Ledger(newer).close()
-    for file, sql in ((newer, "PRAGMA user_version = 2"), (foreign, "CREATE TABLE t (x)")):
+    for file, sql in ((newer, "PRAGMA user_version = 3"), (foreign, "CREATE TABLE t (x)")):
         db = sqlite3.connect(file)
         db.execute(sql)
         db.close()
-    with pytest.raises(StoreError, match="of version 2; this stepscope reads up to 1"):
+    with pytest.raises(StoreError, match="of version 3; this stepscope reads up to 2"):
         Ledger(newer)
     with pytest.raises(StoreError, match="of another program"):
         Ledger(foreign)

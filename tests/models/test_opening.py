@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from stepscope import registry
-from stepscope.errors import ConfigError
+from stepscope.errors import ConfigError, ModelError
 from stepscope.judges.judgement import configured_judge
 from stepscope.models.configured import JudgesTable, JudgeTable
 from stepscope.models.opening import close_models, open_model
@@ -55,7 +55,7 @@ def test_a_model_of_one_s_own_is_named_by_its_file(own: str) -> None:
     assert asyncio.run(used()) == "{}"
     judge = configured_judge(name, table)
     assert (judge.name, judge.family) == ("acme/coin", "acme")
-    assert getattr(model, "closed") == 1  # noqa: B009 - the protocol has no such attribute
+    assert getattr(registry.model(name), "closed") == 1  # noqa: B009 - no protocol has it
 
 
 def test_what_opens_models_is_no_model(own: str) -> None:
@@ -78,6 +78,47 @@ def test_a_file_that_holds_no_model_is_the_files_fault(
     (tmp_path / "odd.py").write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=says):
         open_model(f"{tmp_path}/odd.py:MODEL", JudgesTable(), keys={})
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("raise KeyError", "acme/odd: KeyError"),
+        ("raise RuntimeError('no\\n::error::x')", "RuntimeError: no ::error::x"),
+        ("raise SystemExit(0)", "SystemExit: 0"),
+        ("return await self.complete(request)", "RecursionError"),
+        ("return None", "ValidationError"),
+        ("return Reply(text=7, stop='end', structure='prompt_only')", "ValidationError"),
+        ("return Reply(text='x', stop='boredom', structure='prompt_only')", "ValidationError"),
+        ("return Reply(text='\\ud800', stop='end', structure='prompt_only')", "UnicodeEncodeError"),
+    ],
+)
+def test_whatever_a_model_of_one_s_own_does_is_the_failure_of_one_call(
+    body: str, says: str, tmp_path: Path
+) -> None:
+    text = OWN.replace("acme/coin", "acme/odd").replace(
+        'return Reply(text="{}", stop="end", structure="prompt_only")', body
+    )
+    (tmp_path / "odd.py").write_text(text, encoding="utf-8")
+    model = open_model(f"{tmp_path}/odd.py:COIN", JudgesTable(), keys={})
+    with pytest.raises(ModelError, match=says) as found:
+        asyncio.run(model.complete(REQUEST))
+    assert not found.value.again
+
+
+def test_what_a_model_of_one_s_own_says_of_its_failure_stays(tmp_path: Path) -> None:
+    for raised, again in (
+        ("ConnectionResetError('gone')", True),
+        ("ModelError('busy', again=True, after=3.0)", True),
+    ):
+        body = f"from stepscope.errors import ModelError; raise {raised}"
+        text = OWN.replace('return Reply(text="{}", stop="end", structure="prompt_only")', body)
+        path = tmp_path / f"odd{len(raised)}.py"
+        path.write_text(text, encoding="utf-8")
+        model = open_model(f"{path}:COIN", JudgesTable(), keys={})
+        with pytest.raises(ModelError) as found:
+            asyncio.run(model.complete(REQUEST))
+        assert found.value.again == again
 
 
 def test_a_file_that_is_not_there_is_named() -> None:

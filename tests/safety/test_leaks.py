@@ -69,6 +69,33 @@ def test_an_export_is_nobody_elses_and_sweeps_what_a_killed_one_left(tmp_path: P
     assert (left.exists(), lives.exists(), other.exists()) == (False, True, True)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report", "-o", "s.db"],
+        ["report", "--html", "s.db"],
+        ["export", "s.db", "--force"],
+        ["report", "-o", "stepscope.toml"],
+        ["export", "link", "--force"],
+    ],
+)
+def test_no_output_goes_over_a_store_or_settings(
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made_store(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    Path("stepscope.toml").write_text("seed = 7\n", encoding="utf-8")
+    Path("link").symlink_to("s.db")
+    before = {path: path.read_bytes() for path in (Path("s.db"), Path("stepscope.toml"))}
+    assert main([*words, "--store", "s.db"]) == 2
+    assert "a database or settings; name another file" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in before} == before
+    assert not list(tmp_path.glob("*.part"))
+
+
 def test_a_link_out_of_a_folder_is_not_followed_and_nothing_of_it_is_quoted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

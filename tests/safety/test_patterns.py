@@ -42,6 +42,7 @@ def test_no_pattern_hangs(pattern: str) -> None:
         (r"a\Z", r"write \\z"),
         ("(", "see the syntax of RE2"),
         ("a{2000}", "see the syntax of RE2"),
+        ("a{1000000000}", "repeats 1000000000 times; at most 1,000"),
         ("((a{30}){30})", "at most 500; repeat less"),
         ("\ud800", "see the syntax of RE2"),
     ],

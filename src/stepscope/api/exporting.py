@@ -6,8 +6,6 @@ overwritten unasked. File names are made of ids, never of what a trace says.
 
 from __future__ import annotations
 
-import glob
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -18,6 +16,7 @@ import msgspec
 
 from stepscope.errors import UsageError
 from stepscope.model import Record, Trajectory
+from stepscope.safety.limits import open_output
 from stepscope.score.importing import Progress
 from stepscope.store import Store
 from stepscope.store.where import Where
@@ -174,34 +173,9 @@ def _deliver(out: str, write: Writer) -> None:
         write(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    place = Path(out).resolve()
-    if place.is_dir():
-        raise UsageError(f"{out} is a folder; name a file in it")
-    if not place.parent.is_dir():
-        raise UsageError(f"{out}: there is no folder {str(place.parent)!r}")
-    if place.exists() and not place.is_file():
-        # A device or a pipe is written to, never replaced by a file.
-        with place.open("wb") as file:
-            write(file)
-        return
-    # Remove what exports to the same place left when they were killed.
-    for part in place.parent.glob(f".{glob.escape(place.name)}.*.part"):
-        pid = part.name.split(".")[-2]
-        try:
-            os.kill(int(pid), 0)
-        except (ValueError, OverflowError, PermissionError):
-            continue  # not ours, or somebody else's who lives
-        except ProcessLookupError:
-            part.unlink(missing_ok=True)
-    beside = place.with_name(f".{place.name}.{os.getpid()}.part")
-    try:
-        # What is written quotes traces: it is nobody else's, whole or in parts.
-        handle = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-        beside.replace(place)
-    finally:
-        beside.unlink(missing_ok=True)
+    # What is written quotes traces: it is nobody else's, whole or in parts.
+    with open_output(out, private=True) as file:
+        write(file)
 
 
 def _counted(runs: Iterable[T], total: int, progress: Progress) -> Iterator[T]:

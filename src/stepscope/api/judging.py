@@ -96,6 +96,7 @@ def plan_questions(
     *,
     where: Where | None,
     options: JudgingOptions,
+    ledger: Ledger | None = None,  # None where there is none yet, and nothing is asked
 ) -> JudgePlan:
     """Return what is asked, by the names of judges and rubrics; a sample is drawn, and not kept."""
     chosen = load_rubrics(asked)
@@ -120,7 +121,11 @@ def plan_questions(
                         f"judge {judge.name!r} is of the family of agent {agent!r} ({kin}); name "
                         "another judge, leave these runs out, or leave out --strict-families"
                     )
-    return JudgePlan(store, rubrics=chosen, judges=named, where=where, options=options, drawn=drawn)
+    key = store.secret("fence")
+    return JudgePlan(
+        store, rubrics=chosen, judges=named, where=where, options=options, drawn=drawn,
+        key=key if ledger is None else ledger.fence_key(key),
+    )  # fmt: skip
 
 
 def keep_sample(store: Store, settings: Settings, asked: JudgePlan, sample: int) -> None:
@@ -154,7 +159,7 @@ def open_access(
         budget=Budget(budget.name or secrets.token_hex(16), budget.limit_usd),
         # One provider bears so many; several bear them each.
         concurrency=table.concurrency * len({name.partition("/")[0] for name in models}),
-        batches={name: open_batches(one) for name, one in models.items()} if batch else None,
+        batches={name: open_batches(one, table) for name, one in models.items()} if batch else None,
     )
 
 

@@ -412,7 +412,8 @@ class Notebook(Closeable):
         from stepscope.score.judges import judge_runs
 
         most = self.settings.judges.budget_usd if budget_usd is None else budget_usd
-        names, asked = self._asking(judges, rubrics, combine_filters(where, since), how)
+        asks_of = combine_filters(where, since)
+        names, asked = self._asking(judges, rubrics, asks_of, how, self.ledger)
         opened = judging.open_access(
             self.settings,
             self.ledger,
@@ -442,12 +443,13 @@ class Notebook(Closeable):
         from stepscope.score.estimate import dry_run
 
         table = self.settings.judges
-        _, asked = self._asking(judges, rubrics, combine_filters(where, since), how)
         known = self._ledger is not None or judging.find_ledger(self.store) is not None
+        ledger = self.ledger if known else None
+        _, asked = self._asking(judges, rubrics, combine_filters(where, since), how, ledger)
         return dry_run(
             asked,
             prices=Prices(table),
-            ledger=self.ledger if known else None,
+            ledger=ledger,
             budget_usd=table.budget_usd if budget_usd is None else budget_usd,
         )
 
@@ -512,6 +514,7 @@ class Notebook(Closeable):
         rubrics: str | Sequence[str],
         where: Where | None,
         how: JudgingOptions | None,
+        ledger: Ledger | None,
     ) -> tuple[tuple[str, ...], JudgePlan]:
         import stepscope.api.judging as judging
         from stepscope.judges.judgement import DEFAULT_OPTIONS
@@ -524,6 +527,7 @@ class Notebook(Closeable):
             judging.unique_names(rubrics, "rubric"),
             where=where,
             options=how or DEFAULT_OPTIONS,
+            ledger=ledger,
         )
         return names, asked
 

@@ -223,8 +223,8 @@ def _attack(
             open_judges(access, lambda done: step(done, most)) as (ask, rounds),
         ):
             found = lab.attack_judges(
-                failing, attacks, rubric=asked, judges=judges, key=store.secret("fence"),
-                redactor=store.redactor, ask=ask,
+                failing, attacks, rubric=asked, judges=judges, redactor=store.redactor, ask=ask,
+                key=ledger.fence_key(store.secret("fence")),
             )  # fmt: skip
             return found, rounds
 

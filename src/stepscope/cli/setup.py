@@ -175,8 +175,8 @@ FILE = Path("stepscope.toml")
 
 _TOOLS = re.compile(r"^\[tools\]\n(?:#.*\n)*", re.MULTILINE)
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-# What JSON leaves as it is inside a string and TOML refuses there.
-_NOT_IN_TOML = re.compile("[\x7f\ud800-\udfff]")
+# Half a character: TOML has no way to write it.
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def init(
@@ -257,4 +257,8 @@ def toml_key(tool: str) -> str:
 
 
 def _toml_string(text: str) -> str:
-    return _NOT_IN_TOML.sub("\ufffd", json.dumps(text, ensure_ascii=False))
+    from stepscope.safety.text import visible
+
+    whole = _HALF.sub("\ufffd", json.dumps(text, ensure_ascii=False))
+    seen = (c if c.isprintable() and visible(c) == c else f"\\U{ord(c):08X}" for c in whole)
+    return "".join(seen)

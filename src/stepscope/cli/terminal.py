@@ -107,7 +107,10 @@ def deliver(text: str, path: Path | None) -> None:
     if path is None or str(path) == "-":
         print_text(text)
     else:
-        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        from stepscope.safety.limits import open_output  # msgspec, which --help does without
+
+        with open_output(path) as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
         print_note(f"wrote {path}")
 
 

@@ -9,15 +9,12 @@ is a `GateAnswer`, a value and not an exception: the gates that need no baseline
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 from msgspec.structs import replace
@@ -35,7 +32,7 @@ from stepscope.gates.sample import (
 from stepscope.gates.settings import WorkflowPolicy
 from stepscope.gates.types import GateAnswer, answer_undecided
 from stepscope.safety.json import decode_strict
-from stepscope.safety.limits import Limits, read_file
+from stepscope.safety.limits import Limits, open_output, read_file
 from stepscope.safety.text import visible_line
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
@@ -157,22 +154,17 @@ def write_baseline(baseline: Sample, path: str | Path) -> None:
 
 
 def replace_file(path: Path, raw: bytes) -> None:
-    """Write a file beside its place, make it durable, and put it there in one move.
+    """Write a file in one move, with its folders; a link in its place is replaced, too.
 
     Raises:
+        UsageError: a folder, or a store or settings of the user.
         EnvironmentFault: the disk does not take it; the old file stands.
     """
-    part = path.with_name(f".{path.name}.{uuid4().hex}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("xb") as file:
+        with open_output(path, follow=False) as file:
             file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
     except OSError as e:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
         raise EnvironmentFault(f"{path}: cannot be written ({e.strerror})") from e
 
 

@@ -38,12 +38,20 @@ from stepscope.runtime.database import Closeable, Connection, Database, Schema
 T = TypeVar("T")
 LedgerWork = Callable[[Connection], T]
 
+_KEYS = """
+CREATE TABLE keys (
+    name TEXT PRIMARY KEY,
+    body BLOB NOT NULL
+) WITHOUT ROWID;
+"""
+
 SCHEMA = Schema(
     application_id=0x5354504A,  # "STPJ"
-    version=1,
+    version=2,
     sql=lambda: files("stepscope.ledger").joinpath("ledger.sql").read_text(encoding="utf-8"),
     foreign="an SQLite database of another program, no ledger of judges",
     newer="a ledger of version {found}; this stepscope reads up to {version}: upgrade stepscope",
+    migrations={2: _KEYS},
 )
 # Replies are a few KiB and read once; a store's cache would only take memory.
 _CACHE_KIBIBYTES = 4 * 1024
@@ -192,6 +200,19 @@ class Ledger(Database):
     def states(self) -> dict[str, int]:
         """Return how many asks are in which state."""
         return dict(self._rows("SELECT state, count(*) FROM asks GROUP BY state ORDER BY state"))
+
+    def fence_key(self, own: bytes) -> bytes:
+        """Return the key of the fences that stand in every question; `own` where there is none yet.
+
+        A store that was lost and made again asks the same questions by it, and buys none again.
+        """
+        self._now(
+            lambda db: db.execute(
+                "INSERT INTO keys (name, body) VALUES ('fence', ?) ON CONFLICT DO NOTHING", (own,)
+            )
+        )
+        ((key,),) = self._rows("SELECT body FROM keys WHERE name = 'fence'")
+        return key  # type: ignore[no-any-return]  # a BLOB
 
     def holds(self, keys: Iterable[str]) -> set[str]:
         """Return those of the keys whose replies are here."""

@@ -79,3 +79,9 @@ CREATE TABLE batches (
     asks      INTEGER NOT NULL,
     at_ns     INTEGER NOT NULL
 ) WITHOUT ROWID;
+
+-- What every question has in it, and nobody who writes a trace knows.
+CREATE TABLE keys (
+    name TEXT PRIMARY KEY,
+    body BLOB NOT NULL
+) WITHOUT ROWID;

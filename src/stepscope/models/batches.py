@@ -12,7 +12,9 @@ from typing import NamedTuple, Protocol
 
 from stepscope.errors import ConfigError, ModelError
 from stepscope.model import Model, Reply, Structure
+from stepscope.models.configured import JudgesTable
 from stepscope.models.dialect import Ask
+from stepscope.models.opening import judge_table, own_provider
 from stepscope.safety.limits import MIB
 
 # Between what we saw of a provider's clock and ours.
@@ -83,23 +85,32 @@ class BatchClient(Protocol):
         """Close the connections."""
 
 
-def open_batches(model: Model) -> BatchClient:
+def open_batches(model: Model, table: JudgesTable) -> BatchClient:
     """Return the batches of an opened model's provider; nothing is sent yet.
+
+    A server of one's own has batches where its price says what share they cost.
 
     Raises:
         ConfigError: the model's endpoint has no batches that are known.
     """
     from stepscope.models import anthropic, openai
     from stepscope.models.http import SdkModel
+    from stepscope.models.provider_batches import AnthropicBatches, OpenAIBatches
 
+    made: BatchClient
     if isinstance(model, SdkModel) and model.dialect is openai.CHAT_COMPLETIONS:
-        from stepscope.models.provider_batches import OpenAIBatches
-
-        return OpenAIBatches(model)
-    if isinstance(model, SdkModel) and model.dialect is anthropic.MESSAGES:
-        from stepscope.models.provider_batches import AnthropicBatches
-
-        return AnthropicBatches(model)
-    raise ConfigError(
-        f"judge {model.name!r} has no batches: OpenAI's and Anthropic's have; leave out --batch"
-    )
+        made = OpenAIBatches(model)
+    elif isinstance(model, SdkModel) and model.dialect is anthropic.MESSAGES:
+        made = AnthropicBatches(model)
+    else:
+        raise ConfigError(
+            f"judge {model.name!r} has no batches: OpenAI's and Anthropic's have; leave out --batch"
+        )
+    price = judge_table(model.name, table).price
+    if own_provider(model.name, table) is None and (price is None or price.batch is None):
+        raise ConfigError(
+            f"judge {model.name!r} is at a server of its own, and --batch is for OpenAI's and "
+            "Anthropic's; if it takes batches as they do, say what share they cost, as "
+            f'[judges.model."{model.name}"] price = {{ input = 0, output = 0, batch = 1.0 }}'
+        )
+    return made

@@ -49,7 +49,8 @@ class PriceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     output: float  # tokens that are written, reasoning included.
     cache_read: float | None = None  # tokens read from the cache; None: as `input`.
     cache_write: float | None = None  # tokens read and put into the cache; None: as `input`.
-    batch: float = 1.0  # share of all that a batch costs.
+    # share of all that a batch costs; None: a server of one's own has none.
+    batch: float | None = None
 
 
 class JudgeTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -128,7 +129,7 @@ def _refuse_judge(name: str, judge: JudgeTable, where: str) -> None:
         for name, usd in msgspec.structs.asdict(price).items():
             if usd is not None and not 0 <= usd < math.inf:
                 raise ConfigError(f"{where}.price: {name} is {usd}; expected 0 or more")
-        if price.batch > 1:
+        if (price.batch or 0.0) > 1:
             raise ConfigError(
                 f"{where}.price: batch is {price.batch}; expected a share from 0 to 1"
             )

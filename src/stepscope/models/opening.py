@@ -14,11 +14,15 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from urllib.parse import SplitResult, urlsplit
 
+import msgspec
+
 from stepscope import registry
-from stepscope.errors import ConfigError
-from stepscope.model import Endpoint, Model, Structure
+from stepscope.errors import ConfigError, ModelError
+from stepscope.model import Endpoint, Model, Reply, Request, Structure
 from stepscope.models.configured import HOST_VARIABLE, JudgesTable, JudgeTable
+from stepscope.registry import PluginFault
 from stepscope.safety.offline import is_loopback
+from stepscope.safety.redact import scrub_message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,7 +328,10 @@ def open_model(
             f"judge {name!r}: its protocol names a model, not what opens one: a function of an "
             "Endpoint"
         )
-    return opener(resolve_endpoint(name, table, keys=keys, offline=offline))
+    opened = opener(resolve_endpoint(name, table, keys=keys, offline=offline))
+    from stepscope.models.http import SdkModel
+
+    return opened if isinstance(opened, SdkModel) else OwnModel(opened)
 
 
 @asynccontextmanager
@@ -340,6 +347,36 @@ async def close_models(models: Iterable[Model]) -> AsyncIterator[None]:
                 await close()
 
 
+class OwnModel:
+    """A model of one's own: whatever it does is a reply, or the failure of one call."""
+
+    def __init__(self, model: Model) -> None:
+        """Ask this model."""
+        self._model = model
+        self.name = model.name
+
+    async def complete(self, request: Request) -> Reply:
+        """Ask once.
+
+        Raises:
+            ModelError: it raised, or gave no reply; only what the network did may pass.
+        """
+        try:
+            with registry.guarded():
+                reply = await self._model.complete(request)
+                return msgspec.json.decode(msgspec.json.encode(reply), type=Reply)
+        except PluginFault as e:
+            if isinstance(e.__cause__, ModelError):
+                raise e.__cause__ from e
+            network = isinstance(e.__cause__, OSError)
+            raise ModelError(f"{self.name}: {scrub_message(str(e))}", again=network) from e
+
+    async def close(self) -> None:
+        """Close its connections, if it has any."""
+        if (close := getattr(self._model, "close", None)) is not None:
+            await close()
+
+
 def load_own_model(name: str) -> Model:
     """Return the model that FILE.py:NAME, or an entry point, holds.
 
@@ -349,4 +386,4 @@ def load_own_model(name: str) -> Model:
     found = registry.model(name)
     if callable(found) or not isinstance(getattr(found, "name", 0), str):
         raise ConfigError(f"{name!r}: name a model itself: something with `name` and `complete`")
-    return found
+    return OwnModel(found)

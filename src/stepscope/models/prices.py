@@ -109,7 +109,8 @@ class Prices:
             of_put = own.input if own.cache_write is None else own.cache_write
             fresh = max(0, total - hit - put)
             spent = fresh * own.input + hit * of_hit + put * of_put + written * own.output
-            return (spent / _MILLION) * (own.batch if batch else 1.0)
+            share = own.batch if batch and own.batch is not None else 1.0
+            return (spent / _MILLION) * share
         provider = own_provider(judge, self._table) if "/" in judge else None
         if provider is None or find_spec("genai_prices") is None:
             return None

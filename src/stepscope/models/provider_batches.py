@@ -123,11 +123,18 @@ class _SdkBatches:
 
     async def _batch(self, remote: str) -> _Batch:
         call = self._sdk().get(f"{self.path}/{remote}", cast_to=httpx2.Response)
-        return await self._decode(call, _Batch)
+        return await self._decode_batch(call)
 
     async def _make(self, content: bytes) -> str:
         call = self._sdk().post(self.path, cast_to=httpx2.Response, content=content)
-        return (await self._decode(call, _Batch)).id
+        return (await self._decode_batch(call)).id
+
+    async def _decode_batch(self, call: Awaitable[httpx2.Response]) -> _Batch:
+        """Return a batch; what has no status is none, and would be waited for without end."""
+        batch = await self._decode(call, _Batch)
+        if not (batch.status or batch.processing_status):
+            raise retry.invalid_reply_error(self._model.endpoint, "no batch: it has no status")
+        return batch
 
     async def _pages(self, after: str) -> AsyncIterator[list[_Batch]]:
         """Yield the batches that there are, newest first; `after` names the word for the next."""

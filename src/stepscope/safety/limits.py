@@ -7,15 +7,20 @@ that is linear in the text, and is refused where its own size makes that long.
 from __future__ import annotations
 
 import errno
+import glob
 import os
+import re
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, Protocol
+from uuid import uuid4
 
 import msgspec
 
-from stepscope.errors import ConfigError
+from stepscope.errors import ConfigError, UsageError
 
 MIB = 1024 * 1024
 
@@ -57,6 +62,72 @@ def read_file(path: str | Path, most: int = -1) -> bytes:
         return file.read(most)
 
 
+# How the file of a database begins; and what is nobody's output.
+_DATABASE = b"SQLite format 3\0"
+_SETTINGS = frozenset({"stepscope.toml", "pyproject.toml", ".env"})
+# What is being written, by the number of its process.
+_PART = re.compile(r"\.(\d+)(?:\.[0-9a-f]{8})?\.part$")
+
+
+@contextmanager
+def open_output(
+    path: str | Path, *, private: bool = False, follow: bool = True
+) -> Iterator[BinaryIO]:
+    """Open a file of results for writing: it appears whole and durable, or not at all.
+
+    It is written beside its place and put there in one move; what a killed writer left beside it is
+    removed. What a link leads to is replaced, or the link where `follow` is False; a device or a
+    pipe takes what comes. `private` is mode 0600.
+
+    Raises:
+        UsageError: a folder, or a store or settings of the user.
+        OSError: the disk does not take it; what was there stands, and the file as asked for is
+            named.
+    """
+    try:
+        place = Path(path).resolve() if follow else Path(path)
+        if place.exists() and not place.is_file():
+            if place.is_dir():
+                raise UsageError(f"{path} is a folder; name a file in it")
+            with place.open("wb") as file:
+                yield file
+            return
+        if place.name in _SETTINGS or (place.exists() and read_file(place, 16) == _DATABASE):
+            raise UsageError(f"{path}: a database or settings; name another file to write to")
+        for left in place.parent.glob(f".{glob.escape(place.name)}.*.part"):
+            if not _may_be_written(left):
+                left.unlink(missing_ok=True)
+        part = place.with_name(f".{place.name}.{os.getpid()}.{uuid4().hex[:8]}.part")
+        mode = 0o600 if private else 0o666
+        try:
+            handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+            with os.fdopen(handle, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(place)
+        finally:
+            part.unlink(missing_ok=True)
+    except (RuntimeError, ValueError) as e:  # a circle of links; NUL in a name
+        raise UsageError(f"{path}: cannot be written ({e})") from e
+    except OSError as e:
+        raise OSError(e.errno, e.strerror, str(path)) from e
+
+
+def _may_be_written(part: Path) -> bool:
+    """Whether the process that a part is named by may be alive; true of what is not ours."""
+    named = _PART.search(part.name)
+    if named is None:
+        return True
+    try:
+        os.kill(int(named[1]), 0)
+    except ProcessLookupError:
+        return False
+    except (OverflowError, PermissionError):
+        pass
+    return True
+
+
 # Instructions of a compiled pattern: a text of 1 MiB takes seconds at worst, usually milliseconds.
 PATTERN_SIZE = 500
 # What RE2 lacks, and how the same is said without it; the first that stands in a pattern is named.
@@ -67,6 +138,8 @@ _REWRITES = (
     (("\\Z",), "write \\z for the end of the text"),
     (("\\u", "\\N"), "write the character itself, or \\x{...}"),
 )  # fmt: skip
+# What RE2 takes as mere text.
+_REPEAT = re.compile(r"(?<=\{)\d{5,}(?=[,}])")
 
 
 class TextPattern(Protocol):
@@ -97,6 +170,8 @@ def compile_pattern(text: str, where: str) -> TextPattern:
         raise ConfigError(
             f"{where}: {text!r} is no regular expression that RE2 reads ({said}); {advice}"
         ) from e
+    if repeat := _REPEAT.search(text):
+        raise ConfigError(f"{where}: {text[:80]!r} repeats {repeat[0]} times; at most 1,000")
     if size > PATTERN_SIZE:
         raise ConfigError(
             f"{where}: {text[:80]!r} compiles to {size:,} instructions, at most {PATTERN_SIZE}; "

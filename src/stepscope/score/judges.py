@@ -195,6 +195,7 @@ class JudgePlan:
         judges: tuple[Judge, ...],  # each is asked by every rubric, whatever the others said
         where: Where | None = None,  # which runs; None for all
         options: JudgingOptions = DEFAULT_OPTIONS,  # how, and how often
+        key: bytes | None = None,  # for the fences; the store's where it is None
         # rubric -> ids of the runs that it is asked of; a rubric without an entry, of all
         drawn: Mapping[str, Container[str]] | None = None,
     ) -> None:
@@ -206,7 +207,7 @@ class JudgePlan:
         self.store = store
         self.files: Toolbox | None = None
         self._drawn: Mapping[str, Container[str]] = drawn or {}
-        self._key = store.secret("fence")
+        self._key = key or store.secret("fence")
         self.restart()
 
     def restart(self) -> JudgePlan:

@@ -25,6 +25,7 @@ from stepscope.measures.facts import (
     supply_context,
 )
 from stepscope.model import Answer, Case, Facts, Figures, Measure, Scale, Trajectory, Verdict
+from stepscope.registry import PluginFault
 from stepscope.runtime.database import MEMORY
 from stepscope.runtime.processes import Executor, Job, cores
 from stepscope.store import Store
@@ -103,10 +104,10 @@ def ask_measure(
 ) -> list[Answer]:
     """Return one measure's checked answers about a run; a crash is one of them."""
     try:
-        given = list(measure(trajectory, case, facts))
-    except Exception as e:  # noqa: BLE001 (anybody's code: a crash is an answer, not our end)
-        said = " ".join(f"{type(e).__name__}: {e}".split())
-        return [Unmeasured("error", _storable(said[:_REASON_CHARACTERS]), measure.name)]
+        with registry.guarded():
+            given = list(measure(trajectory, case, facts))
+    except PluginFault as e:
+        return [Unmeasured("error", _storable(str(e)[:_REASON_CHARACTERS]), measure.name)]
     return check_answers(measure, given, len(trajectory.steps))
 
 

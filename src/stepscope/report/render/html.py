@@ -18,7 +18,6 @@ from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
 from typing import Literal
-from uuid import uuid4
 
 from markupsafe import Markup
 
@@ -35,6 +34,7 @@ from stepscope.report.views.overview import RunListRow
 from stepscope.report.views.profile import chart_axes, chart_panels
 from stepscope.report.views.run import chart_curve, describe_curve, describe_curve_basis, read_run
 from stepscope.report.words import describe_profile, describe_suspect
+from stepscope.safety.limits import open_output
 from stepscope.safety.redact import hide_in
 from stepscope.store import Store
 from stepscope.store.columns import Rows
@@ -63,28 +63,15 @@ def write_html(
 ) -> None:
     """Write a report with the steps of the runs to look at first to one HTML file.
 
-    The file is written beside its place and put there in one move: whatever goes wrong before the
-    end, what was there stands, and nothing unfinished is left.
+    Whatever goes wrong before the end, what was there stands, and nothing unfinished is left.
 
     Raises:
+        UsageError: the file is a folder, a store or settings.
         OSError: the disk does not take it; the file as it was asked for is named.
     """
-    # What a link leads to is replaced, not the link.
-    place = Path(file).resolve()
-    # A pipe or a device takes what comes, and cannot be replaced.
-    replaced = place.is_file() or not place.exists()
-    part = place.with_name(f".{uuid4().hex}.part") if replaced else place
     made = _pages(store, report, embed, where=where, since=since, gates=gates, kept=kept)
-    try:
-        with part.open("w", encoding="utf-8", newline="\n") as out:
-            out.writelines(_render(made, report))
-        if replaced:
-            part.replace(place)
-    except OSError as e:
-        raise OSError(e.errno, e.strerror, str(file)) from e
-    finally:
-        if replaced:
-            part.unlink(missing_ok=True)
+    with open_output(file) as raw:
+        raw.writelines(piece.encode() for piece in _render(made, report))
 
 
 def _render(made: Iterator[Page], report: Report) -> Iterator[str]:
