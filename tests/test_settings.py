@@ -255,7 +255,7 @@ def test_tool_list_and_policy_of_a_workflow_are_read_beside_the_settings(
     [
         (None, "x", r"\[workflow.shop\]: .*tools.json cannot be used: No such file"),
         ("[", "x", r".*tools.json: .*; expected the tools as OpenAI, Anthropic"),
-        (" " * (4 * 1024 * 1024 + 1), "x", ".*tools.json cannot be used: More than 4 MiB"),
+        (" " * (4 * 1024 * 1024 + 1), "x", ".*tools.json cannot be used: it has more than 4 MiB"),
         ("[" * 5000, "x", r".*tools.json: .*; expected the tools as OpenAI, Anthropic"),
         ("{}", "x", "no list of tools in it"),
         ("[]", "x", "no list of tools in it"),

@@ -76,7 +76,9 @@ class Server:
             OLD.append((sys.stdout, sys.stderr))
             sys.stdout, sys.stderr = (os.fdopen(n, "w", encoding="utf-8") for n in (1, 2))
             from stepscope.cli.main import main
+            from stepscope.runtime.signals import interrupt_on_stops
 
+            interrupt_on_stops()
             code = main(["view", "--no-open", "--json", *words])
             sys.stderr.flush()
             os._exit(code)

@@ -118,7 +118,8 @@ HIDDEN: dict[str, dict[str, gates.Content]] = {
     "rewards of 1e400": {
         "b.jsonl": [r.replace('"reward": 0.0', '"reward": 1e400') for r in gates.FAILING]
     },
-    "rewards of nearly 1": {"b.jsonl": gates.altered(reward=0.999999)},
+    # Within a millionth it is 1, as where such rewards come from.
+    "rewards of nearly 1": {"b.jsonl": gates.altered(reward=0.9999)},
     "rewards that are a word": {"b.jsonl": gates.altered(reward="pass")},
     "rewards that are true within a list": {"b.jsonl": gates.altered(reward=[True])},
     "cases with NUL at their end": {
@@ -369,8 +370,7 @@ def _gate_rows() -> list[Row]:
         ("a case of the baseline that nobody runs", "0 or 3, and says 4 missing trials; or 4",
          "medium", _nobody_runs),
         *((f"a baseline named {name!r}", "2, 4 or 5, at once", "high", _named_baseline(name))
-          for name in ("/dev/stdin", "base.json\0", "", ".", "http://127.0.0.1/base.json",
-                       "base.json/", "../" * 50 + "etc/passwd", "x" * 5000)),
+          for name in ("/dev/stdin", "base.json\0", "", ".", "http://127.0.0.1/base.json", "../" * 50 + "etc/passwd", "x" * 5000)),
         ("a condition in 3,000 brackets", "2, or the answer", "high",
          _words(f'--runs t --where "{nested}"', (2, 3, 4))),
         ("a condition of 4,000 parts", "2, or the answer", "high",

@@ -23,6 +23,7 @@ from bars.attack import _replies as replies
 from bars.attack import _second as second
 from bars.attack._cases import Area, Case, Place, Severity, coded, one_line
 from bars.attack._third import ended, forked
+from stepscope.models.retry import RetryLimits, RetryPolicy
 
 Do = Callable[[Place], str]
 Row = tuple[str, str, Severity, Do]
@@ -80,10 +81,18 @@ def _bytes(raw: bytes) -> Callable[[socket.socket], None]:
     return lambda made: made.sendall(raw)
 
 
+def impatient() -> None:
+    """Let pauses between tries be short: what holds of eight tries holds of eight quick ones."""
+    kept = RetryPolicy.__init__.__kwdefaults__
+    assert kept is not None
+    kept["limits"] = RetryLimits(base_seconds=0.01, cap_seconds=0.05)
+
+
 def _written(write: Callable[[socket.socket], None], verdict: bool | None, *, most: int = 9) -> Do:
     """Return what judges over such a server: a verdict, or 4; in time, no bug."""
 
     def do(place: Place) -> str:
+        impatient()
         found = replies.judged(place, Serving(write))
         if found.usd < 0 or found.asked > most:
             return f"{found.usd} USD, asked {found.asked}"
@@ -209,7 +218,9 @@ def _worded(words: str, codes: tuple[int, ...], asked: int | None = 0) -> Do:
         done = place.run(*shlex.split(words))
         if asked is not None and wire.asked > asked:
             return f"asked {wire.asked}"
-        return one_line(done, codes) if done.code in (2, 5) else coded(done, codes)
+        if done.code == 5:  # what the budget did not hold is told where the rest is
+            return coded(done, codes, says="without an answer, .*: 1 budget|^error: ")
+        return one_line(done, codes) if done.code == 2 else coded(done, codes)
 
     return do
 
@@ -353,7 +364,7 @@ def _reply_rows() -> list[Row]:
               ("of a quotation over two steps", _answer(label="incorrect", cited_step_indices=[0], evidence=[{"step": 0, "quote": copied}]), False),
               ("of a quotation of another step", _answer(label="incorrect", cited_step_indices=[0], evidence=[{"step": 0, "quote": "I cannot find order #W1"}]), False),
               ("of a quotation of seven signs", _answer(label="incorrect", cited_step_indices=[1], evidence=[{"step": 1, "quote": "I canno"}]), False),
-              ("whose reason stands in the run", _answer(rationale="I cannot find order #W1 in the list."), False),
+              ("whose reason stands in the run", _answer(rationale="I cannot find order #W1 in the list."), True),
               ("in a fence of Markdown", "```json\n" + _answer() + "\n```", False), ("after its thoughts", "<think>x</think>" + _answer(), False),
               ("in single quotation marks", _answer().replace('"', "'"), False), ("with a comma at its end", _answer()[:-1] + ",}", False))),
         ("a provider that repeats the key", "2, 4 or 5; the key is not shown", "high", _key_echoed),

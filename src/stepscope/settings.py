@@ -34,7 +34,7 @@ from stepscope.shape.weights import SCALE
 MOST_DEPTH = 10_000
 MOST_LIMIT = 2**62
 
-# Nobody writes more of settings, tools or a policy.
+# Nobody writes more of tools or a policy.
 _FILE_BYTES = 4 * MIB
 
 FILE = "stepscope.toml"
@@ -200,19 +200,11 @@ def _project_table(path: Path) -> dict[str, Any] | None:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(_read_whole(path).decode("utf-8-sig"))
+        return tomllib.loads(read_file(path).decode("utf-8-sig"))
     except OSError as e:
         raise ConfigError(f"{path}: cannot be read ({e.strerror})") from e
     except (ValueError, RecursionError) as e:
         raise ConfigError(f"{path}: not TOML in UTF-8: {' '.join(str(e).split())}") from e
-
-
-def _read_whole(path: Path) -> bytes:
-    """Return the content of a file of settings; an OSError where nobody can have written it."""
-    raw = read_file(path, _FILE_BYTES + 1)
-    if len(raw) > _FILE_BYTES:
-        raise OSError(errno.EFBIG, f"More than {_FILE_BYTES // MIB} MiB")
-    return raw
 
 
 def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
@@ -300,8 +292,10 @@ def _place_files(
 
 def _read_text(path: Path, where: str) -> str:
     try:
-        text = _read_whole(path).decode("utf-8-sig").strip()
-        why = "it is empty"
+        raw = read_file(path, _FILE_BYTES + 1)
+        if len(raw) > _FILE_BYTES:
+            raise OSError(errno.EFBIG, f"it has more than {_FILE_BYTES // MIB} MiB")
+        text, why = raw.decode("utf-8-sig").strip(), "it is empty"
     except (OSError, ValueError) as e:
         text, why = "", getattr(e, "strerror", None) or "it is not UTF-8"
     if not text:

@@ -204,9 +204,9 @@ def test_the_commands_a_report_names_work_as_they_stand(
         assert main(shlex.split(command)[1:]) == 0
 
 
-@pytest.mark.parametrize("megabytes", [30, 80, 120, 200])
-def test_too_little_memory_is_one_line_and_no_bug(tmp_path: Path, megabytes: int) -> None:
-    command = f"ulimit -v {megabytes << 10}; exec {STEPSCOPE} report --store none.db"
+@pytest.mark.parametrize("limit", ["-v 30720", "-v 81920", "-v 122880", "-v 204800", "-s 300"])
+def test_too_little_memory_is_one_line_and_no_bug(tmp_path: Path, limit: str) -> None:
+    command = f"ulimit {limit}; exec {STEPSCOPE} report --store none.db"
     ran = subprocess.run(
         ["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False
     )

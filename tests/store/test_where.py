@@ -163,7 +163,7 @@ def test_since_takes_dates_and_durations(text: str, nanoseconds: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "d", "7", "7 d", "-7d", "7y", "yesterday", "2026-13-01", "9" * 9 + "w"]
+    "text", ["", "d", "7", "7 d", "-7d", "7y", "\u0663d", "yesterday", "2026-13-01", "9" * 9 + "w"]
 )
 def test_since_refuses_what_is_no_time(text: str) -> None:
     with pytest.raises(UsageError, match="expected a date as 2026-01-31"):

@@ -111,6 +111,9 @@ def test_a_port_in_use_is_told_in_a_line(
         (["--store", "runs.db", "--host", "example.org"], "expected an address"),
         (["--store", "runs.db", "--port", "0"], "--port"),
         (["--store", "runs.db", "--port", "70000"], "--port"),
+        (["--store", "runs.db", "--where", "agnt = 1"], "agnt"),
+        (["--store", "runs.db", "--since", "soon"], "is no time"),
+        (["--store", "runs.db", "--by", "nothing"], "is no field to group by"),
     ],
 )
 def test_a_wrong_start_is_told_in_a_line(

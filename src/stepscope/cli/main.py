@@ -32,6 +32,8 @@ STOPPED = 130
 
 # Address space that numpy and scipy take for granted; a report of 20 runs needs 450 MB.
 LEAST_BYTES = 512 << 20
+# Half of it does for every command here.
+LEAST_STACK_BYTES = 1 << 20
 _DISK_GAVE_OUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 app = typer.Typer(
@@ -164,22 +166,25 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _refuse_little_memory(arguments: Sequence[str]) -> None:
-    """Refuse to compute where `ulimit -v` leaves too little: libraries in C end without a word.
+    """Refuse to compute where limits leave too little: libraries in C end without a word.
 
     Raises:
-        EnvironmentFault: the address space is limited to less than is needed.
+        EnvironmentFault: the address space or the stack is limited to less than is needed.
     """
     import resource
 
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY or limit >= LEAST_BYTES:
-        return
     if not {"-h", "--help", "--version"}.isdisjoint(arguments) or not arguments:
         return
-    raise EnvironmentFault(
-        f"this process may have {limit >> 20:,} MiB of memory and needs {LEAST_BYTES >> 20:,}; "
-        f"raise the limit (ulimit -v {LEAST_BYTES >> 10})"
-    )
+    for kind, what, flag, least in (
+        (resource.RLIMIT_AS, "memory", "v", LEAST_BYTES),
+        (resource.RLIMIT_STACK, "stack", "s", LEAST_STACK_BYTES),
+    ):
+        limit, _ = resource.getrlimit(kind)
+        if limit != resource.RLIM_INFINITY and limit < least:
+            raise EnvironmentFault(
+                f"this process may have {limit >> 10:,} KiB of {what} and needs {least >> 10:,}; "
+                f"raise the limit (ulimit -{flag} {least >> 10})"
+            )
 
 
 def stop_again(ignored: sys.UnraisableHookArgs) -> None:

@@ -302,7 +302,9 @@ def view(
     """
     from urllib.parse import urlencode
 
+    from stepscope.api.notebook import combine_filters
     from stepscope.report.render.data import read_gate_reports
+    from stepscope.report.rows import choose_fields
     from stepscope.settings import load_settings
     from stepscope.web.app import make_web_app, new_token
     from stepscope.web.guard import check_address
@@ -311,6 +313,8 @@ def view(
     own = os.environ.get(TOKEN_VARIABLE)
     host = check_address(host, own)
     chosen = {"where": where, "since": since, "by": by}
+    combine_filters(where, since)
+    choose_fields(by)
     settings = load_settings()
     read_gate_reports(gates or ())
     with options.open_existing(store, settings) as notebook:

@@ -109,7 +109,7 @@ def parse_moment(option: str, text: str, *, now: datetime | None = None) -> int:
     """Return a date, a time or an age as nanoseconds since 1970; `option` is for the message."""
     units = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
     try:
-        if match := re.fullmatch(r"(\d{1,9})([mhdw])", text.strip()):
+        if match := re.fullmatch(r"([0-9]{1,9})([mhdw])", text.strip()):
             ago = timedelta(seconds=int(match[1]) * units[match[2]])
             when = (now or datetime.now(UTC)) - ago
         else:
