@@ -181,6 +181,24 @@ def test_the_page_has_a_row_a_verdict_and_a_lane_a_judge() -> None:
     ]  # fmt: skip
 
 
+def test_a_verdict_that_faults_most_of_a_run_costs_what_it_faults() -> None:
+    compared = 0
+
+    class Step(int):
+        __hash__ = int.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return int(self) == other
+
+    (one,) = verdicts(record(TWO, FIRST, axis(TWO, "incorrect", 1)))
+    steps = tuple(Step(n) for n in range(500))
+    faulted = one._replace(verdict=msgspec.structs.replace(one.verdict, cites=steps))
+    assert len(remark_on_steps([faulted])) == 500
+    assert compared < 10 * 500
+
+
 def test_two_judges_of_one_family_have_a_lane_each() -> None:
     again = [
         msgspec.structs.replace(r, judge="anthropic/claude-haiku")

@@ -296,15 +296,18 @@ def remark_on_steps(answered: Sequence[ShownVerdict]) -> dict[int, dict[str, int
     a remark on a step.
     """
     found: dict[int, dict[str, int]] = {}
-    of_step = {(one.verdict.measure, one.verdict.step) for one in answered
-               if one.verdict.step is not None}  # fmt: skip
+    # By step, the measures that have a verdict of it.
+    of_step: dict[int | None, set[str]] = {}
+    for one in answered:
+        of_step.setdefault(one.verdict.step, set()).add(one.verdict.measure)
     for at, one in enumerate(answered):
-        answer, about, judge = one.verdict, list_faulted(one.verdict), name_judge(one.record)
+        answer, judge = one.verdict, name_judge(one.record)
+        about = dict.fromkeys(list_faulted(answer))
         telling = bool(answer.reason or answer.label) and len(answer.cites) <= NAMED_STEPS
         cited = answer.cites if telling else ()
         # That a behaviour does not show at a step is no remark on it.
         for step in dict.fromkeys((*about, *cited)) if answer.label != ABSENT_LABEL else ():
-            summed = any(answer.measure.startswith(name) for name, of in of_step if of == step)
+            summed = any(answer.measure.startswith(name) for name in of_step.get(step, ()))
             if step in about or not summed:
                 said = f"{one.called}: {name_label(one) or format_value(answer)}"
                 said = said if step in about else f"cited by {one.called}"
