@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -15,8 +15,8 @@ import pytest
 
 from stepscope.errors import UsageError
 from stepscope.judges.tools import LookupCall, Toolbox, trajectory_tools
-from stepscope.judges.tools_sandboxed import add_environment_tools, add_file_tools
-from stepscope.model import Case, Effect, Json
+from stepscope.judges.tools_sandboxed import add_file_tools
+from stepscope.model import Case, Json
 from stepscope.safety.redact import Redactor
 from stepscope.sandbox.tables import ROWS
 from tests.factories import agent, did, run, user
@@ -297,33 +297,3 @@ def test_a_workspace_that_is_absent_is_named(box: Toolbox, tmp_path: Path) -> No
 def test_the_same_look_is_taken_once(files: Toolbox) -> None:
     look = LookupCall(action="run", command=("date", "+%N"))
     assert files.look(look) == files.look(look)
-
-
-class Shop:
-    """An environment of three tools that counts what it is asked."""
-
-    effects: Mapping[str, Effect] = {
-        "get_order": "unknown",
-        "cancel_order": "unknown",
-        "poke": "write",
-        "peek": "read",
-    }
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, Mapping[str, Json]]] = []
-
-    def look_up(self, name: str, arguments: Mapping[str, Json]) -> str:
-        self.asked.append((name, arguments))
-        return "open"
-
-
-def test_of_the_environment_only_what_reads_is_asked(box: Toolbox) -> None:
-    shop = Shop()
-    made = add_environment_tools(box, shop)
-    assert said(made, "look_up", text="get_order", command=('{"id": "#W1"}',)) == "open"
-    assert said(made, "look_up", text="peek") == "open"
-    for name in ("cancel_order", "poke", "absent", ""):
-        refused = said(made, "look_up", text=name)
-        assert refused == "refused: only tools that change nothing may be asked: get_order, peek"
-    assert "one text" in said(made, "look_up", text="peek", command=("[1]",))
-    assert shop.asked == [("get_order", {"id": "#W1"}), ("peek", {})]

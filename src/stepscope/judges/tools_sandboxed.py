@@ -1,4 +1,4 @@
-"""Tools over what a run left behind: files, tables, commands, and the environment's own look-ups.
+"""Tools over what a run left behind: files, tables and commands.
 
 Files and commands go through the sandbox, on a copy of the folder that the user named. Where the
 sandbox does not hold they are off and the judge is told so; there is no way around it. Paths and
@@ -7,19 +7,14 @@ arguments are a judge's, and it has read the trace: none of them is an option, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import Protocol
-
-import msgspec
 
 from stepscope.errors import EnvironmentFault
 from stepscope.judges.tools import LookupCall, LookupRefused, LookupTool, Toolbox, search_text
-from stepscope.model import Effect, Json
-from stepscope.model.effects import infer_effect
 from stepscope.sandbox import tables
 from stepscope.sandbox.check import check_sandbox, find_interpreter
 from stepscope.sandbox.run import DEFAULT_LIMITS, MIB, FinishedCommand, SandboxLimits, run_command
@@ -34,19 +29,6 @@ _ARGUMENTS = 32
 _ARGUMENT_CHARACTERS = 1_000
 _PATH_CHARACTERS = 500
 FILE_TOOLS = ("list_files", "read_file", "grep", "query", "run")
-
-_decode = msgspec.json.Decoder(dict[str, Json]).decode
-
-
-class EnvironmentLookups(Protocol):
-    """The environment of a run, as far as it can be asked without changing it."""
-
-    @property
-    def effects(self) -> Mapping[str, Effect]:
-        """Return its tools, each with what is declared of it; "unknown" where nothing is."""
-
-    def look_up(self, name: str, arguments: Mapping[str, Json]) -> str:
-        """Return what a tool that only reads answers, as text."""
 
 
 @contextmanager
@@ -75,35 +57,6 @@ def add_file_tools(toolbox: Toolbox, folder: Path) -> Iterator[Toolbox]:
             ),
         )
         yield toolbox.with_more(tools, off={}, state=workspace_hash(workspace))
-
-
-def add_environment_tools(toolbox: Toolbox, environment: EnvironmentLookups) -> Toolbox:
-    """Return a toolbox that can ask the environment's own tools that change nothing.
-
-    A tool is asked where it is declared to read; where nothing is declared, by its name.
-    """
-    reads = sorted(
-        name
-        for name, effect in environment.effects.items()
-        if effect == "read" or (effect == "unknown" and infer_effect(name) == "read")
-    )
-
-    def look_up(call: LookupCall) -> str:
-        if call.text not in reads:
-            raise LookupRefused(f"only tools that change nothing may be asked: {', '.join(reads)}")
-        try:
-            arguments = _decode(call.command[0]) if call.command else {}
-        except msgspec.DecodeError:
-            raise LookupRefused(
-                "`command` holds one text, the arguments as a JSON object"
-            ) from None
-        return environment.look_up(call.text, arguments)
-
-    if not reads:
-        return toolbox
-    manual = f"the tool `text`, arguments in `command` as one JSON object: {', '.join(reads)}"
-    tool = LookupTool("look_up", manual, look_up)
-    return toolbox.with_more((tool,), off={}, state=f"look-ups {reads}")
 
 
 def workspace_hash(workspace: Workspace) -> str:
