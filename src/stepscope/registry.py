@@ -23,9 +23,6 @@ Group = Literal["formats", "measures", "models"]
 # Of what an error says, so many characters tell what it is.
 _SAID = 2_000
 _loaded: dict[tuple[Group, str], object] = {}
-# How the code of others ends when it is read: by none of these it would be a bug of ours.
-FAILS = (ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError,
-         OSError, RuntimeError, SyntaxError, SystemExit, TypeError, ValueError)  # fmt: skip
 
 
 class PluginFault(Exception):
@@ -33,14 +30,16 @@ class PluginFault(Exception):
 
 
 @contextmanager
-def guarded() -> Iterator[None]:
-    """Run code of others: whatever it raises is an answer of ours to give, not our end.
+def guarded(*known: type[Exception]) -> Iterator[None]:
+    """Run code of others: what it raises is an answer of ours to give, not our end.
 
     Raises:
-        PluginFault: it raised.
+        PluginFault: it raised something that is not among the `known`, which pass as they are.
     """
     try:
         yield
+    except known:
+        raise
     except (Exception, SystemExit) as e:
         raise PluginFault(" ".join(f"{type(e).__name__}: {e}"[:_SAID].split())) from e
 
@@ -49,18 +48,25 @@ def format(name: str) -> Format:
     """Return the trace format called `name`.
 
     Raises:
-        ConfigError: unknown, claimed twice, or its module fails to import.
+        ConfigError: unknown, claimed twice, its module fails to import, or it holds none.
     """
-    return cast(Format, _load("formats", name))
+    found = _load("formats", name)
+    if not all(callable(getattr(found, one, None)) for one in ("sniff", "read")):
+        raise ConfigError(f"format {name!r}: expected something with `name`, `sniff` and `read`")
+    return cast(Format, found)
 
 
 def measure(name: str) -> Measure:
     """Return the measure called `name`.
 
     Raises:
-        ConfigError: unknown, claimed twice, or its module fails to import.
+        ConfigError: unknown, claimed twice, its module fails to import, or it holds none.
     """
-    return cast(Measure, _load("measures", name))
+    found = _load("measures", name)
+    wanted = ("name", "version", "scale", "learns")
+    if not callable(found) or not all(hasattr(found, one) for one in wanted):
+        raise ConfigError(f"measure {name!r}: expected a function with {', '.join(wanted)}")
+    return cast(Measure, found)
 
 
 def model(name: str) -> Model | Opener:
@@ -92,6 +98,12 @@ def loaded_name(group: Group, loaded: object) -> str:
         if found == group and value is loaded:
             return name
     raise ConfigError(f"{loaded!r} was not loaded as one of the {group}")
+
+
+def is_foreign(group: Group, loaded: object) -> bool:
+    """Whether something is not one of a group that this package has."""
+    own = {name for name, point in _claims(group).items() if point.value.startswith("stepscope.")}
+    return not any(_loaded.get((group, name)) is loaded for name in own)
 
 
 @cache
@@ -135,15 +147,17 @@ def _find(group: Group, name: str) -> object:
         module = importlib.util.module_from_spec(spec)
         sys.modules[module_name] = module
         try:
-            spec.loader.exec_module(module)
-            return cast(object, getattr(module, attribute))
-        except FAILS as e:
+            with guarded():
+                spec.loader.exec_module(module)
+                return cast(object, getattr(module, attribute))
+        except PluginFault as e:
             raise ConfigError(f"{group[:-1]} {name!r} fails to load: {e}") from e
     claims = _claims(group)
     if name not in claims:
         installed = ", ".join(sorted(claims)) or "none"
         raise ConfigError(f"no {group[:-1]} called {name!r}; installed: {installed}")
     try:
-        return cast(object, claims[name].load())
-    except FAILS as e:
+        with guarded():
+            return cast(object, claims[name].load())
+    except PluginFault as e:
         raise ConfigError(f"{group[:-1]} {name!r} ({claims[name].value}) fails to load: {e}") from e

@@ -13,9 +13,20 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from stepscope import registry
 from stepscope.errors import ConfigError, TraceError, UsageError
-from stepscope.formats.reading import Account, FileReading, read_files
+from stepscope.formats.finish import Ordinals
+from stepscope.formats.reading import (
+    Account,
+    Counts,
+    FileChunk,
+    FileReading,
+    read_chunk,
+    read_files,
+    split_file,
+)
 from stepscope.model import Quarantined, Trajectory
+from stepscope.safety.limits import Limits
 from tests.conftest import without_privilege
 
 RUN = {
@@ -226,6 +237,66 @@ def test_a_plugin_may_read_standard_input_in_pieces_of_any_size(
     monkeypatch.setattr(sys, "stdin", piped)
     (account,) = accounts(["-"], f"{tmp_path}/plugin.py:FORMAT")
     assert (account.format, account.quarantined) == ("line_by_line", 100_000)
+
+
+OF_RECORDS = """
+from stepscope.formats import RecordFormat, read_each
+
+def runs_of(found, ordinals):
+    %s
+
+FORMAT = RecordFormat("own", lambda opening: 0.0, read_each(runs_of))
+"""
+
+
+@pytest.mark.parametrize(
+    ("plugin", "says"),
+    [
+        (OF_RECORDS % "raise RuntimeError('no\\nway')", "fails on it: RuntimeError: no way"),
+        (OF_RECORDS % "return runs_of(found, ordinals)", "fails on it: RecursionError"),
+        (OF_RECORDS % "return [{}]", "fails on it: TypeError: a dict is no Trajectory"),
+        (OF_RECORDS % "raise SystemExit(0)", "fails on it: SystemExit: 0"),
+    ],
+)
+def test_a_record_on_which_a_format_of_others_fails_is_set_aside(
+    plugin: str, says: str, tmp_path: Path
+) -> None:
+    (tmp_path / "plugin.py").write_text(plugin, encoding="utf-8")
+    path = tmp_path / "a.jsonl"
+    path.write_text("{}\n{}\n", encoding="utf-8")
+    name = f"{tmp_path}/plugin.py:FORMAT"
+    pieces = [
+        p for found in read_files([str(path)], format_name=name) for p in split_file(found) or ()
+    ]
+    whole = [item for found in read_files([str(path)], format_name=name) for item in found]
+    apart = [
+        item
+        for piece in pieces
+        if isinstance(piece, FileChunk)
+        for item in read_chunk(piece, Limits(), Ordinals(), Counts())
+    ]
+    for items in (apart, whole):
+        assert len(items) == 2
+        assert all(isinstance(item, Quarantined) and says in item.reason for item in items)
+
+
+def test_a_file_on_which_a_format_of_others_fails_is_refused_in_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("x\n", encoding="utf-8")
+    for number, body in enumerate(("raise KeyError", "yield None")):
+        (tmp_path / f"plugin{number}.py").write_text(
+            PLUGIN.replace("yield Quarantined", f"{body}; yield Quarantined"), encoding="utf-8"
+        )
+        said = refusal(path, format_name=f"{tmp_path}/plugin{number}.py:FORMAT")
+        assert "format 'line_by_line' fails on it: " in said
+
+
+def test_what_is_no_format_is_a_settings_error(tmp_path: Path) -> None:
+    (tmp_path / "plugin.py").write_text("FORMAT = 7", encoding="utf-8")
+    with pytest.raises(ConfigError, match="expected something with `name`, `sniff` and `read`"):
+        registry.format(f"{tmp_path}/plugin.py:FORMAT")
+    with pytest.raises(ConfigError, match="expected a function with name, version"):
+        registry.measure(f"{tmp_path}/plugin.py:FORMAT")
 
 
 def test_a_zip_on_a_pipe_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,8 +15,9 @@ the records. A file that neither splits nor is small, or has labels beside it, i
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -26,10 +27,11 @@ from stepscope.errors import TraceError, UsageError
 from stepscope.formats import files
 from stepscope.formats.files import OpenedFile, RefusedFile
 from stepscope.formats.finish import Ordinals
-from stepscope.formats.format import FileFormat, RecordFormat, RunLabels
+from stepscope.formats.format import FileFormat, RecordFormat, RecordReader, RunLabels
 from stepscope.formats.opening import HEAD_BYTES, SURE, detect, likely_formats, read_opening
 from stepscope.formats.records import RawRecord
 from stepscope.model import Format, Quarantined, Stream, Trajectory
+from stepscope.registry import PluginFault
 from stepscope.safety.json import BOM, REPAIR_CODES
 from stepscope.safety.limits import MIB, Limits
 from stepscope.safety.redact import scrub_message
@@ -218,8 +220,10 @@ class FileReading:
         if stream.file.closed:
             raise UsageError(f"{self.uri}: closed; read each file before asking for the next")
         labels = load_labels_beside(stream.uri, stream.limits)
+        foreign = registry.is_foreign("formats", reader)
+        items = _read_foreign(reader, stream) if foreign else reader.read(stream)
         with self.telling():
-            for found in reader.read(stream):
+            for found in items:
                 if labels is not None and isinstance(found, Trajectory):
                     found = labels.attach(found)
                 self.counts.add(found)
@@ -244,6 +248,52 @@ class FileReading:
             self.problem = f"damaged, read no further: {e}"
             if self.named:
                 raise TraceError(f"{self.uri}: {self.problem}") from e
+
+
+@contextmanager
+def _failing_as_a_trace(reader: Format) -> Iterator[Callable[[object], None]]:
+    """Run code of a format of others; gives what looks at each thing that it yields.
+
+    Raises:
+        TraceError: it fails on the file, or yields something else than runs.
+    """
+
+    def check(found: object) -> None:
+        if not isinstance(found, Trajectory | Quarantined):
+            raise TypeError(f"a {type(found).__name__} is no Trajectory and not Quarantined")
+
+    try:
+        with registry.guarded(TraceError, *files.DAMAGE_ERRORS):
+            yield check
+    except PluginFault as e:
+        raise TraceError(f"format {reader.name!r} fails on it: {e}") from e
+
+
+def _read_foreign(reader: Format, stream: Stream) -> Iterator[Trajectory | Quarantined]:
+    if isinstance(reader, RecordFormat):
+        reader = replace(reader, one=_guarded(reader))
+    with _failing_as_a_trace(reader) as check:
+        for found in reader.read(stream):
+            check(found)
+            yield found
+
+
+def _guarded(reader: RecordFormat) -> RecordReader:
+    """Return what reads one record by a format of others; one on which it fails is set aside."""
+
+    def one(
+        record: RawRecord, uri: str, limits: Limits, ordinals: Ordinals
+    ) -> tuple[Trajectory | Quarantined, ...]:
+        try:
+            with _failing_as_a_trace(reader) as check:
+                found = tuple(reader.one(record, uri, limits, ordinals))
+                for item in found:
+                    check(item)
+                return found
+        except TraceError as e:
+            return (Quarantined(reason=str(e), offset=record.offset, raw=record.raw, uri=uri),)
+
+    return one
 
 
 def read_files(
@@ -391,7 +441,8 @@ def read_chunk(
         return
     assert isinstance(reader, RecordFormat)
     record = RawRecord(portion.offset, portion.raw)
-    for item in reader.one(record, portion.uri, limits, ordinals):
+    one = _guarded(reader) if registry.is_foreign("formats", reader) else reader.one
+    for item in one(record, portion.uri, limits, ordinals):
         counts.add(item)
         yield item
 

@@ -362,12 +362,10 @@ class OwnModel:
             ModelError: it raised, or gave no reply; only what the network did may pass.
         """
         try:
-            with registry.guarded():
+            with registry.guarded(ModelError):
                 reply = await self._model.complete(request)
                 return msgspec.json.decode(msgspec.json.encode(reply), type=Reply)
         except PluginFault as e:
-            if isinstance(e.__cause__, ModelError):
-                raise e.__cause__ from e
             network = isinstance(e.__cause__, OSError)
             raise ModelError(f"{self.name}: {scrub_message(str(e))}", again=network) from e
 
