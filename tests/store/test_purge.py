@@ -107,6 +107,17 @@ def test_a_purge_by_age_takes_old_runs_and_old_quarantine(tmp_path: Path) -> Non
         assert store.purge(started_before("2999-01-01")).quarantined == 1
 
 
+def test_a_row_that_was_set_aside_goes_with_the_run_that_it_names(tmp_path: Path) -> None:
+    rows = (b"r1,bad,ann,x", b'{"run": "a, b", "label": 7}', b'"a, b",bad', b"r11,bad", b"x r1 y")
+    with Store.open(tmp_path / "s.db") as store:
+        store.put([private(one, agent="gone") for one in ("r1", "a, b")] + [private("r11")])
+        store.quarantine(
+            [Quarantined(reason="no", offset=n, raw=raw, uri="v") for n, raw in enumerate(rows)]
+        )
+        assert store.purge(parse_where("agent = 'gone'")).quarantined == 3
+        assert [one.raw for one in store.quarantined()] == [b"r11,bad", b"x r1 y"]
+
+
 def test_the_quarantine_of_a_purged_runs_file_goes_with_it() -> None:
     broken = Quarantined(reason="bad", offset=0, raw=b"x", uri=f"{SECRET}.json")
     other = Quarantined(reason="bad", offset=0, raw=b"x", uri="other.json")

@@ -133,7 +133,8 @@ def parse_tags(pairs: list[str]) -> dict[str, str]:
     """Return the tags that KEY=VALUE pairs say."""
     tags: dict[str, str] = {}
     for pair in pairs:
-        key, equals, value = pair.partition("=")
+        # Half a character is what a terminal makes of bytes that are no text.
+        key, equals, value = pair.encode(errors="replace").decode().partition("=")
         if not (key and equals):
             raise UsageError(f"--tag {pair!r}: expected KEY=VALUE, as --tag experiment=a")
         tags[key] = value

@@ -96,7 +96,7 @@ def envelope(
 
 
 def _parse_list(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
+    return [word.strip() for word in text.split(",")]
 
 
 def _number(option: str, text: str, kind: type[Number]) -> Number:

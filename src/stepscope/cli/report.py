@@ -105,7 +105,7 @@ def report(
     """Print outcome and path of the runs, each with error bar.
 
     Every figure has its interval, its n, and how many runs could not be measured. --store may
-    also be a folder that export --verdicts --to parquet wrote; then no run can be opened.
+    also be a folder that export --verdicts only --format parquet wrote; no run of it can be opened.
     --by step_agent makes a group of each agent that the steps of runs name.
 
     Example: stepscope report --where "agent = 'gpt-4o'" --html report.html

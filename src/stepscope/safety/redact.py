@@ -408,6 +408,7 @@ _CHARACTERS = re.compile("(?:A-Z|a-z|a-f|A-F|0-9|[_.+/=~-])+")
 # Letters that a description fixes at least: less would hide half of every text.
 _LEAST = 8
 _BEGINS = 3
+_MOST = 1_000
 
 
 class OwnSecret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -438,6 +439,8 @@ class OwnSecret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                 f"{where}: begins {self.begins!r} and least {self.least}; expected {_BEGINS} or "
                 f"more characters, and {_LEAST} or more in all"
             )
+        if self.least > _MOST:
+            raise ConfigError(f"{where}: least is {self.least}; expected at most {_MOST}")
         inside = self.characters.replace("-", r"\-")
         for span in ("A-Z", "a-z", "a-f", "A-F", "0-9"):
             inside = inside.replace(span.replace("-", r"\-"), span)

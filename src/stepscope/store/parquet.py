@@ -213,17 +213,30 @@ class ParquetRows:
         import pyarrow.parquet as pq
 
         self._folder = Path(folder)
-        try:
+        self._damage = (OSError, ValueError, pa.ArrowException)
+        with self._reading():
             self._runs = pq.read_table(self._folder / RUNS, memory_map=True)
             self._records = pq.ParquetFile(self._folder / RECORDS, memory_map=True)
-        except (OSError, pa.ArrowInvalid) as e:
-            raise StoreError(
-                f"{folder}: no export of records ({e}); make one with "
-                "stepscope export FOLDER --verdicts --to parquet"
-            ) from e
         if self._records.schema_arrow.names != self._schema.names:
             raise StoreError(f"{folder}: {RECORDS} has other columns than this stepscope writes")
         self._groups = _groups(self._records, self._folder)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Read from the files; what is damaged is told of a page when it is read."""
+        try:
+            yield
+        except self._damage as e:
+            raise StoreError(
+                f"{self._folder}: no export of records, or a damaged one ({e}); make one with "
+                "stepscope export FOLDER --verdicts only --format parquet"
+            ) from e
+
+    def _batches(self, groups: list[int]) -> Iterator[dict[str, Any]]:
+        """Yield the rows of some groups."""
+        with self._reading():
+            for batch in self._records.iter_batches(_DECODED_ROWS, groups):
+                yield from batch.to_pylist()
 
     def runs(self, where: Where | None = None) -> Runs:
         """Return the runs that `where` chooses; `key` is the row in runs.parquet."""
@@ -293,8 +306,7 @@ class ParquetRows:
     def _rows_of(self, measure: str) -> Iterator[dict[str, Any]]:
         groups = self._groups.get(measure, ())
         if groups:
-            for batch in self._records.iter_batches(_DECODED_ROWS, groups):
-                yield from batch.to_pylist()
+            yield from self._batches(groups)
 
     def tag(self, key: str, runs: Runs) -> Texts:
         """Return the value of one tag of each of the runs, None where a run has no such tag."""
@@ -319,19 +331,19 @@ class ParquetRows:
         groups = [group for name in names for group in self._groups.get(name, ())]
         if not groups:
             return
-        for batch in self._records.iter_batches(_DECODED_ROWS, groups):
-            for row in batch.to_pylist():
-                if trajectory is None:
-                    if kept is not None and row["run"] not in kept:
-                        continue
-                elif row["trajectory"] != trajectory:
+        for row in self._batches(groups):
+            if trajectory is None:
+                if kept is not None and row["run"] not in kept:
                     continue
-                yield decode_record(_row(row))
+            elif row["trajectory"] != trajectory:
+                continue
+            yield decode_record(_row(row))
 
     def _fill(self, places: npt.NDArray[np.int64], measure: str, cells: AnswerColumn) -> set[str]:
         versions: set[str] = set()
         for group in self._groups.get(measure, ()):
-            table = self._records.read_row_group(group, columns=_COLUMNS)
+            with self._reading():
+                table = self._records.read_row_group(group, columns=_COLUMNS)
             at = places[table.column("run").to_numpy()]
             kept = table.column("current").to_numpy() & (at >= 0)
             if not kept.any():

@@ -66,7 +66,7 @@ def purge_texts(db: Connection, path: str, blobs: Path | None, where: Where | No
             "DELETE FROM quarantine WHERE id IN (" + _QUARANTINED + chosen.sql + ")"
             " OR uri IN (SELECT uri FROM runs WHERE seq IN " + _DOOMED + ")",
             chosen.parameters,
-        ).rowcount
+        ).rowcount + _erase_rows_that_name(db)
         for statement in (
             "DELETE FROM traces WHERE run IN " + _DOOMED,
             "DELETE FROM media WHERE run IN " + _DOOMED,
@@ -88,6 +88,26 @@ def purge_texts(db: Connection, path: str, blobs: Path | None, where: Where | No
     return PurgeResult(
         runs=runs, blobs=deleted, quarantined=quarantined, remains=tuple(_remains(db, path))
     )
+
+
+def _erase_rows_that_name(db: Connection) -> int:
+    """Erase what was set aside of files without runs (of verdicts, scores) and names a doomed run.
+
+    A name is a whole field of it, of CSV or of JSON.
+    """
+    doomed = db.execute("SELECT id, name FROM runs WHERE seq IN " + _DOOMED)
+    names = {one for row in doomed for one in row if one}
+    loose = db.execute(
+        "SELECT id, raw FROM quarantine WHERE uri NOT IN (SELECT uri FROM runs WHERE uri NOT NULL)"
+    )
+    fields = ((id_, re.split(rb"[\",;\t\r\n]", raw) + raw.split(b'"')) for id_, raw in loose)
+    found = [
+        (id_,)
+        for id_, parts in fields
+        if not names.isdisjoint(part.decode(errors="replace").strip() for part in parts)
+    ]
+    db.executemany("DELETE FROM quarantine WHERE id = ?", found)
+    return len(found)
 
 
 def _sweep(db: Connection, path: str, blobs: Path | None) -> int:
