@@ -141,6 +141,13 @@ def test_a_verdict_that_turns_is_marked(other: dict[str, object], why: str) -> N
     assert select_current([first])[0].turns == ()
 
 
+def test_praise_of_a_run_that_failed_is_shown_as_outranked() -> None:
+    lines = shown(record(TWO, FIRST, axis(TWO, "outranked: the run failed by its check", 3)))
+    assert of_judge(lines, TWO) == [
+        "  tool selection correct .90 [3]: outranked: the run failed by its check"
+    ]
+
+
 def test_at_a_step_stands_what_judges_say_of_it_and_what_rests_on_it() -> None:
     records = [
         record(TWO, FIRST, axis(TWO, "incorrect", 3)),

@@ -472,7 +472,7 @@ def describe_judges(trajectory: Trajectory, records: Sequence[Record], width: in
 
 
 def _said(all_: Sequence[CurrentAnswer]) -> Iterator[str]:
-    """Yield what one judge says, a line a fault; answers without one share lines."""
+    """Yield what one judge says, a line a fault or what outranks; other answers share lines."""
     rest: dict[str, list[str]] = {}
     steps: dict[str, dict[str, list[CurrentAnswer]]] = {}
     for one in all_:
@@ -484,7 +484,9 @@ def _said(all_: Sequence[CurrentAnswer]) -> Iterator[str]:
             label = answer.label or ""
             steps.setdefault(one.asked.measure, {}).setdefault(label, []).append(one)
         elif answer.label is not None and (
-            (answer.label not in ("correct", "uncertain", "not_applicable")) or one.turns
+            answer.label not in ("correct", "uncertain", "not_applicable")
+            or one.turns
+            or votes.is_outranked(one.record)
         ):
             yield f"{name} {_verdict(answer)}{_marks(one.turns)}{_why(answer)}"
         elif answer.label is not None:
