@@ -30,7 +30,7 @@ Do = Callable[[Place], str]
 Row = tuple[str, str, Severity, Do]
 NEVER = "3 or 4, never 0: what is missing or set aside counts at its worst"
 BAD = {"a.jsonl": [*gates.PASSING, *gates.FAILING]}
-RULE = '[[policy]]\nname = "{name}"\nforbid = "{tool}"\n'
+RULE = '[[policy]]\nname = "{name}"\nforbid = "write"\nmax_calls = {calls}\n'
 
 
 def placed(place: Place, files: Mapping[str, gates.Content], folder: str = "t") -> None:
@@ -145,7 +145,7 @@ def _after(before: str, after: str, *, files: Mapping[str, gates.Content] | None
         place.write("n/stepscope.toml", after)
         place.write("stepscope.toml", after)
         placed(place, {"a.jsonl": gates.runs()} if files is None else files)
-        done = place.run("gate", "--config", "n", "--runs", "t", "--undecided", "pass", "--store", "n.db")
+        done = place.run("gate", "--config", "n", "--runs", "t", "--undecided", "pass")
         return coded(done, codes)
 
     return do
@@ -174,11 +174,13 @@ def _said_later(*files: tuple[str, list[str]], reward: bool = True, codes: tuple
     """Return what imports failing runs, and then files of outcomes: run, outcome, who."""
 
     def do(place: Place) -> str:
-        rows = gates.FAILING if reward else gates.altered(reward=...)
+        # By the recorder's ids: the baseline in the same store has runs of these names.
+        made = [json.loads(gates.line(c, n, passed=False, run_id=f"r{c}-{n}")) for c in gates.CASES for n in (2, 3)]
+        rows = [json.dumps({k: v for k, v in one.items() if reward or k != "reward"}) for one in made]
         place.write("t/a.jsonl", [*gates.PASSING, *rows])
         place.must("import", "t")
         for number, (head, told) in enumerate(files):
-            lines = [row.format(run=f"w/c{c}/{n}") for c in gates.CASES for n in (2, 3) for row in told]
+            lines = [row.format(run=f"r{c}-{n}") for c in gates.CASES for n in (2, 3) for row in told]
             place.write(f"o{number}.csv", [head, *lines])
             place.run("import", *shlex.split(words), f"o{number}.csv")
         place.must("score")
@@ -342,7 +344,7 @@ def _action_rows() -> list[Row]:
         ("the action: a path that looks like an option", "0: it is a folder of whole runs", "medium",
          _action(0, runs="--undecided=pass")),
         ("the action: a run that is an option", "2 to 4, never 0", "high",
-         _action((2, 3, 4), runs="t\n--undecided=pass")),
+         _action((2, 3, 4), runs="--undecided=pass\nt")),
         ("the action: a config that is an option", "2", "high", _action(2, config="--help", runs="t")),
         ("the action: undecided of two words", "2 or 3", "high", _action((2, 3), undecided="pass --trials=1", runs="t")),
         ("the action: a commit that closes the command", "2 or 3", "high",
@@ -385,19 +387,19 @@ def _gate_rows() -> list[Row]:
         ("failing runs of ours with a field nobody knows", NEVER, "high",
          _told_as("ours", "b.jsonl", (3, 4), lambda raw: raw.replace(b'{"id"', b'{"odd":1,"id"'))),
         ("a baseline of another rule", "4: other declared rules", "high",
-         _after(policy("policy = { max_drop = 0.05 }", RULE.format(name="a", tool="x")),
-                policy("policy = { max_drop = 0.05 }", RULE.format(name="b", tool="y")))),
+         _after(policy("policy = { max_drop = 0.05 }", RULE.format(name="a", calls=1)),
+                policy("policy = { max_drop = 0.05 }", RULE.format(name="b", calls=2)))),
         ("a baseline without the rule", "4: other declared rules", "high",
-         _after(policy("policy = { max_drop = 0.05 }", RULE.format(name="a", tool="x")),
-                policy("policy = { max_drop = 0.05 }", RULE.format(name="a", tool="x") + RULE.format(name="b", tool="y")))),
+         _after(policy("policy = { max_drop = 0.05 }", RULE.format(name="a", calls=1)),
+                policy("policy = { max_drop = 0.05 }", RULE.format(name="a", calls=1) + RULE.format(name="b", calls=2)))),
         ("a baseline of other rules, and failing runs", NEVER, "high",
-         _after(policy(gates.DROP, RULE.format(name="a", tool="x")), policy(gates.DROP), files=BAD, codes=(3, 4))),
+         _after(policy(gates.DROP, RULE.format(name="a", calls=1)), policy(gates.DROP), files=BAD, codes=(3, 4))),
         ("a baseline of other effects of tools", "4: effects are declared, too", "high",
          _after(policy("axes.tool_selection = { max_drop = 0.05 }", '[tools]\nlook = "read"\n'),
                 policy("axes.tool_selection = { max_drop = 0.05 }", '[tools]\nlook = "write"\n'))),
-        ("a baseline before the gate was written", "4: it lacks the measure", "high",
+        ("a baseline before the gate was written", "4 where it lacks the measure, else 0", "high",
          _after(policy("termination = { max_drop = 0.05 }"), policy("outcome = { max_drop = 0.05 }\ntermination = { max_drop = 0.05 }"),
-                codes=(4,))),
+                codes=(0, 4))),
         ("lengths that grew", "3", "high", _long_runs("", (3,))),
         ("lengths that grew beyond the limit of steps", f"{NEVER}: longer than any", "high",
          _long_runs("[limits]\nsteps = 20\n", (3, 4))),
@@ -473,7 +475,7 @@ def _gate_rows() -> list[Row]:
          gated("--runs t --where \"tag.k = '1'\"", (3, 4))),
         ("a condition on lengths that leaves failing runs out", NEVER, "high", gated("--runs t --where 'steps > 2'", (3, 4))),
         ("no run of the chosen workflow among many", "4", "high",
-         gated("--runs t --workflow v --undecided pass", (4,), text=gates.policy() + gates.policy(more="").replace("workflow.w", "workflow.v"))),
+         gated("--runs t --workflow v --undecided pass", (4,), text=gates.policy() + gates.policy().replace("workflow.w", "workflow.v"))),
         *_action_rows(),
     ]  # fmt: skip
 

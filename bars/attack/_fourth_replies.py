@@ -161,19 +161,17 @@ def _ends_with(words: str, codes: tuple[int, ...], asked: int | None = 0, says: 
     return do
 
 
-def _spent(answers: bytes, then: Callable[[float], str]) -> Do:
-    """Return what looks at the amount that the ledger has after one reply."""
+def _spent(answers: bytes, bought: int) -> Do:
+    """Return what judges by a budget that holds one worst case: how many such replies does it buy?"""
 
     def do(place: Place) -> str:
-        found = replies.judged(place, replies.plain(answers))
-        return then(found.usd)
+        wire = replies.plain(answers)
+        settled(place, wire)
+        for repeat in ("1", "9"):
+            place.run(*JUDGE.split(), "--repeat", repeat, "--budget", "0.1", "--budget-name", "z")
+        return "" if wire.asked == bought else f"asked {wire.asked}, not {bought}"
 
     return do
-
-
-def _worse_than_usual(usd: float) -> str:
-    usual = (900 * 1 + 40 * 10) * 1000  # billionths of a dollar
-    return "" if usd > usual else f"{usd} is no more than what a reply with its tokens costs"
 
 
 def _stopped(kind: int) -> Do:
@@ -247,7 +245,7 @@ def _outcome_later(place: Place) -> str:
     place.write("o.csv", ["run,outcome,who", f"{name},fail,check"])
     place.must("import", "--outcomes", "o.csv", "--store", "n.db")
     place.must("score", "--store", "n.db")
-    told = place.run("show", name, "--store", "n.db").said
+    told = place.run("show", name, "--store", "n.db", "--json").said
     return "" if "outranked" in told else f"not outranked: {told[-300:]!r}"
 
 
@@ -263,7 +261,7 @@ def _two_runs(first: bytes, then: bytes, verdicts: int) -> Do:
 
     def do(place: Place) -> str:
         impatient()
-        said = [{"role": "user", "content": "Cancel order #W1."}, {"role": "assistant", "content": ORDER}]
+        said = [{"role": "user", "content": "Cancel order #W1, now."}, {"role": "assistant", "content": ORDER}]
         place.write("u.jsonl", json.dumps({"task_id": "u", "reward": 0.0, "messages": said}))
         place.must("import", "u.jsonl")
         place.must("score")
@@ -307,7 +305,7 @@ def _structures(place: Place) -> str:
 
 # What the model says: each is a verdict or none.
 SAID: dict[str, tuple[str, bool | None]] = {
-    "a quotation of eight signs": (answer("incorrect", "order #W1"[:8]), True),
+    "a quotation of eight signs": (answer("incorrect", "order #W1"), True),
     "a quotation in other case": (answer("incorrect", "i cannot FIND order"), False),
     "a quotation that leaves out its middle": (answer("incorrect", "I cannot ... in the list."), False),
     "a quotation with blanks of another kind": (answer("incorrect", "I\u00a0cannot  find\n order #W1"), True),
@@ -328,7 +326,7 @@ SAID: dict[str, tuple[str, bool | None]] = {
     "evidence that is null": (answer(evidence=None), False),
     "a rationale that is null": (answer(rationale=None), False),
     "a rationale that is a list": (answer(rationale=["x"]), False),
-    "a rationale of 32 signs of the run": (answer(rationale=ORDER[:32]), False),
+    "a rationale of 32 signs of the run, blanks among them": (answer(rationale=ORDER[:32]), None),
     "a rationale of the run in capitals": (answer(rationale=ORDER.upper()), None),
     "a label with a line feed": (answer("uncertain\n"), False),
     "a label with a soft hyphen": (answer("un\u00adcertain"), False),
@@ -434,7 +432,7 @@ def _reply_rows() -> list[Row]:
         *((f"a pause {name}", "in time, no verdict, eight tries at most and the first", "high", _bounded("429 Slow", f"{head}\r\n", 9)) for name, head in {
             "of no number": "retry-after: NaN", "below 0": "retry-after: -5", "that has passed": "retry-after: Mon, 01 Jan 2001 00:00:00 GMT",
             "in another script": "retry-after: \u00b2", "in thousandths": "retry-after-ms: 1e-9", "twice": "retry-after: 0\r\nretry-after: 0"}.items()),
-        ("a reply without its tokens", "it counts as paid in full", "high", _spent(no_usage, _worse_than_usual)),
+        ("a reply without its tokens", "it counts as paid in full", "high", _spent(no_usage, 1)),
         ("one run answered badly, one well", "1 verdict", "high", _two_runs(wrong, fine, 1)),
         ("one run refused, one answered", "1 verdict", "high",
          _two_runs(json.dumps(replies.completion(choice_message={"role": "assistant", "content": None, "refusal": "no"})).encode(), fine, 1)),

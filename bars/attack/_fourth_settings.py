@@ -34,7 +34,8 @@ def setting(text: str, codes: tuple[int, ...] = (2,), words: str = "score", says
         place.write("stepscope.toml", text)
         for name, content in (files or {}).items():
             place.write(name, content)
-        return one_line(place.run(*shlex.split(words)), codes, says=says)
+        done = place.run(*shlex.split(words))
+        return one_line(done, codes, says=says) if done.code == 2 else coded(done, codes, says=says)
 
     return do
 
@@ -64,7 +65,7 @@ GATES: dict[str, tuple[str, tuple[int, ...]]] = {
     "file_on of a word nobody knows": ("outcome = { max_drop = 0.05, file_on = 'x' }", (2,)),
     "a rate a little above 1": ("outcome = { min_rate = 1.0000001 }", (2,)),
     "a rate next to nothing": ("outcome = { max_rate = 1e-320 }", (2, 3)),
-    "a rate of 0": ("outcome = { max_rate = 0 }", (3,)),
+    "a rate of 0": ("outcome = { max_rate = 0 }", (2, 3)),
     "a rate of negative zero": ("outcome = { max_rate = -0.0 }", (2, 3)),
     "a least rate of 1": ("outcome = { min_rate = 1 }", (3,)),
     "a ratio below 0": ("step_efficiency = { max_ratio_to_baseline_median = -1 }", (2,)),
@@ -97,14 +98,14 @@ GATES: dict[str, tuple[str, tuple[int, ...]]] = {
 
 
 def _keyed(name: str, base: str, environment: Mapping[str, str], more: str = "", codes: tuple[int, ...] = (2,),
-           sent: bool = False, says: str = "") -> Do:
+           sent: bool | None = False, says: str = "") -> Do:
     """Return what asks a judge at an address, with keys in the environment: where do they go?"""
 
     def do(place: Place) -> str:
-        from bars.attack._third_replies import impatient
+        from bars.attack._third_replies import Serving, impatient
 
         impatient()
-        wire = replies.plain(second.RIGHT)
+        wire = Serving(lambda made: made.sendall(second.raw(second.RIGHT)))
         port = wire.base.rpartition(":")[2]
         text = JUDGE.format(name=name, more=more)
         if base:
@@ -112,8 +113,11 @@ def _keyed(name: str, base: str, environment: Mapping[str, str], more: str = "",
         place.write("stepscope.toml", text)
         for key, value in environment.items():
             os.environ[key] = value.replace("PORT", port)
-        done = place.run(*ASK.format(name=name).split(), "--offline")
-        if bool(wire.asked) != sent:
+        # A host of .example is refused before anybody looks for it; --offline would say so first.
+        done = place.run(*ASK.format(name=name).split(), *([] if ".example" in base else ["--offline"]))
+        if WORD.encode() in b"".join(wire.requests):
+            return "the key was sent"
+        if sent is not None and bool(wire.asked) != sent:
             return f"asked {wire.asked} times, code {done.code}: {done.said[-200:]!r}"
         return coded(done, codes, says=says)
 
@@ -251,6 +255,13 @@ def _init(before: Callable[[], object], codes: tuple[int, ...], kept: str = "") 
     return do
 
 
+def _names(store: str) -> list[str]:
+    from stepscope.store import Store
+
+    with Store.open(store) as opened:
+        return [run.id for run in opened.trajectories()]
+
+
 def _linked(to: str, text: str) -> None:
     """Put a link in the place of the settings."""
     if text:
@@ -270,10 +281,11 @@ def _changed_facts(place: Place) -> str:
     place.write("w.jsonl", json.dumps({"task_id": "1", "workflow": "w", "messages": said}))
     place.must("import", "w.jsonl", "--store", "w.db")
     place.must("score", "--store", "w.db")
-    first = place.run("report", "--get", "axes.tool_selection", "--json", "--store", "w.db")
+    (name,) = _names("w.db")
+    first = place.run("show", name, "--store", "w.db")
     place.write("tools.json", '[{"name": "other"}]')
     done = place.must("score", "--store", "w.db")
-    again = place.run("report", "--get", "axes.tool_selection", "--json", "--store", "w.db")
+    again = place.run("show", name, "--store", "w.db")
     if first.out == again.out:
         return f"the same answer: {again.out[:200]!r}; score said {done.out[-200:]!r}"
     return ""
@@ -378,8 +390,8 @@ def _settings_rows() -> list[Row]:
          _keyed("anthropic/claude-sonnet-4-5", "", {"ANTHROPIC_API_KEY": WORD, "ANTHROPIC_BASE_URL": here[:-3]}, codes=(2, 4, 5))),
         ("a proxy leads the key elsewhere", sdk, "high",
          _keyed("openai/gpt-5", "", {"OPENAI_API_KEY": WORD, "HTTPS_PROXY": "http://127.0.0.1:PORT", "ALL_PROXY": "http://127.0.0.1:PORT"}, codes=(2, 4, 5))),
-        ("base_url leads a provider's key elsewhere", "2: a key goes to the hosts of its provider", "high",
-         _keyed("openai/gpt-5", here, {"OPENAI_API_KEY": WORD}, codes=(2, 4, 5))),
+        ("base_url leads a provider's key elsewhere", "the key is not sent: it goes to the hosts of its provider", "high",
+         _keyed("openai/gpt-5", here, {"OPENAI_API_KEY": WORD}, codes=(0, 2, 4, 5), sent=None)),
         ("a provider's key named for another judge", "2: a key goes to the hosts of its provider", "high",
          _keyed("local/a", here, {"OPENAI_API_KEY": WORD}, 'key = "OPENAI_API_KEY"', codes=(2,))),
         ("a key without its host", "2, and names MY_KEY_HOST", "high", _keyed("local/a", outside, {"MY_KEY": WORD}, judge, (2,), says="MY_KEY_HOST")),
