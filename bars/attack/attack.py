@@ -23,6 +23,11 @@ from types import ModuleType
 
 import stepscope
 from bars.attack import (
+    _fourth,
+    _fourth_outputs,
+    _fourth_replies,
+    _fourth_settings,
+    _fourth_stores,
     _gates,
     _outputs,
     _replies,
@@ -46,7 +51,8 @@ AREAS: dict[str, ModuleType] = {
     "view": _outputs,
     "texts": _gates,
 }
-LATER = (_second, _third, _third_texts, _third_world, _third_replies, _third_view)
+LATER = (_second, _third, _third_texts, _third_world, _third_replies, _third_view, _fourth,
+         _fourth_outputs, _fourth_stores, _fourth_settings, _fourth_replies)  # fmt: skip
 # Loaded before cases are forked, so that each does not load them again.
 LOADED = ("numpy", "scipy.stats", "openai", "anthropic", "aiohttp", "genai_prices", "rich.console",
           "tests.factories")  # fmt: skip
