@@ -192,7 +192,7 @@ FILES: dict[str, tuple[gates.Content, tuple[int, ...]]] = {
 SHAPES = {
     "--sigma nan": (2,), "--sigma inf": (2,), "--sigma -0.1": (2,), "--sigma 1e308": (0, 2, 4),
     "--sigma 5e-324": (0, 2, 4), "--quantum nan": (2,), "--quantum -1": (2,), "--quantum 2": (0, 2, 4),
-    "--weights 1,2": (2,), "--weights 1,2,3,9": (2,), "--weights nan,1,1,1": (2,), "--weights ''": (0, 2),
+    "--weights 1,2": (0, 2), "--weights 1,2,3,9": (2,), "--weights nan,1,1,1": (2,), "--weights ''": (0, 2),
     "--weights nowhere.toml": (2,), "--runs 0": (0,), "--seed 99999999999999999999999": (0, 2),
 }  # fmt: skip
 ENVELOPE = "lab envelope --n 5 --sigma 0.05 --classifier v1 --generator smooth --trials 100 "

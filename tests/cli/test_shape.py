@@ -68,7 +68,11 @@ def test_weights_are_a_list_or_a_file(scores: Path, capsys: pytest.CaptureFixtur
     assert "gate-failed:4" in capsys.readouterr().out
     (scores.parent / "w.toml").write_text("falls = [1,1,1,1,1,1,1,1,1,1]", encoding="utf-8")
     assert main(["shape", "scores.csv", "--weights", "w.toml"]) == 0
-    assert "gate-failed" not in capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert "gate-failed" not in shown.out
+    assert "1 curves are not weighed: weights of as many" in shown.err
+    assert main(["shape", "scores.csv", "--weights", "1,1,3"]) == 0
+    assert "2 curves are not weighed: weights of as many" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,15 @@ def test_hostile_names_of_cases_come_back_as_they_were(tmp_path: Path) -> None:
     assert not any(line.startswith("::error::") for line in said.split("\n"))
 
 
+def test_a_key_in_the_name_of_a_case_is_hidden_alike_everywhere(tmp_path: Path) -> None:
+    secret = "sk-proj-" + "aB3dE5fG7hJ9kL1mN2pQ4rS6tU8vW0xY" * 2
+    named = make_baseline(rows(run(f"c {secret}", outcome=1, efficiency__steps=1)), POLICY)
+    again = make_baseline(rows(run(f"c {secret}", outcome=0, efficiency__steps=1)), POLICY)
+    assert named.cases == again.cases
+    write_baseline(named, tmp_path / "b.json")
+    assert secret[:20] not in (tmp_path / "b.json").read_text(encoding="utf-8")
+
+
 def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("kept", encoding="utf-8")
     with pytest.raises(EnvironmentFault, match="cannot be written"):

@@ -227,6 +227,7 @@ class FileShapes(Closeable):
         self._judges: set[str] = set()
         self._sigmas: set[float | None] = set()
         self._repeats = 1
+        self.unweighed = 0  # curves so far for which no weights of their length are said
 
     def close(self) -> None:
         """Close the file."""
@@ -289,6 +290,7 @@ class FileShapes(Closeable):
         failed = np.zeros(len(found), np.bool_)
         if self._weights or "weight" in found.numbers:
             weighed = [at for at in range(len(found)) if self._weights_of(found, at)]
+            self.unweighed += len(found) - len(weighed)
             failed[weighed] = [bool(self.shape_of(found, at).gate_failed) for at in weighed]
         self._tasks += found.tasks
         self._found.append(_align(found.shapes, failed))

@@ -257,6 +257,10 @@ def shape(
             terminal.print_text(f"{score_files.UNRESOLVED_LINE}\n" if open_ else "")
             fleet = safety.scrub_value(found.fleet())
             terminal.print_text("\n".join(score_files.fleet_lines(fleet, width)))
+        if found.unweighed:
+            terminal.print_note(
+                f"{found.unweighed:,} curves are not weighed: weights of as many steps are not said"
+            )
 
 
 def _parse_weights(text: str) -> dict[str, tuple[float, ...]]:

@@ -27,7 +27,7 @@ from stepscope.formats import files
 from stepscope.formats.format import FileFormat, RecordFormat
 from stepscope.formats.opening import Opening
 from stepscope.formats.records import RawRecord, split_records
-from stepscope.model import Json, Quarantined, Stream, Trajectory, Warn
+from stepscope.model import Json, Quarantined, Stream, Trajectory
 from stepscope.safety.json import decode_strict, drops_keys
 from stepscope.safety.limits import Limits
 from stepscope.safety.text import visible_line
@@ -91,6 +91,8 @@ def decode_run(raw: bytes, limits: Limits) -> Trajectory:
         LimitError: nested too deep, or too many steps.
     """
     value, repairs = decode_strict(raw, limits=limits)
+    if repairs:  # which of the two counts would be the choice of whoever added it
+        raise TraceError("a key stands twice in one object, which nothing of ours writes")
     try:
         trajectory = msgspec.convert(value, Trajectory)
     except (msgspec.ValidationError, RecursionError) as e:
@@ -104,9 +106,6 @@ def decode_run(raw: bytes, limits: Limits) -> Trajectory:
                 f"field {visible_line(unknown[0])!r} is unknown to this version, "
                 f"{len(unknown)} in all; update stepscope"
             )
-    if repairs:
-        warnings = (*trajectory.warnings, *(Warn(*repair) for repair in repairs))
-        trajectory = msgspec.structs.replace(trajectory, warnings=warnings)
     return trajectory
 
 

@@ -26,6 +26,7 @@ from stepscope.gates.sample import (
     MeasureQuestion,
     Sample,
     SampleRun,
+    hide_keys,
     read_samples,
     say_no_runs,
 )
@@ -96,7 +97,7 @@ def make_baseline(
         runs=tuple(SampleRun(run.id[:ID_DIGITS], run.name, run.case) for run in sample.runs),
         cells={name: sample.cells[name] for name in asked},
         asked=asked,
-        workflow=policy.workflow,
+        workflow=hide_keys(policy.workflow),
         commit=commit,
     )
 
@@ -135,7 +136,7 @@ def load_baseline(path: str | Path | None, workflow: str) -> Sample | GateAnswer
             "baseline_corrupt",
             f"{path} is no baseline ({' '.join(str(e).split())}): restore it, or {update}",
         )
-    if sample.workflow != workflow:
+    if sample.workflow != hide_keys(workflow):
         return answer_undecided(
             "baseline_other_workflow",
             f"{path} is the baseline of {sample.workflow!r}, not of {workflow!r}",
@@ -283,8 +284,9 @@ def design_of(
         before = Counter({case: n for case, n in before.items() if case not in sessions})
     most = max(before.values(), default=1)
     seen = tuple(dict.fromkeys(run.case for run in runs))
-    declared = policy.cases or tuple(before) or (seen if policy.trials else ())
-    unknown = [case for case in policy.cases if before and case not in before and case not in seen]
+    named = tuple(map(hide_keys, policy.cases))
+    declared = named or tuple(before) or (seen if policy.trials else ())
+    unknown = [case for case in named if before and case not in before and case not in seen]
     if unknown:
         raise UsageError(f"no case of workflow {policy.workflow!r} is called {unknown[0]!r}")
     trials = {case: policy.trials or before.get(case, most) for case in declared}

@@ -21,6 +21,7 @@ from stepscope.errors import StoreError
 from stepscope.gates import settings
 from stepscope.gates.settings import GatePolicy
 from stepscope.model import digest, records
+from stepscope.safety.redact import Redactor
 from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.store import Store
 from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, unmeasured_kind
@@ -60,6 +61,10 @@ class MeasureQuestion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         parts = [("version", self.version), ("judge", self.judge), ("prompt", self.prompt)]
         parts += [("rubric", self.rubric), ("declared rules", self.declared)]
         return ", ".join(f"{name} {value}" for name, value in parts if value)
+
+
+# Names stand in baselines, which people commit: keys in them are hidden, alike in every store.
+hide_keys = Redactor(b"names of cases").redact
 
 
 class SampleRun(msgspec.Struct, frozen=True):
@@ -133,7 +138,8 @@ def read_samples(
         lines = list(zip(*(field[chosen].tolist() for field in fields), strict=True))
         found[workflow] = Sample(
             runs=tuple(
-                SampleRun(i, name, name if task is None else task) for i, name, task, *_ in lines
+                SampleRun(i, hide_keys(name), hide_keys(name if task is None else task))
+                for i, name, task, *_ in lines
             ),
             cells={
                 name: _cells(column, chosen, labelled=name in labelled)
@@ -146,7 +152,9 @@ def read_samples(
                 for name, c in columns.items()
                 if c.versions
             },
-            agents=tuple(sorted({" ".join(filter(None, line[3:])) for line in lines} - {""})),
+            agents=tuple(
+                sorted({hide_keys(" ".join(filter(None, line[3:]))) for line in lines} - {""})
+            ),
         )
     return found
 
