@@ -41,11 +41,11 @@ RecordKind = Literal["order", "reservation", "user", "product"]
 
 
 # The template that no check was written with.
-HELD_OUT = 3
+HELD_OUT = 4
 
 
 # The files that templates take their phrasings from; 0 and 1 share one.
-_FILES = {2: "held_out_texts.toml", HELD_OUT: "sealed_texts.toml"}
+_FILES = {2: "held_out_texts.toml", 3: "sealed_texts.toml", HELD_OUT: "last_texts.toml"}
 
 
 _MANNERS: dict[str, Manner] = {
@@ -159,6 +159,14 @@ class Draft:
         self._end = at
         self.insert(at, *steps)
 
+    def inserted(self, at: int) -> tuple[Step, ...]:
+        """Return what was inserted before a recorded step."""
+        return tuple(self._before.get(at, ()))
+
+    def take(self, at: int) -> None:
+        """Take away what was inserted before a recorded step."""
+        self._before.pop(at, None)
+
     def steps(self) -> list[Step]:
         """Return the steps of the changed run, with indexes as they were."""
         steps: list[Step] = []
@@ -192,7 +200,7 @@ class Consented(NamedTuple):
     result_step: int
 
 
-@lru_cache(maxsize=3)
+@lru_cache(maxsize=4)
 def texts(file: str) -> dict[str, dict[str, list[str]]]:
     """Return the phrasings of a file: kind, then name."""
     return tomllib.loads(Path(__file__).with_name(file).read_text("utf-8"))

