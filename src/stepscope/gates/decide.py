@@ -23,7 +23,7 @@ from stepscope.errors import UsageError
 from stepscope.gates import against_baseline, rates
 from stepscope.gates.baseline import ID_DIGITS, Design, absences, design_of, load_baseline, said
 from stepscope.gates.looks import Looks, look_key, pool_looks, replace_entry
-from stepscope.gates.rates import GateTest, say_count
+from stepscope.gates.rates import GateTest
 from stepscope.gates.sample import Arm, Sample, SampleRun, build_arm, read_samples, say_no_runs
 from stepscope.gates.settings import GatePolicy, WorkflowPolicy, policies_hash, rescore_command
 from stepscope.gates.types import (
@@ -39,6 +39,7 @@ from stepscope.model.records import RULES
 from stepscope.safety.redact import scrub_message
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
+from stepscope.values import format_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +100,9 @@ def prepare_workflow(
         log.log = replace_entry(log.log, name, pooled)
         if len(pooled.runs) > len(sample.runs):
             earlier = len(pooled.runs) - len(sample.runs)
-            notes.append(f"{say_count(earlier, 'run')} of earlier looks at this commit are pooled")
+            notes.append(
+                f"{format_count(earlier, 'run')} of earlier looks at this commit are pooled"
+            )
         sample = pooled
     return WorkflowUnderTest(
         policy=policy,

@@ -51,7 +51,9 @@ def retry_after(headers: ResponseHeaders) -> float | None:
     if moment is not None:
         return _bounded(moment - _now(headers))
     waits = [
-        wait for what in spent_quotas(headers) if (wait := reset_seconds(what, headers)) is not None
+        wait
+        for what, left in remaining_quota(headers).items()
+        if left == 0 and (wait := reset_seconds(what, headers)) is not None
     ]
     return max(waits) if waits else None
 
@@ -74,11 +76,6 @@ def remaining_quota(headers: ResponseHeaders) -> dict[str, int]:
         if match and value.strip().isdecimal() and ("remaining" in name):
             found[match[1]] = int(value.strip()[:15])
     return found
-
-
-def spent_quotas(headers: ResponseHeaders) -> list[str]:
-    """Return of what nothing is left."""
-    return [what for what, left in remaining_quota(headers).items() if left == 0]
 
 
 def reset_seconds(what: str, headers: ResponseHeaders) -> float | None:

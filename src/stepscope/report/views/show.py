@@ -411,12 +411,9 @@ def describe_axes(found: RuleFindings, width: int) -> list[str]:
             out += words.keep_first_lines(
                 words.fold(visible_line(said), width, 10), AXIS_LINES, width
             )
-        elif verdict is not None:
-            others.setdefault(NOTHING_PROVED, []).append(name)
-        elif absent is not None:
-            others.setdefault(absent.kind.replace("_", " "), []).append(name)
         else:
-            others.setdefault("not scored", []).append(name)
+            unscored = "not scored" if absent is None else absent.kind.replace("_", " ")
+            others.setdefault(unscored if verdict is None else NOTHING_PROVED, []).append(name)
     if not out and set(others) == {"not scored"}:
         return []
     order = sorted(
