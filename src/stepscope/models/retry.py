@@ -47,7 +47,7 @@ def retry_after(headers: ResponseHeaders) -> float | None:
         seconds = _number(headers.get(name, ""))
         if seconds is not None:
             return _bounded(seconds * unit)
-    moment = _http_date(headers.get("retry-after", ""))
+    moment = _timestamp(parsedate_to_datetime, headers.get("retry-after", ""))
     if moment is not None:
         return _bounded(moment - _now(headers))
     waits = [
@@ -92,7 +92,7 @@ def reset_seconds(what: str, headers: ResponseHeaders) -> float | None:
         if seconds is None:
             seconds = _duration(text)
         if seconds is None:
-            moment = _rfc3339(text)
+            moment = _timestamp(datetime.fromisoformat, text)
             seconds = None if moment is None else moment - _now(headers)
         if seconds is not None:
             return _bounded(seconds)
@@ -122,25 +122,17 @@ def _duration(text: str) -> float | None:
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds + thousandths / 1000
 
 
-def _http_date(text: str) -> float | None:
+def _timestamp(parse: Callable[[str], datetime], text: str) -> float | None:
     try:
-        moment = parsedate_to_datetime(text)
+        moment = parse(text)
     except (ValueError, OverflowError):
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def _rfc3339(text: str) -> float | None:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _now(headers: ResponseHeaders) -> float:
     """Return the server's time of its reply, else ours: only differences to it are used."""
-    said = _http_date(headers.get("date", ""))
+    said = _timestamp(parsedate_to_datetime, headers.get("date", ""))
     return time.time() if said is None else said
 
 

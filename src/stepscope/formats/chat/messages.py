@@ -188,10 +188,7 @@ def chat_steps(messages: list[Json], reading: MessageOptions) -> tuple[Step, ...
     Raises:
         TraceError: a message that is none, naming its position.
     """
-    steps: list[Step] = []
-    for index, message in enumerate(messages):
-        steps.append(chat_step(message, index, reading))
-    return tuple(steps)
+    return tuple([chat_step(message, index, reading) for index, message in enumerate(messages)])
 
 
 def chat_step(message: Json, index: int, reading: MessageOptions) -> Step:
@@ -250,14 +247,11 @@ def _assistant_step(
     if listed is not None and type(listed) is not list:
         raise shape_error(index, "a list under `tool_calls`", listed)
     asked = listed or [] if legacy is None else [*(listed or []), {"function": legacy}]
-    calls: list[ToolCall] = []
-    for call in asked:
-        calls.append(_message_call(call, index, reading))
+    calls = tuple([_message_call(call, index, reading) for call in asked])
     kind: StepKind = "call" if calls else "message"
     extra = rest(message, _ASSISTANT_KEYS)
     if extra is None or _SPOKEN_KEYS.isdisjoint(extra):
-        told = tuple(calls)
-        return Step(index=index, actor="agent", kind=kind, parts=parts, calls=told, extra=extra)
+        return Step(index=index, actor="agent", kind=kind, parts=parts, calls=calls, extra=extra)
     said = {key: _expect_text(extra.pop(key), key, index) for key in _SPOKEN_KEYS & extra.keys()}
     thoughts = [Part("reasoning", said[key]) for key in _THOUGHT_KEYS if key in said]
     refusals = [Part("refusal", said["refusal"])] if "refusal" in said else []
@@ -266,7 +260,7 @@ def _assistant_step(
         actor="agent",
         kind=kind,
         parts=(*thoughts, *parts, *refusals),
-        calls=tuple(calls),
+        calls=calls,
         agent=said.get("name"),
         extra=extra or None,
     )

@@ -37,6 +37,7 @@ from stepscope.report.views.run import (
     UNMARKED,
     RunData,
     StepMark,
+    explain_outcome,
     read_run,
 )
 from stepscope.report.votes import CurrentAnswer
@@ -190,10 +191,8 @@ def describe_run(data: RunData, *, chosen: range | None = None, width: int = 100
         shown = range(len(trajectory.steps), len(trajectory.steps))
     outcome = trajectory.outcome
     said = {"pass": "PASS", "fail": "FAIL", "unknown": "no outcome recorded"}[outcome.status]
-    if outcome.reward is not None:
-        said += f" (recorded reward {outcome.reward:g})"
-    elif outcome.source != "none":
-        said += f" ({outcome.source})"
+    if why := explain_outcome(trajectory):
+        said += f" ({why})"
     if others := trajectory.contradictions:
         said += f", but {visible_line(', '.join(others))}"
     calls = trajectory.exchanges
