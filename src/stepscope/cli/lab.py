@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from stepscope.cli import options, terminal
+from stepscope.cli.judge import load_judge_settings
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from stepscope.lab.attacks import Attack
     from stepscope.lab.redteam import RedteamResult
     from stepscope.model import Trajectory
+    from stepscope.report.document import Document
 
 
 Number = TypeVar("Number", int, float)
@@ -65,7 +67,6 @@ def envelope(
     Example: stepscope lab envelope --n 8 --sigma 0.06 --plot envelope.svg
     """
     from stepscope.lab import envelope as lab
-    from stepscope.report.render import text
     from stepscope.report.views import lab as lab_views
 
     if plot is not None:
@@ -87,12 +88,16 @@ def envelope(
     if plot is not None:
         charts.save_envelope_chart(made, plot)
         terminal.print_note(f"wrote {plot}")
+    _print(made, lab_views.make_envelope_document(made), as_json=as_json)
+
+
+def _print(value: object, document: Document, *, as_json: bool) -> None:
+    from stepscope.report.render import text
+
     if as_json:
-        terminal.print_json(made)
+        terminal.print_json(value)
     else:
-        terminal.print_text(
-            text.render(lab_views.make_envelope_document(made), terminal.terminal_width())
-        )
+        terminal.print_text(text.render(document, terminal.terminal_width()))
 
 
 def _parse_list(text: str) -> list[str]:
@@ -146,25 +151,19 @@ def redteam(
 
     Example: stepscope lab redteam --judge openai/gpt-5-mini --runs 5 --class authority
     """
-    import msgspec
-
     from stepscope import api
     from stepscope.cli.setup import find_bundled
     from stepscope.lab import attacks as attacks_lab
     from stepscope.lab import redteam as lab
-    from stepscope.report.render import text
     from stepscope.report.views import lab as lab_views
-    from stepscope.settings import load_settings
 
     if not judge:
         raise UsageError("name whom to attack: --judge PROVIDER/MODEL")
     every = attacks_lab.built_in_attacks() + (
         () if corpus is None else attacks_lab.read_attacks(corpus)
     )
-    attacks = attacks_lab.choose_attacks(every, [w.strip() for w in class_.split(",") if w.strip()])
-    settings = load_settings()
-    if offline:
-        settings = msgspec.structs.replace(settings, offline=True)
+    attacks = attacks_lab.choose_attacks(every, _parse_list(class_))
+    settings = load_judge_settings(offline)
     if store is None and where is None:
         REDTEAM_STORE.parent.mkdir(exist_ok=True)
         opened = api.open(REDTEAM_STORE, settings=settings)
@@ -176,12 +175,7 @@ def redteam(
         failing = lab.failing_runs(notebook.store.trajectories(options.parse_filter(where)), runs)
         found, rounds = _attack(notebook, failing, attacks, list(dict.fromkeys(judge)),
                                   rubric=rubric, budget=budget)  # fmt: skip
-    if as_json:
-        terminal.print_json(found)
-    else:
-        terminal.print_text(
-            text.render(lab_views.make_redteam_document(found), terminal.terminal_width())
-        )
+    _print(found, lab_views.make_redteam_document(found), as_json=as_json)
     terminal.print_note(_sum_usage(rounds))
     measured = any(row.runs for one in found.judges for row in one.flips)
     return 0 if measured else UNMEASURED

@@ -396,9 +396,7 @@ def draft_thread(
             constants.setdefault(key, line.raw[key])
     steps, step_of_line = thread_steps(lines, constants, off_path, at.limits)
     start, end = fields.time_bounds(steps)
-    run_id = session.name or None
-    if agent is not None:
-        run_id = f"{session.name}/{agent}"
+    run_id = session.name or None if agent is None else f"{session.name}/{agent}"
     # The closing line that `--output-format stream-json` writes.
     result = next((line.raw for line in reversed(lines) if line.type == "result"), {})
     cost = result.get("total_cost_usd")

@@ -170,6 +170,12 @@ def tool_defs(listed: list[Json] | None) -> tuple[ToolDef, ...] | None:
     return None if listed is None else tuple([tool_def(tool) for tool in listed])
 
 
+def function_json(tool: ToolDef) -> dict[str, Json]:
+    """Return an offered tool as OpenAI has it under `function`."""
+    told = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
+    return {key: value for key, value in told.items() if value is not None}
+
+
 def read_tools(listed: Json) -> tuple[ToolDef, ...]:
     """Return the tools of a list, or of an object that has it under `tools`, as MCP answers.
 

@@ -129,8 +129,7 @@ def evaluate_gate(
         said = f"source {gate.source!r} is no part of this tier ({', '.join(tier) or 'none'})"
         return GateAnswer(outcome="not_run", cause="source_not_in_tier", reason=said)
     if late:
-        said = "the time was over before this gate"
-        return answer_undecided("out_of_time", said)
+        return answer_undecided("out_of_time", "the time was over before this gate")
     if not setting.sample.runs:
         return answer_undecided("no_runs", setting.none)
     name = gate.quantity.measure
@@ -190,8 +189,7 @@ def _why_incomparable(gate: GatePolicy, setting: WorkflowUnderTest) -> GateAnswe
     for name in gate.reads:
         before, now = baseline.asked.get(name), setting.sample.asked.get(name)
         if now is None:
-            said = f"no run has a record of {name}: {score(name)}"
-            return answer_undecided("no_verdicts", said)
+            return answer_undecided("no_verdicts", f"no run has a record of {name}: {score(name)}")
         if before is None:
             said = f"the baseline was made before this gate and keeps no {name}: score its "
             said += f"runs again ({score(name)}), then {update}"
@@ -419,15 +417,14 @@ def _workflow(
     rows: Rows,
 ) -> WorkflowDecision:
     cases = setting.sample.cases
-    known: tuple[str, ...] = ()
-    if isinstance(setting.baseline, Sample):
-        known = setting.baseline.cases
+    baseline = setting.baseline if isinstance(setting.baseline, Sample) else None
+    known = () if baseline is None else baseline.cases
     compared = bool(known) and bool(cases)
     return WorkflowDecision(
         workflow=setting.policy.workflow,
         n_runs=len(setting.sample.runs),
         n_cases=len(cases),
-        n_baseline_runs=(len(setting.baseline.runs) if isinstance(setting.baseline, Sample) else 0),
+        n_baseline_runs=0 if baseline is None else len(baseline.runs),
         n_shared=len(set(known) & set(cases)),
         vanished=tuple(case for case in known if case not in set(cases)) if compared else (),
         new=tuple(case for case in cases if case not in set(known)) if compared else (),

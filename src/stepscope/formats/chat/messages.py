@@ -93,7 +93,7 @@ def decode_body(value: Json, name: str, limits: Limits) -> dict[str, Json]:
     raise TraceError(f"`{name}` is {str(value)[:60]!r}; expected a JSON object")
 
 
-_LIMITS = Limits()
+_LIMITS = Limits()  # nesting and size of the arguments
 
 
 class CalledFunction(msgspec.Struct, gc=False):
@@ -119,8 +119,6 @@ class CallMessage(msgspec.Struct, gc=False):
 def message_calls(
     # decoded `CallMessage`s, plain dictionaries, or the JSON array itself
     messages: Sequence[CallMessage] | Sequence[Mapping[str, Json]] | bytes,
-    *,
-    limits: Limits = _LIMITS,  # nesting and size of the arguments
 ) -> tuple[ToolCall, ...]:
     """Return every tool call of the messages in order; arguments that are no JSON are kept as text.
 
@@ -140,7 +138,7 @@ def message_calls(
     except msgspec.MsgspecError as e:
         raise TraceError(f"these are no chat messages with tool calls: {e}") from e
     return tuple(
-        parse_call(call.function.name, call.function.arguments, call.id, limits=limits)
+        parse_call(call.function.name, call.function.arguments, call.id, limits=_LIMITS)
         for message in typed
         if message.tool_calls
         for call in message.tool_calls
