@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
+from typer import Option
 
 from stepscope.cli import options, terminal
 from stepscope.cli.judge import load_judge_settings
@@ -27,34 +27,32 @@ NUMBER_KINDS: dict[type, str] = {int: "a whole number", float: "a number"}
 
 def envelope(
     *,
-    n: Annotated[str, typer.Option("--n", metavar="N,N", help="Steps of a run.")] = "5,7,10,20",
+    n: Annotated[str, Option("--n", metavar="N,N", help="Steps of a run.")] = "5,7,10,20",
     sigma: Annotated[
-        str, typer.Option("--sigma", metavar="S,S", help="Noise of one score, as a deviation.")
+        str, Option("--sigma", metavar="S,S", help="Noise of one score, as a deviation.")
     ] = "0.02,0.05,0.08,0.11,0.15",
     classifier: Annotated[
-        str, typer.Option("--classifier", metavar="C,C", help="Of v1, v2, v3, default, fleet.")
+        str, Option("--classifier", metavar="C,C", help="Of v1, v2, v3, default, fleet.")
     ] = "v1,v2,v3,default",
     generator: Annotated[
         str,
-        typer.Option(
+        Option(
             "--generator",
             metavar="G,G",
             help="Of smooth, walk, agent, holdout, article, reconstruction.",
         ),
     ] = "smooth,walk,agent",
     noise: Annotated[
-        str, typer.Option("--noise", metavar="K,K", help="Of gaussian, ar1, quantised, heavy.")
+        str, Option("--noise", metavar="K,K", help="Of gaussian, ar1, quantised, heavy.")
     ] = "gaussian",
     told: Annotated[
         str,
-        typer.Option(
-            "--told", metavar="X", help="Tell classifiers X times the true sigma, or: nothing."
-        ),
+        Option("--told", metavar="X", help="Tell classifiers X times the true sigma, or: nothing."),
     ] = "1",
-    trials: Annotated[int, typer.Option("--trials", min=100, help="Runs of a cell.")] = 2000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Where the draws start.")] = 0,
+    trials: Annotated[int, Option("--trials", min=100, help="Runs of a cell.")] = 2000,
+    seed: Annotated[int, Option("--seed", min=0, help="Where the draws start.")] = 0,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Draw it: FILE.png or FILE.svg.")
+        Path | None, Option("--plot", metavar="FILE", help="Draw it: FILE.png or FILE.svg.")
     ] = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
@@ -120,23 +118,23 @@ def redteam(
     *,
     judge: Annotated[
         list[str] | None,
-        typer.Option("--judge", metavar="PROVIDER/MODEL", help="Whom to attack; may be repeated."),
+        Option("--judge", metavar="PROVIDER/MODEL", help="Whom to attack; may be repeated."),
     ] = None,
     rubric: Annotated[
-        str, typer.Option("--rubric", metavar="NAME", help="What the judges are asked.")
+        str, Option("--rubric", metavar="NAME", help="What the judges are asked.")
     ] = "quality.final_answer",
     class_: Annotated[
-        str, typer.Option("--class", metavar="C,C", help="Only attacks of these classes.")
+        str, Option("--class", metavar="C,C", help="Only attacks of these classes.")
     ] = "",
     corpus: Annotated[
-        Path | None, typer.Option("--corpus", metavar="FILE", help="Attack texts of your own, too.")
+        Path | None, Option("--corpus", metavar="FILE", help="Attack texts of your own, too.")
     ] = None,
     runs: Annotated[
-        int, typer.Option("--runs", min=1, metavar="N", help="At most so many failing runs.")
+        int, Option("--runs", min=1, metavar="N", help="At most so many failing runs.")
     ] = 60,
     budget: Annotated[
         float | None,
-        typer.Option("--budget", min=0, metavar="USD", help="Spend no more. Default: settings."),
+        Option("--budget", min=0, metavar="USD", help="Spend no more. Default: settings."),
     ] = None,
     store: options.StorePath = None,
     where: options.WhereText = None,

@@ -560,15 +560,8 @@ def _read_parquet(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             for row in rows:
                 record: dict[str, Json] = {}
                 try:
-                    record = {
-                        key: (
-                            held
-                            if isinstance(held, str)
-                            else msgspec.to_builtins(held, enc_hook=str)
-                        )
-                        for key, held in row.items()
-                        if held is not None
-                    }
+                    told = {key: held for key, held in row.items() if held is not None}
+                    record = msgspec.to_builtins(told, enc_hook=str)
                     for key in _OBJECTS & record.keys():
                         record[key] = _decoded(record[key], stream.limits, repairs)
                     runs.add(record)

@@ -152,11 +152,8 @@ def evaluate_gate(
             return problem
         before = build_arm(gate, setting.baseline)
         together = not set(before.cases.tolist()).isdisjoint(current.measured().cases.tolist())
-        build = (
-            against_baseline.build_drop_test
-            if gate.about == "drop"
-            else against_baseline.build_ratio_test
-        )
+        drop, ratio = against_baseline.build_drop_test, against_baseline.build_ratio_test
+        build = drop if gate.about == "drop" else ratio
         question = partial(build, gate, baseline=before, seed=seed)
     alone = question(current)
     if not together or len(whole.at) <= len(current.at):

@@ -72,12 +72,8 @@ def read_axis_faults(table: RunTable, measure: str) -> tuple[Floats, Bools]:
     """Return in which runs an axis proved a fault, 1 or 0, and in which its checks ran."""
     column = table.columns[measure]
     proved = column.label == INCORRECT
-    ran = (
-        column.answered
-        & (proved | (column.label == records.UNCERTAIN))
-        & (not _is_outdated(column))
-    )
-    return proved.astype(np.float64), ran
+    judged = proved | (column.label == records.UNCERTAIN)
+    return proved.astype(np.float64), column.answered & judged & (not _is_outdated(column))
 
 
 def _is_outdated(column: AnswerColumn) -> bool:
@@ -480,14 +476,11 @@ def build_report(
         where=combine_conditions(where, since),
         seed=seed,
     )
+    titled = [(p.title, t) for p, (_, t) in zip(profiles, parts, strict=True)]
     report = Report(
         whole=whole,
         profiles=tuple(profiles),
-        rank_flips=NO_RIVALS
-        if within
-        else find_rank_flips(
-            [(p.title, t) for p, (_, t) in zip(profiles, parts, strict=True)], seed
-        ),
+        rank_flips=NO_RIVALS if within else find_rank_flips(titled, seed),
         look_first=opened,
         not_claimed=tuple(_not_claimed(rows, table, whole)),
         next=tuple(_next(table, opened)),

@@ -290,11 +290,8 @@ def list_recorded_spans(run: Trajectory) -> list[RawSpan]:
 def _span(node: Node, trace_id: str, facts: Json, resources: Json) -> RawSpan:
     about = dict(facts) if isinstance(facts, dict) else {}
     at, scope, message = (about.pop(key, None) for key in ("resource", "scope", "status_message"))
-    resource = (
-        resources[at]
-        if isinstance(resources, list) and (isinstance(at, int) and 0 <= at < len(resources))
-        else {}
-    )
+    known = isinstance(resources, list) and isinstance(at, int) and 0 <= at < len(resources)
+    resource = resources[at] if known else {}
     return RawSpan(
         trace_id=trace_id,
         span_id=node.id,

@@ -285,11 +285,8 @@ def tabulate_shares(found: Panels) -> Iterator[Table]:
         rows = []
         for panel in panels:
             group = panel.groups[0]
-            seats = {
-                seat.judge: ("at least " if seat.judge == RULES else "")
-                + format_share_of(seat.failing)
-                for seat in group.seats
-            }
+            seats = {seat.judge: format_share_of(seat.failing) for seat in group.seats}
+            seats |= {RULES: f"at least {seats[RULES]}"} if RULES in seats else {}
             both = [format_share_of(x) for vote in group.votes[:1] for x in (vote.any, vote.all)]
             votes = (both or ["-", "-"]) if summed else ()
             rows.append(

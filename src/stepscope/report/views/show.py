@@ -642,11 +642,8 @@ def _shape(curve: Curve) -> str:
     elif best is not None and second is not None:
         odds = f"{_named(curve, best)}, {_named(curve, second)}"
         sure = words.format_share(curve.posterior[best])
-        parts = [
-            f"{parts[0]}: {odds}"
-            if curve.shape == "unresolved"
-            else f"{parts[0]} {sure}, then {_named(curve, second)}"
-        ]
+        found = f" {sure}, then {_named(curve, second)}"
+        parts = [parts[0] + (f": {odds}" if curve.shape == "unresolved" else found)]
     if curve.mean is not None:
         parts.append(f"mean {_interval(curve.mean)}{', low' if curve.low_level else ''}")
     if curve.depth is not None and not curve.unmodelled and curve.shape != "unresolved":
