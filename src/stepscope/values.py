@@ -8,12 +8,14 @@ knowing what an agent is. They are msgspec structs because they leave in publish
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
+from collections.abc import Iterable
+from typing import Literal, TypeVar, get_args
 
 import msgspec
 
 from stepscope.errors import DataError
 
+Number = TypeVar("Number", int, float)
 UnmeasuredKind = Literal[
     "not_applicable",  # the question does not arise: no tool calls, no reference
     "missing_input",  # the trace lacks the field that the answer needs
@@ -99,3 +101,18 @@ class Decision(msgspec.Struct, frozen=True, tag="decision"):
 
     outcome: Literal["pass", "fail", "undecided"]
     reason: str
+
+
+def sum_known(numbers: Iterable[Number | None]) -> Number | None:
+    """Return the sum of the numbers that are known, None where none is."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def format_count(n: int, noun: str) -> str:
+    """Return a number of things.
+
+    >>> format_count(1, "run"), format_count(1200, "run")
+    ('1 run', '1,200 runs')
+    """
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -61,12 +61,8 @@ def draft_goals(store: Store, where: Where | None) -> GoalDraft:
     drafts: list[tuple[str, tuple[Goal, ...]]] = []
     without = 0
     for run in store.trajectories(where):
-        found = (
-            Unmeasured("missing_input", "no case")
-            if run.case is None
-            else propose_goals(run, run.case)
-        )
-        if isinstance(found, Unmeasured):
+        found = None if run.case is None else propose_goals(run, run.case)
+        if found is None or isinstance(found, Unmeasured):
             without += 1
         else:
             drafts.append((run.name, found))

@@ -35,7 +35,7 @@ from stepscope.report.rows import (
 from stepscope.report.types import Shapes
 from stepscope.report.views import overview
 from stepscope.report.views.show import draw_sparkline
-from stepscope.report.words import clip, format_count, format_score, format_share, name_shape
+from stepscope.report.words import clip, format_score, format_share, name_shape
 from stepscope.runtime.database import Closeable
 from stepscope.safety.limits import open_file
 from stepscope.safety.text import visible_line
@@ -46,7 +46,7 @@ from stepscope.shape.types import SHAPES, UNRESOLVED, ShapeBatch, ShapeLabel
 from stepscope.shape.weights import gate_failed, weighted_score
 from stepscope.stats import codes
 from stepscope.store import Store
-from stepscope.values import Estimate, Unmeasured
+from stepscope.values import Estimate, Unmeasured, format_count
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

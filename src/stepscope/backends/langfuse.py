@@ -69,13 +69,12 @@ def fetch_langfuse(asked: PullQuery) -> Iterator[PulledItem]:
             "traceId": ",".join(batch),
             "fields": "details,subject,annotation",
         }
-        for page in _pages(_SCORES, about, _SCORED, asked):
-            for score in list_objects(page, "data", asked):
-                metadata = score.get("metadata")
-                if isinstance(metadata, dict) and "stepscope" in metadata:
-                    asked.told.withheld["verdicts of ours, left there"] += 1
-                else:
-                    values.append(_placed(score))
+        for score in _entries(_SCORES, about, _SCORED, asked):
+            metadata = score.get("metadata")
+            if isinstance(metadata, dict) and "stepscope" in metadata:
+                asked.told.withheld["verdicts of ours, left there"] += 1
+            else:
+                values.append(_placed(score))
         source = Source(format=FORMAT, uri=asked.uri)
         yield from read_langfuse_runs(values, source=source, limits=asked.limits)
     asked.told.mark = {_NEWEST: max(began, default=None)}
@@ -87,37 +86,33 @@ def _traces(first: int | None, began: list[int], asked: PullQuery) -> Iterator[s
     if first is not None:
         query["fromStartTime"] = iso_time(first)
     known = set[str]()
-    for page in _pages(_OBSERVATIONS, query, _LISTED, asked):
-        for observation in list_objects(page, "data", asked):
-            start = parse_time(observation.get("startTime"))
-            if start is not None:
-                began.append(start.ns)
-                began[:] = [max(began)]
-            trace_id = observation.get("traceId")
-            if not isinstance(trace_id, str):
-                asked.told.withheld["observations of no trace"] += 1
-            elif trace_id not in known:
-                known.add(trace_id)
-                yield trace_id
+    for observation in _entries(_OBSERVATIONS, query, _LISTED, asked):
+        start = parse_time(observation.get("startTime"))
+        if start is not None:
+            began.append(start.ns)
+            began[:] = [max(began)]
+        trace_id = observation.get("traceId")
+        if not isinstance(trace_id, str):
+            asked.told.withheld["observations of no trace"] += 1
+        elif trace_id not in known:
+            known.add(trace_id)
+            yield trace_id
 
 
-def _pages(
+def _entries(
     path: str, query: dict[str, QueryValue], most: int, asked: PullQuery
-) -> Iterator[Decoded]:
-    """Return the pages of a list."""
+) -> Iterator[dict[str, Json]]:
+    """Yield the entries of a list, page by page."""
 
     def ask(limit: int, cursor: dict[str, str]) -> Decoded:
         return asked.client.get(path, {**query, **cursor, "limit": limit})
 
-    return iter_pages(ask, most, asked, "meta", "cursor")
+    for page in iter_pages(ask, most, asked, "meta", "cursor"):
+        yield from list_objects(page, "data", asked)
 
 
 def _whole(query: dict[str, QueryValue], asked: PullQuery) -> list[dict[str, Json]]:
-    found = [
-        entry
-        for page in _pages(_OBSERVATIONS, query, _WHOLE, asked)
-        for entry in list_objects(page, "data", asked)
-    ]
+    found = list(_entries(_OBSERVATIONS, query, _WHOLE, asked))
     keys = sorted({key for entry in found for key in _cut(entry)})
     named = [key for key in keys if "," not in key]
     if not named:
@@ -125,11 +120,7 @@ def _whole(query: dict[str, QueryValue], asked: PullQuery) -> list[dict[str, Jso
         return found
     again = {**query, "expandMetadata": ",".join(named)}
     asked.told.withheld["metadata cut to 200 characters"] += len(keys) - len(named)
-    return [
-        entry
-        for page in _pages(_OBSERVATIONS, again, _WHOLE, asked)
-        for entry in list_objects(page, "data", asked)
-    ]
+    return list(_entries(_OBSERVATIONS, again, _WHOLE, asked))
 
 
 def _is_bare(observation: dict[str, Json]) -> bool:

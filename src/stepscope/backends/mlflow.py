@@ -53,6 +53,12 @@ def fetch_mlflow(asked: PullQuery) -> Iterator[PulledItem]:
         UsageError: no such experiment.
         EnvironmentFault: the server cannot be reached, or gives up half way.
     """
+    experiment = find_experiment(asked.client, asked.place)
+    if experiment is None:
+        raise UsageError(
+            f"{asked.client.access.host} has no experiment {asked.place!r}; "
+            "names are as its page of experiments shows them"
+        )
     mark = asked.mark or {}
     newest = mark.get(_NEWEST)
     first = newest - _LOOK_BACK_MS if isinstance(newest, int) else None
@@ -61,7 +67,7 @@ def fetch_mlflow(asked: PullQuery) -> Iterator[PulledItem]:
     began_ms = [newest] if isinstance(newest, int) else []
     unfinished: list[str] = []
     listed = set[str]()
-    for info in _listed(_experiment(asked), first, asked):
+    for info in _listed(experiment, first, asked):
         listed.add(str(info.get("trace_id")))
         yield from _run(info, began_ms, unfinished, asked)
     for trace_id in mark.get(_OPEN) or ():
@@ -74,16 +80,6 @@ def fetch_mlflow(asked: PullQuery) -> Iterator[PulledItem]:
     if dropped > 0:
         asked.told.withheld["traces in progress that `last` will not look at again"] += dropped
     asked.told.mark = {_NEWEST: max(began_ms, default=None), _OPEN: unfinished[-_OPEN_MOST:]}
-
-
-def _experiment(asked: PullQuery) -> str:
-    found = find_experiment(asked.client, asked.place)
-    if found is None:
-        raise UsageError(
-            f"{asked.client.access.host} has no experiment {asked.place!r}; "
-            "names are as its page of experiments shows them"
-        )
-    return found
 
 
 def find_experiment(client: Client, name: str) -> str | None:

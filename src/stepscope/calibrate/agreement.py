@@ -54,7 +54,7 @@ from stepscope.stats.sample import Bools, Floats, Ints, codes
 from stepscope.store import Store
 from stepscope.store.columns import Rows
 from stepscope.store.where import FIELDS, Where, parse_where
-from stepscope.values import Decision, Estimate, Unmeasured
+from stepscope.values import Decision, Estimate, Unmeasured, format_count
 
 # Scores are rounded to twentieths where the distance between two counts: judges name no finer ones.
 TWENTIETHS = 20
@@ -373,8 +373,7 @@ def _runs_to_tell(found: Estimate, threshold: float) -> str:
     if runs > MOST_RUNS:
         return "too near for any sensible number of labels to tell"
     more = max(math.ceil(runs) - found.n_tasks, 1)
-    noun = "run" if more == 1 else "runs"
-    return f"about {more:,} more {noun} rated by all would tell"
+    return f"about {format_count(more, 'more run')} rated by all would tell"
 
 
 # Verdicts that people labelled, below which a curve would be drawn through noise.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from stepscope.cli import options, terminal
 from stepscope.errors import UsageError
@@ -19,13 +19,11 @@ UNDECIDED = 4
 
 Rubric = Annotated[
     str | None,
-    typer.Option("--rubric", metavar="NAME", help="One rubric, or a set: axes. Default: all."),
+    Option("--rubric", metavar="NAME", help="One rubric, or a set: axes. Default: all."),
 ]
 Queue = Annotated[
     int | None,
-    typer.Option(
-        "--queue", min=1, metavar="N", help="List N runs and steps on which families disagree."
-    ),
+    Option("--queue", min=1, metavar="N", help="List N runs and steps on which families disagree."),
 ]
 
 
@@ -37,14 +35,14 @@ def agree(
     by: options.By = None,
     seed: options.Seed = None,
     threshold: Annotated[
-        float, typer.Option("--min", metavar="KAPPA", help="Sharpen a rubric whose kappa is below.")
+        float, Option("--min", metavar="KAPPA", help="Sharpen a rubric whose kappa is below.")
     ] = 0.5,
     modes: Annotated[
         bool,
-        typer.Option("--modes", help="Steps judged alone against the same steps in their run."),
+        Option("--modes", help="Steps judged alone against the same steps in their run."),
     ] = False,
     queue: Queue = None,
-    csv: Annotated[bool, typer.Option("--csv", help="With --queue: print CSV.")] = False,
+    csv: Annotated[bool, Option("--csv", help="With --queue: print CSV.")] = False,
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
@@ -92,7 +90,7 @@ UNMEASURED = 4
 def sigma(
     scores: Annotated[
         str | None,
-        typer.Argument(metavar="[FILE]", help="Scores with a column repeat. Default: the store's."),
+        Argument(metavar="[FILE]", help="Scores with a column repeat. Default: the store's."),
     ] = None,
     *,
     quantum: options.Quantum = None,

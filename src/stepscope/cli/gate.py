@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typer import Option
 
 from stepscope.cli import options, terminal
 from stepscope.errors import UsageError
@@ -18,21 +20,21 @@ if TYPE_CHECKING:
 
 Workflows = Annotated[
     list[str] | None,
-    typer.Option("--workflow", metavar="NAME", help="Only this workflow; repeatable."),
+    Option("--workflow", metavar="NAME", help="Only this workflow; repeatable."),
 ]
 Runs = Annotated[
     list[str] | None,
-    typer.Option("--runs", metavar="PATHS", help="Gate these traces, without a store; repeatable."),
+    Option("--runs", metavar="PATHS", help="Gate these traces, without a store; repeatable."),
 ]
 BaselineFile = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--baseline", metavar="FILE", help="Compare with this file, not with that of the policy."
     ),
 ]
 Trials = Annotated[
     int | None,
-    typer.Option(
+    Option(
         "--trials",
         min=1,
         max=1000,
@@ -41,40 +43,36 @@ Trials = Annotated[
 ]
 Cases = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--cases", metavar="CASE", help="This case must have been run; repeatable. Default: all."
     ),
 ]
 Failing = Annotated[
     Literal["soft", "hard"],
-    typer.Option("--fail-on", help="The least severity that fails the command."),
+    Option("--fail-on", help="The least severity that fails the command."),
 ]
 Undecided = Annotated[
     Literal["pass", "fail"] | None,
-    typer.Option(
-        "--undecided", help="What gates count as that more runs would decide. Default: code 4."
-    ),
+    Option("--undecided", help="What gates count as that more runs would decide. Default: code 4."),
 ]
 MaxMinutes = Annotated[
     float | None,
-    typer.Option("--max-minutes", min=0, help="Stop then; what was not decided is code 4."),
+    Option("--max-minutes", min=0, help="Stop then; what was not decided is code 4."),
 ]
 Commit = Annotated[
     str | None,
-    typer.Option("--commit", metavar="SHA", help="What the runs are of; reruns are then seen."),
+    Option("--commit", metavar="SHA", help="What the runs are of; reruns are then seen."),
 ]
 Attempt = Annotated[
-    int, typer.Option("--attempt", min=1, help="How often this commit was gated, with this time.")
+    int, Option("--attempt", min=1, help="How often this commit was gated, with this time.")
 ]
 Config = Annotated[
     Path | None,
-    typer.Option(
-        "--config", metavar="PATH", help="stepscope.toml, or its folder. Default: this folder."
-    ),
+    Option("--config", metavar="PATH", help="stepscope.toml, or its folder. Default: this folder."),
 ]
 Write = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--write",
         metavar="DIR",
         help="Write gate.json, gate.xml and comments/, one for each workflow, there as well.",
@@ -185,7 +183,7 @@ def update(
     workflow: Workflows = None,
     where: options.WhereText = None,
     commit: Commit = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Write without asking.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Write without asking.")] = False,
     config: Config = None,
     store: options.StorePath = None,
     offline: options.Offline = False,
@@ -210,15 +208,10 @@ def update(
                 f'baseline = "baselines/{policy.workflow}.json"'
             )
     with options.open_existing(store, settings) as notebook:
-        made = [
-            (
-                policy,
-                *gating.propose_baseline(
-                    notebook, policy, where=options.parse_filter(where), commit=commit
-                ),
-            )
-            for policy in policies
-        ]
+        propose = partial(
+            gating.propose_baseline, notebook, where=options.parse_filter(where), commit=commit
+        )
+        made = [(policy, *propose(policy)) for policy in policies]
     if as_json:
         terminal.print_json([{"lines": lines} for _, _, lines in made])
     else:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from stepscope.cli import options, terminal
 from stepscope.errors import UsageError
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
 
 Paths = Annotated[
     list[str] | None,
-    typer.Argument(
+    Argument(
         metavar="PATHS",
         help="Files, folders, globs, zips; - is stdin. Or one of langfuse:[PROJECT], "
         "langsmith:PROJECT, mlflow:EXPERIMENT, phoenix:PROJECT.",
     ),
 ]
 FormatName = Annotated[
-    str | None, typer.Option("--format", help="The format. Default: told from the content.")
+    str | None, Option("--format", help="The format. Default: told from the content.")
 ]
-Agent = Annotated[str | None, typer.Option("--agent", help="The agent, where a trace names none.")]
+Agent = Annotated[str | None, Option("--agent", help="The agent, where a trace names none.")]
 AgentVersion = Annotated[
-    str | None, typer.Option("--agent-version", help="Its version, where a trace names none.")
+    str | None, Option("--agent-version", help="Its version, where a trace names none.")
 ]
-Tags = Annotated[list[str] | None, typer.Option("--tag", metavar="K=V", help="A tag; repeatable.")]
+Tags = Annotated[list[str] | None, Option("--tag", metavar="K=V", help="A tag; repeatable.")]
 Strict = Annotated[
-    bool, typer.Option("--strict", help="Keep nothing unless everything could be read as it is.")
+    bool, Option("--strict", help="Keep nothing unless everything could be read as it is.")
 ]
 Workers = Annotated[
     int | None,
-    typer.Option("--workers", min=1, help="Processes. Default: one a core for many runs."),
+    Option("--workers", min=1, help="Processes. Default: one a core for many runs."),
 ]
 Since = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--since",
         metavar="WHEN",
         help="With a backend: traces that began since then (7d, 12h, 2026-01-31), or last: "
@@ -49,13 +49,11 @@ Since = Annotated[
 ]
 Listen = Annotated[
     bool,
-    typer.Option(
-        "--listen", help="Receive OTLP/HTTP at PATHS, one HOST:PORT. Default: 127.0.0.1:4318."
-    ),
+    Option("--listen", help="Receive OTLP/HTTP at PATHS, one HOST:PORT. Default: 127.0.0.1:4318."),
 ]
 Quiet = Annotated[
     float | None,
-    typer.Option(
+    Option(
         "--quiet",
         min=0,
         metavar="SECONDS",
@@ -65,7 +63,7 @@ Quiet = Annotated[
 ]
 Idle = Annotated[
     float | None,
-    typer.Option(
+    Option(
         "--idle",
         min=0,
         metavar="SECONDS",
@@ -74,11 +72,11 @@ Idle = Annotated[
     ),
 ]
 KeepAll = Annotated[
-    bool, typer.Option("--keep-all", help="With --listen: traces without an agent are runs.")
+    bool, Option("--keep-all", help="With --listen: traces without an agent are runs.")
 ]
 Verdicts = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--verdicts",
         metavar="FILE",
         help="Read other people's verdicts on runs of the store: CSV, JSON lines, Parquet.",
@@ -86,7 +84,7 @@ Verdicts = Annotated[
 ]
 Outcomes = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--outcomes",
         metavar="FILE",
         help="Give runs of the store an outcome: CSV, JSON lines with the run or its recorder's "
@@ -95,7 +93,7 @@ Outcomes = Annotated[
 ]
 Mapped = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--map",
         metavar="FIELD=COLUMN",
         help="With --verdicts: which column is run, step, label, value, judge, axis, confidence, "
@@ -104,22 +102,20 @@ Mapped = Annotated[
 ]
 Labels = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--labels", metavar="THEIRS=OURS", help="With --verdicts: translate labels, as yes=correct."
     ),
 ]
 RubricName = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--rubric",
         metavar="NAME",
         help="With --verdicts: what was rated, as axes; a file of your own ends in .md.",
     ),
 ]
-Rater = Annotated[
-    str | None, typer.Option("--rater", metavar="NAME", help="With --verdicts: who rated.")
-]
-Human = Annotated[bool, typer.Option("--human", help="With --verdicts: people rated.")]
+Rater = Annotated[str | None, Option("--rater", metavar="NAME", help="With --verdicts: who rated.")]
+Human = Annotated[bool, Option("--human", help="With --verdicts: people rated.")]
 
 
 def _refuse_given(given: Mapping[str, object], why: str) -> None:

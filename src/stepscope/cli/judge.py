@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from typer import Argument, Option
 
 from stepscope.cli import terminal
 from stepscope.cli.options import Json, Offline, Since, StorePath, WhereText, open_existing
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 Runs = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[RUN]...", help="Only these runs, by name or start of id."),
+    Argument(metavar="[RUN]...", help="Only these runs, by name or start of id."),
 ]
 Judges = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--judge", metavar="PROVIDER/MODEL", help="Who judges; repeat it for a panel of families."
     ),
 ]
 Rubrics = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--rubric",
         metavar="NAME",
         help="What is asked: a set, a rubric, or a file of yours; repeatable. Default: axes.",
@@ -39,66 +39,56 @@ Rubrics = Annotated[
 ]
 Budget = Annotated[
     float | None,
-    typer.Option(
-        "--budget", min=0, metavar="USD", help="Spend no more. Default: of the settings, 5."
-    ),
+    Option("--budget", min=0, metavar="USD", help="Spend no more. Default: of the settings, 5."),
 ]
 Shared = Annotated[
     str,
-    typer.Option(
+    Option(
         "--budget-name", metavar="NAME", help="Share the budget with commands that say this name."
     ),
 ]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say calls, tokens and prices; send nothing.")
-]
+DryRun = Annotated[bool, Option("--dry-run", help="Say calls, tokens and prices; send nothing.")]
 Sample = Annotated[
     int | None,
-    typer.Option("--sample", min=1, metavar="N", help="Draw N of the runs for each rubric."),
+    Option("--sample", min=1, metavar="N", help="Draw N of the runs for each rubric."),
 ]
 Repeat = Annotated[
-    int, typer.Option("--repeat", min=1, max=1000, metavar="N", help="Ask each question N times.")
+    int, Option("--repeat", min=1, max=1000, metavar="N", help="Ask each question N times.")
 ]
 Narration = Literal["on", "off", "both"]
 Narrated = Annotated[
     Narration,
-    typer.Option(
-        "--narration", help="off: without the agent's own words; both: and flag what flips."
-    ),
+    Option("--narration", help="off: without the agent's own words; both: and flag what flips."),
 ]
 InMode = Annotated[
     Literal["contextual", "isolated"],
-    typer.Option("--mode", help="isolated: label each step without the others."),
+    Option("--mode", help="isolated: label each step without the others."),
 ]
 Goals = Annotated[
     Path | None,
-    typer.Option("--goals", metavar="FILE", help="Sub-goals that you confirmed, for no_look."),
+    Option("--goals", metavar="FILE", help="Sub-goals that you confirmed, for no_look."),
 ]
 Propose = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--propose-goals", metavar="FILE", help="Write a draft of sub-goals there; judge nothing."
     ),
 ]
 Canaries = Annotated[
-    bool, typer.Option("--canaries", help="Watch judges with runs whose answers are known.")
+    bool, Option("--canaries", help="Watch judges with runs whose answers are known.")
 ]
 SendMedia = Annotated[
     bool,
-    typer.Option("--send-media", help="Send images of runs, too; secrets in them are not hidden."),
+    Option("--send-media", help="Send images of runs, too; secrets in them are not hidden."),
 ]
-Tools = Annotated[
-    bool, typer.Option("--tools", help="Let judges look things up before they answer.")
-]
+Tools = Annotated[bool, Option("--tools", help="Let judges look things up before they answer.")]
 Workspace = Annotated[
     Path | None,
-    typer.Option("--workspace", metavar="DIR", help="A folder that they may look at, too."),
+    Option("--workspace", metavar="DIR", help="A folder that they may look at, too."),
 ]
-Batch = Annotated[
-    bool, typer.Option("--batch", help="Half the price, answered within a day; resumes.")
-]
+Batch = Annotated[bool, Option("--batch", help="Half the price, answered within a day; resumes.")]
 Strict = Annotated[
-    bool, typer.Option("--strict-families", help="Refuse a judge of the agent's own family.")
+    bool, Option("--strict-families", help="Refuse a judge of the agent's own family.")
 ]
 STOPPED = 130
 UNMEASURED = 4

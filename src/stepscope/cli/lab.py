@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
+from typer import Option
 
 from stepscope.cli import options, terminal
+from stepscope.cli.judge import load_judge_settings
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from stepscope.lab.attacks import Attack
     from stepscope.lab.redteam import RedteamResult
     from stepscope.model import Trajectory
+    from stepscope.report.document import Document
 
 
 Number = TypeVar("Number", int, float)
@@ -25,34 +27,32 @@ NUMBER_KINDS: dict[type, str] = {int: "a whole number", float: "a number"}
 
 def envelope(
     *,
-    n: Annotated[str, typer.Option("--n", metavar="N,N", help="Steps of a run.")] = "5,7,10,20",
+    n: Annotated[str, Option("--n", metavar="N,N", help="Steps of a run.")] = "5,7,10,20",
     sigma: Annotated[
-        str, typer.Option("--sigma", metavar="S,S", help="Noise of one score, as a deviation.")
+        str, Option("--sigma", metavar="S,S", help="Noise of one score, as a deviation.")
     ] = "0.02,0.05,0.08,0.11,0.15",
     classifier: Annotated[
-        str, typer.Option("--classifier", metavar="C,C", help="Of v1, v2, v3, default, fleet.")
+        str, Option("--classifier", metavar="C,C", help="Of v1, v2, v3, default, fleet.")
     ] = "v1,v2,v3,default",
     generator: Annotated[
         str,
-        typer.Option(
+        Option(
             "--generator",
             metavar="G,G",
             help="Of smooth, walk, agent, holdout, article, reconstruction.",
         ),
     ] = "smooth,walk,agent",
     noise: Annotated[
-        str, typer.Option("--noise", metavar="K,K", help="Of gaussian, ar1, quantised, heavy.")
+        str, Option("--noise", metavar="K,K", help="Of gaussian, ar1, quantised, heavy.")
     ] = "gaussian",
     told: Annotated[
         str,
-        typer.Option(
-            "--told", metavar="X", help="Tell classifiers X times the true sigma, or: nothing."
-        ),
+        Option("--told", metavar="X", help="Tell classifiers X times the true sigma, or: nothing."),
     ] = "1",
-    trials: Annotated[int, typer.Option("--trials", min=100, help="Runs of a cell.")] = 2000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Where the draws start.")] = 0,
+    trials: Annotated[int, Option("--trials", min=100, help="Runs of a cell.")] = 2000,
+    seed: Annotated[int, Option("--seed", min=0, help="Where the draws start.")] = 0,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Draw it: FILE.png or FILE.svg.")
+        Path | None, Option("--plot", metavar="FILE", help="Draw it: FILE.png or FILE.svg.")
     ] = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
@@ -65,7 +65,6 @@ def envelope(
     Example: stepscope lab envelope --n 8 --sigma 0.06 --plot envelope.svg
     """
     from stepscope.lab import envelope as lab
-    from stepscope.report.render import text
     from stepscope.report.views import lab as lab_views
 
     if plot is not None:
@@ -87,12 +86,16 @@ def envelope(
     if plot is not None:
         charts.save_envelope_chart(made, plot)
         terminal.print_note(f"wrote {plot}")
+    _print(made, lab_views.make_envelope_document(made), as_json=as_json)
+
+
+def _print(value: object, document: Document, *, as_json: bool) -> None:
+    from stepscope.report.render import text
+
     if as_json:
-        terminal.print_json(made)
+        terminal.print_json(value)
     else:
-        terminal.print_text(
-            text.render(lab_views.make_envelope_document(made), terminal.terminal_width())
-        )
+        terminal.print_text(text.render(document, terminal.terminal_width()))
 
 
 def _parse_list(text: str) -> list[str]:
@@ -115,23 +118,23 @@ def redteam(
     *,
     judge: Annotated[
         list[str] | None,
-        typer.Option("--judge", metavar="PROVIDER/MODEL", help="Whom to attack; may be repeated."),
+        Option("--judge", metavar="PROVIDER/MODEL", help="Whom to attack; may be repeated."),
     ] = None,
     rubric: Annotated[
-        str, typer.Option("--rubric", metavar="NAME", help="What the judges are asked.")
+        str, Option("--rubric", metavar="NAME", help="What the judges are asked.")
     ] = "quality.final_answer",
     class_: Annotated[
-        str, typer.Option("--class", metavar="C,C", help="Only attacks of these classes.")
+        str, Option("--class", metavar="C,C", help="Only attacks of these classes.")
     ] = "",
     corpus: Annotated[
-        Path | None, typer.Option("--corpus", metavar="FILE", help="Attack texts of your own, too.")
+        Path | None, Option("--corpus", metavar="FILE", help="Attack texts of your own, too.")
     ] = None,
     runs: Annotated[
-        int, typer.Option("--runs", min=1, metavar="N", help="At most so many failing runs.")
+        int, Option("--runs", min=1, metavar="N", help="At most so many failing runs.")
     ] = 60,
     budget: Annotated[
         float | None,
-        typer.Option("--budget", min=0, metavar="USD", help="Spend no more. Default: settings."),
+        Option("--budget", min=0, metavar="USD", help="Spend no more. Default: settings."),
     ] = None,
     store: options.StorePath = None,
     where: options.WhereText = None,
@@ -146,25 +149,19 @@ def redteam(
 
     Example: stepscope lab redteam --judge openai/gpt-5-mini --runs 5 --class authority
     """
-    import msgspec
-
     from stepscope import api
     from stepscope.cli.setup import find_bundled
     from stepscope.lab import attacks as attacks_lab
     from stepscope.lab import redteam as lab
-    from stepscope.report.render import text
     from stepscope.report.views import lab as lab_views
-    from stepscope.settings import load_settings
 
     if not judge:
         raise UsageError("name whom to attack: --judge PROVIDER/MODEL")
     every = attacks_lab.built_in_attacks() + (
         () if corpus is None else attacks_lab.read_attacks(corpus)
     )
-    attacks = attacks_lab.choose_attacks(every, [w.strip() for w in class_.split(",") if w.strip()])
-    settings = load_settings()
-    if offline:
-        settings = msgspec.structs.replace(settings, offline=True)
+    attacks = attacks_lab.choose_attacks(every, _parse_list(class_))
+    settings = load_judge_settings(offline)
     if store is None and where is None:
         REDTEAM_STORE.parent.mkdir(exist_ok=True)
         opened = api.open(REDTEAM_STORE, settings=settings)
@@ -176,12 +173,7 @@ def redteam(
         failing = lab.failing_runs(notebook.store.trajectories(options.parse_filter(where)), runs)
         found, rounds = _attack(notebook, failing, attacks, list(dict.fromkeys(judge)),
                                   rubric=rubric, budget=budget)  # fmt: skip
-    if as_json:
-        terminal.print_json(found)
-    else:
-        terminal.print_text(
-            text.render(lab_views.make_redteam_document(found), terminal.terminal_width())
-        )
+    _print(found, lab_views.make_redteam_document(found), as_json=as_json)
     terminal.print_note(_sum_usage(rounds))
     measured = any(row.runs for one in found.judges for row in one.flips)
     return 0 if measured else UNMEASURED

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from stepscope.errors import UsageError
 
@@ -37,24 +38,22 @@ def _go_offline(asked: bool) -> bool:
 
 Version = Annotated[
     bool,
-    typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version."),
+    Option("--version", is_eager=True, callback=_show_version, help="Print the version."),
 ]
 Offline = Annotated[
     bool,
-    typer.Option(
-        "--offline", callback=_go_offline, help="Refuse every connection that is not loopback."
-    ),
+    Option("--offline", callback=_go_offline, help="Refuse every connection that is not loopback."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Json = Annotated[bool, Option("--json", help="Print JSON.")]
 StorePath = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--store", metavar="PATH", help="The store. Default: of stepscope.toml, or stepscope.db."
     ),
 ]
 WhereText = Annotated[
     str | None,
-    typer.Option(
+    Option(
         "--where",
         metavar="EXPR",
         help="Only these runs: \"agent = 'gpt-4o' and outcome = 'fail'\".",
@@ -62,26 +61,22 @@ WhereText = Annotated[
 ]
 Since = Annotated[
     str | None,
-    typer.Option("--since", metavar="WHEN", help="Only runs since then: 7d, 12h, 2026-01-31."),
+    Option("--since", metavar="WHEN", help="Only runs since then: 7d, 12h, 2026-01-31."),
 ]
 By = Annotated[
     str | None,
-    typer.Option(
-        "--by", metavar="FIELD", help="One group for each value of this field, or of tag.KEY."
-    ),
+    Option("--by", metavar="FIELD", help="One group for each value of this field, or of tag.KEY."),
 ]
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", min=0, help="Where random draws start. Default: of stepscope.toml, 0."),
+    Option("--seed", min=0, help="Where random draws start. Default: of stepscope.toml, 0."),
 ]
 
-Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
-Junit = Annotated[bool, typer.Option("--junit", help="Print JUnit XML.")]
-Out = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write to this file.")
-]
+Markdown = Annotated[bool, Option("--markdown", help="Print Markdown.")]
+Junit = Annotated[bool, Option("--junit", help="Print JUnit XML.")]
+Out = Annotated[Path | None, Option("--out", "-o", metavar="FILE", help="Write to this file.")]
 Quantum = Annotated[
-    float | None, typer.Option("--quantum", help="Step between the scores that the judge can give.")
+    float | None, Option("--quantum", help="Step between the scores that the judge can give.")
 ]
 
 

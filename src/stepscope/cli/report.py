@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from typer import Argument, Option
 
 from stepscope import safety
 from stepscope.cli import options, terminal
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="What is compared: a value of --by.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="What it is compared with.")],
+    a: Annotated[str, Argument(metavar="A", help="What is compared: a value of --by.")],
+    b: Annotated[str, Argument(metavar="B", help="What it is compared with.")],
     *,
     by: Annotated[
-        str, typer.Option("--by", metavar="FIELD", help="The field whose values A and B are.")
+        str, Option("--by", metavar="FIELD", help="The field whose values A and B are.")
     ] = "agent",
     where: options.WhereText = None,
     since: options.Since = None,
@@ -58,18 +58,18 @@ ONE_NUMBER = {"score", "total", "overall", "quality", "grade", "rating", "vector
 
 Html = Annotated[
     Path | None,
-    typer.Option("--html", metavar="FILE", help="Write every page to one file; needs no server."),
+    Option("--html", metavar="FILE", help="Write every page to one file; needs no server."),
 ]
 Embed = Annotated[
     str | None,
-    typer.Option("--embed", metavar="N", help="Of how many runs the steps are in it: 25, or all."),
+    Option("--embed", metavar="N", help="Of how many runs the steps are in it: 25, or all."),
 ]
 Gates = Annotated[
     list[Path] | None,
-    typer.Option("--gates", metavar="FILE", help="What gate --json wrote; the latest last."),
+    Option("--gates", metavar="FILE", help="What gate --json wrote; the latest last."),
 ]
 Plots = Annotated[
-    Path | None, typer.Option("--plots", metavar="DIR", help="Write the charts as PNG and SVG.")
+    Path | None, Option("--plots", metavar="DIR", help="Write the charts as PNG and SVG.")
 ]
 
 
@@ -81,11 +81,11 @@ def report(
     seed: options.Seed = None,
     look_first: Annotated[
         int,
-        typer.Option("--look-first", min=0, metavar="N", help="How many runs to look at first."),
+        Option("--look-first", min=0, metavar="N", help="How many runs to look at first."),
     ] = 10,
     get: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--get",
             metavar="FIGURE",
             help="Print one figure with its interval, as outcome.pass; exit 4 if unmeasured.",
@@ -183,19 +183,19 @@ def _embed(text: str | None) -> int | Literal["all"]:
 
 
 def shape(
-    scores: Annotated[str, typer.Argument(metavar="SCORES", help="CSV or JSON lines; - is stdin.")],
+    scores: Annotated[str, Argument(metavar="SCORES", help="CSV or JSON lines; - is stdin.")],
     *,
     sigma: Annotated[
         float | None,
-        typer.Option("--sigma", help="Noise of one score. Default: measured, else unknown."),
+        Option("--sigma", help="Noise of one score. Default: measured, else unknown."),
     ] = None,
     quantum: options.Quantum = None,
     weights: Annotated[
         str | None,
-        typer.Option("--weights", metavar="1,2,3", help="Of the steps; or a TOML file by run."),
+        Option("--weights", metavar="1,2,3", help="Of the steps; or a TOML file by run."),
     ] = None,
     runs: Annotated[
-        int, typer.Option("--runs", min=0, metavar="N", help="How many curves to print.")
+        int, Option("--runs", min=0, metavar="N", help="How many curves to print.")
     ] = 40,
     seed: options.Seed = None,
     store: options.StorePath = None,
@@ -284,13 +284,13 @@ TOKEN_VARIABLE = "STEPSCOPE_VIEW_TOKEN"
 def view(
     *,
     port: Annotated[
-        int | None, typer.Option("--port", min=1, max=65535, help="Default: 7357, or a free one.")
+        int | None, Option("--port", min=1, max=65535, help="Default: 7357, or a free one.")
     ] = None,
     host: Annotated[
-        str, typer.Option("--host", help=f"Not loopback only with a secret in {TOKEN_VARIABLE}.")
+        str, Option("--host", help=f"Not loopback only with a secret in {TOKEN_VARIABLE}.")
     ] = "127.0.0.1",
     gates: Gates = None,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the browser.")] = False,
+    no_open: Annotated[bool, Option("--no-open", help="Do not open the browser.")] = False,
     where: options.WhereText = None,
     since: options.Since = None,
     by: options.By = None,

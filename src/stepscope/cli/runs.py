@@ -7,6 +7,7 @@ import sys
 from typing import Annotated, Literal
 
 import typer
+from typer import Argument, Option
 
 from stepscope.cli import options, terminal
 from stepscope.errors import UsageError
@@ -15,12 +16,12 @@ from stepscope.errors import UsageError
 def export(
     out: Annotated[
         str | None,
-        typer.Argument(metavar="OUT", help="A file, a folder for ATIF, or - for stdout."),
+        Argument(metavar="OUT", help="A file, a folder for ATIF, or - for stdout."),
     ] = None,
     *,
     to: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--to",
             metavar="BACKEND",
             help="Send to a tracing backend instead: langfuse:, langsmith:PROJECT, "
@@ -29,22 +30,20 @@ def export(
     ] = None,
     format_: Annotated[
         Literal["ours", "atif", "parquet", "otlp"],
-        typer.Option("--format", help="The format to write."),
+        Option("--format", help="The format to write."),
     ] = "ours",
     verdicts: Annotated[
         Literal["none", "only", "gen_ai", "openinference"] | None,
-        typer.Option(
+        Option(
             "--verdicts",
             help="only: verdicts instead of runs (ours a file, parquet a folder). gen_ai, "
             "openinference: on the spans of OTLP, as events or attributes. Default: gen_ai for "
             "otlp, else none. With --to: only or none; both runs and verdicts when left out.",
         ),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Overwrite what is there; send again.")
-    ] = False,
+    force: Annotated[bool, Option("--force", help="Overwrite what is there; send again.")] = False,
     salvage: Annotated[
-        bool, typer.Option("--salvage", help="Write a new store of what a damaged one still holds.")
+        bool, Option("--salvage", help="Write a new store of what a damaged one still holds.")
     ] = False,
     where: options.WhereText = None,
     since: options.Since = None,
@@ -105,10 +104,10 @@ def purge(
     *,
     older_than: Annotated[
         str | None,
-        typer.Option("--older-than", metavar="AGE", help="Runs stored longer ago: 30d, 12h."),
+        Option("--older-than", metavar="AGE", help="Runs stored longer ago: 30d, 12h."),
     ] = None,
     where: options.WhereText = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, Option("--yes", help="Do not ask.")] = False,
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
@@ -139,12 +138,12 @@ def score(
     *,
     measure: Annotated[
         list[str] | None,
-        typer.Option("--measure", metavar="NAME", help="Only this measure; repeatable."),
+        Option("--measure", metavar="NAME", help="Only this measure; repeatable."),
     ] = None,
     where: options.WhereText = None,
     since: options.Since = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Processes. Default: one a core.")
+        int | None, Option("--workers", min=1, help="Processes. Default: one a core.")
     ] = None,
     store: options.StorePath = None,
     offline: options.Offline = False,
@@ -164,14 +163,14 @@ def score(
 
 
 def show(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A name, or a unique prefix of an id.")],
+    run: Annotated[str, Argument(metavar="RUN", help="A name, or a unique prefix of an id.")],
     *,
     step: Annotated[
-        int | None, typer.Option("--step", min=0, help="The steps around this one, in full.")
+        int | None, Option("--step", min=0, help="The steps around this one, in full.")
     ] = None,
     steps: Annotated[
         str | None,
-        typer.Option("--steps", metavar="A:B", help="Steps A to B (B excluded), unfolded."),
+        Option("--steps", metavar="A:B", help="Steps A to B (B excluded), unfolded."),
     ] = None,
     store: options.StorePath = None,
     offline: options.Offline = False,

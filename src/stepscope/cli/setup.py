@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from stepscope.cli import options, terminal
 from stepscope.cli.judge import Budget, Judges
@@ -139,7 +140,7 @@ def _demo_store() -> Path:
 def doctor(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FILE]", help="Trace files: say only what these lack."),
+        Argument(metavar="[FILE]", help="Trace files: say only what these lack."),
     ] = None,
     *,
     store: options.StorePath = None,
@@ -182,9 +183,9 @@ _HALF = re.compile("[\ud800-\udfff]")
 def init(
     *,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask: take what the tools' names suggest.")
+        bool, Option("--yes", help="Do not ask: take what the tools' names suggest.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite stepscope.toml.")] = False,
+    force: Annotated[bool, Option("--force", help="Overwrite stepscope.toml.")] = False,
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,

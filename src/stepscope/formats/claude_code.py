@@ -129,13 +129,9 @@ def find_abandoned(lines: list[ClaudeLine]) -> set[int]:
         return set()
     path = _path_to_root(lines, spoken[-1])
     messages = {lines[at].message_id for at in path} - {None}
-    calls = {fields.text_at(block, "id") for at in path for block in lines[at].blocks}
-    calls |= {
-        fields.text_at(block, "id")
-        for line in lines
-        if line.message_id in messages
-        for block in line.blocks
-    }
+    lines_of_path = [lines[at] for at in path]
+    lines_of_path += [line for line in lines if line.message_id in messages]
+    calls = {fields.text_at(block, "id") for line in lines_of_path for block in line.blocks}
     lived = set(path)
     for at in spoken:
         line = lines[at]
@@ -370,13 +366,8 @@ class ClaudeSession:
             if not line.side:
                 found[None].append(line)
                 continue
-            agent = (
-                line.agentId
-                or line.parent_tool_use_id
-                or of_line.get(line.parent or "")
-                or line.uuid
-                or "side"
-            )
+            agent = line.agentId or line.parent_tool_use_id or of_line.get(line.parent or "")
+            agent = agent or line.uuid or "side"
             if line.uuid is not None:
                 of_line[line.uuid] = agent
             found.setdefault(agent, []).append(line)
@@ -396,9 +387,7 @@ def draft_thread(
             constants.setdefault(key, line.raw[key])
     steps, step_of_line = thread_steps(lines, constants, off_path, at.limits)
     start, end = fields.time_bounds(steps)
-    run_id = session.name or None
-    if agent is not None:
-        run_id = f"{session.name}/{agent}"
+    run_id = session.name or None if agent is None else f"{session.name}/{agent}"
     # The closing line that `--output-format stream-json` writes.
     result = next((line.raw for line in reversed(lines) if line.type == "result"), {})
     cost = result.get("total_cost_usd")

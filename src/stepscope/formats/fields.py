@@ -43,6 +43,7 @@ from stepscope.model import (
 from stepscope.model.effects import infer_effect
 from stepscope.safety.json import decode
 from stepscope.safety.limits import Limits
+from stepscope.values import sum_known
 
 # Arguments that hold no objects and no number beyond 64 bits; others are the door's business.
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -167,6 +168,12 @@ _SCHEMAS = ("parameters", "input_schema", "inputSchema")
 def tool_defs(listed: list[Json] | None) -> tuple[ToolDef, ...] | None:
     """Return the tools that a request offered, in OpenAI's, Anthropic's or a bare shape."""
     return None if listed is None else tuple([tool_def(tool) for tool in listed])
+
+
+def function_json(tool: ToolDef) -> dict[str, Json]:
+    """Return an offered tool as OpenAI has it under `function`."""
+    told = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
+    return {key: value for key, value in told.items() if value is not None}
 
 
 def read_tools(listed: Json) -> tuple[ToolDef, ...]:
@@ -426,22 +433,17 @@ def total_usage(steps: Iterable[Step]) -> Usage | None:
     usages = [step.usage for step in steps if step.usage is not None]
     return _usage_or_none(
         Usage(
-            input_total=_sum_counts(usage.input_total for usage in usages),
-            cache_read=_sum_counts(usage.cache_read for usage in usages),
-            cache_write=_sum_counts(usage.cache_write for usage in usages),
-            output_total=_sum_counts(usage.output_total for usage in usages),
-            reasoning=_sum_counts(usage.reasoning for usage in usages),
+            input_total=sum_known(usage.input_total for usage in usages),
+            cache_read=sum_known(usage.cache_read for usage in usages),
+            cache_write=sum_known(usage.cache_write for usage in usages),
+            output_total=sum_known(usage.output_total for usage in usages),
+            reasoning=sum_known(usage.reasoning for usage in usages),
         )
     )
 
 
 def _usage_or_none(usage: Usage) -> Usage | None:
     return None if usage == Usage() else usage
-
-
-def _sum_counts(counts: Iterable[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
 
 
 def _token_count(usage: Json, *keys: str) -> int | None:

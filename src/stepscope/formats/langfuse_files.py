@@ -26,7 +26,7 @@ from stepscope.errors import TraceError
 from stepscope.formats.fields import entries_at, object_at, parse_ns, rest, text_at
 from stepscope.formats.finish import Opinion, OpinionSource, Ordinals, add_opinions, first_steps
 from stepscope.formats.format import FileFormat, decode_records, quarantine_record, quarantine_value
-from stepscope.formats.opening import Opening
+from stepscope.formats.opening import any_record
 from stepscope.formats.spans.assemble import assemble
 from stepscope.formats.spans.attributes import decode_object, label_evaluation
 from stepscope.formats.spans.span import RawSpan
@@ -511,8 +511,4 @@ def _first(held: list[Record], about: Record, own: str, named: str) -> str | Non
     return next((text for text in told if text), None)
 
 
-def _likeness(opening: Opening) -> float:
-    return 0.97 if any(map(is_langfuse, opening.records)) else 0.0
-
-
-FORMAT = FileFormat(_NAME, _likeness, _read)
+FORMAT = FileFormat(_NAME, any_record(is_langfuse, 0.97), _read)

@@ -31,7 +31,7 @@ from stepscope.formats import files
 from stepscope.formats.fields import parse_ns, parse_time, rest, text_at
 from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import FileFormat, decode_records, quarantine_record, quarantine_value
-from stepscope.formats.opening import Opening
+from stepscope.formats.opening import any_record
 from stepscope.formats.spans.assemble import assemble
 from stepscope.formats.spans.attributes import find_text
 from stepscope.formats.spans.dialects.langsmith import KIND, METADATA, is_agent_run
@@ -518,11 +518,7 @@ def _entries(value: Json) -> tuple[list[tuple[Json, bool]], dict[str, Json] | No
     return [(value, False)], None
 
 
-def _likeness(opening: Opening) -> float:
-    return 0.95 if any(map(_is_like, opening.records)) else 0.0
-
-
-FORMAT = FileFormat(NAME, _likeness, _read)
+FORMAT = FileFormat(NAME, any_record(_is_like, 0.95), _read)
 
 
 PARQUET_NAME = "langsmith_parquet"
@@ -564,15 +560,8 @@ def _read_parquet(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             for row in rows:
                 record: dict[str, Json] = {}
                 try:
-                    record = {
-                        key: (
-                            held
-                            if isinstance(held, str)
-                            else msgspec.to_builtins(held, enc_hook=str)
-                        )
-                        for key, held in row.items()
-                        if held is not None
-                    }
+                    told = {key: held for key, held in row.items() if held is not None}
+                    record = msgspec.to_builtins(told, enc_hook=str)
                     for key in _OBJECTS & record.keys():
                         record[key] = _decoded(record[key], stream.limits, repairs)
                     runs.add(record)

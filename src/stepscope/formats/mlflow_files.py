@@ -24,7 +24,7 @@ from stepscope.errors import TraceError
 from stepscope.formats.fields import entries_at, object_at, rest, text_at
 from stepscope.formats.finish import Opinion, OpinionSource, Ordinals, add_opinions, first_steps
 from stepscope.formats.format import FileFormat, decode_records, quarantine_record, quarantine_value
-from stepscope.formats.opening import Opening
+from stepscope.formats.opening import any_record
 from stepscope.formats.spans import attributes
 from stepscope.formats.spans.assemble import assemble
 from stepscope.formats.spans.lists import find_ns, parse_nanoseconds, read_span_attributes
@@ -473,8 +473,4 @@ def _trace_name(info: Record) -> str:
     return text_at(object_at(info, "tags"), "mlflow.traceName") or ""
 
 
-def _likeness(opening: Opening) -> float:
-    return 0.97 if any(map(is_mlflow_trace, opening.records)) else 0.0
-
-
-FORMAT = FileFormat(_NAME, _likeness, _read)
+FORMAT = FileFormat(_NAME, any_record(is_mlflow_trace, 0.97), _read)

@@ -32,7 +32,7 @@ from stepscope.formats.format import (
     quarantine_record,
     quarantine_value,
 )
-from stepscope.formats.opening import Opening
+from stepscope.formats.opening import any_record
 from stepscope.formats.spans.assemble import assemble, group_by_trace
 from stepscope.formats.spans.dialects.openai_agents import PREFIX
 from stepscope.formats.spans.span import RawSpan
@@ -413,8 +413,4 @@ def _ending(spans: list[RawSpan]) -> str | None:
     return None if first is None else first.status_message or "error"
 
 
-def _likeness(opening: Opening) -> float:
-    return 0.95 if any(map(_is_export, opening.records)) else 0.0
-
-
-FORMAT = FileFormat(NAME, _likeness, _read)
+FORMAT = FileFormat(NAME, any_record(_is_export, 0.95), _read)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, islice
 from typing import Literal, NamedTuple
@@ -51,6 +51,11 @@ class Opening(NamedTuple):
             if isinstance(record, dict) and all(key in record for key in keys):
                 return record
         return None
+
+
+def any_record(is_own: Callable[[Json], bool], sure: float) -> Callable[[Opening], float]:
+    """Return a likeness: `sure` where any record of the opening is the format's own."""
+    return lambda opening: sure if any(map(is_own, opening.records)) else 0.0
 
 
 @lru_cache(maxsize=4)

@@ -35,6 +35,7 @@ from stepscope.registry import PluginFault
 from stepscope.safety.json import BOM, REPAIR_CODES
 from stepscope.safety.limits import MIB, Limits
 from stepscope.safety.redact import scrub_message
+from stepscope.values import format_count
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -80,9 +81,9 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         said = [f"{self.uri}:"]
         if self.format is not None:
             said.append(
-                f"{self.format}, {_count_noun(self.runs, 'run')}, "
-                f"{_count_noun(self.steps, 'step')}, {_count_noun(self.calls, 'call')}"
-                + (f", {_count_noun(self.scores, 'score')};" if self.scores else ";")
+                f"{self.format}, {format_count(self.runs, 'run')}, "
+                f"{format_count(self.steps, 'step')}, {format_count(self.calls, 'call')}"
+                + (f", {format_count(self.scores, 'score')};" if self.scores else ";")
             )
         for word, counts in (
             ("repaired", self.repaired),
@@ -169,10 +170,6 @@ def _count_each(counted: dict[str, int], keys: Iterable[str] | None, prefix: str
     for key in keys or ():
         name = prefix + key
         counted[name] = counted.get(name, 0) + 1
-
-
-def _count_noun(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 _LIMITS = Limits()

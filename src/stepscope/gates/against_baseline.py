@@ -32,7 +32,7 @@ from stepscope.gates.settings import GatePolicy
 from stepscope.gates.types import Cause, GateAnswer, answer_undecided
 from stepscope.stats.comparison import POWER, Comparison
 from stepscope.stats.sample import Bools
-from stepscope.values import Estimate, Unmeasured
+from stepscope.values import Estimate, Unmeasured, format_count
 
 # Permutations drawn, and the p at or below which more are drawn.
 STAGES = ((999, 0.05), (9_999, 0.002), (99_999, 0.0))
@@ -89,7 +89,7 @@ def build_drop_test(
         shared = set(now.cases.tolist()) & set(before.cases.tolist())
         return answer_undecided(
             "too_few_cases" if shared else "no_shared_cases",
-            f"{rates.say_count(len(shared), 'case')} of the baseline measured in these runs: "
+            f"{format_count(len(shared), 'case')} of the baseline measured in these runs: "
             "two or more are needed",
         )
     if gate.rule == "proof":
@@ -168,7 +168,7 @@ def _answer_drop_proof(
     if away > rates.TOLERANCE and measured.sd:
         share = rates.PROOF * alpha if _effect_value(measured) < gate.bound else alone
         needed = max(stats.runs_needed(away, measured.sd, level=1 - 2 * share), measured.n + 1)
-    more = f"about {rates.say_count(needed, 'case')} would decide" if needed else "it is the margin"
+    more = f"about {format_count(needed, 'case')} would decide" if needed else "it is the margin"
     return answer_undecided(
         "interval",
         f"{said}; {more}",
@@ -210,7 +210,7 @@ def say_drop(gate: GatePolicy, found: Comparison) -> str:
     word = "drop" if effect.value >= 0 else "rise"
     return (
         f"{word} of {rates.say_percent(abs(effect.value))} of runs on "
-        f"{rates.say_count(found.n, 'case')}, {rates.say_limits(effect, 100)}, "
+        f"{format_count(found.n, 'case')}, {rates.say_limits(effect, 100)}, "
         f"margin {rates.say_percent(gate.bound)}"
     )
 
@@ -372,7 +372,7 @@ def say_ratio(gate: GatePolicy, found: Estimate | Unmeasured) -> str:
     limits = f" {rates.say_limits(found)}" if bounded else " (too few cases for an interval)"
     return (
         f"median {gate.quantity.unit or gate.quantity.measure} {found.value:.2f} times the "
-        f"baseline's{limits} on {rates.say_count(found.n, 'case')}, margin {gate.bound:g}"
+        f"baseline's{limits} on {format_count(found.n, 'case')}, margin {gate.bound:g}"
     )
 
 

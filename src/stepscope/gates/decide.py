@@ -23,7 +23,7 @@ from stepscope.errors import UsageError
 from stepscope.gates import against_baseline, rates
 from stepscope.gates.baseline import ID_DIGITS, Design, absences, design_of, load_baseline, said
 from stepscope.gates.looks import Looks, look_key, pool_looks, replace_entry
-from stepscope.gates.rates import GateTest, say_count
+from stepscope.gates.rates import GateTest
 from stepscope.gates.sample import Arm, Sample, SampleRun, build_arm, read_samples, say_no_runs
 from stepscope.gates.settings import GatePolicy, WorkflowPolicy, policies_hash, rescore_command
 from stepscope.gates.types import (
@@ -39,6 +39,7 @@ from stepscope.model.records import RULES
 from stepscope.safety.redact import scrub_message
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
+from stepscope.values import format_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +100,9 @@ def prepare_workflow(
         log.log = replace_entry(log.log, name, pooled)
         if len(pooled.runs) > len(sample.runs):
             earlier = len(pooled.runs) - len(sample.runs)
-            notes.append(f"{say_count(earlier, 'run')} of earlier looks at this commit are pooled")
+            notes.append(
+                f"{format_count(earlier, 'run')} of earlier looks at this commit are pooled"
+            )
         sample = pooled
     return WorkflowUnderTest(
         policy=policy,
@@ -126,8 +129,7 @@ def evaluate_gate(
         said = f"source {gate.source!r} is no part of this tier ({', '.join(tier) or 'none'})"
         return GateAnswer(outcome="not_run", cause="source_not_in_tier", reason=said)
     if late:
-        said = "the time was over before this gate"
-        return answer_undecided("out_of_time", said)
+        return answer_undecided("out_of_time", "the time was over before this gate")
     if not setting.sample.runs:
         return answer_undecided("no_runs", setting.none)
     name = gate.quantity.measure
@@ -150,11 +152,8 @@ def evaluate_gate(
             return problem
         before = build_arm(gate, setting.baseline)
         together = not set(before.cases.tolist()).isdisjoint(current.measured().cases.tolist())
-        build = (
-            against_baseline.build_drop_test
-            if gate.about == "drop"
-            else against_baseline.build_ratio_test
-        )
+        drop, ratio = against_baseline.build_drop_test, against_baseline.build_ratio_test
+        build = drop if gate.about == "drop" else ratio
         question = partial(build, gate, baseline=before, seed=seed)
     alone = question(current)
     if not together or len(whole.at) <= len(current.at):
@@ -187,8 +186,7 @@ def _why_incomparable(gate: GatePolicy, setting: WorkflowUnderTest) -> GateAnswe
     for name in gate.reads:
         before, now = baseline.asked.get(name), setting.sample.asked.get(name)
         if now is None:
-            said = f"no run has a record of {name}: {score(name)}"
-            return answer_undecided("no_verdicts", said)
+            return answer_undecided("no_verdicts", f"no run has a record of {name}: {score(name)}")
         if before is None:
             said = f"the baseline was made before this gate and keeps no {name}: score its "
             said += f"runs again ({score(name)}), then {update}"
@@ -416,15 +414,14 @@ def _workflow(
     rows: Rows,
 ) -> WorkflowDecision:
     cases = setting.sample.cases
-    known: tuple[str, ...] = ()
-    if isinstance(setting.baseline, Sample):
-        known = setting.baseline.cases
+    baseline = setting.baseline if isinstance(setting.baseline, Sample) else None
+    known = () if baseline is None else baseline.cases
     compared = bool(known) and bool(cases)
     return WorkflowDecision(
         workflow=setting.policy.workflow,
         n_runs=len(setting.sample.runs),
         n_cases=len(cases),
-        n_baseline_runs=(len(setting.baseline.runs) if isinstance(setting.baseline, Sample) else 0),
+        n_baseline_runs=0 if baseline is None else len(baseline.runs),
         n_shared=len(set(known) & set(cases)),
         vanished=tuple(case for case in known if case not in set(cases)) if compared else (),
         new=tuple(case for case in cases if case not in set(known)) if compared else (),

@@ -24,7 +24,7 @@ from stepscope.gates.types import GateAnswer, answer_undecided
 from stepscope.model.records import RULES
 from stepscope.stats.intervals import effective_size
 from stepscope.stats.sample import sum_by_cluster
-from stepscope.values import Estimate, Unmeasured
+from stepscope.values import Estimate, Unmeasured, format_count
 
 # Estimates are shown with this level: each limit is one-sided 95 %.
 INTERVAL_LEVEL = 0.90
@@ -88,15 +88,6 @@ def say_percent(share: float) -> str:
     return f"{100 * share:.2g} %" if abs(share) < 0.1 else f"{100 * share:.3g} %"
 
 
-def say_count(n: int, noun: str) -> str:
-    """Return a count with its noun.
-
-    >>> say_count(1, "run"), say_count(1200, "run")
-    ('1 run', '1,200 runs')
-    """
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
-
-
 def say_limits(found: Estimate, scale: float = 1.0) -> str:
     """Return the limits in brackets; a limit that is not known is a dash."""
     digits = 1 if scale == 100 else 2
@@ -128,7 +119,7 @@ def evaluate_rate(gate: GatePolicy, side: Arm, false_alarms: float | None) -> Ga
         return answer_undecided(
             "judge_not_calibrated",
             f"how often {gate.source} calls a good run bad was never measured: {seen} of "
-            f"{say_count(side.n_measured, 'run')} called bad mean nothing yet",
+            f"{format_count(side.n_measured, 'run')} called bad mean nothing yet",
             _rate_estimate(gate, side, breaches=True),
         )
     p = binomial_tail(seen, side.n_measured, false_alarms)
@@ -167,7 +158,7 @@ def _answer_proof(
     needed = _runs_needed(gate, side, alpha, alone)
     more = "the rate is the threshold: no number of runs decides"
     if needed is not None:
-        more = f"about {say_count(needed, 'run')} in all would decide"
+        more = f"about {format_count(needed, 'run')} in all would decide"
     return answer_undecided("interval", f"{said}; {more}", shown, runs_needed=needed)
 
 
@@ -206,9 +197,9 @@ def _answer_count(
     what = "not recovered" if noun == "error" else "in breach"
     what = PROVED if gate.proves else what
     bad = int(side.measured().top.sum()) if noun == "error" else seen
-    said = f"{bad} of {say_count(units, noun)} {what}"
+    said = f"{bad} of {format_count(units, noun)} {what}"
     if not units:
-        said = f"nothing to recover from in {say_count(side.n_measured, 'run')}"
+        said = f"nothing to recover from in {format_count(side.n_measured, 'run')}"
     if seen and (gate.source == RULES or p <= alpha):
         return GateAnswer(outcome="fail", reason=said, estimate=shown)
     if side.n_lost:
@@ -248,7 +239,7 @@ def _say_rate(gate: GatePolicy, shown: Estimate | Unmeasured) -> str:
     side = "at least" if gate.wants_good else "at most"
     return (
         f"{say_percent(shown.value)} of "
-        f"{say_count(shown.n, shown.unit_of_n.removesuffix('s'))} {what} "
+        f"{format_count(shown.n, shown.unit_of_n.removesuffix('s'))} {what} "
         f"{say_limits(shown, 100)}, {side} {say_percent(bound)} may be"
     )
 

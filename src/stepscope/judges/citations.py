@@ -14,11 +14,14 @@ import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from stepscope.judges.transcript import Fence, Transcript, fold_text
 from stepscope.model import Json, Reply
 from stepscope.safety.text import visible, visible_line
 from stepscope.values import Unmeasured, UnmeasuredKind
+
+T = TypeVar("T")
 
 # Whole numbers longer than this are no step and no score.
 _MOST_DIGITS = 15
@@ -139,10 +142,7 @@ class ReplyFields:
 
     def text(self, name: str) -> str:
         """Return a text. Raises InvalidReply."""
-        found = self.value[name]
-        if type(found) is not str:
-            raise self._wrong(name, "a text")
-        return found
+        return self._typed(name, str, "a text")
 
     def told(self, name: str) -> str:
         """Return a text that is kept: nothing in it hides, and it ends. Raises InvalidReply."""
@@ -150,24 +150,15 @@ class ReplyFields:
 
     def listed(self, name: str) -> list[Json]:
         """Return a list. Raises InvalidReply."""
-        found = self.value[name]
-        if type(found) is not list:
-            raise self._wrong(name, "a list")
-        return found
+        return self._typed(name, list, "a list")
 
     def whole(self, name: str) -> int:
         """Return a whole number. Raises InvalidReply."""
-        found = self.value[name]
-        if type(found) is not int:
-            raise self._wrong(name, "a whole number")
-        return found
+        return self._typed(name, int, "a whole number")
 
     def truth(self, name: str) -> bool:
         """Return true or false. Raises InvalidReply."""
-        found = self.value[name]
-        if type(found) is not bool:
-            raise self._wrong(name, "true or false")
-        return found
+        return self._typed(name, bool, "true or false")
 
     def share(self, name: str) -> float:
         """Return a number from 0 to 1. Raises InvalidReply."""
@@ -188,6 +179,12 @@ class ReplyFields:
             raise unparsable_reply(
                 "off_menu", f"{name} is {display_value(found)}, not one of {listed}"
             )
+        return found
+
+    def _typed(self, name: str, kind: type[T], wanted: str) -> T:
+        found = self.value[name]
+        if type(found) is not kind:
+            raise self._wrong(name, wanted)
         return found
 
     def _wrong(self, name: str, wanted: str) -> InvalidReply:
@@ -264,8 +261,8 @@ class CitationChecker:
         """
         words = _strip_quotes(self.fence.cleared(quote))
         if words and words not in self.copy.folded(step):
-            what = f"{display_value(self.fence.cleared(quote))} does not stand in step {step}"
-            raise InvalidReply("invalid_evidence", f"evidence_not_found: {what}")
+            shown = display_value(self.fence.cleared(quote))
+            raise evidence_error(f"{shown} does not stand in step {step}")
         return len(words) >= SHORTEST_QUOTE
 
     def refuse_copied(self, said: dict[str, Json]) -> None:
@@ -303,6 +300,11 @@ class CitationChecker:
 def citation_error(what: str) -> InvalidReply:
     """Return the error of a citation that points nowhere."""
     return InvalidReply("invalid_evidence", f"hallucinated_citation: {what}")
+
+
+def evidence_error(what: str) -> InvalidReply:
+    """Return the error of a quotation that is none."""
+    return InvalidReply("invalid_evidence", f"evidence_not_found: {what}")
 
 
 def _strip_quotes(text: str) -> str:

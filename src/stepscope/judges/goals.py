@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from stepscope.errors import ConfigError
+from stepscope.judges.rubrics import one_line
 from stepscope.model import Case, Exchange, SubGoal, Trajectory
 from stepscope.safety.limits import read_file
 from stepscope.values import Unmeasured
@@ -98,7 +99,7 @@ def load_goals(path: Path) -> Goals:
     try:
         held = msgspec.convert(_table(path), _File)
     except msgspec.ValidationError as e:
-        raise ConfigError(f"{where}: {_one_line(e)}; expected [[run]] or [[task]]") from e
+        raise ConfigError(f"{where}: {one_line(e)}; expected [[run]] or [[task]]") from e
     runs = [(one.name, one.goals) for one in held.run]
     tasks = [((one.workflow, one.task), one.goals) for one in held.task]
     for key, goals in (*runs, *tasks):
@@ -178,7 +179,7 @@ def _table(path: Path) -> Mapping[str, Any]:
     try:
         return tomllib.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as e:
-        raise ConfigError(f"{path}: not TOML in UTF-8: {_one_line(e)}") from e
+        raise ConfigError(f"{path}: not TOML in UTF-8: {one_line(e)}") from e
 
 
 def _complaints(goals: tuple[Goal, ...]) -> Iterator[str]:
@@ -212,7 +213,3 @@ def _meets(exchange: Exchange, subgoal: SubGoal) -> bool:
 
 def _absent(reason: str) -> Unmeasured:
     return Unmeasured("missing_input", reason)
-
-
-def _one_line(error: Exception) -> str:
-    return str(error).replace("\n", " ")[:200]

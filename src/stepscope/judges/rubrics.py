@@ -307,7 +307,7 @@ def _split_front_matter(text: str, where: str) -> tuple[FrontMatter, str]:
     try:
         front = msgspec.convert(table, FrontMatter)
     except msgspec.ValidationError as e:
-        raise ConfigError(f"{where}: {_one_line(e)}") from e
+        raise ConfigError(f"{where}: {one_line(e)}") from e
     return front, "\n".join(lines[end + 1 :]).strip()
 
 
@@ -316,7 +316,7 @@ def _toml(lines: list[str], where: str) -> Mapping[str, Any]:
         # An empty line before them, so that the parser counts lines as the file does.
         return tomllib.loads("\n".join(["", *lines, ""]))
     except ValueError as e:
-        raise ConfigError(f"{where}: front matter is not TOML: {_one_line(e)}") from e
+        raise ConfigError(f"{where}: front matter is not TOML: {one_line(e)}") from e
     except RecursionError as e:
         raise ConfigError(f"{where}: front matter is nested too deep") from e
 
@@ -373,7 +373,8 @@ def _bad_examples(front: FrontMatter) -> Iterable[str]:
         yield f"answer {without[0]!r} has no example; judges agree by examples, not by scope"
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
+    """Return what an error says, on one line."""
     return str(error).replace("\n", " ")[:200]
 
 

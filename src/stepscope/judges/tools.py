@@ -529,11 +529,7 @@ class _ToolReplyReader:
         """Return how many bytes of finds the judge can read beside what it reads anyway."""
         request, judge = plain.request, self.judgement.judge
         texts = (request.system, request.context, request.question, dump_json(request.schema))
-        left = (
-            judge.context_tokens
-            - request.max_output_tokens
-            - sum(map(transcript.bound_tokens, texts))
-        )
-        left -= plan.IMAGE_TOKENS * len(request.media)
+        taken = sum(map(transcript.bound_tokens, texts)) + plan.IMAGE_TOKENS * len(request.media)
+        left = judge.context_tokens - request.max_output_tokens - taken
         # Text that is marked line by line may take twice its bytes.
         return min(self.found_bytes, (left - _MANUAL_TOKENS) * transcript.BYTES_PER_TOKEN // 2)

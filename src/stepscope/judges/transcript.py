@@ -55,22 +55,9 @@ _SPELT = re.compile(r"\\x[0-9a-f]{2}|\\u202[89]")
 # JSON within JSON within JSON: each level doubles the backslashes.
 _LEVELS = 4
 _FOLDS = str.maketrans(
-    {
-        "\u2018": "'",
-        "\u2019": "'",
-        "\u201a": "'",
-        "\u201c": '"',
-        "\u201d": '"',
-        "\u201e": '"',
-        "\u2010": "-",
-        "\u2011": "-",
-        "\u2012": "-",
-        "\u2013": "-",
-        "\u2014": "-",
-        "\u2212": "-",
-        "\\": None,
-        MARK: None,
-    }
+    "\u2018\u2019\u201a\u201c\u201d\u201e\u2010\u2011\u2012\u2013\u2014\u2212",
+    "'''\"\"\"------",
+    "\\" + MARK,  # what is left out
 )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import msgspec
 
@@ -77,6 +78,9 @@ REPAIRS = {
     "duplicate_step": "a step was answered more than once",
     "extra_step": "it answered about a step that was not asked about",
 }
+
+
+_UNQUOTED = f" without a quotation of {citations.SHORTEST_QUOTE} signs or more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +172,7 @@ class SchemaReplyReader:
         if failing and not cites:
             raise citations.citation_error(f"{label} without a step")
         if not self.witness.evidence(evidence) and failing:
-            raise _unproven(label)
+            raise citations.evidence_error(f"{label}{_UNQUOTED}")
         why = self.witness.own_words(rationale) + self._left_out()
         verdict = Verdict(self.measure, label=label, cites=cites, reason=why, confidence=confidence)
         return (mark_outranked(verdict, self.outcome, self.rubric.failing),)
@@ -181,7 +185,7 @@ class SchemaReplyReader:
         self.witness.refuse_copied(fields.value)
         cites = (self.witness.step(fields.value["step"]),)
         if not self.witness.evidence(evidence):
-            raise _unproven(label)
+            raise citations.evidence_error(f"{label}{_UNQUOTED}")
         why = self.witness.own_words(rationale) + self._left_out()
         return tuple(
             Verdict(measure, label=said, cites=cites, reason=why, confidence=confidence)
@@ -227,8 +231,7 @@ class SchemaReplyReader:
         if not present:
             return Verdict(self.measure, label="absent", step=step, cites=(step,))
         if not self.witness.quoted(step, quote):
-            what = f"no quotation of step {step} that is long enough"
-            raise InvalidReply("invalid_evidence", f"evidence_not_found: {what}")
+            raise citations.evidence_error(f"no quotation of step {step} that is long enough")
         said = self.witness.fence.cleared(quote)
         return Verdict(self.measure, label="present", step=step, cites=(step,), reason=said)
 
@@ -303,13 +306,9 @@ class SchemaReplyReader:
     def _seam(self, parts: Sequence[Part]) -> Answer:
         measure = f"{self.measure}{records.SEAMS_SUFFIX}"
         twice = alike = 0
-        for at in range(1, len(parts)):
-            before, after = self.windows[at - 1], self.windows[at]
+        for (before, first), (after, second) in pairwise(zip(self.windows, parts, strict=True)):
             for step in range(after.first, before.end):
-                pair = (
-                    self._answer(before, parts[at - 1], step),
-                    self._answer(after, parts[at], step),
-                )
+                pair = self._answer(before, first, step), self._answer(after, second, step)
                 labels = [answer.label for answer in pair if isinstance(answer, Verdict)]
                 if len(labels) == len(pair):
                     twice += 1
@@ -339,8 +338,3 @@ def _fault(reply: Reply | Unmeasured | None, part: Part) -> str:
         if isinstance(answer, Unmeasured) and answer.kind == "unparsable":
             return answer.reason.partition(":")[0]
     return ""
-
-
-def _unproven(label: str) -> InvalidReply:
-    what = f"{label} without a quotation of {citations.SHORTEST_QUOTE} signs or more"
-    return InvalidReply("invalid_evidence", f"evidence_not_found: {what}")

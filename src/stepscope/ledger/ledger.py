@@ -190,12 +190,8 @@ class Ledger(Database):
 
     def costs(self) -> list[int | None]:
         """Return what each reply cost, in billionths of a USD; None where nobody knows."""
-        return [
-            row[0]
-            for row in self._rows(
-                "SELECT cost FROM asks JOIN replies ON replies.key = asks.key ORDER BY asks.key"
-            )
-        ]
+        sql = "SELECT cost FROM asks JOIN replies ON replies.key = asks.key ORDER BY asks.key"
+        return [cost for (cost,) in self._rows(sql)]
 
     def states(self) -> dict[str, int]:
         """Return how many asks are in which state."""
@@ -216,13 +212,8 @@ class Ledger(Database):
 
     def holds(self, keys: Iterable[str]) -> set[str]:
         """Return those of the keys whose replies are here."""
-        asked = json.dumps(list(keys))
-        return {
-            row[0]
-            for row in self._rows(
-                "SELECT key FROM replies WHERE key IN (SELECT value FROM json_each(?))", (asked,)
-            )
-        }
+        sql = "SELECT key FROM replies WHERE key IN (SELECT value FROM json_each(?))"
+        return {key for (key,) in self._rows(sql, (json.dumps(list(keys)),))}
 
     def replies(self) -> Iterator[tuple[str, Reply]]:
         """Yield the hash of each request and its reply, in the order of their keys."""

@@ -15,30 +15,9 @@ from stepscope.model import Json, Structure
 
 # Set by the request, or multiplying its price; a judge's own parameters may not say them.
 _RESERVED = frozenset(
-    {
-        "background",
-        "best_of",
-        "functions",
-        "function_call",
-        "max_completion_tokens",
-        "max_tokens",
-        "mcp_servers",
-        "messages",
-        "model",
-        "modalities",
-        "models",
-        "n",
-        "response_format",
-        "seed",
-        "service_tier",
-        "speed",
-        "stream",
-        "system",
-        "temperature",
-        "tool_choice",
-        "tools",
-        "web_search_options",
-    }
+    "background best_of functions function_call max_completion_tokens max_tokens mcp_servers "
+    "messages model modalities models n response_format seed service_tier speed stream system "
+    "temperature tool_choice tools web_search_options".split()
 )
 
 

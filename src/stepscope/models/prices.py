@@ -128,12 +128,8 @@ def input_bound(request: Request) -> int:
     texts = (request.system, request.context, request.question, *words)
     schema = len(msgspec.json.encode(request.schema)) + len(request.schema_name)
     extra = len(msgspec.json.encode(request.extra))
-    return (
-        sum([len(text.encode("utf-8", "replace")) for text in texts])
-        + _SCHEMA_TIMES * schema
-        + extra
-        + _FRAME_TOKENS
-    )
+    read = sum([len(text.encode("utf-8", "replace")) for text in texts])
+    return read + _SCHEMA_TIMES * schema + extra + _FRAME_TOKENS
 
 
 def _in_table(provider: Provider, model: str, usage: Usage) -> float | None:

@@ -47,11 +47,13 @@ def retry_after(headers: ResponseHeaders) -> float | None:
         seconds = _number(headers.get(name, ""))
         if seconds is not None:
             return _bounded(seconds * unit)
-    moment = _http_date(headers.get("retry-after", ""))
+    moment = _timestamp(parsedate_to_datetime, headers.get("retry-after", ""))
     if moment is not None:
         return _bounded(moment - _now(headers))
     waits = [
-        wait for what in spent_quotas(headers) if (wait := reset_seconds(what, headers)) is not None
+        wait
+        for what, left in remaining_quota(headers).items()
+        if left == 0 and (wait := reset_seconds(what, headers)) is not None
     ]
     return max(waits) if waits else None
 
@@ -76,11 +78,6 @@ def remaining_quota(headers: ResponseHeaders) -> dict[str, int]:
     return found
 
 
-def spent_quotas(headers: ResponseHeaders) -> list[str]:
-    """Return of what nothing is left."""
-    return [what for what, left in remaining_quota(headers).items() if left == 0]
-
-
 def reset_seconds(what: str, headers: ResponseHeaders) -> float | None:
     """Return after how many seconds there is more of something; None where nothing is said.
 
@@ -95,7 +92,7 @@ def reset_seconds(what: str, headers: ResponseHeaders) -> float | None:
         if seconds is None:
             seconds = _duration(text)
         if seconds is None:
-            moment = _rfc3339(text)
+            moment = _timestamp(datetime.fromisoformat, text)
             seconds = None if moment is None else moment - _now(headers)
         if seconds is not None:
             return _bounded(seconds)
@@ -125,25 +122,17 @@ def _duration(text: str) -> float | None:
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds + thousandths / 1000
 
 
-def _http_date(text: str) -> float | None:
+def _timestamp(parse: Callable[[str], datetime], text: str) -> float | None:
     try:
-        moment = parsedate_to_datetime(text)
+        moment = parse(text)
     except (ValueError, OverflowError):
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def _rfc3339(text: str) -> float | None:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
         return None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _now(headers: ResponseHeaders) -> float:
     """Return the server's time of its reply, else ours: only differences to it are used."""
-    said = _http_date(headers.get("date", ""))
+    said = _timestamp(parsedate_to_datetime, headers.get("date", ""))
     return time.time() if said is None else said
 
 

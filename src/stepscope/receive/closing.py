@@ -28,6 +28,7 @@ from stepscope.safety.limits import Limits
 from stepscope.score.importing import RunDefaults
 from stepscope.settings import Settings
 from stepscope.store import Store
+from stepscope.values import format_count
 
 FORMAT = "otlp"
 _encode = msgspec.json.Encoder().encode
@@ -225,8 +226,8 @@ class ListeningStarted(ReceiverEvent, frozen=True, kw_only=True, tag="listening"
         said = f"Receiving OTLP at {self.url}, into {self.store}. Ctrl-C ends."
         if self.traces:
             said += (
-                f" Going on with {_count_noun(self.traces, 'open trace')} "
-                f"({_count_noun(self.spans, 'span')})."
+                f" Going on with {format_count(self.traces, 'open trace')} "
+                f"({format_count(self.spans, 'span')})."
             )
         return said
 
@@ -240,12 +241,12 @@ class RunStored(ReceiverEvent, frozen=True, kw_only=True, tag="run"):
         """Account for its spans."""
         closed = self.closed
         agent = "" if closed.agent is None else f" ({closed.agent})"
-        parts = [f"{closed.name}{agent}: {_count_noun(closed.spans, 'span')}"]
+        parts = [f"{closed.name}{agent}: {format_count(closed.spans, 'span')}"]
         if closed.account is not None:
             # Of a file it begins with the format and how many runs, which are known here.
             parts.append(closed.account.line().partition(" 1 run, ")[2])
         if closed.late:
-            parts.append(f"reopened by {_count_noun(closed.late, 'late span')}")
+            parts.append(f"reopened by {format_count(closed.late, 'late span')}")
         if closed.became == "known":
             parts.append("nothing new")
         parts += _also(closed)
@@ -259,7 +260,7 @@ class TraceLeftOut(ReceiverEvent, frozen=True, kw_only=True, tag="left"):
 
     def line(self) -> str:
         """Say what was left out."""
-        said = f"{self.closed.trace}: {_count_noun(self.closed.spans, 'span')}, none of an agent"
+        said = f"{self.closed.trace}: {format_count(self.closed.spans, 'span')}, none of an agent"
         return "; ".join([f"{said}: left out (--keep-all keeps it)", *_also(self.closed)])
 
 
@@ -271,7 +272,7 @@ class TraceQuarantined(ReceiverEvent, frozen=True, kw_only=True, tag="aside"):
     def line(self) -> str:
         """Say why."""
         return (
-            f"{self.closed.trace}: {_count_noun(self.closed.spans, 'span')} set aside: "
+            f"{self.closed.trace}: {format_count(self.closed.spans, 'span')} set aside: "
             f"{self.closed.reason}"
         )
 
@@ -296,8 +297,8 @@ class SpansRefused(ReceiverEvent, frozen=True, kw_only=True, tag="refused"):
 
     def line(self) -> str:
         """Say how much, and the last reason."""
-        parts = [_count_noun(self.requests, "request")] if self.requests else []
-        parts += [_count_noun(self.spans, "span")] if self.spans else []
+        parts = [format_count(self.requests, "request")] if self.requests else []
+        parts += [format_count(self.spans, "span")] if self.spans else []
         return f"refused {' and '.join(parts)}; the last: {self.reason}"
 
 
@@ -323,11 +324,11 @@ class ReceiverStopped(ReceiverEvent, frozen=True, kw_only=True, tag="stopped"):
 
     def line(self) -> str:
         """Say what was received, and what stays open."""
-        said = f"Stopped. {_count_noun(self.runs, 'run')} of {_count_noun(self.spans, 'span')}"
+        said = f"Stopped. {format_count(self.runs, 'run')} of {format_count(self.spans, 'span')}"
         if self.left:
-            said += f", {_count_noun(self.left, 'span')} without an agent"
+            said += f", {format_count(self.left, 'span')} without an agent"
         if self.traces:
-            waiting = f"{_count_noun(self.traces, 'trace')} ({_count_noun(self.waiting, 'span')})"
+            waiting = f"{format_count(self.traces, 'trace')} ({format_count(self.waiting, 'span')})"
             said += f"; in {self.journal} wait {waiting} for the next --listen"
         return said + "."
 
@@ -364,9 +365,5 @@ class RefusalReports:
 
 
 def _also(closed: ClosedTrace) -> list[str]:
-    parts = [f"{_count_noun(closed.again, 'span')} came again"] if closed.again else []
-    return [*parts, f"{_count_noun(closed.refused, 'span')} refused"] if closed.refused else parts
-
-
-def _count_noun(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    parts = [f"{format_count(closed.again, 'span')} came again"] if closed.again else []
+    return [*parts, f"{format_count(closed.refused, 'span')} refused"] if closed.refused else parts

@@ -62,7 +62,7 @@ from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.store import Store
 from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, cell_state, text_array
 from stepscope.store.where import Where
-from stepscope.values import Decision, Unmeasured
+from stepscope.values import Decision, Unmeasured, format_count
 
 # In which runs each axis proved a fault, and in which its checks ran.
 AxisFaults = dict[str, tuple[Floats, Bools]]
@@ -72,12 +72,8 @@ def read_axis_faults(table: RunTable, measure: str) -> tuple[Floats, Bools]:
     """Return in which runs an axis proved a fault, 1 or 0, and in which its checks ran."""
     column = table.columns[measure]
     proved = column.label == INCORRECT
-    ran = (
-        column.answered
-        & (proved | (column.label == records.UNCERTAIN))
-        & (not _is_outdated(column))
-    )
-    return proved.astype(np.float64), ran
+    judged = proved | (column.label == records.UNCERTAIN)
+    return proved.astype(np.float64), column.answered & judged & (not _is_outdated(column))
 
 
 def _is_outdated(column: AnswerColumn) -> bool:
@@ -365,8 +361,8 @@ def measure_vector(table: RunTable) -> tuple[dict[str, Figure], dict[str, str], 
     )
     figures["errors.recovered"], notes = _recovered(table)
     if another:
-        runs = "1 run" if another == 1 else f"{another:,} runs"
-        notes["subgoals.reached"] = f"in {runs} another way, as the passed check says"
+        said = f"in {format_count(another, 'run')} another way, as the passed check says"
+        notes["subgoals.reached"] = said
     policy = table.columns[MEASURES["policy.violations"]]
     figures["policy.violations"] = stats.proportion(
         policy.value[policy.valued] > 0,
@@ -415,7 +411,7 @@ def _recovered(table: RunTable) -> tuple[Figure, dict[str, str]]:
         recovered.value[chosen], errors.value[chosen], table.clusters[chosen], unmeasured=lost
     )
     runs = int(chosen.sum())
-    note = f"natural errors, in {runs:,} run{'' if runs == 1 else 's'}" if runs else ""
+    note = f"natural errors, in {format_count(runs, 'run')}" if runs else ""
     return figure, {"errors.recovered": note} if note else {}
 
 
@@ -480,14 +476,11 @@ def build_report(
         where=combine_conditions(where, since),
         seed=seed,
     )
+    titled = [(p.title, t) for p, (_, t) in zip(profiles, parts, strict=True)]
     report = Report(
         whole=whole,
         profiles=tuple(profiles),
-        rank_flips=NO_RIVALS
-        if within
-        else find_rank_flips(
-            [(p.title, t) for p, (_, t) in zip(profiles, parts, strict=True)], seed
-        ),
+        rank_flips=NO_RIVALS if within else find_rank_flips(titled, seed),
         look_first=opened,
         not_claimed=tuple(_not_claimed(rows, table, whole)),
         next=tuple(_next(table, opened)),
@@ -584,7 +577,7 @@ def _not_claimed(rows: Rows, table: RunTable, whole: Profile) -> list[str]:
         said.append(f"anything about {unscored:,} runs never scored")
     contradicted = int((rows.column(CONTRADICTED, table.runs).state == 1).sum())
     if contradicted:
-        runs = "1 run" if contradicted == 1 else f"{contradicted:,} runs"
+        runs = format_count(contradicted, "run")
         said.append(f"that the outcome of {runs} is settled (others say otherwise: stepscope show)")
     return said
 

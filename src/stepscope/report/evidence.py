@@ -63,11 +63,8 @@ def weigh_runs(table: RunTable) -> Floats:
     total += LEFT_WEIGHT * np.minimum(left * _values_or_zero(table, "errors"), COUNT_CAP)
     total += LOOP_WEIGHT * np.minimum(_values_or_zero(table, "loops"), COUNT_CAP)
     known, passed = rows.read_outcomes(table)
-    excused = (
-        passed
-        & (_values_or_zero(table, "policy") == 0)
-        & (_values_or_zero(table, "subgoals.other_writes") == 0)
-    )
+    excused = passed & (_values_or_zero(table, "policy") == 0)
+    excused &= _values_or_zero(table, "subgoals.other_writes") == 0
     excused &= ~goals.valued | (_values_or_zero(table, "subgoals") >= 1)
     total[excused] *= 0.1
     total += np.where(known & ~passed, FAILED_WEIGHT, 0.0)

@@ -58,7 +58,7 @@ from stepscope.store import Store
 from stepscope.store.columns import Rows
 from stepscope.store.judged import JudgeAnswers, RunAnswers, name_and_snapshot, read_judge_answers
 from stepscope.store.where import Where
-from stepscope.values import Unmeasured
+from stepscope.values import Unmeasured, sum_known
 
 # Disputed runs and steps that a report holds.
 QUEUE = 5
@@ -122,18 +122,13 @@ def _cost(judge: str, records: Sequence[Record]) -> JudgeCost:
     return JudgeCost(
         judge=judge,
         calls=len(records),
-        input_tokens=_total([usage.input_total for usage in usages]),
-        cached_tokens=_total([usage.cache_read for usage in usages]),
-        output_tokens=_total([usage.output_total for usage in usages]),
+        input_tokens=sum_known(usage.input_total for usage in usages),
+        cached_tokens=sum_known(usage.cache_read for usage in usages),
+        output_tokens=sum_known(usage.output_total for usage in usages),
         usd=sum(paid) if paid else None,
         unpriced=len(records) - len(paid),
         usd_saved=sum(saved) if saved else None,
     )
-
-
-def _total(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
 
 
 def _saved(record: Record, prices: Prices) -> float | None:
@@ -170,13 +165,13 @@ def find_flags(
         key = one.asked.measure, one.asked.judge
         if f"+{one.asked.mode}" == NARRATION_OFF and not one.main:
             with_it = by_mode[key]
-            turned = [
-                str(table.runs.name[at])
-                for at in sorted(with_it.runs.keys() & one.runs.keys())
-                if _turns(with_it.runs[at], one.runs[at])
-            ]
+            both = with_it.runs.keys() & one.runs.keys()
+            turns = (at for at in both if _turns(with_it.runs[at], one.runs[at]))
+            turned = _names(table, turns)
             found.append(
-                _flag("narration_dependent", with_it, "turns without the agent's narration", turned)
+                _flag_answers(
+                    "narration_dependent", with_it, "turns without the agent's narration", turned
+                )
             )
         if one.main:
             found += _of_one(table, one)
@@ -187,11 +182,19 @@ def find_flags(
     return tuple(sorted(kept, key=lambda flag: (flag.kind, flag.judge, flag.said)))
 
 
-def _flag(kind: VerdictFlagKind, one: JudgeAnswers, said: str, runs: Sequence[str]) -> VerdictFlag:
-    about = f"{one.asked.measure}: {said}"
-    return VerdictFlag(
-        kind=kind, judge=one.asked.judge, said=about, n=len(runs), runs=tuple(runs[:NAMED_RUNS])
-    )
+def _flag(kind: VerdictFlagKind, judge: str, said: str, runs: Sequence[str]) -> VerdictFlag:
+    named = tuple(runs[:NAMED_RUNS])
+    return VerdictFlag(kind=kind, judge=judge, said=said, n=len(runs), runs=named)
+
+
+def _flag_answers(
+    kind: VerdictFlagKind, one: JudgeAnswers, said: str, runs: Sequence[str]
+) -> VerdictFlag:
+    return _flag(kind, one.asked.judge, f"{one.asked.measure}: {said}", runs)
+
+
+def _names(table: RunTable, places: Iterable[int]) -> list[str]:
+    return [str(table.runs.name[at]) for at in sorted(places)]
 
 
 def _kin(table: RunTable, judged: Sequence[JudgeAnswers], family: Family) -> Iterator[VerdictFlag]:
@@ -203,31 +206,28 @@ def _kin(table: RunTable, judged: Sequence[JudgeAnswers], family: Family) -> Ite
             if agent and agents[agent] == one.asked.family:
                 own.setdefault((one.asked.judge, one.asked.family, agent), set()).add(at)
     for (judge, of, agent), places in sorted(own.items()):
-        names = [str(table.runs.name[at]) for at in sorted(places)]
         said = f"judges runs of {agent}, which is of its own family ({of})"
-        yield VerdictFlag(
-            kind="self_family", judge=judge, said=said, n=len(names), runs=tuple(names[:NAMED_RUNS])
-        )
+        yield _flag("self_family", judge, said, _names(table, places))
 
 
 def _of_one(table: RunTable, one: JudgeAnswers) -> Iterator[VerdictFlag]:
     name = table.runs.name
     runs = {at: str(name[at]) for at in sorted(one.runs)}
     turned = [runs[at] for at in runs if _flips(one.runs[at])]
-    yield _flag("flips", one, "turns when it is asked again", turned)
+    yield _flag_answers("flips", one, "turns when it is asked again", turned)
     verdicts = {at: one.runs[at].verdict for at in runs}
     missed = [
         runs[at]
         for at, record in verdicts.items()
         if record is not None and record.answer.reason.startswith("canary_missed:")
     ]
-    yield _flag("canary_missed", one, "set aside: it missed a planted step", missed)
+    yield _flag_answers("canary_missed", one, "set aside: it missed a planted step", missed)
     if len(one.snapshots) > 1:
         counts = ", ".join(f"{name or 'as asked'} {n:,}" for name, n in one.snapshots.items())
-        yield _flag("snapshots_mixed", one, f"answered by {counts}", list(runs.values()))
+        yield _flag_answers("snapshots_mixed", one, f"answered by {counts}", list(runs.values()))
     if len(one.prompts) > 1:
         said = f"judged under {len(one.prompts):,} prompts of version {one.version}"
-        yield _flag("prompts_mixed", one, said, list(runs.values()))
+        yield _flag_answers("prompts_mixed", one, said, list(runs.values()))
     for version, n in one.older.items():
         said = f"{one.asked.measure}: answers of version {version} stand aside"
         yield VerdictFlag(kind="older_answers", judge=one.asked.judge, said=said, n=n)
@@ -244,10 +244,9 @@ def _outranked(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[Verd
             elif _label(of_run.verdict) == words.INCORRECT:
                 faulted.setdefault(one.asked.judge, set()).add(at)
     for judge, places in sorted(praised.items()):
-        left = sorted(places - faulted.get(judge, set()))
-        names = tuple(str(table.runs.name[at]) for at in left[:NAMED_RUNS])
+        left = places - faulted.get(judge, set())
         said = "finds no fault in runs whose state check failed: the check stands"
-        yield VerdictFlag(kind="outranked", judge=judge, said=said, n=len(left), runs=names)
+        yield _flag("outranked", judge, said, _names(table, left))
 
 
 def _label(record: Record | None) -> str | None:
@@ -292,11 +291,9 @@ def _ignored(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[Verdic
             ):
                 broken.setdefault(judge, set()).add(at)
     for judge, places in sorted(broken.items()):
-        n = len(places)
-        if asked[judge] >= OF_AT_LEAST and n >= BROKEN * asked[judge]:
-            names = tuple(str(table.runs.name[at]) for at in sorted(places)[:NAMED_RUNS])
+        if asked[judge] >= OF_AT_LEAST and len(places) >= BROKEN * asked[judge]:
             said = f"answers do not have the form that was asked for, of {asked[judge]:,}"
-            yield VerdictFlag(kind="schema_ignored", judge=judge, said=said, n=n, runs=names)
+            yield _flag("schema_ignored", judge, said, _names(table, places))
 
 
 def _unequal(panels: Sequence[Panel]) -> Iterator[VerdictFlag]:
@@ -562,8 +559,7 @@ def _not_drawn(table: RunTable, aspects: Sequence[PanelAspect]) -> Iterator[Verd
         outside = table.runs.name[asked & ~aspect.inside].tolist()
         if outside:
             said = f"{aspect.rubric}: judged, but outside of the sample that was drawn"
-            runs = tuple(outside[:5])
-            yield VerdictFlag(kind="not_drawn", judge="", said=said, n=len(outside), runs=runs)
+            yield _flag("not_drawn", "", said, outside)
 
 
 def _answers(

@@ -424,17 +424,12 @@ class RunTable:
         """Tell whether any run has a record of the measure."""
         return bool((self.columns[measure].state != NO_RECORD).any())
 
-    def lost(self, measure: str, among: Bools | None = None) -> dict[str, int]:
+    def lost(self, measure: str) -> dict[str, int]:
         """Return how many runs have no answer, by kind.
 
         Not scored is a kind of its own.
         """
         column = self.columns[measure]
-        if among is not None:
-            column = replace(
-                column, value=column.value[among], label=column.label[among],
-                state=column.state[among],
-            )  # fmt: skip
         missing = int((column.state == NO_RECORD).sum())
         found: dict[str, int] = {str(k): n for k, n in column.unmeasured().items()}
         return found | ({NOT_SCORED: missing} if missing else {})

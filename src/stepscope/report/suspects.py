@@ -55,16 +55,8 @@ def find_failed_calls(
             continue
         first, last = failed[0], failed[-1]
         texts = [quote_error(e) for e in failed]
-        after = next(
-            (
-                e
-                for e in exchanges
-                if e.position > last.position
-                and not e.failed
-                and is_same_purpose(last.call, e.call)
-            ),
-            None,
-        )
+        later = [e for e in exchanges if e.position > last.position and not e.failed]
+        after = next((e for e in later if is_same_purpose(last.call, e.call)), None)
         labels = {
             handled.get(e.step)
             or handled.get(e.step if e.result_step is None else e.result_step, "")

@@ -371,14 +371,12 @@ def adjust_claims(all_: Sequence[tuple[PanelClaim, ...]]) -> list[tuple[PanelCla
     """Return the claims of every panel with p adjusted by Holm over all of them."""
     tested = [claim.p for claims in all_ for claim in claims if claim.p is not None]
     holm = iter(stats.holm(tested).tolist() if tested else ())
-    out = []
-    for claims in all_:
-        made = []
-        for claim in claims:
-            p = None if claim.p is None else next(holm)
-            made.append(replace(claim, p_adjusted=p, survives=p is not None and p <= ALPHA))
-        out.append(tuple(made))
-    return out
+
+    def adjust(claim: PanelClaim) -> PanelClaim:
+        p = None if claim.p is None else next(holm)
+        return replace(claim, p_adjusted=p, survives=p is not None and p <= ALPHA)
+
+    return [tuple(map(adjust, claims)) for claims in all_]
 
 
 TENTHS = 10

@@ -20,7 +20,7 @@ from stepscope.report.panel_types import Panel
 from stepscope.report.types import InputCount, LookFirst, OutcomeTable, Profile, Report, RunLine
 from stepscope.safety.text import visible_line
 from stepscope.stats import Flip
-from stepscope.values import Estimate, Unmeasured
+from stepscope.values import Estimate, Unmeasured, format_count
 
 # Figure -> the measure (and aspect) whose answers it is made of.
 MEASURES: dict[str, str] = {
@@ -415,15 +415,6 @@ def format_worst_case(key: str, figure: Figure) -> str:
     """Return the least and the greatest that the figure could be, "" where they are alike."""
     said = "" if isinstance(figure, Unmeasured) else format_bounds(key, figure)
     return said.removeprefix("worst case ")
-
-
-def format_count(n: int, noun: str) -> str:
-    """Return a number of things.
-
-    >>> format_count(1, "run"), format_count(1200, "run")
-    ('1 run', '1,200 runs')
-    """
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def list_some(items: Collection[object], most: int, separator: str = " ") -> str:

@@ -264,9 +264,7 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
         parts.append(f"{self.quarantined:,} quarantined")
         if self.skipped:
             parts.append(f"{self.skipped:,} files without runs")
-        total = "; ".join(parts)
-        lines = [account.line() for account in self.files]
-        return "\n".join([*lines, total])
+        return "\n".join([*(account.line() for account in self.files), "; ".join(parts)])
 
 
 def import_traces(

@@ -86,12 +86,8 @@ def largest_p(
         spread = _residuals(total, sizes) if covariance is None else covariance
         null, method = _draw_normal_maxima(spread, rng), "normal"
     else:
-        null = np.concatenate(
-            [
-                found.max(0)
-                for found in _permuted_statistics(pull, cluster, sizes, covariance, rng, draws)
-            ]
-        )
+        permuted = _permuted_statistics(pull, cluster, sizes, covariance, rng, draws)
+        null = np.concatenate([found.max(0) for found in permuted])
         method = "permutation drawn"
     hits = (null[None, :] >= seen[:, None] * (1 - TIE) - TIE).sum(1)
     return np.asarray((1 + hits) / (1 + len(null))), f"{method}, largest of {len(seen)}"

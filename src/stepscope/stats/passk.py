@@ -61,11 +61,7 @@ def pass_hat_k(
     >>> pass_hat_k([4, 2, 0], [4, 4, 4], 2).value
     0.3888888888888889
     """
-    found = _chances(successes, trials, k, unmeasured)
-    if isinstance(found, Unmeasured):
-        return found
-    chances, lost = found
-    return mean_share(chances, level=level, unmeasured=lost, unit_of_n="tasks")
+    return _mean_chance(successes, trials, k, level, unmeasured, turned=False)
 
 
 def pass_at_k(
@@ -88,17 +84,19 @@ def pass_at_k(
     0.5
     """
     failures = np.asarray(trials, dtype=np.float64) - np.asarray(successes, dtype=np.float64)
-    found = _chances(failures, trials, k, unmeasured)
-    if isinstance(found, Unmeasured):
-        return found
-    chances, lost = found
-    return mean_share(1 - chances, level=level, unmeasured=lost, unit_of_n="tasks")
+    return _mean_chance(failures, trials, k, level, unmeasured, turned=True)
 
 
-def _chances(
-    successes: npt.ArrayLike, trials: npt.ArrayLike, k: int, unmeasured: Mapping[str, int] | None
-) -> tuple[Floats, dict[str, int]] | Unmeasured:
-    """Chance of each task that has k trials, and the losses with the others added."""
+def _mean_chance(
+    successes: npt.ArrayLike,
+    trials: npt.ArrayLike,
+    k: int,
+    level: float,
+    unmeasured: Mapping[str, int] | None,
+    *,
+    turned: bool,
+) -> Estimate | Unmeasured:
+    """Mean over the tasks that have k trials of `chance_all`; `turned`, of what is left to 1."""
     passed, tried = as_column(successes, "successes"), as_column(trials, "trials")
     if passed.shape != tried.shape:
         raise DataError(f"successes have shape {passed.shape}, trials {tried.shape}")
@@ -115,4 +113,6 @@ def _chances(
         lost["insufficient_data"] = lost.get("insufficient_data", 0) + few
     if enough.sum() == 1:
         return Unmeasured("insufficient_data", f"one task of {len(tried)} has {k} trials")
-    return chance_all(passed[enough], tried[enough], k), lost
+    chances = chance_all(passed[enough], tried[enough], k)
+    chances = 1 - chances if turned else chances
+    return mean_share(chances, level=level, unmeasured=lost, unit_of_n="tasks")

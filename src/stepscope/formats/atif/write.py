@@ -18,7 +18,7 @@ import msgspec
 
 from stepscope.formats.atif import read
 from stepscope.formats.atif.read import AtifRun
-from stepscope.formats.fields import parse_time, time_bounds
+from stepscope.formats.fields import function_json, parse_time, time_bounds
 from stepscope.formats.finish import find_oddities
 from stepscope.formats.format import RecordFormat, read_each
 from stepscope.formats.opening import Opening
@@ -30,7 +30,6 @@ from stepscope.model import (
     Source,
     Step,
     ToolCall,
-    ToolDef,
     ToolResult,
     Trajectory,
     Usage,
@@ -88,7 +87,9 @@ def write_atif_run(run: Trajectory, inside: dict[str, list[Trajectory]]) -> dict
     if isinstance(more, dict):
         agent.update({key: more[key] for key in ("model_name", "extra") if key in more})
     if run.tools is not None:
-        agent["tool_definitions"] = [_tool(tool) for tool in run.tools]
+        agent["tool_definitions"] = [
+            {"type": "function", "function": function_json(tool)} for tool in run.tools
+        ]
     record: dict[str, Json] = {
         "schema_version": SCHEMA,
         "session_id": run.source.run_id or run.id,
@@ -129,15 +130,6 @@ def write_atif_run(run: Trajectory, inside: dict[str, list[Trajectory]]) -> dict
             write_atif_run(child, inside) for child in inside[run.id]
         ]
     return record
-
-
-def _tool(tool: ToolDef) -> dict[str, Json]:
-    function: dict[str, Json] = {"name": tool.name}
-    if tool.description is not None:
-        function["description"] = tool.description
-    if tool.schema is not None:
-        function["parameters"] = tool.schema
-    return {"type": "function", "function": function}
 
 
 def _metrics(spent: Trajectory | Step) -> dict[str, Json]:

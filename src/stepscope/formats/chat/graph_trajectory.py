@@ -17,7 +17,7 @@ from stepscope.errors import TraceError
 from stepscope.formats.fields import rest, step_kind
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
-from stepscope.formats.opening import Opening
+from stepscope.formats.opening import any_record
 from stepscope.formats.spans.messages import read_messages
 from stepscope.model import Actor, Json, Source, Step, Trajectory
 from stepscope.safety.limits import Limits
@@ -121,8 +121,4 @@ def _state_steps(
     yield from made
 
 
-def _likeness(opening: Opening) -> float:
-    return 0.95 if any(map(_is_like, opening.records)) else 0.0
-
-
-FORMAT = RecordFormat(NAME, _likeness, read_each(_runs))
+FORMAT = RecordFormat(NAME, any_record(_is_like, 0.95), read_each(_runs))

@@ -93,7 +93,7 @@ def decode_body(value: Json, name: str, limits: Limits) -> dict[str, Json]:
     raise TraceError(f"`{name}` is {str(value)[:60]!r}; expected a JSON object")
 
 
-_LIMITS = Limits()
+_LIMITS = Limits()  # nesting and size of the arguments
 
 
 class CalledFunction(msgspec.Struct, gc=False):
@@ -119,8 +119,6 @@ class CallMessage(msgspec.Struct, gc=False):
 def message_calls(
     # decoded `CallMessage`s, plain dictionaries, or the JSON array itself
     messages: Sequence[CallMessage] | Sequence[Mapping[str, Json]] | bytes,
-    *,
-    limits: Limits = _LIMITS,  # nesting and size of the arguments
 ) -> tuple[ToolCall, ...]:
     """Return every tool call of the messages in order; arguments that are no JSON are kept as text.
 
@@ -140,7 +138,7 @@ def message_calls(
     except msgspec.MsgspecError as e:
         raise TraceError(f"these are no chat messages with tool calls: {e}") from e
     return tuple(
-        parse_call(call.function.name, call.function.arguments, call.id, limits=limits)
+        parse_call(call.function.name, call.function.arguments, call.id, limits=_LIMITS)
         for message in typed
         if message.tool_calls
         for call in message.tool_calls
@@ -188,10 +186,7 @@ def chat_steps(messages: list[Json], reading: MessageOptions) -> tuple[Step, ...
     Raises:
         TraceError: a message that is none, naming its position.
     """
-    steps: list[Step] = []
-    for index, message in enumerate(messages):
-        steps.append(chat_step(message, index, reading))
-    return tuple(steps)
+    return tuple([chat_step(message, index, reading) for index, message in enumerate(messages)])
 
 
 def chat_step(message: Json, index: int, reading: MessageOptions) -> Step:
@@ -250,14 +245,11 @@ def _assistant_step(
     if listed is not None and type(listed) is not list:
         raise shape_error(index, "a list under `tool_calls`", listed)
     asked = listed or [] if legacy is None else [*(listed or []), {"function": legacy}]
-    calls: list[ToolCall] = []
-    for call in asked:
-        calls.append(_message_call(call, index, reading))
+    calls = tuple([_message_call(call, index, reading) for call in asked])
     kind: StepKind = "call" if calls else "message"
     extra = rest(message, _ASSISTANT_KEYS)
     if extra is None or _SPOKEN_KEYS.isdisjoint(extra):
-        told = tuple(calls)
-        return Step(index=index, actor="agent", kind=kind, parts=parts, calls=told, extra=extra)
+        return Step(index=index, actor="agent", kind=kind, parts=parts, calls=calls, extra=extra)
     said = {key: _expect_text(extra.pop(key), key, index) for key in _SPOKEN_KEYS & extra.keys()}
     thoughts = [Part("reasoning", said[key]) for key in _THOUGHT_KEYS if key in said]
     refusals = [Part("refusal", said["refusal"])] if "refusal" in said else []
@@ -266,7 +258,7 @@ def _assistant_step(
         actor="agent",
         kind=kind,
         parts=(*thoughts, *parts, *refusals),
-        calls=tuple(calls),
+        calls=calls,
         agent=said.get("name"),
         extra=extra or None,
     )

@@ -43,9 +43,9 @@ def join_turns(steps: Iterable[Step]) -> list[Step]:
     return made
 
 
-def number_steps(steps: Iterable[Step], first: int = 0) -> tuple[Step, ...]:
+def number_steps(steps: Iterable[Step]) -> tuple[Step, ...]:
     """Return steps with the indexes that they have in their run."""
-    return tuple([msgspec.structs.replace(step, index=at) for at, step in enumerate(steps, first)])
+    return tuple([msgspec.structs.replace(step, index=at) for at, step in enumerate(steps)])
 
 
 def _continues_turn(turn: Step, step: Step) -> bool:

@@ -63,18 +63,18 @@ class SampleTree:
         self._nodes: dict[str, SampleSpan] = {}
         self._open: list[SampleSpan] = []
 
-    def at(self, event: dict[str, Json]) -> SampleSpan | None:
-        """Return the span that an event belongs to."""
-        own = text_at(event, "span_id")
-        if own is not None:
-            return self._nodes.get(own)
+    def at(self, event: dict[str, Json], own: str | None = None) -> SampleSpan | None:
+        """Return the span that an event belongs to; no span, by its id `own`, is in itself."""
+        span = text_at(event, "span_id")
+        if span is not None and span != own:
+            return self._nodes.get(span)
         return self._open[-1] if self._open else None
 
     def begin(self, event: dict[str, Json]) -> SampleSpan:
         """Begin a span as its event says."""
         own = text_at(event, "id") or f"span-{len(self._nodes)}"
         parent_id = text_at(event, "parent_id")
-        parent = self._nodes.get(parent_id) if parent_id is not None else self._around(event, own)
+        parent = self._nodes.get(parent_id) if parent_id is not None else self.at(event, own)
         if own in self._nodes:
             self._warn("duplicate_span", f"span {own!r} begins twice")
         if parent_id is not None and parent is None:
@@ -131,13 +131,6 @@ class SampleTree:
             )
             for node in self._nodes.values()
         )
-
-    def _around(self, event: dict[str, Json], own: str) -> SampleSpan | None:
-        """Return the parent of a span whose event names none."""
-        span = text_at(event, "span_id")
-        if span is not None and span != own:
-            return self._nodes.get(span)
-        return self._open[-1] if self._open else None
 
     def _begun(self, own: str, parent: SampleSpan | None, event: dict[str, Json]) -> SampleSpan:
         node = SampleSpan(own, parent, text_at(event, "name") or "", text_at(event, "type") or "")

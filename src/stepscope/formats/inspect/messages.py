@@ -269,8 +269,6 @@ def _part(block: Json) -> Part:
             link = block.get(key)
             if isinstance(link, str):
                 return url_part(kind, link, extra=rest(block, frozenset({"type", key})))
-        case dict():
-            return Part("data", extra=block)
     return Part("data", extra=block if isinstance(block, dict) else {"value": block})
 
 

@@ -17,7 +17,7 @@ import msgspec
 from stepscope.errors import LimitError, TraceError
 from stepscope.formats.fields import rest
 from stepscope.formats.format import DecodedRecord, FileFormat, decode_records, quarantine_record
-from stepscope.formats.opening import Opening
+from stepscope.formats.opening import any_record
 from stepscope.formats.otlp.protobuf import MAX_VALUES, ProtobufReader
 from stepscope.formats.otlp.values import RequestSpan, decode_span, iter_request_spans
 from stepscope.formats.spans.assemble import read_traces
@@ -200,8 +200,4 @@ def _members(record: DecodedRecord) -> Iterator[RawSpan | Quarantined]:
             yield quarantine_record(record._replace(raw=msgspec.json.encode(member.span)), e)
 
 
-def _likeness(opening: Opening) -> float:
-    return 0.99 if any(map(_is_export, opening.records)) else 0.0
-
-
-FORMAT = FileFormat(_NAME, _likeness, _read)
+FORMAT = FileFormat(_NAME, any_record(_is_export, 0.99), _read)

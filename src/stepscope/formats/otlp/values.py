@@ -178,11 +178,8 @@ def _kind(kind: Json) -> str:
 def _time(record: dict[str, Json], key: str) -> int | None:
     """Return nanoseconds; 0 is the protocol's absence."""
     value = record.get(key)
-    whole = (
-        parse_whole(value)
-        if isinstance(value, str | int) and not isinstance(value, bool)
-        else value
-    )
+    said = isinstance(value, str | int) and not isinstance(value, bool)
+    whole = parse_whole(value) if said else value
     if whole is None or (whole == 0 and whole is not False):
         return None
     if not isinstance(whole, int) or isinstance(whole, bool):

@@ -15,6 +15,7 @@ from typing import BinaryIO, NamedTuple
 
 import msgspec
 
+from stepscope.formats.fields import function_json
 from stepscope.formats.otlp import messages, values
 from stepscope.formats.otlp.messages import Verdicts
 from stepscope.formats.spans.span import RUN_KEY, RawSpan, SpanEvent, SpanStatus
@@ -26,7 +27,6 @@ from stepscope.model import (
     ResultStatus,
     Step,
     StepKind,
-    ToolDef,
     Trajectory,
 )
 from stepscope.model import Span as Node
@@ -116,7 +116,7 @@ def _root(template: RawSpan, run: Trajectory, trailing: list[Step]) -> RawSpan:
     about |= messages.write_usage(run.usage)
     if run.tools:
         about["gen_ai.tool.definitions"] = messages.pack_attribute(
-            [_definition(tool) for tool in run.tools]
+            [{"type": "function", **function_json(tool)} for tool in run.tools]
         )
     if trailing:
         about[_MESSAGES_KEY] = messages.pack_attribute(
@@ -129,13 +129,6 @@ def _root(template: RawSpan, run: Trajectory, trailing: list[Step]) -> RawSpan:
         end_ns=_ns(run.end),
         attributes=about,
     )
-
-
-def _definition(tool: ToolDef) -> Json:
-    found: dict[str, Json] = {"type": "function", "name": tool.name}
-    if tool.description is not None:
-        found["description"] = tool.description
-    return found if tool.schema is None else {**found, "parameters": tool.schema}
 
 
 def _chat(template: RawSpan, at: int, step: Step, heard: list[Step]) -> RawSpan:
@@ -297,11 +290,8 @@ def list_recorded_spans(run: Trajectory) -> list[RawSpan]:
 def _span(node: Node, trace_id: str, facts: Json, resources: Json) -> RawSpan:
     about = dict(facts) if isinstance(facts, dict) else {}
     at, scope, message = (about.pop(key, None) for key in ("resource", "scope", "status_message"))
-    resource = (
-        resources[at]
-        if isinstance(resources, list) and (isinstance(at, int) and 0 <= at < len(resources))
-        else {}
-    )
+    known = isinstance(resources, list) and isinstance(at, int) and 0 <= at < len(resources)
+    resource = resources[at] if known else {}
     return RawSpan(
         trace_id=trace_id,
         span_id=node.id,

@@ -54,6 +54,7 @@ from stepscope.model import (
 from stepscope.model import Span as Node
 from stepscope.safety.json import Repair
 from stepscope.safety.limits import Limits
+from stepscope.values import sum_known
 
 # The most telling first: what one leaves out, the next may say.
 _DIALECTS = (
@@ -311,9 +312,7 @@ def _usage(steps: Sequence[Step], read: Sequence[SpanContent], tree: SpanTree) -
 def _cost(steps: Sequence[Step], read: Sequence[SpanContent], tree: SpanTree) -> float | None:
     if any(step.cost_usd is not None for step in steps):
         return None  # figures add up what the steps say
-    frames = [said.cost_usd for said in _outermost(read, tree, "cost_usd")]
-    costs = [cost for cost in frames if cost is not None]
-    return sum(costs) if costs else None
+    return sum_known(said.cost_usd for said in _outermost(read, tree, "cost_usd"))
 
 
 def _trace_extra(

@@ -15,7 +15,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats.fields import parse_ns, rest, text_at
 from stepscope.formats.format import FileFormat, decode_records, quarantine_record
-from stepscope.formats.opening import Opening
+from stepscope.formats.opening import any_record
 from stepscope.formats.spans.assemble import read_traces
 from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus
 from stepscope.model import Json, Quarantined, Source, Stream, Trajectory
@@ -241,8 +241,4 @@ def _scope(record: dict[str, Json]) -> str | None:
     return None
 
 
-def _likeness(opening: Opening) -> float:
-    return 0.95 if any(map(_is_like, opening.records)) else 0.0
-
-
-FORMAT = FileFormat(_NAME, _likeness, _read)
+FORMAT = FileFormat(_NAME, any_record(_is_like, 0.95), _read)

@@ -405,11 +405,8 @@ def read_messages(found: Json, actor: Actor, limits: Limits) -> tuple[SpanMessag
     for told in tuple(_latest):
         if found.startswith(told.head) and (told.actor, told.limits) == (actor, limits):
             more = found[len(told.head) :].lstrip()
-            listed = (
-                attributes.decode_object("[" + more.removeprefix(","), limits)
-                if more[0] in ",]"
-                else None
-            )
+            rest_of_it = "[" + more.removeprefix(",")
+            listed = attributes.decode_object(rest_of_it, limits) if more[0] in ",]" else None
             if _are_objects(listed) and (listed or more == "]"):
                 return _remembered(
                     found, actor, limits, (*told.messages, *_read(listed, actor, limits))

@@ -15,7 +15,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
 from importlib.util import find_spec
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Literal
 
@@ -180,13 +180,7 @@ def _embedded(
         return ()
     order = dict.fromkeys([*(run.id for run in report.look_first), *(row.id for row in runs)])
     most = len(order) if embed == "all" else embed
-    kept: list[str] = []
-    for id_ in order:
-        if len(kept) >= most:
-            break
-        if _readable(store, id_):
-            kept.append(id_)
-    return tuple(kept)
+    return tuple(islice((id_ for id_ in order if _readable(store, id_)), max(most, 0)))
 
 
 def _readable(store: Store, run: str) -> bool:

@@ -112,12 +112,8 @@ _SIGNS = {"fail": "❌", "pass": "✅", "undecided": "❔", "not_run": "⬜"}
 
 def render_gate_markdown(report: GateReport, *, code: int, remarks: Sequence[str] = ()) -> str:
     """Return every workflow's comment and a last line that sums up; ends in a line break."""
-    return "\n".join(
-        [
-            *render_comments(report, remarks=remarks).values(),
-            f"{escape_markdown(gates.summarise_gates(report, code))}\n",
-        ]
-    )
+    comments = render_comments(report, remarks=remarks).values()
+    return "\n".join([*comments, f"{escape_markdown(gates.summarise_gates(report, code))}\n"])
 
 
 def render_comments(report: GateReport, *, remarks: Sequence[str] = ()) -> dict[str, str]:

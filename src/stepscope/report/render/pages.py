@@ -393,20 +393,19 @@ def _call_pair(
     how: runs.CallRelation, pair: runs.ExchangePair, ids: tuple[str, str], links: Links
 ) -> Markup:
     left, right = pair
-    sides = []
-    for exchange, run in zip(pair, ids, strict=True):
-        sides.append(
-            None
-            if exchange is None
-            else lay_out(
-                "call_side",
-                step=exchange.step,
-                words=cut_words(visible_line(describe_call(exchange.call)), runs.CALL_WIDTH),
-                status="no answer" if exchange.result is None else exchange.result.status,
-                result=runs.summarise_result(exchange),
-                href=links.run(run, exchange.step),
-            )
+    sides = [
+        None
+        if exchange is None
+        else lay_out(
+            "call_side",
+            step=exchange.step,
+            words=cut_words(visible_line(describe_call(exchange.call)), runs.CALL_WIDTH),
+            status="no answer" if exchange.result is None else exchange.result.status,
+            result=runs.summarise_result(exchange),
+            href=links.run(run, exchange.step),
         )
+        for exchange, run in zip(pair, ids, strict=True)
+    ]
     found = (
         list(find_differences(left.call.arguments, right.call.arguments))
         if how == "arguments" and left is not None and right is not None

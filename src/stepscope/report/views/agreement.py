@@ -35,7 +35,7 @@ from stepscope.report.document import (
 )
 from stepscope.report.panel_types import Panels
 from stepscope.report.views.profile import make_sheet, name_judges
-from stepscope.values import Estimate, Unmeasured
+from stepscope.values import Estimate, Unmeasured, format_count
 
 NO_MODES = (
     "Nothing to compare: no judge has judged the same steps alone and in their run. stepscope "
@@ -132,7 +132,7 @@ def make_agreement_document(groups: Sequence[Agreement]) -> Document:
         return [[Paragraph(text=NO_RATERS, hang=0)]]
     out: list[Section] = []
     for group in groups:
-        rubrics = words.format_count(len(group.aspects), "rubric")
+        rubrics = format_count(len(group.aspects), "rubric")
         out += [
             [Paragraph(text=f"{field} = {value or 'none'}   {rubrics} rated", one_line=True)]
             for field, value in group.group.items()
@@ -142,9 +142,9 @@ def make_agreement_document(groups: Sequence[Agreement]) -> Document:
 
 
 def _aspect(aspect: RubricAgreement) -> Section:
-    runs = words.format_count(aspect.runs, "run")
+    runs = format_count(aspect.runs, "run")
     what = f"{runs}, whole" if aspect.unit == "runs" else f"{aspect.items:,} steps of {runs}"
-    raters, labels = words.format_count(len(aspect.raters), "rater"), ", ".join(aspect.labels)
+    raters, labels = format_count(len(aspect.raters), "rater"), ", ".join(aspect.labels)
     head = f"{aspect.name}   {what}   {raters}   labels: {labels}"
     out: list[Paragraph | Table] = [Paragraph(text=head, one_line=True)]
     if aspect.pairs:
@@ -258,7 +258,7 @@ def describe_first_bad(pair: GroupAgreement) -> str:
     if found is None or isinstance(found, Unmeasured) or chance is None:
         return ""
     share = f"{words.format_share(found.value)} {words.format_interval('agreement', found)}"
-    runs = words.format_count(found.n, "run")
+    runs = format_count(found.n, "run")
     same = f"name the same first bad step, or none, in {share} of {runs}"
     return f"{_title(pair)}: {same}; by chance {words.format_share(chance)}."
 

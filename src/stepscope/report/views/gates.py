@@ -26,9 +26,9 @@ from stepscope.report.document import (
     make_row,
 )
 from stepscope.report.types import GateDocument
-from stepscope.report.words import clip, format_count, format_p, format_share, list_some
+from stepscope.report.words import clip, format_p, format_share, list_some
 from stepscope.safety.text import disarm_commands, visible_line
-from stepscope.values import Unmeasured
+from stepscope.values import Unmeasured, format_count
 
 Counting = Literal["fail", "error", "skip", "pass"]
 

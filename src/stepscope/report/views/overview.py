@@ -74,7 +74,7 @@ from stepscope.shape.types import SHAPES
 from stepscope.store import Store
 from stepscope.store.columns import Rows, Runs
 from stepscope.store.where import Where
-from stepscope.values import Estimate, Unmeasured
+from stepscope.values import Estimate, Unmeasured, format_count
 
 TONES: dict[str, Tone] = {"pass": "good", "fail": "bad", "unknown": "quiet", "undecided": "warn"}
 # Of many groups more pairs than this differ by chance alone; the JSON has them all.
@@ -377,7 +377,7 @@ def _share(shapes: Shapes, shape: str) -> str:
     found = {str(name): estimate for name, estimate in shapes.shares.items()}.get(shape)
     if found is not None:
         return words.format_with_interval("shape", found)
-    return words.format_count(shapes.labels.get(shape, 0), "run")
+    return format_count(shapes.labels.get(shape, 0), "run")
 
 
 def describe_basis(held: Sequence[Shapes]) -> Iterator[str]:

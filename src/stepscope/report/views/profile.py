@@ -285,11 +285,8 @@ def tabulate_shares(found: Panels) -> Iterator[Table]:
         rows = []
         for panel in panels:
             group = panel.groups[0]
-            seats = {
-                seat.judge: ("at least " if seat.judge == RULES else "")
-                + format_share_of(seat.failing)
-                for seat in group.seats
-            }
+            seats = {seat.judge: format_share_of(seat.failing) for seat in group.seats}
+            seats |= {RULES: f"at least {seats[RULES]}"} if RULES in seats else {}
             both = [format_share_of(x) for vote in group.votes[:1] for x in (vote.any, vote.all)]
             votes = (both or ["-", "-"]) if summed else ()
             rows.append(
@@ -433,25 +430,21 @@ def tabulate_trace(found: Panels) -> Table:
 
 def tabulate_patterns(found: Panels) -> Table:
     """Return how often each pattern of step labels shows, and what to do about it."""
+    named = [(one.name.replace("_", " "), one) for one in found.patterns]
     rows = tuple(
         (
-            one.name.replace("_", " "),
+            name,
             *_whose(one.judge, one.group, found),
             format_share_of(one.share),
             ", ".join(one.runs) or "-",
         )
-        for one in found.patterns
+        for name, one in named
         if one.n
     )
-    advice = dict.fromkeys(
-        f"{one.name.replace('_', ' ')}: {one.advice}" for one in found.patterns if one.n
-    )
-    none = [one for one in found.patterns if not one.n]
-    if none:
-        names = dict.fromkeys(one.name.replace("_", " ") for one in none)
-        shown = {one.name.replace("_", " ") for one in found.patterns if one.n}
-        left = [name for name in names if name not in shown]
-        advice |= {f"none in any labelled run: {', '.join(left)}": None} if left else {}
+    advice = dict.fromkeys(f"{name}: {one.advice}" for name, one in named if one.n)
+    shown = {name for name, one in named if one.n}
+    if left := dict.fromkeys(name for name, _ in named if name not in shown):
+        advice |= {f"none in any labelled run: {', '.join(left)}": None}
     head = ("", *_who(found), "share of runs", "for example")
     return make_sheet("patterns", "Patterns of steps", head, rows, tuple(advice))
 

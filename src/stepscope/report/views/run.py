@@ -581,13 +581,7 @@ def make_curve_rows(
             "cost_usd": _sum(curve.cost_usd, held),
         }
         # What is absent or false need not be said: a page of many runs has many rows.
-        rows.append(
-            {
-                key: value
-                for key, value in row.items()
-                if (value is not None and value is not False and value != "")
-            }
-        )
+        rows.append({k: v for k, v in row.items() if v is not None and v is not False and v != ""})
     return tuple(rows)
 
 

@@ -37,6 +37,7 @@ from stepscope.report.views.run import (
     UNMARKED,
     RunData,
     StepMark,
+    explain_outcome,
     read_run,
 )
 from stepscope.report.votes import CurrentAnswer
@@ -190,10 +191,8 @@ def describe_run(data: RunData, *, chosen: range | None = None, width: int = 100
         shown = range(len(trajectory.steps), len(trajectory.steps))
     outcome = trajectory.outcome
     said = {"pass": "PASS", "fail": "FAIL", "unknown": "no outcome recorded"}[outcome.status]
-    if outcome.reward is not None:
-        said += f" (recorded reward {outcome.reward:g})"
-    elif outcome.source != "none":
-        said += f" ({outcome.source})"
+    if why := explain_outcome(trajectory):
+        said += f" ({why})"
     if others := trajectory.contradictions:
         said += f", but {visible_line(', '.join(others))}"
     calls = trajectory.exchanges
@@ -411,12 +410,9 @@ def describe_axes(found: RuleFindings, width: int) -> list[str]:
             out += words.keep_first_lines(
                 words.fold(visible_line(said), width, 10), AXIS_LINES, width
             )
-        elif verdict is not None:
-            others.setdefault(NOTHING_PROVED, []).append(name)
-        elif absent is not None:
-            others.setdefault(absent.kind.replace("_", " "), []).append(name)
         else:
-            others.setdefault("not scored", []).append(name)
+            unscored = "not scored" if absent is None else absent.kind.replace("_", " ")
+            others.setdefault(unscored if verdict is None else NOTHING_PROVED, []).append(name)
     if not out and set(others) == {"not scored"}:
         return []
     order = sorted(
@@ -648,11 +644,8 @@ def _shape(curve: Curve) -> str:
     elif best is not None and second is not None:
         odds = f"{_named(curve, best)}, {_named(curve, second)}"
         sure = words.format_share(curve.posterior[best])
-        parts = [
-            f"{parts[0]}: {odds}"
-            if curve.shape == "unresolved"
-            else f"{parts[0]} {sure}, then {_named(curve, second)}"
-        ]
+        found = f" {sure}, then {_named(curve, second)}"
+        parts = [parts[0] + (f": {odds}" if curve.shape == "unresolved" else found)]
     if curve.mean is not None:
         parts.append(f"mean {_interval(curve.mean)}{', low' if curve.low_level else ''}")
     if curve.depth is not None and not curve.unmodelled and curve.shape != "unresolved":

@@ -284,9 +284,7 @@ def read_pydantic_ai(span: RawSpan, limits: Limits) -> SpanContent | None:
 
 
 def _events(listed: Json) -> list[dict[str, Json]]:
-    return (
-        [event for event in listed if isinstance(event, dict)] if isinstance(listed, list) else []
-    )
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
 
 
 def _read_plain_event(event: dict[str, Json]) -> dict[str, Json]:

@@ -94,9 +94,6 @@ def read_openinference(span: RawSpan, limits: Limits) -> SpanContent | None:
         return SpanContent(labels=labels) if labels else None
     sort = OPERATIONS.get(kind.lower(), "other")
     said = read_input_output(about, "input.value", "output.value", sort, limits)
-    outputs = read_messages(
-        _unwrap_messages(unflatten_list(about, "llm.output_messages.")), "agent", limits
-    )
     name = find_text(about, "tool.name") or span.name
     arguments = find_value(about, "input.value", "tool.parameters")
     told = "llm.token_count."
@@ -107,10 +104,8 @@ def read_openinference(span: RawSpan, limits: Limits) -> SpanContent | None:
             listed.append(decode_object(tool.get("json_schema"), limits))
     whole = SpanContent(
         operation=sort,
-        inputs=read_messages(
-            _unwrap_messages(unflatten_list(about, "llm.input_messages.")), "user", limits
-        ),
-        outputs=outputs,
+        inputs=read_messages(_list_messages(about, "llm.input_messages."), "user", limits),
+        outputs=read_messages(_list_messages(about, "llm.output_messages."), "agent", limits),
         input_value=said.input_value,
         output_value=said.output_value,
         agent=find_text(about, "agent.name", "graph.node.name", "graph.node.id")
@@ -162,10 +157,10 @@ def read_input_output(
     )
 
 
-def _unwrap_messages(listed: list[Json]) -> list[Json]:
+def _list_messages(about: Mapping[str, Json], prefix: str) -> list[Json]:
     return [
         entry["message"] if isinstance(entry, dict) and "message" in entry else entry
-        for entry in listed
+        for entry in unflatten_list(about, prefix)
     ]
 
 
