@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Literal, NamedTuple
 
 from stepscope.measures.calls import ends_run, no_calls
@@ -62,12 +62,16 @@ def hidden_state(text: str) -> GapState | None:
     return "redacted" if len(text) <= 40 and _STARS.fullmatch(text) else None
 
 
+# The runs of a workflow have the same instructions, which are long: so many are kept read.
+_instructions_state = lru_cache(maxsize=16)(hidden_state)
+
+
 @cached_on_run
 def gaps_of(trajectory: Trajectory) -> tuple[Gap, ...]:
     """Return what the trace of a run lacks, in the order of `INPUTS`; one gap an input."""
     steps, case, made = trajectory.steps, trajectory.case, trajectory.agent_exchanges
     asked = [(s.index, hidden_state(s.text)) for s in steps if s.actor == "user" and s.text]
-    told = [(s.index, hidden_state(s.text)) for s in steps if s.actor == "system" and s.text]
+    told = [(s.index, _instructions_state(s.text)) for s in steps if s.actor == "system" and s.text]
     found = [
         _gap("task", asked, known=case is not None and case.request is not None),
         _gap("policy", told, known=trajectory.instructions is not None),

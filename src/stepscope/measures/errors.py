@@ -141,12 +141,8 @@ _FENCE = "```"
 
 def has_known_status(exchanges: Sequence[Exchange]) -> bool:
     """True if any result says ok or error; true where there is no call to say it of."""
-    if not exchanges:
-        return True
-    for exchange in exchanges:
-        if exchange.result is not None and exchange.result.status != "unknown":
-            return True
-    return False
+    known = (x.result is not None and x.result.status != "unknown" for x in exchanges)
+    return not exchanges or any(known)
 
 
 def _errors(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
@@ -253,9 +249,7 @@ def _recovery(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
     reactions = list(reactions_of(trajectory, facts).values())
     recovered = [reaction for reaction in reactions if reaction.label == "recovered"]
     left = {r.error.answer_step for r in reactions if r.label != "recovered"}
-    each = sorted(
-        (_answer(reaction) for reaction in reactions), key=lambda answer: answer.step or 0
-    )
+    each = sorted(map(_answer, reactions), key=lambda answer: answer.step or 0)
     return (
         Verdict(
             "recovery",
@@ -269,9 +263,8 @@ def _recovery(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
 
 
 def _answer(reaction: Reaction) -> Verdict:
-    cites = (
-        (reaction.error.step,) if reaction.step is None else (reaction.error.step, reaction.step)
-    )
+    at = reaction.error.step
+    cites = (at,) if reaction.step is None else (at, reaction.step)
     return Verdict(
         "recovery",
         label=reaction.label,

@@ -171,27 +171,23 @@ def _writes(
     for at, exchange in enumerate(made):
         name = exchange.call.name
         if escalates_to_person(name) and undone:
-            yield Suspicion(
-                exchange.step,
-                "gave_up",
-                f"hands over before {', '.join(dict.fromkeys(undone.values()))}",
-            )
+            reason = f"hands over before {', '.join(dict.fromkeys(undone.values()))}"
+            yield Suspicion(exchange.step, "gave_up", reason)
         # A write that failed has changed nothing: it is told as a failure.
         if effect_of(name, facts) != "write" or ends_run(name) or exchange.failed:
             continue
         yield Suspicion(exchange.step, "write", f"{name} changes the world")
-        reason = lacks_consent(trajectory, at)
-        if reason is not None:
-            yield Suspicion(exchange.step, "unconfirmed", f"{name} without consent: {reason}")
+        lacks = lacks_consent(trajectory, at)
+        if lacks is not None:
+            yield Suspicion(exchange.step, "unconfirmed", f"{name} without consent: {lacks}")
         if not judges or at in pairs or not has_succeeded(exchange):
             continue
         if name in undone:
             reason = f"{name} is expected with other arguments"
             yield Suspicion(exchange.step, "wrong_write", reason)
         else:
-            yield Suspicion(
-                exchange.step, "other_write", f"{name} is not among the expected writes"
-            )
+            reason = f"{name} is not among the expected writes"
+            yield Suspicion(exchange.step, "other_write", reason)
 
 
 # Entries that organise. Of 20 labels on the tuning half of the hand-crafted Who&When runs 14 name

@@ -210,11 +210,12 @@ def excludes(one: SubGoal, other: SubGoal) -> bool:
     a, b = one.arguments, other.arguments
     if a.keys() != b.keys() or len(a) < 2:
         return False
-    apart = [key for key in a if not equal_json(a[key], b[key])]
     if one.tool != other.tool:
-        return not apart
-    listed = any(isinstance(a[key], list) and a[key] for key in a if key not in apart)
-    return listed and len(apart) == 1 and not isinstance(a[apart[0]], list | dict | float | int)
+        return equal_json(a, b)
+    listed = [key for key in a if isinstance(a[key], list) and a[key]]
+    apart = [key for key in a if not equal_json(a[key], b[key])] if listed else []
+    single = len(apart) == 1 and not isinstance(a[apart[0]], list | dict | float | int)
+    return single and listed != apart
 
 
 def overlaps(arguments: Json, other: Json) -> bool:
@@ -417,10 +418,7 @@ def compare_calls(
         by_name.setdefault(wanted.name, []).append(at)
     candidates: list[Sequence[int]] = []
     for call in calls:
-        named = by_name.get(call.name)
-        if named is None:
-            candidates.append(())
-            continue
+        named = by_name.get(call.name, ())
         rule = overrides.get(call.name, arguments)
         candidates.append(
             [at for at in named if _fits(call, reference[at].arguments, rule, tolerance)]
@@ -606,12 +604,8 @@ def _redundancy(trajectory: Trajectory, case: Case | None, facts: Facts | None) 
     if len({exchange.key for exchange in made}) == len(made):
         return (*_CLEAN, near)
     redundant = redundant_calls(exchanges, facts)
-    earlier: set[str] = set()
-    identical: list[Exchange] = []
-    for exchange in made:
-        if exchange.key in earlier:
-            identical.append(exchange)
-        earlier.add(exchange.key)
+    first = {exchange.key: exchange for exchange in reversed(made)}
+    identical = [exchange for exchange in made if first[exchange.key] is not exchange]
     adjacent = [b for a, b in pairwise(made) if a.key == b.key]
     return (
         Verdict(

@@ -189,8 +189,9 @@ def test_numbers_written_to_take_for_ever_do_not() -> None:
 @pytest.mark.parametrize("iso", ["2024-05-07", "2024-05-24", "2024-11-12", "2024-13-07", "soon"])
 def test_a_date_is_looked_for_in_every_form_by_a_text_that_the_form_contains(iso: str) -> None:
     found = date_cores(iso)
-    assert sorted(form for _, forms in found for form in forms) == sorted(date_forms(iso))
-    assert [form for core, forms in found for form in forms if core not in form] == []
+    assert sorted(form for *_, forms in found for form in forms) == sorted(date_forms(iso))
+    assert [form for _, core, forms in found for form in forms if core not in form] == []
+    assert [core for month, core, _ in found if month not in core] == []
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ from stepscope.measures.axes.quantities import (
 )
 from stepscope.measures.axes.records import find_reference_differences
 from stepscope.measures.axes.sums import (
-    calculations_of,
     find_missing_terms,
     find_untraced_amounts,
     find_untraced_terms,
@@ -85,6 +84,7 @@ EMAIL_CHARACTERS = 320
 MOST_VALUES = 200
 
 _NOT_JUDGED = (None, "")
+_NESTED = frozenset((dict, list))
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ][\d:.]+(?:Z|[+-]\d{2}:?\d{2})?)?")
 _DIGIT = re.compile(r"\d")
@@ -123,20 +123,15 @@ def trace_values(trajectory: Trajectory) -> list[TracedValue]:
         return []
     evidence = evidence_of(trajectory)
     found: list[TracedValue] = []
-    # Of texts only: as keys 1, 1.0 and True would be one. What was said once stays said.
-    classed: dict[tuple[str, Json], tuple[ValueKind | None, str]] = {}
+    # By type too: as keys 1, 1.0 and True are one. What was said once stays said.
+    classed: dict[tuple[str, Json, type], tuple[ValueKind | None, str]] = {}
     said: dict[tuple[ValueKind, str], int] = {}
     for exchange in agent_calls(trajectory):
         tool, step = exchange.call.name, exchange.step
         seen: set[tuple[str, str]] = set()
-        for leaf in argument_leaves(exchange.call.arguments):
-            argument, given = leaf
-            textual = type(given) is str
-            judged = classed.get(leaf) if textual else None
-            if judged is None:
-                judged = classify_value(argument, given)
-                if textual:
-                    classed[leaf] = judged
+        for argument, given in argument_leaves(exchange.call.arguments):
+            key = (argument, given, type(given))
+            judged = classed.get(key) or classed.setdefault(key, classify_value(argument, given))
             kind, text = judged
             if kind is None or (argument, text) in seen:
                 continue
@@ -156,12 +151,8 @@ def trace_values(trajectory: Trajectory) -> list[TracedValue]:
 
 def argument_leaves(arguments: Json) -> list[tuple[str, Json]]:
     """Return the name and value of every single value in a call's arguments, at any depth."""
-    if type(arguments) is dict:
-        for value in arguments.values():
-            if type(value) is dict or type(value) is list:
-                break
-        else:
-            return list(arguments.items())[:MOST_VALUES]
+    if type(arguments) is dict and _NESTED.isdisjoint(map(type, arguments.values())):
+        return list(arguments.items())[:MOST_VALUES]
     found: list[tuple[str, Json]] = []
     waiting: list[tuple[str, Json]] = [("", arguments)]
     while waiting and len(found) < MOST_VALUES:
@@ -339,10 +330,8 @@ def _validity(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
         for value in values
         if value.state == "invented"
     ]
-    terms = 0
-    if calculations_of(trajectory):
-        terms, untraced = find_untraced_terms(trajectory, evidence_of(trajectory))
-        faults += untraced
+    terms, untraced = find_untraced_terms(trajectory, evidence_of(trajectory))
+    faults += untraced
     faults += find_missing_terms(trajectory)
     faults += _untraced_words(trajectory)
     faults += find_reference_differences(trajectory, case)
@@ -369,21 +358,21 @@ def _untraced_words(trajectory: Trajectory) -> Iterator[Fault]:
     evidence = evidence_of(trajectory)
     dates: set[str] = set()
     for exchange in agent_calls(trajectory) if evidence.requested else ():
-        for _, text in argument_leaves(exchange.call.arguments):
+        makes = not MAKES.isdisjoint(words_of(exchange.call.name)[:1])
+        for _, text in () if makes else argument_leaves(exchange.call.arguments):
             if type(text) is not str or not _CODE.isdisjoint(text):
                 continue
             if sum(map(str.isalpha, text.split())) < WORDS:
                 continue
-            if MAKES.isdisjoint(words_of(exchange.call.name)[:1]):
-                step = trajectory.steps[exchange.step]
-                faults = find_untraced(text, step.index, evidence, (), dates)[1]
-                if found := told_amounts(text):
-                    here, first = step.index, first_told(trajectory)
-                    sound = {one.value for one in found if first.get(one.value, here) < here}
-                    words = AgentMessage(step, text, ())
-                    faults += find_untraced_amounts(trajectory, words, found=found, sound=sound)
-                for fault in faults:
-                    yield fault._replace(reason=f"{exchange.call.name}: {fault.reason}")
+            step = trajectory.steps[exchange.step]
+            faults = find_untraced(text, step.index, evidence, (), dates)[1]
+            if found := told_amounts(text):
+                here, first = step.index, first_told(trajectory)
+                sound = {one.value for one in found if first.get(one.value, here) < here}
+                words = AgentMessage(step, text, ())
+                faults += find_untraced_amounts(trajectory, words, found=found, sound=sound)
+            for fault in faults:
+                yield fault._replace(reason=f"{exchange.call.name}: {fault.reason}")
 
 
 ARGUMENT_VALIDITY = RuleMeasure(

@@ -159,7 +159,6 @@ def _done_twice(
 ) -> Iterator[Fault]:
     """A write made again after it succeeded, and the user did not ask for it again."""
     done: dict[str, Exchange] = {}
-    heard: list[tuple[int, str]] | None = None
     for at in writes_of(trajectory, facts):
         exchange = made[at]
         if exchange.failed or ends_run(exchange.call.name):
@@ -170,7 +169,7 @@ def _done_twice(
             # Another write of the same tool may have changed what was done.
             done = {kept: x for kept, x in done.items() if x.call.name != name} if done else done
         elif has_succeeded(before) and before.answer_step < exchange.step:
-            heard = evidence_of(trajectory).user_words() if heard is None else heard
+            heard = evidence_of(trajectory).user_words()
             low = bisect_left(heard, before.step, key=itemgetter(0))
             high = bisect_left(heard, exchange.step, key=itemgetter(0))
             between = trajectory.steps[before.step : exchange.step]
@@ -199,7 +198,6 @@ def _unasked_writes(
     a run whose user speaks once, the task itself is the request and says nothing of tools.
     """
     found: list[Exchange] = []
-    spoken: list[tuple[int, str]] | None = None
     for at in writes_of(trajectory, facts):
         exchange = made[at]
         name, step = exchange.call.name, exchange.step
@@ -210,8 +208,7 @@ def _unasked_writes(
         asked = evidence.matched(verbs)
         if asked is not None and asked < step:
             continue
-        if spoken is None:
-            spoken = evidence.user_words()
+        spoken = evidence.user_words()
         heard = bisect_left(spoken, step, key=lambda said: said[0])
         if (
             heard < 2
@@ -329,8 +326,7 @@ def _is_unwanted(trajectory: Trajectory, write: Exchange) -> bool:
         return False
     if decision in ("refuses", "asks back"):
         return any(PROPOSES.search(text) for text in asked)
-    never = decision in ("takes back", "hesitates")
-    if never or _was_never_put(trajectory, write, said.index):
+    if decision in ("takes back", "hesitates") or _was_never_put(trajectory, write, said.index):
         return True
     heard = said.text.casefold()
     if any(words and words.search(heard) for words in ways_to_ask(write.call.name)):

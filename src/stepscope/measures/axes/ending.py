@@ -298,12 +298,9 @@ def _ended_on_request(trajectory: Trajectory) -> Iterator[Fault]:
             continue
         if here.calls or heard.actor != "user" or not FAREWELL.search(here.text):
             return
-        if (
-            "?" in here.text
-            or REFUSAL.search(here.text)
-            or CLOSES.search(text)
-            or STOP.search(text)
-        ):
+        if "?" in here.text or CLOSES.search(text) or STOP.search(text):
+            return
+        if REFUSAL.search(here.text):
             return
         asks = [said for said in sentences(text) if WANTS.search(said)]
         asked = talk[at - 2].text if at > 1 and talk[at - 2].actor == "agent" else ""

@@ -98,7 +98,6 @@ class Evidence:
             trajectory.instructions is not None or steps[self._steps[0]].actor == "system"
         )
         self._written = _join(self._texts)
-        self._folded: _Words | None = None
         self._heard: list[tuple[int, str]] | None = None
         self._said: dict[str, int] = {}
         self._cores: dict[str, int] = {}
@@ -131,7 +130,7 @@ class Evidence:
 
         Numbers are words too: "34" is not said by "1619.34".
         """
-        words = self._without_case() if _has_case(value) else self._written
+        words = self._folded if _has_case(value) else self._written
         return self._find(words, value.casefold(), 0, words.starts[-1])
 
     def said(self, value: str, before: int) -> int | None:
@@ -141,7 +140,7 @@ class Evidence:
             return step
         step = self._search(self._written, value, before)
         if step is None and _has_case(value):
-            step = self._search(self._without_case(), value.casefold(), before)
+            step = self._search(self._folded, value.casefold(), before)
         if step is None and "@" in value:
             step = self._spoken(value.casefold(), before)
         if step is not None:
@@ -191,22 +190,25 @@ class Evidence:
         # The day of a moment: 2024-05-14T16:03:16 is one word.
         if (step := self.holds(f"{iso}T", before)) is not None:
             return step
-        words = self._without_case()
+        words = self._folded
         end = words.starts[bisect_left(self._steps, before)]
-        for core, forms in date_cores(iso):
-            if core not in self._cores:
-                self._left -= HIT_CHARACTERS + len(words.text)
-                self._cores[core] = words.text.find(core) if self._left > 0 else -1
-            if not 0 <= self._cores[core] < end:
-                continue
-            for form in forms:
-                if (step := self._search(words, form, before)) is not None:
-                    return step
+        for month, core, forms in date_cores(iso):
+            # The days around a date share a month: one look for it spares many.
+            if self._has_core(words, month, end) and self._has_core(words, core, end):
+                for form in forms:
+                    if (step := self._search(words, form, before)) is not None:
+                        return step
         return None
+
+    def _has_core(self, words: _Words, core: str, end: int) -> bool:
+        if core not in self._cores:
+            self._left -= HIT_CHARACTERS + len(words.text)
+            self._cores[core] = words.text.find(core) if self._left > 0 else -1
+        return 0 <= self._cores[core] < end
 
     def names(self, stem: str, before: int) -> bool:
         """True if anything said before a step has a text (of lower case) within any word."""
-        words = self._without_case()
+        words = self._folded
         end = words.starts[bisect_left(self._steps, before)]
         self._left -= HIT_CHARACTERS + end
         return self._left <= 0 or words.text.find(stem, 0, end) >= 0
@@ -295,17 +297,14 @@ class Evidence:
             self._heard = [(self._steps[at], self._texts[at].casefold()) for at in self._users]
         return self._heard
 
-    def _without_case(self) -> _Words:
-        """Return what was said in lower case, made when it is first asked for."""
-        if self._folded is None:
-            written = self._written
-            self._folded = (
-                # The same length: offsets remain what they are.
-                written._replace(text=written.text.lower())
-                if written.text.isascii()
-                else _join([text.casefold() for text in self._texts])
-            )
-        return self._folded
+    @cached_property
+    def _folded(self) -> _Words:
+        """What was said in lower case."""
+        written = self._written
+        if written.text.isascii():
+            # The same length: offsets remain what they are.
+            return written._replace(text=written.text.lower())
+        return _join([text.casefold() for text in self._texts])
 
     def _search(self, words: _Words, value: str, before: int) -> int | None:
         """Look behind the policy first: what is asked about mostly comes from there."""

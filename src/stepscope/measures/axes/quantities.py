@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate, combinations
 from math import isfinite
 from typing import NamedTuple
@@ -102,8 +102,7 @@ class StatedNumbers:
     def __init__(self, said: Sequence[tuple[int, Sequence[float]]]) -> None:
         """Take the numbers said at each step, in order."""
         self._said = said
-        everything = [value for _, values in said for value in values]
-        self.count = len(everything)
+        self.count = sum([len(values) for _, values in said])
         self._latest: dict[float, int] = {}
         for step, values in reversed(said):
             for value in reversed(values):
@@ -112,9 +111,6 @@ class StatedNumbers:
                 self._latest.setdefault(value, step)
         self._cents = [round(100 * term) for term in self._latest]
         self._near = {near for cent in self._cents for near in (cent - 1, cent, cent + 1)}
-        terms = [value for value in everything if value >= SMALLEST_TERM]
-        self._totals = [round(100 * total) for total in accumulate(terms, initial=0.0)]
-        self._all_totals = frozenset(self._totals)
 
     def derive(self, value: float) -> Derivation | None:
         """Return how `value` follows from the numbers said, the latest of them first."""
@@ -127,14 +123,16 @@ class StatedNumbers:
             found = _pair(target, self._latest, value)
         if found is None and not near.isdisjoint([round(cents / n) for n in MULTIPLES]):
             found = _multiple(target, self._latest)
-        return self._list_sum(target, cents) if found is None else found
+        # A sum of neighbours is the difference of two totals.
+        sums = (cents - 1, cents, cents + 1) if found is None else ()
+        if any(not self._totals.isdisjoint([t + one for t in self._totals]) for one in sums):
+            return _list_sum(target, self._said)
+        return found
 
-    def _list_sum(self, target: float, cents: int) -> Derivation | None:
-        """Look for a sum of neighbours: it is the difference of two totals."""
-        for sum_ in (cents - 1, cents, cents + 1):
-            if not self._all_totals.isdisjoint([total + sum_ for total in self._totals]):
-                return _list_sum(target, self._said)
-        return None
+    @cached_property
+    def _totals(self) -> frozenset[int]:
+        terms = [x for _, values in self._said for x in values if x >= SMALLEST_TERM]
+        return frozenset([round(100 * total) for total in accumulate(terms, initial=0.0)])
 
 
 def _pair(target: float, terms: dict[float, int], value: float) -> Derivation | None:
@@ -203,15 +201,19 @@ def date_forms(iso: str) -> list[str]:
 
 
 @lru_cache(maxsize=1024)
-def date_cores(iso: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the ways to write a date by a text that they contain: without it there is none.
+def date_cores(iso: str) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Return the ways to write a date by two texts that they contain; without either there is none.
+
+    The first is the month, where it is written as a word.
 
     >>> len(date_forms("2024-05-24")), len(date_cores("2024-05-24"))
     (33, 14)
+    >>> date_cores("2024-05-24")[1]
+    ('may', 'may 24', ('may 24',))
     """
     forms = date_forms(iso)
     if len(forms) == 1:
-        return ((iso, (iso,)),)
+        return ((iso, iso, (iso,)),)
     _, month, day = (int(part) for part in forms[0].split("-"))
     cores = [
         f"{first}{sign}{second}"
@@ -222,7 +224,8 @@ def date_cores(iso: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     found: dict[str, list[str]] = {}
     for form in forms:
         found.setdefault(next((c for c in cores if c in form), form), []).append(form)
-    return tuple((core, tuple(some)) for core, some in found.items())
+    name = MONTHS[month - 1][:3]
+    return tuple((name if name in core else core, core, tuple(x)) for core, x in found.items())
 
 
 def ordinal(day: int) -> str:
@@ -370,7 +373,8 @@ _NAME = re.compile(
 )
 # A name by its form alone: letters, or a sign, before five digits; eight digits; 65550-6.
 _OWN_FORM = re.compile(r"#?[A-Z]{1,5}-?\d{5,20}|#\d{4,20}|\d{8,20}|\d{5,20}-\d{1,4}(?:-\d+)*")
-_DIGIT, _FOUR_DIGITS = re.compile(r"\d"), re.compile(r"\d{4}")
+# Every name holds a digit, and one of these.
+_FROM_DIGIT, _IN_NAME = re.compile(r"\d\S*"), re.compile(r"[A-Z_]|\d{5}")
 # Longer words hold data.
 NAME_CHARACTERS = 60
 # What may stand between a quantity and its name on one line.
@@ -413,7 +417,9 @@ class ToldAmount(NamedTuple):
     @property
     def sentence_start(self) -> int:
         """Where its sentence begins, or its line."""
-        return max([self.text.rfind(x, 0, self.start) for x in ("\n", ". ", "! ", "? ")]) + 1
+        text, end = self.text, self.start
+        line = text.rfind("\n", 0, end)
+        return max(line, *[text.rfind(x, line + 1, end) for x in (". ", "! ", "? ")]) + 1
 
     @property
     def sentence(self) -> str:
@@ -496,15 +502,17 @@ def told_amounts(text: str) -> list[ToldAmount]:
 
 def names_in(text: str) -> list[str]:
     """Return what has the form of an identifier in a text, each once."""
-    if _DIGIT.search(text) is None:
-        return []
-    words = [name for word in text.split() if not word.isalpha() for name in _names_of(word)]
-    return list(dict.fromkeys(words))
+    found: list[str] = []
+    for match in _FROM_DIGIT.finditer(text):
+        begin = max(match.start() - NAME_CHARACTERS, 0)
+        found += _names_of(text[begin : match.end()].rsplit(None, 1)[-1])
+    return list(dict.fromkeys(found))
 
 
 @lru_cache(maxsize=16_384)
 def _names_of(word: str) -> tuple[str, ...]:
-    return tuple(_NAME.findall(word)) if len(word) < NAME_CHARACTERS else ()
+    named = len(word) < NAME_CHARACTERS and _IN_NAME.search(word) is not None
+    return tuple(_NAME.findall(word)) if named else ()
 
 
 @lru_cache(maxsize=16_384)

@@ -153,8 +153,7 @@ def _is_worked_out(
     results = results_of(trajectory)
     for at, result in results.search("{", before):
         for record in results.records(at, result):
-            for value in record.amounts:
-                lists.setdefault(record.group, []).append(value)
+            lists.setdefault(record.group, []).extend(record.amounts)
     return any(abs(sum(values) - term) < TOLERANCE for values in lists.values())
 
 
@@ -162,9 +161,11 @@ def _is_worked_out(
 def sums_of(trajectory: Trajectory) -> tuple[AgentSum, ...]:
     """Return the sums that the agent made in calls and messages, each where it was first made."""
     found: list[AgentSum] = []
+    adding = {x.step for x in trajectory.exchanges if "+" in x.key}
     for step in trajectory.steps:
         if step.actor == "agent":
-            said = "\n".join([step.text, *(str(call.arguments) for call in step.calls)])
+            calls = step.calls if step.replayed or step.index in adding else ()
+            said = "\n".join([step.text, *(str(call.arguments) for call in calls)])
             if "+" in said:
                 found += [AgentSum(step.index, _terms(some)) for some in _SUM.findall(said)]
     first: dict[tuple[float, ...], AgentSum] = {}
@@ -247,9 +248,7 @@ def _fields_with(record: ThingRecord, value: float) -> set[str]:
     return {
         key
         for key, one in record.fields.items()
-        if isinstance(one, int | float)
-        and not isinstance(one, bool)
-        and abs(one - value) < TOLERANCE
+        if type(one) in (int, float) and abs(one - value) < TOLERANCE
     }
 
 
@@ -261,14 +260,14 @@ def find_short_totals(trajectory: Trajectory) -> list[Fault]:
     by a sentence that names what the list is part of and means all of it.
     """
     found: list[Fault] = []
-    evidence, results = evidence_of(trajectory), results_of(trajectory)
+    evidence, results, sums = evidence_of(trajectory), results_of(trajectory), sums_of(trajectory)
     heard: list[str] = []
     for step in trajectory.steps:
         if step.actor == "user":
             heard.append(step.text)
         told = told_amounts(step.text) if step.actor == "agent" else []
         for at, amount in enumerate(told):
-            adds = [x for x in sums_of(trajectory) if abs(x.total - amount.value) < TOLERANCE]
+            adds = [x for x in sums if abs(x.total - amount.value) < TOLERANCE]
             if not adds and evidence.number(amount.value, step.index) is not None:
                 continue
             sentence = amount.sentence
