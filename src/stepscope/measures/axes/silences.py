@@ -99,7 +99,7 @@ def _silence(steps: Sequence[Step], error: Exchange) -> Iterator[Fault]:
             return
         of_it = asked and _ASKS_OF_IT.search(asked) and _ASKS_WHETHER.search(asked)
         messages += 1
-        if _states(text) if messages == 1 else of_it and (_YES.match(text) or _states(text)):
+        if states_of(text) if messages == 1 else of_it and (_YES.match(text) or states_of(text)):
             why = f"goes on as if {error.call.name} had worked: {first_line(result)}"
             yield Fault(step.index, why, (error.answer_step,))
             return
@@ -117,7 +117,7 @@ def _tells_of(text: str, lines: str) -> bool:
     return not set(_NUMBER.findall(lines)).isdisjoint(_NUMBER.findall(text))
 
 
-def _states(text: str) -> bool:
+def states_of(text: str) -> bool:
     """True if a message states something: no question, courtesy, plan or single word."""
     return any(
         len(clause.split()) > 1 and not _OTHERWISE.search(clause)
