@@ -262,10 +262,13 @@ def check_statuses(
             held += found
             if found:
                 break
-        if len(things) == 1 and label is None:
-            held += _other_kinds(here, sentence, things[0], results)
-        if stated and len(things) < 2:
-            held += _misread_statuses(message, sentence, thing, results)
+        if len(things) < 2:
+            found = list(_misread_statuses(message, sentence, thing, results)) if stated else []
+            if thing is not None and (things or sentence.lstrip().startswith("It ")):
+                if label is None:
+                    held += _other_kinds(here, sentence, thing, results, evidence)
+                found = found or list(_other_stage(here, sentence, thing, results))
+            held += found
     for row, label in _cells(message.text) if known and "|" in message.text else ():
         named = " ".join([*_things_of(row, known), label[1]])
         held += _misread_fields(here, label, named, results, evidence)
@@ -289,6 +292,60 @@ def _misread_statuses(
         yield Fault(here, why, (step,)) if wrong else None
 
 
+# How far the matter of a record is, the decisive first: "called off" is no "waiting to be sent".
+_STAGES = (
+    ("cancelled", re.compile(r"\bcancel|\bcall\w* off\b|\bwithdrawn\b")),
+    ("exchange", re.compile(r"\bexchang")),
+    ("return", re.compile(r"\breturn")),
+    ("pending", re.compile(
+        r"(?:\bnot|n['\u2019]t)(?: \w+){0,3} (?:left|ship|sen[dt]|process|deliver|arriv|reach|begun|start)|"
+        r"\byet to\b|\bwaiting\b|\bawait")),
+    ("delivered", re.compile(r"\bdeliver|\breached you\b|\barrived\b|\b(?:handed|dropped) (?:over|off)\b")),
+    ("shipped", re.compile(r"\bship|\bsent\b|\bon (?:its|the) way\b|\bin transit\b|\bdispatch")),
+    ("processed", re.compile(r"\bprocess")),
+    ("pending", re.compile(r"\bpending\b|\bopen\b|\bprepar|\bqueued?\b|\bnew\b")),
+)  # fmt: skip
+_CLAUSE_END = re.compile(r"[,;:]|\b(?:so|and you|which|because)\b")
+_OPEN_STAGE = re.compile(
+    r"\b(?:if|once|when|until|unless|whether|only|must|should|would|will|may|might|can|could|cannot|"
+    r"before|eligible|want\w*|like|need\w*|for (?:the|a))\b"
+)
+_RANKS = {"pending": 0, "processed": 1, "shipped": 2, "delivered": 3, "return": 4, "exchange": 4}
+
+
+def _stage_of(said: str) -> str:
+    """Return how far a matter is, as a status or a sentence has it, "" if it does not say."""
+    return next((stage for stage, words in _STAGES if words.search(said)), "")
+
+
+def _other_stage(here: int, said: str, thing: str, results: ResultReader) -> Iterator[Fault]:
+    """Yield the stage that a sentence tells of a thing where its latest status is at another one.
+
+    What is past (a returned order was delivered) is true as well.
+    """
+    before, _, behind = said.rpartition(thing)
+    clause = _CLAUSE_END.split(behind, maxsplit=1)[0].lower()
+    stage = _stage_of(clause)
+    denied = _DENIES.search(clause) is not None and not _STAGES[3][1].search(clause)
+    if (
+        not stage
+        or denied
+        or said.endswith("?")
+        or _OPEN_STAGE.search(f"{before} {clause}".lower())
+    ):
+        return
+    values = _latest_statuses(thing, here, results)
+    true = _stage_of(values[-1][1]) if values else ""
+    rank, last = _RANKS.get(stage), _RANKS.get(true)
+    if not true or stage == true or any(_stage_of(value) == stage for _, value in values):
+        return
+    # What is delivered was processed, and is no longer waiting to be.
+    if rank is None or last is None or rank >= last or (rank == 0 and last > 1):
+        step, value = values[-1]
+        why = f"tells of {thing} {clause.strip()[:60]!r}, the result at {step} says {value!r}"
+        yield Fault(here, why, (step,))
+
+
 def _cells(text: str) -> Iterator[tuple[str, re.Match[str]]]:
     """Yield the cells of a message's tables below their first rows: the row, and heading: cell."""
     heads: list[str] = []
@@ -309,10 +366,13 @@ def _cells(text: str) -> Iterator[tuple[str, re.Match[str]]]:
 _IS = re.compile(r"\b(?:is|are|stands|remains|shows?|counts)\b([^,;]*)", re.IGNORECASE)
 
 
-def _other_kinds(here: int, sentence: str, thing: str, results: ResultReader) -> Iterator[Fault]:
+def _other_kinds(
+    here: int, sentence: str, thing: str, results: ResultReader, evidence: Evidence
+) -> Iterator[Fault]:
     """Yield the kinds that a sentence tells a thing to be of where its latest record has another.
 
-    A kind is what the same field says of other things, or what a map has beside it.
+    A kind is what the same field says of other things, what a map has beside it, or what a line of
+    the rules names beside it.
     """
     said = _IS.search(sentence)
     if said is None or _OPEN_FLAG.search(sentence) or _DENIES.search(sentence):
@@ -320,20 +380,43 @@ def _other_kinds(here: int, sentence: str, thing: str, results: ResultReader) ->
     names = {thing, f"#{thing}"}
     records = [r for r in _records_of({thing}, here, results) if names & {*r.identifiers}]
     lower = said[1].lower().replace("_", " ")
+    match = _OF_KIND.fullmatch(said[1].strip(" .*"))
+    own = {x for x in records[0].fields.values() if type(x) is str} if records else set()
+    alone = {x for x in match.groups() if x and x not in own} if match is not None else set()
     for key, one in records[0].fields.items() if records else ():
-        if type(one) is not str or not one.islower():
+        if type(one) is not str or not one.islower() or one in _FLAGS:
             continue
         true = one.replace("_", " ")
         kinds = {kind.replace("_", " ") for kind in results.others_than(key, one)}
+        whole = [x for x in alone if x != true and _are_kinds(x, true, evidence, here)]
+        kinds.update(whole)
         # "Basic economy" is no economy.
         longer = [kind for kind in kinds if true in kind and kind in lower]
         if not longer and (true in lower or any(kind in lower and kind in true for kind in kinds)):
-            continue
+            if not whole:
+                continue
         told = longer or [x for x in kinds if x in lower and x not in records[0].fields.values()]
         if told:
             step = records[0].step
             what = f"tells of {thing} {sentence.strip()[:60]!r}"
             yield Fault(here, f"{what}, the result at {step} says {key} {one!r}", (step,))
+
+
+# "is booked in business", "is an economy ticket": the whole of what is said of a thing.
+_OF_KIND = re.compile(r"(?:\w+ed )?(?:in|an?) (([a-z]{4,})(?: [a-z]{4,})?)(?: [a-z]+)?")
+
+
+def _are_kinds(one: str, other: str, evidence: Evidence, before: int) -> bool:
+    """True if a line that was said speaks of both: "basic economy, economy or business"."""
+    long, short = sorted((one, other), key=len, reverse=True)
+    word = re.compile(rf"\b{re.escape(short)}\b")
+    return any(
+        word.search(line.replace(long, " "))
+        for text in evidence.texts(before)
+        if long in text
+        for line in text.split("\n")
+        if long in line
+    )
 
 
 def _things_of(sentence: str, known: set[str]) -> list[str]:
