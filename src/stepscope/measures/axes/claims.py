@@ -484,6 +484,7 @@ _NOT_DONE = re.compile(
     r"\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
+_WAITS = re.compile(r"\b(?:moment|second|sec|minute)s?\b(?! ago)", re.IGNORECASE)
 # Participles that say how the speaker takes what was said.
 _TAKEN = frozenset(
     "agreed accepted encountered determined reached acknowledged appreciated confirmed delighted excited given heard interested "
@@ -516,7 +517,7 @@ def find_unmade(trajectory: Trajectory, facts: Facts | None) -> Iterator[Fault]:
         first = next(iter(sentences(reply.text)), "")
         done = _DONE.search(reply.text) if "?" not in first and "already" not in first else None
         brief = len(reply.text) <= DONE_CHARACTERS and states_of(first)
-        brief = brief and not _NOT_DONE.search(first)
+        brief = brief and not (_NOT_DONE.search(first) or _WAITS.search(reply.text))
         sure = brief if done is None else (done[1] or "").lower() not in _TAKEN
         claims = () if sure else find_claims(first, weak=False)
         acts = {claim.act[:STEM_CHARACTERS] for claim in claims if _OWN.search(claim.said)}
