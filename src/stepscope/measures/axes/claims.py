@@ -582,10 +582,10 @@ _SAYS_DONE = (*_I_HAVE, *_WAS, "\n", ";", "|", "? ")
 _BRACKETS = re.compile(r"\([^)]*\)")
 # Who did it and to what are said in one clause, or a list's item says no more than this.
 _VERB = re.compile(r" (?:is|are|was|were|has|have|be) ", re.IGNORECASE)
+_PARTS = (*_ANY, "set ", "put", "tak", "drawn", "given", "held", "built", "left", "told", "got",
+          "took", "brought")  # fmt: skip
 _LISTED = re.compile(r"^\s*(?:[-*\u2022\u2705|]|\d+[.)])", re.MULTILINE)
-# A list in one line, and a question that its speaker answers: "Today: seat moved, meal ordered."
-_IN_LINE = re.compile(r"(?:\A|(?<=\n))[^:\n.]{1,40}(?::|[-=]+>) ([^:\n]+,[^:\n]+)")
-_ANSWERED = re.compile(rf"[^.!?\n]+[?] (?:{_PAST})[.!]", re.IGNORECASE)
+ANSWER_CHARACTERS, HEAD_CHARACTERS = 24, 40
 # So much of the name of a thing is looked for: "complaints" is "complain", and not "complete".
 _NAMED_BY = 8
 _ITEM = re.compile(r"[^.!?\n;|]*(?:[.](?=\w)[^.!?\n;|]*)*[.!?]?")
@@ -650,24 +650,29 @@ def find_invented_acts(trajectory: Trajectory, facts: Facts | None) -> Iterator[
 def _items(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the sentences of a message and the items of its lists, and which they are."""
     listed = ";" in text or _LISTED.search(text) is not None
-    for said in _ITEM.findall(text):
-        yield said, listed
-    if "? " in text:
-        for said in _ANSWERED.findall(text):
-            yield said, True
-    for row in _IN_LINE.findall(text):
-        for said in row.split(","):
+    asked = ""
+    for said in filter(None, _ITEM.findall(text)):
+        # A question that its speaker answers: "And the late fee? Waived."
+        answers = asked.endswith("?") and len(said) < ANSWER_CHARACTERS
+        yield (asked + said, True) if answers else (said, listed)
+        asked = said
+    # A list in one line: "Today: seat moved, meal ordered."
+    for line in text.split("\n") if ": " in text else ():
+        head, _, rest = line.partition(": ")
+        for said in rest.split(",") if len(head) < HEAD_CHARACTERS and "," in rest else ():
             yield said, True
 
 
 def _deed_in(said: str, *, listed: bool) -> Deed | None:
     """Return what a sentence tells was done to a thing, None if nothing."""
     folded, match = said.lower(), None
+    if not any([part in folded for part in _PARTS]):
+        return None
     if any([sign in folded for sign in _I_HAVE]):
         match = _I_DID.search(said)
     if match is None and any([sign in folded for sign in _WAS]):
         match = _WAS_DONE.search(said)
-    if match is None and listed and any([sign in folded for sign in (*_ANY, "set", "put")]):
+    if match is None and listed:
         match = _ITEM_DONE.search(said)
     if match is None or said.endswith("?"):
         return None

@@ -305,6 +305,10 @@ _STAGES = (
     ("processed", re.compile(r"\bprocess")),
     ("pending", re.compile(r"\bpending\b|\bopen\b|\bprepar|\bqueued?\b|\bnew\b")),
 )  # fmt: skip
+# Each of those holds one of these.
+_STAGED = ("cancel", " call", "drawn", "exchang", "return", "not ", "n't ", "n\u2019t ", "yet to", "wait",
+           "deliver", "reached", "arrived", "over", "off", "ship", "sent", " way", "transit", "patch",
+           "process", "pending", "open", "prepar", "queue", "new")  # fmt: skip
 _CLAUSE_END = re.compile(r"[,;:]|\b(?:so|and you|which|because)\b")
 _OPEN_STAGE = re.compile(
     r"\b(?:if|once|when|until|unless|whether|only|must|should|would|will|may|might|can|could|cannot|"
@@ -324,6 +328,8 @@ def _other_stage(here: int, said: str, thing: str, results: ResultReader) -> Ite
     What is past (a returned order was delivered) is true as well.
     """
     before, _, behind = said.rpartition(thing)
+    if not any([part in behind for part in _STAGED]):
+        return
     clause = _CLAUSE_END.split(behind, maxsplit=1)[0].lower()
     stage = _stage_of(clause)
     denied = _DENIES.search(clause) is not None and not _STAGES[3][1].search(clause)

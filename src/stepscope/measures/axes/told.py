@@ -300,7 +300,9 @@ _KEY = re.compile(r"[^\s:,;()\[\]{}\"'`*|=]+")
 
 def find_misread_lines(step: Step, at: int, output: str) -> Iterator[Fault]:
     """Yield the labels of the output at a step that a message tells with another line's number."""
-    text = _COUNT.sub(lambda said: _COUNTS[said[0].lower()], step.text)
+    text, lower = step.text, step.text.lower()
+    if any([count in lower for count in _COUNTS]):
+        text = _COUNT.sub(lambda said: _COUNTS[said[0].lower()], text)
     lines = _numbered_lines(output) if _NUMBER.search(text) else []
     if len(lines) < 2:
         return
