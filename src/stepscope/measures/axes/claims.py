@@ -465,17 +465,6 @@ def _is_no_courtesy(sentence: re.Match[str]) -> str:
     return " " if _COURTESY.search(sentence[0]) else sentence[0]
 
 
-# A reply that calls a request done in a word or two: "Changed.", "Signed up!", "All done, ...".
-_DONE = re.compile(
-    r"\A\W*(?:(?:yes|sure|ok(?:ay)?|all|now|just|and|both|there|it|that|this|they|everything|is|are|"
-    r"been|has|have|\W[sS]|\Wre)\b[ ,]*)*"
-    r"(?:(\w{2,}(?:ed|en|pt|nt|id)|done|set|put|cut|sold|made|told|yours|there|active|live|ready|"
-    r"finished)\b(?: (?:up|in|out|off|on|over|down))?"
-    r"(?=\W*[.!,;:\u2013-]|\W*\Z| (?:as of|for you|now))|"
-    r"(?<=s |e )(?:out|in|on|off|through|up)\b(?=\W*[.!,;]|\W*\Z| (?:your|there|already|now)\b))|"
-    r"\b(?:is|are) (?:now )?(?:ready|in place|finished)\b",
-    re.IGNORECASE,
-)
 # A reply of so few words that asks, refuses, plans and reports nothing calls the request done too.
 DONE_CHARACTERS = 120
 _NOT_DONE = re.compile(
@@ -483,6 +472,10 @@ _NOT_DONE = re.compile(
     r"welcome|thank\w*|glad|happy|see|understand|found|here|can|i am|i['\u2019]m|please|great|sure)"
     r"\b|n['\u2019]t\b",
     re.IGNORECASE,
+)
+_IN_A_WORD = re.compile(
+    r"\W*(?:(?:yes|ok(?:ay)?|all)\b\W*)?(\w{2,}(?:ed|en|nt)|done|set)(?: \w+)?(?:\W*[.!,\n]|\W*\Z)",
+    re.I,
 )
 _WAITS = re.compile(r"\b(?:moment|second|sec|minute)s?\b(?! ago)", re.IGNORECASE)
 # Participles that say how the speaker takes what was said.
@@ -515,11 +508,11 @@ def find_unmade(trajectory: Trajectory, facts: Facts | None) -> Iterator[Fault]:
         if step.actor != "user" or reply.actor != "agent" or reply.calls or not reply.text:
             continue
         first = next(iter(sentences(reply.text)), "")
-        done = _DONE.search(reply.text) if "?" not in first and "already" not in first else None
+        word = _IN_A_WORD.match(reply.text)
         brief = len(reply.text) <= DONE_CHARACTERS and states_of(first)
+        brief = brief if word is None else word[1].lower() not in _TAKEN
         brief = brief and not (_NOT_DONE.search(first) or _WAITS.search(reply.text))
-        sure = brief if done is None else (done[1] or "").lower() not in _TAKEN
-        claims = () if sure else find_claims(first, weak=False)
+        claims = () if brief else find_claims(first, weak=False)
         acts = {claim.act[:STEM_CHARACTERS] for claim in claims if _OWN.search(claim.said)}
         wishes = [
             said
@@ -527,7 +520,7 @@ def find_unmade(trajectory: Trajectory, facts: Facts | None) -> Iterator[Fault]:
             if WANTS.search(said)
             and not _ASKS_FOR_WORDS.search(said)
             and content_stems(said) - _ON
-            and (sure or any(act in said.lower() for act in acts))
+            and (brief or any(act in said.lower() for act in acts))
         ]
         before = [x for x in made if x.step < step.index]
         if wishes and not any(_does(x, wish, facts) for x in before for wish in wishes):
