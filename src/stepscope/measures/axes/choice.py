@@ -239,7 +239,7 @@ def _unasked_writes(
 
 
 TOOL_SELECTION = RuleMeasure(
-    TOOL_SELECTION_NAME, "3", AXIS_SCALE, ("effects", "policy"), _selection
+    TOOL_SELECTION_NAME, "4", AXIS_SCALE, ("effects", "policy"), _selection
 )
 
 
@@ -386,5 +386,5 @@ def _was_never_put(trajectory: Trajectory, write: Exchange, heard: int) -> bool:
 
 
 SEQUENCING = RuleMeasure(
-    SEQUENCING_NAME, "4", AXIS_SCALE, ("effects", "policy", "preconditions"), _sequencing
+    SEQUENCING_NAME, "5", AXIS_SCALE, ("effects", "policy", "preconditions"), _sequencing
 )

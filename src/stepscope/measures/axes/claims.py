@@ -480,9 +480,10 @@ _IN_A_WORD = re.compile(
 _WAITS = re.compile(r"\b(?:moment|second|sec|minute)s?\b(?! ago)", re.IGNORECASE)
 # Participles that say how the speaker takes what was said.
 _TAKEN = frozenset(
-    "agreed accepted encountered determined reached acknowledged appreciated confirmed delighted excited given heard interested "
-    "noted pleased provided received recommended regretted understood worried been need intent "
-    "want present different important urgent hidden often then even when open listen".split()
+    "agreed accepted acknowledged appreciated confirmed delighted determined encountered excited "
+    "given heard interested noted pleased provided reached received recommended regretted "
+    "understood worried been need intent want present different important urgent hidden often then "
+    "even when open listen".split()
 )
 # Who asks for words gets them by the reply.
 _ASKS_FOR_WORDS = re.compile(
@@ -572,7 +573,7 @@ _I_DID = re.compile(
 _I_HAVE = ("i ", "i've ", "i\u2019ve ", "we ", "we've ", "we\u2019ve ")
 _WAS = (" was ", " were ", " been ", " is now ", " are now ")
 _SAYS_DONE = (*_I_HAVE, *_WAS, "\n", ";", "|", "? ")
-_BRACKETS = re.compile(r"\([^)]*\)")
+_BRACKETS = re.compile(r"\([^)]*\)|#?\b[A-Z\d]{5,}\b")
 # Who did it and to what are said in one clause, or a list's item says no more than this.
 _VERB = re.compile(r" (?:is|are|was|were|has|have|be) ", re.IGNORECASE)
 _PARTS = (*_ANY, "set ", "put", "tak", "drawn", "given", "held", "built", "left", "told", "got",
@@ -582,11 +583,12 @@ ANSWER_CHARACTERS, HEAD_CHARACTERS = 24, 40
 # So much of the name of a thing is looked for: "complaints" is "complain", and not "complete".
 _NAMED_BY = 8
 _ITEM = re.compile(r"[^.!?\n;|]*(?:[.](?=\w)[^.!?\n;|]*)*[.!?]?")
-# Participles that say how a thing is, what was learned of it, or what money does after an act.
+# Participles that say how a thing is, or what was learned of it.
 _STATES = frozenset(
     "affected allowed attached authenticated based called combined described expected found "
-    "identified included involved listed located looked marked mentioned named needed noted noticed "
-    "paid priced provided related required retrieved reviewed scheduled shown used validated verified".split()
+    "identified included involved listed located looked marked mentioned named needed noted "
+    "noticed paid priced related required retrieved reviewed scheduled shown used validated "
+    "verified".split()
 )
 _HEAD = re.compile(r"[a-z]{4,}")
 _FENCE = "```"
@@ -681,12 +683,12 @@ def _deed_in(said: str, *, listed: bool) -> Deed | None:
     if told or _OPEN.search(_WHILE.sub("", before)) or _HISTORY.search(said[match.end(name) :]):
         return None
     thing = thing.rsplit(",", 1)[-1] if match.re is _WAS_DONE else thing.split(",", 1)[0]
-    thing = _PEOPLE.sub("", thing.strip(" *")).strip()
+    thing = _PEOPLE.sub("", _BRACKETS.sub("", thing).strip(" *")).strip()
     words = _HEAD.findall(_PHRASE.split(thing, 1)[0].lower())
     if not words or not content_stems(words[-1]) or words[-1] in _NOUNS:
         return None
     head = words[-1].rstrip("s")
-    if head in ACTS or head in _NOUNS:
+    if head in ACTS or head in _NOUNS or head in _STATES:
         return None
     stems = content_stems(_PHRASE.split(thing, 1)[0])
     sure = sure or _ANOTHER.match(thing) is not None or thing[:1].isdigit()

@@ -177,16 +177,6 @@ _BEFORE = re.compile(
     r"\bin (?:an? |the )?[\"'\u201c\u2018*_]*([a-z]+(?: [a-z]+)?)[\"'\u201d\u2019*_]* status\b",
     re.IGNORECASE,
 )
-# "order #W1 is still pending".
-_IS_STATE = re.compile(
-    r"\b(?:order|reservation|booking|ticket|request|shipment|payment)s?\b[^.\n,]{0,20}?,? "
-    r"(?:which |that )?(?:is|was) (?:still |now |currently )?"
-    r"(pending|delivered|processed|cancell?ed|shipped|active|inactive|closed|overdue|unpaid)\b"
-    r"(?! (?:by|on|to (?:be|the)|from)\b)",
-    re.IGNORECASE,
-)
-# Each of those holds one of these.
-_STATED = ("pending", "deliver", "process", "cancel", "shipped", "active", "closed", "due", "paid")
 # Words that turn what follows into something else than a statement of how it stands.
 _OPEN = re.compile(
     r"\b(?:if|once|when|until|unless|whether|only|must|should|would|will|may|might|can|could|not|"
@@ -235,7 +225,6 @@ def check_statuses(
         return 0, []
     told = set(things_in(message.text))
     known = {thing for thing in told if next(results.about(thing, here), None)}
-    stated = STATUS_KEY in lower or any([state in lower for state in _STATED])
     head = opens = ""
     alone: str | None = None
     above: list[str] = []
@@ -263,12 +252,11 @@ def check_statuses(
             if found:
                 break
         if len(things) < 2:
-            found = list(_misread_statuses(message, sentence, thing, results)) if stated else []
-            if thing is not None and (things or sentence.lstrip().startswith("It ")):
-                if label is None:
-                    held += _other_kinds(here, sentence, thing, results, evidence)
-                found = found or list(_other_stage(here, sentence, thing, results))
+            found = list(_misread_statuses(message, sentence, thing, results))
             held += found
+            if thing and not found and (things or sentence.lstrip().startswith("It ")):
+                held += _other_stage(here, sentence, thing, results)
+                held += _other_kinds(here, sentence, thing, results, evidence)
     for row, label in _cells(message.text) if known and "|" in message.text else ():
         named = " ".join([*_things_of(row, known), label[1]])
         held += _misread_fields(here, label, named, results, evidence)
@@ -298,17 +286,18 @@ _STAGES = (
     ("exchange", re.compile(r"\bexchang")),
     ("return", re.compile(r"\breturn")),
     ("pending", re.compile(
-        r"(?:\bnot|n['\u2019]t)(?: \w+){0,3} (?:left|ship|sen[dt]|process|deliver|arriv|reach|begun|start)|"
+        r"(?:\bnot|n['\u2019]t)(?: \w+){0,3} (?:left|ship|sen[dt]|process|deliver|arriv|reach)|"
         r"\byet to\b|\bwaiting\b|\bawait")),
-    ("delivered", re.compile(r"\bdeliver|\breached you\b|\barrived\b|\b(?:handed|dropped) (?:over|off)\b")),
+    ("delivered", re.compile(r"\bdeliver|\breached you\b|\barrived\b|\bhanded over\b")),
     ("shipped", re.compile(r"\bship|\bsent\b|\bon (?:its|the) way\b|\bin transit\b|\bdispatch")),
     ("processed", re.compile(r"\bprocess")),
     ("pending", re.compile(r"\bpending\b|\bopen\b|\bprepar|\bqueued?\b|\bnew\b")),
 )  # fmt: skip
 # Each of those holds one of these.
-_STAGED = ("cancel", " call", "drawn", "exchang", "return", "not ", "n't ", "n\u2019t ", "yet to", "wait",
-           "deliver", "reached", "arrived", "over", "off", "ship", "sent", " way", "transit", "patch",
-           "process", "pending", "open", "prepar", "queue", "new")  # fmt: skip
+_STAGED = tuple(
+    "cancel call drawn exchang return not n't n\u2019t yet wait deliver reached arrived over ship "
+    "sent way transit patch process pending open prepar queue new".split()
+)
 _CLAUSE_END = re.compile(r"[,;:]|\b(?:so|and you|which|because)\b")
 _OPEN_STAGE = re.compile(
     r"\b(?:if|once|when|until|unless|whether|only|must|should|would|will|may|might|can|could|cannot|"
@@ -453,10 +442,7 @@ def _read_alone(message: AgentMessage, results: ResultReader) -> str:
 
 
 def _statuses_in(sentence: str) -> Iterator[str]:
-    lower = sentence.lower()
-    stated = (" is " in lower or " was " in lower) and any([one in lower for one in _STATED])
-    stands = (_IS_STATE,) if stated else ()
-    for pattern in (_BEHIND, _BEFORE, _IS_STATE) if STATUS_KEY in lower else stands:
+    for pattern in (_BEHIND, _BEFORE) if STATUS_KEY in sentence.lower() else ():
         for match in pattern.finditer(sentence):
             words = match[1].lower().split()
             if _OPEN.search(sentence[: match.start(1)]) or sentence.endswith("?"):
@@ -710,7 +696,7 @@ def _says_about(text: str) -> bool:
 
 RESULT_INTERPRETATION = RuleMeasure(
     RESULT_INTERPRETATION_NAME,
-    "7",
+    "8",
     AXIS_SCALE,
     ("alternatives", "claims", "effects"),
     needing("results", _interpret),
