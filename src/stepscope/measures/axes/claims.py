@@ -572,7 +572,7 @@ _I_DID = re.compile(
 # What each holds one of, found by plain search; the last for items of lists.
 _I_HAVE = ("i ", "i've ", "i\u2019ve ", "we ", "we've ", "we\u2019ve ")
 _WAS = (" was ", " were ", " been ", " is now ", " are now ")
-_SAYS_DONE = (*_I_HAVE, *_WAS, "\n", ";", "|", "? ")
+_SAYS_DONE = (*_I_HAVE, *_WAS, "\n", ";", "|", "? ", ": ")
 _BRACKETS = re.compile(r"\([^)]*\)|#?\b[A-Z\d]{5,}\b")
 # Who did it and to what are said in one clause, or a list's item says no more than this.
 _VERB = re.compile(r" (?:is|are|was|were|has|have|be) ", re.IGNORECASE)
