@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from stepscope.measures.axes.evidence import Evidence, evidence_of
-from stepscope.measures.axes.silences import NO_TROUBLE, find_silences, states_of
+from stepscope.measures.axes.silences import COURTESY, NO_TROUBLE, find_silences, states_of
 from stepscope.measures.calls import agent_calls, effect_of, ends_run, failed_calls
 from stepscope.measures.conduct import leaf_texts, ways_to_ask
 from stepscope.measures.errors import (
@@ -31,7 +31,7 @@ from stepscope.measures.errors import (
 from stepscope.measures.language import ACTS, ADDS, STEM_CHARACTERS, WANTS, content_stems, sentences
 from stepscope.measures.rule import Fault
 from stepscope.model import Exchange, Facts, Step, Trajectory
-from stepscope.model.effects import WRITES, words_of
+from stepscope.model.effects import READS, WRITES, words_of
 
 # Acts that follow from others (a cancellation refunds, every change updates): any write makes them
 # true.
@@ -81,7 +81,7 @@ _NOUNS = {verb: verb for verb in _ACT_OF.values()} | {
     "changes": "change",
 }  # fmt: skip
 _NOUN = re.compile(rf"\b({'|'.join(_NOUNS)})\b", re.I)
-_ADVERBS = r"(?:(?:now|just|also|then|successfully|all|both|gone ahead and|went ahead and) )*"
+_ADVERBS = r"(?:(?:now|just|also|already|then|all|both|even|(?:gone|went) ahead and|\w+ly) )*"
 # "I have cancelled it", "I also updated the README": the agent tells of its own act.
 _OWN = re.compile(
     rf"\b(?:i|we)(?:['\u2019]ve| have)? (?:already )?{_ADVERBS}({_OWN_ACTS_SAID})\b"
@@ -409,11 +409,6 @@ _FOUND = re.compile(r"\b(?:results?|outputs?|data|analysis|findings)\b", re.IGNO
 _NOTHING = re.compile(
     r"\b(?:nothing|none|no \w+) (?:was|were|has|have|is|could)\b|\bbroken\b", re.I
 )
-# An offer behind every message, and no admission.
-_COURTESY = re.compile(
-    r"\b(?:hesitate|any (?:other|further|more)? ?(?:questions?|issues?|concerns?)|anything else)\b",
-    re.IGNORECASE,
-)
 _CLAUSE = re.compile(r"[^.!?\n]+")
 
 
@@ -448,7 +443,7 @@ def find_false_success(trajectory: Trajectory, facts: Facts | None) -> Iterator[
         # Leaving sentences out makes no claim: most messages are done here.
         if not claims:
             continue
-        text = _CLAUSE.sub(_is_no_courtesy, said.text)
+        text = _CLAUSE.sub(lambda part: " " if COURTESY.search(part[0]) else part[0], said.text)
         told = NO_TROUBLE.sub(" ", text)
         if admits_failure(told) or _NOTHING.search(told) or (broad and not claims_success(text)):
             continue
@@ -459,10 +454,6 @@ def find_false_success(trajectory: Trajectory, facts: Facts | None) -> Iterator[
 def claims_success(text: str) -> bool:
     """True if a message says that something was done."""
     return CLAIMS.search(text) is not None
-
-
-def _is_no_courtesy(sentence: re.Match[str]) -> str:
-    return " " if _COURTESY.search(sentence[0]) else sentence[0]
 
 
 # A reply of so few words that asks, refuses, plans and reports nothing calls the request done too.
@@ -547,25 +538,24 @@ def _does(made: Exchange, wish: str, facts: Facts | None) -> bool:
 
 _PAST = (
     r"\w+[^\We]ed|sent|made|written|paid|bought|ran|run|set|put|taken|drawn|given|held|built|left|"
-    r"told|got|brought"
+    r"told|brought"
 )
-_MANNER = r"(?:(?:now|just|also|already|both|then|even|all|(?:gone|went) ahead and|\w+ly) )*"
 # What was done to a thing: "A complaint was filed", "Extra: your number is now linked".
 _WAS_DONE = re.compile(
-    rf"(?P<thing> )(?:was|were|(?P<sure>(?:has|have) {_MANNER}been|(?:is|are) now)) {_MANNER}"
+    rf"(?P<thing> )(?:was|were|(?P<sure>(?:has|have) {_ADVERBS}been|(?:is|are) now)) {_ADVERBS}"
     rf"(?P<act>{_PAST})\b(?P<to>[^:,]*)",
     re.IGNORECASE,
 )
 # In a list: "- kosher meal ordered", "reported the damage", "lounge pass (mailed)".
 _ITEM_DONE = re.compile(
-    rf"\A\W*(?:\d+[.)] )?(?:(?P<thing>[A-Za-z][^:,?]{{1,50}}?)[?]?\W{_MANNER}(?P<act>{_PAST})"
+    rf"\A\W*(?:\d+[.)] )?(?:(?P<thing>[A-Za-z][^:,?]{{1,50}}?)[?]?\W{_ADVERBS}(?P<act>{_PAST})"
     rf"|(?P<act2>{_PAST}) (?P<thing2>[a-z][^:,]{{1,50}}?))"
     r"(?: (?:to|in|on|for|with|by|at|into)\b[^:,]*)?\W*\Z",
     re.IGNORECASE,
 )
 # "I've just enrolled you in our program", "I took the liberty of ordering one": its own act.
 _I_DID = re.compile(
-    rf"\b(?:i|we)(?:['\u2019]ve)?(?: have)? {_MANNER}(?:took the \w+ of (?P<ing>\w+ing)|"
+    rf"\b(?:i|we)(?:['\u2019]ve)?(?: have)? {_ADVERBS}(?:took the \w+ of (?P<ing>\w+ing)|"
     rf"(?P<act>{_PAST})) (?P<thing>[^:]{{1,60}})",
     re.IGNORECASE,
 )
@@ -576,7 +566,7 @@ _SAYS_DONE = (*_I_HAVE, *_WAS, "\n", ";", "|", "? ", ": ")
 _BRACKETS = re.compile(r"\([^)]*\)|#?\b[A-Z\d]{5,}\b")
 # Who did it and to what are said in one clause, or a list's item says no more than this.
 _VERB = re.compile(r" (?:is|are|was|were|has|have|be) ", re.IGNORECASE)
-_PARTS = (*_ANY, "set ", "put", "tak", "drawn", "given", "held", "built", "left", "told", "got",
+_PARTS = (*_ANY, "set ", "put", "tak", "drawn", "given", "held", "built", "left", "told",
           "took", "brought")  # fmt: skip
 _LISTED = re.compile(r"^\s*(?:[-*\u2022\u2705|]|\d+[.)])", re.MULTILINE)
 ANSWER_CHARACTERS, HEAD_CHARACTERS = 24, 40
@@ -678,8 +668,13 @@ def _deed_in(said: str, *, listed: bool) -> Deed | None:
     if thing == " ":
         thing = _BRACKETS.sub(" ", said[: match.start()]).rsplit(":", 1)[-1]
     before, act = said[: match.start(name)], groups[name].lower()
-    told = act in _STATES or act in _TAKEN or said.rstrip(" *").endswith(":")
-    told = told or (match.re is _ITEM_DONE and _VERB.search(before) is not None)
+    told = (
+        act in _STATES
+        or act in _TAKEN
+        or act.removesuffix("ed") in READS
+        or said.rstrip(" *").endswith(":")
+    )
+    told = told or (match.re is _ITEM_DONE and _VERB.search(said) is not None)
     if told or _OPEN.search(_WHILE.sub("", before)) or _HISTORY.search(said[match.end(name) :]):
         return None
     thing = thing.rsplit(",", 1)[-1] if match.re is _WAS_DONE else thing.split(",", 1)[0]
