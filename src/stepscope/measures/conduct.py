@@ -60,7 +60,8 @@ DENIED = re.compile(r"(?:\b(?:not|never)|n['\u2019]t)\b(?:\W+\w+){1,3}", re.IGNO
 PROPOSES = re.compile(
     r"\b(?:(?<!to )proceed|go (?:ahead|on)|(?:shall|should|may|can|could) (?:i|we) (?!ask|have|"
     r"know|get|see|help|assist|do anything|be)\w+|yes/no|do you agree|"
-    r"(?:do you want|would you like) (?:me|us) to\b|(?:are you|is (?:it|that|this|everything)) "
+    r"(?:do you want|would you like) (?:me to|us to|to (?:proceed|go|confirm))\b|"
+    r"(?:are you|is (?:it|that|this|everything)) "
     r"(?:ok(?:ay)?|fine|happy|all ?right|ready)|i(?:'|\u2019)?(?:m| am) about to|"
     r"confirm (?:that|if|whether|this|these|the (?:changes?|booking|cancel\w*|details)))\b",
     re.IGNORECASE,
@@ -120,7 +121,8 @@ _WHOLE = (
 )
 _MIND = r"(?:like|mind|know|see|find|need|have|forget|remember|understand|care|get|worry)\b"
 _TAKES_BACK = re.compile(
-    r"^\W*(?:(?:actually|sorry|oh|h+m+|um+|well|but|please|ok(?:ay)?|and|yes|no|just)\W+)*"
+    r"^\W*(?:(?:actually|sorry|oh|h+m+|um+|well|but|please|ok(?:ay)?|and|yes|no|just|"
+    r"(?:could|can|would|will) you|not so fast)\W+)*"
     r"(?:wait|hold (?:on|off)|hang on|stop(?!#)|pause|abort|let(?:'|\u2019)?s not|"
     r"(?:rather|better|maybe|perhaps|please) not)\b"
     r"|\b(?:chang(?:ed|ing) my mind|second thoughts?|never ?mind|not after all|sleep on|"
@@ -204,6 +206,8 @@ def find_decision(text: str) -> Decision:
         no = _NO.match(sentence)
         if taking and _TAKES_BACK.search(sentence) and not _ASIDE.search(sentence):
             found = "takes back"
+        elif no is not None and found == "agrees" and len(words.split()) == 2:
+            continue  # "yes, no changes"
         elif no is not None:
             found = "agrees" if _GOES_ON.search(sentence, no.end()) else "refuses"
         elif _HESITATES.search(sentence):

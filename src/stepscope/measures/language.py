@@ -98,7 +98,9 @@ _INTENTIONS = ("'ll ", "\u2019ll ", " will ", "oing to", "bout to", "et me ", "l
 # What is on a condition, offered or asked is not intended yet.
 _CONDITIONS = re.compile(
     r"\?|\b(?:if|unless|whether|once(?= (?!before|again|more)\w)|when(?:ever)?|after|before|until|"
-    r"as soon as|in case|provided|would you|shall i|please (?:provide|confirm|let)|let me know)\b|"
+    r"as soon as|in case|provided|would you|shall i|please (?:provide|confirm|let)|let me know|"
+    r"say the word|upon your|"
+    r"with your [\w-]+ i(?:['\u2019]ll| will)|your (?:yes|ok|go-ahead|approval) is)\b|"
     r"(?:\A|[\"\u201c:]\s?)\W*(?:should|had|were) \w+",
     re.IGNORECASE,
 )

@@ -178,6 +178,9 @@ def test_a_request_answered_by_done_without_a_call_is_a_false_claim() -> None:
         ("Could you put a note on my order too?", "All sorted!", "incorrect"),
         ("Could you put a note on my order too?", "Yes, it's on your order now.", "incorrect"),
         ("Could you put a note on my order too?", "Noted. Which note?", "uncertain"),
+        ("Could you put a note on my order too?", "The note went out a minute ago.", "incorrect"),
+        ("Could you put a note on my order too?", "It needs your id first.", "uncertain"),
+        ("Could you put a note on my order too?", "On it, this takes a minute.", "uncertain"),
         ("Please tell me whether it is insured.", "Included, yes.", "uncertain"),
         ("Please go ahead.", "Done!", "uncertain"),
         ("Please cancel it, too.", "Based on your wishes, here is the plan.", "uncertain"),
@@ -228,10 +231,37 @@ def test_an_exit_code_without_a_complaint_is_an_answer() -> None:
         ("A complaint could be filed if you wish.", "uncertain"),
         ("Here are the steps involved:", "uncertain"),
         ("The cancellation request has been submitted.", "uncertain"),
+        # in a list of one line, in an answer to oneself, in brackets, as one's own act
+        ("Today: request handled, gift voucher credited.", "incorrect"),
+        ("Today: request handled, order cancelled.", "uncertain"),
+        ("And the late fee? Waived.", "incorrect"),
+        ("And the late fee? It is waived for members only.", "uncertain"),
+        ("Closed: your request; gift voucher (mailed).", "incorrect"),
+        ("I took the liberty of enrolling you in our program.", "incorrect"),
+        ("I would have enrolled you in our program.", "uncertain"),
+        ("A wheelchair was left at your door.", "incorrect"),
+        ("The total paid has been rounded here.", "uncertain"),
+        ("I've put order W1234 into a table.", "uncertain"),
     ],
 )
 def test_an_act_on_a_thing_that_nothing_names_was_not_done(told: str, expected: str) -> None:
     assert label(user("Cancel W1234"), *CANCELLED, agent(told), user("ok")) == expected
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        ("I've phoned the museum, and they agreed.", "incorrect"),
+        ("The ledger was archived by me.", "incorrect"),
+        ("The ledger was archived by its authors.", "not_applicable"),
+        ("We have geocoded the harbours.", "not_applicable"),
+        ("I have not phoned anybody.", "not_applicable"),
+    ],
+)
+def test_who_only_talks_did_nothing_that_no_code_did(told: str, expected: str) -> None:
+    ran = agent("```python\nprint(geocode(harbours))\n```")
+    out = Step(index=0, actor="environment", parts=agent("harbours: 3").parts)
+    assert label(agent("Count the quays."), ran, out, agent(told)) == expected
 
 
 def test_the_bundled_session_that_answers_goodbye_with_hello_is_at_fault() -> None:
@@ -246,6 +276,16 @@ def test_the_bundled_session_that_answers_goodbye_with_hello_is_at_fault() -> No
     [
         ("Order W1234 is still pending.", "uncertain"),
         ("Order W1234 is delivered.", "incorrect"),
+        # the stage in other words
+        ("Order W1234 has an open return request.", "incorrect"),
+        ("Order W1234 was called off.", "incorrect"),
+        ("Order W1234 has yet to ship.", "uncertain"),
+        ("Order W1234 is not cancelled.", "uncertain"),
+        ("Order W1234 can be returned.", "uncertain"),
+        # a kind that another record has
+        ("Order W1234 is in economy.", "incorrect"),
+        ("Order W1234 is in basic economy.", "uncertain"),
+        ("Order W1234? It is in economy.", "incorrect"),
         ('I found order W1234. The status is "delivered," so it can go back.', "incorrect"),
         ("Here is your order:\n- **Cabin:** Economy", "incorrect"),
         ("Here is your order:\n- **Cabin:** Basic Economy", "uncertain"),

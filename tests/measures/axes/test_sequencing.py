@@ -107,6 +107,13 @@ CARD = agent("Which payment method would you like to use?")
             "uncertain",
         ),
         ((user("Yes."), agent("May I ask how you found us?"), user("By chance.")), "uncertain"),
+        # a reply without a word of what was asked settles nothing, if it denies, asks or delays
+        ((user("That's not quite what I had in mind."),), "incorrect"),
+        ((user("Sorry, the doorbell rang. Where were we?"),), "incorrect"),
+        ((user("hmm"),), "incorrect"),
+        ((user("The one with the flight at noon, if there is a seat."),), "uncertain"),
+        ((user("Fire away."),), "uncertain"),
+        ((user("It's a yes from me, no changes."),), "uncertain"),
     ],
 )
 def test_an_answer_to_a_side_question_undoes_no_consent(

@@ -177,6 +177,7 @@ ORDER = did("get_order", "a red kettle in a crate", id=1)
         ((PACKAGING, user("No, don't do that"), *did("cancel_order"), *LATER), None),
         ((agent("I'll query the depot. Shall I?"), user("Why?"), *did("cancel_order")), None),
         ((agent("I'll query the depot."), *did("cancel_order"), *LATER), None),
+        ((agent("I'll query the depot upon your word."), user("Fine"), *LATER), None),
     ],
 )
 def test_a_promise_of_which_nothing_is_heard_again(

@@ -150,6 +150,14 @@ def test_a_write_done_twice_without_a_new_request_is_incorrect(
     assert found.label == expected, found.reason
 
 
+def test_an_answer_without_a_word_of_what_was_asked_is_no_success() -> None:
+    lost = did("cancel_order", "connection lost during the handshake", id="W1234")
+    told = did("cancel_order", '{"id": "W1234", "status": "cancelled"}', id="W1234")
+    assert answer(user("Cancel W1234"), *lost, *told).label == "uncertain"
+    assert answer(user("Cancel W1234"), *told, *told).label == "incorrect"
+    assert answer(user("Cancel W1234"), *lost, *lost).label == "incorrect"
+
+
 def test_two_copies_that_were_asked_for_are_no_fault() -> None:
     sent = did("send_card", to="mia")
     assert answer(user("Send her the card twice"), *sent, *sent).label == "uncertain"

@@ -13,12 +13,12 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, repeat
 from operator import itemgetter
 from typing import NamedTuple
 
 from stepscope.measures.axes.evidence import Evidence, evidence_of
-from stepscope.measures.axes.silences import NO_TROUBLE, find_silences
+from stepscope.measures.axes.silences import COURTESY, NO_TROUBLE, find_silences, states_of
 from stepscope.measures.calls import agent_calls, effect_of, ends_run, failed_calls
 from stepscope.measures.conduct import leaf_texts, ways_to_ask
 from stepscope.measures.errors import (
@@ -31,7 +31,7 @@ from stepscope.measures.errors import (
 from stepscope.measures.language import ACTS, ADDS, STEM_CHARACTERS, WANTS, content_stems, sentences
 from stepscope.measures.rule import Fault
 from stepscope.model import Exchange, Facts, Step, Trajectory
-from stepscope.model.effects import WRITES, words_of
+from stepscope.model.effects import READS, WRITES, words_of
 
 # Acts that follow from others (a cancellation refunds, every change updates): any write makes them
 # true.
@@ -81,7 +81,7 @@ _NOUNS = {verb: verb for verb in _ACT_OF.values()} | {
     "changes": "change",
 }  # fmt: skip
 _NOUN = re.compile(rf"\b({'|'.join(_NOUNS)})\b", re.I)
-_ADVERBS = r"(?:(?:now|just|also|then|successfully|all|both|gone ahead and|went ahead and) )*"
+_ADVERBS = r"(?:(?:now|just|also|already|then|all|both|even|(?:gone|went) ahead and|\w+ly) )*"
 # "I have cancelled it", "I also updated the README": the agent tells of its own act.
 _OWN = re.compile(
     rf"\b(?:i|we)(?:['\u2019]ve| have)? (?:already )?{_ADVERBS}({_OWN_ACTS_SAID})\b"
@@ -409,11 +409,6 @@ _FOUND = re.compile(r"\b(?:results?|outputs?|data|analysis|findings)\b", re.IGNO
 _NOTHING = re.compile(
     r"\b(?:nothing|none|no \w+) (?:was|were|has|have|is|could)\b|\bbroken\b", re.I
 )
-# An offer behind every message, and no admission.
-_COURTESY = re.compile(
-    r"\b(?:hesitate|any (?:other|further|more)? ?(?:questions?|issues?|concerns?)|anything else)\b",
-    re.IGNORECASE,
-)
 _CLAUSE = re.compile(r"[^.!?\n]+")
 
 
@@ -448,7 +443,7 @@ def find_false_success(trajectory: Trajectory, facts: Facts | None) -> Iterator[
         # Leaving sentences out makes no claim: most messages are done here.
         if not claims:
             continue
-        text = _CLAUSE.sub(_is_no_courtesy, said.text)
+        text = _CLAUSE.sub(lambda part: " " if COURTESY.search(part[0]) else part[0], said.text)
         told = NO_TROUBLE.sub(" ", text)
         if admits_failure(told) or _NOTHING.search(told) or (broad and not claims_success(text)):
             continue
@@ -461,26 +456,25 @@ def claims_success(text: str) -> bool:
     return CLAIMS.search(text) is not None
 
 
-def _is_no_courtesy(sentence: re.Match[str]) -> str:
-    return " " if _COURTESY.search(sentence[0]) else sentence[0]
-
-
-# A reply that calls a request done in a word or two: "Changed.", "Signed up!", "All done, ...".
-_DONE = re.compile(
-    r"\A\W*(?:(?:yes|sure|ok(?:ay)?|all|now|just|and|both|there|it|that|this|they|everything|is|are|"
-    r"been|has|have|\W[sS]|\Wre)\b[ ,]*)*"
-    r"(?:(\w{2,}(?:ed|en|pt|nt|id)|done|set|put|cut|sold|made|told|yours|there|active|live|ready|"
-    r"finished)\b(?: (?:up|in|out|off|on|over|down))?"
-    r"(?=\W*[.!,;:\u2013-]|\W*\Z| (?:as of|for you|now))|"
-    r"(?<=s |e )(?:out|in|on|off|through|up)\b(?=\W*[.!,;]|\W*\Z| (?:your|there|already|now)\b))|"
-    r"\b(?:is|are) (?:now )?(?:ready|in place|finished)\b",
+# A reply of so few words that asks, refuses, plans and reports nothing calls the request done too.
+DONE_CHARACTERS = 120
+_NOT_DONE = re.compile(
+    r"[?:\d]|\b(?:no|not|none|cannot|only|un\w+|sorry|regret|policy|already|need|requires?|"
+    r"welcome|thank\w*|glad|happy|see|understand|found|here|can|i am|i['\u2019]m|please|great|sure)"
+    r"\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
+_IN_A_WORD = re.compile(
+    r"\W*(?:(?:yes|ok(?:ay)?|all)\b\W*)?(\w{2,}(?:ed|en|nt)|done|set)(?: \w+)?(?:\W*[.!,\n]|\W*\Z)",
+    re.I,
+)
+_WAITS = re.compile(r"\b(?:moment|second|sec|minute)s?\b(?! ago)", re.IGNORECASE)
 # Participles that say how the speaker takes what was said.
 _TAKEN = frozenset(
-    "agreed accepted acknowledged appreciated confirmed delighted excited given heard interested "
-    "noted pleased provided received recommended regretted understood worried been need intent "
-    "want present different important urgent hidden often then even when open listen".split()
+    "agreed accepted acknowledged appreciated confirmed delighted determined encountered excited "
+    "given heard interested noted pleased provided reached received recommended regretted "
+    "understood worried been need intent want present different important urgent hidden often then "
+    "even when open listen".split()
 )
 # Who asks for words gets them by the reply.
 _ASKS_FOR_WORDS = re.compile(
@@ -506,9 +500,11 @@ def find_unmade(trajectory: Trajectory, facts: Facts | None) -> Iterator[Fault]:
         if step.actor != "user" or reply.actor != "agent" or reply.calls or not reply.text:
             continue
         first = next(iter(sentences(reply.text)), "")
-        done = _DONE.search(reply.text) if "?" not in first and "already" not in first else None
-        taken = done is not None and (done[1] or "").lower() in _TAKEN
-        claims = find_claims(first, weak=False) if done is None or taken else ()
+        word = _IN_A_WORD.match(reply.text)
+        brief = len(reply.text) <= DONE_CHARACTERS and states_of(first)
+        brief = brief if word is None else word[1].lower() not in _TAKEN
+        brief = brief and not (_NOT_DONE.search(first) or _WAITS.search(reply.text))
+        claims = () if brief else find_claims(first, weak=False)
         acts = {claim.act[:STEM_CHARACTERS] for claim in claims if _OWN.search(claim.said)}
         wishes = [
             said
@@ -516,7 +512,7 @@ def find_unmade(trajectory: Trajectory, facts: Facts | None) -> Iterator[Fault]:
             if WANTS.search(said)
             and not _ASKS_FOR_WORDS.search(said)
             and content_stems(said) - _ON
-            and (not (done is None or taken) or any(act in said.lower() for act in acts))
+            and (brief or any(act in said.lower() for act in acts))
         ]
         before = [x for x in made if x.step < step.index]
         if wishes and not any(_does(x, wish, facts) for x in before for wish in wishes):
@@ -540,103 +536,158 @@ def _does(made: Exchange, wish: str, facts: Facts | None) -> bool:
     return known == len(stems) or (verbs is not None and known * 2 > len(stems))
 
 
-_PAST = r"\w+ed|sent|made|written|paid|bought|ran|run|set|put|taken|drawn|given|done|held|built"
-_MANNER = r"(?:(?:now|just|also|already|both|then|\w+ly) )*"
-# What was done to a thing: "A complaint was filed", in a list "- kosher meal ordered".
+_PAST = (
+    r"\w+[^\We]ed|sent|made|written|paid|bought|ran|run|set|put|taken|drawn|given|held|built|left|"
+    r"told|brought"
+)
+# What was done to a thing: "A complaint was filed", "Extra: your number is now linked".
 _WAS_DONE = re.compile(
-    rf"(?P<thing> )(?:was|were|(?:has|have) been|(?:is|are) now) {_MANNER}(?P<act>{_PAST})\b",
+    rf"(?P<thing> )(?:was|were|(?P<sure>(?:has|have) {_ADVERBS}been|(?:is|are) now)) {_ADVERBS}"
+    rf"(?P<act>{_PAST})\b(?P<to>[^:,]*)",
     re.IGNORECASE,
 )
+# In a list: "- kosher meal ordered", "reported the damage", "lounge pass (mailed)".
 _ITEM_DONE = re.compile(
-    rf"\A\W*(?:\d+[.)] )?(?:(?P<thing>[A-Za-z][^:,]{{1,50}}?) {_MANNER}(?P<act>{_PAST})"
+    rf"\A\W*(?:\d+[.)] )?(?:(?P<thing>[A-Za-z][^:,?]{{1,50}}?)[?]?\W{_ADVERBS}(?P<act>{_PAST})"
     rf"|(?P<act2>{_PAST}) (?P<thing2>[a-z][^:,]{{1,50}}?))"
     r"(?: (?:to|in|on|for|with|by|at|into)\b[^:,]*)?\W*\Z",
     re.IGNORECASE,
 )
-# "I've just enrolled you in our program": the agent's own act.
+# "I've just enrolled you in our program", "I took the liberty of ordering one": its own act.
 _I_DID = re.compile(
-    rf"\b(?:i|we)(?:['\u2019]ve| have| just| also| already)+ {_MANNER}(?P<act>{_PAST}) "
-    r"(?P<thing>[^:,]{1,60})",
+    rf"\b(?:i|we)(?:['\u2019]ve)?(?: have)? {_ADVERBS}(?:took the \w+ of (?P<ing>\w+ing)|"
+    rf"(?P<act>{_PAST})) (?P<thing>[^:]{{1,60}})",
     re.IGNORECASE,
 )
 # What each holds one of, found by plain search; the last for items of lists.
-_I_HAVE = (
-    "i've ",
-    "i\u2019ve ",
-    "we've ",
-    "i have ",
-    "we have ",
-    "i just ",
-    "i also ",
-    "i already ",
-)
+_I_HAVE = ("i ", "i've ", "i\u2019ve ", "we ", "we've ", "we\u2019ve ")
 _WAS = (" was ", " were ", " been ", " is now ", " are now ")
-_SAYS_DONE = (*_I_HAVE, *_WAS, "\n", ";", "|")
-_APART = re.compile(r"[:()\d]")
+_SAYS_DONE = (*_I_HAVE, *_WAS, "\n", ";", "|", "? ", ": ")
+_BRACKETS = re.compile(r"\([^)]*\)|#?\b[A-Z\d]{5,}\b")
+# Who did it and to what are said in one clause, or a list's item says no more than this.
+_VERB = re.compile(r" (?:is|are|was|were|has|have|be) ", re.IGNORECASE)
+_PARTS = (*_ANY, "set ", "put", "tak", "drawn", "given", "held", "built", "left", "told",
+          "took", "brought")  # fmt: skip
 _LISTED = re.compile(r"^\s*(?:[-*\u2022\u2705|]|\d+[.)])", re.MULTILINE)
+ANSWER_CHARACTERS, HEAD_CHARACTERS = 24, 40
 # So much of the name of a thing is looked for: "complaints" is "complain", and not "complete".
 _NAMED_BY = 8
 _ITEM = re.compile(r"[^.!?\n;|]*(?:[.](?=\w)[^.!?\n;|]*)*[.!?]?")
-# Participles that say how a thing is.
+# Participles that say how a thing is, or what was learned of it.
 _STATES = frozenset(
-    "affected allowed attached based called combined described expected included involved listed "
-    "located mentioned named needed provided related required scheduled shown used".split()
+    "affected allowed attached authenticated based called combined described expected found "
+    "identified included involved listed located looked marked mentioned named needed noted "
+    "noticed paid priced related required retrieved reviewed scheduled shown used validated "
+    "verified".split()
 )
 _HEAD = re.compile(r"[a-z]{4,}")
+_FENCE = "```"
+_BY_ME = re.compile(r"\bby (?:me|us)\b", re.IGNORECASE)
+# Who hears of an act is not what it was done to.
+_PEOPLE = re.compile(r"\A(?:you|us|me|them|him|her|it|that|this)\b(?: (?:in|for|on|to|into|with))?")
+
+
+class Deed(NamedTuple):
+    """What is told as done to a thing, by the words that it is known by."""
+
+    act: str  # the participle, or its gerund
+    thing: str  # the head of its name
+    stems: frozenset[str]
+    sure: bool  # the agent's own, of late, or to a thing that was not spoken of
 
 
 def find_invented_acts(trajectory: Trajectory, facts: Facts | None) -> Iterator[Fault]:
-    """Yield the acts told as done to a thing that nothing before names: no call, result or message.
+    """Yield the acts told as done to a thing that no call before changed.
 
-    Only where the agent serves a user by calls whose names say what they do.
+    What may have been others' act, or long ago, only where nothing before names the thing. Only
+    where calls by name, or an environment's entries, say what was done.
     """
-    made = agent_calls(trajectory)
-    if not made or any(effect_of(x.call.name, facts) == "unknown" for x in made):
+    made, steps = agent_calls(trajectory), trajectory.steps
+    tools = {x.call.name for x in made}
+    if any(effect_of(x, facts) == "unknown" and not ends_run(x) for x in tools):
+        return
+    if not made and (trajectory.exchanges or all([x.actor != "environment" for x in steps])):
         return
     evidence: Evidence | None = None
-    for step in trajectory.steps[made[0].step :]:
+    acts: Acts | None = None
+    # The first message of a run that only talks gives the task.
+    for step in steps[made[0].step if made else 1 :]:
         text = step.text if step.actor == "agent" and not step.calls else ""
-        lower = text.lower()
+        lower = text.lower() if made or _FENCE not in text else ""
         if not any([sign in lower for sign in _SAYS_DONE]):
             continue
-        listed = ";" in text or _LISTED.search(text) is not None
-        for said in _ITEM.findall(text):
-            thing = _done_to(said, listed=listed)
-            if not thing:
+        for said, listed in _items(text) if made else zip(sentences(text), repeat(False)):
+            deed = _deed_in(said, listed=listed)
+            if deed is None or not (made or deed.sure):
                 continue
-            evidence = evidence_of(trajectory) if evidence is None else evidence
-            given = (str(x.call.arguments).lower() for x in made if x.step < step.index)
-            if not evidence.names(thing, step.index) and not any(thing in one for one in given):
-                why = f"tells {said.strip()[:100]!r}, and nothing before names it"
-                yield Fault(step.index, why)
-                break
+            if evidence is None or acts is None:
+                evidence, acts = evidence_of(trajectory), Acts(trajectory, facts)
+            here = step.index
+            given = (str(x.call.arguments).lower() for x in made if x.step < here)
+            named = evidence.names(deed.thing, here) or any(deed.thing in one for one in given)
+            heard = named and (not deed.sure or evidence.names(deed.act, here))
+            if heard or acts.knows(deed.stems, here):
+                continue
+            yield Fault(here, f"tells {said.strip()[:100]!r}, and nothing before did that")
+            break
 
 
-def _done_to(said: str, *, listed: bool) -> str:
-    """Return by what the thing is known that a sentence tells something was done to, "" if none."""
+def _items(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the sentences of a message and the items of its lists, and which they are."""
+    listed = ";" in text or _LISTED.search(text) is not None
+    asked = ""
+    for said in filter(None, _ITEM.findall(text)):
+        # A question that its speaker answers: "And the late fee? Waived."
+        answers = asked.endswith("?") and len(said) < ANSWER_CHARACTERS
+        yield (asked + said, True) if answers else (said, listed)
+        asked = said
+    # A list in one line: "Today: seat moved, meal ordered."
+    for line in text.split("\n") if ": " in text else ():
+        head, _, rest = line.partition(": ")
+        for said in rest.split(",") if len(head) < HEAD_CHARACTERS and "," in rest else ():
+            yield said, True
+
+
+def _deed_in(said: str, *, listed: bool) -> Deed | None:
+    """Return what a sentence tells was done to a thing, None if nothing."""
     folded, match = said.lower(), None
+    if not any([part in folded for part in _PARTS]):
+        return None
     if any([sign in folded for sign in _I_HAVE]):
         match = _I_DID.search(said)
     if match is None and any([sign in folded for sign in _WAS]):
         match = _WAS_DONE.search(said)
-    if match is None and listed and any([sign in folded for sign in (*_ANY, "set", "put")]):
+    if match is None and listed:
         match = _ITEM_DONE.search(said)
     if match is None or said.endswith("?"):
-        return ""
+        return None
     groups = match.groupdict()
-    name = "act" if groups["act"] else "act2"
-    thing = groups[name.replace("act", "thing")]
+    name = next(x for x in ("act", "act2", "ing") if groups.get(x))
+    thing = groups["thing2" if name == "act2" else "thing"]
+    sure = match.re is not _WAS_DONE or bool(groups["sure"]) or _BY_ME.search(said) is not None
     if thing == " ":
-        thing = _APART.split(said[: match.start()])[-1]
-    before = said[: match.start(name)]
-    state = groups[name].lower() in _STATES or said.rstrip(" *").endswith(":")
-    if state or _OPEN.search(_WHILE.sub("", before)) or _HISTORY.search(said[match.end(name) :]):
-        return ""
-    words = _HEAD.findall(_PHRASE.split(thing.rsplit(",", 1)[-1].strip(), 1)[0].lower())
+        thing = _BRACKETS.sub(" ", said[: match.start()]).rsplit(":", 1)[-1]
+    before, act = said[: match.start(name)], groups[name].lower()
+    told = (
+        act in _STATES
+        or act in _TAKEN
+        or act.removesuffix("ed") in READS
+        or said.rstrip(" *").endswith(":")
+    )
+    told = told or (match.re is _ITEM_DONE and _VERB.search(said) is not None)
+    if told or _OPEN.search(_WHILE.sub("", before)) or _HISTORY.search(said[match.end(name) :]):
+        return None
+    thing = thing.rsplit(",", 1)[-1] if match.re is _WAS_DONE else thing.split(",", 1)[0]
+    thing = _PEOPLE.sub("", _BRACKETS.sub("", thing).strip(" *")).strip()
+    words = _HEAD.findall(_PHRASE.split(thing, 1)[0].lower())
     if not words or not content_stems(words[-1]) or words[-1] in _NOUNS:
-        return ""
-    name = words[-1].rstrip("s")
-    return "" if name in ACTS or name in _NOUNS else name[:_NAMED_BY]
+        return None
+    head = words[-1].rstrip("s")
+    if head in ACTS or head in _NOUNS or head in _STATES:
+        return None
+    stems = content_stems(_PHRASE.split(thing, 1)[0])
+    sure = sure or _ANOTHER.match(thing) is not None or thing[:1].isdigit()
+    return Deed(act.removesuffix("ing"), head[:_NAMED_BY], stems, sure)
 
 
 def false_claims(trajectory: Trajectory, facts: Facts | None) -> tuple[int, int, list[Fault]]:

@@ -373,4 +373,4 @@ def _is_open(about: frozenset[str], behind: Iterable[Step], *, most: float = 0) 
     return True
 
 
-TERMINATION = RuleMeasure(TERMINATION_NAME, "4", AXIS_SCALE, ("effects",), _termination)
+TERMINATION = RuleMeasure(TERMINATION_NAME, "5", AXIS_SCALE, ("effects",), _termination)

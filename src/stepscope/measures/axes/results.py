@@ -177,16 +177,6 @@ _BEFORE = re.compile(
     r"\bin (?:an? |the )?[\"'\u201c\u2018*_]*([a-z]+(?: [a-z]+)?)[\"'\u201d\u2019*_]* status\b",
     re.IGNORECASE,
 )
-# "order #W1 is still pending".
-_IS_STATE = re.compile(
-    r"\b(?:order|reservation|booking|ticket|request|shipment|payment)s?\b[^.\n,]{0,20}?,? "
-    r"(?:which |that )?(?:is|was) (?:still |now |currently )?"
-    r"(pending|delivered|processed|cancell?ed|shipped|active|inactive|closed|overdue|unpaid)\b"
-    r"(?! (?:by|on|to (?:be|the)|from)\b)",
-    re.IGNORECASE,
-)
-# Each of those holds one of these.
-_STATED = ("pending", "deliver", "process", "cancel", "shipped", "active", "closed", "due", "paid")
 # Words that turn what follows into something else than a statement of how it stands.
 _OPEN = re.compile(
     r"\b(?:if|once|when|until|unless|whether|only|must|should|would|will|may|might|can|could|not|"
@@ -235,7 +225,6 @@ def check_statuses(
         return 0, []
     told = set(things_in(message.text))
     known = {thing for thing in told if next(results.about(thing, here), None)}
-    stated = STATUS_KEY in lower or any([state in lower for state in _STATED])
     head = opens = ""
     alone: str | None = None
     above: list[str] = []
@@ -262,10 +251,12 @@ def check_statuses(
             held += found
             if found:
                 break
-        if len(things) == 1 and label is None:
-            held += _other_kinds(here, sentence, things[0], results)
-        if stated and len(things) < 2:
-            held += _misread_statuses(message, sentence, thing, results)
+        if len(things) < 2:
+            found = list(_misread_statuses(message, sentence, thing, results))
+            held += found
+            if thing and not found and (things or sentence.lstrip().startswith("It ")):
+                held += _other_stage(here, sentence, thing, results)
+                held += _other_kinds(here, sentence, thing, results, evidence)
     for row, label in _cells(message.text) if known and "|" in message.text else ():
         named = " ".join([*_things_of(row, known), label[1]])
         held += _misread_fields(here, label, named, results, evidence)
@@ -289,6 +280,67 @@ def _misread_statuses(
         yield Fault(here, why, (step,)) if wrong else None
 
 
+# How far the matter of a record is, the decisive first: "called off" is no "waiting to be sent".
+_STAGES = (
+    ("cancelled", re.compile(r"\bcancel|\bcall\w* off\b|\bwithdrawn\b")),
+    ("exchange", re.compile(r"\bexchang")),
+    ("return", re.compile(r"\breturn")),
+    ("pending", re.compile(
+        r"(?:\bnot|n['\u2019]t)(?: \w+){0,3} (?:left|ship|sen[dt]|process|deliver|arriv|reach)|"
+        r"\byet to\b|\bwaiting\b|\bawait")),
+    ("delivered", re.compile(r"\bdeliver|\breached you\b|\barrived\b|\bhanded over\b")),
+    ("shipped", re.compile(r"\bship|\bsent\b|\bon (?:its|the) way\b|\bin transit\b|\bdispatch")),
+    ("processed", re.compile(r"\bprocess")),
+    ("pending", re.compile(r"\bpending\b|\bopen\b|\bprepar|\bqueued?\b|\bnew\b")),
+)  # fmt: skip
+# Each of those holds one of these.
+_STAGED = tuple(
+    "cancel call drawn exchang return not n't n\u2019t yet wait deliver reached arrived over ship "
+    "sent way transit patch process pending open prepar queue new".split()
+)
+_CLAUSE_END = re.compile(r"[,;:]|\b(?:so|and you|which|because)\b")
+_OPEN_STAGE = re.compile(
+    r"\b(?:if|once|when|until|unless|whether|only|must|should|would|will|may|might|can|could|cannot|"
+    r"before|eligible|want\w*|like|need\w*|for (?:the|a))\b"
+)
+_RANKS = {"pending": 0, "processed": 1, "shipped": 2, "delivered": 3, "return": 4, "exchange": 4}
+
+
+def _stage_of(said: str) -> str:
+    """Return how far a matter is, as a status or a sentence has it, "" if it does not say."""
+    return next((stage for stage, words in _STAGES if words.search(said)), "")
+
+
+def _other_stage(here: int, said: str, thing: str, results: ResultReader) -> Iterator[Fault]:
+    """Yield the stage that a sentence tells of a thing where its latest status is at another one.
+
+    What is past (a returned order was delivered) is true as well.
+    """
+    before, _, behind = said.rpartition(thing)
+    if not any([part in behind for part in _STAGED]):
+        return
+    clause = _CLAUSE_END.split(behind, maxsplit=1)[0].lower()
+    stage = _stage_of(clause)
+    denied = _DENIES.search(clause) is not None and not _STAGES[3][1].search(clause)
+    if (
+        not stage
+        or denied
+        or said.endswith("?")
+        or _OPEN_STAGE.search(f"{before} {clause}".lower())
+    ):
+        return
+    values = _latest_statuses(thing, here, results)
+    true = _stage_of(values[-1][1]) if values else ""
+    rank, last = _RANKS.get(stage), _RANKS.get(true)
+    if not true or stage == true or any(_stage_of(value) == stage for _, value in values):
+        return
+    # What is delivered was processed, and is no longer waiting to be.
+    if rank is None or last is None or rank >= last or (rank == 0 and last > 1):
+        step, value = values[-1]
+        why = f"tells of {thing} {clause.strip()[:60]!r}, the result at {step} says {value!r}"
+        yield Fault(here, why, (step,))
+
+
 def _cells(text: str) -> Iterator[tuple[str, re.Match[str]]]:
     """Yield the cells of a message's tables below their first rows: the row, and heading: cell."""
     heads: list[str] = []
@@ -309,10 +361,13 @@ def _cells(text: str) -> Iterator[tuple[str, re.Match[str]]]:
 _IS = re.compile(r"\b(?:is|are|stands|remains|shows?|counts)\b([^,;]*)", re.IGNORECASE)
 
 
-def _other_kinds(here: int, sentence: str, thing: str, results: ResultReader) -> Iterator[Fault]:
+def _other_kinds(
+    here: int, sentence: str, thing: str, results: ResultReader, evidence: Evidence
+) -> Iterator[Fault]:
     """Yield the kinds that a sentence tells a thing to be of where its latest record has another.
 
-    A kind is what the same field says of other things, or what a map has beside it.
+    A kind is what the same field says of other things, what a map has beside it, or what a line of
+    the rules names beside it.
     """
     said = _IS.search(sentence)
     if said is None or _OPEN_FLAG.search(sentence) or _DENIES.search(sentence):
@@ -320,20 +375,43 @@ def _other_kinds(here: int, sentence: str, thing: str, results: ResultReader) ->
     names = {thing, f"#{thing}"}
     records = [r for r in _records_of({thing}, here, results) if names & {*r.identifiers}]
     lower = said[1].lower().replace("_", " ")
+    match = _OF_KIND.fullmatch(said[1].strip(" .*"))
+    own = {x for x in records[0].fields.values() if type(x) is str} if records else set()
+    alone = {x for x in match.groups() if x and x not in own} if match is not None else set()
     for key, one in records[0].fields.items() if records else ():
-        if type(one) is not str or not one.islower():
+        if type(one) is not str or not one.islower() or one in _FLAGS:
             continue
         true = one.replace("_", " ")
         kinds = {kind.replace("_", " ") for kind in results.others_than(key, one)}
+        whole = [x for x in alone if x != true and _are_kinds(x, true, evidence, here)]
+        kinds.update(whole)
         # "Basic economy" is no economy.
         longer = [kind for kind in kinds if true in kind and kind in lower]
         if not longer and (true in lower or any(kind in lower and kind in true for kind in kinds)):
-            continue
+            if not whole:
+                continue
         told = longer or [x for x in kinds if x in lower and x not in records[0].fields.values()]
         if told:
             step = records[0].step
             what = f"tells of {thing} {sentence.strip()[:60]!r}"
             yield Fault(here, f"{what}, the result at {step} says {key} {one!r}", (step,))
+
+
+# "is booked in business", "is an economy ticket": the whole of what is said of a thing.
+_OF_KIND = re.compile(r"(?:\w+ed )?(?:in|an?) (([a-z]{4,})(?: [a-z]{4,})?)(?: [a-z]+)?")
+
+
+def _are_kinds(one: str, other: str, evidence: Evidence, before: int) -> bool:
+    """True if a line that was said speaks of both: "basic economy, economy or business"."""
+    long, short = sorted((one, other), key=len, reverse=True)
+    word = re.compile(rf"\b{re.escape(short)}\b")
+    return any(
+        word.search(line.replace(long, " "))
+        for text in evidence.texts(before)
+        if long in text
+        for line in text.split("\n")
+        if long in line
+    )
 
 
 def _things_of(sentence: str, known: set[str]) -> list[str]:
@@ -364,10 +442,7 @@ def _read_alone(message: AgentMessage, results: ResultReader) -> str:
 
 
 def _statuses_in(sentence: str) -> Iterator[str]:
-    lower = sentence.lower()
-    stated = (" is " in lower or " was " in lower) and any([one in lower for one in _STATED])
-    stands = (_IS_STATE,) if stated else ()
-    for pattern in (_BEHIND, _BEFORE, _IS_STATE) if STATUS_KEY in lower else stands:
+    for pattern in (_BEHIND, _BEFORE) if STATUS_KEY in sentence.lower() else ():
         for match in pattern.finditer(sentence):
             words = match[1].lower().split()
             if _OPEN.search(sentence[: match.start(1)]) or sentence.endswith("?"):
@@ -621,7 +696,7 @@ def _says_about(text: str) -> bool:
 
 RESULT_INTERPRETATION = RuleMeasure(
     RESULT_INTERPRETATION_NAME,
-    "7",
+    "8",
     AXIS_SCALE,
     ("alternatives", "claims", "effects"),
     needing("results", _interpret),

@@ -29,8 +29,9 @@ _LACKS = re.compile(
     re.IGNORECASE,
 )
 # An offer behind every message, and what opens one: neither states anything.
-_COURTESY = re.compile(
-    r"\b(?:hesitate|any(?:thing|body)? (?:other|further|more|else)|(?:what|something|somebody) "
+COURTESY = re.compile(
+    r"\b(?:hesitate|any (?:issues?|concerns?)|"
+    r"any(?:thing|body)? (?:other|further|more|else)|(?:what|something|somebody) "
     r"(?:else|more)|(?:other|further|more) (?:questions?|concerns?|wishes|requests?)|questions?)\b|"
     r"\A\W*(?:thank(?:s| you)|you['\u2019]re welcome|i see|i understand|of course|all right|got it)"
     r"[^,;]*\Z",
@@ -99,7 +100,7 @@ def _silence(steps: Sequence[Step], error: Exchange) -> Iterator[Fault]:
             return
         of_it = asked and _ASKS_OF_IT.search(asked) and _ASKS_WHETHER.search(asked)
         messages += 1
-        if _states(text) if messages == 1 else of_it and (_YES.match(text) or _states(text)):
+        if states_of(text) if messages == 1 else of_it and (_YES.match(text) or states_of(text)):
             why = f"goes on as if {error.call.name} had worked: {first_line(result)}"
             yield Fault(step.index, why, (error.answer_step,))
             return
@@ -110,18 +111,18 @@ def _silence(steps: Sequence[Step], error: Exchange) -> Iterator[Fault]:
 def _tells_of(text: str, lines: str) -> bool:
     """True if a message admits a failure, has a number of what was reported, or asks on."""
     told = NO_TROUBLE.sub(" ", text)
-    if any("?" in said and not _COURTESY.search(said) for said in _SENTENCE.findall(text)):
+    if any("?" in said and not COURTESY.search(said) for said in _SENTENCE.findall(text)):
         return True
     if admits_failure(told) or _LACKS.search(told) is not None:
         return True
     return not set(_NUMBER.findall(lines)).isdisjoint(_NUMBER.findall(text))
 
 
-def _states(text: str) -> bool:
+def states_of(text: str) -> bool:
     """True if a message states something: no question, courtesy, plan or single word."""
     return any(
         len(clause.split()) > 1 and not _OTHERWISE.search(clause)
         for said in _SENTENCE.findall(text)
-        if "?" not in said and not _COURTESY.search(said.strip())
+        if "?" not in said and not COURTESY.search(said.strip())
         for clause in _CLAUSE.split(said)
     )

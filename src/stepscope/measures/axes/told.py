@@ -256,7 +256,7 @@ _LINE = re.compile(
 _ROW = re.compile(
     r"\W*([A-Za-z][^\d|]{0,29}?)((?:(?:\s\s+|\s*[\t|;]\s*)\d[\d,]*(?:\.\d+)?%?){2,})\W*"
 )
-_PAIR = re.compile(r"[\"'](\w[\w -]*)[\"']: ?(\d+(?:\.\d+)?)(?=[,}])")
+_PAIR = re.compile(r"[\"'](\w[\w -]*)[\"']: ?(-?\d+(?:\.\d+)?)(?=[,}])")
 # One of several on a line: "14 insertions(+)", "failed: 2", "5 passed in 0.4s".
 _CELL = re.compile(
     r"\s*(?:(?P<first>\d[\d,]*(?:\.\d+)?)\s+(?P<label>[^\d\s][^\d]*)|"
@@ -273,6 +273,17 @@ _ENDINGS = re.compile(r"(?:ions?|able|ings?|e?d|e?s|ures?)$")
 # What outputs and people call the same.
 _SAME_STEMS = {"insert": "add", "delet": "remov", "succ": "pass", "success": "pass", "ok": "pass"}
 _SAME_STEMS |= {"mismatch": "differ", "disagre": "differ", "match": "agr", "sam": "agr"}
+_SAME_STEMS |= {"averag": "mean", "avg": "mean", "maximum": "max", "minimum": "min"}
+_COUNTS = {"three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8",
+           "nine": "9", "ten": "10", "eleven": "11", "twelve": "12"}  # fmt: skip
+_COUNT = re.compile(rf"\b(?:{'|'.join(_COUNTS)})\b(?=\W+[a-z])", re.IGNORECASE)
+# "With 12 hits, B leads": the number stands before what it is of.
+_WITH = re.compile(r"\b(with|at|by) ([^,;.\n]*\d[^,;.\n]*), ", re.IGNORECASE)
+# Several on a line without a sign between them: "pass=62 fail=5", "Size 98G  Used 71G".
+_RUN = re.compile(r"(?:[A-Z]\w+ )?(?:[A-Za-z]+[ =]\d[\d.,]*[A-Za-z%]{0,3}(?:\s+|\Z)){2,}")
+_RUN_CELL = re.compile(r"([A-Za-z]+)[ =](\d[\d,]*(?:\.\d+)?)")
+# "chapter 3: pages 61-88".
+_SPAN = re.compile(r"([A-Za-z][^:]{1,29}): (?:\w+ )?(\d+) ?[-\u2013] ?(\d+)")
 # The digit first, what stands before it then: so the engine skips to digits at C speed.
 _NUMBER = re.compile(r"\d(?<![\w.,/-]\d)[\d,]*(?:\.\d+)?(?![\w/-]|[.,]\d)")
 _CLAUSE = re.compile(r"[.;!?](?:\s|$)|\n|, | while | whereas | but | and ")
@@ -289,14 +300,18 @@ _KEY = re.compile(r"[^\s:,;()\[\]{}\"'`*|=]+")
 
 def find_misread_lines(step: Step, at: int, output: str) -> Iterator[Fault]:
     """Yield the labels of the output at a step that a message tells with another line's number."""
-    text = step.text
+    text, lower = step.text, step.text.lower()
+    if any([count in lower for count in _COUNTS]):
+        text = _COUNT.sub(lambda said: _COUNTS[said[0].lower()], text)
     lines = _numbered_lines(output) if _NUMBER.search(text) else []
     if len(lines) < 2:
         return
+    # An output about pages is told by pages.
+    text = text.replace(" page ", " ") if "page" in output else text
     keys = _own_keys([label for label, _ in lines])
     values = {number for _, row in lines for number in row}
     last: list[int] = []
-    for clause in _CLAUSE.split(_TAG.sub("", text)):
+    for clause in _CLAUSE.split(_WITH.sub(r"\1 \2 ", _TAG.sub("", text))):
         whole = _OF_ALL.search(clause)
         told = [_value(n) for n in _NUMBER.findall(_OF_ALL.sub(r"\1", clause, count=1))]
         told = [n for n in told if n in values]
@@ -329,6 +344,12 @@ def _numbered_lines(output: str) -> list[tuple[str, tuple[float, ...]]]:
         if bare[:1] in ("{", "["):
             pairs = _PAIR.findall(bare) if output.count("{") == 1 else ()
             found += [(key.replace("_", " "), (float(value),)) for key, value in pairs]
+            continue
+        if (span := _SPAN.fullmatch(bare)) is not None:
+            found.append((span[1], (float(span[2]), float(span[3]))))
+            continue
+        if _RUN.fullmatch(bare) is not None:
+            found += [(label, (_value(number),)) for label, number in _RUN_CELL.findall(bare)]
             continue
         cells = [_CELL.fullmatch(cell) for cell in _CELLS.split(bare)]
         if (row := _ROW.fullmatch(bare)) is not None:
