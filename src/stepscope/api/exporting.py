@@ -7,8 +7,8 @@ overwritten unasked. File names are made of ids, never of what a trace says.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeVar
 
@@ -25,7 +25,6 @@ Target = Literal["ours", "atif", "parquet", "otlp"]
 # Whether verdicts are written: not at all, alone, or on the spans that they are about.
 VerdictsAs = Literal["none", "only", "gen_ai", "openinference"]
 T = TypeVar("T")
-Writer = Callable[[BinaryIO], object]
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,8 +82,8 @@ def export_runs(
     else:
         from stepscope.formats import ours
 
-        write = ours.write if format == "ours" else ours.write_runs_parquet
-        _deliver(out, partial(write, runs))
+        with _open_out(out) as file:
+            (ours.write if format == "ours" else ours.write_runs_parquet)(runs, file)
     return Exported(path=out, format=format, runs=total)
 
 
@@ -115,13 +114,8 @@ def _otlp(
         if verdicts == "none"
         else read_scored_runs(store, where)
     )
-    written = write.ExportCount(0, 0, 0)
-
-    def lines(file: BinaryIO) -> None:
-        nonlocal written
+    with _open_out(out) as file:
         written = write.write(_counted(chosen, total, progress), file, verdicts=verdicts)
-
-    _deliver(out, lines)
     return Exported(path=out, format="otlp", **written._asdict())
 
 
@@ -134,12 +128,14 @@ def _atif(runs: Iterable[Trajectory], out: str, total: int) -> None:
                 f"an ATIF file holds one run and {total:,} are chosen: name a folder for one file "
                 "each, a .jsonl file for one line each, or choose one with --where"
             )
-        _deliver(out, partial(write.write, runs))
+        with _open_out(out) as file:
+            write.write(runs, file)
         return
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     for run in runs:
-        _deliver(str(folder / f"{run.id}.json"), partial(write.write, [run]))
+        with _open_out(str(folder / f"{run.id}.json")) as file:
+            write.write([run], file)
 
 
 def _verdicts(store: Store, out: str, format: Target, where: Where | None) -> int:
@@ -155,27 +151,22 @@ def _verdicts(store: Store, out: str, format: Target, where: Where | None) -> in
         import pyarrow.parquet as pq
 
         return pq.read_metadata(folder / "records.parquet").num_rows
-    n = 0
-
-    def lines(file: BinaryIO) -> None:
-        nonlocal n
-        for record in store.records(where):
-            file.write(msgspec.json.encode(record) + b"\n")
-            n += 1
-
-    _deliver(out, lines)
-    return n
+    with _open_out(out) as file:
+        lines = (msgspec.json.encode(record) + b"\n" for record in store.records(where))
+        return sum(file.write(line) > 0 for line in lines)
 
 
-def _deliver(out: str, write: Writer) -> None:
+@contextmanager
+def _open_out(out: str) -> Iterator[BinaryIO]:
+    """Open what is written to; `-` is standard output."""
     if out == "-":
         sys.stdout.flush()
-        write(sys.stdout.buffer)
+        yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
     # What is written quotes traces: it is nobody else's, whole or in parts.
     with open_output(out, private=True) as file:
-        write(file)
+        yield file
 
 
 def _counted(runs: Iterable[T], total: int, progress: Progress) -> Iterator[T]:
