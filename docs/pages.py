@@ -10,8 +10,8 @@ import contextlib
 import io
 import os
 import re
+import sys
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from inspect import cleandoc, getsource
@@ -53,7 +53,20 @@ def formats() -> str:
 def _module(point: EntryPoint) -> ModuleType:
     """The module of a format, whose entry point names it through the face of its room."""
     form = point.load()
-    return import_module(getattr(form, "likeness", form).__module__)
+    holders = [
+        module
+        for name, module in sorted(sys.modules.items())
+        if name.startswith("stepscope.formats.") and not hasattr(module, "__path__")
+        if any(value is form for value in vars(module).values())
+    ]
+    return min(holders, key=lambda module: not _makes(module, form))
+
+
+def _makes(module: ModuleType, form: object) -> bool:
+    """Whether a module makes a format, rather than importing it."""
+    names = [name for name, value in vars(module).items() if value is form]
+    text = Path(str(module.__file__)).read_text("utf-8")
+    return any(re.search(rf"^{name}(?:: \w+)? = ", text, re.MULTILINE) for name in names)
 
 
 def format_details() -> str:
