@@ -4,7 +4,9 @@ A file counts when a function of it is called, under `sys.setprofile`, in this p
 worker; what an import runs does not count. The limits are those of the architecture: an import with
 the format named, one whose format is found by content, one run judged under one rubric, and a
 report with judges as text and as HTML. Later issues may add two files each: a judged run passes the
-facts, which hold tools and policy of the settings, and a report the hiding of keys in names.
+facts, which hold tools and policy of the settings; a report the ranking of steps and the answers of
+judges about runs that failed since (truth), the limits of what is written and the hiding of keys in
+names (faults).
 """
 
 from __future__ import annotations
@@ -102,11 +104,11 @@ def walks(folder: Path) -> dict[str, tuple[int, Callable[[], object]]]:
         "import, format named": (20, lambda: store.add(RUNS, format_name="tau_bench", workers=1)),
         "import, format found": (25, lambda: sniffed.add(RUNS, workers=1)),
         "judge one rubric": (28, judge),
-        "report as text": (29, lambda: store.report().text()),
+        "report as text": (31, lambda: store.report().text()),
         # Two more since it opens with a ranking: `findings.ranking` decides the order, and
         # `model.effects` says which calls are writes that no passing trial makes. One more since
         # errors are the same by their message, as `measures.errors` compares them.
-        "report as HTML": (39, lambda: store.report().html(folder / "report.html")),
+        "report as HTML": (40, lambda: store.report().html(folder / "report.html")),
     }
 
 

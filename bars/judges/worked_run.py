@@ -49,7 +49,7 @@ def main() -> int:
     wrong = [axis for axis, label in labels.items() if label == "incorrect"]
     holds = (
         isinstance(found, Verdict)
-        and found.cites == CITED
+        and set(CITED) <= set(found.cites)  # where the price was said before may stand beside them
         and wrong in ([READING], [CHOICE, READING])
         and labels[CHOICE] in ("incorrect", "uncertain")
     )
@@ -62,7 +62,9 @@ def main() -> int:
         print(f"{canary.trajectory.id}: {', '.join(sorted(canary.expected))}")
         for axis in axes:
             label = line(canary, axis)
-            contradicted += label not in (*canary.expected[axis].label, "uncertain")
+            contradicted += label not in (
+                *canary.expected[axis].label, "uncertain", "not_applicable"
+            )  # fmt: skip
     print(f"\nworked run: {'holds' if holds else 'MISSED'}; canaries contradicted: {contradicted}")
     return 0 if holds and not contradicted else 3
 

@@ -102,8 +102,10 @@ def loaded_name(group: Group, loaded: object) -> str:
 
 def is_foreign(group: Group, loaded: object) -> bool:
     """Whether something is not one of a group that this package has."""
-    own = {name for name, point in _claims(group).items() if point.value.startswith("stepscope.")}
-    return not any(_loaded.get((group, name)) is loaded for name in own)
+    for (found, name), value in _loaded.items():
+        if found == group and value is loaded:
+            return ".py:" in name or not _claims(group)[name].value.startswith("stepscope.")
+    return True
 
 
 @cache

@@ -99,7 +99,7 @@ def _print(value: object, document: Document, *, as_json: bool) -> None:
 
 
 def _parse_list(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",")]
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _number(option: str, text: str, kind: type[Number]) -> Number:

@@ -186,7 +186,10 @@ def chat_steps(messages: list[Json], reading: MessageOptions) -> tuple[Step, ...
     Raises:
         TraceError: a message that is none, naming its position.
     """
-    return tuple([chat_step(message, index, reading) for index, message in enumerate(messages)])
+    steps: list[Step] = []
+    for index, message in enumerate(messages):  # no comprehension: it would deepen the stack
+        steps.append(chat_step(message, index, reading))
+    return tuple(steps)
 
 
 def chat_step(message: Json, index: int, reading: MessageOptions) -> Step:
@@ -245,7 +248,9 @@ def _assistant_step(
     if listed is not None and type(listed) is not list:
         raise shape_error(index, "a list under `tool_calls`", listed)
     asked = listed or [] if legacy is None else [*(listed or []), {"function": legacy}]
-    calls = tuple([_message_call(call, index, reading) for call in asked])
+    calls: tuple[ToolCall, ...] = ()
+    for call in asked:
+        calls = (*calls, _message_call(call, index, reading))
     kind: StepKind = "call" if calls else "message"
     extra = rest(message, _ASSISTANT_KEYS)
     if extra is None or _SPOKEN_KEYS.isdisjoint(extra):

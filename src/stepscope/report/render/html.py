@@ -71,7 +71,8 @@ def write_html(
     """
     made = _pages(store, report, embed, where=where, since=since, gates=gates, kept=kept)
     with open_output(file) as raw:
-        raw.writelines(piece.encode() for piece in _render(made, report))
+        for piece in _render(made, report):
+            raw.write(piece.encode())
 
 
 def _render(made: Iterator[Page], report: Report) -> Iterator[str]:
