@@ -95,10 +95,9 @@ def group_agreement(
     columns = dict.fromkeys(at for side in zip(*groups, strict=True) for at in side)
     unmeasured = ratings.lost(list(columns))
     two = codes.shape[1] == 2
-    names = [*NOMINAL, *(OF_BANDS if ratings.scored else ())]
     figures: dict[str, Figure] = {
         name: agreement_figure(name, codes, runs, ratings.labels, unmeasured, seed=seed)
-        for name in names
+        for name in [*NOMINAL, *(OF_BANDS if ratings.scored else ())]
     }
     if ratings.scored:
         values = np.concatenate([
@@ -181,8 +180,7 @@ def first_bad_step(bad: Bools, runs: Ints) -> tuple[Figure, float | None]:
         # The sum of both * neither ** k over the places k of a first bad step, and none at all.
         found_at = both * (1 - neither**steps) / (1 - neither) if neither < 1 else 0.0
         chance.append(found_at + neither**steps)
-    found = stats.proportion(np.array(same, bool), np.arange(len(same)))
-    return found, float(np.mean(chance))
+    return stats.proportion(np.array(same, bool), np.arange(len(same))), float(np.mean(chance))
 
 
 def compare_proofs(ratings: RatingTable) -> Iterator[ProofAgreement]:
@@ -331,8 +329,7 @@ def decide_rubric(
     name = "kappa" if len(columns) == 2 else "fleiss"
     said = ", ".join(ratings.voices[at].name for at in columns) or "nobody"
     if len(columns) < 2:
-        reason = f"one rater ({said}): agreement needs two"
-        return Decision("undecided", reason), said
+        return Decision("undecided", f"one rater ({said}): agreement needs two"), said
     kept = (ratings.codes[:, columns] >= 0).sum(axis=1) >= 2
     many = at_once > 1
     found = agreement_figure(
@@ -489,8 +486,7 @@ def confidence_weighted(
     found = stats.mean_share(chances, codes(runs), unit_of_n=ratings.unit)
     if isinstance(found, Unmeasured):
         return found
-    doubt = "the calibration is taken as known"
-    return replace(found, diagnostics=(*found.diagnostics, doubt))
+    return replace(found, diagnostics=(*found.diagnostics, "the calibration is taken as known"))
 
 
 def rubric_changes(ratings: RatingTable) -> Iterator[RubricChange]:
@@ -568,8 +564,7 @@ def find_disputes(
             # Labels have no distance.
             scores = ratings.values[place]
             far = max(abs(scores[a] - scores[b]) for a, b in apart) if ratings.scored else 0.0
-            share = len(apart) / len(both)
-            found.append((-float(committed), -share, -float(far), -sure, place))
+            found.append((-float(committed), -(len(apart) / len(both)), -float(far), -sure, place))
     disputes = []
     for _, negated, *_, number in sorted(found)[:most]:
         item = ratings.items[int(number)]
@@ -642,14 +637,13 @@ def measure_agreement(
         One aspect a rubric and granularity, by name; none where nobody but the rules rated.
     """
     found = read_ratings(rows, where=where, rubric=rubric)
-    decided = sum(len(deciding_columns(one)) > 1 for one in found)
     return Agreement(
         aspects=tuple(
             rubric_agreement(
                 one,
                 seed,
                 threshold=threshold,
-                at_once=max(decided, 1),
+                at_once=max(sum(len(deciding_columns(one)) > 1 for one in found), 1),
                 drawn=rows.sampled(one.aspect) if isinstance(rows, Store) else {},
             )
             for one in found

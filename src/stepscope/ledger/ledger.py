@@ -232,8 +232,7 @@ class Ledger(Database):
         Raises:
             EnvironmentFault: another process keeps old pages alive; erasing again ends the work.
         """
-        ids = json.dumps(list(subjects))
-        erased = self._now(partial(states.erase_replies, subjects=ids))
+        erased = self._now(partial(states.erase_replies, subjects=json.dumps(list(subjects))))
         with self._writing:
             database.rewrite_database(self._db, self.path)
         return erased

@@ -209,8 +209,7 @@ def _refuse_elsewhere(
         )
     if of_provider is not None or provider is not None or is_loopback(host):
         return
-    bound = keys.get(variable + HOST_VARIABLE, "")
-    if bound.lower() not in {host, address.netloc.lower()}:
+    if keys.get(variable + HOST_VARIABLE, "").lower() not in {host, address.netloc.lower()}:
         raise ConfigError(
             f"judge {name!r}: {variable} may not be sent to {host}; set "
             f"{variable}{HOST_VARIABLE}={host} beside it if that is where it belongs"

@@ -169,8 +169,7 @@ def read_error_body(body: bytes) -> tuple[str, str]:
     if not isinstance(inner, dict):
         return str(inner), ""
     message = inner.get("message") or inner.get("detail") or body.decode("utf-8", "replace")
-    code = inner.get("code") or inner.get("type") or ""
-    return str(message)[: 4 * _SHOWN], str(code)[:60]
+    return str(message)[: 4 * _SHOWN], str(inner.get("code") or inner.get("type") or "")[:60]
 
 
 def status_error(

@@ -60,8 +60,7 @@ def try_action(what: str, action: Callable[[], object]) -> str:
 
 def try_syscall(name: str, *arguments: object) -> str:
     """Say that a system call was not refused."""
-    number = NUMBERS[name][os.uname().machine == "aarch64"]
-    if library.syscall(number, *arguments) >= 0:
+    if library.syscall(NUMBERS[name][os.uname().machine == "aarch64"], *arguments) >= 0:
         return f"{name} worked"
     return "" if ctypes.get_errno() in (1, 13, *ABSENT) else f"{name} was let through"
 

@@ -181,8 +181,7 @@ def weigh_templates_by_sigma(
     """Return the evidence under the given noise, or under each of `SIGMAS`."""
     if sigma is not None:
         return [weigh_templates(scores, observed, sigma, what)]
-    n = len(scores)
-    return [weigh_templates(scores, observed, np.full(n, one), what) for one in SIGMAS]
+    return [weigh_templates(scores, observed, np.full(len(scores), one), what) for one in SIGMAS]
 
 
 def weigh_templates(

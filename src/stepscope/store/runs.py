@@ -308,8 +308,7 @@ def _insert_run(
     if run.case is not None:
         records.fix_case_weights(db, run.workflow, run.task or run.name, run.case[1])
     case_id = 0 if run.case is None else names.case(db, *run.case)
-    columns = msgspec.structs.astuple(run)[:_N_COLUMNS]
-    seq = db.execute(_INSERT, (*columns, now, case_id)).lastrowid
+    seq = db.execute(_INSERT, (*msgspec.structs.astuple(run)[:_N_COLUMNS], now, case_id)).lastrowid
     assert seq is not None
     db.execute("INSERT INTO traces (run, head, steps) VALUES (?, ?, ?)", (seq, run.head, run.body))
     if run.tags:
