@@ -103,9 +103,8 @@ def group_agreement(
         values = np.concatenate([
             ratings.values[:, g][k] for g, k in zip(groups, kept, strict=True)
         ])  # fmt: skip
-        rounded = np.where(np.isnan(values), -1, np.rint(values * TWENTIETHS))
         figures["alpha.interval"] = agreement(
-            rounded.astype(np.int64),
+            np.where(np.isnan(values), -1, np.rint(values * TWENTIETHS)).astype(np.int64),
             "alpha",
             rng=np.random.default_rng(seed),
             metric="quadratic",
@@ -386,8 +385,7 @@ def majority_labels(ratings: RatingTable) -> dict[Item, str]:
     found: dict[Item, str] = {}
     for item in ratings.items:
         said = [v.said[item] for v in people if item in v.said]
-        counts = Counter(label_of(one) for one in said if isinstance(one, Verdict))
-        top = counts.most_common(2)
+        top = Counter(label_of(one) for one in said if isinstance(one, Verdict)).most_common(2)
         if top and (len(top) == 1 or top[0][1] > top[1][1]):
             found[item] = top[0][0]
     return found
@@ -675,16 +673,15 @@ def measure_agreement_by(
 
 
 def _groups(rows: Rows, field: str, where: Where | None) -> Iterator[tuple[str | None, Where]]:
-    if field not in FIELDS and field.removeprefix(TAG) in (field, ""):
+    key = field.removeprefix(TAG)
+    if field not in FIELDS and key in (field, ""):
         known = ", ".join(FIELDS)
         raise UsageError(f"--by {field!r} is no field to group by; expected {known} or tag.KEY")
     runs = rows.runs(where)
-    tagged = field.startswith(TAG)
-    values = rows.tag(field.removeprefix(TAG), runs) if tagged else getattr(runs, field, None)
+    values = getattr(runs, field, None) if key == field else rows.tag(key, runs)
     if values is None:
         raise UsageError(f"--by {field!r}: runs are not grouped by it here; take agent or a tag")
     for value in sorted(set(values.tolist()), key=lambda v: (v is None, str(v))):
-        key = field.removeprefix(TAG)
         named = field if key == field else TAG + _literal(key)
         condition = parse_where(f"{named} = {_literal(value)}")
         chosen = condition if where is None else where & condition

@@ -332,7 +332,5 @@ def _fault(reply: Reply | Unmeasured | None, part: Part) -> str:
     if not isinstance(reply, Reply) or reply.stop != "end":
         return ""
     answers = [part] if isinstance(part, Unmeasured) else [*part[1:], part[0]]
-    for answer in answers:
-        if isinstance(answer, Unmeasured) and answer.kind == "unparsable":
-            return answer.reason.partition(":")[0]
-    return ""
+    absent = (one for one in answers if isinstance(one, Unmeasured) and one.kind == "unparsable")
+    return next((one.reason.partition(":")[0] for one in absent), "")

@@ -362,9 +362,8 @@ class LedgerSession(Closeable):
 
     async def receive(self, key: str, body: bytes, cost: int | None) -> bytes | None:
         """Keep a reply; return another one where that was kept before it."""
-        owner = self.buyer.owner
         return await self._do(
-            partial(states.store_reply, key=key, body=body, cost=cost, owner=owner)
+            partial(states.store_reply, key=key, body=body, cost=cost, owner=self.buyer.owner)
         )
 
     async def fail(self, key: str, reason: str, *, unknown: str = "") -> None:

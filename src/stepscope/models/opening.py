@@ -102,10 +102,7 @@ FOREIGN = frozenset(
 
 def key_owner(variable: str) -> Provider | None:
     """Return the provider whose key a variable holds by its name; None for the user's own."""
-    for provider in PROVIDERS.values():
-        if variable in provider.keys:
-            return provider
-    return None
+    return next((one for one in PROVIDERS.values() if variable in one.keys), None)
 
 
 def judge_table(name: str, table: JudgesTable) -> JudgeTable:

@@ -82,9 +82,8 @@ def _write_etc(outside: Outside) -> str:
 
 
 def _write_workspace(outside: Outside) -> str:
-    wrote = try_open("/ws/probe", os.O_CREAT | os.O_WRONLY)
     return (
-        wrote
+        try_open("/ws/probe", os.O_CREAT | os.O_WRONLY)
         or try_open("/ws/here", os.O_WRONLY)
         or try_action("removed a file", Path("/ws/here").unlink)
     )

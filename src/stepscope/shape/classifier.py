@@ -293,8 +293,7 @@ def log_density(scores: Floats, observed: Bools, sigma: Floats, what: Assumption
 
 
 def _weigh_block(values: Floats, lens: WhitenedTemplates) -> GroupEvidence:
-    averages = product(values, lens.weights.T)
-    return weigh_many(lens, product(averages - LEVEL, lens.whiten.T))
+    return weigh_many(lens, product(product(values, lens.weights.T) - LEVEL, lens.whiten.T))
 
 
 def _misfit_p_rows(seen: GroupEvidence) -> Floats:

@@ -357,9 +357,8 @@ class ParquetRows:
             db.execute("CREATE TABLE runs (seq INTEGER PRIMARY KEY, " + ", ".join(RUN_FIELDS) + ")")
             db.execute("CREATE TABLE tags (run INTEGER, key, value, PRIMARY KEY (run, key))")
             columns = [self._runs.column(name).to_pylist() for name in RUN_FIELDS]
-            marks = ", ".join("?" * (len(RUN_FIELDS) + 1))
             db.executemany(
-                "INSERT INTO runs VALUES (" + marks + ")",
+                "INSERT INTO runs VALUES (" + ", ".join("?" * (len(RUN_FIELDS) + 1)) + ")",
                 zip(range(self._runs.num_rows), *columns, strict=True),
             )
             for at, text in enumerate(self._runs.column("tags").to_pylist()):
