@@ -563,20 +563,18 @@ def find_disputes(
             scores = ratings.values[place]
             far = max(abs(scores[a] - scores[b]) for a, b in apart) if ratings.scored else 0.0
             found.append((-float(committed), -(len(apart) / len(both)), -float(far), -sure, place))
-    disputes = []
-    for _, negated, *_, number in sorted(found)[:most]:
-        item = ratings.items[int(number)]
-        disputes.append(
-            Dispute(
-                aspect=ratings.aspect,
-                run=item[0],
-                name=ratings.names.get(item[0], ""),
-                step=item[1],
-                answers=ratings.answers(item),
-                apart=-negated,
-            )
+    return [
+        Dispute(
+            aspect=ratings.aspect,
+            run=run,
+            name=ratings.names.get(run, ""),
+            step=step,
+            answers=ratings.answers((run, step)),
+            apart=-negated,
         )
-    return disputes
+        for _, negated, *_, number in sorted(found)[:most]
+        for run, step in [ratings.items[int(number)]]
+    ]
 
 
 def _ranks(ratings: RatingTable) -> Floats:

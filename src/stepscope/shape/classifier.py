@@ -379,18 +379,13 @@ def classify_many(
     observed = ~np.isnan(values)
     found = inputs.find_absences(values, observed, noise)
     reasons = np.where(found.any(1), found.argmax(1) + 1, 0).astype(np.int8)
-    groups = []
+    jobs: list[tuple[Ints, Bools, Floats | None]] = []
     for rows, seen in _group_by_pattern(observed, noise, np.flatnonzero(reasons == 0)):
         own = None if noise is None else noise[rows[0]]
         if len(np.unique(parts_of_run(len(seen))[seen])) < SHORTEST:
             reasons[rows] = inputs.ABSENCES.index(inputs.TOO_CLOSE) + 1
         else:
-            groups.append((rows, seen, own))
-    jobs = [
-        (rows[start : start + BLOCK], seen, own)
-        for rows, seen, own in groups
-        for start in range(0, len(rows), BLOCK)
-    ]
+            jobs += [(rows[at : at + BLOCK], seen, own) for at in range(0, len(rows), BLOCK)]
 
     def done(job: tuple[Ints, Bools, Floats | None]) -> ShapeBatch:
         rows, seen, own = job
