@@ -95,18 +95,16 @@ def group_agreement(
     columns = dict.fromkeys(at for side in zip(*groups, strict=True) for at in side)
     unmeasured = ratings.lost(list(columns))
     two = codes.shape[1] == 2
-    names = [*NOMINAL, *(OF_BANDS if ratings.scored else ())]
     figures: dict[str, Figure] = {
         name: agreement_figure(name, codes, runs, ratings.labels, unmeasured, seed=seed)
-        for name in names
+        for name in [*NOMINAL, *(OF_BANDS if ratings.scored else ())]
     }
     if ratings.scored:
         values = np.concatenate([
             ratings.values[:, g][k] for g, k in zip(groups, kept, strict=True)
         ])  # fmt: skip
-        rounded = np.where(np.isnan(values), -1, np.rint(values * TWENTIETHS))
         figures["alpha.interval"] = agreement(
-            rounded.astype(np.int64),
+            np.where(np.isnan(values), -1, np.rint(values * TWENTIETHS)).astype(np.int64),
             "alpha",
             rng=np.random.default_rng(seed),
             metric="quadratic",
@@ -181,8 +179,7 @@ def first_bad_step(bad: Bools, runs: Ints) -> tuple[Figure, float | None]:
         # The sum of both * neither ** k over the places k of a first bad step, and none at all.
         found_at = both * (1 - neither**steps) / (1 - neither) if neither < 1 else 0.0
         chance.append(found_at + neither**steps)
-    found = stats.proportion(np.array(same, bool), np.arange(len(same)))
-    return found, float(np.mean(chance))
+    return stats.proportion(np.array(same, bool), np.arange(len(same))), float(np.mean(chance))
 
 
 def compare_proofs(ratings: RatingTable) -> Iterator[ProofAgreement]:
@@ -331,8 +328,7 @@ def decide_rubric(
     name = "kappa" if len(columns) == 2 else "fleiss"
     said = ", ".join(ratings.voices[at].name for at in columns) or "nobody"
     if len(columns) < 2:
-        reason = f"one rater ({said}): agreement needs two"
-        return Decision("undecided", reason), said
+        return Decision("undecided", f"one rater ({said}): agreement needs two"), said
     kept = (ratings.codes[:, columns] >= 0).sum(axis=1) >= 2
     many = at_once > 1
     found = agreement_figure(
@@ -389,8 +385,7 @@ def majority_labels(ratings: RatingTable) -> dict[Item, str]:
     found: dict[Item, str] = {}
     for item in ratings.items:
         said = [v.said[item] for v in people if item in v.said]
-        counts = Counter(label_of(one) for one in said if isinstance(one, Verdict))
-        top = counts.most_common(2)
+        top = Counter(label_of(one) for one in said if isinstance(one, Verdict)).most_common(2)
         if top and (len(top) == 1 or top[0][1] > top[1][1]):
             found[item] = top[0][0]
     return found
@@ -489,8 +484,7 @@ def confidence_weighted(
     found = stats.mean_share(chances, codes(runs), unit_of_n=ratings.unit)
     if isinstance(found, Unmeasured):
         return found
-    doubt = "the calibration is taken as known"
-    return replace(found, diagnostics=(*found.diagnostics, doubt))
+    return replace(found, diagnostics=(*found.diagnostics, "the calibration is taken as known"))
 
 
 def rubric_changes(ratings: RatingTable) -> Iterator[RubricChange]:
@@ -568,22 +562,19 @@ def find_disputes(
             # Labels have no distance.
             scores = ratings.values[place]
             far = max(abs(scores[a] - scores[b]) for a, b in apart) if ratings.scored else 0.0
-            share = len(apart) / len(both)
-            found.append((-float(committed), -share, -float(far), -sure, place))
-    disputes = []
-    for _, negated, *_, number in sorted(found)[:most]:
-        item = ratings.items[int(number)]
-        disputes.append(
-            Dispute(
-                aspect=ratings.aspect,
-                run=item[0],
-                name=ratings.names.get(item[0], ""),
-                step=item[1],
-                answers=ratings.answers(item),
-                apart=-negated,
-            )
+            found.append((-float(committed), -(len(apart) / len(both)), -float(far), -sure, place))
+    return [
+        Dispute(
+            aspect=ratings.aspect,
+            run=run,
+            name=ratings.names.get(run, ""),
+            step=step,
+            answers=ratings.answers((run, step)),
+            apart=-negated,
         )
-    return disputes
+        for _, negated, *_, number in sorted(found)[:most]
+        for run, step in [ratings.items[int(number)]]
+    ]
 
 
 def _ranks(ratings: RatingTable) -> Floats:
@@ -642,14 +633,13 @@ def measure_agreement(
         One aspect a rubric and granularity, by name; none where nobody but the rules rated.
     """
     found = read_ratings(rows, where=where, rubric=rubric)
-    decided = sum(len(deciding_columns(one)) > 1 for one in found)
     return Agreement(
         aspects=tuple(
             rubric_agreement(
                 one,
                 seed,
                 threshold=threshold,
-                at_once=max(decided, 1),
+                at_once=max(sum(len(deciding_columns(one)) > 1 for one in found), 1),
                 drawn=rows.sampled(one.aspect) if isinstance(rows, Store) else {},
             )
             for one in found
@@ -681,16 +671,15 @@ def measure_agreement_by(
 
 
 def _groups(rows: Rows, field: str, where: Where | None) -> Iterator[tuple[str | None, Where]]:
-    if field not in FIELDS and field.removeprefix(TAG) in (field, ""):
+    key = field.removeprefix(TAG)
+    if field not in FIELDS and key in (field, ""):
         known = ", ".join(FIELDS)
         raise UsageError(f"--by {field!r} is no field to group by; expected {known} or tag.KEY")
     runs = rows.runs(where)
-    tagged = field.startswith(TAG)
-    values = rows.tag(field.removeprefix(TAG), runs) if tagged else getattr(runs, field, None)
+    values = getattr(runs, field, None) if key == field else rows.tag(key, runs)
     if values is None:
         raise UsageError(f"--by {field!r}: runs are not grouped by it here; take agent or a tag")
     for value in sorted(set(values.tolist()), key=lambda v: (v is None, str(v))):
-        key = field.removeprefix(TAG)
         named = field if key == field else TAG + _literal(key)
         condition = parse_where(f"{named} = {_literal(value)}")
         chosen = condition if where is None else where & condition

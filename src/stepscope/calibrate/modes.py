@@ -210,5 +210,4 @@ def _largest_gaps(
             for a, b in zip(first, second, strict=True)
         ]
         weight = np.where(differences > 0, 1.0 + np.array(sure), 0.0)
-    largest = np.argsort(-weight, kind="stable")[:MOST].tolist()
-    return [at for at in largest if differences[at] != 0]
+    return [at for at in np.argsort(-weight, kind="stable")[:MOST].tolist() if differences[at] != 0]

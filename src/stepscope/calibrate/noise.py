@@ -37,8 +37,7 @@ Scorings = dict[str, list[tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]]
 
 def noise_of_store(store: Store, *, quantum: float | None = None) -> list[JudgeNoise]:
     """Return the noise of every judge with step scores in the store."""
-    runs = store.runs()
-    column = store.step_values(STEP_SCORES, runs)
+    column = store.step_values(STEP_SCORES, store.runs())
     steps = int(column.step.max(initial=0)) + 1
     found: Scorings = {}
     for number, (_, judge) in enumerate(column.scorers):

@@ -216,8 +216,7 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
             UsageError: none or several are called so; the message lists the names.
         """
         exact = [found for found in self.aspects if found.name == name]
-        ends = [found for found in self.aspects if found.name.endswith(f".{name}")]
-        named = exact or ends
+        named = exact or [found for found in self.aspects if found.name.endswith(f".{name}")]
         # Of one rubric rated whole and by step, the whole is what its bare name means.
         if len({found.name for found in named}) == 1:
             return named[0]

@@ -73,8 +73,7 @@ def smallest_possible_p(now: Arm, before: Arm, worst: float) -> float:
     for case in runs.keys() & old.keys():
         ways = comb(at_worst[case] + runs[case], runs[case])
         p *= ways / comb(old[case] + runs[case], runs[case])
-    whole = bool(np.isin(before.bad, (0.0, 1.0)).all())
-    return p if whole else max(p, 1 / (1 + MANY))
+    return p if np.isin(before.bad, (0.0, 1.0)).all() else max(p, 1 / (1 + MANY))
 
 
 def build_drop_test(
@@ -102,8 +101,7 @@ def build_drop_test(
         found = compare_bad_runs(now.filled(bad=False), before.filled(bad=True), seed=seed)
         best = found if isinstance(found, Comparison) else measured
     beyond = _effect_value(best) > gate.bound + rates.TOLERANCE
-    answer = partial(_answer_drop, gate, now, before, measured, seed, beyond=beyond)
-    return GateTest(best.p, answer)
+    return GateTest(best.p, partial(_answer_drop, gate, now, before, measured, seed, beyond=beyond))
 
 
 def _answer_drop(
@@ -188,7 +186,6 @@ def _compare_with_draws(
     now: Arm, before: Arm, level: float, seed: int, draws: int
 ) -> Comparison | Unmeasured:
     kinds = {**now.unmeasured, **before.unmeasured}
-    lost = {k: now.unmeasured.get(k, 0) + before.unmeasured.get(k, 0) for k in kinds}
     return stats.compare_paired(
         before.bad,
         before.cases,
@@ -196,7 +193,7 @@ def _compare_with_draws(
         now.cases,
         rng=np.random.default_rng([seed, draws]),
         level=level,
-        unmeasured=lost,
+        unmeasured={k: now.unmeasured.get(k, 0) + before.unmeasured.get(k, 0) for k in kinds},
         draws=draws,
         tail="upper",
     )
@@ -279,8 +276,7 @@ def _answer_ratio(
         and rank_p(*worst, seed=seed) <= alpha
     ):
         lost = rates.say_losses({**now.unmeasured}) or "unmeasured runs of the baseline"
-        reason = f"{said}; were {lost} long, it would fail"
-        return answer_undecided("not_measured", reason, shown)
+        return answer_undecided("not_measured", f"{said}; were {lost} long, it would fail", shown)
     seen = _detectable_ratio(shown, gate.bound, alone)
     could = f"; {seen:.2f} times would be seen in 80 % of repetitions" if seen else ""
     return GateAnswer(outcome="pass", reason=said + could, estimate=shown, detectable=seen)
@@ -334,8 +330,7 @@ def rank_p(now: Arm, before: Arm, *, seed: int) -> float:
     # Mid-ranks, 0 for the smallest: equal values share theirs.
     values = np.concatenate([before.top, now.top])
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    ranks = np.asarray((ends - (counts + 1) / 2)[inverse], dtype=np.float64)
+    ranks = np.asarray((np.cumsum(counts) - (counts + 1) / 2)[inverse], dtype=np.float64)
     found = permute_in_stages(
         lambda draws: stats.compare_paired(
             ranks[: len(before.at)],

@@ -192,8 +192,7 @@ def encode_baseline(baseline: Sample) -> bytes:
         cases.append(
             f'  {_json(case)}: {{\n   "runs": {_json(runs)},\n   "cells": {{\n{cells}\n   }}\n  }}'
         )
-    body = ",\n".join(cases)
-    return ("{\n" + "\n".join(lines) + '\n "cases": {\n' + body + "\n }\n}\n").encode()
+    return ("{\n" + "\n".join(lines) + '\n "cases": {\n' + ",\n".join(cases) + "\n }\n}\n").encode()
 
 
 def _sample(file: _File) -> Sample:

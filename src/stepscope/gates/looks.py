@@ -197,8 +197,7 @@ def _policy_looks(log: LookLog, policy: WorkflowPolicy) -> tuple[PolicyLooks, ..
     found = []
     for name, entry in log.entries.items():
         # Commit and workflow may hold spaces; between them stands the hash of a policy, 16 digits.
-        head = name.removesuffix(f" {policy.workflow}")
-        commit, _, said = head.rpartition(" ")
+        commit, _, said = name.removesuffix(f" {policy.workflow}").rpartition(" ")
         if look_key(commit, policy.workflow, said) == name and len(said) == len(policy.hash):
             current = said == policy.hash
             found.append(

@@ -167,8 +167,7 @@ def estimate_bad_rate(side: Arm, level: float) -> Estimate | Unmeasured:
     lost = dict(side.unmeasured)
     if (side.size != 1).any():
         return stats.ratio(side.top, side.size, side.cases, level=level, unmeasured=lost)
-    whole = np.isin(side.top, (0.0, 1.0)).all()
-    method = stats.proportion if whole else stats.mean_share
+    method = stats.proportion if np.isin(side.top, (0.0, 1.0)).all() else stats.mean_share
     return method(side.top, side.cases, level=level, unmeasured=lost)
 
 

@@ -270,8 +270,7 @@ class WorkflowPolicy(msgspec.Struct, frozen=True, kw_only=True):
         asked = [
             (g.name, g.quantity, g.about, g.bound, g.limit, g.rule, g.source) for g in self.gates
         ]
-        allowed = [(g.recovered, g.uncertain) for g in self.gates]
-        return digest((self.workflow, asked, allowed))
+        return digest((self.workflow, asked, [(g.recovered, g.uncertain) for g in self.gates]))
 
 
 def policies_hash(policies: Sequence[WorkflowPolicy]) -> str:

@@ -150,10 +150,9 @@ def _make_steps(written: Iterable[_Step]) -> Iterator[Step]:
     open_calls: list[str] = []
     for index, step in enumerate(written):
         if step.result is not None or step.error is not None:
-            text = step.result if step.error is None else step.error
             answer = ToolResult(
                 call_id=open_calls.pop(0),
-                parts=(Part("text", text),),
+                parts=(Part("text", step.result if step.error is None else step.error),),
                 status="ok" if step.error is None else "error",
                 source="explicit",
                 error=step.error,
@@ -169,12 +168,11 @@ def _make_steps(written: Iterable[_Step]) -> Iterator[Step]:
                 for place, call in enumerate(step.calls)
             )
             open_calls += [call.id for call in calls if call.id is not None]
-            parts = () if step.agent is None else (Part("text", step.agent),)
             yield Step(
                 index=index,
                 actor="agent",
                 kind="call" if calls else "message",
-                parts=parts,
+                parts=() if step.agent is None else (Part("text", step.agent),),
                 calls=calls,
             )
 

@@ -175,9 +175,8 @@ class ReplyFields:
         """Return one of the answers, to the letter. Raises InvalidReply."""
         found = self.text(name)
         if found not in answers:
-            listed = ", ".join(answers)
             raise unparsable_reply(
-                "off_menu", f"{name} is {display_value(found)}, not one of {listed}"
+                "off_menu", f"{name} is {display_value(found)}, not one of {', '.join(answers)}"
             )
         return found
 
@@ -249,8 +248,7 @@ class CitationChecker:
         for number, item in enumerate(value):
             fields = ReplyFields(item, ("step", "quote"), f"evidence {number}")
             quote = fields.text("quote")
-            step = self.step(fields.value["step"])
-            counted += self.quoted(step, quote)
+            counted += self.quoted(self.step(fields.value["step"]), quote)
         return counted
 
     def quoted(self, step: int, quote: str) -> bool:

@@ -109,8 +109,7 @@ def system_prompt(rubric: Rubric, template: PromptTemplate | None = None) -> str
             _example_text(number, example) for number, example in enumerate(rubric.examples, 1)
         ),
     }
-    text = (template or load_prompt(rubric.kind)).text
-    return _MARK.sub(lambda mark: texts[mark[1]], text)
+    return _MARK.sub(lambda mark: texts[mark[1]], (template or load_prompt(rubric.kind)).text)
 
 
 def prompt_hash(rubric: Rubric, template: PromptTemplate, *modes: str) -> str:
@@ -122,9 +121,8 @@ def prompt_hash(rubric: Rubric, template: PromptTemplate, *modes: str) -> str:
     >>> prompt_hash(one, template, "a", "b") == prompt_hash(one, template, "ab")
     False
     """
-    parts = (rubric.hash, template.hash, *modes)
     # Lengths stand before the texts: no two lists of parts are the same bytes.
-    text = "".join(f"{len(part)}:{part}" for part in parts)
+    text = "".join(f"{len(part)}:{part}" for part in (rubric.hash, template.hash, *modes))
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -228,8 +226,7 @@ def read_rubric(data: bytes, where: str) -> Rubric:
         ConfigError: too large, not UTF-8, no front matter, a key unknown, missing or of the wrong
             type, an answer off the menu or without an example.
     """
-    text = _decode_text(data, where)
-    front, body = _split_front_matter(text, where)
+    front, body = _split_front_matter(_decode_text(data, where), where)
     for wrong in _complaints(front, body):
         raise ConfigError(f"{where}: {wrong}")
     return Rubric(

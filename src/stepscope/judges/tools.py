@@ -97,15 +97,13 @@ class Toolbox:
     def _look(self, call: LookupCall) -> Lookup:
         tool = self.tools.get(call.action)
         if tool is None:
-            names = ", ".join(self.tools)
-            return Lookup(call, False, f"there is no such tool; there are: {names}")
+            return Lookup(call, False, f"there is no such tool; there are: {', '.join(self.tools)}")
         try:
             found = tool.use(call)
         except LookupRefused as e:
             return Lookup(call, False, transcript.normalise_text(str(e)))
         text = transcript.redact_for_judge(found, self.redactor)
-        raw = text.encode("utf-8", "replace")
-        kept = raw[: self.result_bytes].decode("utf-8", "ignore")
+        kept = text.encode("utf-8", "replace")[: self.result_bytes].decode("utf-8", "ignore")
         return Lookup(call, True, kept or "(nothing)", len(text) - len(kept))
 
     def with_more(
@@ -149,11 +147,10 @@ def trajectory_tools(
         tools.append(
             LookupTool("state_check", "what the check of the end state found", lambda _: check)
         )
-    seen = f"{narration} {case.hash if case else ''} {check}"
     return Toolbox(
         tools={tool.name: tool for tool in tools},
         redactor=redactor,
-        state=sha256(seen.encode()).hexdigest(),
+        state=sha256(f"{narration} {case.hash if case else ''} {check}".encode()).hexdigest(),
     )
 
 
@@ -233,7 +230,6 @@ _FRAME_BYTES = 400
 def turn_schema(answer: dict[str, Json], offered: Sequence[str]) -> dict[str, Json]:
     """Return the schema of a turn: a menu of looks and the answer, or the answer alone."""
     number: dict[str, Json] = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
-    last = answer if not offered else {"anyOf": [answer, {"type": "null"}]}
     properties: dict[str, Json] = {
         "why": {"type": "string", "description": "what is still open, in one sentence"},
         "action": {"type": "string", "enum": [*offered, ANSWER_ACTION]},
@@ -242,7 +238,7 @@ def turn_schema(answer: dict[str, Json], offered: Sequence[str]) -> dict[str, Js
         "text": {"type": "string"},
         "path": {"type": "string"},
         "command": {"type": "array", "items": {"type": "string"}},
-        ANSWER_ACTION: last,
+        ANSWER_ACTION: answer if not offered else {"anyOf": [answer, {"type": "null"}]},
     }
     return {
         "type": "object",
@@ -429,8 +425,7 @@ class _ToolReplyReader:
         self._follow(replies, turns, ended)
         measure = f"{self.judgement.measure}{LOOKS_SUFFIX}"
         told = visible(self.fence.cleared(dump_json(list_turns(turns))))
-        looks = Verdict(measure, value=float(len(turns)), reason=told)
-        return (*self.plain.answers(ended), looks)
+        return (*self.plain.answers(ended), Verdict(measure, value=float(len(turns)), reason=told))
 
     def ask(self, plain: Ask, path: Sequence[Lookup]) -> Ask:
         """Return the ask of a judge that has come so far on the way to a plain answer."""

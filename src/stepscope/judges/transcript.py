@@ -68,8 +68,7 @@ def compose_text(text: str) -> str:
     'fine\n'
     """
     if not text.isascii():
-        safe = _runs().sub(_joined, _HALF.sub("\ufffd", text))
-        text = unicodedata.normalize("NFKC", safe)
+        text = unicodedata.normalize("NFKC", _runs().sub(_joined, _HALF.sub("\ufffd", text)))
     return text.replace("\r\n", "\n") if "\r" in text else text
 
 
@@ -120,8 +119,7 @@ def fold_text(text: str) -> str:
 
 def _joined(found: re.Match[str]) -> str:
     run = found.group()
-    pieces = (run[at : at + STREAM_SAFE] for at in range(0, len(run), STREAM_SAFE))
-    return _JOINER.join(pieces)
+    return _JOINER.join(run[at : at + STREAM_SAFE] for at in range(0, len(run), STREAM_SAFE))
 
 
 @cache
@@ -286,8 +284,7 @@ class Window(NamedTuple):
     def inside(self, step: int, steps: int) -> int:
         """Return how far a step is from an edge of this window that is not an end of the run."""
         left = steps if self.first == 0 else step - self.first
-        right = steps if self.end == steps else self.end - 1 - step
-        return min(left, right)
+        return min(left, steps if self.end == steps else self.end - 1 - step)
 
 
 class Transcript:

@@ -55,13 +55,12 @@ def mark_outranked(answer: Answer, outcome: Outcome, failing: Collection[str]) -
         return answer
     if answer.reason.startswith(records.OUTRANKED):
         return answer
-    why = f"{records.OUTRANKED}the run failed by its {outcome.source}; {answer.reason}"
     return Verdict(
         answer.measure,
         value=answer.value,
         label=answer.label,
         cites=answer.cites,
-        reason=why,
+        reason=f"{records.OUTRANKED}the run failed by its {outcome.source}; {answer.reason}",
         confidence=answer.confidence,
     )
 
@@ -133,8 +132,7 @@ class SchemaReplyReader:
             f"{REPAIRS[word]}. Answer it anew, whole, in the form that the schema gives."
         )
         request = msgspec.structs.replace(ask.request, question=question)
-        key = reply_key(ask.model, request, self.repeat)
-        return Ask(key=key, model=ask.model, request=request)
+        return Ask(key=reply_key(ask.model, request, self.repeat), model=ask.model, request=request)
 
     def _read(self, at: int, reply: Reply | Unmeasured | None) -> Part:
         """Return what the reply to the ask `at` comes to."""
@@ -334,7 +332,5 @@ def _fault(reply: Reply | Unmeasured | None, part: Part) -> str:
     if not isinstance(reply, Reply) or reply.stop != "end":
         return ""
     answers = [part] if isinstance(part, Unmeasured) else [*part[1:], part[0]]
-    for answer in answers:
-        if isinstance(answer, Unmeasured) and answer.kind == "unparsable":
-            return answer.reason.partition(":")[0]
-    return ""
+    absent = (one for one in answers if isinstance(one, Unmeasured) and one.kind == "unparsable")
+    return next((one.reason.partition(":")[0] for one in absent), "")

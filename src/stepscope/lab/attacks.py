@@ -52,8 +52,7 @@ def built_in_attacks() -> tuple[Attack, ...]:
     """Return our attacks, class by class; the last is the rewriting of all the agent's words."""
     text = files("stepscope.lab").joinpath("attacks.toml").read_text("utf-8")
     ours = msgspec.convert(tomllib.loads(text), dict[str, list[Attack]])["attack"]
-    swap = Attack(class_=NARRATION_SWAP, name="claims", place="narration")
-    return (*ours, swap)
+    return (*ours, Attack(class_=NARRATION_SWAP, name="claims", place="narration"))
 
 
 def read_attacks(path: Path) -> tuple[Attack, ...]:

@@ -65,8 +65,7 @@ def _agent_drift(n: int, skill: Floats, rng: np.random.Generator) -> Floats:
     m = len(skill)
     start = rng.integers(max((n + 1) // 2, round(0.6 * n)), n - 1, m)
     came = np.cumsum(rng.lognormal(0.0, 0.4, (m, n)), axis=1)
-    window = came[np.arange(m), start - 1][:, None]
-    over = np.maximum(came - window, 0.0)
+    over = np.maximum(came - came[np.arange(m), start - 1][:, None], 0.0)
     return np.asarray(
         _burden(draw_uniform(rng, 0.30, 0.55, m), skill) * over / over[:, -1:], np.float64
     )
@@ -141,8 +140,7 @@ def _bases(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> Plante
 def _article_collapse(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     moved = np.where(rng.random(m) < 0.05, rng.choice((-1, 1), m), 0)
     start = np.clip(n // 3 + moved, 1, (n + 1) // 2 - 1)
-    depth = draw_uniform(rng, 0.28, 0.46, m)
-    lost = depth * (np.arange(n) >= as_rows(start))
+    lost = draw_uniform(rng, 0.28, 0.46, m) * (np.arange(n) >= as_rows(start))
     return draw_uniform(rng, 0.80, 0.93, m) - lost, lost
 
 
@@ -153,8 +151,7 @@ def _last_third(n: int) -> Floats:
 
 
 def _to_peak(n: int) -> Floats:
-    peak = 2 * (n // 3)
-    return np.clip(np.arange(n) / peak, 0.0, 1.0)
+    return np.clip(np.arange(n) / (2 * (n // 3)), 0.0, 1.0)
 
 
 def _article_drift(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -272,10 +269,8 @@ def _transition(at: Floats, n: int, rng: np.random.Generator) -> Floats:
     pace = np.maximum(0.15, draw_uniform(rng, 0.02, 0.06, m) * n)
     away = np.arange(n) - at
     logistic = 1 / (1 + np.exp(-np.clip(away / pace, -60, 60)))
-    since = np.maximum(away + pace * np.log(2), 0.0)
-    settling = 1 - np.exp(-since / pace)
-    profile = np.where(rng.random((m, 1)) < 0.5, logistic, settling)
-    return np.asarray(profile, np.float64)
+    settling = 1 - np.exp(-np.maximum(away + pace * np.log(2), 0.0) / pace)
+    return np.asarray(np.where(rng.random((m, 1)) < 0.5, logistic, settling), np.float64)
 
 
 def _to_one(profile: Floats) -> Floats:
@@ -284,8 +279,7 @@ def _to_one(profile: Floats) -> Floats:
 
 
 def _smooth_collapse(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    latest = min(0.4 * (n - 1), (n + 1) // 2 - 1.05)
-    at = draw_uniform(rng, max(0.5, 0.12 * (n - 1)), latest, m)
+    at = draw_uniform(rng, max(0.5, 0.12 * (n - 1)), min(0.4 * (n - 1), (n + 1) // 2 - 1.05), m)
     lost = draw_uniform(rng, 0.28, 0.55, m) * _to_one(_transition(at, n, rng))
     return draw_uniform(rng, 0.72, 0.95, m) - lost, lost
 
@@ -340,8 +334,7 @@ EVENNESS = 6.0
 def _wander(n: int, m: int, rng: np.random.Generator) -> Floats:
     """Return smoothed walks (m, n) of mean 0 and standard deviation `WANDER` over each run."""
     steps = rng.standard_normal((m, n + 2))
-    smooth = (steps[:, :-2] + steps[:, 1:-1] + steps[:, 2:]) / 3
-    walk = np.cumsum(smooth, axis=1)
+    walk = np.cumsum((steps[:, :-2] + steps[:, 1:-1] + steps[:, 2:]) / 3, axis=1)
     line = np.linspace(-1, 1, n)
     walk = walk - walk.mean(1, keepdims=True)
     walk = walk - line * (walk @ line / (line @ line))[:, None]

@@ -90,8 +90,7 @@ def classify_as_fleet(
 
     Its sigma is the one it is told; where it is told none, that too is learned.
     """
-    lengths = np.full(len(scores), scores.shape[1])
-    found = learn_noise(scores.ravel(), lengths, quantum=quantum)
+    found = learn_noise(scores.ravel(), np.full(len(scores), scores.shape[1]), quantum=quantum)
     if isinstance(found, Unmeasured):
         return classify_by_default(scores, sigma, quantum)
     known = found.sigma.value if sigma is None else sigma
@@ -187,8 +186,7 @@ def macro_f1(found: npt.NDArray[np.int8], truth: Ints) -> float:
     """Return the mean over the shapes of 2 hits / (named + true); a shape never met counts 0."""
     table = np.bincount(len(SHAPES) * truth + found, minlength=len(SHAPES) ** 2)
     table = table.reshape(len(SHAPES), len(SHAPES))
-    met = table.sum(0) + table.sum(1)
-    return float(np.mean(2 * np.diag(table) / np.maximum(met, 1)))
+    return float(np.mean(2 * np.diag(table) / np.maximum(table.sum(0) + table.sum(1), 1)))
 
 
 def calibration_error(claimed: Floats, right: Bools) -> float:
@@ -270,8 +268,7 @@ def measure_envelope(
         UsageError: an empty or unknown entry, or a number out of range.
     """
     _check_grid(ns, sigmas, generators, noises)
-    kinds = [noise for noise in NOISES if noise in noises]
-    cells = list(product(generators, kinds, ns, sigmas))
+    cells = list(product(generators, [noise for noise in NOISES if noise in noises], ns, sigmas))
     _check_names("classifier", list(classifiers), classifiers)
     if trials < FEWEST_TRIALS:
         raise UsageError(f"{trials} runs a cell; expected {FEWEST_TRIALS} or more")
@@ -304,8 +301,7 @@ def draw_cell(
 
     Shapes take turns, so that every part of the runs has as many of each.
     """
-    key = f"{generator} {noise} {n} {sigma!r}"
-    rng = np.random.default_rng([seed, zlib.crc32(key.encode())])
+    rng = np.random.default_rng([seed, zlib.crc32(f"{generator} {noise} {n} {sigma!r}".encode())])
     each = -(-trials // len(SHAPES))
     made = [draw_curves(generator, shape, n, each, rng) for shape in SHAPES]
     curves = np.stack([one.curves for one in made], axis=1).reshape(-1, n)

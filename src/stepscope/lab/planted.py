@@ -56,8 +56,7 @@ def draw_early_steps(rng: np.random.Generator, n: int, m: int) -> Ints:
 
 def draw_late_steps(rng: np.random.Generator, n: int, m: int) -> Ints:
     """Draw steps at which a run breaks late: in the last third or so, never before the middle."""
-    first = max((n + 1) // 2, round(0.6 * n))
-    return rng.integers(first, n, m)
+    return rng.integers(max((n + 1) // 2, round(0.6 * n)), n, m)
 
 
 Noise = Literal["gaussian", "ar1", "quantised", "heavy"]

@@ -174,8 +174,7 @@ class RedteamResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def failing_runs(runs: Iterable[Trajectory], most: int) -> list[Trajectory]:
     """Return the first `most` runs that are known to have failed and have steps to read."""
-    found = (run for run in runs if run.outcome.status == "fail" and run.steps)
-    return list(islice(found, most))
+    return list(islice((run for run in runs if run.outcome.status == "fail" and run.steps), most))
 
 
 def favourable_answer(rubric: Rubric) -> str:

@@ -232,8 +232,7 @@ class Ledger(Database):
         Raises:
             EnvironmentFault: another process keeps old pages alive; erasing again ends the work.
         """
-        ids = json.dumps(list(subjects))
-        erased = self._now(partial(states.erase_replies, subjects=ids))
+        erased = self._now(partial(states.erase_replies, subjects=json.dumps(list(subjects))))
         with self._writing:
             database.rewrite_database(self._db, self.path)
         return erased
@@ -363,9 +362,8 @@ class LedgerSession(Closeable):
 
     async def receive(self, key: str, body: bytes, cost: int | None) -> bytes | None:
         """Keep a reply; return another one where that was kept before it."""
-        owner = self.buyer.owner
         return await self._do(
-            partial(states.store_reply, key=key, body=body, cost=cost, owner=owner)
+            partial(states.store_reply, key=key, body=body, cost=cost, owner=self.buyer.owner)
         )
 
     async def fail(self, key: str, reason: str, *, unknown: str = "") -> None:

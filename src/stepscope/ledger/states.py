@@ -368,8 +368,7 @@ def store_reply(
         db.execute("UPDATE asks SET cost = ? WHERE key = ?", (cost, key))
         db.execute("UPDATE asks SET state = 'received' WHERE key = ? AND owner IS NULL", (key,))
         return None
-    kept = db.execute("SELECT body FROM replies WHERE key = ?", (key,)).fetchone()
-    return bytes(kept[0])
+    return bytes(db.execute("SELECT body FROM replies WHERE key = ?", (key,)).fetchone()[0])
 
 
 def fail_ask(db: Connection, key: str, reason: str, buyer: Worker, *, unknown: str = "") -> None:

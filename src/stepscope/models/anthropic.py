@@ -74,8 +74,7 @@ def open_anthropic(endpoint: Endpoint) -> Model:
 
 def message_parameters(endpoint: Endpoint, chat: Chat, structure: Structure) -> dict[str, Json]:
     """Return what is sent: the first message as system, what is shared with cache marks."""
-    told = chat.instructed() if structure == "prompt_only" else chat
-    system, *turns = told.messages
+    system, *turns = (chat.instructed() if structure == "prompt_only" else chat).messages
     asked: dict[str, Json] = {
         **chat.extra,
         "model": endpoint.model,

@@ -129,9 +129,8 @@ class ProviderKeys(Mapping[str, str]):
         """Take the variables of the environment, and those of `.env`."""
         self._values = {**environment}
         for name, value in file.items():
-            if name in environment or name.removesuffix(HOST_VARIABLE) in environment:
-                continue
-            self._values[name] = value
+            if not {name, name.removesuffix(HOST_VARIABLE)} & environment.keys():
+                self._values[name] = value
 
     def __getitem__(self, name: str) -> str:
         return self._values[name]

@@ -83,10 +83,9 @@ class Chat(NamedTuple):
 
     def instructed(self) -> Chat:
         """Return the chat for a model that takes no schema: its first message says it in words."""
-        schema = msgspec.json.encode(self.schema).decode()
         words = (
             "\n\nAnswer with one JSON object and nothing else: no text around it, no code fence. "
-            f"It fits this JSON schema:\n{schema}"
+            f"It fits this JSON schema:\n{msgspec.json.encode(self.schema).decode()}"
         )
         first, *rest = self.messages
         told = first._replace(parts=(*first.parts[:-1], f"{first.parts[-1]}{words}"))

@@ -116,8 +116,7 @@ def chat_parameters(endpoint: Endpoint, chat: Chat, structure: Structure) -> dic
     elif structure == "forced_tool":
         tool = {"name": chat.schema_name, "parameters": chat.schema}
         asked["tools"] = [{"type": "function", "function": tool}]
-        name = {"name": chat.schema_name}
-        asked["tool_choice"] = {"type": "function", "function": name}
+        asked["tool_choice"] = {"type": "function", "function": {"name": chat.schema_name}}
     return asked
 
 
@@ -181,10 +180,9 @@ def completion_usage(told: Json) -> Usage | None:
     of_output = of_output if isinstance(of_output, dict) else {}
     # Where reasoning is left out of what was written, the total has it.
     written = max(written, (token_count(told.get("total_tokens")) or 0) - total)
-    hit = of_input.get("cached_tokens", told.get("prompt_cache_hit_tokens"))
     return Usage(
         input_total=total,
-        cache_read=token_count(hit),
+        cache_read=token_count(of_input.get("cached_tokens", told.get("prompt_cache_hit_tokens"))),
         cache_write=token_count(of_input.get("cache_write_tokens")),
         output_total=written,
         reasoning=token_count(of_output.get("reasoning_tokens")),

@@ -102,10 +102,7 @@ FOREIGN = frozenset(
 
 def key_owner(variable: str) -> Provider | None:
     """Return the provider whose key a variable holds by its name; None for the user's own."""
-    for provider in PROVIDERS.values():
-        if variable in provider.keys:
-            return provider
-    return None
+    return next((one for one in PROVIDERS.values() if variable in one.keys), None)
 
 
 def judge_table(name: str, table: JudgesTable) -> JudgeTable:
@@ -209,8 +206,7 @@ def _refuse_elsewhere(
         )
     if of_provider is not None or provider is not None or is_loopback(host):
         return
-    bound = keys.get(variable + HOST_VARIABLE, "")
-    if bound.lower() not in {host, address.netloc.lower()}:
+    if keys.get(variable + HOST_VARIABLE, "").lower() not in {host, address.netloc.lower()}:
         raise ConfigError(
             f"judge {name!r}: {variable} may not be sent to {host}; set "
             f"{variable}{HOST_VARIABLE}={host} beside it if that is where it belongs"

@@ -140,8 +140,7 @@ class _SdkBatches:
         """Yield the batches that there are, newest first; `after` names the word for the next."""
         query = {"limit": _PAGE}
         while True:
-            options = {"params": query}
-            call = self._sdk().get(self.path, cast_to=httpx2.Response, options=options)
+            call = self._sdk().get(self.path, cast_to=httpx2.Response, options={"params": query})
             page = await self._decode(call, _Page)
             yield page.data
             if not page.has_more or not page.data:

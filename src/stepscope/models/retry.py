@@ -169,8 +169,7 @@ def read_error_body(body: bytes) -> tuple[str, str]:
     if not isinstance(inner, dict):
         return str(inner), ""
     message = inner.get("message") or inner.get("detail") or body.decode("utf-8", "replace")
-    code = inner.get("code") or inner.get("type") or ""
-    return str(message)[: 4 * _SHOWN], str(code)[:60]
+    return str(message)[: 4 * _SHOWN], str(inner.get("code") or inner.get("type") or "")[:60]
 
 
 def status_error(
@@ -403,8 +402,7 @@ class RetryPolicy:
             if error.status in _RATE:
                 lane.refused(began, clock(), error.after)
             unreadable += error.status is not None and error.status < 300
-            used_up = number + 1 == self._limits.tries
-            if unreadable == self._limits.tries_unreadable or used_up:
+            if unreadable == self._limits.tries_unreadable or number + 1 == self._limits.tries:
                 raise error
             if not error.again or clock() >= end:
                 raise error
@@ -424,8 +422,7 @@ class RetryPolicy:
             await self._wait(seconds, end, error)
 
     async def _wait(self, seconds: float, end: float, error: ModelError | None) -> None:
-        left = end - asyncio.get_running_loop().time()
-        if seconds > left:
+        if seconds > end - asyncio.get_running_loop().time():
             told = f"{error}; " if error else ""
             raise ModelError(
                 f"{told}the next try would be in {seconds:,.0f} s, over the "

@@ -430,10 +430,9 @@ def _check_tables(db: Connection, path: str, schema: Schema) -> None:
 
 def _read_tables(db: Connection) -> dict[str, str]:
     """Return the statement behind each table and index, without comments."""
-    rows = db.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
     return {
         name: " ".join(_COMMENT.sub("", sql).split())
-        for name, sql in rows
+        for name, sql in db.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
         if not name.startswith("sqlite_stat")
     }
 

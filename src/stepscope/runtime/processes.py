@@ -17,7 +17,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import IO, Generic, NamedTuple, TypeVar
@@ -138,10 +138,8 @@ def start_child(function: Function, start: bytes) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         process_group=0,  # Ctrl-C reaches a whole group, and a child before it can ignore it
     )
-    try:
+    with suppress(BrokenPipeError):  # it died at start; the first frame says so
         _send(child.stdin, start)
-    except BrokenPipeError:
-        pass  # it died at start; the first frame says so
     return child
 
 
@@ -149,10 +147,8 @@ def close_child(child: subprocess.Popen[bytes]) -> None:
     """Close the pipes of a child and wait for its end."""
     for pipe in (child.stdin, child.stdout):
         if pipe is not None:
-            try:
+            with suppress(BrokenPipeError):  # unsent bytes for a child that is gone
                 pipe.close()
-            except BrokenPipeError:
-                pass  # unsent bytes for a child that is gone
     child.wait()
 
 

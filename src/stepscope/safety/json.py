@@ -121,8 +121,7 @@ def deepest_nesting(raw: bytes) -> int:
     """
     index, most = BracketScanner(), 0
     for start in range(0, len(raw), BLOCK_BYTES):
-        depth = index.scan(raw[start : start + BLOCK_BYTES]).depth
-        most = max(most, int(depth.max(initial=0)))
+        most = max(most, int(index.scan(raw[start : start + BLOCK_BYTES]).depth.max(initial=0)))
     return most
 
 

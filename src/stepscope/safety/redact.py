@@ -528,8 +528,7 @@ class Redactor:
         past = 0
         while long := _LONG_BASE64.search(text, past):
             whole = _BASE64.match(text, long.start())
-            end = long.end() if whole is None else whole.end()
-            past = max(end, long.end())
+            past = max(long.end() if whole is None else whole.end(), long.end())
             packed = text[long.start() : past].translate(_BREAKS)
             if len(packed) < _SHORTEST_BASE64 or _ENCODED_SIGNS.fullmatch(packed):
                 continue
@@ -631,8 +630,7 @@ def _redacted(redactor: Redactor, value: Json, name: str) -> Json:
         pairs: dict[str, Json] = {}
         for key, item in value.items():
             pairs[_free_key(redactor.redact(key), pairs)] = _redacted(redactor, item, key)
-        same = all(pairs.get(key) is item for key, item in value.items())
-        return value if same else pairs
+        return value if all(pairs.get(key) is item for key, item in value.items()) else pairs
     return value
 
 

@@ -60,8 +60,7 @@ def try_action(what: str, action: Callable[[], object]) -> str:
 
 def try_syscall(name: str, *arguments: object) -> str:
     """Say that a system call was not refused."""
-    number = NUMBERS[name][os.uname().machine == "aarch64"]
-    if library.syscall(number, *arguments) >= 0:
+    if library.syscall(NUMBERS[name][os.uname().machine == "aarch64"], *arguments) >= 0:
         return f"{name} worked"
     return "" if ctypes.get_errno() in (1, 13, *ABSENT) else f"{name} was let through"
 
@@ -83,9 +82,8 @@ def _write_etc(outside: Outside) -> str:
 
 
 def _write_workspace(outside: Outside) -> str:
-    wrote = try_open("/ws/probe", os.O_CREAT | os.O_WRONLY)
     return (
-        wrote
+        try_open("/ws/probe", os.O_CREAT | os.O_WRONLY)
         or try_open("/ws/here", os.O_WRONLY)
         or try_action("removed a file", Path("/ws/here").unlink)
     )

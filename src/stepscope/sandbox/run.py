@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from errno import ENOSYS, EPERM
 from pathlib import Path
@@ -288,10 +289,8 @@ def _is_late(child: subprocess.Popen[bytes], seconds: float) -> bool:
 
 def _end_command(child: subprocess.Popen[bytes]) -> None:
     if child.returncode is None:
-        try:
+        with suppress(ProcessLookupError):  # it ended by itself meanwhile
             os.killpg(child.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass  # it ended by itself meanwhile
         child.wait()
     for stream in (child.stdout, child.stderr):
         if stream is not None:

@@ -50,8 +50,7 @@ def query_table(path: Path, text: str) -> list[str]:
             raise sqlite3.ProgrammingError("only a SELECT gives rows")
         lines = [_row_line([column[0] for column in found.description])]
         lines += [_row_line(row) for row in found.fetchmany(ROWS)]
-        more = found.fetchone() is not None
-        return [*lines, f"(more than {ROWS} rows)"] if more else lines
+        return [*lines, f"(more than {ROWS} rows)"] if found.fetchone() is not None else lines
 
 
 def _allowed(

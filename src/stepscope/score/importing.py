@@ -346,8 +346,7 @@ def _store_others(
         if broken:
             store.quarantine(broken)
         if late:
-            bodies = [(one.uri, msgspec.to_builtins(one)) for one in late]
-            store.keep_accounts(bodies, start_ns)
+            store.keep_accounts([(one.uri, msgspec.to_builtins(one)) for one in late], start_ns)
         broken.clear()
         late.clear()
 

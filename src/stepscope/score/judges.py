@@ -271,8 +271,7 @@ class JudgePlan:
             for stored in list(self.store.stored([key])):
                 self.runs += 1
                 trajectory = stored.trajectory
-                facts = self.store.facts(trajectory.workflow)
-                trajectory = supply_context(trajectory, facts)
+                trajectory = supply_context(trajectory, self.store.facts(trajectory.workflow))
                 if self.options.send_media:
                     trajectory = self.store.with_media(trajectory)
                 repeats = range(self.options.repeats)

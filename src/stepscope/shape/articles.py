@@ -127,8 +127,7 @@ def signals_per_step(
     refused = _find_absence(scores) or _find_absence_of_signals(scores, latency_ms, token_cost)
     if refused is not None:
         return refused
-    third = len(scores) // 3
-    s = list(scores[:third])
+    s = list(scores[: len(scores) // 3])
     total = 0.0
     for score in s:
         total += score
@@ -214,8 +213,7 @@ def _in_blocks(scores: Floats, classify: Callable[[Floats], Codes]) -> Codes:
     codes = np.empty(len(scores), np.int8)
     rows = max(1, BLOCK // scores.shape[1])
     for start in range(0, len(scores), rows):
-        block = np.ascontiguousarray(scores[start : start + rows].T)
-        codes[start : start + rows] = classify(block)
+        codes[start : start + rows] = classify(np.ascontiguousarray(scores[start : start + rows].T))
     return codes
 
 

@@ -289,14 +289,11 @@ def classify_block(
 def log_density(scores: Floats, observed: Bools, sigma: Floats, what: Assumptions) -> Floats:
     """Return the log density of each run's scores, shape (m,), whatever their shape."""
     seen = _weigh_block(np.where(observed, scores, 0.0), templates_under(observed, sigma, what))
-    weight = np.exp(what.log_prior[seen.shape])
-    return np.asarray(seen.top + np.log((seen.sums * weight).sum(1)))
+    return np.asarray(seen.top + np.log((seen.sums * np.exp(what.log_prior[seen.shape])).sum(1)))
 
 
 def _weigh_block(values: Floats, lens: WhitenedTemplates) -> GroupEvidence:
-    averages = product(values, lens.weights.T)
-    residual = product(averages - LEVEL, lens.whiten.T)
-    return weigh_many(lens, residual)
+    return weigh_many(lens, product(product(values, lens.weights.T) - LEVEL, lens.whiten.T))
 
 
 def _misfit_p_rows(seen: GroupEvidence) -> Floats:
@@ -320,8 +317,7 @@ def _two_stage_evidence_rows(
     top = np.stack([each.top for each in seen])
     highest = top.max(0)
     sums = np.stack([each.sums.sum(1) for each in seen])
-    total = (sums * np.exp(top - highest)).sum(0) / len(seen)
-    return np.asarray(highest + np.log(total))
+    return np.asarray(highest + np.log((sums * np.exp(top - highest)).sum(0) / len(seen)))
 
 
 def _break_columns(
@@ -331,10 +327,8 @@ def _break_columns(
     size = np.bincount(part)
     broken = np.flatnonzero(groups.half_drop >= 0)
     # One row a group with a break: 1 / steps of the part at each of its steps.
-    to_step = (groups.half_drop[broken, None] == part) / size[part]
-    by_step = product(weight[:, broken], to_step)
-    total = by_step.sum(1)
-    probability = np.clip(total / weight.sum(1), 0.0, 1.0)
+    by_step = product(weight[:, broken], (groups.half_drop[broken, None] == part) / size[part])
+    probability = np.clip(by_step.sum(1) / weight.sum(1), 0.0, 1.0)
     declared = np.flatnonzero(probability > DECLARED)
     found = np.full((3, len(weight)), -1, np.int16)
     found[0, declared] = by_step[declared].argmax(1)
@@ -385,18 +379,13 @@ def classify_many(
     observed = ~np.isnan(values)
     found = inputs.find_absences(values, observed, noise)
     reasons = np.where(found.any(1), found.argmax(1) + 1, 0).astype(np.int8)
-    groups = []
+    jobs: list[tuple[Ints, Bools, Floats | None]] = []
     for rows, seen in _group_by_pattern(observed, noise, np.flatnonzero(reasons == 0)):
         own = None if noise is None else noise[rows[0]]
         if len(np.unique(parts_of_run(len(seen))[seen])) < SHORTEST:
             reasons[rows] = inputs.ABSENCES.index(inputs.TOO_CLOSE) + 1
         else:
-            groups.append((rows, seen, own))
-    jobs = [
-        (rows[start : start + BLOCK], seen, own)
-        for rows, seen, own in groups
-        for start in range(0, len(rows), BLOCK)
-    ]
+            jobs += [(rows[at : at + BLOCK], seen, own) for at in range(0, len(rows), BLOCK)]
 
     def done(job: tuple[Ints, Bools, Floats | None]) -> ShapeBatch:
         rows, seen, own = job
@@ -463,8 +452,7 @@ def _group_by_pattern(
     seen = observed[rows]
     keys = np.packbits(seen, axis=1)
     if noise is not None and not (noise.strides[0] == 0 or bool((noise == noise[0]).all())):
-        own = np.where(seen, noise[rows], 0.0)
-        keys = np.concatenate([keys, own.view(np.uint8)], axis=1)
+        keys = np.concatenate([keys, np.where(seen, noise[rows], 0.0).view(np.uint8)], axis=1)
     if (keys == keys[0]).all():
         yield rows, seen[0]
         return

@@ -81,8 +81,7 @@ def largest_p(
     part = sum_shapes_by_cluster(pull[:, second], cluster[second], k)
     parts = (total - part)[:, None], part[:, None]
     seen = _statistic(parts, (sizes[0][None], sizes[1][None]), covariance)[:, 0]
-    moved = len(cluster) if crossed else k
-    if moved * draws > WORK:
+    if (len(cluster) if crossed else k) * draws > WORK:
         spread = _residuals(total, sizes) if covariance is None else covariance
         null, method = _draw_normal_maxima(spread, rng), "normal"
     else:
@@ -110,8 +109,7 @@ def _statistic(
         variance = (residual**2).sum(-1)
     else:
         variance = np.broadcast_to(np.diag(covariance)[:, None], means[0].shape)
-    apart = np.abs(means[1] - means[0])
-    return np.asarray(apart / (np.sqrt(variance) + ROUNDING))
+    return np.asarray(np.abs(means[1] - means[0]) / (np.sqrt(variance) + ROUNDING))
 
 
 def _permuted_statistics(
@@ -159,8 +157,7 @@ def _draw_within_clusters(
     runs of each stay with the first fleet, in the order of `cluster`.
     """
     number = np.unique(cluster, return_inverse=True)[1]
-    ends = np.cumsum(np.bincount(number))
-    starts = np.concatenate([[0], ends[:-1]])
+    starts = np.concatenate([[0], np.cumsum(np.bincount(number))[:-1]])
     order = np.argsort(number + rng.random((draws, len(number))), axis=1)
     edges = np.stack([starts, starts + first.astype(int)], axis=1).ravel()
     both = np.add.reduceat(pull[:, order], edges, axis=-1)
@@ -194,8 +191,7 @@ def _covariance(pull: Floats, cluster: Ints, sizes: tuple[Floats, Floats]) -> Fl
     alone = ~both
     if alone.sum() > 1:
         given = float((second[alone] > 0).sum())
-        mean = pull.mean(1, keepdims=True)
-        apart = total[:, alone] - mean * size[alone]
+        apart = total[:, alone] - pull.mean(1, keepdims=True) * size[alone]
         apart = apart - apart.mean(1, keepdims=True)
         n = float(alone.sum())
         covariance = covariance + given * (n - given) / (n * (n - 1)) * (apart @ apart.T)
@@ -426,10 +422,9 @@ def _estimates(
     low, high = np.where(low * m < 1, 0.0, low), np.where((1 - high) * m < 1, 1.0, high)
     method = "em, gibbs" if clusters == m else "em, gibbs clustered"
     frame = replace(frame, n_tasks=clusters)
-    limits = (np.array([shares, low, high]).T).tolist()
     return {
         name: _without_absence(sample.make_estimate(tuple(row), method=method, n=m, frame=frame))
-        for name, row in zip(SHAPES, limits, strict=True)
+        for name, row in zip(SHAPES, (np.array([shares, low, high]).T).tolist(), strict=True)
     }
 
 
@@ -441,18 +436,16 @@ def _difference(
     size = min(len(before), len(after))
     tail = (1 - frames[0].level) / 2
     low, high = np.quantile(after[-size:] - before[-size:], [tail, 1 - tail], axis=0)
-    losses = Counter(frames[0].unmeasured) + Counter(frames[1].unmeasured)
     frame = EstimateFrame(
         level=frames[0].level,
-        unmeasured=losses,
+        unmeasured=Counter(frames[0].unmeasured) + Counter(frames[1].unmeasured),
         n_tasks=sum(int(cluster.max()) + 1 for cluster in numbers),
     )
-    limits = np.array([b - a, low, high]).T.tolist()
     return {
         name: _without_absence(
             sample.make_estimate(tuple(row), method="em, gibbs", n=n, frame=frame)
         )
-        for name, row in zip(SHAPES, limits, strict=True)
+        for name, row in zip(SHAPES, np.array([b - a, low, high]).T.tolist(), strict=True)
     }
 
 

@@ -154,6 +154,5 @@ def find_absences(scores: Floats, observed: Bools, sigma: Floats | None) -> Bool
     with np.errstate(invalid="ignore"):
         found[:, ABSENCES.index(OFF_SCALE)] = (observed & ~_on_scale(scores)).any(1)
         if sigma is not None:
-            bad = observed & ~((sigma > 0) & (sigma <= 1))
-            found[:, ABSENCES.index(BAD_SIGMA)] = bad.any(1)
+            found[:, ABSENCES.index(BAD_SIGMA)] = (observed & ~((sigma > 0) & (sigma <= 1))).any(1)
     return found

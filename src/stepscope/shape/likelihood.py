@@ -118,13 +118,6 @@ def _whiten_templates(
     level = unit.sum(1)
     precision = (f**2).sum(1) + spread**-2.0
     square = (offset**2).sum(1)
-    constant = (
-        templates.log_weight
-        - (centre / spread) ** 2 / 2
-        - np.log(spread**2 * precision) / 2
-        - log_ndtr((centre - least) / spread)
-        - square / 2
-    )
     return WhitenedTemplates(
         bank=templates,
         weights=weights,
@@ -138,7 +131,11 @@ def _whiten_templates(
         precision=precision,
         pull=centre / spread**2,
         least=least,
-        constant=constant,
+        constant=templates.log_weight
+        - (centre / spread) ** 2 / 2
+        - np.log(spread**2 * precision) / 2
+        - log_ndtr((centre - least) / spread)
+        - square / 2,
         log_scale=float(-np.log(np.diag(root)).sum() - len(root) * np.log(2 * np.pi) / 2),
     )
 
@@ -181,8 +178,7 @@ def weigh_templates_by_sigma(
     """Return the evidence under the given noise, or under each of `SIGMAS`."""
     if sigma is not None:
         return [weigh_templates(scores, observed, sigma, what)]
-    n = len(scores)
-    return [weigh_templates(scores, observed, np.full(n, one), what) for one in SIGMAS]
+    return [weigh_templates(scores, observed, np.full(len(scores), one), what) for one in SIGMAS]
 
 
 def weigh_templates(

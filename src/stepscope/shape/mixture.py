@@ -95,8 +95,7 @@ def share_draws(counts: Ints, rng: np.random.Generator) -> Floats:
     Source:
         Brown, Cai and DasGupta (2001), Statistical Science 16:101-133, section 4.1.2.
     """
-    rest = counts.sum(-1, keepdims=True) - counts
-    return np.asarray(rng.beta(counts + PRIOR, rest + PRIOR))
+    return np.asarray(rng.beta(counts + PRIOR, counts.sum(-1, keepdims=True) - counts + PRIOR))
 
 
 def influence(rows: Floats, shares: Floats) -> Floats:

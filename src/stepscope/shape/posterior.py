@@ -112,8 +112,7 @@ def fit_probability(left: Floats, level: Floats) -> Floats:
     """
     from scipy.special import chdtrc
 
-    along = np.einsum("mp,p->m", left, level)
-    square = np.einsum("mp,mp->m", left, left) - along**2
+    square = np.einsum("mp,mp->m", left, left) - np.einsum("mp,p->m", left, level) ** 2
     return np.asarray(chdtrc(left.shape[1] - 2, np.maximum(square, 0.0)), dtype=np.float64)
 
 

@@ -244,5 +244,4 @@ def pool_steps(observed: Bools, sigma: Floats) -> tuple[Floats, Ints]:
     precision[observed] = (sigma[observed].min() / sigma[observed]) ** 2
     total = np.bincount(part, weights=precision)
     places = np.flatnonzero(total > 0)
-    weights = np.where(part == places[:, None], precision, 0.0) / total[places, None]
-    return weights, places
+    return np.where(part == places[:, None], precision, 0.0) / total[places, None], places

@@ -382,8 +382,7 @@ def _medians(values: Floats, cases: Ints, weights: npt.NDArray[np.int64]) -> Flo
     reached = np.cumsum(weights[:, cases[order]], axis=1)
     half = reached[:, -1:] / 2
     lower = values[order][np.argmax(reached >= half, axis=1)]
-    upper = values[order][np.argmax(reached > half, axis=1)]
-    return np.asarray((lower + upper) / 2)
+    return np.asarray((lower + values[order][np.argmax(reached > half, axis=1)]) / 2)
 
 
 def compare_unpaired(

@@ -113,8 +113,7 @@ def _kappa(sums: Floats, distance: Floats) -> Floats:
 
 
 def _alpha(sums: Floats, distance: Floats) -> Floats:
-    table = _square(sums)
-    used = table.sum(axis=2)
+    used = _square(sums).sum(axis=2)
     whole = used.sum(axis=1)
     by_chance = used[:, :, None] * used[:, None, :]
     # A pair of ratings is the least that there is; light draws of weights may sum to less.
@@ -128,8 +127,7 @@ def _alpha(sums: Floats, distance: Floats) -> Floats:
 
 def _split_features(sums: Floats) -> tuple[Floats, Floats]:
     """Return agreement, shape (resamples, q, q), and spread, shape (resamples, q), as shares."""
-    wide = sums.shape[1] - 2
-    q = round((-1 + (1 + 4 * wide) ** 0.5) / 2)
+    q = round((-1 + (1 + 4 * (sums.shape[1] - 2)) ** 0.5) / 2)
     agreement = _as_shares(sums[:, : q * q], sums[:, -2])
     return _square(agreement), _as_shares(sums[:, q * q : -2], sums[:, -1])
 
@@ -159,8 +157,7 @@ def _raw_agreement(sums: Floats, distance: Floats) -> Floats:
 
 def _pabak(sums: Floats, distance: Floats) -> Floats:
     agreement, _ = _split_features(sums)
-    q = agreement.shape[1]
-    by_chance = np.full(len(agreement), distance.sum() / q**2)
+    by_chance = np.full(len(agreement), distance.sum() / agreement.shape[1] ** 2)
     return _chance_corrected(_mean_distance(agreement, distance), by_chance)
 
 
@@ -347,8 +344,7 @@ class _WeightedCoefficient:
         self._units, self._repeats = features, often
         if self._grouped:
             assert run is not None
-            columns = [np.bincount(run, weights=f[kind]) for f in features.T]
-            self._units = np.stack(columns, axis=1)
+            self._units = np.stack([np.bincount(run, weights=f[kind]) for f in features.T], axis=1)
             self._repeats = np.ones(len(self._units))
         # Every pair of categories as an item of the first two raters, and its mass.
         #
@@ -376,8 +372,7 @@ class _WeightedCoefficient:
         shape = self._shape(level)
         weights = rng.standard_gamma(self._repeats * shape, (draws, len(self._repeats)))
         pseudo = rng.standard_gamma(self._mass * shape, (draws, len(self._mass)))
-        drawn = self._values(weights @ self._units + pseudo @ self._pairs)
-        low, high = np.quantile(drawn, tails)
+        low, high = np.quantile(self._values(weights @ self._units + pseudo @ self._pairs), tails)
         return float(low), float(high)
 
     def _values(self, sums: Floats) -> Floats:
@@ -403,11 +398,9 @@ class _WeightedCoefficient:
     def _jackknife_limits(self, tails: tuple[float, float]) -> tuple[float, float]:
         from scipy.special import ndtri
 
-        whole = self._repeats @ self._units
-        left = self._values(whole - self._units)
+        left = self._values(self._repeats @ self._units - self._units)
         n = self._repeats.sum()
-        spread = self._repeats @ (left - self._repeats @ left / n) ** 2
-        error = np.sqrt((n - 1) / n * spread)
+        error = np.sqrt((n - 1) / n * (self._repeats @ (left - self._repeats @ left / n) ** 2))
         low, high = (self.value() + float(ndtri(tail)) * float(error) for tail in tails)
         return low, high
 

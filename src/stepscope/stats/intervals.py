@@ -87,8 +87,7 @@ def cluster_variance(sums: Floats, sizes: Floats) -> tuple[Floats, Floats, Float
     value = sums.sum(-1) / n
     residuals = (sums - value[..., None] * sizes) / n[..., None]
     residuals = residuals / (1 - sizes / n[..., None])
-    variance = (clusters - 1) / clusters * (residuals**2).sum(-1)
-    return value, variance, n**2 / (sizes**2).sum(-1)
+    return value, (clusters - 1) / clusters * (residuals**2).sum(-1), n**2 / (sizes**2).sum(-1)
 
 
 def effective_size(
@@ -138,8 +137,7 @@ def share_limits(
     if (sizes != sizes[..., :1]).any():
         evenness = sizes.sum(-1) ** 2 / (sizes**2).sum(-1) / sizes.shape[-1]
         df = (evenness * sizes.shape[-1] - 1) / np.maximum(1 - evenness, 1e-6)
-        shrunk = (normal_quantile(level) / student_quantile(df, level)) ** 2
-        size = np.maximum(size * shrunk, 1.0)
+        size = np.maximum(size * (normal_quantile(level) / student_quantile(df, level)) ** 2, 1.0)
     value = np.clip(value, 0.0, 1.0)
     low, high = wilson(value, size, level)
     return value, low, high
@@ -246,8 +244,7 @@ def newcombe_limits(
     """
     a, a_low, a_high = share_limits(first.sums, first.sizes, level, most=first.sizes.sum(-1))
     b, b_low, b_high = share_limits(second.sums, second.sizes, level, most=second.sizes.sum(-1))
-    low = b - a - np.hypot(b - b_low, a_high - a)
-    return b - a, low, b - a + np.hypot(b_high - b, a - a_low)
+    return b - a, b - a - np.hypot(b - b_low, a_high - a), b - a + np.hypot(b_high - b, a - a_low)
 
 
 def welch_limits(
@@ -264,6 +261,5 @@ def welch_limits(
     some = np.where(variance > 0, variance, 1.0)
     doubt = (a_variance / some) ** 2 / np.maximum(a_clusters - 1, 1.0)
     doubt = doubt + (b_variance / some) ** 2 / np.maximum(b_clusters - 1, 1.0)
-    df = 1 / np.where(doubt > 0, doubt, 1.0)
-    half = student_quantile(df, level) * np.sqrt(variance)
+    half = student_quantile(1 / np.where(doubt > 0, doubt, 1.0), level) * np.sqrt(variance)
     return b - a, b - a - half, b - a + half

@@ -109,8 +109,7 @@ def _mean_chance(
     enough = tried >= k
     lost = dict(unmeasured or {})
     if not enough.all():
-        few = int((~enough).sum())
-        lost["insufficient_data"] = lost.get("insufficient_data", 0) + few
+        lost["insufficient_data"] = lost.get("insufficient_data", 0) + int((~enough).sum())
     if enough.sum() == 1:
         return Unmeasured("insufficient_data", f"one task of {len(tried)} has {k} trials")
     chances = chance_all(passed[enough], tried[enough], k)

@@ -55,8 +55,7 @@ def exact_p(cases: Iterable[Case], *, tail: Tail = "both") -> float | None:
     for (a, na, b, nb), count in observed.items():
         kinds[a + b, na, nb] += count
     unit = lcm(*(n for _, na, nb in kinds for n in (na, nb)))
-    steps = [unit // na + unit // nb for (_, na, nb) in kinds]
-    step = gcd(*steps)
+    step = gcd(*[unit // na + unit // nb for (_, na, nb) in kinds])
     points = 1 + sum(
         count * (min(m, nb) - max(0, m - na)) * (unit // na + unit // nb) // step
         for (m, na, nb), count in kinds.items()
@@ -95,8 +94,7 @@ def convolve(first: Floats, second: Floats) -> Floats:
     if len(first) * len(second) <= DIRECT:
         return np.convolve(first, second)
     size = len(first) + len(second) - 1
-    product = np.fft.rfft(first, size) * np.fft.rfft(second, size)
-    return np.maximum(np.fft.irfft(product, size), 0.0)
+    return np.maximum(np.fft.irfft(np.fft.rfft(first, size) * np.fft.rfft(second, size), size), 0.0)
 
 
 def convolution_power(chances: Floats, times: int) -> Floats:
@@ -135,8 +133,7 @@ class PairedTrials:
 
     def sums(self) -> tuple[Floats, Floats]:
         """Sums of each case, of the first agent and of the second, both of shape (cases,)."""
-        ends = np.cumsum(self.first + self.second)
-        starts = ends - self.first - self.second
+        starts = np.cumsum(self.first + self.second) - self.first - self.second
         edges = np.stack([starts, starts + self.first], axis=1).ravel()
         both = np.add.reduceat(self.values, edges).reshape(-1, 2)
         return both[:, 0], both[:, 1]
@@ -159,8 +156,7 @@ def pair_trials(
     joined = np.concatenate([number[side[keep]] for side, keep in zip(cases, kept, strict=True)])
     order = np.argsort(joined, kind="stable")
     figures = np.concatenate([side[keep] for side, keep in zip(values, kept, strict=True)])
-    trials = PairedTrials(figures[order], joined[order], counts[0][both], counts[1][both])
-    return trials, (
+    return PairedTrials(figures[order], joined[order], counts[0][both], counts[1][both]), (
         int((counts[0] > 0).sum() - both.sum()),
         int((counts[1] > 0).sum() - both.sum()),
     )
@@ -224,8 +220,7 @@ def _draw_sums(trials: PairedTrials, rng: np.random.Generator, draws: int) -> Fl
     """Sum of differences under random hand-outs, cases having mean 0 and permuted by shape."""
     null = np.zeros(draws)
     starts = np.cumsum(trials.first + trials.second) - trials.first - trials.second
-    shapes = np.stack([trials.first, trials.second], axis=1)
-    for a, b in np.unique(shapes, axis=0).tolist():
+    for a, b in np.unique(np.stack([trials.first, trials.second], axis=1), axis=0).tolist():
         at = starts[(trials.first == a) & (trials.second == b)]
         pooled: npt.NDArray[np.float64] = trials.values[at[:, None] + np.arange(a + b)]
         chunk = max(1, HELD // pooled.size)

@@ -102,8 +102,7 @@ def _flip(
     chunk = max(1, sample.CACHED // tasks)
     opposite = 0
     for start in range(0, draws, chunk):
-        weights = rng.standard_exponential((min(chunk, draws - start), tasks))
-        weighted = weights @ differences
+        weighted = rng.standard_exponential((min(chunk, draws - start), tasks)) @ differences
         opposite += int((weighted[:, 0] * weighted[:, 1] < 0).sum())
     means = differences.mean(axis=0)
     return Flip(
@@ -206,8 +205,7 @@ def _ranks(values: Floats) -> Floats:
     """Return midranks: those that are equal share the mean of their ranks."""
     ordered = np.sort(values)
     below = np.searchsorted(ordered, values, side="left")
-    upto = np.searchsorted(ordered, values, side="right")
-    return np.asarray((below + upto + 1) / 2, np.float64)
+    return np.asarray((below + np.searchsorted(ordered, values, side="right") + 1) / 2, np.float64)
 
 
 def _pearson(weights: Floats, ranks: Floats, run: npt.NDArray[np.int64]) -> Floats:

@@ -130,11 +130,9 @@ def tolerable(found: Estimate, *, limit: float = LIMIT) -> Decision:
 def _spreads(values: Floats, step: Ints) -> tuple[Floats, Floats]:
     """Sum of squares within, and degrees of freedom of, each step; both of shape (steps,)."""
     counts = np.bincount(step)
-    size = np.maximum(counts, 1)
-    means = np.bincount(step, weights=values) / size
+    means = np.bincount(step, weights=values) / np.maximum(counts, 1)
     squares = np.bincount(step, weights=(values - means[step]) ** 2)
-    freedom = (counts - 1).astype(np.float64)
-    return np.asarray(squares[counts > 0], np.float64), freedom[counts > 0]
+    return np.asarray(squares[counts > 0], np.float64), (counts - 1).astype(np.float64)[counts > 0]
 
 
 def _effective_freedom(squares: Floats, freedom: Floats) -> float:
@@ -142,8 +140,7 @@ def _effective_freedom(squares: Floats, freedom: Floats) -> float:
     total, steps = float(freedom.sum()), len(freedom)
     if steps < 2 or squares.sum() <= 0:
         return total
-    excess = squares / squares.sum() - freedom / total
-    variance = float((excess**2).sum()) * steps / (steps - 1)
+    variance = float(((squares / squares.sum() - freedom / total) ** 2).sum()) * steps / (steps - 1)
     return min(total, max(1.0, 2 / variance)) if variance > 0 else total
 
 
@@ -173,8 +170,7 @@ def _steps_to_settle(found: Estimate, limit: float) -> str:
     if found.value >= limit:
         return ""
     for steps in range(1, MOST + 1):
-        freedom = float(steps * (DESIGN - 1))
-        if _limits(found.value, freedom, found.level)[1] <= limit:
+        if _limits(found.value, float(steps * (DESIGN - 1)), found.level)[1] <= limit:
             return (
                 f"; {steps} steps scored {DESIGN} times each would tell, were it {found.value:.3f}"
             )

@@ -161,8 +161,7 @@ def count_losses(unmeasured: Mapping[str, int] | None) -> int:
     >>> count_losses({"not_applicable": 80, "error": 2})
     2
     """
-    counts = unmeasured or {}
-    return sum(count for kind, count in counts.items() if kind != "not_applicable")
+    return sum(count for kind, count in (unmeasured or {}).items() if kind != "not_applicable")
 
 
 def worst_case(

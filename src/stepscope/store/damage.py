@@ -199,8 +199,7 @@ def _mend(
     """Return a row without a body that cannot be read, None where it cannot be without it."""
     cells = list(row)
     for column, cell in zip(columns, row, strict=True):
-        decode = BODIES.get((table, column.name), _as_text)
-        if cell is None or _reads(decode, cell):
+        if cell is None or _reads(BODIES.get((table, column.name), _as_text), cell):
             continue
         if column.required or column.key:
             return None

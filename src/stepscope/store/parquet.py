@@ -118,8 +118,7 @@ def write_parquet(db: Connection, folder: Path, where: Where | None) -> None:
             _replace_when_written(folder / RECORDS) as part,
             pq.ParquetWriter(part, record_schema) as writer,
         ):
-            batches = _batches(db, where, record_schema)
-            for _, group in groupby(batches, key=lambda item: item[0]):
+            for _, group in groupby(_batches(db, where, record_schema), key=lambda item: item[0]):
                 while rows := list(islice(group, GROUP_ROWS // _FETCH_ROWS)):
                     table = pa.Table.from_batches([batch for _, batch in rows], record_schema)
                     writer.write_table(table, row_group_size=GROUP_ROWS)
@@ -177,10 +176,9 @@ _last_cells = attrgetter(*_LAST_FIELDS)
 
 
 def _cells(row: RecordRow, place: int, current: tuple[int, int]) -> tuple[object, ...]:
-    whole = row.step == WHOLE and not row.repeat
     return (
         place,
-        whole and (row.question, row.case_id) == current,
+        row.step == WHOLE and not row.repeat and (row.question, row.case_id) == current,
         row.trajectory,
         row.measure,
         None if row.step == WHOLE else row.step,
@@ -359,9 +357,8 @@ class ParquetRows:
             db.execute("CREATE TABLE runs (seq INTEGER PRIMARY KEY, " + ", ".join(RUN_FIELDS) + ")")
             db.execute("CREATE TABLE tags (run INTEGER, key, value, PRIMARY KEY (run, key))")
             columns = [self._runs.column(name).to_pylist() for name in RUN_FIELDS]
-            marks = ", ".join("?" * (len(RUN_FIELDS) + 1))
             db.executemany(
-                "INSERT INTO runs VALUES (" + marks + ")",
+                "INSERT INTO runs VALUES (" + ", ".join("?" * (len(RUN_FIELDS) + 1)) + ")",
                 zip(range(self._runs.num_rows), *columns, strict=True),
             )
             for at, text in enumerate(self._runs.column("tags").to_pylist()):

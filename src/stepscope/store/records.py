@@ -395,8 +395,7 @@ def attach_scores(
     for score in scores:
         key = (score.judge, score.repeat, score.step)
         if score.step >= steps:
-            what = f"step {score.step}; the run has {steps} steps, counted from 0"
-            refused.append((score, what))
+            refused.append((score, f"step {score.step}; the run has {steps} steps, counted from 0"))
         elif key not in known:
             known[key] = score.value
             fresh.append(score)

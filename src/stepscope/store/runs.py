@@ -17,6 +17,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -41,15 +42,10 @@ def change_parts(steps: tuple[Step, ...], change: Callable[[int, Part], Part]) -
 
     Places count parts from 0, in that order.
     """
-    place = -1
+    places = count()
 
     def changed(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-        nonlocal place
-        found = []
-        for part in parts:
-            place += 1
-            found.append(change(place, part))
-        return tuple(found)
+        return tuple(change(next(places), part) for part in parts)
 
     return tuple(
         msgspec.structs.replace(
@@ -308,8 +304,7 @@ def _insert_run(
     if run.case is not None:
         records.fix_case_weights(db, run.workflow, run.task or run.name, run.case[1])
     case_id = 0 if run.case is None else names.case(db, *run.case)
-    columns = msgspec.structs.astuple(run)[:_N_COLUMNS]
-    seq = db.execute(_INSERT, (*columns, now, case_id)).lastrowid
+    seq = db.execute(_INSERT, (*msgspec.structs.astuple(run)[:_N_COLUMNS], now, case_id)).lastrowid
     assert seq is not None
     db.execute("INSERT INTO traces (run, head, steps) VALUES (?, ?, ?)", (seq, run.head, run.body))
     if run.tags:
@@ -481,21 +476,17 @@ def _supersede(db: Connection, seq: int, run: PreparedRun) -> int:
         " WHERE run_id = ? AND format = ? AND superseded_by IS NULL AND runs.seq <> ?",
         (run.run_id, run.format, seq),
     ).fetchall()
-    count = 0
+    marked = 0
     for other, steps in others:
-        if _is_grown(steps, run.body):
-            _replace_version(db, other, seq)
-            count += 1
-        elif _is_grown(run.body, steps):
+        shrunk = _is_grown(run.body, steps)
+        grown = not shrunk and (_is_grown(steps, run.body) or _has_more_spans(db, other, run.head))
+        if grown is False:
             _replace_version(db, seq, other)
-            return count + 1
-        elif has_more := _has_more_spans(db, other, run.head):
+            return marked + 1
+        if grown:
             _replace_version(db, other, seq)
-            count += 1
-        elif has_more is False:
-            _replace_version(db, seq, other)
-            return count + 1
-    return count
+            marked += 1
+    return marked
 
 
 def _has_more_spans(db: Connection, other: int, head: bytes) -> bool | None:

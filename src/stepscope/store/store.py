@@ -108,8 +108,7 @@ def draw_sample(
     runs = list(population)
     if n < 1 or not runs:
         raise DataError(f"a sample of {n} from {len(runs)} runs; expected 1 or more of each")
-    lowest = sorted(runs, key=lambda run: (run_number(seed, rubric, run), run))[:n]
-    chosen = frozenset(lowest)
+    chosen = frozenset(sorted(runs, key=lambda run: (run_number(seed, rubric, run), run))[:n])
     return [run for run in runs if run in chosen], len(chosen) / len(runs)
 
 

@@ -110,8 +110,7 @@ def parse_moment(option: str, text: str, *, now: datetime | None = None) -> int:
     units = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
     try:
         if match := re.fullmatch(r"([0-9]{1,9})([mhdw])", text.strip()):
-            ago = timedelta(seconds=int(match[1]) * units[match[2]])
-            when = (now or datetime.now(UTC)) - ago
+            when = (now or datetime.now(UTC)) - timedelta(seconds=int(match[1]) * units[match[2]])
         else:
             when = datetime.fromisoformat(text.strip())
             when = when if when.tzinfo else when.replace(tzinfo=UTC)
