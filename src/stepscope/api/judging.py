@@ -97,8 +97,7 @@ def plan_questions(
     """Return what is asked, by the names of judges and rubrics; a sample is drawn, and not kept."""
     chosen = load_rubrics(asked)
     if isinstance(options.goals, str | Path):
-        goals = load_goals(Path(options.goals))
-        options = msgspec.structs.replace(options, goals=goals)
+        options = msgspec.structs.replace(options, goals=load_goals(Path(options.goals)))
     drawn: dict[str, Container[str]] = dict(options.only)
     if options.sample is not None:
         runs = [str(run) for run in store.runs(where).id]

@@ -159,8 +159,7 @@ def outrank_verdicts(store: Store, where: Where | None = None) -> int:
             continue
         plain = answer
         if isinstance(answer, Verdict) and answer.reason.startswith(records.OUTRANKED):
-            said = answer.reason.partition("; ")[2]
-            plain = msgspec.structs.replace(answer, reason=said)
+            plain = msgspec.structs.replace(answer, reason=answer.reason.partition("; ")[2])
         marked = mark_outranked(plain, runs[record.trajectory], failing)
         if marked != answer:
             changed.append(msgspec.structs.replace(record, answer=marked))
@@ -226,10 +225,8 @@ class VerdictImport:
             if column not in cells and name.removesuffix("-1") not in cells:
                 raise UsageError(f"--map {field}={name}: no such column; the file has {known}")
         for fields in (("run",), ("label", "value")):
-            usual = [name for field in fields for name in USUAL_COLUMNS[field]]
-            if not any(field in self._columns for field in fields) and not cells.keys() & set(
-                usual
-            ):
+            usual = {name for field in fields for name in USUAL_COLUMNS[field]}
+            if not any(field in self._columns for field in fields) and not cells.keys() & usual:
                 what = fields[0]
                 raise UsageError(
                     f"no column says the {what}; the file has {known}: --map {what}=COLUMN"
@@ -286,10 +283,9 @@ class VerdictImport:
             self.known += 1
             return None
         before[key] = said
-        reason = self._store.redactor.redact(found.reason)
         return Record(
             trajectory=run,
-            answer=msgspec.structs.replace(found, reason=reason),
+            answer=msgspec.structs.replace(found, reason=self._store.redactor.redact(found.reason)),
             version=VERSION,
             family=self._family,
             judge=rater,
@@ -346,8 +342,7 @@ class VerdictImport:
         value = _number("value", self._cell(cells, "value"))
         if label is None and (value is None or name != records.STEP_SCORES):
             return None
-        from_one = self._columns.get("step", "").endswith("-1")
-        step = _step(self._cell(cells, "step"), steps, from_one)
+        step = _step(self._cell(cells, "step"), steps, self._columns.get("step", "").endswith("-1"))
         if name == records.STEP_SCORES and step is None:
             raise RefusedRow("no step", "a score without a step; map a column to step")
         cites = _cites(self._cell(cells, "cites"), steps)

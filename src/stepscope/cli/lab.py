@@ -175,8 +175,7 @@ def redteam(
                                   rubric=rubric, budget=budget)  # fmt: skip
     _print(found, lab_views.make_redteam_document(found), as_json=as_json)
     terminal.print_note(_sum_usage(rounds))
-    measured = any(row.runs for one in found.judges for row in one.flips)
-    return 0 if measured else UNMEASURED
+    return 0 if any(row.runs for one in found.judges for row in one.flips) else UNMEASURED
 
 
 def _attack(

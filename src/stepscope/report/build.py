@@ -393,10 +393,9 @@ def _powers(table: RunTable) -> tuple[dict[str, Figure], TrialCounts | None]:
         never=int(never.sum()),
     )
     last = min(most, MOST_TRIALS)
-    powers = {
+    return {
         f"outcome.pass^{k}": stats.pass_hat_k(successes, tried, k) for k in range(2, last + 1)
-    }
-    return powers, trials
+    }, trials
 
 
 def _recovered(table: RunTable) -> tuple[Figure, dict[str, str]]:

@@ -754,5 +754,4 @@ def _calls(
 def _results(step: Step, clip: int | None) -> Iterator[Markup]:
     for result in step.results:
         words = lay_out_text("data", quote_result(result), clip)
-        several = len(step.results) > 1
-        yield lay_out("result", status=result.status, words=words, several=several)
+        yield lay_out("result", status=result.status, words=words, several=len(step.results) > 1)

@@ -150,8 +150,7 @@ def _aspect(aspect: RubricAgreement) -> Section:
     if aspect.pairs:
         found = [*aspect.pairs, *aspect.families]
         found += [aspect.together] if len(aspect.together.raters) > 2 else []
-        rows = tuple(map(_row, found))
-        out.append(Table(id="agreement", columns=COLUMNS, rows=rows, indent=2))
+        out.append(Table(id="agreement", columns=COLUMNS, rows=tuple(map(_row, found)), indent=2))
     out += [Paragraph(text=sentence, indent=2) for sentence in describe_aspect(aspect)]
     if aspect.decision.outcome == "fail" and aspect.disputed:
         out.append(Paragraph(text="Most disputed:", indent=2))
@@ -258,8 +257,7 @@ def describe_first_bad(pair: GroupAgreement) -> str:
     if found is None or isinstance(found, Unmeasured) or chance is None:
         return ""
     share = f"{words.format_share(found.value)} {words.format_interval('agreement', found)}"
-    runs = format_count(found.n, "run")
-    same = f"name the same first bad step, or none, in {share} of {runs}"
+    same = f"name the same first bad step, or none, in {share} of {format_count(found.n, 'run')}"
     return f"{_title(pair)}: {same}; by chance {words.format_share(chance)}."
 
 

@@ -98,8 +98,7 @@ def format_limits(gate: GateDecision) -> str:
 
 def explain_gate(gate: GateDecision) -> Iterator[str]:
     """Yield what stands below a gate: why, with its cause, and what did not decide."""
-    cause = f" ({gate.cause})" if gate.cause is not None else ""
-    yield f"{gate.reason}{cause}"
+    yield gate.reason if gate.cause is None else f"{gate.reason} ({gate.cause})"
     yield from gate.notes
 
 
@@ -139,8 +138,7 @@ def make_gate_document(report: GateReport, *, code: int, remarks: Sequence[str] 
     """Return the report as text has it: a table a workflow, reasons and cases below each gate."""
     out: list[Section] = []
     for workflow in report.workflows:
-        word = WORDS[resolve_outcome(workflow)]
-        about = f"{word}   {describe_size(workflow)}"
+        about = f"{WORDS[resolve_outcome(workflow)]}   {describe_size(workflow)}"
         rows = tuple(_gate(gate) for gate in workflow.gates)
         out.append([
             Paragraph(heading=disarm_commands(visible_line(workflow.workflow)), text=about),

@@ -97,11 +97,10 @@ def make_report_document(report: Report) -> Document:
     out: list[Section] = []
     for profile in report.profiles:
         title, about = words.describe_profile(profile, report)
-        joints = [tabulate_outcomes(table, profile, at) for at, table in enumerate(profile.earned)]
         out += [
             [Paragraph(heading=title, text=about)],
             [tabulate_vector(profile, "vector")],
-            joints,
+            [tabulate_outcomes(table, profile, at) for at, table in enumerate(profile.earned)],
         ]
         if profile.too_loose.outcome == "fail":
             out.append([Paragraph(lead="Warning: ", text=profile.too_loose.reason)])
@@ -313,11 +312,10 @@ def tabulate_shape_counts(profiles: Sequence[Profile]) -> Table | None:
         counts = [int(getattr(shapes, field)) for field in counted.values()]
         cells = (TableCell(f"{count:,}", sort=count) for count in counts)
         rows.append(make_row(name_profile(profile), *cells, TableCell(said, tone="quiet")))
-    columns = make_columns("group", *counted, "shares", numbers=counted)
     return Table(
         id="shape-counts",
         caption="Runs with a curve",
-        columns=columns,
+        columns=make_columns("group", *counted, "shares", numbers=counted),
         rows=tuple(rows),
         notes=tuple(notes),
     )
@@ -684,14 +682,13 @@ def address_runs(
     descending: bool | None = None,
 ) -> str | None:
     """Return the address of the runs that a query chooses, turned to another page or order."""
-    turned = query.descending if descending is None else descending
     return links.runs(
         q=query.text,
         outcome=query.outcome,
         agent=query.agent,
         workflow=query.workflow,
         sort=query.sort if sort is None else sort,
-        desc="1" if turned else "",
+        desc="1" if (query.descending if descending is None else descending) else "",
         page=str(page) if page else "",
     )
 

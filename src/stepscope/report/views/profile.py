@@ -400,8 +400,7 @@ def tabulate_disputes(found: Panels, links: Links | None) -> Table:
     more = found.n_disputed - len(rows)
     notes = [f"and {more:,} more: stepscope agree --queue"] if more > 0 else []
     notes += ["chosen for being disputed: no rate is computed on these"] if rows else []
-    head = ("run", "about", "answers", "cites")
-    return make_sheet("queue", "Disputed", head, rows, tuple(notes))
+    return make_sheet("queue", "Disputed", ("run", "about", "answers", "cites"), rows, tuple(notes))
 
 
 def tabulate_trace(found: Panels) -> Table:
@@ -542,17 +541,16 @@ def _charts(found: Panels, table: Table) -> Iterator[Chart]:
     order = sorted(judges, key=lambda judge: (judge == "rules", judge))
     names = {name: short[:LONGEST] for name, short in words.shorten_names(order).items()}
     for at, title in enumerate(titles[:MOST_GROUPS]):
-        rows = [
-            {"label": words.name_panel(panel), "order": order, **row}
-            for order, panel in enumerate(found.panels)
-            for row in _cells(panel.groups[at], names)
-        ]
         yield Chart(
             id=f"panel-chart-{at}",
             spec="panel",
             title=f"Share of runs at fault, by judge: {title}",
             alt="Aspects by judges; each cell has the share and its 95 % interval in words.",
-            rows=rows,
+            rows=[
+                {"label": words.name_panel(panel), "order": order, **row}
+                for order, panel in enumerate(found.panels)
+                for row in _cells(panel.groups[at], names)
+            ],
             table=table,
         )
 
@@ -562,10 +560,9 @@ def _cells(group: PanelGroup, names: Mapping[str, str]) -> Iterator[dict[str, ob
     figures = [*said, *((names[seat.judge], seat.failing) for seat in group.seats)]
     for column, (name, figure) in enumerate(figures):
         # Judges stand behind any and all, by name, wherever one of them is missing.
-        place = column if column < len(said) else 2 + list(names.values()).index(name)
         yield {
             "group": name,
-            "column": place,
+            "column": column if column < len(said) else 2 + list(names.values()).index(name),
             "value": figure.value if isinstance(figure, Estimate) else None,
             "text": words.format_with_interval("share", figure, "not judged").replace(" [", "\n["),
             "short": words.format_score(figure.value) if isinstance(figure, Estimate) else "-",

@@ -256,8 +256,7 @@ def describe_failure(data: RunData, width: int) -> list[str]:
     """Return why the run failed, which is no suspect."""
     if not data.look.because:
         return []
-    failed = data.trajectory.outcome.status == "fail"
-    head = "Failed because  " if failed else "Not done  "
+    head = "Failed because  " if data.trajectory.outcome.status == "fail" else "Not done  "
     said = words.fold(head + visible_line(data.look.because), width, 10)
     return words.keep_first_lines(said, EVIDENCE_LINES, width)
 
@@ -386,8 +385,7 @@ def _lines(
 def _lay_out(step: int, actor: str, text: str, mark: StepMark, width: int) -> str:
     head = f" {mark.sign:<1}{step:>4} {actor:<6} "
     remark = words.clip(visible_line(mark.remark), REMARK_WIDTH)
-    room = width - len(head) - (len(remark) + 2 if remark else 0)
-    body = words.clip(visible_line(text), room)
+    body = words.clip(visible_line(text), width - len(head) - (len(remark) + 2 if remark else 0))
     return (head + body + (remark.rjust(width - len(head) - len(body)) if remark else "")).rstrip()
 
 
@@ -643,8 +641,7 @@ def _shape(curve: Curve) -> str:
         parts = ["unmodelled: no shape fits these scores"]
     elif best is not None and second is not None:
         odds = f"{_named(curve, best)}, {_named(curve, second)}"
-        sure = words.format_share(curve.posterior[best])
-        found = f" {sure}, then {_named(curve, second)}"
+        found = f" {words.format_share(curve.posterior[best])}, then {_named(curve, second)}"
         parts = [parts[0] + (f": {odds}" if curve.shape == "unresolved" else found)]
     if curve.mean is not None:
         parts.append(f"mean {_interval(curve.mean)}{', low' if curve.low_level else ''}")
