@@ -345,14 +345,13 @@ class VerdictImport:
         step = _step(self._cell(cells, "step"), steps, self._columns.get("step", "").endswith("-1"))
         if name == records.STEP_SCORES and step is None:
             raise RefusedRow("no step", "a score without a step; map a column to step")
-        cites = _cites(self._cell(cells, "cites"), steps)
         reason = self._cell(cells, "reason")
         return Verdict(
             records.STEP_SCORES if name == records.STEP_SCORES else records.JUDGE_PREFIX + name,
             value=value,
             label=label,
             step=step,
-            cites=cites or (() if step is None else (step,)),
+            cites=_cites(self._cell(cells, "cites"), steps) or (() if step is None else (step,)),
             reason="" if reason is None else str(reason),
             confidence=_number("confidence", self._cell(cells, "confidence")),
         )

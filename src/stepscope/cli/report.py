@@ -233,8 +233,8 @@ def shape(
             for run in found:
                 terminal.print_text(lead + escaped_json(encode(safety.scrub_value(run)).decode()))
                 lead = ","
-            end = "]," if lead == "," else f"{lead}],"
             whole = escaped_json(encode(safety.scrub_value(found.fleet())).decode())
+            end = "]," if lead == "," else f"{lead}],"
             terminal.print_text(f'{end}\n"fleet": {whole}}}')
         else:
             width = terminal.terminal_width()
@@ -325,7 +325,6 @@ def view(
         path = notebook.store.path
     token = own or new_token()
     listening = open_socket(host, port)
-    url = socket_url(listening)
     app = make_web_app(
         path,
         token=token,
@@ -335,7 +334,7 @@ def view(
         gates=gates or (),
     )
     query = {"token": token} | {key: value for key, value in chosen.items() if value}
-    opened = f"{url}/?{urlencode(query)}"
+    opened = f"{socket_url(listening)}/?{urlencode(query)}"
     # The user's own secret is not printed.
     shown = opened if own is None else opened.replace(urlencode({"token": own}), "token=...")
     if as_json:

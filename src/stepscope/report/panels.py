@@ -242,9 +242,8 @@ def _outranked(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[Verd
             elif _label(of_run.verdict) == words.INCORRECT:
                 faulted.setdefault(one.asked.judge, set()).add(at)
     for judge, places in sorted(praised.items()):
-        left = places - faulted.get(judge, set())
         said = "finds no fault in runs whose state check failed: the check stands"
-        yield _flag("outranked", judge, said, _names(table, left))
+        yield _flag("outranked", judge, said, _names(table, places - faulted.get(judge, set())))
 
 
 def _label(record: Record | None) -> str | None:
@@ -319,9 +318,8 @@ def read_agent_steps(rows: Rows, table: RunTable, judged: Sequence[JudgeAnswers]
     labelled = {at for one in judged if one.asked.measure == STEP_LABELS for at in one.runs}
     if not labelled:
         return [None] * len(table)
-    told = rows.cited(f"{STEP_LABELS}.steps", table.runs)
     found: list[frozenset[int] | None] = []
-    for at, steps in enumerate(told):
+    for at, steps in enumerate(rows.cited(f"{STEP_LABELS}.steps", table.runs)):
         if at not in labelled:
             found.append(None)
         elif steps is not None:

@@ -166,12 +166,11 @@ def _classify_labelled(rows: Rows, runs: Runs) -> FleetShapes | None:
         label: rows.cited(f"step_labels.{name}", runs)
         for label, name in (("ERROR", "errors"), ("REDUNDANT", "redundant"))
     }
-    acted = rows.cited("step_labels.steps", runs)
     at: list[int] = []
     lengths: list[int] = []
     steps: list[int] = []
     scores: list[float] = []
-    for place, made in enumerate(acted):
+    for place, made in enumerate(rows.cited("step_labels.steps", runs)):
         labels: dict[int, str] = {}
         for label in ("REDUNDANT", "ERROR"):
             labels.update(dict.fromkeys(by_label[label][place] or (), label))

@@ -169,7 +169,6 @@ def _title(found: GroupAgreement) -> str:
 def _row(found: GroupAgreement) -> TableRow:
     kappa = found["fleiss"] if found.of == "all" else found["kappa"]
     gwet, raw = found["gwet"], found["raw"]
-    lost = 0 if isinstance(raw, Unmeasured) else raw.n_unmeasured
     short = ", ".join(words.shorten_names(found.raters).values())
     return make_row(
         TableCell(_title(found), short=short if found.of != "all" else ""),
@@ -181,7 +180,7 @@ def _row(found: GroupAgreement) -> TableRow:
         _value(found["alpha"]),
         _value(found["jaccard"]),
         f"{found.n:,}",
-        f"{lost:,}",
+        "0" if isinstance(raw, Unmeasured) else f"{raw.n_unmeasured:,}",
     )
 
 
@@ -285,8 +284,8 @@ def describe_rater(rater: Rater) -> str:
     if rater.silent:
         said.append(f"nothing proved {rater.silent:,}")
     lost = ", ".join(f"{kind} {n:,}" for kind, n in sorted(rater.unmeasured.items()))
-    told = f"; unmeasured: {lost}" if lost else ""
     family = "" if rater.family == rater.name else f" ({rater.family})"
+    told = f"; unmeasured: {lost}" if lost else ""
     return f"{rater.name}{family}: {', '.join(said)}{told}."
 
 

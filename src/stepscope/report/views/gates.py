@@ -237,21 +237,20 @@ def tabulate_looks(kept: GateHistory, at: int) -> Table | None:
     """Return the looks at each commit; None where nothing was looked at."""
     if not kept.looked:
         return None
-    rows = tuple(
-        make_row(
-            _commit(one.commit),
-            TableCell(f"{one.looks:,}", sort=one.looks),
-            TableCell(f"{one.runs:,}", sort=one.runs),
-            TableCell("the present one" if one.current else "an earlier one", tone="quiet"),
-        )
-        for one in reversed(kept.looked)
-    )
     looks = TableColumn("looks", number=True, help="Each may spend less of alpha")
     return Table(
         id=f"gate-looks-{at}",
         caption=f"Looks at each commit of {kept.workflow}, the last first",
         columns=(TableColumn("commit"), looks, *make_columns("runs", "policy", numbers=["runs"])),
-        rows=rows,
+        rows=tuple(
+            make_row(
+                _commit(one.commit),
+                TableCell(f"{one.looks:,}", sort=one.looks),
+                TableCell(f"{one.runs:,}", sort=one.runs),
+                TableCell("the present one" if one.current else "an earlier one", tone="quiet"),
+            )
+            for one in reversed(kept.looked)
+        ),
     )
 
 
