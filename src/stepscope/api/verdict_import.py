@@ -25,7 +25,6 @@ from stepscope.model import Json, Label, Outcome, Quarantined, Record, Stream, V
 from stepscope.model.trajectory import GIVEN_AS
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
-from stepscope.store.where import Where
 
 # What a column is called where nobody says.
 USUAL_COLUMNS: dict[str, tuple[str, ...]] = {
@@ -139,7 +138,7 @@ def _name_first(named: Sequence[str], total: int) -> list[str]:
     return [f"  {visible_line(one)}" for one in named] + more
 
 
-def outrank_verdicts(store: Store, where: Where | None = None) -> int:
+def outrank_verdicts(store: Store) -> int:
     """Mark what judges said of runs whose outcome came later; return how many changed.
 
     A verdict that praises a failed run is marked; one that was marked and is right again is not.
@@ -147,7 +146,7 @@ def outrank_verdicts(store: Store, where: Where | None = None) -> int:
     changed: list[Record] = []
     runs: dict[str, Outcome] = {}
     judged = (name for name in store.measures() if name.startswith(records.JUDGE_PREFIX))
-    for record in (one for name in judged for one in store.records(where, measure=name)):
+    for record in (one for name in judged for one in store.records(measure=name)):
         answer = record.answer
         if record.family in records.NOT_MODELS or answer.step is not None or answer.reason == "":
             continue

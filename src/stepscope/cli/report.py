@@ -49,7 +49,6 @@ def compare(
         terminal.print_view(compared, as_json=as_json)
 
 
-UNMEASURED = 4
 # Runs whose steps are in the page unless it is said otherwise.
 EMBED = 25
 
@@ -112,8 +111,7 @@ def report(
     """
     if html is None and (embed is not None or gates):
         raise UsageError("--embed and --gates are about the page: say --html FILE as well")
-    if as_json + markdown + junit > 1:
-        raise UsageError("--json, --markdown and --junit say different things; choose one")
+    form = options.choose_form(as_json, markdown, junit)
     located = "" if store is None or as_json else f"--store {shlex.quote(str(store))}"
     most = None if junit else look_first
     with _view(store, where=where, since=since, by=by, seed=seed, look_first=most) as found:
@@ -140,10 +138,8 @@ def report(
             terminal.print_json(figure)
         else:
             terminal.print_text(view.line(get))
-        return UNMEASURED if isinstance(figure, Unmeasured) else 0
-    forms = {view.json: as_json, view.markdown: markdown, view.junit: junit}
-    form = next((form for form, asked in forms.items() if asked), None)
-    terminal.deliver(view.text(terminal.terminal_width()) if form is None else form(), out)
+        return options.UNMEASURED if isinstance(figure, Unmeasured) else 0
+    terminal.deliver(getattr(view, form)() if form else view.text(terminal.terminal_width()), out)
     return 0
 
 

@@ -415,7 +415,6 @@ def make_web_app(
     token: str,  # what opens the printed address, once
     port: int,  # where the server listens: part of the only Host it answers to
     host: str = "127.0.0.1",  # the address it listens at
-    allow_write: bool = False,  # whether routes that write may be asked
     settings: Settings | None = None,  # of the store; the defaults when left out
     gates: Sequence[Path] = (),  # files that `stepscope gate --json` wrote, the latest last
 ) -> WebGuard:
@@ -448,7 +447,6 @@ def make_web_app(
         hosts=accepted_hosts(host, port),
         cookie=f"stepscope-{port}",
         session=secrets.token_urlsafe(32),
-        allow_write=allow_write,
     )
     return WebGuard(app, policy, token)
 

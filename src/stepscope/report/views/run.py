@@ -556,7 +556,8 @@ def make_curve_rows(
     rows = []
     for first in range(0, last, each):
         held = [at[step] for step in range(first, min(first + each, last)) if step in at]
-        entry = min(held, key=lambda e: _low(curve.scores[e])) if held else None
+        scored = [2.0 if (found := curve.scores[e]) is None else found for e in held]
+        entry = held[scored.index(min(scored))] if held else None
         step = first if entry is None else curve.steps[entry]
         inside = range(first, first + each)
         score = None if entry is None else curve.scores[entry]
@@ -580,10 +581,6 @@ def make_curve_rows(
         # What is absent or false need not be said: a page of many runs has many rows.
         rows.append({k: v for k, v in row.items() if v is not None and v is not False and v != ""})
     return tuple(rows)
-
-
-def _low(score: float | None) -> float:
-    return 2.0 if score is None else score
 
 
 def _sum(values: tuple[float | None, ...] | None, held: list[int]) -> float | None:

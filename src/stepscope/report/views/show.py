@@ -131,7 +131,6 @@ COLUMNS = {
     "efficiency.tokens": "tokens",
     "efficiency.cost_usd": "cost",
 }
-TITLE = "Agents"
 
 
 def tabulate_agents(found: tuple[AgentAnswers, ...] | Unmeasured) -> Table | None:
@@ -148,7 +147,7 @@ def tabulate_agents(found: tuple[AgentAnswers, ...] | Unmeasured) -> Table | Non
         for at, one in enumerate(found)
     )
     columns = TableColumn("agent", least=16, most=80), *make_columns(*kept, numbers=kept)
-    return Table(id="agents", corner=TITLE, columns=columns, rows=tuple(rows))
+    return Table(id="agents", corner="Agents", columns=columns, rows=tuple(rows))
 
 
 def _agent_cell(one: AgentAnswers, name: str) -> str:
@@ -437,9 +436,7 @@ def _head(before: list[str]) -> str:
 
 # Lines that the evidence of one verdict may take, and steps named of it.
 VERDICT_LINES, VERDICT_CITES = 2, 8
-# Step labels that speak against the agent, the gravest first.
 ABSENT = "absent"
-AGAINST = ("ERROR", "REDUNDANT", "DETOUR")
 
 
 def describe_judges(trajectory: Trajectory, records: Sequence[Record], width: int) -> list[str]:
@@ -482,7 +479,7 @@ def _said(all_: Sequence[CurrentAnswer]) -> Iterator[str]:
             or one.turns
             or votes.is_outranked(one.record)
         ):
-            yield f"{name} {_verdict(answer)}{_marks(one.turns)}{_why(answer)}"
+            yield f"{name} {_verdict(answer)}{_why(one)}"
         elif answer.label is not None:
             rest.setdefault(answer.label, []).append(name)
     for measure, labels in steps.items():
@@ -496,16 +493,14 @@ def _verdict(answer: Verdict) -> str:
     return f"{answer.label}{sure}{_bracket_steps(answer.cites)}"
 
 
-def _why(answer: Verdict) -> str:
-    return f": {answer.reason}" if answer.reason else ""
+def _why(one: CurrentAnswer) -> str:
+    """Return what turns an answer, and its reason."""
+    turns = f" ({', '.join(one.turns)})" if one.turns else ""
+    return f"{turns}: {one.record.answer.reason}" if one.record.answer.reason else turns
 
 
 def _bracket_steps(cites: Collection[int]) -> str:
     return f" [{words.list_some(cites, VERDICT_CITES)}]" if cites else ""
-
-
-def _marks(turns: Sequence[str]) -> str:
-    return f" ({', '.join(turns)})" if turns else ""
 
 
 def _labelled(measure: str, labels: dict[str, list[CurrentAnswer]]) -> str:
@@ -516,7 +511,7 @@ def _labelled(measure: str, labels: dict[str, list[CurrentAnswer]]) -> str:
         return (
             f"{len(values)} steps scored, {words.format_score(low)} to {words.format_score(high)}"
         )
-    told_of = [*AGAINST, votes.PRESENT]
+    told_of = [*votes.AGAINST, votes.PRESENT]
     said = [
         f"{label}{_bracket_steps(_steps(labels[label]))}" for label in told_of if label in labels
     ]
@@ -541,9 +536,9 @@ def describe_judges_at(records: Sequence[Record], step: int, width: int) -> list
         name = f"{one.asked.judge}: {words.name_rubric(one.asked.measure)}"
         if answer.step == step and answer.label != ABSENT:
             value = "" if answer.value is None else f" {words.format_score(answer.value)}"
-            said = f"{name} {answer.label or 'score'}{value}{_marks(one.turns)}{_why(answer)}"
+            said = f"{name} {answer.label or 'score'}{value}{_why(one)}"
         elif answer.step is None and answer.label == words.INCORRECT and step in answer.cites:
-            said = f"{name} {_verdict(answer)}{_marks(one.turns)}{_why(answer)}"
+            said = f"{name} {_verdict(answer)}{_why(one)}"
         else:
             continue
         out += words.fold(visible_line(said), width, 10)
