@@ -222,7 +222,13 @@ def chart_vector(profiles: Sequence[Profile], table: Table) -> Chart | None:
     keys = choose_measured(profiles, profiles[0].figures)
     powers = [key for key in keys if "^" in key]
     keys = [key for key in keys if key not in powers[:-1]]
-    rows = make_interval_rows(profiles, keys)
+    rows: list[dict[str, object]] = []
+    for order, key in enumerate(keys):
+        for profile in choose_largest(profiles):
+            figure = profile.figures[key]
+            if words.draw_interval(figure) is not None and isinstance(figure, Estimate):
+                name = words.name_figure(key).strip()
+                rows.append(make_interval_row(name, name_profile(profile), key, figure, order))
     if not rows:
         return None
     return Chart(
@@ -233,20 +239,6 @@ def chart_vector(profiles: Sequence[Profile], table: Table) -> Chart | None:
         rows=rows,
         table=table,
     )
-
-
-def make_interval_rows(
-    profiles: Sequence[Profile], keys: Sequence[str]
-) -> tuple[dict[str, object], ...]:
-    """Return the rows of a chart of intervals: shares that have limits, by figure and group."""
-    rows: list[dict[str, object]] = []
-    for order, key in enumerate(keys):
-        for profile in choose_largest(profiles):
-            figure = profile.figures[key]
-            if words.draw_interval(figure) is not None and isinstance(figure, Estimate):
-                name = words.name_figure(key).strip()
-                rows.append(make_interval_row(name, name_profile(profile), key, figure, order))
-    return tuple(rows)
 
 
 def _with_curves(profiles: Sequence[Profile]) -> list[tuple[Profile, Shapes]]:
@@ -321,7 +313,6 @@ def tabulate_shape_counts(profiles: Sequence[Profile]) -> Table | None:
     )
 
 
-SHAPES_TITLE = "Shapes"
 # What is counted beside the five shares, and how it is called.
 BESIDE = {
     "unresolved": "unresolved",
@@ -362,7 +353,7 @@ def tabulate_shapes_of(held: Sequence[Shapes], titles: Sequence[TableColumn]) ->
         rows.append(("without a shape", [said or "0" for said in lost]))
     return Table(
         id="shapes",
-        corner=SHAPES_TITLE,
+        corner="Shapes",
         columns=(TableColumn("shape"), *titles),
         rows=tuple(make_row(TableCell(label, level=1), *cells) for label, cells in rows),
         notes=tuple(describe_basis(held)),
