@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar, overload
+from typing import TypeVar
 
 from stepscope.api.views import DocumentView
 from stepscope.calibrate import agreement as raters
@@ -54,38 +53,22 @@ class AgreementView(DocumentView[tuple[Agreement, ...]]):
         return render_json({"groups": self.value})
 
 
-class QueueView(Sequence[Dispute]):
+class QueueView(tuple[Dispute, ...]):
     """Runs and steps that families disagree on, the most telling first; a list that prints."""
 
-    def __init__(self, disputes: tuple[Dispute, ...]) -> None:
-        self._disputes = disputes
-
-    def __len__(self) -> int:
-        return len(self._disputes)
-
-    @overload
-    def __getitem__(self, at: int) -> Dispute: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> tuple[Dispute, ...]: ...
-
-    def __getitem__(self, at: int | slice) -> Dispute | tuple[Dispute, ...]:
-        """Return one dispute, or several."""
-        return self._disputes[at]
+    __slots__ = ()
 
     def text(self, first: int = 10, width: int = 100) -> str:
         """Return the first disputes as text."""
-        return text.render(
-            agreement_views.make_disputes_document(self._disputes[:first], len(self)), width
-        )
+        return text.render(agreement_views.make_disputes_document(self[:first], len(self)), width)
 
     def csv(self, first: int | None = None) -> str:
         """Return the first disputes as CSV, a row an answer."""
-        return raters.queue_csv(self._disputes[:first])
+        return raters.queue_csv(self[:first])
 
     def json(self, first: int | None = None) -> str:
         """Return the first disputes as JSON."""
-        return render_json({"total": len(self), "queue": self._disputes[:first]})
+        return render_json({"total": len(self), "queue": self[:first]})
 
     def __repr__(self) -> str:
         return self.text()

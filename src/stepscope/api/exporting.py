@@ -70,8 +70,7 @@ def export_runs(
     ):
         raise UsageError(f"{out} is there already; --force overwrites it")
     if verdicts == "only":
-        n = _verdicts(store, out, format, where)
-        return Exported(path=out, format=format, verdicts=n)
+        return Exported(path=out, format=format, verdicts=_verdicts(store, out, format, where))
     if format == "otlp":
         return _otlp(store, out, verdicts or "gen_ai", where, progress)
     if verdicts in {"gen_ai", "openinference"}:

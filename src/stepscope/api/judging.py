@@ -97,8 +97,7 @@ def plan_questions(
     """Return what is asked, by the names of judges and rubrics; a sample is drawn, and not kept."""
     chosen = load_rubrics(asked)
     if isinstance(options.goals, str | Path):
-        goals = load_goals(Path(options.goals))
-        options = msgspec.structs.replace(options, goals=goals)
+        options = msgspec.structs.replace(options, goals=load_goals(Path(options.goals)))
     drawn: dict[str, Container[str]] = dict(options.only)
     if options.sample is not None:
         runs = [str(run) for run in store.runs(where).id]
@@ -275,9 +274,8 @@ def compare_answers(
     found: list[ChangedAnswers] = []
     for asked in sorted(after.keys() - before.keys()):
         earlier = [one for one in sorted(before) if one[0] == asked[0]]
-        own = [one for one in earlier if one[1] == asked[1]]
         later = after[asked]
-        for was in own or earlier:
+        for was in [one for one in earlier if one[1] == asked[1]] or earlier:
             both = [at for at, run in enumerate(runs.id) if run in before[was] and run in later]
             labels = [(before[was][runs.id[at]].label, later[runs.id[at]].label) for at in both]
             turned = np.asarray([old != new for old, new in labels], dtype=np.float64)

@@ -215,10 +215,9 @@ class Notebook(Closeable):
             UsageError: no such path.
         """
         self.store.fix_weights(self.settings.weights)
-        several = [paths] if isinstance(paths, str | Path) else list(paths)
         added = import_traces(
             self.store,
-            [str(path) for path in several],
+            [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)],
             format_name=format_name,
             limits=self.settings.limits,
             strict=strict,
@@ -520,7 +519,7 @@ class Notebook(Closeable):
         from stepscope.judges.judgement import DEFAULT_OPTIONS
 
         names = judging.unique_names(judges, "judge")
-        asked = judging.plan_questions(
+        return names, judging.plan_questions(
             self.store,
             self.settings,
             names,
@@ -529,7 +528,6 @@ class Notebook(Closeable):
             options=how or DEFAULT_OPTIONS,
             ledger=ledger,
         )
-        return names, asked
 
     def agreement(
         self,

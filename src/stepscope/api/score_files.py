@@ -83,11 +83,10 @@ class CurveBatch:
         """Return the curves at some places."""
         spans = [np.arange(self.starts[i], self.starts[i + 1]) for i in at.tolist()]
         entries = np.concatenate(spans) if spans else np.empty(0, np.int64)
-        lengths = np.diff(self.starts)[at]
         return CurveBatch(
             runs=[self.runs[i] for i in at.tolist()],
             tasks=[self.tasks[i] for i in at.tolist()],
-            starts=np.append(0, np.cumsum(lengths)),
+            starts=np.append(0, np.cumsum(np.diff(self.starts)[at])),
             steps=self.steps[entries],
             scores=self.scores[entries],
             repeats=self.repeats[at],
@@ -299,12 +298,11 @@ class FileShapes(Closeable):
         """Return one curve of a batch with its shape."""
         name, judge = held.runs[at]
         mine = slice(int(held.starts[at]), int(held.starts[at + 1]))
-        scores = [None if np.isnan(s) else float(s) for s in held.scores[mine].tolist()]
         found = RunShape(
             run=name,
             judge=judge,
             steps=tuple(held.steps[mine].tolist()),
-            scores=tuple(scores),
+            scores=tuple([None if np.isnan(s) else float(s) for s in held.scores[mine].tolist()]),
             sigma=held.sigma,
             shape="unresolved",
         )

@@ -25,7 +25,6 @@ from stepscope.model import Json, Label, Outcome, Quarantined, Record, Stream, V
 from stepscope.model.trajectory import GIVEN_AS
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
-from stepscope.store.where import Where
 
 # What a column is called where nobody says.
 USUAL_COLUMNS: dict[str, tuple[str, ...]] = {
@@ -139,7 +138,7 @@ def _name_first(named: Sequence[str], total: int) -> list[str]:
     return [f"  {visible_line(one)}" for one in named] + more
 
 
-def outrank_verdicts(store: Store, where: Where | None = None) -> int:
+def outrank_verdicts(store: Store) -> int:
     """Mark what judges said of runs whose outcome came later; return how many changed.
 
     A verdict that praises a failed run is marked; one that was marked and is right again is not.
@@ -147,7 +146,7 @@ def outrank_verdicts(store: Store, where: Where | None = None) -> int:
     changed: list[Record] = []
     runs: dict[str, Outcome] = {}
     judged = (name for name in store.measures() if name.startswith(records.JUDGE_PREFIX))
-    for record in (one for name in judged for one in store.records(where, measure=name)):
+    for record in (one for name in judged for one in store.records(measure=name)):
         answer = record.answer
         if record.family in records.NOT_MODELS or answer.step is not None or answer.reason == "":
             continue
@@ -159,8 +158,7 @@ def outrank_verdicts(store: Store, where: Where | None = None) -> int:
             continue
         plain = answer
         if isinstance(answer, Verdict) and answer.reason.startswith(records.OUTRANKED):
-            said = answer.reason.partition("; ")[2]
-            plain = msgspec.structs.replace(answer, reason=said)
+            plain = msgspec.structs.replace(answer, reason=answer.reason.partition("; ")[2])
         marked = mark_outranked(plain, runs[record.trajectory], failing)
         if marked != answer:
             changed.append(msgspec.structs.replace(record, answer=marked))
@@ -226,10 +224,8 @@ class VerdictImport:
             if column not in cells and name.removesuffix("-1") not in cells:
                 raise UsageError(f"--map {field}={name}: no such column; the file has {known}")
         for fields in (("run",), ("label", "value")):
-            usual = [name for field in fields for name in USUAL_COLUMNS[field]]
-            if not any(field in self._columns for field in fields) and not cells.keys() & set(
-                usual
-            ):
+            usual = {name for field in fields for name in USUAL_COLUMNS[field]}
+            if not any(field in self._columns for field in fields) and not cells.keys() & usual:
                 what = fields[0]
                 raise UsageError(
                     f"no column says the {what}; the file has {known}: --map {what}=COLUMN"
@@ -286,10 +282,9 @@ class VerdictImport:
             self.known += 1
             return None
         before[key] = said
-        reason = self._store.redactor.redact(found.reason)
         return Record(
             trajectory=run,
-            answer=msgspec.structs.replace(found, reason=reason),
+            answer=msgspec.structs.replace(found, reason=self._store.redactor.redact(found.reason)),
             version=VERSION,
             family=self._family,
             judge=rater,
@@ -346,18 +341,16 @@ class VerdictImport:
         value = _number("value", self._cell(cells, "value"))
         if label is None and (value is None or name != records.STEP_SCORES):
             return None
-        from_one = self._columns.get("step", "").endswith("-1")
-        step = _step(self._cell(cells, "step"), steps, from_one)
+        step = _step(self._cell(cells, "step"), steps, self._columns.get("step", "").endswith("-1"))
         if name == records.STEP_SCORES and step is None:
             raise RefusedRow("no step", "a score without a step; map a column to step")
-        cites = _cites(self._cell(cells, "cites"), steps)
         reason = self._cell(cells, "reason")
         return Verdict(
             records.STEP_SCORES if name == records.STEP_SCORES else records.JUDGE_PREFIX + name,
             value=value,
             label=label,
             step=step,
-            cites=cites or (() if step is None else (step,)),
+            cites=_cites(self._cell(cells, "cites"), steps) or (() if step is None else (step,)),
             reason="" if reason is None else str(reason),
             confidence=_number("confidence", self._cell(cells, "confidence")),
         )

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from stepscope.calibrate.noise import JudgeNoise
 
 
-UNDECIDED = 4
-
 Rubric = Annotated[
     str | None,
     Option("--rubric", metavar="NAME", help="One rubric, or a set: axes. Default: all."),
@@ -67,7 +65,7 @@ def agree(
         if modes:
             compared = notebook.modes(where=where, since=since, seed=seed)
             terminal.print_view(compared, as_json=as_json)
-            return 0 if compared.value else UNDECIDED
+            return 0 if compared.value else options.UNMEASURED
         if queue is not None:
             found = notebook.disputes(rubric, where=where, since=since)
             if csv:
@@ -81,10 +79,7 @@ def agree(
             rubric, where=where, since=since, by=by, seed=seed, threshold=threshold
         )
         terminal.print_view(view, as_json=as_json)
-        return 0 if view.measured else UNDECIDED
-
-
-UNMEASURED = 4
+        return 0 if view.measured else options.UNMEASURED
 
 
 def sigma(
@@ -117,7 +112,7 @@ def sigma(
     else:
         terminal.print_guarded("\n".join(_lines(found, terminal.terminal_width())))
     measured = [noise for noise in found if not isinstance(noise.sigma, Unmeasured)]
-    return 0 if measured else UNMEASURED
+    return 0 if measured else options.UNMEASURED
 
 
 def localise(
@@ -140,7 +135,7 @@ def localise(
     with options.open_existing(store) as notebook:
         found = notebook.calibrate_localise()
     terminal.print_result(found, as_json=as_json)
-    return 0 if found.used else UNMEASURED
+    return 0 if found.used else options.UNMEASURED
 
 
 def _lines(found: Sequence[JudgeNoise], width: int) -> Iterator[str]:

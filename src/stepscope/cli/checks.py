@@ -136,17 +136,15 @@ def check_files(paths: Sequence[str]) -> Iterator[FileInput]:
                     advice.setdefault(gap.input, how_to_record(run, gap.input))
         of_file = partial(FileInput, file=reading.uri, format=reading.account.format or "")
         for name, n in asked.items():
-            told = advice.get(name, "")
-            yield of_file(input=name, runs=n, lost=dict(lost[name]), advice=told)
+            yield of_file(input=name, runs=n, lost=dict(lost[name]), advice=advice.get(name, ""))
 
 
 def run_checks(store: Path | None) -> list[Check]:
     """Return every check, in a fixed order; `store` is the one of the settings when None."""
     settings, of_settings = _settings()
     path = Path(settings.store) if store is None else store
-    found = f"{platform.python_version()} at {sys.executable}"
     return [
-        Check("python", "ok", found),
+        Check("python", "ok", f"{platform.python_version()} at {sys.executable}"),
         _platform(),
         of_settings,
         _store(path),
@@ -177,8 +175,7 @@ def _settings() -> tuple[Settings, Check]:
         return Settings(), Check("settings", "fail", str(e), exit_code=e.exit_code)
     if (found := find_settings()) is not None:
         return settings, Check("settings", "ok", found)
-    advice = "stepscope init writes stepscope.toml"
-    return settings, Check("settings", "ok", "the defaults", advice)
+    return settings, Check("settings", "ok", "the defaults", "stepscope init writes stepscope.toml")
 
 
 def _store(path: Path) -> Check:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -111,7 +110,7 @@ def gate(
     Example: stepscope gate --runs traces/ --baseline baselines/refunds.json --workflow refunds
     """
     start = time.monotonic()
-    form = _form(as_json=as_json, markdown=markdown, junit=junit)
+    form = options.choose_form(as_json, markdown, junit)
     if runs and store is not None:
         raise UsageError("--runs needs no store: leave --store or --runs out")
 
@@ -139,8 +138,7 @@ def gate(
     view = gating.GateView(report, remarks=said, fail_on=fail_on, undecided=undecided)
     terminal.write_job_summary(view.markdown())
     if form:
-        text = {"json": view.json, "markdown": view.markdown, "junit": view.junit}[form]()
-        terminal.deliver(text, out)
+        terminal.deliver(getattr(view, form)(), out)
     elif out is None:
         terminal.print_guarded(view.text(terminal.terminal_width()))
     else:
@@ -155,14 +153,6 @@ def gate(
         for path, text in texts.items():
             replace_file(path, text.encode("utf-8", "backslashreplace"))
     return view.exit_code
-
-
-def _form(**asked: bool) -> str:
-    """Return the name of the one output form asked for, without `as_`; "" for a terminal's."""
-    chosen = [name.removeprefix("as_") for name, wanted in asked.items() if wanted]
-    if len(chosen) > 1:
-        raise UsageError("--json, --markdown and --junit say different things; choose one")
-    return chosen[0] if chosen else ""
 
 
 def settings_at(config: Path | None) -> Settings:
@@ -208,10 +198,11 @@ def update(
                 f'baseline = "baselines/{policy.workflow}.json"'
             )
     with options.open_existing(store, settings) as notebook:
-        propose = partial(
-            gating.propose_baseline, notebook, where=options.parse_filter(where), commit=commit
-        )
-        made = [(policy, *propose(policy)) for policy in policies]
+        chosen = options.parse_filter(where)
+        made = [
+            (one, *gating.propose_baseline(notebook, one, where=chosen, commit=commit))
+            for one in policies
+        ]
     if as_json:
         terminal.print_json([{"lines": lines} for _, _, lines in made])
     else:

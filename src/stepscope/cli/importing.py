@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import Annotated
 
 from typer import Argument, Option
 
 from stepscope.cli import options, terminal
 from stepscope.errors import UsageError
-
-if TYPE_CHECKING:
-    from stepscope.score.importing import Added, RunDefaults
 
 Paths = Annotated[
     list[str] | None,
@@ -224,47 +220,29 @@ def import_(
             as_json=as_json,
         )  # fmt: skip
     _refuse_given(listening, "is for runs that come in with --listen")
-    added = _read_runs(
-        paths or [], format_name=format_name, strict=strict, workers=workers, since=since,
-        filling=filling, store=store,
-    )  # fmt: skip
-    terminal.print_result(added, as_json=as_json, hint="stepscope score", store=store)
-    return 0
-
-
-def _read_runs(
-    paths: Sequence[str],
-    *,
-    format_name: str | None,
-    strict: bool,
-    workers: int | None,
-    since: str | None,
-    filling: RunDefaults,
-    store: Path | None,
-) -> Added:
-    """Read files into the store, or pull runs from a backend."""
     if not paths:
         raise UsageError(
             "nothing to import: name files, folders or globs, or receive with --listen"
         )
     if any(map(_BACKEND, paths)):
-        files = {"format": format_name, "strict": strict, "workers": workers}
         _refuse_given(files, "is for files; a backend says itself what its traces are")
         from stepscope.cli.transfer import pull_runs
 
-        return pull_runs(paths, since=since, store=store, filling=filling)
-    if since is not None:
-        raise UsageError("--since is for backends, as in: stepscope import phoenix:default")
-    from stepscope import api
+        added = pull_runs(paths, since=since, store=store, filling=filling)
+    else:
+        _refuse_given({"since": since}, "is for backends, as in: stepscope import phoenix:default")
+        from stepscope import api
 
-    with api.open(store) as notebook, terminal.show_progress("reading runs") as step:
-        return notebook.add(
-            paths,
-            agent=filling.agent,
-            agent_version=filling.agent_version,
-            tags=filling.tags,
-            format_name=format_name,
-            strict=strict,
-            workers=workers,
-            progress=step,
-        )
+        with api.open(store) as notebook, terminal.show_progress("reading runs") as step:
+            added = notebook.add(
+                paths,
+                agent=agent,
+                agent_version=agent_version,
+                tags=tags,
+                format_name=format_name,
+                strict=strict,
+                workers=workers,
+                progress=step,
+            )
+    terminal.print_result(added, as_json=as_json, hint="stepscope score", store=store)
+    return 0

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
-from stepscope.cli import terminal
-from stepscope.cli.options import Json, Offline, Since, StorePath, WhereText, open_existing
+from stepscope.cli import options, terminal
 from stepscope.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -91,7 +90,6 @@ Strict = Annotated[
     bool, Option("--strict-families", help="Refuse a judge of the agent's own family.")
 ]
 STOPPED = 130
-UNMEASURED = 4
 BUDGET = 5
 
 
@@ -100,8 +98,8 @@ def judge(
     *,
     judge: Judges = None,
     rubric: Rubrics = None,
-    where: WhereText = None,
-    since: Since = None,
+    where: options.WhereText = None,
+    since: options.Since = None,
     budget: Budget = None,
     budget_name: Shared = "",
     dry_run: DryRun = False,
@@ -117,9 +115,9 @@ def judge(
     workspace: Workspace = None,
     batch: Batch = False,
     strict_families: Strict = False,
-    store: StorePath = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> int:
     """Ask models about runs; costs money, resumes.
 
@@ -135,7 +133,7 @@ def judge(
 
     from stepscope.judges.judgement import JudgingOptions
 
-    with open_existing(store, load_judge_settings(offline)) as notebook:
+    with options.open_existing(store, load_judge_settings(offline)) as notebook:
         chosen = combine_run_filter(notebook, runs, where)
         if propose_goals is not None:
             return _write_goals(notebook, propose_goals, chosen, since)
@@ -157,7 +155,7 @@ def judge(
             strict_families=strict_families,
         )
         each = ("on", "off") if narration == "both" else (narration,)
-        options = [msgspec.structs.replace(how, narration=one) for one in each]
+        plans = [msgspec.structs.replace(how, narration=one) for one in each]
         rubrics = rubric or ["axes"]
         if dry_run:
             with terminal.show_progress("planning"):
@@ -165,13 +163,13 @@ def judge(
                     notebook.judge_cost(
                         rubrics, judges=judge, where=chosen, since=since, how=one, budget_usd=budget
                     )
-                    for one in options
+                    for one in plans
                 ]
             return _print_all(costs, as_json=as_json)
         try:
             shared = budget_name or secrets.token_hex(16)
             done: list[JudgingResult] = []
-            for how in options:
+            for how in plans:
                 found = judge_within_budget(
                     notebook, judge, rubrics, where=chosen, since=since, how=how,
                     budget_usd=budget, budget=shared,
@@ -233,7 +231,7 @@ def exit_code_of_judging(done: Sequence[JudgingResult]) -> int:
         return STOPPED
     if any(one.ran.failed.get("budget") for one in done):
         return BUDGET
-    return 0 if any(one.ran.records for one in done) else UNMEASURED
+    return 0 if any(one.ran.records for one in done) else options.UNMEASURED
 
 
 def acknowledge_calls(notebook: Notebook, done: Sequence[JudgingResult]) -> None:
@@ -270,7 +268,7 @@ def _write_goals(notebook: Notebook, path: Path, where: str | None, since: str |
         f"{draft}\nRead {path}, mend it, say confirmed = true, then:\n"
         f"  stepscope judge --rubric no_look --goals {path} --judge PROVIDER/MODEL"
     )
-    return 0 if draft.runs else UNMEASURED
+    return 0 if draft.runs else options.UNMEASURED
 
 
 def load_judge_settings(offline: bool) -> Settings:
@@ -298,16 +296,16 @@ def rejudge(
     *,
     judge: Judges = None,
     rubric: Rubrics = None,
-    where: WhereText = None,
-    since: Since = None,
+    where: options.WhereText = None,
+    since: options.Since = None,
     budget: Budget = None,
     budget_name: Shared = "",
     repeat: Repeat = 1,
     canaries: Canaries = False,
     batch: Batch = False,
-    store: StorePath = None,
-    offline: Offline = False,
-    as_json: Json = False,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
 ) -> int:
     """Judge again what was judged; old records stay.
 
@@ -318,7 +316,7 @@ def rejudge(
     """
     from stepscope.judges.judgement import JudgingOptions
 
-    with open_existing(store, load_judge_settings(offline)) as notebook:
+    with options.open_existing(store, load_judge_settings(offline)) as notebook:
         with terminal.show_progress("judging") as step:
             found = notebook.rejudge(
                 rubric or ["axes"],
@@ -337,4 +335,4 @@ def rejudge(
         acknowledge_calls(notebook, [found.judged])
     if found.judged.ran.stopped:
         return STOPPED
-    return 0 if found.judged.ran.records else UNMEASURED
+    return 0 if found.judged.ran.records else options.UNMEASURED

@@ -13,11 +13,7 @@ from stepscope.cli.judge import load_judge_settings
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
-    from stepscope.api import Notebook
     from stepscope.judges.run import JudgingStatistics
-    from stepscope.lab.attacks import Attack
-    from stepscope.lab.redteam import RedteamResult
-    from stepscope.model import Trajectory
     from stepscope.report.document import Document
 
 
@@ -111,7 +107,6 @@ def _number(option: str, text: str, kind: type[Number]) -> Number:
 
 # Without a store of one's own: the bundled runs, and what was bought for them.
 REDTEAM_STORE = Path(".stepscope") / "redteam.db"
-UNMEASURED = 4
 
 
 def redteam(
@@ -150,9 +145,14 @@ def redteam(
     Example: stepscope lab redteam --judge openai/gpt-5-mini --runs 5 --class authority
     """
     from stepscope import api
+    from stepscope.api import judging
     from stepscope.cli.setup import find_bundled
+    from stepscope.judges import rubrics
+    from stepscope.judges.judgement import configured_judge
     from stepscope.lab import attacks as attacks_lab
     from stepscope.lab import redteam as lab
+    from stepscope.ledger.budget import Budget
+    from stepscope.ledger.ledger import Ledger, ledger_path
     from stepscope.report.views import lab as lab_views
 
     if not judge:
@@ -171,54 +171,33 @@ def redteam(
         if store is None and where is None:
             notebook.add(find_bundled("airline", "runs.json"), agent="gpt-4o")
         failing = lab.failing_runs(notebook.store.trajectories(options.parse_filter(where)), runs)
-        found, rounds = _attack(notebook, failing, attacks, list(dict.fromkeys(judge)),
-                                  rubric=rubric, budget=budget)  # fmt: skip
+        names = list(dict.fromkeys(judge))
+        asked = rubrics.load_rubric(rubric)
+        lab.favourable_answer(asked)
+        judges = [configured_judge(name, notebook.settings.judges) for name in names]
+        limit = notebook.settings.judges.budget_usd if budget is None else budget
+        most = lab.count_most_calls(len(failing), len(attacks), len(judges))
+        with Ledger(ledger_path(notebook.store.path)) as ledger:
+            access = judging.open_access(
+                notebook.settings, ledger, names, judges,
+                budget=Budget(limit_usd=limit), models=None,
+            )  # fmt: skip
+            terminal.print_note(
+                f"{len(attacks)} attacks on {', '.join(one.name for one in judges)} through "
+                f"{len(failing)} failing runs: at most {most:,} calls and ${limit:g}"
+            )
+            with (
+                terminal.show_progress("asking judges") as step,
+                lab.open_judges(access, lambda done: step(done, most)) as (ask, rounds),
+            ):
+                found = lab.attack_judges(
+                    failing, attacks, rubric=asked, judges=judges, ask=ask,
+                    redactor=notebook.store.redactor,
+                    key=ledger.fence_key(notebook.store.secret("fence")),
+                )  # fmt: skip
     _print(found, lab_views.make_redteam_document(found), as_json=as_json)
     terminal.print_note(_sum_usage(rounds))
-    measured = any(row.runs for one in found.judges for row in one.flips)
-    return 0 if measured else UNMEASURED
-
-
-def _attack(
-    notebook: Notebook,
-    failing: Sequence[Trajectory],
-    attacks: Sequence[Attack],
-    names: Sequence[str],
-    *,
-    rubric: str,
-    budget: float | None,
-) -> tuple[RedteamResult, list[JudgingStatistics]]:
-    from stepscope.api import judging
-    from stepscope.judges import rubrics
-    from stepscope.judges.judgement import configured_judge
-    from stepscope.lab import redteam as lab
-    from stepscope.lab.redteam import open_judges
-    from stepscope.ledger.budget import Budget
-    from stepscope.ledger.ledger import Ledger, ledger_path
-
-    settings, store = notebook.settings, notebook.store
-    asked = rubrics.load_rubric(rubric)
-    lab.favourable_answer(asked)
-    judges = [configured_judge(name, settings.judges) for name in names]
-    limit = settings.judges.budget_usd if budget is None else budget
-    most = lab.count_most_calls(len(failing), len(attacks), len(judges))
-    with Ledger(ledger_path(store.path)) as ledger:
-        access = judging.open_access(
-            settings, ledger, names, judges, budget=Budget(limit_usd=limit), models=None
-        )
-        terminal.print_note(
-            f"{len(attacks)} attacks on {', '.join(one.name for one in judges)} through "
-            f"{len(failing)} failing runs: at most {most:,} calls and ${limit:g}"
-        )
-        with (
-            terminal.show_progress("asking judges") as step,
-            open_judges(access, lambda done: step(done, most)) as (ask, rounds),
-        ):
-            found = lab.attack_judges(
-                failing, attacks, rubric=asked, judges=judges, redactor=store.redactor, ask=ask,
-                key=ledger.fence_key(store.secret("fence")),
-            )  # fmt: skip
-            return found, rounds
+    return 0 if any(row.runs for one in found.judges for row in one.flips) else options.UNMEASURED
 
 
 def _sum_usage(rounds: Sequence[JudgingStatistics]) -> str:

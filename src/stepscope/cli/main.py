@@ -197,8 +197,7 @@ def stop_again(ignored: sys.UnraisableHookArgs) -> None:
 
     # Later and from elsewhere: an exception in this very hook would be ignored, too. To the thread
     # that hears it, so that what it waits for is cut short.
-    again = (threading.get_ident(), signal.SIGINT)
-    threading.Timer(0.05, signal.pthread_kill, again).start()
+    threading.Timer(0.05, signal.pthread_kill, (threading.get_ident(), signal.SIGINT)).start()
 
 
 def _complain(message: str, code: int) -> int:

@@ -80,6 +80,19 @@ Quantum = Annotated[
 ]
 
 
+# Exit code where nothing could be measured or decided.
+UNMEASURED = 4
+
+
+def choose_form(as_json: bool, markdown: bool, junit: bool) -> str:
+    """Return the name of the one output form asked for; "" for a terminal's."""
+    asked = {"json": as_json, "markdown": markdown, "junit": junit}
+    chosen = [name for name, wanted in asked.items() if wanted]
+    if len(chosen) > 1:
+        raise UsageError("--json, --markdown and --junit say different things; choose one")
+    return chosen[0] if chosen else ""
+
+
 def open_existing(path: Path | None, settings: Settings | None = None) -> Notebook:
     """Open the store at `path`, or the one of the settings (of the working directory)."""
     from stepscope import api

@@ -49,7 +49,6 @@ def compare(
         terminal.print_view(compared, as_json=as_json)
 
 
-UNMEASURED = 4
 # Runs whose steps are in the page unless it is said otherwise.
 EMBED = 25
 
@@ -112,8 +111,7 @@ def report(
     """
     if html is None and (embed is not None or gates):
         raise UsageError("--embed and --gates are about the page: say --html FILE as well")
-    if as_json + markdown + junit > 1:
-        raise UsageError("--json, --markdown and --junit say different things; choose one")
+    form = options.choose_form(as_json, markdown, junit)
     located = "" if store is None or as_json else f"--store {shlex.quote(str(store))}"
     most = None if junit else look_first
     with _view(store, where=where, since=since, by=by, seed=seed, look_first=most) as found:
@@ -140,10 +138,8 @@ def report(
             terminal.print_json(figure)
         else:
             terminal.print_text(view.line(get))
-        return UNMEASURED if isinstance(figure, Unmeasured) else 0
-    forms = {view.json: as_json, view.markdown: markdown, view.junit: junit}
-    form = next((form for form, asked in forms.items() if asked), None)
-    terminal.deliver(view.text(terminal.terminal_width()) if form is None else form(), out)
+        return options.UNMEASURED if isinstance(figure, Unmeasured) else 0
+    terminal.deliver(getattr(view, form)() if form else view.text(terminal.terminal_width()), out)
     return 0
 
 
@@ -233,8 +229,8 @@ def shape(
             for run in found:
                 terminal.print_text(lead + escaped_json(encode(safety.scrub_value(run)).decode()))
                 lead = ","
-            end = "]," if lead == "," else f"{lead}],"
             whole = escaped_json(encode(safety.scrub_value(found.fleet())).decode())
+            end = "]," if lead == "," else f"{lead}],"
             terminal.print_text(f'{end}\n"fleet": {whole}}}')
         else:
             width = terminal.terminal_width()
@@ -325,7 +321,6 @@ def view(
         path = notebook.store.path
     token = own or new_token()
     listening = open_socket(host, port)
-    url = socket_url(listening)
     app = make_web_app(
         path,
         token=token,
@@ -335,7 +330,7 @@ def view(
         gates=gates or (),
     )
     query = {"token": token} | {key: value for key, value in chosen.items() if value}
-    opened = f"{url}/?{urlencode(query)}"
+    opened = f"{socket_url(listening)}/?{urlencode(query)}"
     # The user's own secret is not printed.
     shown = opened if own is None else opened.replace(urlencode({"token": own}), "token=...")
     if as_json:

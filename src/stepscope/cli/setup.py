@@ -11,7 +11,7 @@ import sys
 import tempfile
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
@@ -19,9 +19,6 @@ from typer import Argument, Option
 from stepscope.cli import options, terminal
 from stepscope.cli.judge import Budget, Judges
 from stepscope.errors import ConfigError, EnvironmentFault, UsageError
-
-if TYPE_CHECKING:
-    pass
 
 
 def find_bundled(*names: str) -> Path:

@@ -32,8 +32,7 @@ def write_job_summary(markdown: str) -> None:
         return
     raw = markdown.encode()
     if len(raw) > SUMMARY_BYTES:
-        cut = raw.rfind(b"\n", 0, SUMMARY_BYTES)
-        raw = raw[:cut] + b"\n\nCut here: see the job's own log.\n"
+        raw = raw[: raw.rfind(b"\n", 0, SUMMARY_BYTES)] + b"\n\nCut here: see the job's own log.\n"
     try:
         with open(place, "ab", opener=lambda name, how: os.open(name, how | os.O_NONBLOCK)) as file:
             file.write(raw + b"\n")

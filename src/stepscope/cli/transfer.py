@@ -49,7 +49,6 @@ def receive_runs(
         sys.stdout.write(safety.scrub_message(said) + "\n")
         sys.stdout.flush()
 
-    path = settings.store if store is None else str(store)
     plan = ReceiverOptions(
         host=host,
         port=port,
@@ -59,7 +58,7 @@ def receive_runs(
         filling=filling,
         keep_all=keep_all,
     )
-    run_receiver(path, settings, plan, tell)
+    run_receiver(settings.store if store is None else str(store), settings, plan, tell)
     return 0
 
 

@@ -234,11 +234,10 @@ def _table(runs: Sequence[LabelledRun]) -> dict[Family, FamilyFit]:
     for k, family in enumerate(FAMILIES):
         mine = [run for run in runs if run.family == family]
         if mine:
-            nobody = sum(run.named is None for run in mine)
             places = (weights[k] / scale)[1:]
             table[family] = FamilyFit(
                 temperature=float(weights[k, 0]),
-                nobody=(nobody + 0.5) / (len(mine) + 1),
+                nobody=(sum(run.named is None for run in mine) + 0.5) / (len(mine) + 1),
                 places={n: float(w) for n, w in zip(PLACE_NAMES, places, strict=True) if w},
                 runs=len(mine),
             )

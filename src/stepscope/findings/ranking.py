@@ -256,7 +256,6 @@ def _rank(
     kind: Kind | StoreKind = label
     if strongest is not None and factors[strongest.kind] >= localise.FACTORS[label]:
         kind = strongest.kind
-    cites = set(own.cites).union(*(one.cites for one in here))
     return RankedStep(
         step=-1 if own.step is None else own.step,
         share=share,
@@ -264,7 +263,7 @@ def _rank(
         label=label,
         own=own.reason,
         more=tuple(dict.fromkeys(one.reason for one in here)),
-        cites=tuple(sorted(cites)),
+        cites=tuple(sorted(set(own.cites).union(*(one.cites for one in here)))),
     )
 
 

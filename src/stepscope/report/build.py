@@ -166,13 +166,12 @@ def _lines(table: RunTable, chosen: Bools, faults: AxisFaults) -> tuple[RunLine,
         table.columns[name].numbers[places].tolist()
         for name in ("subgoals", "policy", OTHER_WRITES)
     )
-    order = sorted(range(len(places)), key=lambda at: writes[at] or 0)
     axes = [((proved > 0) & ran)[places].tolist() for proved, ran in faults.values()]
     reason = cache(_describe_path)
     ids, names = table.runs.id[places].tolist(), table.runs.name[places].tolist()
     lines = zip(ids, names, zip(shares, broken, writes, *axes, strict=True), strict=True)
     found = [RunLine(id=id, name=name, reason=reason(*path)) for id, name, path in lines]
-    return tuple([found[at] for at in order])
+    return tuple([found[at] for at in sorted(range(len(places)), key=lambda at: writes[at] or 0)])
 
 
 def _describe_path(
@@ -392,11 +391,8 @@ def _powers(table: RunTable) -> tuple[dict[str, Figure], TrialCounts | None]:
         mixed=int((~always & ~never).sum()),
         never=int(never.sum()),
     )
-    last = min(most, MOST_TRIALS)
-    powers = {
-        f"outcome.pass^{k}": stats.pass_hat_k(successes, tried, k) for k in range(2, last + 1)
-    }
-    return powers, trials
+    powers = range(2, min(most, MOST_TRIALS) + 1)
+    return {f"outcome.pass^{k}": stats.pass_hat_k(successes, tried, k) for k in powers}, trials
 
 
 def _recovered(table: RunTable) -> tuple[Figure, dict[str, str]]:
@@ -411,8 +407,8 @@ def _recovered(table: RunTable) -> tuple[Figure, dict[str, str]]:
         recovered.value[chosen], errors.value[chosen], table.clusters[chosen], unmeasured=lost
     )
     runs = int(chosen.sum())
-    note = f"natural errors, in {format_count(runs, 'run')}" if runs else ""
-    return figure, {"errors.recovered": note} if note else {}
+    note = f"natural errors, in {format_count(runs, 'run')}"
+    return figure, {"errors.recovered": note} if runs else {}
 
 
 def _spread(table: RunTable, quantity: str) -> dict[str, Figure]:

@@ -160,8 +160,7 @@ def _shapes(first: RunTable, second: RunTable, seed: int) -> ShapesDifference | 
 def _group(table: RunTable, by: str, value: str) -> RunTable:
     chosen = table.matches({by: value})
     if not chosen.any():
-        values = table.values(by)
-        have = sorted({str(v) for v in values.tolist() if v is not None})
+        have = sorted({str(v) for v in table.values(by).tolist() if v is not None})
         named = ", ".join(map(repr, have[:10])) or "no value at all"
         raise UsageError(f"no run has {by} {value!r}; there is {named}")
     return table.take(chosen)

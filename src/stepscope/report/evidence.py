@@ -101,8 +101,7 @@ def read_look_first(store: Store, table: RunTable, count: int | None) -> Iterato
     for at in chosen.tolist():
         key, name = table.runs.id[at], table.runs.name[at]
         plain = names[name] == 1 and hide_in(store.shown, visible_line(name)) == name
-        short = name if plain else key[:12]
-        command = f"stepscope show {shlex.quote(short)}"
+        command = f"stepscope show {shlex.quote(name if plain else key[:12])}"
         try:
             trajectory = store.trajectory(key)
         except StoreError as e:  # its texts were purged; its records still speak in the figures
@@ -260,8 +259,7 @@ def make_curve(
         return drawn
     # The weights of its task, else those of every task.
     own = weights.get((trajectory.workflow, trajectory.task or trajectory.name))
-    every = weights.get((trajectory.workflow, EVERY_TASK))
-    return _weighed(drawn, every if own is None else own)
+    return _weighed(drawn, weights.get((trajectory.workflow, EVERY_TASK)) if own is None else own)
 
 
 def _shaped(drawn: Curve, cost: Cells | None) -> Curve:

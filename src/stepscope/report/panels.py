@@ -166,8 +166,7 @@ def find_flags(
         if f"+{one.asked.mode}" == NARRATION_OFF and not one.main:
             with_it = by_mode[key]
             both = with_it.runs.keys() & one.runs.keys()
-            turns = (at for at in both if _turns(with_it.runs[at], one.runs[at]))
-            turned = _names(table, turns)
+            turned = _names(table, (at for at in both if _turns(with_it.runs[at], one.runs[at])))
             found.append(
                 _flag_answers(
                     "narration_dependent", with_it, "turns without the agent's narration", turned
@@ -211,15 +210,14 @@ def _kin(table: RunTable, judged: Sequence[JudgeAnswers], family: Family) -> Ite
 
 
 def _of_one(table: RunTable, one: JudgeAnswers) -> Iterator[VerdictFlag]:
-    name = table.runs.name
-    runs = {at: str(name[at]) for at in sorted(one.runs)}
-    turned = [runs[at] for at in runs if _flips(one.runs[at])]
+    runs = {at: str(table.runs.name[at]) for at in sorted(one.runs)}
+    turned = [name for at, name in runs.items() if _flips(one.runs[at])]
     yield _flag_answers("flips", one, "turns when it is asked again", turned)
-    verdicts = {at: one.runs[at].verdict for at in runs}
     missed = [
-        runs[at]
-        for at, record in verdicts.items()
-        if record is not None and record.answer.reason.startswith("canary_missed:")
+        name
+        for at, name in runs.items()
+        if (record := one.runs[at].verdict) is not None
+        and record.answer.reason.startswith("canary_missed:")
     ]
     yield _flag_answers("canary_missed", one, "set aside: it missed a planted step", missed)
     if len(one.snapshots) > 1:
@@ -244,9 +242,8 @@ def _outranked(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[Verd
             elif _label(of_run.verdict) == words.INCORRECT:
                 faulted.setdefault(one.asked.judge, set()).add(at)
     for judge, places in sorted(praised.items()):
-        left = places - faulted.get(judge, set())
         said = "finds no fault in runs whose state check failed: the check stands"
-        yield _flag("outranked", judge, said, _names(table, left))
+        yield _flag("outranked", judge, said, _names(table, places - faulted.get(judge, set())))
 
 
 def _label(record: Record | None) -> str | None:
@@ -321,9 +318,8 @@ def read_agent_steps(rows: Rows, table: RunTable, judged: Sequence[JudgeAnswers]
     labelled = {at for one in judged if one.asked.measure == STEP_LABELS for at in one.runs}
     if not labelled:
         return [None] * len(table)
-    told = rows.cited(f"{STEP_LABELS}.steps", table.runs)
     found: list[frozenset[int] | None] = []
-    for at, steps in enumerate(told):
+    for at, steps in enumerate(rows.cited(f"{STEP_LABELS}.steps", table.runs)):
         if at not in labelled:
             found.append(None)
         elif steps is not None:
@@ -447,8 +443,7 @@ def _order(table: RunTable, axes: Sequence[PanelAspect]) -> Iterator[int]:
             faults = np.sum([vote.failing & vote.answered for vote in sitting], axis=0)
             shared += answers > 1
             found += (answers > 1) & (faults == answers)
-    order = np.lexsort((np.arange(n), -shared, -found))
-    yield from (int(at) for at in order if shared[at])
+    yield from (int(at) for at in np.lexsort((np.arange(n), -shared, -found)) if shared[at])
 
 
 def _lines(records: Sequence[Record], rubrics: Sequence[str]) -> Iterator[TraceLine]:
@@ -474,8 +469,7 @@ def _lines(records: Sequence[Record], rubrics: Sequence[str]) -> Iterator[TraceL
             for told in told_here:
                 by_label.setdefault(told.label, Counter()).update(set(told.cites))
             common = {step for cited in by_label.values() for step, n in cited.items() if n > 1}
-            answered = tuple(told_here)
-            yield TraceLine(rubric=rubric, answers=answered, common=tuple(sorted(common)))
+            yield TraceLine(rubric=rubric, answers=tuple(told_here), common=tuple(sorted(common)))
 
 
 def _said(step: Step) -> str:

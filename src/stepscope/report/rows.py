@@ -166,12 +166,11 @@ def _classify_labelled(rows: Rows, runs: Runs) -> FleetShapes | None:
         label: rows.cited(f"step_labels.{name}", runs)
         for label, name in (("ERROR", "errors"), ("REDUNDANT", "redundant"))
     }
-    acted = rows.cited("step_labels.steps", runs)
     at: list[int] = []
     lengths: list[int] = []
     steps: list[int] = []
     scores: list[float] = []
-    for place, made in enumerate(acted):
+    for place, made in enumerate(rows.cited("step_labels.steps", runs)):
         labels: dict[int, str] = {}
         for label in ("REDUNDANT", "ERROR"):
             labels.update(dict.fromkeys(by_label[label][place] or (), label))
@@ -402,9 +401,8 @@ class RunTable:
 
     def take(self, chosen: RowMask) -> RunTable:
         """Return the chosen rows."""
-        runs = {f.name: getattr(self.runs, f.name)[chosen] for f in fields(Runs)}
         return RunTable(
-            runs=Runs(**runs),
+            runs=Runs(**{f.name: getattr(self.runs, f.name)[chosen] for f in fields(Runs)}),
             columns={
                 name: replace(
                     c, value=c.value[chosen], label=c.label[chosen], state=c.state[chosen]
@@ -443,15 +441,13 @@ def read_table(rows: Rows, where: Where | None, by: Iterable[str] = ()) -> RunTa
         UsageError: no run has a tag that groups are made by.
     """
     runs = rows.runs(where)
-    names = (*MEASURES.values(), *ALSO_READ, *AXES)
-    columns = {name: rows.column(name, runs) for name in names}
+    columns = {name: rows.column(name, runs) for name in (*MEASURES.values(), *ALSO_READ, *AXES)}
     mixed = {n: c.versions for n, c in columns.items() if len(c.versions) > 1}
     if mixed:
         name, versions = next(iter(mixed.items()))
-        measure = name.split(".")[0]
         raise StoreError(
             f"records of {name!r} are of versions {', '.join(versions)}, which may not be mixed; "
-            f"score again: stepscope score --measure {measure}"
+            f"score again: stepscope score --measure {name.split('.')[0]}"
         )
     asked = [name for name in by if name.startswith(TAG)]
     tags = {name: rows.tag(name.removeprefix(TAG), runs) for name in asked}

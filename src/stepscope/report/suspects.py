@@ -424,9 +424,7 @@ def _findings(
     loop = found.whole.get("loops")
     if loop is not None and loop.cites and (loop.value or 0) >= SHORTEST_LOOP:
         said = loop.reason or f"a cycle of {loop.value:.0f} calls"
-        suspect = SuspectSteps(
-            first=min(loop.cites), last=max(loop.cites), kind="loop", evidence=said
-        )
+        suspect = _suspect_at(min(loop.cites), "loop", said, last=max(loop.cites))
         yield 1.5 + 0.25 * min(loop.value or 0, LONGEST_LOOP), suspect
     cited = set(found.cites("redundant_calls"))
     for again, before in redundant_calls(trajectory.exchanges, None) if cited else ():
@@ -455,11 +453,9 @@ def _other_writes(
     named = ", ".join(words.describe_call(e.call) for e in calls[:NAMED_WRITES])
     more = f" and {len(calls) - NAMED_WRITES} more" if len(calls) > NAMED_WRITES else ""
     said = f"unexpected write: {named}{more}"
-    suspect = SuspectSteps(
-        first=calls[0].step, last=calls[-1].step, kind="other_write", evidence=said
-    )
+    suspect = _suspect_at(calls[0].step, "other_write", said, last=calls[-1].step)
     yield KIND_WEIGHTS["other_write"], suspect
 
 
-def _suspect_at(step: int, kind: SuspectKind, said: str) -> SuspectSteps:
-    return SuspectSteps(first=step, last=step, kind=kind, evidence=said)
+def _suspect_at(step: int, kind: SuspectKind, said: str, last: int | None = None) -> SuspectSteps:
+    return SuspectSteps(first=step, last=step if last is None else last, kind=kind, evidence=said)

@@ -294,15 +294,12 @@ def list_panels(votes: Sequence[JudgeVotes]) -> Iterator[Sequence[JudgeVotes]]:
 
 
 def _seat(aspect: PanelAspect, one: JudgeVotes, chosen: Bools) -> JudgeShare:
-    asked = one.asked & chosen
-    open_ = asked & ~one.answered
+    open_ = one.asked & chosen & ~one.answered
     why = {str(name): open_ & (one.why == name) for name in set(one.why[open_].tolist())}
-    figure = aspect.share(one.failing, one.answered & chosen, why)
-    counted = {name: int(runs.sum()) for name, runs in sorted(why.items())}
     return JudgeShare(
         judge=one.member.judge,
-        failing=figure,
-        lost=counted,
+        failing=aspect.share(one.failing, one.answered & chosen, why),
+        lost={name: int(runs.sum()) for name, runs in sorted(why.items())},
         not_judged=int((chosen & ~one.asked & aspect.inside).sum()),
     )
 
@@ -314,8 +311,7 @@ def find_complete(sitting: Sequence[JudgeVotes]) -> tuple[Bools, Bools]:
     """
     models = [one for one in sitting if one.member.family != RULES]
     answered = np.logical_and.reduce([one.answered for one in models])
-    asked = np.logical_or.reduce([one.asked for one in models])
-    return answered, asked
+    return answered, np.logical_or.reduce([one.asked for one in models])
 
 
 def _vote(aspect: PanelAspect, sitting: Sequence[JudgeVotes], chosen: Bools) -> PanelVote:
@@ -508,5 +504,4 @@ def find_patterns(
 
 def describe_pattern(found: Sequence[LabelPattern]) -> str:
     """Return why a pattern is seen: of its first place, and how many there are."""
-    more = "" if len(found) == 1 else f" (the first of {len(found)})"
-    return f"{found[0].reason}{more}"
+    return found[0].reason + ("" if len(found) == 1 else f" (the first of {len(found)})")

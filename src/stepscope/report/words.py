@@ -112,8 +112,7 @@ def give_reason(key: str, figure: Figure) -> Figure:
     """Give an absent figure the reason that a reader can act on, where one is known."""
     if not isinstance(figure, Unmeasured):
         return figure
-    kind = NOT_SCORED if NOT_SCORED in figure.reason else figure.kind
-    why = explain_absence(key, kind)
+    why = explain_absence(key, NOT_SCORED if NOT_SCORED in figure.reason else figure.kind)
     return Unmeasured(figure.kind, why) if why else figure
 
 
@@ -162,8 +161,7 @@ def shorten(text: str, width: int, *, ends: bool) -> str:
     if not 2 < head <= 3 * width // 4:
         head = text.rfind(" ", 0, 3 * width // 5) + 1 or 3 * width // 5
     tail = text[len(text) - (width - 1 - head) :]
-    before = text[len(text) - len(tail) - 1]
-    start = 0 if before == " " else tail.find(" ") + 1
+    start = 0 if text[len(text) - len(tail) - 1] == " " else tail.find(" ") + 1
     return text[:head] + "…" + tail[start if start <= LONGEST_WORD else 0 :].lstrip()
 
 
@@ -241,8 +239,7 @@ def find_differences(before: Json, after: Json, path: str = "") -> Iterator[tupl
 
 def brief_value(item: Json) -> str:
     """Return a value cut to a length that evidence can carry."""
-    text = describe_value(item)
-    return cut_words(text, VALUE_WIDTH)
+    return cut_words(describe_value(item), VALUE_WIDTH)
 
 
 def _argument(name: str, item: Json) -> str:
@@ -524,8 +521,7 @@ def clip(text: str, width: int) -> str:
 def describe_profile(profile: Profile, report: Report) -> tuple[str, str]:
     """Return the group, and what was read of it: runs, tasks, steps, calls, judges, seed."""
     judges = ", ".join(report.provenance.judges) or "none"
-    title = visible_line(profile.title) or "all runs"
-    return title, (
+    return (visible_line(profile.title) or "all runs"), (
         f"{format_count(profile.n_runs, 'run')}, {_tasks(profile)}, "
         f"{format_count(profile.n_steps, 'step')}, {format_count(profile.n_calls, 'call')}   "
         f"judges: {visible_line(judges)}   seed {report.provenance.seed}"
@@ -612,8 +608,7 @@ def format_chance(share: float) -> str:
 def quote_result(result: ToolResult) -> str:
     """Return what a tool said, as text; an error without the word that only says it is one."""
     if result.status == "error":
-        text = result.error or result.text
-        return text.strip().removeprefix("Error:").strip()
+        return (result.error or result.text).strip().removeprefix("Error:").strip()
     return result.text or ("" if result.structured is None else format_json(result.structured))
 
 

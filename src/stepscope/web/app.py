@@ -92,10 +92,9 @@ def flatten_runs(runs: Iterable[RunListRow]) -> list[dict[str, object]]:
 
 def flatten_figures(report: Report) -> list[dict[str, object]]:
     """Return every figure of every group, a row each; an unmeasured one has kind and reason."""
-    groups = [("all", report.whole), *((p.title, p) for p in report.profiles)]
     return [
         {"group": title, "figure": key, **_figure(figure)}
-        for title, profile in groups
+        for title, profile in [("all", report.whole), *((p.title, p) for p in report.profiles)]
         for key, figure in profile.figures.items()
     ]
 
@@ -103,8 +102,7 @@ def flatten_figures(report: Report) -> list[dict[str, object]]:
 def _figure(figure: Figure) -> dict[str, object]:
     if isinstance(figure, Unmeasured):
         return dict.fromkeys(_ESTIMATE) | {"kind": figure.kind, "reason": figure.reason}
-    known = {name: getattr(figure, name) for name in _ESTIMATE}
-    return known | {"kind": "", "reason": ""}
+    return {name: getattr(figure, name) for name in _ESTIMATE} | {"kind": "", "reason": ""}
 
 
 def _csv_cell(value: object) -> object:
@@ -172,8 +170,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 async def static_asset(request: Request) -> Response:
     """Return a script or a style of the package."""
-    files = cast(dict[str, Response], request.app.state.files)
-    found = files.get(request.path_params["name"])
+    found = cast(dict[str, Response], request.app.state.files).get(request.path_params["name"])
     if found is None:
         raise HTTPException(404, "no such file")
     if request.headers.get("if-none-match") == found.headers["ETag"]:
@@ -282,8 +279,7 @@ async def run_page(request: Request) -> Response:
     elif step is not None:
         window = pages.choose_window(count, min(step, count - 1))
     others = await queries.load_trials(request, data)
-    links = _links(request)
-    page = pages.make_run_page(data, links=links, window=window, clip=CLIP, others=others)
+    page = pages.make_run_page(data, links=_links(request), window=window, clip=CLIP, others=others)
     return render_response(request, page)
 
 
@@ -419,7 +415,6 @@ def make_web_app(
     token: str,  # what opens the printed address, once
     port: int,  # where the server listens: part of the only Host it answers to
     host: str = "127.0.0.1",  # the address it listens at
-    allow_write: bool = False,  # whether routes that write may be asked
     settings: Settings | None = None,  # of the store; the defaults when left out
     gates: Sequence[Path] = (),  # files that `stepscope gate --json` wrote, the latest last
 ) -> WebGuard:
@@ -452,7 +447,6 @@ def make_web_app(
         hosts=accepted_hosts(host, port),
         cookie=f"stepscope-{port}",
         session=secrets.token_urlsafe(32),
-        allow_write=allow_write,
     )
     return WebGuard(app, policy, token)
 

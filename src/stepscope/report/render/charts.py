@@ -45,8 +45,7 @@ LEFT = 44
 
 def make_chart(name: str, rows: Sequence[Mapping[str, object]]) -> alt.TopLevelMixin:
     """Return a chart with its rows, as a notebook shows it."""
-    made = CHARTS[name]()
-    return made.properties(datasets={ROWS: [dict(row) for row in rows]})
+    return CHARTS[name]().properties(datasets={ROWS: [dict(row) for row in rows]})
 
 
 @cache
@@ -330,8 +329,7 @@ def make_envelope_chart(envelope: ClassifierEnvelope) -> alt.FacetChart:
     form = alt.Shape("classifier:N", scale=forms, legend=legend)
     lines = base.mark_line(strokeWidth=1.5).encode(y=y, color=color)
     points = base.mark_point(filled=True, size=45, opacity=1).encode(y=y, color=color, shape=form)
-    limits = alt.Y("low:Q", title="named right")
-    bars = base.mark_rule().encode(y=limits, y2="high:Q", color=color)
+    bars = base.mark_rule().encode(y=alt.Y("low:Q", title="named right"), y2="high:Q", color=color)
     made: alt.FacetChart = (
         alt.layer(lines, bars, points, data=alt.InlineData(values=rows))
         .properties(width=PANEL, height=0.7 * PANEL)

@@ -31,10 +31,9 @@ OUTCOMES: dict[int, GateOutcome] = {0: "pass", 3: "fail", 4: "undecided"}
 
 def render_gate_json(report: GateReport, *, code: int, remarks: Sequence[str] = ()) -> str:
     """Return the report as JSON, keys sorted, two spaces a level; ends in a line break."""
-    document = GateDocument(
-        exit_code=code, outcome=OUTCOMES[code], remarks=tuple(remarks), report=report
+    return render_json(
+        GateDocument(exit_code=code, outcome=OUTCOMES[code], remarks=tuple(remarks), report=report)
     )
-    return render_json(document)
 
 
 def read_gate_reports(files: Sequence[Path]) -> tuple[GateDocument, ...]:

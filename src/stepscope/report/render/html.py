@@ -159,9 +159,8 @@ def _pages(
     yield pages.make_gates_page(gates, links=links, kept=kept)
     if groups is not None:
         both = combine_conditions(where, since)
-        seed = report.provenance.seed
         yield pages.make_groups_page(
-            compare_groups(store, *groups, by="agent", where=both, seed=seed)
+            compare_groups(store, *groups, by="agent", where=both, seed=report.provenance.seed)
         )
     if not isinstance(store, Store):
         return

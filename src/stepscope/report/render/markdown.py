@@ -174,10 +174,8 @@ def _comment(
 
 def _why(gate: GateDecision) -> Iterator[str]:
     first, *rest = gates.explain_gate(gate)
-    said = "; ".join([first, *rest])
-    word = gates.WORDS[gate.outcome]
-    why = escape_markdown(clip(visible_line(said), REASON_WIDTH))
-    yield f"**{_name(gate.name)}** {word}: {why}"
+    why = escape_markdown(clip(visible_line("; ".join([first, *rest])), REASON_WIDTH))
+    yield f"**{_name(gate.name)}** {gates.WORDS[gate.outcome]}: {why}"
     if not gate.failing:
         return
     yield ""

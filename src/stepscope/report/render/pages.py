@@ -212,16 +212,15 @@ def lay_out_runs(rows: Sequence[RunListRow], query: RunQuery, links: Links) -> M
     more = server and first + size < len(chosen)
     counted = f"{len(chosen):,} of " if len(chosen) < len(rows) else ""
     counted += f"{len(rows):,} runs"
-    choices = {
-        key: sorted({value for row in rows if (value := getattr(row, key))})
-        for key in ("outcome", "agent", "workflow")
-    }
     address = partial(overview.address_runs, links, query)
     return lay_out(
         "run_list",
         found=overview.tabulate_runs(shown, rows, links, query),
         query=query,
-        choices=choices,
+        choices={
+            key: sorted({value for row in rows if (value := getattr(row, key))})
+            for key in ("outcome", "agent", "workflow")
+        },
         shown=f"{first + 1:,}-{first + len(shown):,} of {counted}" if more or first else counted,
         before=address(page=here - 1) if here else None,
         after=address(page=here + 1) if more else None,
@@ -307,16 +306,14 @@ def make_gates_page(
 
 
 def _tell_how_to_gate(declared: bool, links: Links) -> EmptyNotice:
-    said = (
-        "No gate was decided for this page: decide the gates, and name the report."
-        if declared
-        else "No gate was decided for this page: declare [workflow.NAME.gates] in stepscope.toml, "
-        "decide them, and name the report."
-    )
     served = links.runs() is not None
     shown = "stepscope view" if served else "stepscope report --html report.html"
     return EmptyNotice(
-        said=said, commands=("stepscope gate --json --out gate.json", f"{shown} --gates gate.json")
+        said="No gate was decided for this page: decide the gates, and name the report."
+        if declared
+        else "No gate was decided for this page: declare [workflow.NAME.gates] in stepscope.toml, "
+        "decide them, and name the report.",
+        commands=("stepscope gate --json --out gate.json", f"{shown} --gates gate.json"),
     )
 
 
@@ -393,19 +390,6 @@ def _call_pair(
     how: runs.CallRelation, pair: runs.ExchangePair, ids: tuple[str, str], links: Links
 ) -> Markup:
     left, right = pair
-    sides = [
-        None
-        if exchange is None
-        else lay_out(
-            "call_side",
-            step=exchange.step,
-            words=cut_words(visible_line(describe_call(exchange.call)), runs.CALL_WIDTH),
-            status="no answer" if exchange.result is None else exchange.result.status,
-            result=runs.summarise_result(exchange),
-            href=links.run(run, exchange.step),
-        )
-        for exchange, run in zip(pair, ids, strict=True)
-    ]
     found = (
         list(find_differences(left.call.arguments, right.call.arguments))
         if how == "arguments" and left is not None and right is not None
@@ -415,7 +399,19 @@ def _call_pair(
         "call_pair",
         how=how,
         words=runs.RELATION_WORDS[how],
-        sides=sides,
+        sides=[
+            None
+            if exchange is None
+            else lay_out(
+                "call_side",
+                step=exchange.step,
+                words=cut_words(visible_line(describe_call(exchange.call)), runs.CALL_WIDTH),
+                status="no answer" if exchange.result is None else exchange.result.status,
+                result=runs.summarise_result(exchange),
+                href=links.run(run, exchange.step),
+            )
+            for exchange, run in zip(pair, ids, strict=True)
+        ],
         differences=[
             (visible_line(path or "arguments"), brief_value(was), brief_value(now))
             for path, was, now in found[:NAMED_DIFFERENCES]
@@ -754,5 +750,4 @@ def _calls(
 def _results(step: Step, clip: int | None) -> Iterator[Markup]:
     for result in step.results:
         words = lay_out_text("data", quote_result(result), clip)
-        several = len(step.results) > 1
-        yield lay_out("result", status=result.status, words=words, several=several)
+        yield lay_out("result", status=result.status, words=words, several=len(step.results) > 1)

@@ -150,8 +150,7 @@ def _aspect(aspect: RubricAgreement) -> Section:
     if aspect.pairs:
         found = [*aspect.pairs, *aspect.families]
         found += [aspect.together] if len(aspect.together.raters) > 2 else []
-        rows = tuple(map(_row, found))
-        out.append(Table(id="agreement", columns=COLUMNS, rows=rows, indent=2))
+        out.append(Table(id="agreement", columns=COLUMNS, rows=tuple(map(_row, found)), indent=2))
     out += [Paragraph(text=sentence, indent=2) for sentence in describe_aspect(aspect)]
     if aspect.decision.outcome == "fail" and aspect.disputed:
         out.append(Paragraph(text="Most disputed:", indent=2))
@@ -170,7 +169,6 @@ def _title(found: GroupAgreement) -> str:
 def _row(found: GroupAgreement) -> TableRow:
     kappa = found["fleiss"] if found.of == "all" else found["kappa"]
     gwet, raw = found["gwet"], found["raw"]
-    lost = 0 if isinstance(raw, Unmeasured) else raw.n_unmeasured
     short = ", ".join(words.shorten_names(found.raters).values())
     return make_row(
         TableCell(_title(found), short=short if found.of != "all" else ""),
@@ -182,7 +180,7 @@ def _row(found: GroupAgreement) -> TableRow:
         _value(found["alpha"]),
         _value(found["jaccard"]),
         f"{found.n:,}",
-        f"{lost:,}",
+        "0" if isinstance(raw, Unmeasured) else f"{raw.n_unmeasured:,}",
     )
 
 
@@ -258,8 +256,7 @@ def describe_first_bad(pair: GroupAgreement) -> str:
     if found is None or isinstance(found, Unmeasured) or chance is None:
         return ""
     share = f"{words.format_share(found.value)} {words.format_interval('agreement', found)}"
-    runs = format_count(found.n, "run")
-    same = f"name the same first bad step, or none, in {share} of {runs}"
+    same = f"name the same first bad step, or none, in {share} of {format_count(found.n, 'run')}"
     return f"{_title(pair)}: {same}; by chance {words.format_share(chance)}."
 
 
@@ -287,8 +284,8 @@ def describe_rater(rater: Rater) -> str:
     if rater.silent:
         said.append(f"nothing proved {rater.silent:,}")
     lost = ", ".join(f"{kind} {n:,}" for kind, n in sorted(rater.unmeasured.items()))
-    told = f"; unmeasured: {lost}" if lost else ""
     family = "" if rater.family == rater.name else f" ({rater.family})"
+    told = f"; unmeasured: {lost}" if lost else ""
     return f"{rater.name}{family}: {', '.join(said)}{told}."
 
 

@@ -98,8 +98,7 @@ def conclude_comparison(report: ComparisonReport) -> Iterator[str]:
                 f"To see {points} in {words.name_figure(key).strip()!r} you need about "
                 f"{d.cases_needed:,} cases{seen}."
             )
-    outside = report.n_only_first + report.n_only_second
-    if report.n_shared and outside:
+    if report.n_shared and (report.n_only_first + report.n_only_second):
         yield (
             f"Outside every pair: {report.n_only_first:,} cases of the first group only, "
             f"{report.n_only_second:,} of the second."

@@ -98,8 +98,7 @@ def format_limits(gate: GateDecision) -> str:
 
 def explain_gate(gate: GateDecision) -> Iterator[str]:
     """Yield what stands below a gate: why, with its cause, and what did not decide."""
-    cause = f" ({gate.cause})" if gate.cause is not None else ""
-    yield f"{gate.reason}{cause}"
+    yield gate.reason if gate.cause is None else f"{gate.reason} ({gate.cause})"
     yield from gate.notes
 
 
@@ -139,8 +138,7 @@ def make_gate_document(report: GateReport, *, code: int, remarks: Sequence[str] 
     """Return the report as text has it: a table a workflow, reasons and cases below each gate."""
     out: list[Section] = []
     for workflow in report.workflows:
-        word = WORDS[resolve_outcome(workflow)]
-        about = f"{word}   {describe_size(workflow)}"
+        about = f"{WORDS[resolve_outcome(workflow)]}   {describe_size(workflow)}"
         rows = tuple(_gate(gate) for gate in workflow.gates)
         out.append([
             Paragraph(heading=disarm_commands(visible_line(workflow.workflow)), text=about),
@@ -239,21 +237,20 @@ def tabulate_looks(kept: GateHistory, at: int) -> Table | None:
     """Return the looks at each commit; None where nothing was looked at."""
     if not kept.looked:
         return None
-    rows = tuple(
-        make_row(
-            _commit(one.commit),
-            TableCell(f"{one.looks:,}", sort=one.looks),
-            TableCell(f"{one.runs:,}", sort=one.runs),
-            TableCell("the present one" if one.current else "an earlier one", tone="quiet"),
-        )
-        for one in reversed(kept.looked)
-    )
     looks = TableColumn("looks", number=True, help="Each may spend less of alpha")
     return Table(
         id=f"gate-looks-{at}",
         caption=f"Looks at each commit of {kept.workflow}, the last first",
         columns=(TableColumn("commit"), looks, *make_columns("runs", "policy", numbers=["runs"])),
-        rows=rows,
+        rows=tuple(
+            make_row(
+                _commit(one.commit),
+                TableCell(f"{one.looks:,}", sort=one.looks),
+                TableCell(f"{one.runs:,}", sort=one.runs),
+                TableCell("the present one" if one.current else "an earlier one", tone="quiet"),
+            )
+            for one in reversed(kept.looked)
+        ),
     )
 
 

@@ -59,7 +59,6 @@ def make_envelope_document(envelope: ClassifierEnvelope) -> Document:
         out.append([Paragraph(text=f"{generator}, {noise} noise"), first])
         out += [[table] for table in more]
     sure = any(isinstance(row.calibration_error, SimulatedFigure) for row in envelope.rows)
-    legend = [Paragraph(text=ENVELOPE_LEGEND)] if sure else []
     errors = [
         row.accuracy.error for row in envelope.rows if isinstance(row.accuracy, SimulatedFigure)
     ]
@@ -67,7 +66,7 @@ def make_envelope_document(envelope: ClassifierEnvelope) -> Document:
         f"Shares of all runs are known to {2 * max(errors):.3f} or better (two standard errors of "
         "the simulation); more with --trials. Nothing is promised between or beyond these cells."
     )
-    return [*out, [Paragraph(text=last), *legend]]
+    return [*out, [Paragraph(text=last), *([Paragraph(text=ENVELOPE_LEGEND)] if sure else [])]]
 
 
 def _tables(rows: Sequence[EnvelopeRow]) -> Iterator[Table]:

@@ -97,11 +97,10 @@ def make_report_document(report: Report) -> Document:
     out: list[Section] = []
     for profile in report.profiles:
         title, about = words.describe_profile(profile, report)
-        joints = [tabulate_outcomes(table, profile, at) for at, table in enumerate(profile.earned)]
         out += [
             [Paragraph(heading=title, text=about)],
             [tabulate_vector(profile, "vector")],
-            joints,
+            [tabulate_outcomes(table, profile, at) for at, table in enumerate(profile.earned)],
         ]
         if profile.too_loose.outcome == "fail":
             out.append([Paragraph(lead="Warning: ", text=profile.too_loose.reason)])
@@ -223,7 +222,13 @@ def chart_vector(profiles: Sequence[Profile], table: Table) -> Chart | None:
     keys = choose_measured(profiles, profiles[0].figures)
     powers = [key for key in keys if "^" in key]
     keys = [key for key in keys if key not in powers[:-1]]
-    rows = make_interval_rows(profiles, keys)
+    rows: list[dict[str, object]] = []
+    for order, key in enumerate(keys):
+        for profile in choose_largest(profiles):
+            figure = profile.figures[key]
+            if words.draw_interval(figure) is not None and isinstance(figure, Estimate):
+                name = words.name_figure(key).strip()
+                rows.append(make_interval_row(name, name_profile(profile), key, figure, order))
     if not rows:
         return None
     return Chart(
@@ -234,20 +239,6 @@ def chart_vector(profiles: Sequence[Profile], table: Table) -> Chart | None:
         rows=rows,
         table=table,
     )
-
-
-def make_interval_rows(
-    profiles: Sequence[Profile], keys: Sequence[str]
-) -> tuple[dict[str, object], ...]:
-    """Return the rows of a chart of intervals: shares that have limits, by figure and group."""
-    rows: list[dict[str, object]] = []
-    for order, key in enumerate(keys):
-        for profile in choose_largest(profiles):
-            figure = profile.figures[key]
-            if words.draw_interval(figure) is not None and isinstance(figure, Estimate):
-                name = words.name_figure(key).strip()
-                rows.append(make_interval_row(name, name_profile(profile), key, figure, order))
-    return tuple(rows)
 
 
 def _with_curves(profiles: Sequence[Profile]) -> list[tuple[Profile, Shapes]]:
@@ -313,17 +304,15 @@ def tabulate_shape_counts(profiles: Sequence[Profile]) -> Table | None:
         counts = [int(getattr(shapes, field)) for field in counted.values()]
         cells = (TableCell(f"{count:,}", sort=count) for count in counts)
         rows.append(make_row(name_profile(profile), *cells, TableCell(said, tone="quiet")))
-    columns = make_columns("group", *counted, "shares", numbers=counted)
     return Table(
         id="shape-counts",
         caption="Runs with a curve",
-        columns=columns,
+        columns=make_columns("group", *counted, "shares", numbers=counted),
         rows=tuple(rows),
         notes=tuple(notes),
     )
 
 
-SHAPES_TITLE = "Shapes"
 # What is counted beside the five shares, and how it is called.
 BESIDE = {
     "unresolved": "unresolved",
@@ -364,7 +353,7 @@ def tabulate_shapes_of(held: Sequence[Shapes], titles: Sequence[TableColumn]) ->
         rows.append(("without a shape", [said or "0" for said in lost]))
     return Table(
         id="shapes",
-        corner=SHAPES_TITLE,
+        corner="Shapes",
         columns=(TableColumn("shape"), *titles),
         rows=tuple(make_row(TableCell(label, level=1), *cells) for label, cells in rows),
         notes=tuple(describe_basis(held)),
@@ -684,14 +673,13 @@ def address_runs(
     descending: bool | None = None,
 ) -> str | None:
     """Return the address of the runs that a query chooses, turned to another page or order."""
-    turned = query.descending if descending is None else descending
     return links.runs(
         q=query.text,
         outcome=query.outcome,
         agent=query.agent,
         workflow=query.workflow,
         sort=query.sort if sort is None else sort,
-        desc="1" if turned else "",
+        desc="1" if (query.descending if descending is None else descending) else "",
         page=str(page) if page else "",
     )
 

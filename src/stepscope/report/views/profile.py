@@ -194,9 +194,8 @@ def tabulate_profile(profiles: Sequence[Profile]) -> Table:
 
 def _page_cells(key: str, figure: Figure) -> tuple[TableCell, ...]:
     if isinstance(figure, Unmeasured):
-        why = TableCell(f"{figure.kind}: {figure.reason}", tone="quiet")
         blank = TableCell("-", tone="quiet")
-        return blank, blank, blank, why
+        return blank, blank, blank, TableCell(f"{figure.kind}: {figure.reason}", tone="quiet")
     lost = [f"{n:,} {kind}" for kind, n in sorted(figure.unmeasured.items()) if n]
     proved = count_proved(figure)
     return (
@@ -400,8 +399,7 @@ def tabulate_disputes(found: Panels, links: Links | None) -> Table:
     more = found.n_disputed - len(rows)
     notes = [f"and {more:,} more: stepscope agree --queue"] if more > 0 else []
     notes += ["chosen for being disputed: no rate is computed on these"] if rows else []
-    head = ("run", "about", "answers", "cites")
-    return make_sheet("queue", "Disputed", head, rows, tuple(notes))
+    return make_sheet("queue", "Disputed", ("run", "about", "answers", "cites"), rows, tuple(notes))
 
 
 def tabulate_trace(found: Panels) -> Table:
@@ -471,9 +469,8 @@ def tabulate_behaviours(found: Panels) -> Table:
             for tenth in one.tenths
         )
         begins = words.format_with_interval("share", one.onset).removesuffix(" -")
-        whose = _whose(one.judge, one.group, found)
         cells = format_share_of(one.runs), begins, " ".join(spread)
-        rows.append((words.name_rubric(one.rubric), *whose, *cells))
+        rows.append((words.name_rubric(one.rubric), *_whose(one.judge, one.group, found), *cells))
     head = ("", *_who(found), "runs with it", "begins at", "share of steps, by tenth of the run")
     notes = ("begins at: median place of its first step, 0 the run's first and 1 its last",)
     return make_sheet("behaviours", "Behaviours", head, rows, notes if rows else ())
@@ -537,22 +534,20 @@ def chart_panels(found: Panels) -> tuple[Chart, ...]:
 
 def _charts(found: Panels, table: Table) -> Iterator[Chart]:
     """Yield a picture for each group, aspects down and judges across, any and all before them."""
-    titles = [group.title for group in found.panels[0].groups]
     judges = dict.fromkeys(member.judge for panel in found.panels for member in panel.members)
     order = sorted(judges, key=lambda judge: (judge == "rules", judge))
     names = {name: short[:LONGEST] for name, short in words.shorten_names(order).items()}
-    for at, title in enumerate(titles[:MOST_GROUPS]):
-        rows = [
-            {"label": words.name_panel(panel), "order": order, **row}
-            for order, panel in enumerate(found.panels)
-            for row in _cells(panel.groups[at], names)
-        ]
+    for at, group in enumerate(found.panels[0].groups[:MOST_GROUPS]):
         yield Chart(
             id=f"panel-chart-{at}",
             spec="panel",
-            title=f"Share of runs at fault, by judge: {title}",
+            title=f"Share of runs at fault, by judge: {group.title}",
             alt="Aspects by judges; each cell has the share and its 95 % interval in words.",
-            rows=rows,
+            rows=[
+                {"label": words.name_panel(panel), "order": order, **row}
+                for order, panel in enumerate(found.panels)
+                for row in _cells(panel.groups[at], names)
+            ],
             table=table,
         )
 
@@ -562,10 +557,9 @@ def _cells(group: PanelGroup, names: Mapping[str, str]) -> Iterator[dict[str, ob
     figures = [*said, *((names[seat.judge], seat.failing) for seat in group.seats)]
     for column, (name, figure) in enumerate(figures):
         # Judges stand behind any and all, by name, wherever one of them is missing.
-        place = column if column < len(said) else 2 + list(names.values()).index(name)
         yield {
             "group": name,
-            "column": place,
+            "column": column if column < len(said) else 2 + list(names.values()).index(name),
             "value": figure.value if isinstance(figure, Estimate) else None,
             "text": words.format_with_interval("share", figure, "not judged").replace(" [", "\n["),
             "short": words.format_score(figure.value) if isinstance(figure, Estimate) else "-",

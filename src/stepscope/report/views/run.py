@@ -98,8 +98,7 @@ def note_axis_faults(found: RuleFindings) -> dict[int, str]:
         faults = [v for v in found.by_step.get(key, ()) if v.label == words.INCORRECT]
         whole = found.whole.get(key)
         cited = whole.cites if whole is not None and whole.label == words.INCORRECT else ()
-        steps = [v.step for v in faults if v.step is not None] or cited
-        for step in dict.fromkeys(steps):
+        for step in dict.fromkeys([v.step for v in faults if v.step is not None] or cited):
             out.setdefault(step, []).append(name)
     return {step: ", ".join(names) for step, names in out.items()}
 
@@ -226,8 +225,7 @@ def _answered(records: Sequence[Record]) -> Iterator[ShownVerdict]:
             yield ShownVerdict(record, answer, record.family, called)
         elif id(record) in turns:
             called = words.name_rubric(key.measure)
-            alone = list(names.values()).count(key.family) == 1
-            lane = key.family if alone else short[key.judge]
+            lane = key.family if list(names.values()).count(key.family) == 1 else short[key.judge]
             yield ShownVerdict(record, answer, lane, called, turns[id(record)])
 
 
@@ -518,13 +516,6 @@ def chart_curve(curve: Curve, count: int, anchor: str, to: StepAddress) -> Chart
         ("cost_usd", "usd", curve.cost_usd),
     ]
     kept = [(key, label, values) for key, label, values in columns if values is not None]
-    rows = tuple(
-        make_row(
-            TableCell(str(step), sort=step, href=to(step)),
-            *(_cell(key, values[entry]) for key, _, values in kept),
-        )
-        for entry, step in enumerate(curve.steps[:MOST_POINTS])
-    )
     return Chart(
         id=f"{anchor}-curve",
         spec=name_curve_chart(*panels, labels=curve.source == "step_labels"),
@@ -539,7 +530,13 @@ def chart_curve(curve: Curve, count: int, anchor: str, to: StepAddress) -> Chart
                 TableColumn(label, number=True)
                 for label in ("step", *(label for _, label, _ in kept))
             ),
-            rows=rows,
+            rows=tuple(
+                make_row(
+                    TableCell(str(step), sort=step, href=to(step)),
+                    *(_cell(key, values[entry]) for key, _, values in kept),
+                )
+                for entry, step in enumerate(curve.steps[:MOST_POINTS])
+            ),
         ),
     )
 
@@ -559,7 +556,8 @@ def make_curve_rows(
     rows = []
     for first in range(0, last, each):
         held = [at[step] for step in range(first, min(first + each, last)) if step in at]
-        entry = min(held, key=lambda e: _low(curve.scores[e])) if held else None
+        scored = [2.0 if (found := curve.scores[e]) is None else found for e in held]
+        entry = held[scored.index(min(scored))] if held else None
         step = first if entry is None else curve.steps[entry]
         inside = range(first, first + each)
         score = None if entry is None else curve.scores[entry]
@@ -583,10 +581,6 @@ def make_curve_rows(
         # What is absent or false need not be said: a page of many runs has many rows.
         rows.append({k: v for k, v in row.items() if v is not None and v is not False and v != ""})
     return tuple(rows)
-
-
-def _low(score: float | None) -> float:
-    return 2.0 if score is None else score
 
 
 def _sum(values: tuple[float | None, ...] | None, held: list[int]) -> float | None:
@@ -672,19 +666,17 @@ ExchangePair = tuple[Exchange | None, Exchange | None]
 def align_calls(first: Trajectory, second: Trajectory) -> Iterator[ExchangePair]:
     """Yield the calls of two runs side by side, in order."""
     left, right = first.exchanges[:MOST_CALLS], second.exchanges[:MOST_CALLS]
-    matcher = SequenceMatcher(
+    for _, a, b, c, d in SequenceMatcher(
         None, [call.key for call in left], [call.key for call in right], autojunk=False
-    )
-    for _, a, b, c, d in matcher.get_opcodes():
+    ).get_opcodes():
         yield from _between(left[a:b], right[c:d])
 
 
 def _between(left: Sequence[Exchange], right: Sequence[Exchange]) -> Iterator[ExchangePair]:
     """Pair calls of the same tool in order; what has no counterpart stands alone."""
-    matcher = SequenceMatcher(
+    for tag, a, b, c, d in SequenceMatcher(
         None, [call.call.name for call in left], [call.call.name for call in right], autojunk=False
-    )
-    for tag, a, b, c, d in matcher.get_opcodes():
+    ).get_opcodes():
         if tag == "equal":
             yield from zip(left[a:b], right[c:d], strict=True)
         else:

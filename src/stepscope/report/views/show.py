@@ -131,7 +131,6 @@ COLUMNS = {
     "efficiency.tokens": "tokens",
     "efficiency.cost_usd": "cost",
 }
-TITLE = "Agents"
 
 
 def tabulate_agents(found: tuple[AgentAnswers, ...] | Unmeasured) -> Table | None:
@@ -148,7 +147,7 @@ def tabulate_agents(found: tuple[AgentAnswers, ...] | Unmeasured) -> Table | Non
         for at, one in enumerate(found)
     )
     columns = TableColumn("agent", least=16, most=80), *make_columns(*kept, numbers=kept)
-    return Table(id="agents", corner=TITLE, columns=columns, rows=tuple(rows))
+    return Table(id="agents", corner="Agents", columns=columns, rows=tuple(rows))
 
 
 def _agent_cell(one: AgentAnswers, name: str) -> str:
@@ -256,8 +255,7 @@ def describe_failure(data: RunData, width: int) -> list[str]:
     """Return why the run failed, which is no suspect."""
     if not data.look.because:
         return []
-    failed = data.trajectory.outcome.status == "fail"
-    head = "Failed because  " if failed else "Not done  "
+    head = "Failed because  " if data.trajectory.outcome.status == "fail" else "Not done  "
     said = words.fold(head + visible_line(data.look.because), width, 10)
     return words.keep_first_lines(said, EVIDENCE_LINES, width)
 
@@ -386,8 +384,7 @@ def _lines(
 def _lay_out(step: int, actor: str, text: str, mark: StepMark, width: int) -> str:
     head = f" {mark.sign:<1}{step:>4} {actor:<6} "
     remark = words.clip(visible_line(mark.remark), REMARK_WIDTH)
-    room = width - len(head) - (len(remark) + 2 if remark else 0)
-    body = words.clip(visible_line(text), room)
+    body = words.clip(visible_line(text), width - len(head) - (len(remark) + 2 if remark else 0))
     return (head + body + (remark.rjust(width - len(head) - len(body)) if remark else "")).rstrip()
 
 
@@ -439,9 +436,7 @@ def _head(before: list[str]) -> str:
 
 # Lines that the evidence of one verdict may take, and steps named of it.
 VERDICT_LINES, VERDICT_CITES = 2, 8
-# Step labels that speak against the agent, the gravest first.
 ABSENT = "absent"
-AGAINST = ("ERROR", "REDUNDANT", "DETOUR")
 
 
 def describe_judges(trajectory: Trajectory, records: Sequence[Record], width: int) -> list[str]:
@@ -484,7 +479,7 @@ def _said(all_: Sequence[CurrentAnswer]) -> Iterator[str]:
             or one.turns
             or votes.is_outranked(one.record)
         ):
-            yield f"{name} {_verdict(answer)}{_marks(one.turns)}{_why(answer)}"
+            yield f"{name} {_verdict(answer)}{_why(one)}"
         elif answer.label is not None:
             rest.setdefault(answer.label, []).append(name)
     for measure, labels in steps.items():
@@ -498,16 +493,14 @@ def _verdict(answer: Verdict) -> str:
     return f"{answer.label}{sure}{_bracket_steps(answer.cites)}"
 
 
-def _why(answer: Verdict) -> str:
-    return f": {answer.reason}" if answer.reason else ""
+def _why(one: CurrentAnswer) -> str:
+    """Return what turns an answer, and its reason."""
+    turns = f" ({', '.join(one.turns)})" if one.turns else ""
+    return f"{turns}: {one.record.answer.reason}" if one.record.answer.reason else turns
 
 
 def _bracket_steps(cites: Collection[int]) -> str:
     return f" [{words.list_some(cites, VERDICT_CITES)}]" if cites else ""
-
-
-def _marks(turns: Sequence[str]) -> str:
-    return f" ({', '.join(turns)})" if turns else ""
 
 
 def _labelled(measure: str, labels: dict[str, list[CurrentAnswer]]) -> str:
@@ -518,7 +511,7 @@ def _labelled(measure: str, labels: dict[str, list[CurrentAnswer]]) -> str:
         return (
             f"{len(values)} steps scored, {words.format_score(low)} to {words.format_score(high)}"
         )
-    told_of = [*AGAINST, votes.PRESENT]
+    told_of = [*votes.AGAINST, votes.PRESENT]
     said = [
         f"{label}{_bracket_steps(_steps(labels[label]))}" for label in told_of if label in labels
     ]
@@ -543,9 +536,9 @@ def describe_judges_at(records: Sequence[Record], step: int, width: int) -> list
         name = f"{one.asked.judge}: {words.name_rubric(one.asked.measure)}"
         if answer.step == step and answer.label != ABSENT:
             value = "" if answer.value is None else f" {words.format_score(answer.value)}"
-            said = f"{name} {answer.label or 'score'}{value}{_marks(one.turns)}{_why(answer)}"
+            said = f"{name} {answer.label or 'score'}{value}{_why(one)}"
         elif answer.step is None and answer.label == words.INCORRECT and step in answer.cites:
-            said = f"{name} {_verdict(answer)}{_marks(one.turns)}{_why(answer)}"
+            said = f"{name} {_verdict(answer)}{_why(one)}"
         else:
             continue
         out += words.fold(visible_line(said), width, 10)
@@ -643,8 +636,7 @@ def _shape(curve: Curve) -> str:
         parts = ["unmodelled: no shape fits these scores"]
     elif best is not None and second is not None:
         odds = f"{_named(curve, best)}, {_named(curve, second)}"
-        sure = words.format_share(curve.posterior[best])
-        found = f" {sure}, then {_named(curve, second)}"
+        found = f" {words.format_share(curve.posterior[best])}, then {_named(curve, second)}"
         parts = [parts[0] + (f": {odds}" if curve.shape == "unresolved" else found)]
     if curve.mean is not None:
         parts.append(f"mean {_interval(curve.mean)}{', low' if curve.low_level else ''}")
