@@ -188,13 +188,12 @@ def _score(each: Evaluation) -> dict[str, Json]:
     metadata = dict(each.about)
     if each.value is not None and each.label is not None:
         metadata["label"] = each.label
-    text = (each.label or "")[:_LABEL_MOST]
     about: dict[str, Json] = {
         "id": f"stepscope-{make_id(f'{each.trace} {each.span} {each.key}', TRACE_DIGITS)}",
         "traceId": each.trace,
         "observationId": each.span,
         "name": each.name,
-        "value": text if each.value is None else each.value,
+        "value": (each.label or "")[:_LABEL_MOST] if each.value is None else each.value,
         "dataType": "CATEGORICAL" if each.value is None else "NUMERIC",
         "comment": each.reason or None,
         "metadata": metadata,

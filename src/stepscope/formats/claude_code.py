@@ -265,8 +265,7 @@ def find_replays(lines: list[ClaudeLine]) -> set[int]:
 
 def _line_step(line: ClaudeLine, index: int, constants: dict[str, Json], limits: Limits) -> Step:
     message = line.message or {}
-    content = message.get("content", line.content)
-    blocks = parse_blocks(content, index, limits)
+    blocks = parse_blocks(message.get("content", line.content), index, limits)
     start = fields.parse_time(line.timestamp)
     extra = {**line.extra(), **(message_extra(message) or {})}
     extra |= {k: v for k, v in line.raw.items() if k in CONSTANT_KEYS and v != constants[k]}
@@ -405,7 +404,6 @@ def draft_thread(
         for line, step in zip(lines, step_of_line, strict=True)
         if not line.speaks
     ]
-    extra = {**constants, **({"lines": unspoken} if unspoken else {})}
     return Trajectory(
         id="",
         name="" if run_id is None else f"{NAME}/{run_id}",
@@ -427,7 +425,7 @@ def draft_thread(
             *graph_warnings(lines, step_of_line, off_path),
             *[Warn("record_quarantined", reason, step) for step in lost],
         ),
-        extra=extra or None,
+        extra={**constants, **({"lines": unspoken} if unspoken else {})} or None,
     )
 
 

@@ -117,8 +117,7 @@ def _trace(value: Record, limits: Limits) -> MlflowTrace:
     if isinstance(info, dict):
         held = value.get("data", value)
         spans = held.get("spans") if isinstance(held, dict) else None
-        known = frozenset({"info", "trace_info", "data", "spans"})
-        beside = rest(value, known) or {}
+        beside = rest(value, frozenset({"info", "trace_info", "data", "spans"})) or {}
         if isinstance(value.get("data"), dict):
             beside.update(rest(value["data"], frozenset({"spans"})) or {})
         return MlflowTrace(info, _listed(spans), beside or None)
@@ -212,8 +211,7 @@ def make_mlflow_span(record: Json, trace_id: str) -> RawSpan:
         }
     code = str(told.get("code") or "UNSET").removeprefix("STATUS_CODE_").upper()
     known = code in _STATUSES and told.keys() <= {"code", "message"}
-    unread = {} if known else {"status": told}
-    extra = {**(rest(record, _SPAN_KEYS) or {}), **unread}
+    extra = {**(rest(record, _SPAN_KEYS) or {}), **({} if known else {"status": told})}
     if find_span_trace(record) not in (None, trace_id):
         extra["trace_id"] = ids.get("trace_id")
     links, about = record.get("links") or [], record.get("attributes")

@@ -143,8 +143,7 @@ def _case(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord)
         raise TraceError(f"eval case {own!r} describes a user to be simulated; it is no run yet")
     turns = evals.parse_conversation(about["conversation"])
     steps = evals.invocation_steps(turns, timed=False)
-    workflow = text_at(around, "eval_set_id") or NAME
-    case = evals.make_case(about, workflow, steps)
+    case = evals.make_case(about, text_at(around, "eval_set_id") or NAME, steps)
     extra = {**around, "invocations": [evals.invocation_notes(turn) for turn in turns]}
     draft = _draft(steps, found)
     name = f"{case.workflow}/{case.task}"

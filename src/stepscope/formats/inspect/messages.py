@@ -154,12 +154,11 @@ def read_message_step(value: Json, texts: Attachments) -> Step:
     content = read_inspect_content(message.content, texts)
     if message.role == "tool":
         call_id = message.tool_call_id if isinstance(message.tool_call_id, str) else None
-        result = make_result(call_id, message.function, content.parts, message.error)
         return Step(
             index=0,
             actor=actor,
             kind="result",
-            results=(result,),
+            results=(make_result(call_id, message.function, content.parts, message.error),),
             id=message.id,
             extra=rest(value, _MESSAGE),
         )
@@ -251,8 +250,7 @@ def _served(block: dict[str, Json], limits: Limits) -> tuple[ToolCall, ToolResul
     call = msgspec.structs.replace(told, kind=kind)
     answer = text_at(block, "result")
     parts = (Part("text", answer),) if answer else ()
-    failure = None if error is None else ToolError(error)
-    return call, make_result(call_id, name, parts, failure)
+    return call, make_result(call_id, name, parts, None if error is None else ToolError(error))
 
 
 def _part(block: Json) -> Part:

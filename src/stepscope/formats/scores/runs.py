@@ -74,8 +74,7 @@ def group_runs(
         if len(held) > MAX_RUN_ROWS:
             name = quote_text(rows.run[-1], _NAME_LENGTH)
             raise TraceError(f"{uri}: run {name} has over {MAX_RUN_ROWS:,} rows; split it")
-        whole = take_rows(rows, np.flatnonzero(~last))
-        yield from _complete_runs(whole, codes[~last], done, uri)
+        yield from _complete_runs(take_rows(rows, np.flatnonzero(~last)), codes[~last], done, uri)
     if held is not None:
         yield from _complete_runs(held, _number_texts(held.run), done, uri)
 
@@ -102,8 +101,7 @@ def _complete_runs(
     """Yield the runs of some rows, all of whose rows these are, unless one was there before."""
     if not len(rows):
         return
-    starts = _find_starts(codes)
-    names = [rows.run[at] for at in starts.tolist()]
+    names = [rows.run[at] for at in _find_starts(codes).tolist()]
     seen = set(map(hash, names))
     again = {name for name in names if hash(name) in done} if seen & done else set()
     done |= seen

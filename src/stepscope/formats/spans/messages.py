@@ -148,13 +148,12 @@ def read_langchain_usage(told: Json) -> Usage | None:
     if not isinstance(told, dict):
         return None
     inputs = object_at(told, "input_token_details")
-    outputs = object_at(told, "output_token_details")
     return attributes.normalise_usage(
         attributes.find_count(told, "input_tokens"),
         attributes.find_count(told, "output_tokens"),
         read=attributes.find_count(inputs, "cache_read"),
         written=attributes.find_count(inputs, "cache_creation", "cache_write"),
-        reasoning=attributes.find_count(outputs, "reasoning"),
+        reasoning=attributes.find_count(object_at(told, "output_token_details"), "reasoning"),
     )
 
 
@@ -269,10 +268,9 @@ def read_result(entry: dict[str, Json]) -> ToolResult | None:
         known |= {"status"}
     if isinstance(flag, bool):
         judged = ToolStatus("error" if flag else "ok", "explicit", said[:200] if flag else None)
-    name = text_at(entry, "name") or text_at(entry, "toolName")
     return ToolResult(
         call_id,
-        name,
+        text_at(entry, "name") or text_at(entry, "toolName"),
         parts,
         held if isinstance(held, dict) else None,
         *judged,
@@ -437,8 +435,7 @@ def _read(found: Json, actor: Actor, limits: Limits) -> tuple[SpanMessage, ...]:
         made = read_call(value, limits) if "toolCallId" in value else None
         return (SpanMessage("agent", calls=(made,)),) if made else _body(value, actor, limits)
     if isinstance(value, list):
-        kinds = (dict | list, str)
-        if any(all(isinstance(entry, kind) for entry in value) for kind in kinds):
+        if any(all(isinstance(entry, kind) for entry in value) for kind in (dict | list, str)):
             return tuple([said for entry in value for said in _read(entry, actor, limits)])
     return (SpanMessage(actor, (Part("text", plain_text(found)),)),)
 
@@ -498,8 +495,7 @@ def is_message_like(value: Json) -> bool:
 
 
 def _message(value: dict[str, Json], actor: Actor, limits: Limits) -> SpanMessage:
-    role = text_at(value, "role") or text_at(value, "type") or ""
-    actor = _ACTORS.get(role.lower(), actor)
+    actor = _ACTORS.get((text_at(value, "role") or text_at(value, "type") or "").lower(), actor)
     parts: list[Part] = []
     calls: list[ToolCall] = []
     results: list[ToolResult] = []

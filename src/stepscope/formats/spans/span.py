@@ -74,8 +74,7 @@ def limit_attributes(span: RawSpan, limits: Limits) -> RawSpan:
         return span
     kept = dict(islice(about.items(), limits.attributes))
     others = dict(islice(about.items(), limits.attributes, None))
-    digest = sha256(msgspec.json.encode(others)).hexdigest()
-    told = {"count": len(others), "sha256": digest}
+    told = {"count": len(others), "sha256": sha256(msgspec.json.encode(others)).hexdigest()}
     return msgspec.structs.replace(
         span, attributes=kept, extra={**(span.extra or {}), ATTRIBUTES_LEFT_OUT: told}
     )
