@@ -53,8 +53,7 @@ def fetch_langfuse(asked: PullQuery) -> Iterator[PulledItem]:
     for batch in in_batches(_traces(first, began, asked), _TRACES):
         values: list[Json] = []
         for trace_id in batch:
-            query: dict[str, QueryValue] = {"traceId": trace_id, "fields": _FIELDS}
-            found = _whole(query, asked)
+            found = _whole({"traceId": trace_id, "fields": _FIELDS}, asked)
             if not found:
                 asked.told.withheld["traces listed and not returned"] += 1
             values += found

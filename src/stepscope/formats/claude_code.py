@@ -27,7 +27,7 @@ from stepscope.formats.chat.anthropic import blocks_actor, message_extra, parse_
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, FileFormat, attempt, parse_records
 from stepscope.formats.opening import Opening
-from stepscope.model import Actor, Json, Quarantined, Source, Step, Stream, Trajectory, Warn
+from stepscope.model import Actor, Json, Quarantined, Step, Stream, Trajectory, Warn
 from stepscope.safety.json import Repair
 from stepscope.safety.limits import Limits
 
@@ -408,9 +408,7 @@ def draft_thread(
         id="",
         name="" if run_id is None else f"{NAME}/{run_id}",
         steps=steps,
-        source=Source(
-            format=NAME, format_version=version, uri=at.uri, offset=at.offset, run_id=run_id
-        ),
+        source=at.source(NAME, run_id, version),
         workflow=NAME,
         agent=AGENT,
         agent_version=version,

@@ -355,8 +355,7 @@ def asks_once(subject: ModelSubject) -> Iterator[str]:
 
 def says_why_the_model_stopped(subject: ModelSubject) -> Iterator[str]:
     """A refusal, a cut and a filter are told from a finished answer."""
-    situations: tuple[Situation, ...] = ("refusal", "length", "filter")
-    for situation in situations:
+    for situation in ("refusal", "length", "filter"):
         canned = subject.can(situation)
         if canned is None:
             continue

@@ -27,7 +27,7 @@ from stepscope.formats.google_adk.events import (
     to_snake_keys,
 )
 from stepscope.formats.opening import Opening
-from stepscope.model import Json, Quarantined, Source, Step, Trajectory
+from stepscope.model import Json, Quarantined, Step, Trajectory
 
 NAME = "google_adk"
 _SESSION = frozenset({"id", "app_name", "events"})
@@ -64,9 +64,8 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> Iterator[Trajectory | Qua
     about = to_snake_keys(found.value)
     sort = _sort(about)
     if sort == "session":
-        steps = _events(about)
         run_id = text_at(about, "id")
-        draft = _draft(steps, found)
+        draft = _draft(_events(about), found)
         yield _finished(
             msgspec.structs.replace(
                 draft,
@@ -119,7 +118,7 @@ def _draft(steps: Sequence[Step], found: DecodedRecord) -> Trajectory:
         id="",
         name="",
         steps=tuple(steps),
-        source=Source(format=NAME, uri=found.uri, offset=found.offset),
+        source=found.source(NAME),
         workflow=NAME,
         agent=next((step.agent for step in steps if step.agent is not None), None),
         usage=total_usage(steps),

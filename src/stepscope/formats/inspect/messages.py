@@ -23,7 +23,7 @@ import msgspec
 
 from stepscope.formats import fields
 from stepscope.formats.fields import Content, rest, text_at, url_part
-from stepscope.model import Actor, Json, Part, PartKind, Step, StepKind, ToolCall, ToolResult, Warn
+from stepscope.model import Actor, Json, Part, PartKind, Step, ToolCall, ToolResult, Warn
 from stepscope.safety.limits import Limits
 
 _PROTOCOLS = ("attachment://", "tc://")
@@ -165,11 +165,10 @@ def read_message_step(value: Json, texts: Attachments) -> Step:
     calls = (
         tuple([read_inspect_call(call, texts) for call in message.tool_calls or ()]) + content.calls
     )
-    kind: StepKind = "call" if calls else "message"
     return Step(
         index=0,
         actor=actor,
-        kind=kind,
+        kind="call" if calls else "message",
         parts=content.parts,
         calls=calls,
         results=content.results,
@@ -225,11 +224,10 @@ def read_inspect_content(content: Json, texts: Attachments) -> Content:
         return Content((Part("text", texts.resolve(content)),) if content else ())
     if content is None:
         return Content(())
-    blocks = content if isinstance(content, list) else [content]
     parts: list[Part] = []
     calls: list[ToolCall] = []
     results: list[ToolResult] = []
-    for block in blocks:
+    for block in content if isinstance(content, list) else [content]:
         value = texts.resolve_copy(block)
         if isinstance(value, dict) and value.get("type") == "tool_use" and text_at(value, "name"):
             call, result = _served(value, texts.limits)

@@ -184,14 +184,13 @@ def join_rows(parts: Sequence[ScoreRows]) -> ScoreRows:
         return parts[0]
     numbers = {name: None for part in parts for name in part.numbers}
     texts = {name: None for part in parts for name in part.texts}
-    repeated = any(part.repeat is not None for part in parts)
     repeats = [np.zeros(len(p), np.int64) if p.repeat is None else p.repeat for p in parts]
     return ScoreRows(
         row=np.concatenate([part.row for part in parts]),
         run=[name for part in parts for name in part.run],
         step=np.concatenate([part.step for part in parts]),
         score=np.concatenate([part.score for part in parts]),
-        repeat=np.concatenate(repeats) if repeated else None,
+        repeat=np.concatenate(repeats) if any(part.repeat is not None for part in parts) else None,
         numbers={
             name: np.concatenate([p.numbers.get(name, np.full(len(p), np.nan)) for p in parts])
             for name in numbers

@@ -39,6 +39,15 @@ class SpanEvent(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaul
     extra: dict[str, Json] | None = None
 
 
+def make_event(
+    name: str | None, time_ns: int | None, about: Json, extra: dict[str, Json] | None
+) -> SpanEvent:
+    """Return an event; attributes that are no object stay in `extra`."""
+    if about is not None and not isinstance(about, dict):
+        about, extra = {}, {**(extra or {}), "attributes": about}
+    return SpanEvent(name=name or "", time_ns=time_ns, attributes=about or {}, extra=extra or None)
+
+
 class RawSpan(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A node of a trace."""
 
