@@ -53,8 +53,7 @@ def fetch_langfuse(asked: PullQuery) -> Iterator[PulledItem]:
     for batch in in_batches(_traces(first, began, asked), _TRACES):
         values: list[Json] = []
         for trace_id in batch:
-            query: dict[str, QueryValue] = {"traceId": trace_id, "fields": _FIELDS}
-            found = _whole(query, asked)
+            found = _whole({"traceId": trace_id, "fields": _FIELDS}, asked)
             if not found:
                 asked.told.withheld["traces listed and not returned"] += 1
             values += found
@@ -188,13 +187,12 @@ def _score(each: Evaluation) -> dict[str, Json]:
     metadata = dict(each.about)
     if each.value is not None and each.label is not None:
         metadata["label"] = each.label
-    text = (each.label or "")[:_LABEL_MOST]
     about: dict[str, Json] = {
         "id": f"stepscope-{make_id(f'{each.trace} {each.span} {each.key}', TRACE_DIGITS)}",
         "traceId": each.trace,
         "observationId": each.span,
         "name": each.name,
-        "value": text if each.value is None else each.value,
+        "value": (each.label or "")[:_LABEL_MOST] if each.value is None else each.value,
         "dataType": "CATEGORICAL" if each.value is None else "NUMERIC",
         "comment": each.reason or None,
         "metadata": metadata,

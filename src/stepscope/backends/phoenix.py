@@ -222,9 +222,8 @@ def _annotation(each: Evaluation) -> dict[str, Any]:
         "label": each.label,
         "explanation": each.reason or None,
     }
-    place = {"trace_id": each.trace} if each.span is None else {"span_id": each.span}
     return {
-        **place,
+        **({"trace_id": each.trace} if each.span is None else {"span_id": each.span}),
         "name": each.name,
         "annotator_kind": each.annotator,
         "result": {key: value for key, value in told.items() if value is not None},

@@ -64,11 +64,9 @@ def pull(
     told = PullNotes()
     with Client(to, limits) as client:
         asked = PullQuery(client, project, uri, since_ns, mark, limits, told)
-        found = _fetcher(backend)(asked)
-        items = _items(found, asked, backend, notebook.store, filling)
+        items = _items(_fetcher(backend)(asked), asked, backend, notebook.store, filling)
         added = store_items(notebook.store, items, progress or ignore_progress)
-    account = {**msgspec.to_builtins(added.files[-1]), "mark": told.mark}
-    notebook.store.keep_account(uri, account)
+    notebook.store.keep_account(uri, {**msgspec.to_builtins(added.files[-1]), "mark": told.mark})
     return added
 
 

@@ -157,13 +157,11 @@ def _send_spans(
     run: Trajectory, sender: Sender, ledger: SentLog, sent: Sent, *, there: bool, again: bool
 ) -> None:
     # A run without times has spans that begin when they are first sent; told apart without them.
-    bodies = [r.body for r in write.iter_requests([(run, ())], verdicts="none")]
-    content = content_digest(bodies)
+    content = content_digest([r.body for r in write.iter_requests([(run, ())], verdicts="none")])
     if there or (not again and ledger.holds(run.id, "spans", content)):
         sent.runs_there += 1
         return
-    timed = write.iter_requests([(run, ())], verdicts="none", placed_at=time.time_ns())
-    for request in timed:
+    for request in write.iter_requests([(run, ())], verdicts="none", placed_at=time.time_ns()):
         sender.spans(request.body)
         sent.spans += request.spans
     ledger.keep(run.id, "spans", content)

@@ -121,8 +121,7 @@ def assemble_runs(
     ordered = sorted(spans, key=lambda span: (span.start_ns or 0, span.span_id))
     for members in group_by_trace(ordered).values():
         ids = {span.span_id for span in members}
-        named = {span.parent_id for span in members if span.parent_id}
-        if missing := len(named - ids):
+        if missing := len({span.parent_id for span in members if span.parent_id} - ids):
             asked.told.withheld["spans referenced and not returned"] += missing
     source = Source(format=format, uri=asked.uri)
     yield from read_traces(ordered, source=source, limits=asked.limits, extra=None, repairs=repairs)

@@ -131,9 +131,7 @@ def _likeness(opening: Opening) -> float:
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
     """Yield no runs, only the records that cannot be read."""
-    for item in parse_records(stream, parse_labels):
-        if isinstance(item, Quarantined):
-            yield item
+    yield from (x for x in parse_records(stream, parse_labels) if isinstance(x, Quarantined))
 
 
 FORMAT = FileFormat(NAME, _likeness, _read, load_labels=load_labels)

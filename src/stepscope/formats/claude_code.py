@@ -27,7 +27,7 @@ from stepscope.formats.chat.anthropic import blocks_actor, message_extra, parse_
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, FileFormat, attempt, parse_records
 from stepscope.formats.opening import Opening
-from stepscope.model import Actor, Json, Quarantined, Source, Step, Stream, Trajectory, Warn
+from stepscope.model import Actor, Json, Quarantined, Step, Stream, Trajectory, Warn
 from stepscope.safety.json import Repair
 from stepscope.safety.limits import Limits
 
@@ -265,8 +265,7 @@ def find_replays(lines: list[ClaudeLine]) -> set[int]:
 
 def _line_step(line: ClaudeLine, index: int, constants: dict[str, Json], limits: Limits) -> Step:
     message = line.message or {}
-    content = message.get("content", line.content)
-    blocks = parse_blocks(content, index, limits)
+    blocks = parse_blocks(message.get("content", line.content), index, limits)
     start = fields.parse_time(line.timestamp)
     extra = {**line.extra(), **(message_extra(message) or {})}
     extra |= {k: v for k, v in line.raw.items() if k in CONSTANT_KEYS and v != constants[k]}
@@ -405,14 +404,11 @@ def draft_thread(
         for line, step in zip(lines, step_of_line, strict=True)
         if not line.speaks
     ]
-    extra = {**constants, **({"lines": unspoken} if unspoken else {})}
     return Trajectory(
         id="",
         name="" if run_id is None else f"{NAME}/{run_id}",
         steps=steps,
-        source=Source(
-            format=NAME, format_version=version, uri=at.uri, offset=at.offset, run_id=run_id
-        ),
+        source=at.source(NAME, run_id, version),
         workflow=NAME,
         agent=AGENT,
         agent_version=version,
@@ -427,7 +423,7 @@ def draft_thread(
             *graph_warnings(lines, step_of_line, off_path),
             *[Warn("record_quarantined", reason, step) for step in lost],
         ),
-        extra=extra or None,
+        extra={**constants, **({"lines": unspoken} if unspoken else {})} or None,
     )
 
 

@@ -203,8 +203,7 @@ def tool_def(tool: Json) -> ToolDef:
     name, told, schema = about.get("name"), about.get("description"), None
     for key in _SCHEMAS:
         schema = about[key] if isinstance(about.get(key), dict) else schema
-    known = frozenset({"name", "description", "type", *_SCHEMAS})
-    extra = {**(rest(about, known) or {})}
+    extra = {**(rest(about, frozenset({"name", "description", "type", *_SCHEMAS})) or {})}
     if about is not tool:
         extra.update(rest(tool, frozenset({"type", "function"})) or {})
     kind = tool.get("type")
@@ -354,8 +353,7 @@ def time_bounds(steps: Sequence[Step]) -> tuple[Instant | None, Instant | None]:
     starts = [step.start for step in steps if step.start is not None]
     ends = [step.end for step in steps if step.end is not None]
     first = min(starts, key=lambda time: time.ns, default=None)
-    last = max(starts + ends, key=lambda time: time.ns, default=None)
-    return first, last
+    return first, max(starts + ends, key=lambda time: time.ns, default=None)
 
 
 # What a usage of OpenAI's or LangChain's counts, in its own object and in those of its details.

@@ -197,8 +197,7 @@ def read_outcome(opinions: Sequence[Opinion]) -> Outcome:
         for opinion in opinions
         if (passed := _opinion_passes(opinion)) is not None
     ]
-    ranks: tuple[OpinionSource, ...] = ("person", "code")
-    for who in ranks:
+    for who in ("person", "code"):
         held = [(opinion, passed) for opinion, passed in read if opinion.who == who]
         if not held:
             continue

@@ -37,6 +37,12 @@ class DecodedRecord(NamedTuple):
     limits: Limits
     raw: bytes
 
+    def source(self, format: str, run_id: str | None = None, version: str | None = None) -> Source:
+        """Return where a run comes from that this record holds, or begins."""
+        return Source(
+            format=format, format_version=version, uri=self.uri, offset=self.offset, run_id=run_id
+        )
+
 
 class RunLabels:
     """The labels of one file by task, and which of them found their run."""

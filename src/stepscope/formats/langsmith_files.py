@@ -122,8 +122,7 @@ def extend_parents(spans: Sequence[RawSpan]) -> list[RawSpan]:
         if at is None or end is None or span.start_ns is None:
             continue
         if 0 < span.start_ns - end < _MILLISECOND and "langsmith.start_time" in span.attributes:
-            about = found[at].attributes
-            about.setdefault("langsmith.end_time", end)
+            found[at].attributes.setdefault("langsmith.end_time", end)
             found[at] = msgspec.structs.replace(found[at], end_ns=span.start_ns)
     return found
 
@@ -544,8 +543,7 @@ def _read_parquet(stream: Stream) -> Iterator[Trajectory | Quarantined]:
     """Yield every run of the file."""
     runs, repairs = LangSmithRuns(), list[Repair]()
     with files.open_parquet(stream) as file:
-        names = set(file.schema_arrow.names)
-        if not names >= _NEEDED:
+        if not set(file.schema_arrow.names) >= _NEEDED:
             raise TraceError(f"{stream.uri}: Parquet without the columns `id` and `run_type`")
         files.check_parquet_sizes(file, stream)
         number = 0
@@ -556,8 +554,7 @@ def _read_parquet(stream: Stream) -> Iterator[Trajectory | Quarantined]:
                 column.cast(pa.string()) if pa.types.is_timestamp(column.type) else column
                 for column in batch.columns
             ]
-            rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
-            for row in rows:
+            for row in pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist():
                 record: dict[str, Json] = {}
                 try:
                     told = {key: held for key, held in row.items() if held is not None}

@@ -30,7 +30,7 @@ from stepscope.formats.fields import ModelStats, SweAgentInfo, ToolStatus
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, message_format
 from stepscope.formats.opening import Opening
-from stepscope.model import Json, Source, Step, ToolCall, ToolResult, Trajectory
+from stepscope.model import Json, Step, ToolCall, ToolResult, Trajectory
 from stepscope.safety.limits import Limits
 
 SHELL = "bash"
@@ -252,9 +252,7 @@ def _finish_run(
         id="",
         name=run.instance_id or "",
         steps=steps,
-        source=Source(
-            format=NAME, format_version=run.trajectory_format, uri=found.uri, offset=found.offset
-        ),
+        source=found.source(NAME, version=run.trajectory_format),
         workflow=NAME,
         task=run.instance_id,
         agent="mini-swe-agent",

@@ -28,7 +28,7 @@ from stepscope.formats.opening import any_record
 from stepscope.formats.spans import attributes
 from stepscope.formats.spans.assemble import assemble
 from stepscope.formats.spans.lists import find_ns, parse_nanoseconds, read_span_attributes
-from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus
+from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus, make_event
 from stepscope.model import Json, Label, Quarantined, Source, Stream, Trajectory, Warn
 from stepscope.safety.json import Repair
 from stepscope.safety.limits import Limits
@@ -117,8 +117,7 @@ def _trace(value: Record, limits: Limits) -> MlflowTrace:
     if isinstance(info, dict):
         held = value.get("data", value)
         spans = held.get("spans") if isinstance(held, dict) else None
-        known = frozenset({"info", "trace_info", "data", "spans"})
-        beside = rest(value, known) or {}
+        beside = rest(value, frozenset({"info", "trace_info", "data", "spans"})) or {}
         if isinstance(value.get("data"), dict):
             beside.update(rest(value["data"], frozenset({"spans"})) or {})
         return MlflowTrace(info, _listed(spans), beside or None)
@@ -212,8 +211,7 @@ def make_mlflow_span(record: Json, trace_id: str) -> RawSpan:
         }
     code = str(told.get("code") or "UNSET").removeprefix("STATUS_CODE_").upper()
     known = code in _STATUSES and told.keys() <= {"code", "message"}
-    unread = {} if known else {"status": told}
-    extra = {**(rest(record, _SPAN_KEYS) or {}), **unread}
+    extra = {**(rest(record, _SPAN_KEYS) or {}), **({} if known else {"status": told})}
     if find_span_trace(record) not in (None, trace_id):
         extra["trace_id"] = ids.get("trace_id")
     links, about = record.get("links") or [], record.get("attributes")
@@ -242,15 +240,8 @@ def _event(event: Json) -> SpanEvent:
         return SpanEvent(extra={"value": event})
     held = event.get("attributes")
     about = attributes.decode_attributes(held) if isinstance(held, list) else held
-    extra = rest(event, _EVENT) or {}
-    if about is not None and not isinstance(about, dict):
-        extra["attributes"] = about
-    return SpanEvent(
-        name=text_at(event, "name") or "",
-        time_ns=find_ns(event, "time_unix_nano", "timestamp"),
-        attributes=about if isinstance(about, dict) else {},
-        extra=extra or None,
-    )
+    time = find_ns(event, "time_unix_nano", "timestamp")
+    return make_event(text_at(event, "name"), time, about, rest(event, _EVENT))
 
 
 _WHO: dict[str, OpinionSource] = {"HUMAN": "person", "CODE": "code"}
@@ -424,7 +415,6 @@ def _metadata(info: Record, limits: Limits) -> Record:
 
 def _whole(named: str, info: Record, metadata: Record) -> RawSpan:
     """Return a trace as the one span that is known of it."""
-    begin = parse_nanoseconds(info.get("request_time", info.get("timestamp_ms")))
     given = metadata.get("mlflow.traceInputs", info.get("request", info.get("request_preview")))
     made = metadata.get("mlflow.traceOutputs", info.get("response", info.get("response_preview")))
     sides = {"mlflow.spanInputs": given, "mlflow.spanOutputs": made}
@@ -432,7 +422,7 @@ def _whole(named: str, info: Record, metadata: Record) -> RawSpan:
         trace_id=named,
         span_id=named,
         name=_trace_name(info),
-        start_ns=begin,
+        start_ns=parse_nanoseconds(info.get("request_time", info.get("timestamp_ms"))),
         attributes={
             "mlflow.spanType": '"CHAIN"',
             **{key: held for key, held in sides.items() if held is not None},

@@ -437,9 +437,8 @@ def read_chunk(
         yield from reading
         return
     assert isinstance(reader, RecordFormat)
-    record = RawRecord(portion.offset, portion.raw)
     one = _guarded(reader) if registry.is_foreign("formats", reader) else reader.one
-    for item in one(record, portion.uri, limits, ordinals):
+    for item in one(RawRecord(portion.offset, portion.raw), portion.uri, limits, ordinals):
         counts.add(item)
         yield item
 

@@ -228,8 +228,7 @@ _LOOK_AHEAD = 256
 def split_records(stream: Stream) -> Iterator[RawRecord | Quarantined]:
     """Yield the records of a file in order."""
     head = stream.file.read(HEAD_BYTES)
-    body = head.removeprefix(BOM)
-    text = body.lstrip(WHITESPACE)
+    text = head.removeprefix(BOM).lstrip(WHITESPACE)
     offset = len(head) - len(text)
     match _find_shape(text, complete=len(head) < HEAD_BYTES):
         case "lines":

@@ -21,7 +21,7 @@ from stepscope.formats.fields import ModelStats, SweAgentInfo
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import Opening
-from stepscope.model import Json, Part, Source, Step, ToolCall, ToolResult, Trajectory
+from stepscope.model import Json, Part, Step, ToolCall, ToolResult, Trajectory
 from stepscope.safety.json import decode
 from stepscope.safety.limits import Limits
 
@@ -96,7 +96,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         id="",
         name=task or "",
         steps=_Conversation(record, found, model).steps(),
-        source=Source(format=NAME, uri=found.uri, offset=found.offset),
+        source=found.source(NAME),
         workflow=NAME,
         task=task,
         agent="SWE-agent",

@@ -37,7 +37,6 @@ from stepscope.model import (
     Part,
     Quarantined,
     ReferenceCall,
-    Source,
     Step,
     Stream,
     ToolCall,
@@ -138,12 +137,11 @@ def _tool_call(call: Json, limits: Limits) -> ToolCall:
 def _result_step(message: dict[str, Json], index: int) -> Step:
     """Return a tool's message, or the several that answer calls made at once, as one step."""
     many = message.get("tool_messages")
-    told = [message] if many is None else many
     return Step(
         index=index,
         actor="environment",
         kind="result",
-        results=tuple([_tool_result(each) for each in told]),
+        results=tuple([_tool_result(each) for each in ([message] if many is None else many)]),
         extra=None if many is None else fields.rest(message, _MULTI_RESULT_KEYS),
     )
 
@@ -274,13 +272,12 @@ def _runs(
     if (told := fields.rest(around, _LIST_KEYS)) is not None:
         extra["results"] = told
     reward = msgspec.convert((run.reward_info or {}).get("reward"), float | None)
-    same_state = fields.object_at(run.reward_info, "db_check").get("db_match")
-    outcome = reward_outcome(reward, same_state)
+    outcome = reward_outcome(reward, fields.object_at(run.reward_info, "db_check").get("db_match"))
     draft = Trajectory(
         id="",
         name="/".join([part for part in (workflow, task, trial) if part is not None]),
         steps=steps,
-        source=Source(format=NAME, uri=record.uri, offset=record.offset, run_id=run.id),
+        source=record.source(NAME, run.id),
         workflow=workflow,
         task=task,
         trial=trial,

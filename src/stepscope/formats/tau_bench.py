@@ -20,7 +20,7 @@ from stepscope.formats.fields import OK_STATUS, ToolStatus, error_status, object
 from stepscope.formats.finish import Ordinals, finish_run, reward_outcome
 from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import Opening
-from stepscope.model import Case, Json, ReferenceCall, Source, Step, Trajectory
+from stepscope.model import Case, Json, ReferenceCall, Step, Trajectory
 
 NAME = "tau_bench"
 
@@ -80,7 +80,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         id="",
         name="/".join([part for part in (workflow, task, trial) if part is not None]),
         steps=steps,
-        source=Source(format=NAME, uri=found.uri, offset=found.offset),
+        source=found.source(NAME),
         workflow=workflow,
         task=task,
         trial=trial,

@@ -69,8 +69,7 @@ def _read_json_rows(stream: Stream) -> Iterator[VerdictFileRow | Quarantined]:
 
 def _read_csv_rows(stream: Stream) -> Iterator[VerdictFileRow | Quarantined]:
     blocks = read_text_blocks(stream)
-    block = next(blocks, "")
-    first, _, rest = block.partition("\n")
+    first, _, rest = next(blocks, "").partition("\n")
     mark = max(DELIMITERS, key=first.count)
     names = [name.strip() for name in next(csv.reader([first], delimiter=mark), [])]
     twice = sorted({name for name in names if names.count(name) > 1})

@@ -26,7 +26,6 @@ from stepscope.model import (
     Label,
     Outcome,
     Part,
-    Source,
     Step,
     StepKind,
     Trajectory,
@@ -100,15 +99,14 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     )
     generated = any(isinstance(m, dict) and "name" in m for m in run.history)
     workflow = "whowhen-algorithm" if generated else "whowhen-handcrafted"
-    correct = run.is_correct if run.is_correct is not None else run.is_corrected
     draft = Trajectory(
         id="",
         name="" if run.question_ID is None else f"{workflow}/{run.question_ID}",
         steps=steps,
-        source=Source(format=NAME, uri=found.uri, offset=found.offset, run_id=run.question_ID),
+        source=found.source(NAME, run.question_ID),
         workflow=workflow,
         task=run.question_ID,
-        outcome=_outcome(correct),
+        outcome=_outcome(run.is_correct if run.is_correct is not None else run.is_corrected),
         labels=(label,),
         case=_case(run, workflow),
         extra=rest(record, _RECORD_KEYS),

@@ -359,8 +359,7 @@ _MARK = "\ue000spoil\ue000"
 def cut_files_are_told(subject: FormatSubject) -> Iterator[str]:
     """A file cut anywhere gives runs and a quarantined record, or one line of error."""
     size = len(subject.content)
-    spread = range(1, size, max(1, size // _CUTS))
-    for at in sorted({*spread, *range(max(1, size - _LAST), size)}):
+    for at in sorted({*range(1, size, max(1, size // _CUTS)), *range(max(1, size - _LAST), size)}):
         read = subject.read(subject.content[:at])
         yield from _check_told(read, at, f"cut at byte {at}")
         if read.items or read.refused is not None or read.crashed is not None:
@@ -414,8 +413,7 @@ def _places(documents: tuple[Json, ...]) -> Iterator[tuple[tuple[Json, ...], Jso
     waiting: list[tuple[tuple[Json, ...], Json]] = [((), list(documents))]
     while waiting:
         way, value = waiting.pop()
-        inner = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, found in inner:
+        for key, found in value.items() if isinstance(value, dict) else enumerate(value):
             yield (*way, key), found
             if isinstance(found, dict | list):
                 waiting.append(((*way, key), found))
@@ -561,8 +559,7 @@ def knows_its_own(subject: FormatSubject) -> Iterator[str]:
         return
     if subject.form.sniff(head) != sure:
         yield "sniff gives another answer when it is asked again"
-    others = [form for form in registry.installed_formats() if form.name != subject.form.name]
-    for other in others:
+    for other in [form for form in registry.installed_formats() if form.name != subject.form.name]:
         theirs = other.sniff(head)
         if theirs > sure - MARGIN:
             yield f"{other.name} is as sure of the file: {theirs} against {sure}"

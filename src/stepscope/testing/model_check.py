@@ -332,8 +332,7 @@ def asks_in_the_order_that_is_cached(subject: ModelSubject) -> Iterator[str]:
     """The rubric is sent first, then the trace, then the question, each once."""
     subject.asked(subject.answer)
     body = subject.server.asked[-1].body if subject.server.asked else b""
-    marks = (b"RUBRIC: judge", b"TRACE: step", b"QUESTION: was")
-    places = [body.find(mark) for mark in marks]
+    places = [body.find(mark) for mark in (b"RUBRIC: judge", b"TRACE: step", b"QUESTION: was")]
     if -1 in places or places != sorted(places):
         yield f"rubric, trace and question stand at {places} of the request; send all, in order"
 
@@ -356,8 +355,7 @@ def asks_once(subject: ModelSubject) -> Iterator[str]:
 
 def says_why_the_model_stopped(subject: ModelSubject) -> Iterator[str]:
     """A refusal, a cut and a filter are told from a finished answer."""
-    situations: tuple[Situation, ...] = ("refusal", "length", "filter")
-    for situation in situations:
+    for situation in ("refusal", "length", "filter"):
         canned = subject.can(situation)
         if canned is None:
             continue
@@ -389,8 +387,7 @@ def says_whether_to_ask_again(subject: ModelSubject) -> Iterator[str]:
             yield f"status {status} gives {_describe_outcome(found)}; raise ModelError"
         elif (found.again, found.status) != (again, status):
             yield f"status {status} gives again={found.again}, status={found.status}"
-    told = CannedReply(status=429, headers={"retry-after": "7"}, body=b"{}")
-    found = subject.asked(told)
+    found = subject.asked(CannedReply(status=429, headers={"retry-after": "7"}, body=b"{}"))
     if isinstance(found, ModelError) and found.after != 7:
         yield f"`retry-after: 7` gives after={found.after}"
 
@@ -425,8 +422,7 @@ def tells_that_nobody_listens(subject: ModelSubject) -> Iterator[str]:
 
 def reads_up_to_a_cap(subject: ModelSubject) -> Iterator[str]:
     """No more than the cap of a reply is read, packed or not, of errors too."""
-    answer = subject.answer
-    large = answer.body + b" " * (REPLY_BYTES + 1)
+    large = subject.answer.body + b" " * (REPLY_BYTES + 1)
     for status in (200, 500):
         for badly in ("", "gzip"):
             canned = CannedReply(body=large, status=status, badly="gzip" if badly else "")

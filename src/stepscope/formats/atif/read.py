@@ -355,13 +355,7 @@ def read_atif_runs(
     run = msgspec.convert(record, AtifRun)
     if not run.schema_version.startswith("ATIF-v1."):
         raise TraceError(f"schema {run.schema_version!r}; this importer reads ATIF-v1.0 to v1.8")
-    source = Source(
-        format=NAME,
-        format_version=run.schema_version,
-        uri=found.uri,
-        offset=found.offset,
-        run_id=run.trajectory_id or run.session_id,
-    )
+    source = found.source(NAME, run.trajectory_id or run.session_id, run.schema_version)
     draft, kept = draft_atif_run(record, run, source)
     if parent is not None:
         draft = msgspec.structs.replace(draft, parent=parent.id)
@@ -388,12 +382,11 @@ def draft_atif_run(
     read = [read_atif_step(step, index) for index, step in enumerate(run.steps)]
     steps = restore_atif_steps(read, kept)
     start, end = fields.time_bounds(steps)
-    agent = record["agent"]
     metrics = run.final_metrics or {}
     counts = {key.removeprefix("total_"): metrics[key] for key in metrics if key in _FINAL_METRICS}
     total = msgspec.convert(counts, _Metrics)
     for key, value in (
-        ("agent", fields.rest(agent, _AGENT)),
+        ("agent", fields.rest(record["agent"], _AGENT)),
         ("final_metrics", fields.rest(metrics, _FINAL_METRICS)),
     ):
         if value is not None:

@@ -113,16 +113,14 @@ def write_atif_run(run: Trajectory, inside: dict[str, list[Trajectory]]) -> dict
     start, end = time_bounds(run.steps)
     back = msgspec.structs.replace(back, start=start, end=end)
     # Where a run was read is this machine's business: paths are not written.
-    at = msgspec.structs.replace(run.source, uri="", offset=None)
     # The warnings that reading the steps again would not give by itself.
     again = find_oddities(run.steps)
     told = msgspec.structs.replace(
         run,
         warnings=tuple([warning for warning in run.warnings if warning not in again]),
-        source=at,
+        source=msgspec.structs.replace(run.source, uri="", offset=None),
     )
-    residue: dict[str, Json] = read.find_atif_residue(told, back, skip=("id", "steps"))
-    kept = residue | read.fold_steps(gone)
+    kept = read.find_atif_residue(told, back, skip=("id", "steps")) | read.fold_steps(gone)
     if kept:
         record["extra"] = read.join_extra(extra, kept)
     if run.id in inside:

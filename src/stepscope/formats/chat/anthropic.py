@@ -261,8 +261,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     if system is not None:
         parts = parse_blocks(system, 0, found.limits).parts
         made.append(Step(index=0, actor="system", parts=parts))
-    for message in messages:
-        made.append(anthropic_step(message, len(made), found.limits))
+    made += [anthropic_step(one, at, found.limits) for at, one in enumerate(messages, len(made))]
     if response is not None:
         made.append(anthropic_step(response, len(made), found.limits))
     if not made:

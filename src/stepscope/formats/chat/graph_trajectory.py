@@ -19,7 +19,7 @@ from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import any_record
 from stepscope.formats.spans.messages import read_messages
-from stepscope.model import Actor, Json, Source, Step, Trajectory
+from stepscope.model import Actor, Json, Step, Trajectory
 from stepscope.safety.limits import Limits
 
 NAME = "graph_trajectory"
@@ -72,7 +72,7 @@ def _runs(record: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         id="",
         name="",
         steps=tuple(steps),
-        source=Source(format=NAME, uri=record.uri, offset=record.offset),
+        source=record.source(NAME),
         workflow=NAME,
         extra=extra or None,
     )

@@ -154,8 +154,7 @@ def _own_result(item: dict[str, Json], kind: str) -> tuple[tuple[Part, ...], Jso
     if kind == "image_generation_call":
         if not isinstance(held, str):
             return (), held
-        media_type = f"image/{text_at(item, 'output_format') or 'png'}"
-        return (data_part("image", media_type, held),), None
+        return (data_part("image", f"image/{text_at(item, 'output_format') or 'png'}", held),), None
     listed = held if isinstance(held, list) else [] if held is None else [held]
     return tuple([_result_part(entry) for entry in listed]), None
 

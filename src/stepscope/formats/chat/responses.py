@@ -83,8 +83,7 @@ def read_response(found: DecodedRecord) -> ResponseRun:
     answer: dict[str, Json] = response or {}
     # What a response repeats of its request.
     repeated: dict[str, Json] = {k: answer[k] for k in ("tools", "model") if k in answer}
-    asked = {**repeated, **request, **around}
-    envelope = msgspec.convert(asked, MessageEnvelope)
+    envelope = msgspec.convert({**repeated, **request, **around}, MessageEnvelope)
     envelope.task_id = envelope.task_name or fields.text_at(record, "custom_id")
     steps, tools = _request_steps(request, response, found)
     if response is not None:
@@ -155,10 +154,9 @@ def _answer_steps(
     start = fields.parse_time(response.get("created_at"))
     steps[first] = msgspec.structs.replace(steps[first], start=start)
     beside = fields.uncounted_usage(response.get("usage"))
-    extra = {**(steps[last].extra or {}), **({"usage": beside} if beside else {})}
     steps[last] = msgspec.structs.replace(
         steps[last],
-        extra=extra or None,
+        extra={**(steps[last].extra or {}), **({"usage": beside} if beside else {})} or None,
         usage=fields.openai_usage(response.get("usage")),
         finish_reason=_finish_reason(response),
         end=fields.parse_time(response.get("completed_at")),
@@ -210,8 +208,7 @@ class ResponseChains:
             if told.earlier is not None:
                 reason = f"it continues response {told.earlier!r}, which is not open in this file"
                 warnings = (*told.draft.warnings, Warn("earlier_response_missing", reason, 0))
-                draft = msgspec.structs.replace(told.draft, warnings=warnings)
-                told = told._replace(draft=draft)
+                told = told._replace(draft=msgspec.structs.replace(told.draft, warnings=warnings))
             self._count += 1
             at = self._count
             self._held[at] = [told]

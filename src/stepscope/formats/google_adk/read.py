@@ -27,7 +27,7 @@ from stepscope.formats.google_adk.events import (
     to_snake_keys,
 )
 from stepscope.formats.opening import Opening
-from stepscope.model import Json, Quarantined, Source, Step, Trajectory
+from stepscope.model import Json, Quarantined, Step, Trajectory
 
 NAME = "google_adk"
 _SESSION = frozenset({"id", "app_name", "events"})
@@ -64,9 +64,8 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> Iterator[Trajectory | Qua
     about = to_snake_keys(found.value)
     sort = _sort(about)
     if sort == "session":
-        steps = _events(about)
         run_id = text_at(about, "id")
-        draft = _draft(steps, found)
+        draft = _draft(_events(about), found)
         yield _finished(
             msgspec.structs.replace(
                 draft,
@@ -119,7 +118,7 @@ def _draft(steps: Sequence[Step], found: DecodedRecord) -> Trajectory:
         id="",
         name="",
         steps=tuple(steps),
-        source=Source(format=NAME, uri=found.uri, offset=found.offset),
+        source=found.source(NAME),
         workflow=NAME,
         agent=next((step.agent for step in steps if step.agent is not None), None),
         usage=total_usage(steps),
@@ -143,8 +142,7 @@ def _case(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord)
         raise TraceError(f"eval case {own!r} describes a user to be simulated; it is no run yet")
     turns = evals.parse_conversation(about["conversation"])
     steps = evals.invocation_steps(turns, timed=False)
-    workflow = text_at(around, "eval_set_id") or NAME
-    case = evals.make_case(about, workflow, steps)
+    case = evals.make_case(about, text_at(around, "eval_set_id") or NAME, steps)
     extra = {**around, "invocations": [evals.invocation_notes(turn) for turn in turns]}
     draft = _draft(steps, found)
     name = f"{case.workflow}/{case.task}"

@@ -81,8 +81,7 @@ def frame_sample(header: bytes, sample: bytes) -> bytes:
 
 def unframe_sample(record: bytes) -> tuple[LogHeader, bytes]:
     """Return the log and the sample of a record that `frame_sample` made."""
-    size = int.from_bytes(record[:_SIZE_BYTES], "big")
-    end = _SIZE_BYTES + size
+    end = _SIZE_BYTES + int.from_bytes(record[:_SIZE_BYTES], "big")
     return _log(record[_SIZE_BYTES:end]), record[end:]
 
 
@@ -266,8 +265,7 @@ class _Log:
                 listed = None
             for summary in listed if isinstance(listed, list) else ():
                 if not self._is_logged(summary):
-                    raw = msgspec.json.encode(summary)
-                    yield self.framed(header, RawRecord(found.offset, raw))
+                    yield self.framed(header, RawRecord(found.offset, msgspec.json.encode(summary)))
 
     def _is_logged(self, summary: Json) -> bool:
         if not isinstance(summary, dict):

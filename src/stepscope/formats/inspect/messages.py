@@ -23,7 +23,7 @@ import msgspec
 
 from stepscope.formats import fields
 from stepscope.formats.fields import Content, rest, text_at, url_part
-from stepscope.model import Actor, Json, Part, PartKind, Step, StepKind, ToolCall, ToolResult, Warn
+from stepscope.model import Actor, Json, Part, PartKind, Step, ToolCall, ToolResult, Warn
 from stepscope.safety.limits import Limits
 
 _PROTOCOLS = ("attachment://", "tc://")
@@ -154,23 +154,21 @@ def read_message_step(value: Json, texts: Attachments) -> Step:
     content = read_inspect_content(message.content, texts)
     if message.role == "tool":
         call_id = message.tool_call_id if isinstance(message.tool_call_id, str) else None
-        result = make_result(call_id, message.function, content.parts, message.error)
         return Step(
             index=0,
             actor=actor,
             kind="result",
-            results=(result,),
+            results=(make_result(call_id, message.function, content.parts, message.error),),
             id=message.id,
             extra=rest(value, _MESSAGE),
         )
     calls = (
         tuple([read_inspect_call(call, texts) for call in message.tool_calls or ()]) + content.calls
     )
-    kind: StepKind = "call" if calls else "message"
     return Step(
         index=0,
         actor=actor,
-        kind=kind,
+        kind="call" if calls else "message",
         parts=content.parts,
         calls=calls,
         results=content.results,
@@ -226,11 +224,10 @@ def read_inspect_content(content: Json, texts: Attachments) -> Content:
         return Content((Part("text", texts.resolve(content)),) if content else ())
     if content is None:
         return Content(())
-    blocks = content if isinstance(content, list) else [content]
     parts: list[Part] = []
     calls: list[ToolCall] = []
     results: list[ToolResult] = []
-    for block in blocks:
+    for block in content if isinstance(content, list) else [content]:
         value = texts.resolve_copy(block)
         if isinstance(value, dict) and value.get("type") == "tool_use" and text_at(value, "name"):
             call, result = _served(value, texts.limits)
@@ -251,8 +248,7 @@ def _served(block: dict[str, Json], limits: Limits) -> tuple[ToolCall, ToolResul
     call = msgspec.structs.replace(told, kind=kind)
     answer = text_at(block, "result")
     parts = (Part("text", answer),) if answer else ()
-    failure = None if error is None else ToolError(error)
-    return call, make_result(call_id, name, parts, failure)
+    return call, make_result(call_id, name, parts, None if error is None else ToolError(error))
 
 
 def _part(block: Json) -> Part:

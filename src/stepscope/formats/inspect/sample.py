@@ -31,7 +31,7 @@ from stepscope.formats.inspect.events import (
 )
 from stepscope.formats.inspect.log import LogHeader
 from stepscope.formats.inspect.messages import Attachments, SampleSteps
-from stepscope.model import Case, Json, Label, Outcome, Source, Trajectory, Warn
+from stepscope.model import Case, Json, Label, Outcome, Trajectory, Warn
 
 # Inspect's letters (correct, incorrect, partial, no answer) and words, as the numbers they mean.
 _WORDS = {
@@ -166,12 +166,10 @@ def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Tra
         id="",
         name="/".join([log.workflow.rpartition("/")[2], task, trial]),
         steps=steps,
-        source=Source(
-            format=NAME,
-            format_version=log.version,
-            uri=found.uri,
-            offset=found.offset,
-            run_id=sample.uuid or (f"{log.eval_id}/{task}/{trial}" if log.eval_id else None),
+        source=found.source(
+            NAME,
+            sample.uuid or (f"{log.eval_id}/{task}/{trial}" if log.eval_id else None),
+            log.version,
         ),
         workflow=log.workflow,
         task=task,

@@ -29,7 +29,7 @@ from stepscope.formats.format import (
 from stepscope.formats.openhands import sdk
 from stepscope.formats.openhands.events import EventLog, RunMetrics, is_openhands_event
 from stepscope.formats.opening import Opening
-from stepscope.model import Json, Outcome, Quarantined, Source, Step, Stream, ToolDef, Trajectory
+from stepscope.model import Json, Outcome, Quarantined, Step, Stream, ToolDef, Trajectory
 
 NAME = "openhands"
 _OUTPUT = frozenset({"instance_id", "attempt", "history", "error"})
@@ -114,7 +114,7 @@ class _Run(StepCollector):
             id="",
             name="",
             steps=steps,
-            source=Source(format=NAME, uri=record.uri, offset=record.offset),
+            source=record.source(NAME),
             workflow=NAME,
             agent=self.agent,
             agent_version=self.version,

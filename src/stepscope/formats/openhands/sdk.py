@@ -142,14 +142,13 @@ def _message(event: dict[str, Json], index: int, actor: Actor, limits: Limits) -
     if not isinstance(message, dict):
         raise TraceError(f"event {index} needs an object under `llm_message`")
     extra = {**(fields.rest(event, _MESSAGE) or {}), **(fields.rest(message, _SAID) or {})}
-    told = {key: value for key, value in extra.items() if value not in ([], {}, "")}
     return Step(
         index=index,
         actor=actor,
         parts=(*_thoughts(message), *_content(message.get("content"), index)),
         agent=fields.text_at(event, "sender") if actor == "agent" else None,
         id=fields.text_at(event, "llm_response_id"),
-        extra=told or None,
+        extra={key: value for key, value in extra.items() if value not in ([], {}, "")} or None,
     )
 
 

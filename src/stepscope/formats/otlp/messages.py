@@ -148,9 +148,8 @@ def _with(span: RawSpan, records: list[Record], how: Verdicts) -> RawSpan:
         and (place := key.removeprefix(_PREFIX).split(".")[0]).isdecimal()
         and len(place) < 7
     ]
-    first = max(taken, default=-1) + 1
     added: dict[str, Json] = {}
-    for at, record in enumerate(records, first):
+    for at, record in enumerate(records, max(taken, default=-1) + 1):
         added |= {f"{_PREFIX}{at}.evaluation.{key}": found for key, found in _fields(record)}
     return msgspec.structs.replace(span, attributes={**span.attributes, **added})
 

@@ -10,19 +10,20 @@ lines.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 
 from stepscope.errors import LimitError, TraceError
 from stepscope.formats.fields import rest
-from stepscope.formats.format import DecodedRecord, FileFormat, decode_records, quarantine_record
+from stepscope.formats.format import DecodedRecord, FileFormat, quarantine_record
 from stepscope.formats.opening import any_record
 from stepscope.formats.otlp.protobuf import MAX_VALUES, ProtobufReader
 from stepscope.formats.otlp.values import RequestSpan, decode_span, iter_request_spans
-from stepscope.formats.spans.assemble import read_traces
+from stepscope.formats.spans.assemble import read_span_file
 from stepscope.formats.spans.span import RawSpan, limit_attributes
-from stepscope.model import Json, Quarantined, Source, Stream, Trajectory
+from stepscope.model import Json, Quarantined
 from stepscope.safety.json import Repair, decode, list_repairs
 from stepscope.safety.limits import Limits
 
@@ -157,32 +158,10 @@ def _is_export(record: Json) -> bool:
     return isinstance(record, dict) and any(isinstance(record.get(key), list) for key in _KEYS)
 
 
-def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    spans: list[RawSpan] = []
-    repairs: list[Repair] = []
-    beside: dict[str, Json] = {}
-    first: int | None = None
-    for record in decode_records(stream):
-        if isinstance(record, Quarantined):
-            yield record
-            continue
-        repairs.extend(record.repairs)
-        for item in _members(record):
-            if isinstance(item, Quarantined):
-                yield item
-            else:
-                spans.append(item)
-                first = record.offset if first is None else first
-        if isinstance(record.value, dict):
-            beside.update(rest(record.value, frozenset(_KEYS)) or {})
-    source = Source(format=_NAME, uri=stream.uri, offset=first)
-    yield from read_traces(
-        spans, source=source, limits=stream.limits, extra=beside or None, repairs=repairs
-    )
-
-
-def _members(record: DecodedRecord) -> Iterator[RawSpan | Quarantined]:
+def _members(record: DecodedRecord, beside: dict[str, Json]) -> Iterator[RawSpan | Quarantined]:
     """Yield the spans of one record; what is none is quarantined, the others are kept."""
+    if isinstance(record.value, dict):
+        beside.update(rest(record.value, frozenset(_KEYS)) or {})
     if not _is_export(record.value):
         yield quarantine_record(record, "an OTLP export needs a list under `resourceSpans`")
         return
@@ -200,4 +179,6 @@ def _members(record: DecodedRecord) -> Iterator[RawSpan | Quarantined]:
             yield quarantine_record(record._replace(raw=msgspec.json.encode(member.span)), e)
 
 
-FORMAT = FileFormat(_NAME, any_record(_is_export, 0.99), _read)
+FORMAT = FileFormat(
+    _NAME, any_record(_is_export, 0.99), partial(read_span_file, name=_NAME, members=_members)
+)

@@ -256,8 +256,7 @@ def restore_spans(run: Trajectory, trace_id: str | None = None) -> tuple[list[Ra
 
     They are under another trace's id where one is given.
     """
-    own = run.source.run_id or ""
-    written = trace_id or values.make_id(own or run.id, values.TRACE_DIGITS)
+    written = trace_id or values.make_id(run.source.run_id or run.id, values.TRACE_DIGITS)
     originals = list_recorded_spans(run)
     spans = [
         msgspec.structs.replace(
@@ -272,8 +271,7 @@ def restore_spans(run: Trajectory, trace_id: str | None = None) -> tuple[list[Ra
     ]
     root = find_root(originals)
     places = {span.span_id: at for at, span in enumerate(originals)}
-    homes = [spans[places.get(step.span or "", root)].span_id for step in run.steps]
-    return spans, homes
+    return spans, [spans[places.get(step.span or "", root)].span_id for step in run.steps]
 
 
 def list_recorded_spans(run: Trajectory) -> list[RawSpan]:

@@ -88,13 +88,12 @@ def rows_from_columns(columns: Mapping[str, Sequence[str]], rows: Ints) -> Score
     """Return columns of text as a chunk; None where any cell is wrong, to be looked at by row."""
     try:
         run = list(columns["run"])
-        repeat = None if "repeat" not in columns else _parse_indexes(columns["repeat"])
         chunk = ScoreRows(
             row=rows,
             run=run,
             step=_parse_indexes(columns["step"]),
             score=_parse_numbers(columns["score"]),
-            repeat=repeat,
+            repeat=None if "repeat" not in columns else _parse_indexes(columns["repeat"]),
             numbers={n: _parse_numbers(columns[n]) for n in NUMBER_COLUMNS if n in columns},
             texts={n: list(cells) for n, cells in columns.items() if n not in _TYPED_COLUMNS},
         )

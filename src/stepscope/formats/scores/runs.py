@@ -74,8 +74,7 @@ def group_runs(
         if len(held) > MAX_RUN_ROWS:
             name = quote_text(rows.run[-1], _NAME_LENGTH)
             raise TraceError(f"{uri}: run {name} has over {MAX_RUN_ROWS:,} rows; split it")
-        whole = take_rows(rows, np.flatnonzero(~last))
-        yield from _complete_runs(whole, codes[~last], done, uri)
+        yield from _complete_runs(take_rows(rows, np.flatnonzero(~last)), codes[~last], done, uri)
     if held is not None:
         yield from _complete_runs(held, _number_texts(held.run), done, uri)
 
@@ -102,8 +101,7 @@ def _complete_runs(
     """Yield the runs of some rows, all of whose rows these are, unless one was there before."""
     if not len(rows):
         return
-    starts = _find_starts(codes)
-    names = [rows.run[at] for at in starts.tolist()]
+    names = [rows.run[at] for at in _find_starts(codes).tolist()]
     seen = set(map(hash, names))
     again = {name for name in names if hash(name) in done} if seen & done else set()
     done |= seen
@@ -186,14 +184,13 @@ def join_rows(parts: Sequence[ScoreRows]) -> ScoreRows:
         return parts[0]
     numbers = {name: None for part in parts for name in part.numbers}
     texts = {name: None for part in parts for name in part.texts}
-    repeated = any(part.repeat is not None for part in parts)
     repeats = [np.zeros(len(p), np.int64) if p.repeat is None else p.repeat for p in parts]
     return ScoreRows(
         row=np.concatenate([part.row for part in parts]),
         run=[name for part in parts for name in part.run],
         step=np.concatenate([part.step for part in parts]),
         score=np.concatenate([part.score for part in parts]),
-        repeat=np.concatenate(repeats) if repeated else None,
+        repeat=np.concatenate(repeats) if any(part.repeat is not None for part in parts) else None,
         numbers={
             name: np.concatenate([p.numbers.get(name, np.full(len(p), np.nan)) for p in parts])
             for name in numbers

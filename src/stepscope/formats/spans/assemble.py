@@ -9,14 +9,14 @@ its run, and is read under that run's id, so that a run that comes back is not c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import total_usage
 from stepscope.formats.finish import Ordinals, finish_run
-from stepscope.formats.format import quarantine_value
+from stepscope.formats.format import DecodedRecord, decode_records, quarantine_value
 from stepscope.formats.spans.attributes import decode_object, find_text, label_evaluation
 from stepscope.formats.spans.dialects import (
     gen_ai,
@@ -46,6 +46,7 @@ from stepscope.model import (
     ResultStatus,
     Source,
     Step,
+    Stream,
     ToolDef,
     Trajectory,
     Usage,
@@ -193,6 +194,33 @@ def read_traces(
             yield quarantine_value(source, members, e)
 
 
+def read_span_file(
+    stream: Stream,
+    name: str,
+    members: Callable[[DecodedRecord, dict[str, Json]], Iterator[RawSpan | Quarantined]],
+) -> Iterator[Trajectory | Quarantined]:
+    """Yield the runs of a file of spans; `members` gives those of a record, and what is beside."""
+    spans: list[RawSpan] = []
+    repairs: list[Repair] = []
+    beside: dict[str, Json] = {}
+    first: int | None = None
+    for record in decode_records(stream):
+        if isinstance(record, Quarantined):
+            yield record
+            continue
+        repairs.extend(record.repairs)
+        for item in members(record, beside):
+            if isinstance(item, Quarantined):
+                yield item
+            else:
+                spans.append(item)
+                first = record.offset if first is None else first
+    source = Source(format=name, uri=stream.uri, offset=first)
+    yield from read_traces(
+        spans, source=source, limits=stream.limits, extra=beside or None, repairs=repairs
+    )
+
+
 def _draft_trace(
     spans: list[RawSpan], source: Source, limits: Limits, extra: Mapping[str, Json] | None
 ) -> Trajectory:
@@ -207,7 +235,6 @@ def _draft_trace(
         warnings.append(Warn("no_agent_span", reason))
     roots = [at for at in tree.order if tree.parents[at] is None]
     start, end = _bounds(spans)
-    tools = _tools(tree)
     session = next((said.session for said in read if said.session is not None), None)
     # Evaluations of a whole trace have no step.
     return Trajectory(
@@ -218,7 +245,7 @@ def _draft_trace(
         workflow=next((said.workflow for said in read if said.workflow is not None), ""),
         agent=next((s.agent for s in steps if s.actor == "agent" and not s.replayed), None),
         tags={} if session is None else {"session": session},
-        tools=tools or None,
+        tools=_tools(tree) or None,
         spans=tuple(
             [
                 Node(

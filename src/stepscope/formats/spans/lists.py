@@ -9,17 +9,17 @@ times as seconds and nanoseconds). Spans of one trace are one run, wherever they
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import parse_ns, rest, text_at
-from stepscope.formats.format import FileFormat, decode_records, quarantine_record
+from stepscope.formats.format import DecodedRecord, FileFormat, quarantine_record
 from stepscope.formats.opening import any_record
-from stepscope.formats.spans.assemble import read_traces
-from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus
-from stepscope.model import Json, Quarantined, Source, Stream, Trajectory
-from stepscope.safety.json import Repair
+from stepscope.formats.spans.assemble import read_span_file
+from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus, make_event
+from stepscope.model import Json, Quarantined
 
 _NAME = "spans"
 _STATUSES: dict[str, SpanStatus] = {
@@ -77,34 +77,19 @@ def _ids(record: dict[str, Json]) -> tuple[str, str] | None:
     return trace_id.removeprefix("0x"), span_id.removeprefix("0x")
 
 
-def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    spans: list[RawSpan] = []
-    repairs: list[Repair] = []
-    beside: dict[str, Json] = {}
-    first: int | None = None
-    for record in decode_records(stream):
-        if isinstance(record, Quarantined):
-            yield record
-            continue
-        value = record.value
-        listed = value.get("spans") if isinstance(value, dict) and not _is_span(value) else None
-        if isinstance(value, dict) and isinstance(listed, list):
-            beside.update(rest(value, frozenset({"spans"})) or {})
-        else:
-            listed = [value]
-        repairs.extend(record.repairs)
-        for entry in listed:
-            try:
-                spans.append(read_flat_span(entry))
-            except (TraceError, msgspec.ValidationError) as e:
-                raw = record.raw if len(listed) == 1 else msgspec.json.encode(entry)
-                yield quarantine_record(record._replace(raw=raw), e)
-            else:
-                first = record.offset if first is None else first
-    source = Source(format=_NAME, uri=stream.uri, offset=first)
-    yield from read_traces(
-        spans, source=source, limits=stream.limits, extra=beside or None, repairs=repairs
-    )
+def _members(record: DecodedRecord, beside: dict[str, Json]) -> Iterator[RawSpan | Quarantined]:
+    value = record.value
+    listed = value.get("spans") if isinstance(value, dict) and not _is_span(value) else None
+    if isinstance(value, dict) and isinstance(listed, list):
+        beside.update(rest(value, frozenset({"spans"})) or {})
+    else:
+        listed = [value]
+    for entry in listed:
+        try:
+            yield read_flat_span(entry)
+        except (TraceError, msgspec.ValidationError) as e:
+            raw = record.raw if len(listed) == 1 else msgspec.json.encode(entry)
+            yield quarantine_record(record._replace(raw=raw), e)
 
 
 def read_flat_span(record: Json) -> RawSpan:
@@ -209,18 +194,9 @@ def parse_nanoseconds(value: Json) -> int | None:
 def _event(record: Json) -> SpanEvent:
     if not isinstance(record, dict):
         return SpanEvent(extra={"value": record})
-    name = text_at(record, "name") or text_at(record, "event_name") or ""
-    time = record.get("timestamp", record.get("time"))
-    about = record.get("attributes")
-    extra = rest(record, _EVENT) or {}
-    if about is not None and not isinstance(about, dict):
-        extra["attributes"] = about
-    return SpanEvent(
-        name=name,
-        time_ns=parse_nanoseconds(time),
-        attributes=about if isinstance(about, dict) else {},
-        extra=extra or None,
-    )
+    name = text_at(record, "name") or text_at(record, "event_name")
+    time = parse_nanoseconds(record.get("timestamp", record.get("time")))
+    return make_event(name, time, record.get("attributes"), rest(record, _EVENT))
 
 
 def _resource(resource: Json) -> dict[str, Json]:
@@ -241,4 +217,6 @@ def _scope(record: dict[str, Json]) -> str | None:
     return None
 
 
-FORMAT = FileFormat(_NAME, any_record(_is_like, 0.95), _read)
+FORMAT = FileFormat(
+    _NAME, any_record(_is_like, 0.95), partial(read_span_file, name=_NAME, members=_members)
+)

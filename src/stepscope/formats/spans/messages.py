@@ -148,13 +148,12 @@ def read_langchain_usage(told: Json) -> Usage | None:
     if not isinstance(told, dict):
         return None
     inputs = object_at(told, "input_token_details")
-    outputs = object_at(told, "output_token_details")
     return attributes.normalise_usage(
         attributes.find_count(told, "input_tokens"),
         attributes.find_count(told, "output_tokens"),
         read=attributes.find_count(inputs, "cache_read"),
         written=attributes.find_count(inputs, "cache_creation", "cache_write"),
-        reasoning=attributes.find_count(outputs, "reasoning"),
+        reasoning=attributes.find_count(object_at(told, "output_token_details"), "reasoning"),
     )
 
 
@@ -269,10 +268,9 @@ def read_result(entry: dict[str, Json]) -> ToolResult | None:
         known |= {"status"}
     if isinstance(flag, bool):
         judged = ToolStatus("error" if flag else "ok", "explicit", said[:200] if flag else None)
-    name = text_at(entry, "name") or text_at(entry, "toolName")
     return ToolResult(
         call_id,
-        name,
+        text_at(entry, "name") or text_at(entry, "toolName"),
         parts,
         held if isinstance(held, dict) else None,
         *judged,
@@ -437,8 +435,7 @@ def _read(found: Json, actor: Actor, limits: Limits) -> tuple[SpanMessage, ...]:
         made = read_call(value, limits) if "toolCallId" in value else None
         return (SpanMessage("agent", calls=(made,)),) if made else _body(value, actor, limits)
     if isinstance(value, list):
-        kinds = (dict | list, str)
-        if any(all(isinstance(entry, kind) for entry in value) for kind in kinds):
+        if any(all(isinstance(entry, kind) for entry in value) for kind in (dict | list, str)):
             return tuple([said for entry in value for said in _read(entry, actor, limits)])
     return (SpanMessage(actor, (Part("text", plain_text(found)),)),)
 
@@ -498,20 +495,18 @@ def is_message_like(value: Json) -> bool:
 
 
 def _message(value: dict[str, Json], actor: Actor, limits: Limits) -> SpanMessage:
-    role = text_at(value, "role") or text_at(value, "type") or ""
-    actor = _ACTORS.get(role.lower(), actor)
-    parts: list[Part] = []
-    calls: list[ToolCall] = []
-    results: list[ToolResult] = []
+    actor = _ACTORS.get((text_at(value, "role") or text_at(value, "type") or "").lower(), actor)
+    content = _Content(limits)
+    parts, calls, results = content.parts, content.calls, content.results
     if text_at(value, "type") in _ITEMS - {"message"}:
-        _sort(value, limits, parts, calls, results)
+        content.sort(value)
         who: Actor = "environment" if results else "agent"
         return SpanMessage(who, tuple(parts), tuple(calls), tuple(results))
     thought = value.get("reasoning_content")
     if isinstance(thought, str) and thought:
         parts.append(Part("reasoning", thought))
     for key in ("parts", "content", "contents"):
-        _content(value.get(key), limits, parts, calls, results)
+        content.add(value.get(key))
     for listed in _calls(value):
         made = read_call(listed, limits)
         if made is not None and all(made.id is None or made.id != c.id for c in calls):
@@ -550,37 +545,52 @@ def _calls(value: dict[str, Json]) -> list[Json]:
     return [*calls, legacy] if isinstance(legacy, dict) else calls
 
 
-def _content(
-    content: Json,
-    limits: Limits,
-    parts: list[Part],
-    calls: list[ToolCall],
-    results: list[ToolResult],
-) -> None:
-    if isinstance(content, str):
-        if content:
-            _text(content, limits, parts, calls)
-        return
-    listed = [content] if isinstance(content, dict) else content
-    if not isinstance(listed, list):
-        return
-    for entry in listed:
-        if isinstance(entry, str):
-            _text(entry, limits, parts, calls)
-        elif isinstance(entry, dict):
-            _sort(entry, limits, parts, calls, results)
-        elif entry is not None:
-            parts.append(Part("data", extra={"value": entry}))
+class _Content:
+    """The parts, calls and results of one message."""
 
+    def __init__(self, limits: Limits) -> None:
+        self.parts: list[Part] = []
+        self.calls: list[ToolCall] = []
+        self.results: list[ToolResult] = []
+        self._limits = limits
 
-def _text(said: str, limits: Limits, parts: list[Part], calls: list[ToolCall]) -> None:
-    """Add a text, unless it is the printed form of a call that an exporter left unread."""
-    made = read_call(said, limits) if said.startswith("ResponseFunctionToolCall(") else None
-    found = (made,) if made is not None else _written(said, limits)
-    if found:
-        calls.extend(found)
-    else:
-        parts.append(Part("text", said))
+    def add(self, content: Json) -> None:
+        """Take what stands under one key of the message."""
+        if isinstance(content, str):
+            if content:
+                self._text(content)
+            return
+        listed = [content] if isinstance(content, dict) else content
+        for entry in listed if isinstance(listed, list) else ():
+            if isinstance(entry, str):
+                self._text(entry)
+            elif isinstance(entry, dict):
+                self.sort(entry)
+            elif entry is not None:
+                self.parts.append(Part("data", extra={"value": entry}))
+
+    def _text(self, said: str) -> None:
+        """Add a text, unless it is the printed form of a call that an exporter left unread."""
+        printed = said.startswith("ResponseFunctionToolCall(")
+        made = read_call(said, self._limits) if printed else None
+        found = (made,) if made is not None else _written(said, self._limits)
+        if found:
+            self.calls.extend(found)
+        else:
+            self.parts.append(Part("text", said))
+
+    def sort(self, entry: dict[str, Json]) -> None:
+        """Take one block."""
+        if (call := read_call(entry, self._limits)) is not None:
+            self.calls.append(call)
+        elif (result := read_result(entry)) is not None:
+            self.results.append(result)
+        else:
+            said = read_block(entry)
+            if said.kind == "text" and said.extra is None and said.text is not None:
+                self._text(said.text)
+            else:
+                self.parts.append(said)
 
 
 def _written(said: str, limits: Limits) -> tuple[ToolCall, ...]:
@@ -597,25 +607,3 @@ def _written(said: str, limits: Limits) -> tuple[ToolCall, ...]:
 def _is_call(entry: Json) -> bool:
     function = entry.get("function") if isinstance(entry, dict) else None
     return isinstance(function, dict) and {"name", "arguments"} <= function.keys()
-
-
-def _sort(
-    entry: dict[str, Json],
-    limits: Limits,
-    parts: list[Part],
-    calls: list[ToolCall],
-    results: list[ToolResult],
-) -> None:
-    found = read_call(entry, limits)
-    if found is not None:
-        calls.append(found)
-        return
-    answer = read_result(entry)
-    if answer is not None:
-        results.append(answer)
-        return
-    said = read_block(entry)
-    if said.kind == "text" and said.extra is None and said.text is not None:
-        _text(said.text, limits, parts, calls)
-    else:
-        parts.append(said)

@@ -39,6 +39,15 @@ class SpanEvent(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaul
     extra: dict[str, Json] | None = None
 
 
+def make_event(
+    name: str | None, time_ns: int | None, about: Json, extra: dict[str, Json] | None
+) -> SpanEvent:
+    """Return an event; attributes that are no object stay in `extra`."""
+    if about is not None and not isinstance(about, dict):
+        about, extra = {}, {**(extra or {}), "attributes": about}
+    return SpanEvent(name=name or "", time_ns=time_ns, attributes=about or {}, extra=extra or None)
+
+
 class RawSpan(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """A node of a trace."""
 
@@ -74,8 +83,7 @@ def limit_attributes(span: RawSpan, limits: Limits) -> RawSpan:
         return span
     kept = dict(islice(about.items(), limits.attributes))
     others = dict(islice(about.items(), limits.attributes, None))
-    digest = sha256(msgspec.json.encode(others)).hexdigest()
-    told = {"count": len(others), "sha256": digest}
+    told = {"count": len(others), "sha256": sha256(msgspec.json.encode(others)).hexdigest()}
     return msgspec.structs.replace(
         span, attributes=kept, extra={**(span.extra or {}), ATTRIBUTES_LEFT_OUT: told}
     )

@@ -269,11 +269,10 @@ class SpanSteps:
         if said.operation == "model":
             self._note(message)
         span = self._spans[at]
-        step = self._step(at, actor, kind, message)
         self._add(
             at,
             msgspec.structs.replace(
-                step,
+                self._step(at, actor, kind, message),
                 model=said.model,
                 usage=said.usage,
                 cost_usd=said.cost_usd,
@@ -298,8 +297,7 @@ class SpanSteps:
             own = self._spans[at].span_id
             own = own if own not in self._called else f"{own}.{at}"
             asked = call if call.id else msgspec.structs.replace(call, id=own)
-            message = SpanMessage("agent", calls=(asked,))
-            step = self._step(at, "agent", "call", message)
+            step = self._step(at, "agent", "call", SpanMessage("agent", calls=(asked,)))
             self._called.add(_call_id(asked))
             self._said[("call", call_key(asked))] += 1
             began = _start(self._spans[at])
@@ -315,8 +313,7 @@ class SpanSteps:
             said = msgspec.structs.replace(said, status=belief)
         if said.target is not None and asked.id is not None:
             self._handed_to[asked.id] = said.target
-        result = _result(span, said, asked, parts)
-        message = SpanMessage("environment", results=(result,))
+        message = SpanMessage("environment", results=(_result(span, said, asked, parts),))
         self._note(message)
         step = self._step(at, "environment", "result", message)
         ended = None if span.end_ns is None else Instant(span.end_ns, str(span.end_ns))

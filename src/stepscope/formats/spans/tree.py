@@ -85,8 +85,7 @@ def _find_resent(
     last: dict[tuple[str, str, int | None], int] = {}
     for at, span in enumerate(spans):
         key = (span.span_id, span.name, span.start_ns)
-        first = places.setdefault(span.span_id, at)
-        if first != at:
+        if places.setdefault(span.span_id, at) != at:
             again = key in last
             told = "is sent again; its last form counts" if again else "is the id of another span"
             faults.append((at, Warn("duplicate_span_id", f"span {span.span_id!r} {told}")))
