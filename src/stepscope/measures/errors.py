@@ -86,10 +86,23 @@ def _message_lines(text: str) -> Iterator[str]:
             yield said
 
 
+# Shorter than any key, in whatever form it is written.
+_LONG_WORD = 20
+
+
 def first_line(result: ToolResult | None) -> str:
-    """Return what an error says, cut to a table's width."""
+    """Return what an error says, cut to a table's width.
+
+    A long word is left out whole: of one that is cut nobody could tell that it was a secret.
+    """
     line = error_message(result)
-    return line if len(line) <= REASON_CHARACTERS else line[: REASON_CHARACTERS - 1] + "…"
+    if len(line) <= REASON_CHARACTERS:
+        return line
+    cut = line[: REASON_CHARACTERS - 1]
+    head, _, word = cut.rpartition(" ")
+    if len(word) <= _LONG_WORD:
+        return cut + "…"
+    return (head or f"a word of {len(line.split()[0]):,} characters") + "…"
 
 
 def compared_error(exchange: Exchange) -> tuple[str, str]:
