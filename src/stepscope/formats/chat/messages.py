@@ -247,9 +247,10 @@ def _assistant_step(
     if listed is not None and type(listed) is not list:
         raise shape_error(index, "a list under `tool_calls`", listed)
     asked = listed or [] if legacy is None else [*(listed or []), {"function": legacy}]
-    calls: tuple[ToolCall, ...] = ()
+    made: list[ToolCall] = []
     for call in asked:
-        calls = (*calls, _message_call(call, index, reading))
+        made.append(_message_call(call, index, reading))
+    calls = tuple(made)
     kind: StepKind = "call" if calls else "message"
     extra = rest(message, _ASSISTANT_KEYS)
     if extra is None or _SPOKEN_KEYS.isdisjoint(extra):
