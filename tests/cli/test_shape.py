@@ -70,9 +70,9 @@ def test_weights_are_a_list_or_a_file(scores: Path, capsys: pytest.CaptureFixtur
     assert main(["shape", "scores.csv", "--weights", "w.toml"]) == 0
     shown = capsys.readouterr()
     assert "gate-failed" not in shown.out
-    assert "1 curves are not weighed: weights of as many" in shown.err
+    assert "not weighed: 1 curves, of whose length" in shown.err
     assert main(["shape", "scores.csv", "--weights", "1,1,3"]) == 0
-    assert "2 curves are not weighed: weights of as many" in capsys.readouterr().err
+    assert "not weighed: 2 curves, of whose length" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,9 @@ import pytest
 
 from stepscope import api
 from stepscope.cli.main import main
+from stepscope.errors import UsageError
 from stepscope.formats import ours
+from stepscope.safety.limits import open_output
 from stepscope.safety.redact import Redactor
 from stepscope.store import Store
 from stepscope.web import serve
@@ -94,6 +96,19 @@ def test_no_output_goes_over_a_store_or_settings(
     assert "a database or settings; name another file" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in before} == before
     assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_bug_in_what_is_written_stays_a_bug_and_leaves_what_was_there(tmp_path: Path) -> None:
+    place = tmp_path / "out"
+    place.write_text("kept", encoding="utf-8")
+    with pytest.raises(ValueError, match="ours"), open_output(place):
+        raise ValueError("ours")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert place.read_text(encoding="utf-8") == "kept"
+    place.unlink()
+    place.symlink_to("out")
+    with pytest.raises(UsageError, match="cannot be written"), open_output(place):
+        pass
 
 
 def test_a_link_out_of_a_folder_is_not_followed_and_nothing_of_it_is_quoted(

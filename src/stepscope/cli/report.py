@@ -255,7 +255,7 @@ def shape(
             terminal.print_text("\n".join(score_files.fleet_lines(fleet, width)))
         if found.unweighed:
             terminal.print_note(
-                f"{found.unweighed:,} curves are not weighed: weights of as many steps are not said"
+                f"not weighed: {found.unweighed:,} curves, of whose length no weights are said"
             )
 
 

@@ -86,6 +86,10 @@ def open_output(
     """
     try:
         place = Path(path).resolve() if follow else Path(path)
+        place.exists()
+    except (RuntimeError, ValueError) as e:  # a circle of links; NUL in a name
+        raise UsageError(f"{path}: cannot be written ({e})") from e
+    try:
         if place.exists() and not place.is_file():
             if place.is_dir():
                 raise UsageError(f"{path} is a folder; name a file in it")
@@ -108,8 +112,6 @@ def open_output(
             part.replace(place)
         finally:
             part.unlink(missing_ok=True)
-    except (RuntimeError, ValueError) as e:  # a circle of links; NUL in a name
-        raise UsageError(f"{path}: cannot be written ({e})") from e
     except OSError as e:
         raise OSError(e.errno, e.strerror, str(path)) from e
 
