@@ -42,6 +42,7 @@ from stepscope.measures.axes.records import (
 )
 from stepscope.measures.axes.sums import find_short_totals, find_untraced_amounts
 from stepscope.measures.axes.told import (
+    LATEST_OUTPUTS,
     date_of,
     dates_in,
     find_misread_lines,
@@ -59,7 +60,7 @@ from stepscope.measures.rule import (
     faultless_answer,
     not_applicable,
 )
-from stepscope.model import Answer, Case, Facts, Json, Step, ToolResult, Trajectory
+from stepscope.model import Answer, Case, Facts, Json, ToolResult, Trajectory
 from stepscope.model.effects import words_of
 from stepscope.values import Unmeasured
 
@@ -650,13 +651,15 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
 
 
 def _misread_lines(trajectory: Trajectory) -> Iterator[Fault]:
-    """Yield the lines of the output before a step of the agent that it tells wrongly."""
-    before: Step | None = None
+    """Yield the values of the outputs before a step of the agent that it tells wrongly."""
+    before: list[tuple[int, str]] = []
+    evidence = evidence_of(trajectory)
     for step in trajectory.steps:
-        if step.actor == "agent" and before is not None and step.text:
-            for output in [result.text for result in before.results] or [before.text]:
-                yield from find_misread_lines(step, before.index, output)
-        before = step if step.results or step.actor == "environment" else None
+        if step.actor == "agent" and before and step.text:
+            yield from find_misread_lines(step, before, evidence)
+        if step.results or step.actor == "environment":
+            texts = [result.text for result in step.results] or [step.text]
+            before = [*((step.index, text) for text in texts[::-1]), *before][:LATEST_OUTPUTS]
 
 
 def _said_by_others(
@@ -696,7 +699,7 @@ def _says_about(text: str) -> bool:
 
 RESULT_INTERPRETATION = RuleMeasure(
     RESULT_INTERPRETATION_NAME,
-    "8",
+    "9",
     AXIS_SCALE,
     ("alternatives", "claims", "effects"),
     needing("results", _interpret),

@@ -10,10 +10,12 @@ another line is a misreading.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, repeat
+from typing import NamedTuple
 
 from stepscope.measures.axes.evidence import Evidence
 from stepscope.measures.axes.quantities import (
@@ -35,8 +37,12 @@ MOST_LINES = 60
 MOST_NAMES = 50
 # Longer words beside a command are about other things, too.
 MOST_PROSE = 160
-# Longer ones are sentences.
+# Longer ones are sentences, and outputs with longer lines are pages.
 LABEL_CHARACTERS = 60
+LINE_CHARACTERS = 200
+# More words are no name of a value, and no part of a line that has one.
+LABEL_WORDS = 4
+PART_WORDS = 8
 
 _MONTH = "|".join(f"{name}|{name[:3]}" for name in MONTHS)
 # The same without names of months: found in less time.
@@ -246,137 +252,236 @@ def date_of(iso: str) -> date | None:
 
 
 _PREFIX = re.compile(r"\A\w+ output:\s*", re.IGNORECASE)
-# "12 a.txt", "484 data", "app.log:3", "query A: 46 hits"; no other line pairs one with the other.
-_LINE = re.compile(
-    r"\s*(?:(?P<first>\d[\d,]*(?:\.\d+)?)[\s:=]+(?P<label>[^\d\s][^\n]*)|"
-    r"(?P<label2>[^\n=]*[^\n:=\s])\s*[:=\s]\s*(?P<last>\d[\d,]*(?:\.\d+)?)"
-    r"(?:%|(?: [a-z]{1,12}\.?)?))\s*"
+# A number or a version, with its unit: "1,204", "12.4ms", "88%", "2.31.0", "61-88", "1/3".
+_AMOUNT = (
+    r"(?<![\w,.])[-+]?[$\u20ac]?(\d[\d,]*(?:\.\d+)*(?:[-\u2013/]\d+(?:\.\d+)*)*)"
+    r"(?:%|[A-Za-z]{1,2}\b)?(?![\w-]|[.,:/]\w)"
 )
-# A row of a table: "Rovers  17  29".
-_ROW = re.compile(
-    r"\W*([A-Za-z][^\d|]{0,29}?)((?:(?:\s\s+|\s*[\t|;]\s*)\d[\d,]*(?:\.\d+)?%?){2,})\W*"
+_NUMBER = re.compile(_AMOUNT)
+_PART = re.compile(r"[-\u2013/]")
+# Columns of a table, and parts of a line that is none.
+_COLUMNS = re.compile(r"\s{2,}|\t|\s*\|\s*")
+_PARTS = re.compile(r"[,;]\s+|\.\s+|\s{2,}|\t|\s*\|\s*|\s*[()\[\]]\s*")
+_HEAD = re.compile(r"[A-Za-z_%][^\d:=]{0,40}")
+_RULE = re.compile(r"[-+=|: ]*")
+_LISTED = re.compile(r"[-dl][rwxst-]{9}\S* +\d+ +\S+ +\S+ +(\d\S*) (?:.* )?(\S+)")
+# "valid: 31", "NODE_ENV=staging", "app.log:3"; what is named stands before it.
+_PAIR = re.compile(
+    r"[\"'*]*([^\s:=\"'][^:=\"'\n]{0,59}?)[\"'*]*\s*(?:: |[:=](?=\S)(?!//|:)|= )\s*(\S.*)"
 )
-_PAIR = re.compile(r"[\"'](\w[\w -]*)[\"']: ?(-?\d+(?:\.\d+)?)(?=[,}])")
-# One of several on a line: "14 insertions(+)", "failed: 2", "5 passed in 0.4s".
-_CELL = re.compile(
-    r"\s*(?:(?P<first>\d[\d,]*(?:\.\d+)?)\s+(?P<label>[^\d\s][^\d]*)|"
-    r"(?P<label2>[^\d:=]*[^\d\s:=])\s*[:=\s]\s*(?P<last>\d[\d,]*(?:\.\d+)?)).*"
-)
-_CELLS = re.compile(r"[,;|\t]\s+|\s{2,}")
+_ITEM = re.compile(r"[\"']([^\"{}:]{1,40})[\"']: ?[\"']?([^\"',{}\[\]]+)[\"']?(?=[,}])")
+# "18 of 20 tests passed" is one value of two numbers.
+_OUT_OF = re.compile(r"(?<=\d) (?:out )?of (?:the )?(?=\d)")
 # "86 of 120": the second number is of them all.
 _OF_ALL = re.compile(
     r"((?:\d|\b(?:all|any|few|half|many|most|none|one|out|quarter|some|third))\D{0,24}) of "
     r"(?:\w+ )?(\d[\d,]*)",
     re.IGNORECASE,
 )
-_ENDINGS = re.compile(r"(?:ions?|able|ings?|e?d|e?s|ures?)$")
+_ENDINGS = re.compile(r"(?:ions?|able|ings?|ed|e?s|ures?)$")
 # What outputs and people call the same.
 _SAME_STEMS = {"insert": "add", "delet": "remov", "succ": "pass", "success": "pass", "ok": "pass"}
 _SAME_STEMS |= {"mismatch": "differ", "disagre": "differ", "match": "agr", "sam": "agr"}
 _SAME_STEMS |= {"averag": "mean", "avg": "mean", "maximum": "max", "minimum": "min"}
+_SAME_STEMS |= {"deviat": "std", "validat": "val", "elaps": "tim", "destroy": "remov"}
 _COUNTS = {"three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8",
            "nine": "9", "ten": "10", "eleven": "11", "twelve": "12"}  # fmt: skip
 _COUNT = re.compile(rf"\b(?:{'|'.join(_COUNTS)})\b(?=\W+[a-z])", re.IGNORECASE)
 # "With 12 hits, B leads": the number stands before what it is of.
 _WITH = re.compile(r"\b(with|at|by) ([^,;.\n]*\d[^,;.\n]*), ", re.IGNORECASE)
-# Several on a line without a sign between them: "pass=62 fail=5", "Size 98G  Used 71G".
-_RUN = re.compile(r"(?:[A-Z]\w+ )?(?:[A-Za-z]+[ =]\d[\d.,]*[A-Za-z%]{0,3}(?:\s+|\Z)){2,}")
-_RUN_CELL = re.compile(r"([A-Za-z]+)[ =](\d[\d,]*(?:\.\d+)?)")
-# "chapter 3: pages 61-88".
-_SPAN = re.compile(r"([A-Za-z][^:]{1,29}): (?:\w+ )?(\d+) ?[-\u2013] ?(\d+)")
-# The digit first, what stands before it then: so the engine skips to digits at C speed.
-_NUMBER = re.compile(r"\d(?<![\w.,/-]\d)[\d,]*(?:\.\d+)?(?![\w/-]|[.,]\d)")
-_CLAUSE = re.compile(r"[.;!?](?:\s|$)|\n|, | while | whereas | but | and ")
+_CLAUSE = re.compile(r"[.;!?](?:\s|$)|\n|, | while | whereas | but | and |[()]")
 _COMPARES = re.compile(
     r"\b(?:more|fewer|less|not|than|minus|compared|difference|other|instead|if|would|should|"
-    r"expected|without|except|total|together|both|line|page|step)\b|n['\u2019]t\b",
+    r"expected|without|except|total|together|both|page|step)\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
+_ORDINAL = re.compile(r"^\W*\d+[.)](?=\s)", re.MULTILINE)
 # "is it not?", behind what is told.
 _TAG = re.compile(r",\s*\w+n['\u2019]t\s+\w+(?=\?)")
-_PRONOUNS = frozenset("it its that they their these this those which".split())
+# What a clause begins with that goes on with what was named last.
+_GOES_ON = frozenset("it its that they their these this those which with at by hav has".split())
+# Of words, beside numbers: what was, or is not.
+_PAST = re.compile(
+    r"\b(?:no|none|never|was|were|had|before|until|once|when|i|we|let)\b", re.IGNORECASE
+)
+_WORDS = re.compile(r"[^\W\d_]{3,}(?:[ -]\(?[^\W\d_]+\)?)*")
 _KEY = re.compile(r"[^\s:,;()\[\]{}\"'`*|=]+")
+_LABEL = re.compile(rf"(?!.*[+;{{}}<>\\])(?:\S+(?: \S+){{0,{LABEL_WORDS - 1}}})?")
+_PIECE = re.compile(r"[^\W\d_]{3,}")
+# What stands between a name and its number, and behind a number that is all.
+_LINKS = frozenset(
+    "is are of to at as set a an the now only just has stand com cam back equal consist".split()
+)
+_UNITS = frozenset(
+    "% percent lin second minut hour day byt kb mb gb ms tim point degre km m".split()
+)
+# What is meant to be done, or told as about.
+_PLANS = re.compile(
+    r"\b(?:i|we|let|i['\u2019]ll|we['\u2019]ll|will|can|need\w*|about|around|roughly|nearly|almost|some|over|"
+    r"under|up to|at least|at most|approximately|most)\b|~",
+    re.IGNORECASE,
+)
+# Outputs before a message that it may tell of.
+LATEST_OUTPUTS = 3
 
 
-def find_misread_lines(step: Step, at: int, output: str) -> Iterator[Fault]:
-    """Yield the labels of the output at a step that a message tells with another line's number."""
-    text, lower = step.text, step.text.lower()
-    if any([count in lower for count in _COUNTS]):
-        text = _COUNT.sub(lambda said: _COUNTS[said[0].lower()], text)
-    lines = _numbered_lines(output) if _NUMBER.search(text) else []
-    if len(lines) < 2:
+class Cell(NamedTuple):
+    """A value of an output, and what it is of: the name of its line, and of its column."""
+
+    row: str
+    column: str
+    value: str
+
+
+class Sheet(NamedTuple):
+    """The values of an output, with the words by which no other line or column is named."""
+
+    cells: list[Cell]
+    rows: dict[str, set[str]]
+    columns: dict[str, set[str]]
+    numbers: set[str]
+
+
+class _Meant(NamedTuple):
+    """What a clause names of an output: its step, the values that have this name, the name."""
+
+    at: int
+    sheet: Sheet
+    cells: list[Cell]
+    keys: set[str]
+
+
+@lru_cache(maxsize=256)
+def _plain(number: str) -> str:
+    """Return one text for a number: "1,204.50" is "1204.5"; a version stays as it is."""
+    bare = number.replace(",", "")
+    return plain_number(float(bare)) if bare.count(".") < 2 else bare
+
+
+@lru_cache(maxsize=256)
+def _sheet_of(output: str) -> Sheet | None:
+    """Return the values that an output names, None of data and of what names none."""
+    cells = [x for x in _cells_of(output) if _LABEL.fullmatch(x.row) and _LABEL.fullmatch(x.column)]
+    if not cells:
+        return None
+    rows = _own_keys({cell.row for cell in cells})
+    columns = _own_keys({cell.column for cell in cells})
+    return Sheet(cells, rows, columns, {n for cell in cells for n in _numbers_in(cell.value)})
+
+
+def _cells_of(output: str) -> Iterator[Cell]:
+    """Yield the values of a text: of tables below their heads, else of each line by itself."""
+    lines = output.splitlines()
+    heads: list[str] = []
+    above = ""
+    if (
+        output[:1] == "["
+        or len(lines) > MOST_LINES
+        or max(map(len, lines), default=0) > LINE_CHARACTERS
+    ):
         return
-    # An output about pages is told by pages.
-    text = text.replace(" page ", " ") if "page" in output else text
-    keys = _own_keys([label for label, _ in lines])
-    values = {number for _, row in lines for number in row}
-    last: list[int] = []
-    for clause in _CLAUSE.split(_WITH.sub(r"\1 \2 ", _TAG.sub("", text))):
-        whole = _OF_ALL.search(clause)
-        told = [_value(n) for n in _NUMBER.findall(_OF_ALL.sub(r"\1", clause, count=1))]
-        told = [n for n in told if n in values]
-        words = _KEY.findall(clause.casefold())
-        lower = f" {' '.join(map(_stem, words))} "
-        meant = [n for n, own in enumerate(keys) if any(f" {key} " in lower for key in own)]
-        if not meant and words[:1] and words[0] in _PRONOUNS:
-            meant = last
-        last = meant if meant and not told else last if not told else []
-        if whole is not None:
-            meant = [n for n in meant if _value(whole[2]) not in lines[n][1]]
-        if len(told) == 1 and len(meant) == 1 and not _COMPARES.search(clause):
-            label, true = lines[meant[0]]
-            if told[0] not in true:
-                said = " and ".join(map(plain_number, true))
-                why = f"tells {plain_number(told[0])} for {label!r}, the output at {at} says {said}"
-                yield Fault(step.index, why, (at,))
-
-
-def _value(number: str) -> float:
-    return float(number.replace(",", ""))
-
-
-def _numbered_lines(output: str) -> list[tuple[str, tuple[float, ...]]]:
-    """Return label and numbers of the lines of an output that have one label."""
-    lines = output.splitlines() if output[:1] != "[" else []
-    found: list[tuple[str, tuple[float, ...]]] = []
-    for line in lines if len(lines) <= MOST_LINES else ():
-        bare = _PREFIX.sub("", line).strip()
-        if bare[:1] in ("{", "["):
-            pairs = _PAIR.findall(bare) if output.count("{") == 1 else ()
-            found += [(key.replace("_", " "), (float(value),)) for key, value in pairs]
+    for line in lines:
+        bare = _PREFIX.sub("", line).strip().strip("|").strip().removeprefix("File ")
+        if bare[:1] == "{" and output.count("\n{") == 0:
+            yield from (
+                Cell(key.replace("_", " "), "", one.lower()) for key, one in _ITEM.findall(bare)
+            )
             continue
-        if (span := _SPAN.fullmatch(bare)) is not None:
-            found.append((span[1], (float(span[2]), float(span[3]))))
+        if _RULE.fullmatch(bare):
             continue
-        if _RUN.fullmatch(bare) is not None:
-            found += [(label, (_value(number),)) for label, number in _RUN_CELL.findall(bare)]
+        parts = _split(bare)
+        row = _row_of(heads, bare, parts) if heads else []
+        if row:
+            yield from row
             continue
-        cells = [_CELL.fullmatch(cell) for cell in _CELLS.split(bare)]
-        if (row := _ROW.fullmatch(bare)) is not None:
-            found.append((row[1], tuple(map(_value, _NUMBER.findall(row[2])))))
-            continue
-        if len(cells) < 2 or not all(cells):
-            cells = [_LINE.fullmatch(bare.replace(" | ", ": ").rstrip(" +-"))]
-        for cell in cells:
-            label = (cell["label"] or cell["label2"]).strip() if cell is not None else ""
-            most = LABEL_CHARACTERS // len(cells)
-            if cell is not None and len(label) <= most and any(map(str.isalpha, label)):
-                found.append((label, (_value(cell["first"] or cell["last"]),)))
-    return found
+        heads = parts if len(parts) > 1 and all(map(_HEAD.fullmatch, parts)) else []
+        if _NUMBER.fullmatch(bare):
+            yield Cell(above, "", bare)
+        elif not heads:
+            yield from _cells_in(bare)
+        above = bare if _HEAD.fullmatch(bare) else ""
 
 
-def _own_keys(labels: list[str]) -> list[set[str]]:
+def _split(line: str) -> list[str]:
+    parts = [part for part in _COLUMNS.split(line) if part]
+    return parts if len(parts) > 1 or ", " in line else line.split(",")
+
+
+def _row_of(heads: list[str], line: str, parts: list[str]) -> list[Cell]:
+    """Return the values of a line of a table: one for each head, or one more at its beginning."""
+    if len(parts) not in (len(heads), len(heads) + 1):
+        heads, parts = " ".join(heads).split(), line.split()
+    extra = len(parts) - len(heads)
+    if extra not in (-1, 0, 1):
+        return []
+    name = next((part for part in parts if not part[0].isdigit()), "")
+    pairs = zip(heads, parts[max(extra, 0) :], strict=False)
+    return [Cell(name, head, part.lower()) for head, part in pairs if part != name and name]
+
+
+def _cells_in(line: str) -> Iterator[Cell]:
+    """Yield the values of a line: pairs of a name and a value, "N things" and "thing N"."""
+    if (listed := _LISTED.fullmatch(line)) is not None:
+        yield Cell(listed[2], "", listed[1])
+        return
+    line = _OUT_OF.sub("/", re.sub(r"\A(?:\d+[.)]|[-*#]+) +", "", line))
+    pair = _PAIR.fullmatch(line.replace(" | ", ": "))
+    if pair is not None and pair[1].count("(") == pair[1].count(")"):
+        name, rest = pair[1].strip(), pair[2]
+    else:
+        name, rest = "", line
+    numbers = _numbers_in(rest)
+    several = name.rpartition(" ")[2].split("/")
+    if len(several) == len(numbers) > 1:  # "min/avg/max = 18.2/22.9/31.4 ms"
+        yield from map(Cell, several, repeat(""), numbers)
+        return
+    if name and (len(numbers) == 1 or (len(rest.split()) < 4 and "=" not in rest)):
+        yield Cell(name, "", rest.lower())
+        return
+    parts = [part for part in _PARTS.split(rest) if part]
+    if not name and parts and any(map(str.isalpha, parts[0])) and _NUMBER.search(parts[0]) is None:
+        name = parts.pop(0)
+        words = name.split()
+        if len(words) == 2 and not parts:
+            yield Cell(words[0], "", words[1].lower())
+    for part in parts:
+        for label, number in _counts_in(part) if part.count(" ") < PART_WORDS else ():
+            if label or name:
+                yield Cell(name or label, label if name else "", number)
+
+
+def _counts_in(part: str) -> Iterator[tuple[str, str]]:
+    """Yield the numbers of a part of a line, each with the words that may be its name."""
+    found = list(_NUMBER.finditer(part))
+    if not found:
+        return
+    ends = [0, *(one.end() for one in found)]
+    starts = [*(one.start() for one in found), len(part)]
+    names = [part[end:start].strip(" =:@").split() for end, start in zip(ends, starts, strict=True)]
+    first = not names[-1] and all(len(words) == 1 for words in names[1:-1])
+    for n, one in enumerate(found):
+        before = " ".join(names[n][-LABEL_WORDS:])
+        behind = " ".join(names[n + 1][:LABEL_WORDS])
+        # Which number a word between two is of: by what the part begins or ends with.
+        for label in (before,) if first else (behind,) if names[-1] else (before, behind):
+            yield label, one[0].lower()
+
+
+def _own_keys(labels: set[str]) -> dict[str, set[str]]:
     """Return for each label the words, file names and pairs of words that no other label has."""
-    every = []
+    every: dict[str, set[str]] = {}
     for label in labels:
         words = [_stem(word) for word in _KEY.findall(label.casefold())]
-        keys = {" ".join(words)}
+        keys = {" ".join(words), *(f"{one} {two}" for one, two in pairwise(words))}
         for word in words:
             pieces = {word, word.rpartition("/")[2], word.rpartition("/")[2].partition(".")[0]}
             keys |= {piece for piece in pieces if len(piece) > 2}
-        keys |= {f"{one} {two}" for one, two in pairwise(words)}
-        every.append(keys)
-    return [keys - set().union(*(other for other in every if other is not keys)) for keys in every]
+            keys |= set(map(_stem, _PIECE.findall(word.rpartition("/")[2])))
+        every[label] = keys
+    counts = Counter(key for keys in every.values() for key in keys)
+    return {
+        label: {key for key in keys if key and counts[key] == 1} for label, keys in every.items()
+    }
 
 
 @lru_cache(maxsize=4096)
@@ -386,9 +491,138 @@ def _stem(word: str) -> str:
     >>> _stem("reachable"), _stem("reached"), _stem("insertions(+)"), _stem("adds")
     ('reach', 'reach', 'add', 'add')
     """
-    bare = _ENDINGS.sub("", word.removesuffix("(+)").removesuffix("(-)"), count=1)
-    stem = (bare if len(bare) > 2 and "." not in word else word).rstrip("e")
+    word = word.rstrip(".!?").removesuffix("(+)").removesuffix("(-)")
+    bare = _ENDINGS.sub("", word, count=1)
+    stem = (bare if len(bare) > 1 and "." not in word else word).rstrip("e")
     return _SAME_STEMS.get(stem, stem)
+
+
+def find_misread_lines(
+    step: Step, outputs: Sequence[tuple[int, str]], evidence: Evidence
+) -> Iterator[Fault]:
+    """Yield the values that a message tells otherwise than the outputs before it, latest first.
+
+    A clause is of the latest output that has a name in it. What it tells of one line, one column,
+    or one line of a column must stand there; not so what is compared, calculated or denied.
+    """
+    sheets = [(at, sheet) for at, output in outputs if (sheet := _sheet_of(output)) is not None]
+    if not sheets:
+        return
+    text = _ORDINAL.sub("", _CODE_BLOCK.sub("", step.text))
+    if any("page" in output for _, output in outputs):  # is told by pages
+        text = text.replace(" page ", " ")
+    lower = text.lower()
+    if any([count in lower for count in _COUNTS]):
+        text = _COUNT.sub(lambda said: _COUNTS[said[0].lower()], text)
+    last: _Meant | None = None
+    for clause in _CLAUSE.split(_WITH.sub(r"\1 \2 ", _TAG.sub("", text))):
+        words = [stem for word in _KEY.findall(clause.casefold()) if (stem := _stem(word))]
+        whole = _OF_ALL.search(clause)
+        of = _plain(whole[2]) if whole is not None else ""
+        found = (_meant(at, sheet, words, of) for at, sheet in sheets)
+        meant = next((one for one in found if one is not None), None)
+        if meant is None and words[:1] and (words[0] in _GOES_ON or words[0][0].isdigit()):
+            meant = last
+        numbers = _numbers_in(_OF_ALL.sub(r"\1", clause, count=1))
+        told = [n for n in numbers if meant is None or n not in meant.keys]
+        last = meant if meant and not told else last if not told else None
+        if meant is None or not meant.cells or _COMPARES.search(clause):
+            continue
+        true = {n for cell in meant.cells for n in _numbers_in(cell.value)}
+        known = [n for n in told if n in meant.sheet.numbers]
+        wrong = known[0] if len(known) == 1 and true and known[0] not in true else ""
+        if not told:
+            wrong = _other_word(meant, words) if not _PAST.search(clause) else ""
+        elif not known and len(told) == len(true) == 1 and not _PLANS.search(clause):
+            invented = _is_invented(told[0], words, meant)
+            wrong = told[0] if invented and evidence.said(told[0], step.index) is None else ""
+        if wrong:
+            name = f"{meant.cells[0].row} {meant.cells[0].column}".strip()
+            said = " and ".join(dict.fromkeys(cell.value for cell in meant.cells))
+            why = f"tells {wrong} for {name!r}, the output at {meant.at} says {said}"
+            yield Fault(step.index, why, (meant.at,))
+
+
+def _meant(at: int, sheet: Sheet, words: list[str], of: str) -> _Meant | None:
+    """Return what words name of an output, no cells where several; None where nothing.
+
+    Of several lines the one is meant whose name stands right behind a number; never that of which
+    all the others are a part.
+    """
+    lower = f" {' '.join(words)} "
+    rows, columns = (
+        {
+            label: here
+            for label, keys in every.items()
+            if (here := {k for k in keys if f" {k} " in lower})
+        }
+        for every in (sheet.rows, sheet.columns)
+    )
+    for named in (rows, columns):  # "validation loss" is no "loss"
+        pieces = {label: {*_PIECE.findall(label)} for label in named}
+        for label in pieces:
+            if any(pieces[label] < other for other in pieces.values()):
+                del named[label]
+    if of:
+        wholes = {c.row for c in sheet.cells if of in _numbers_in(c.value)}
+        rows = {row: here for row, here in rows.items() if row not in wholes}
+    if len(rows) > 1:
+        behind = {two for one, two in pairwise(words) if one[0].isdigit()}
+        rows = {row: here for row, here in rows.items() if not behind.isdisjoint(here)} or rows
+    if not rows and not columns:
+        return None
+    cells = [
+        cell
+        for cell in sheet.cells
+        if (not rows or cell.row in rows) and (not columns or cell.column in columns)
+    ]
+    keys = {w for one in (*rows.values(), *columns.values()) for key in one for w in key.split()}
+    return _Meant(at, sheet, cells if len(rows) < 2 and len(columns) < 2 else [], keys)
+
+
+def _numbers_in(text: str) -> list[str]:
+    return [_plain(one) for found in _NUMBER.findall(text) for one in _PART.split(found)]
+
+
+def _other_word(meant: _Meant, words: list[str]) -> str:
+    """Return a word that the same column says of another line, or that the value denies."""
+    for cell in meant.cells:
+        own = set(map(_stem, _KEY.findall(cell.value)))
+        if len(own) > 3 or not own.isdisjoint(words) or not _WORDS.fullmatch(cell.value):
+            continue
+        column = [c.value for c in meant.sheet.cells if c.column == cell.column]
+        others = set[str]()
+        if cell.column or len(set(column)) < len(column):
+            others = {_stem(w) for one in column for w in _KEY.findall(one) if _WORDS.fullmatch(w)}
+        for word in words:
+            if word in others - meant.keys or any(
+                f"{no}{word}" in own for no in ("in", "un", "dis")
+            ):
+                return word
+    return ""
+
+
+def _is_invented(told: str, words: list[str], meant: _Meant) -> bool:
+    """True if a number stands beside the name of one value and follows from no numbers there."""
+    at = next((n for n, word in enumerate(words) if told in _numbers_in(word)), -1)
+    before = [w for w in words[: max(at, 0)] if w not in _LINKS]
+    behind = words[at + 1 :]
+    names = {_stem(w) for c in meant.cells for w in _KEY.findall(f"{c.row} {c.column}".casefold())}
+    named = not names.isdisjoint(before[-1:]) and _UNITS.issuperset(behind)
+    if at < 0 or (names.isdisjoint(behind[:3]) and not named):
+        return False
+    if told.count(".") > 1:
+        return True
+    terms = [float(n) for n in meant.sheet.numbers if n.count(".") < 2]
+    made = [x for a in terms for b in terms for x in (a + b, a - b, a * b, *_shares(a, b))]
+    made += [sum(terms), *(100 - a for a in terms)]
+    made += [a * k for a in terms for k in (1e3, 1024, 60, 1e-3, 1 / 1024, 1 / 60)]
+    rounded = {round(x, d) for x in made for d in (0, 1, 2)}
+    return float(told) not in rounded | {round(a, d) for a in terms for d in (1, 0, -1, -2, -3)}
+
+
+def _shares(a: float, b: float) -> tuple[float, ...]:
+    return (100 * a / b, a / b) if b else ()
 
 
 # How an interpreter or a shell says that something does not exist.
