@@ -251,23 +251,23 @@ def date_of(iso: str) -> date | None:
         return None
 
 
-_PREFIX = re.compile(r"\A\w+ output:\s*", re.IGNORECASE)
+_PREFIX = re.compile(r"\A(?:\w+ output:\s*|[|\s]+|File |\d+[.)] +|[-*#]+ +)", re.IGNORECASE)
 # A number or a version, with its unit: "1,204", "12.4ms", "88%", "2.31.0", "61-88", "1/3".
-_AMOUNT = (
+_NUMBER = re.compile(
     r"(?<![\w,.])[-+]?[$\u20ac]?(\d[\d,]*(?:\.\d+)*(?:[-\u2013/]\d+(?:\.\d+)*)*)"
     r"(?:%|[A-Za-z]{1,2}\b)?(?![\w-]|[.,:/]\w)"
 )
-_NUMBER = re.compile(_AMOUNT)
-_PART = re.compile(r"[-\u2013/]")
+_RANGE = re.compile(r"[-\u2013/]")
 # Columns of a table, and parts of a line that is none.
-_COLUMNS = re.compile(r"\s{2,}|\t|\s*\|\s*")
-_PARTS = re.compile(r"[,;]\s+|\.\s+|\s{2,}|\t|\s*\|\s*|\s*[()\[\]]\s*")
+_COLUMNS = re.compile(r"\s{2,}|\t|\s*\|\s*|,(?! )")
+_PARTS = re.compile(r"[,;.]\s+|\s{2,}|\t|\s*[|()\[\]]\s*")
 _HEAD = re.compile(r"[A-Za-z_%][^\d:=]{0,40}")
 _RULE = re.compile(r"[-+=|: ]*")
 _LISTED = re.compile(r"[-dl][rwxst-]{9}\S* +\d+ +\S+ +\S+ +(\d\S*) (?:.* )?(\S+)")
-# "valid: 31", "NODE_ENV=staging", "app.log:3"; what is named stands before it.
+# "valid: 31", "NODE_ENV=staging", "app.log:3", "a.py | 3": what is named stands before it.
 _PAIR = re.compile(
-    r"[\"'*]*([^\s:=\"'][^:=\"'\n]{0,59}?)[\"'*]*\s*(?:: |[:=](?=\S)(?!//|:)|= )\s*(\S.*)"
+    r"[\"'*]*([^\s:=\"'][^:=\"'|(]{0,59}?(?:\([^()]*\))?)[\"'*]*"
+    r"\s*(?:[:|] |[:=](?![/: ])|= )\s*(\S.*)"
 )
 _ITEM = re.compile(r"[\"']([^\"{}:]{1,40})[\"']: ?[\"']?([^\"',{}\[\]]+)[\"']?(?=[,}])")
 # "18 of 20 tests passed" is one value of two numbers.
@@ -283,31 +283,33 @@ _ENDINGS = re.compile(r"(?:ions?|able|ings?|ed|e?s|ures?)$")
 _SAME_STEMS = {"insert": "add", "delet": "remov", "succ": "pass", "success": "pass", "ok": "pass"}
 _SAME_STEMS |= {"mismatch": "differ", "disagre": "differ", "match": "agr", "sam": "agr"}
 _SAME_STEMS |= {"averag": "mean", "avg": "mean", "maximum": "max", "minimum": "min"}
-_SAME_STEMS |= {"deviat": "std", "validat": "val", "elaps": "tim", "destroy": "remov"}
+_SAME_STEMS |= {"deviat": "std", "validat": "val", "destroy": "remov"}
 _COUNTS = {"three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8",
            "nine": "9", "ten": "10", "eleven": "11", "twelve": "12"}  # fmt: skip
 _COUNT = re.compile(rf"\b(?:{'|'.join(_COUNTS)})\b(?=\W+[a-z])", re.IGNORECASE)
 # "With 12 hits, B leads": the number stands before what it is of.
 _WITH = re.compile(r"\b(with|at|by) ([^,;.\n]*\d[^,;.\n]*), ", re.IGNORECASE)
+# "is it not?", behind what is told.
+_TAG = re.compile(r",\s*\w+n['\u2019]t\s+\w+(?=\?)")
+# What is told of no output: code, the number of an entry.
+_APART = re.compile(r"```.*?(?:```|\Z)|^\W*\d+[.)](?=\s)", re.DOTALL | re.MULTILINE)
 _CLAUSE = re.compile(r"[.;!?](?:\s|$)|\n|, | while | whereas | but | and |[()]")
 _COMPARES = re.compile(
     r"\b(?:more|fewer|less|not|than|minus|compared|difference|other|instead|if|would|should|"
     r"expected|without|except|total|together|both|page|step)\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
-_ORDINAL = re.compile(r"^\W*\d+[.)](?=\s)", re.MULTILINE)
-# "is it not?", behind what is told.
-_TAG = re.compile(r",\s*\w+n['\u2019]t\s+\w+(?=\?)")
-# What a clause begins with that goes on with what was named last.
-_GOES_ON = frozenset("it its that they their these this those which with at by hav has".split())
-# Of words, beside numbers: what was, or is not.
+# What is meant to be done, was once, is not, or is told as about.
+_PLANS = re.compile(
+    r"\b(?:i|we|let|will|can|need\w*|about|around|roughly|nearly|almost|some|over|under|up to|at|"
+    r"approximately|most)\b|~",
+    re.IGNORECASE,
+)
 _PAST = re.compile(
     r"\b(?:no|none|never|was|were|had|before|until|once|when|i|we|let)\b", re.IGNORECASE
 )
-_WORDS = re.compile(r"[^\W\d_]{3,}(?:[ -]\(?[^\W\d_]+\)?)*")
-_KEY = re.compile(r"[^\s:,;()\[\]{}\"'`*|=]+")
-_LABEL = re.compile(rf"(?!.*[+;{{}}<>\\])(?:\S+(?: \S+){{0,{LABEL_WORDS - 1}}})?")
-_PIECE = re.compile(r"[^\W\d_]{3,}")
+# What a clause begins with that goes on with what was named last.
+_GOES_ON = frozenset("it its that they their these this those which with at by hav has".split())
 # What stands between a name and its number, and behind a number that is all.
 _LINKS = frozenset(
     "is are of to at as set a an the now only just has stand com cam back equal consist".split()
@@ -315,12 +317,10 @@ _LINKS = frozenset(
 _UNITS = frozenset(
     "% percent lin second minut hour day byt kb mb gb ms tim point degre km m".split()
 )
-# What is meant to be done, or told as about.
-_PLANS = re.compile(
-    r"\b(?:i|we|let|i['\u2019]ll|we['\u2019]ll|will|can|need\w*|about|around|roughly|nearly|almost|some|over|"
-    r"under|up to|at least|at most|approximately|most)\b|~",
-    re.IGNORECASE,
-)
+_WORDS = re.compile(r"[^\W\d_]{3,}(?:[ -]\(?[^\W\d_]+\)?)*")
+_KEY = re.compile(r"[^\s:,;()\[\]{}\"'`*|=]+")
+_LABEL = re.compile(rf"(?!.*[+;{{}}<>\\]|error$)(?:\S+(?: \S+){{0,{LABEL_WORDS - 1}}})?", re.I)
+_PIECE = re.compile(r"[^\W\d_]{3,}")
 # Outputs before a message that it may tell of.
 LATEST_OUTPUTS = 3
 
@@ -334,77 +334,52 @@ class Cell(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """The values of an output, with the words by which no other line or column is named."""
+    """The values of an output, with the stems that name one line, or one column, and no other."""
 
     cells: list[Cell]
-    rows: dict[str, set[str]]
-    columns: dict[str, set[str]]
+    rows: dict[str, str]
+    columns: dict[str, str]
     numbers: set[str]
 
 
 class _Meant(NamedTuple):
-    """What a clause names of an output: its step, the values that have this name, the name."""
-
     at: int
     sheet: Sheet
     cells: list[Cell]
-    keys: set[str]
-
-
-@lru_cache(maxsize=256)
-def _plain(number: str) -> str:
-    """Return one text for a number: "1,204.50" is "1204.5"; a version stays as it is."""
-    bare = number.replace(",", "")
-    return plain_number(float(bare)) if bare.count(".") < 2 else bare
+    keys: set[str]  # the stems that name them
 
 
 @lru_cache(maxsize=256)
 def _sheet_of(output: str) -> Sheet | None:
     """Return the values that an output names, None of data and of what names none."""
-    cells = [x for x in _cells_of(output) if _LABEL.fullmatch(x.row) and _LABEL.fullmatch(x.column)]
-    if not cells:
+    lines = output.splitlines() if output[:2] not in ("[{", "{\n") else []
+    if len(lines) > MOST_LINES or max(map(len, lines), default=0) > LINE_CHARACTERS:
         return None
-    rows = _own_keys({cell.row for cell in cells})
-    columns = _own_keys({cell.column for cell in cells})
+    cells = [x for x in _cells_of(lines) if _LABEL.fullmatch(x.row) and _LABEL.fullmatch(x.column)]
+    rows, columns = _keys_of([x.row for x in cells]), _keys_of([x.column for x in cells])
+    if not rows and not columns:
+        return None
     return Sheet(cells, rows, columns, {n for cell in cells for n in _numbers_in(cell.value)})
 
 
-def _cells_of(output: str) -> Iterator[Cell]:
+def _cells_of(lines: list[str]) -> Iterator[Cell]:
     """Yield the values of a text: of tables below their heads, else of each line by itself."""
-    lines = output.splitlines()
     heads: list[str] = []
     above = ""
-    if (
-        output[:1] == "["
-        or len(lines) > MOST_LINES
-        or max(map(len, lines), default=0) > LINE_CHARACTERS
-    ):
-        return
+    several = sum([line[:1] == "{" for line in lines]) > 1
     for line in lines:
-        bare = _PREFIX.sub("", line).strip().strip("|").strip().removeprefix("File ")
-        if bare[:1] == "{" and output.count("\n{") == 0:
-            yield from (
-                Cell(key.replace("_", " "), "", one.lower()) for key, one in _ITEM.findall(bare)
-            )
-            continue
-        if _RULE.fullmatch(bare):
-            continue
-        parts = _split(bare)
-        row = _row_of(heads, bare, parts) if heads else []
-        if row:
-            yield from row
-            continue
-        heads = parts if len(parts) > 1 and all(map(_HEAD.fullmatch, parts)) else []
-        if _NUMBER.fullmatch(bare):
-            yield Cell(above, "", bare)
-        elif not heads:
-            yield from _cells_in(bare)
-        above = bare if _HEAD.fullmatch(bare) else ""
-
-
-def _split(line: str) -> list[str]:
-    parts = [part for part in _COLUMNS.split(line) if part]
-    return parts if len(parts) > 1 or ", " in line else line.split(",")
+        bare = _PREFIX.sub("", line.strip(" |"), count=1)
+        if bare[:1] == "{":
+            items = _ITEM.findall(bare) if not several else ()
+            yield from (Cell(key.replace("_", " "), "", one.lower()) for key, one in items)
+        elif not _RULE.fullmatch(bare):
+            parts = [part for part in _COLUMNS.split(bare) if part]
+            row = _row_of(heads, bare, parts) if heads else []
+            if not row:
+                heads = parts if len(parts) > 1 and all(map(_HEAD.fullmatch, parts)) else []
+                row = [Cell(above, "", bare)] if _NUMBER.fullmatch(bare) else []
+                above = bare if _HEAD.fullmatch(bare) else ""
+            yield from row or (_cells_in(bare) if not heads else ())
 
 
 def _row_of(heads: list[str], line: str, parts: list[str]) -> list[Cell]:
@@ -412,76 +387,68 @@ def _row_of(heads: list[str], line: str, parts: list[str]) -> list[Cell]:
     if len(parts) not in (len(heads), len(heads) + 1):
         heads, parts = " ".join(heads).split(), line.split()
     extra = len(parts) - len(heads)
-    if extra not in (-1, 0, 1):
-        return []
     name = next((part for part in parts if not part[0].isdigit()), "")
+    if extra not in (-1, 0, 1) or not name:
+        return []
     pairs = zip(heads, parts[max(extra, 0) :], strict=False)
-    return [Cell(name, head, part.lower()) for head, part in pairs if part != name and name]
+    return [Cell(name, head, part.lower()) for head, part in pairs if part != name]
 
 
 def _cells_in(line: str) -> Iterator[Cell]:
     """Yield the values of a line: pairs of a name and a value, "N things" and "thing N"."""
-    if (listed := _LISTED.fullmatch(line)) is not None:
-        yield Cell(listed[2], "", listed[1])
-        return
-    line = _OUT_OF.sub("/", re.sub(r"\A(?:\d+[.)]|[-*#]+) +", "", line))
-    pair = _PAIR.fullmatch(line.replace(" | ", ": "))
-    if pair is not None and pair[1].count("(") == pair[1].count(")"):
-        name, rest = pair[1].strip(), pair[2]
-    else:
-        name, rest = "", line
-    numbers = _numbers_in(rest)
-    several = name.rpartition(" ")[2].split("/")
+    line = _OUT_OF.sub("/", _LISTED.sub(r"\2: \1", line))
+    pair = _PAIR.fullmatch(line)
+    if pair is not None and line.count("=") > 1 and "=" in line[: pair.start(2)]:
+        pair = None  # several pairs
+    name, rest = pair.groups() if pair is not None else ("", line)
+    numbers, several = _numbers_in(rest), name.rpartition(" ")[2].split("/")
     if len(several) == len(numbers) > 1:  # "min/avg/max = 18.2/22.9/31.4 ms"
         yield from map(Cell, several, repeat(""), numbers)
-        return
-    if name and (len(numbers) == 1 or (len(rest.split()) < 4 and "=" not in rest)):
+    elif name and (len(numbers) == 1 or (len(rest.split()) < 4 and "=" not in rest)):
         yield Cell(name, "", rest.lower())
-        return
-    parts = [part for part in _PARTS.split(rest) if part]
-    if not name and parts and any(map(str.isalpha, parts[0])) and _NUMBER.search(parts[0]) is None:
-        name = parts.pop(0)
-        words = name.split()
-        if len(words) == 2 and not parts:
-            yield Cell(words[0], "", words[1].lower())
-    for part in parts:
-        for label, number in _counts_in(part) if part.count(" ") < PART_WORDS else ():
-            if label or name:
+    else:
+        parts = [part for part in _PARTS.split(rest) if _KEY.search(part)]
+        if not name and parts and not _NUMBER.search(parts[0]):
+            name = parts.pop(0)
+            first, *last = name.split()
+            if len(last) == 1 and not parts:
+                yield Cell(first, "", last[0].lower())
+        for part in parts:
+            for label, number in _counts_in(part) if part.count(" ") < PART_WORDS else ():
                 yield Cell(name or label, label if name else "", number)
 
 
 def _counts_in(part: str) -> Iterator[tuple[str, str]]:
     """Yield the numbers of a part of a line, each with the words that may be its name."""
     found = list(_NUMBER.finditer(part))
-    if not found:
-        return
     ends = [0, *(one.end() for one in found)]
     starts = [*(one.start() for one in found), len(part)]
     names = [part[end:start].strip(" =:@").split() for end, start in zip(ends, starts, strict=True)]
+    # Which number a word between two is of: by what the part begins or ends with.
     first = not names[-1] and all(len(words) == 1 for words in names[1:-1])
-    for n, one in enumerate(found):
-        before = " ".join(names[n][-LABEL_WORDS:])
-        behind = " ".join(names[n + 1][:LABEL_WORDS])
-        # Which number a word between two is of: by what the part begins or ends with.
-        for label in (before,) if first else (behind,) if names[-1] else (before, behind):
-            yield label, one[0].lower()
+    for (before, behind), one in zip(pairwise(names), found, strict=True):
+        left, right = [before[-LABEL_WORDS:]], [behind[:LABEL_WORDS]]
+        for words in left if first else right if names[-1] else left + right:
+            yield " ".join(words), one[0].lower()
 
 
-def _own_keys(labels: set[str]) -> dict[str, set[str]]:
-    """Return for each label the words, file names and pairs of words that no other label has."""
-    every: dict[str, set[str]] = {}
-    for label in labels:
-        words = [_stem(word) for word in _KEY.findall(label.casefold())]
-        keys = {" ".join(words), *(f"{one} {two}" for one, two in pairwise(words))}
-        for word in words:
-            pieces = {word, word.rpartition("/")[2], word.rpartition("/")[2].partition(".")[0]}
-            keys |= {piece for piece in pieces if len(piece) > 2}
-            keys |= set(map(_stem, _PIECE.findall(word.rpartition("/")[2])))
-        every[label] = keys
-    counts = Counter(key for keys in every.values() for key in keys)
-    return {
-        label: {key for key in keys if key and counts[key] == 1} for label, keys in every.items()
-    }
+def _keys_of(labels: list[str]) -> dict[str, str]:
+    """Return the names that one of some labels has, and no other, with the label."""
+    every = {(name, label) for label in labels for name in _names_of_label(label)}
+    counts = Counter(name for name, _ in every)
+    return {name: label for name, label in every if counts[name] == 1}
+
+
+@lru_cache(maxsize=4096)
+def _names_of_label(label: str) -> set[str]:
+    """Return the words, file names and pairs of words that a label may be called by."""
+    words = [_stem(word) for word in _KEY.findall(label.casefold())]
+    names = {f"{one} {two}" for one, two in pairwise(words)} or {*words}
+    for word in words:
+        file = word.rpartition("/")[2]
+        names |= {name for name in (word, file, file.partition(".")[0]) if len(name) > 2}
+        names |= {_stem(name) for name in _PIECE.findall(file)}
+    return names
 
 
 @lru_cache(maxsize=4096)
@@ -497,6 +464,13 @@ def _stem(word: str) -> str:
     return _SAME_STEMS.get(stem, stem)
 
 
+@lru_cache(maxsize=1024)
+def _numbers_in(text: str) -> tuple[str, ...]:
+    """Return the numbers and versions of a text, one text for each: "1,204.50" is "1204.5"."""
+    found = [x for one in _NUMBER.findall(text) for x in _RANGE.split(one.replace(",", ""))]
+    return tuple([x if x.count(".") > 1 else plain_number(float(x)) for x in found])
+
+
 def find_misread_lines(
     step: Step, outputs: Sequence[tuple[int, str]], evidence: Evidence
 ) -> Iterator[Fault]:
@@ -508,20 +482,18 @@ def find_misread_lines(
     sheets = [(at, sheet) for at, output in outputs if (sheet := _sheet_of(output)) is not None]
     if not sheets:
         return
-    text = _ORDINAL.sub("", _CODE_BLOCK.sub("", step.text))
+    text = _APART.sub("", step.text)
     if any("page" in output for _, output in outputs):  # is told by pages
         text = text.replace(" page ", " ")
-    lower = text.lower()
-    if any([count in lower for count in _COUNTS]):
-        text = _COUNT.sub(lambda said: _COUNTS[said[0].lower()], text)
+    text = _COUNT.sub(lambda said: _COUNTS[said[0].lower()], text)
     last: _Meant | None = None
     for clause in _CLAUSE.split(_WITH.sub(r"\1 \2 ", _TAG.sub("", text))):
         words = [stem for word in _KEY.findall(clause.casefold()) if (stem := _stem(word))]
         whole = _OF_ALL.search(clause)
-        of = _plain(whole[2]) if whole is not None else ""
+        of = _numbers_in(whole[2]) if whole is not None else ()
         found = (_meant(at, sheet, words, of) for at, sheet in sheets)
         meant = next((one for one in found if one is not None), None)
-        if meant is None and words[:1] and (words[0] in _GOES_ON or words[0][0].isdigit()):
+        if meant is None and words and (words[0] in _GOES_ON or words[0][0].isdigit()):
             meant = last
         numbers = _numbers_in(_OF_ALL.sub(r"\1", clause, count=1))
         told = [n for n in numbers if meant is None or n not in meant.keys]
@@ -543,45 +515,32 @@ def find_misread_lines(
             yield Fault(step.index, why, (meant.at,))
 
 
-def _meant(at: int, sheet: Sheet, words: list[str], of: str) -> _Meant | None:
+def _meant(at: int, sheet: Sheet, words: list[str], of: tuple[str, ...]) -> _Meant | None:
     """Return what words name of an output, no cells where several; None where nothing.
 
     Of several lines the one is meant whose name stands right behind a number; never that of which
     all the others are a part.
     """
-    lower = f" {' '.join(words)} "
+    pairs = [*pairwise(words)]
+    names = [*words, *(f"{one} {two}" for one, two in pairs)]
     rows, columns = (
-        {
-            label: here
-            for label, keys in every.items()
-            if (here := {k for k in keys if f" {k} " in lower})
-        }
-        for every in (sheet.rows, sheet.columns)
+        {every[x] for x in names if x in every} for every in (sheet.rows, sheet.columns)
     )
-    for named in (rows, columns):  # "validation loss" is no "loss"
-        pieces = {label: {*_PIECE.findall(label)} for label in named}
-        for label in pieces:
-            if any(pieces[label] < other for other in pieces.values()):
-                del named[label]
-    if of:
-        wholes = {c.row for c in sheet.cells if of in _numbers_in(c.value)}
-        rows = {row: here for row, here in rows.items() if row not in wholes}
-    if len(rows) > 1:
-        behind = {two for one, two in pairwise(words) if one[0].isdigit()}
-        rows = {row: here for row, here in rows.items() if not behind.isdisjoint(here)} or rows
     if not rows and not columns:
         return None
+    for labels in (rows, columns):  # "validation loss" is no "loss"
+        pieces = {label: {*_PIECE.findall(label)} for label in labels if len(labels) > 1}
+        labels -= {x for x in pieces if any(pieces[x] < other for other in pieces.values())}
+    rows -= {c.row for c in sheet.cells if of and of[0] in _numbers_in(c.value)}
+    behind = {sheet.rows.get(two, "") for one, two in pairs if one[0].isdigit()}
+    rows = rows & behind or rows if len(rows) > 1 else rows
     cells = [
         cell
         for cell in sheet.cells
         if (not rows or cell.row in rows) and (not columns or cell.column in columns)
     ]
-    keys = {w for one in (*rows.values(), *columns.values()) for key in one for w in key.split()}
+    keys = {w for x in names if x in sheet.rows or x in sheet.columns for w in x.split()}
     return _Meant(at, sheet, cells if len(rows) < 2 and len(columns) < 2 else [], keys)
-
-
-def _numbers_in(text: str) -> list[str]:
-    return [_plain(one) for found in _NUMBER.findall(text) for one in _PART.split(found)]
 
 
 def _other_word(meant: _Meant, words: list[str]) -> str:
@@ -595,9 +554,7 @@ def _other_word(meant: _Meant, words: list[str]) -> str:
         if cell.column or len(set(column)) < len(column):
             others = {_stem(w) for one in column for w in _KEY.findall(one) if _WORDS.fullmatch(w)}
         for word in words:
-            if word in others - meant.keys or any(
-                f"{no}{word}" in own for no in ("in", "un", "dis")
-            ):
+            if word in others - meant.keys or any(no + word in own for no in ("in", "un", "dis")):
                 return word
     return ""
 
@@ -605,24 +562,21 @@ def _other_word(meant: _Meant, words: list[str]) -> str:
 def _is_invented(told: str, words: list[str], meant: _Meant) -> bool:
     """True if a number stands beside the name of one value and follows from no numbers there."""
     at = next((n for n, word in enumerate(words) if told in _numbers_in(word)), -1)
-    before = [w for w in words[: max(at, 0)] if w not in _LINKS]
+    before = [word for word in words[: max(at, 0)] if word not in _LINKS]
     behind = words[at + 1 :]
-    names = {_stem(w) for c in meant.cells for w in _KEY.findall(f"{c.row} {c.column}".casefold())}
+    names = {x for c in meant.cells for label in c[:2] for x in _names_of_label(label)}
     named = not names.isdisjoint(before[-1:]) and _UNITS.issuperset(behind)
     if at < 0 or (names.isdisjoint(behind[:3]) and not named):
         return False
     if told.count(".") > 1:
         return True
     terms = [float(n) for n in meant.sheet.numbers if n.count(".") < 2]
-    made = [x for a in terms for b in terms for x in (a + b, a - b, a * b, *_shares(a, b))]
-    made += [sum(terms), *(100 - a for a in terms)]
-    made += [a * k for a in terms for k in (1e3, 1024, 60, 1e-3, 1 / 1024, 1 / 60)]
+    made = [sum(terms), *(100 - a for a in terms)]
+    made += [x for a in terms for b in terms for x in (a + b, a - b, a * b)]
+    made += [x for a in terms for b in terms if b for x in (a / b, 100 * a / b)]
+    made += [a * b for a in terms for b in (60, 1e-3, 1 / 60, 1000, 1024, 1 / 1024)]
     rounded = {round(x, d) for x in made for d in (0, 1, 2)}
     return float(told) not in rounded | {round(a, d) for a in terms for d in (1, 0, -1, -2, -3)}
-
-
-def _shares(a: float, b: float) -> tuple[float, ...]:
-    return (100 * a / b, a / b) if b else ()
 
 
 # How an interpreter or a shell says that something does not exist.
