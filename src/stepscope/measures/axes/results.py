@@ -185,11 +185,14 @@ _OPEN = re.compile(
     r"n['\u2019]t\b|\?",
     re.IGNORECASE,
 )
-# "As far as I can see" opens nothing.
-_AS_SEEN = re.compile(
-    r"\b(?:(?:as|so) far as|from what)? ?(?:i|we) can (?:see|tell|confirm|say)(?: that)?\b,?", re.I
+# What opens a sentence and says nothing of its thing: "As far as I can see,", "I find that".
+_OPENING = re.compile(r".*(?:[,:?\u2013-]| that| and) ", re.DOTALL)
+_CONDITION = re.compile(
+    r"\b(?:if|once|when|until|unless|whether|after|before|while|not|cannot|only)\b|n['\u2019]t\b",
+    re.I,
 )
-_STATE_VERBS = (" is ", " was ", " has ", "shows ", " comes ", " includes ", " have ")
+_ASSENT = re.compile(r", (?:\w+n['\u2019]t \w+|\w+)\?\Z")
+_STATE_VERBS = ("| ", " - ", " is ", " was ", " has ", "shows ", " comes ", " includes ", " have ")
 _FLAGS = {"yes": True, "true": True, "no": False, "false": False}
 _HAS = re.compile(
     r"\b(?:is|are|was|has|have|had|includes?|comes|carries|shows?)\b|\b(?:does|do) not\b", re.I
@@ -233,8 +236,7 @@ def check_statuses(
         things = _things_of(sentence, known)
         thing = things[0] if things else above[-1] if above else None
         above += things
-        if " can " in sentence:
-            sentence = _AS_SEEN.sub("", sentence)
+        sentence = _statement(sentence, things)
         names = [sentence] if things else [f"{asked} {sentence}"] if asked and at == 0 else []
         label = _LABELLED.fullmatch(sentence) if ":" in sentence else None
         if label is None and opens:
@@ -262,6 +264,17 @@ def check_statuses(
         named = " ".join([*_things_of(row, known), label[1]])
         held += _misread_fields(here, label, named, results, evidence)
     return len(held), [fault for fault in held if fault is not None]
+
+
+def _statement(sentence: str, things: list[str]) -> str:
+    """Return a sentence without what opens it before its thing, or asks for assent at its end."""
+    if sentence.endswith("?"):
+        sentence = _ASSENT.sub("", sentence)
+    head, thing, rest = sentence.partition(things[0]) if things else ("", "", sentence)
+    opening = _OPENING.match(head)
+    if opening is None or _CONDITION.search(opening[0]):
+        return sentence
+    return head[opening.end() :] + thing + rest
 
 
 def _misread_statuses(
