@@ -47,7 +47,7 @@ from stepscope.errors import ConfigError, UsageError
 from stepscope.judges.rubrics import load_rubric
 from stepscope.measures.rule import INCORRECT
 from stepscope.model import Verdict
-from stepscope.model.records import HUMAN, IMPORTED, NOT_MODELS, RULES, UNCERTAIN, Figure
+from stepscope.model.records import ANNOTATORS, HUMAN, NOT_MODELS, UNCERTAIN, Figure
 from stepscope.safety.text import visible_line
 from stepscope.stats.interrater import CoefficientName, Metric, agreement, category_shares
 from stepscope.stats.sample import Bools, Floats, Ints, codes
@@ -396,7 +396,7 @@ def calibration_curves(ratings: RatingTable) -> tuple[CalibrationCurve, ...]:
     labels = majority_labels(ratings)
     if not labels:
         return ()
-    judges = [v for v in ratings.voices if v.family not in (HUMAN, RULES)]
+    judges = [v for v in ratings.voices if v.family not in ANNOTATORS]
     return tuple(curve for voice in judges if (curve := _curve(voice, labels)) is not None)
 
 
@@ -491,7 +491,7 @@ def rubric_changes(ratings: RatingTable) -> Iterator[RubricChange]:
     """Yield every judge whose latest two versions of the rubric judged the same items."""
     for voice in ratings.voices:
         version, old = voice.before
-        if voice.family in (HUMAN, RULES) or not old:
+        if voice.family in ANNOTATORS or not old:
             continue
         pairs = [
             (item, a, b)
@@ -550,7 +550,7 @@ def find_disputes(
     pairs = [
         (a, b)
         for a, b in combinations(range(len(families)), 2)
-        if within or families[a] != families[b] or families[a] in (HUMAN, IMPORTED)
+        if within or families[a] != families[b] or families[a] in NOT_MODELS
     ]
     open_ = [label in OPEN for label in ratings.labels]
     for place, row in enumerate(ratings.codes.tolist()):

@@ -483,4 +483,4 @@ def _pattern(rule: str, text: str) -> TextPattern:
     return compile_pattern(text, f"policy rule {rule!r}")
 
 
-POLICY = RuleMeasure("policy", "3", Scale(0.0, inf), ("effects", "policy"), _policy)
+POLICY = RuleMeasure("policy", "4", Scale(0.0, inf), ("effects", "policy"), _policy)

@@ -191,7 +191,7 @@ def _errors(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> I
     return (whole, *one_a_step(each, lambda labels: min(labels, key=BELIEFS.index)))
 
 
-ERRORS = RuleMeasure("errors", "2", Scale(0.0, inf, BELIEFS), (), _errors)
+ERRORS = RuleMeasure("errors", "3", Scale(0.0, inf, BELIEFS), (), _errors)
 
 
 # What a tool says when the same call may well work the next time.

@@ -55,6 +55,7 @@ PAYMENTS = frozenset({"paid", "pay", "payment", "charge", "total", "refund"})
 SEARCHED_AT_ONCE = 1_000_000
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
+_NESTED = frozenset((dict, list))
 # A numbered entry of a list, at the edge of the text.
 _ENTRY = re.compile(r"\d+[.)] ")
 _TOKEN = re.compile(r"[a-z]+|\d+(?:\.\d+)?")
@@ -164,8 +165,10 @@ class ResultReader:
         if key not in self._parts:
             of: dict[str, list[ThingRecord]] = {}
             for record in self.records(step, result):
-                for name in {x.lstrip("#") for x in (*record.identifiers, *record.owners)}:
-                    of.setdefault(name, []).append(record)
+                for name in record.identifiers + record.owners:
+                    same = of.setdefault(name.lstrip("#"), [])
+                    if not same or same[-1] is not record:
+                        same.append(record)
             self._parts[key] = of
         return self._parts[key].get(thing, [])
 
@@ -221,14 +224,10 @@ class ResultReader:
             self._kinds, groups = {}, dict[str, set[str]]()
             for one in self.all[:MOST_RECORDS]:
                 for record in self.records(*one):
-                    beside: dict[str, set[str]] = {}
                     for name, said in record.fields.items():
-                        outer, dot, inner = name.rpartition(".")
-                        if dot:
-                            beside.setdefault(outer, set()).add(inner)
-                        if type(said) is str and _KIND.fullmatch(said):
+                        if type(said) is str and said.islower() and _KIND.fullmatch(said):
                             self._kinds.setdefault(name, set()).add(said)
-                    for inners in beside.values():
+                    for inners in _keys_of(tuple(record.fields)).inner:
                         for inner in inners:
                             groups.setdefault(inner, set()).update(inners)
             for known in self._kinds.values():
@@ -294,42 +293,56 @@ def _records_in(value: Json, step: int) -> Iterator[ThingRecord]:
     waiting = [(value, "", dict[str, Json](), nobody, 0)]
     while waiting:
         here, name, owner, owners, group = waiting.pop()
-        if isinstance(here, list):
-            waiting += [(m, name, owner, owners, id(here)) for m in here if type(m) in (dict, list)]
+        if type(here) is list:
+            waiting += [(m, name, owner, owners, id(here)) for m in here if type(m) in _NESTED]
+        if type(here) is not dict:
             continue
-        if not isinstance(here, dict):
-            continue
-        fields: dict[str, Json] = {}
-        parts: list[tuple[str, Json]] = []
-        for key, one in here.items():
-            if type(one) is dict or type(one) is list:
-                parts.append((key, one))
-            elif one is not None:
-                fields[key] = one
-        if not fields and all(type(one) is dict for one in here.values()):
-            waiting += [(member, name, owner, owners, id(here)) for member in here.values()]
-            continue
+        parts = [(key, one) for key, one in here.items() if type(one) in _NESTED]
+        fields = here
+        if parts or None in here.values():
+            fields = {k: v for k, v in here.items() if v is not None and type(v) not in _NESTED}
+            if not fields and all([type(one) is dict for one in here.values()]):
+                waiting += [(member, name, owner, owners, id(here)) for member in here.values()]
+                continue
         own = str(fields.get("name") or fields.get("title") or name)
-        naming, _ = _keys_of(tuple(fields))
-        identifiers = tuple([x for key in naming if type(x := fields[key]) is str and _names(x)])
+        kinds = _keys_of(tuple(fields))
+        identifiers = tuple(
+            [x for key in kinds.naming if type(x := fields[key]) is str and _names(x)]
+        )
         for key, part in parts:
-            if type(part) is dict and part and all(type(x) in _SCALARS for x in part.values()):
+            if type(part) is dict and part and _SCALARS.issuperset(map(type, part.values())):
                 fields |= {f"{key}.{inner}": x for inner, x in part.items()}
+                kinds = _keys_of(tuple(fields))
             else:
                 waiting.append((part, own, fields, identifiers, id(part)))
         if fields:
-            _, money = _keys_of(tuple(fields))
-            amounts = tuple(
-                [abs(float(x)) for key in money if type(x := fields[key]) in (int, float)]
-            )
+            some = [x for key in kinds.money if type(x := fields[key]) in (int, float)]
+            amounts = tuple([abs(float(x)) for x in some])
             yield ThingRecord(step, fields, own, owner, group, identifiers, owners, amounts)
 
 
+class _Keys(NamedTuple):
+    """Which keys of a record say what; records of one kind share them."""
+
+    naming: list[str]  # those of identifiers
+    money: list[str]  # of quantities of money
+    options: list[str]
+    inner: list[list[str]]  # of each object inside the record: economy, business of `prices`
+
+
 @lru_cache(maxsize=4096)
-def _keys_of(keys: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return which keys of a record are those of identifiers, and which of quantities of money."""
-    ids = [key for key in keys if words_of(key)[-1:] in (("id",), ("number",), ("code",))]
-    return tuple(ids), tuple([key for key in keys if _is_money(key)])
+def _keys_of(keys: tuple[str, ...]) -> _Keys:
+    inner: dict[str, list[str]] = {}
+    for key in keys:
+        outer, dot, name = key.rpartition(".")
+        if dot:
+            inner.setdefault(outer, []).append(name)
+    return _Keys(
+        [key for key in keys if words_of(key)[-1:] in (("id",), ("number",), ("code",))],
+        [key for key in keys if _is_money(key)],
+        [key for key in keys if key.startswith("options.")],
+        list(inner.values()),
+    )
 
 
 def _is_money(key: str) -> bool:
@@ -350,8 +363,9 @@ _HAS_DIGIT = re.compile(r"\d").search
 def _options_of(record: ThingRecord) -> tuple[str, ...]:
     """Return the words of a record's options that a text must have; none of fewer than two."""
     needed: list[str] = []
-    options = [(k, str(v).casefold()) for k, v in record.fields.items() if k.startswith("options.")]
-    for key, said in options if len(options) > 1 else ():
+    keys = _keys_of(tuple(record.fields)).options
+    for key in keys if len(keys) > 1 else ():
+        said = str(record.fields[key]).casefold()
         words = _TOKEN.findall(said) if said != "none" else []
         if said in ("yes", "no"):
             words = [("+" if said == "yes" else "-") + words_of(key.partition(".")[2])[-1]]
@@ -433,14 +447,17 @@ def _named_in(
     must be the record's own or that of what it is part of.
     """
     lower = here.casefold()
-    words = set(_TOKEN.findall(lower))
+    words: set[str] | None = None
     best = (False, False, False, False, 0)
     found: list[ThingRecord] = []
     for record, known, options, name in records:
         if named and not named <= known:
             continue
         own = not named.isdisjoint(record.identifiers) and "\n" not in here
-        fits = options != () and all(_has_option(word, words, lower) for word in options)
+        fits = False
+        if options:
+            words = set(_TOKEN.findall(lower)) if words is None else words
+            fits = all([_has_option(word, words, lower) for word in options])
         by_call = name in called
         if not (own or fits or (by_call and by_name)):
             continue
@@ -489,6 +506,8 @@ def find_misread_things(
             sought = names_in(amount.line)
             others = [one for thing in sought for one in results.search(thing, step)]
             things = _meant_by(amount, name, others, message, results) if others else []
+        if not things:
+            continue
         true = sorted({value for thing in things for value in thing.amounts})
         counted = [count * value for value in (*true, sum(true)) for count in (1, *MULTIPLES)]
         if not true or any(abs(value - amount.value) < TOLERANCE for value in counted):
