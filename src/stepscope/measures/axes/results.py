@@ -178,13 +178,6 @@ _BEFORE = re.compile(
     r"\bin (?:an? |the )?[\"'\u201c\u2018*_]*([a-z]+(?: [a-z]+)?)[\"'\u201d\u2019*_]* status\b",
     re.IGNORECASE,
 )
-# Words that turn what follows into something else than a statement of how it stands.
-_OPEN = re.compile(
-    r"\b(?:if|once|when|until|unless|whether|only|must|should|would|will|may|might|can|could|not|"
-    r"no|never|was|were|had|before|previously|check|look|any|orders|depends|which|means)\b|"
-    r"n['\u2019]t\b|\?",
-    re.IGNORECASE,
-)
 # What opens a sentence and says nothing of its thing: "As far as I can see,", "I find that".
 _OPENING = re.compile(r".*(?:[,:?\u2013-]| that| and) ", re.DOTALL)
 _CONDITION = re.compile(
@@ -260,9 +253,6 @@ def check_statuses(
             if thing and not found and (things or sentence.lstrip().startswith("It ")):
                 held += _other_stage(here, sentence, thing, results)
                 held += _other_kinds(here, sentence, thing, results, evidence)
-    for row, label in _cells(message.text) if known and "|" in message.text else ():
-        named = " ".join([*_things_of(row, known), label[1]])
-        held += _misread_fields(here, label, named, results, evidence)
     return len(held), [fault for fault in held if fault is not None]
 
 
@@ -313,10 +303,6 @@ _STAGED = tuple(
     "sent way transit patch process pending open prepar queue new".split()
 )
 _CLAUSE_END = re.compile(r"[,;:]|\b(?:so|and you|which|because)\b")
-_OPEN_STAGE = re.compile(
-    r"\b(?:if|once|when|until|unless|whether|only|must|should|would|will|may|might|can|could|cannot|"
-    r"before|eligible|want\w*|like|need\w*|for (?:the|a))\b"
-)
 _RANKS = {"pending": 0, "processed": 1, "shipped": 2, "delivered": 3, "return": 4, "exchange": 4}
 
 
@@ -336,12 +322,7 @@ def _other_stage(here: int, said: str, thing: str, results: ResultReader) -> Ite
     clause = _CLAUSE_END.split(behind, maxsplit=1)[0].lower()
     stage = _stage_of(clause)
     denied = _DENIES.search(clause) is not None and not _STAGES[3][1].search(clause)
-    if (
-        not stage
-        or denied
-        or said.endswith("?")
-        or _OPEN_STAGE.search(f"{before} {clause}".lower())
-    ):
+    if not stage or denied or said.endswith("?") or _OPEN_FLAG.search(f"{before} {clause}".lower()):
         return
     values = _latest_statuses(thing, here, results)
     true = _stage_of(values[-1][1]) if values else ""
@@ -353,22 +334,6 @@ def _other_stage(here: int, said: str, thing: str, results: ResultReader) -> Ite
         step, value = values[-1]
         why = f"tells of {thing} {clause.strip()[:60]!r}, the result at {step} says {value!r}"
         yield Fault(here, why, (step,))
-
-
-def _cells(text: str) -> Iterator[tuple[str, re.Match[str]]]:
-    """Yield the cells of a message's tables below their first rows: the row, and heading: cell."""
-    heads: list[str] = []
-    for line in text.split("\n"):
-        cells = [cell.strip(" *`") for cell in line.strip().strip("|").split("|")]
-        if len(cells) < 2:
-            heads = []
-        elif not heads:
-            heads = cells
-        else:
-            for head, cell in zip(heads, cells, strict=False):
-                label = _LABELLED.fullmatch(f"{head}: {cell}")
-                if label is not None and not _PROPOSAL.search(head):
-                    yield line, label
 
 
 # How a thing is said to be of a kind; what "has been" done to it is an act.
@@ -459,7 +424,8 @@ def _statuses_in(sentence: str) -> Iterator[str]:
     for pattern in (_BEHIND, _BEFORE) if STATUS_KEY in sentence.lower() else ():
         for match in pattern.finditer(sentence):
             words = match[1].lower().split()
-            if _OPEN.search(sentence[: match.start(1)]) or sentence.endswith("?"):
+            before = sentence[: match.start(1)]
+            if _OPEN_FLAG.search(before) or _DENIES.search(before) or sentence.endswith("?"):
                 continue
             # "delivered so it" is "delivered": the words that go on are none of the status.
             if words[0] in _STATES or words[0].endswith("ed"):
