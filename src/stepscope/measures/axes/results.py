@@ -42,7 +42,6 @@ from stepscope.measures.axes.records import (
 )
 from stepscope.measures.axes.sums import find_short_totals, find_untraced_amounts
 from stepscope.measures.axes.told import (
-    LATEST_OUTPUTS,
     date_of,
     dates_in,
     find_misread_lines,
@@ -581,7 +580,10 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     agents is judged by acts and lines of outputs only; what it does with a result is
     argument_validity.
     """
-    misread_lines = [*_misread_lines(trajectory), *find_told_nowhere(trajectory)]
+    misread_lines = [
+        *find_misread_lines(trajectory, evidence_of(trajectory)),
+        *find_told_nowhere(trajectory),
+    ]
     made = agent_calls(trajectory)
     claims, unread, faults = false_claims(trajectory, facts)
     faults += find_disclosures(trajectory)
@@ -627,18 +629,6 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     if unread:
         why = f"{why}; {unread} messages in another language not judged for acts"
     return faultless_answer(RESULT_INTERPRETATION_NAME, f"{why}; not judged: what else they say")
-
-
-def _misread_lines(trajectory: Trajectory) -> Iterator[Fault]:
-    """Yield the values of the outputs before a step of the agent that it tells wrongly."""
-    before: list[tuple[int, str]] = []
-    evidence = evidence_of(trajectory)
-    for step in trajectory.steps:
-        if step.actor == "agent" and before and step.text:
-            yield from find_misread_lines(step, before, evidence)
-        if step.results or step.actor == "environment":
-            texts = [result.text for result in step.results] or [step.text]
-            before = [*((step.index, text) for text in texts[::-1]), *before][:LATEST_OUTPUTS]
 
 
 def _said_by_others(

@@ -296,18 +296,17 @@ _APART = re.compile(r"```.*?(?:```|\Z)|^\W*\d+[.)](?=\s)", re.DOTALL | re.MULTIL
 _CLAUSE = re.compile(r"[.;!?](?:\s|$)|\n|, | while | whereas | but | and |[()]")
 _COMPARES = re.compile(
     r"\b(?:more|fewer|less|not|than|minus|compared|difference|other|instead|if|would|should|"
-    r"expected|without|except|total|together|both|page|step)\b|n['\u2019]t\b",
+    r"expected|without|except|total|together|both)\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
 # What is meant to be done, was once, is not, or is told as about.
 _PLANS = re.compile(
-    r"\b(?:i|we|let|will|can|need\w*|about|around|roughly|nearly|almost|some|over|under|up to|at|"
-    r"approximately|most)\b|~",
+    r"\b(?:i|we|let|will|can|need\w*|about|around|roughly|nearly|almost|some|over|under|least|"
+    r"approximately|most|no|none|never|had|before|until|once|when)\b|~",
     re.IGNORECASE,
 )
-_PAST = re.compile(
-    r"\b(?:no|none|never|was|were|had|before|until|once|when|i|we|let)\b", re.IGNORECASE
-)
+# Their numbers are of a text: "on page 46".
+_PLACES = frozenset(("pag", "step"))
 # What a clause begins with that goes on with what was named last.
 _GOES_ON = frozenset("it its that they their these this those which with at by hav has".split())
 # What stands between a name and its number, and behind a number that is all.
@@ -340,13 +339,6 @@ class Sheet(NamedTuple):
     rows: dict[str, str]
     columns: dict[str, str]
     numbers: set[str]
-
-
-class _Meant(NamedTuple):
-    at: int
-    sheet: Sheet
-    cells: list[Cell]
-    keys: set[str]  # the stems that name them
 
 
 @lru_cache(maxsize=256)
@@ -434,13 +426,13 @@ def _counts_in(part: str) -> Iterator[tuple[str, str]]:
 
 def _keys_of(labels: list[str]) -> dict[str, str]:
     """Return the names that one of some labels has, and no other, with the label."""
-    every = {(name, label) for label in labels for name in _names_of_label(label)}
+    every = {(name, label) for label in labels for name in _names_of(label)}
     counts = Counter(name for name, _ in every)
     return {name: label for name, label in every if counts[name] == 1}
 
 
 @lru_cache(maxsize=4096)
-def _names_of_label(label: str) -> set[str]:
+def _names_of(label: str) -> set[str]:
     """Return the words, file names and pairs of words that a label may be called by."""
     words = [_stem(word) for word in _KEY.findall(label.casefold())]
     names = {f"{one} {two}" for one, two in pairwise(words)} or {*words}
@@ -471,112 +463,122 @@ def _numbers_in(text: str) -> tuple[str, ...]:
     return tuple([x if x.count(".") > 1 else plain_number(float(x)) for x in found])
 
 
-def find_misread_lines(
-    step: Step, outputs: Sequence[tuple[int, str]], evidence: Evidence
-) -> Iterator[Fault]:
-    """Yield the values that a message tells otherwise than the outputs before it, latest first.
+def find_misread_lines(trajectory: Trajectory, evidence: Evidence) -> Iterator[Fault]:
+    """Yield the values that the agent tells otherwise than the outputs before it.
 
     A clause is of the latest output that has a name in it. What it tells of one line, one column,
     or one line of a column must stand there; not so what is compared, calculated or denied.
     """
-    sheets = [(at, sheet) for at, output in outputs if (sheet := _sheet_of(output)) is not None]
-    if not sheets:
-        return
-    text = _APART.sub("", step.text)
-    if any("page" in output for _, output in outputs):  # is told by pages
-        text = text.replace(" page ", " ")
-    text = _COUNT.sub(lambda said: _COUNTS[said[0].lower()], text)
-    last: _Meant | None = None
+    sheets: list[tuple[int, Sheet]] = []
+    for step in trajectory.steps:
+        if step.actor == "agent" and sheets and step.text:
+            yield from _misread_in(step, sheets, evidence)
+        if step.results or step.actor == "environment":
+            texts = [result.text for result in step.results] or [step.text]
+            found = [(step.index, one) for text in texts if (one := _sheet_of(text)) is not None]
+            sheets = [*reversed(found), *sheets][:LATEST_OUTPUTS]
+
+
+def _misread_in(
+    step: Step, sheets: Sequence[tuple[int, Sheet]], evidence: Evidence
+) -> Iterator[Fault]:
+    text = _COUNT.sub(lambda said: _COUNTS[said[0].lower()], _APART.sub("", step.text))
+    nobody: tuple[list[Cell], set[str]] = ([], set())
+    at, sheet, last = *sheets[0], nobody
     for clause in _CLAUSE.split(_WITH.sub(r"\1 \2 ", _TAG.sub("", text))):
         words = [stem for word in _KEY.findall(clause.casefold()) if (stem := _stem(word))]
         whole = _OF_ALL.search(clause)
         of = _numbers_in(whole[2]) if whole is not None else ()
-        found = (_meant(at, sheet, words, of) for at, sheet in sheets)
-        meant = next((one for one in found if one is not None), None)
-        if meant is None and words and (words[0] in _GOES_ON or words[0][0].isdigit()):
-            meant = last
+        named = ((*one, _named(one[1], words, of)) for one in sheets)
+        found = next((one for one in named if one[2][1]), None)
+        if found is not None:
+            at, sheet, (cells, keys) = found
+        else:
+            goes_on = words and (words[0] in _GOES_ON or words[0][0].isdigit())
+            cells, keys = last if goes_on else nobody
         numbers = _numbers_in(_OF_ALL.sub(r"\1", clause, count=1))
-        told = [n for n in numbers if meant is None or n not in meant.keys]
-        last = meant if meant and not told else last if not told else None
-        if meant is None or not meant.cells or _COMPARES.search(clause):
+        told = [number for number in numbers if number not in keys]
+        last = nobody if told else (cells, keys) if keys else last
+        if not cells or (_PLACES - keys).intersection(words) or _COMPARES.search(clause):
             continue
-        true = {n for cell in meant.cells for n in _numbers_in(cell.value)}
-        known = [n for n in told if n in meant.sheet.numbers]
+        true = {number for cell in cells for number in _numbers_in(cell.value)}
+        known = [number for number in told if number in sheet.numbers]
         wrong = known[0] if len(known) == 1 and true and known[0] not in true else ""
-        if not told:
-            wrong = _other_word(meant, words) if not _PAST.search(clause) else ""
-        elif not known and len(told) == len(true) == 1 and not _PLANS.search(clause):
-            invented = _is_invented(told[0], words, meant)
-            wrong = told[0] if invented and evidence.said(told[0], step.index) is None else ""
+        if not known and not _PLANS.search(clause):
+            if not told:
+                wrong = _other_word(sheet, cells, words, keys)
+            elif len(told) == len(true) == 1 and _is_beside(told[0], words, cells):
+                wrong = "" if _follows(told[0], sheet, evidence, step.index) else told[0]
         if wrong:
-            name = f"{meant.cells[0].row} {meant.cells[0].column}".strip()
-            said = " and ".join(dict.fromkeys(cell.value for cell in meant.cells))
-            why = f"tells {wrong} for {name!r}, the output at {meant.at} says {said}"
-            yield Fault(step.index, why, (meant.at,))
+            name = f"{cells[0].row} {cells[0].column}".strip()
+            said = " and ".join(dict.fromkeys(cell.value for cell in cells))
+            why = f"tells {wrong} for {name!r}, the output at {at} says {said}"
+            yield Fault(step.index, why, (at,))
 
 
-def _meant(at: int, sheet: Sheet, words: list[str], of: tuple[str, ...]) -> _Meant | None:
-    """Return what words name of an output, no cells where several; None where nothing.
+def _named(sheet: Sheet, words: list[str], of: tuple[str, ...]) -> tuple[list[Cell], set[str]]:
+    """Return the values that words name, none where several lines, and the words that do.
 
     Of several lines the one is meant whose name stands right behind a number; never that of which
     all the others are a part.
     """
     pairs = [*pairwise(words)]
     names = [*words, *(f"{one} {two}" for one, two in pairs)]
-    rows, columns = (
-        {every[x] for x in names if x in every} for every in (sheet.rows, sheet.columns)
-    )
-    if not rows and not columns:
-        return None
+    rows, columns = ({every[x] for x in names if x in every} for every in sheet[1:3])
     for labels in (rows, columns):  # "validation loss" is no "loss"
         pieces = {label: {*_PIECE.findall(label)} for label in labels if len(labels) > 1}
         labels -= {x for x in pieces if any(pieces[x] < other for other in pieces.values())}
-    rows -= {c.row for c in sheet.cells if of and of[0] in _numbers_in(c.value)}
-    behind = {sheet.rows.get(two, "") for one, two in pairs if one[0].isdigit()}
-    rows = rows & behind or rows if len(rows) > 1 else rows
-    cells = [
+    if of:
+        rows -= {cell.row for cell in sheet.cells if of[0] in _numbers_in(cell.value)}
+    if len(rows) > 1:
+        rows = rows & {sheet.rows.get(two, "") for one, two in pairs if one[0].isdigit()} or rows
+    keys = {w for x in names if x in sheet.rows or x in sheet.columns for w in x.split()}
+    if not rows | columns or max(len(rows), len(columns)) > 1:
+        return [], keys if rows | columns else set()
+    return [
         cell
         for cell in sheet.cells
         if (not rows or cell.row in rows) and (not columns or cell.column in columns)
-    ]
-    keys = {w for x in names if x in sheet.rows or x in sheet.columns for w in x.split()}
-    return _Meant(at, sheet, cells if len(rows) < 2 and len(columns) < 2 else [], keys)
+    ], keys
 
 
-def _other_word(meant: _Meant, words: list[str]) -> str:
+def _other_word(sheet: Sheet, cells: list[Cell], words: list[str], keys: set[str]) -> str:
     """Return a word that the same column says of another line, or that the value denies."""
-    for cell in meant.cells:
+    for cell in cells:
         own = set(map(_stem, _KEY.findall(cell.value)))
         if len(own) > 3 or not own.isdisjoint(words) or not _WORDS.fullmatch(cell.value):
             continue
-        column = [c.value for c in meant.sheet.cells if c.column == cell.column]
-        others = set[str]()
-        if cell.column or len(set(column)) < len(column):
-            others = {_stem(w) for one in column for w in _KEY.findall(one) if _WORDS.fullmatch(w)}
+        column = [c.value for c in sheet.cells if c.column == cell.column]
+        alike = cell.column or len(set(column)) < len(column)
+        others = {_stem(w) for one in column for w in _KEY.findall(one) if _WORDS.fullmatch(w)}
         for word in words:
-            if word in others - meant.keys or any(no + word in own for no in ("in", "un", "dis")):
+            if (alike and word in others - keys) or not own.isdisjoint([f"in{word}", f"un{word}"]):
                 return word
     return ""
 
 
-def _is_invented(told: str, words: list[str], meant: _Meant) -> bool:
-    """True if a number stands beside the name of one value and follows from no numbers there."""
-    at = next((n for n, word in enumerate(words) if told in _numbers_in(word)), -1)
-    before = [word for word in words[: max(at, 0)] if word not in _LINKS]
-    behind = words[at + 1 :]
-    names = {x for c in meant.cells for label in c[:2] for x in _names_of_label(label)}
-    named = not names.isdisjoint(before[-1:]) and _UNITS.issuperset(behind)
-    if at < 0 or (names.isdisjoint(behind[:3]) and not named):
-        return False
-    if told.count(".") > 1:
-        return True
-    terms = [float(n) for n in meant.sheet.numbers if n.count(".") < 2]
-    made = [sum(terms), *(100 - a for a in terms)]
-    made += [x for a in terms for b in terms for x in (a + b, a - b, a * b)]
-    made += [x for a in terms for b in terms if b for x in (a / b, 100 * a / b)]
-    made += [a * b for a in terms for b in (60, 1e-3, 1 / 60, 1000, 1024, 1 / 1024)]
-    rounded = {round(x, d) for x in made for d in (0, 1, 2)}
-    return float(told) not in rounded | {round(a, d) for a in terms for d in (1, 0, -1, -2, -3)}
+def _is_beside(told: str, words: list[str], cells: list[Cell]) -> bool:
+    """True if a number stands beside a name of some values."""
+    at = next((n for n, word in enumerate(words) if told in _numbers_in(word)), 0)
+    before = [word for word in words[:at] if word not in _LINKS][-1:]
+    names = {x for cell in cells for label in cell[:2] for x in _names_of(label)}
+    named = not names.isdisjoint(before) and _UNITS.issuperset(words[at + 1 :])
+    return named or not names.isdisjoint(words[at + 1 : at + 4])
+
+
+def _follows(told: str, sheet: Sheet, evidence: Evidence, before: int) -> bool:
+    """True if a number was said before a step, or follows from those of an output."""
+    terms = [float(number) for number in sheet.numbers if number.count(".") < 2]
+    if told.count(".") > 1 or evidence.said(told, before) is not None:
+        return told.count(".") < 2
+    value = float(told)
+    made = {x for a in terms for b in terms if b for x in (a / b, 100 * a / b, 100 - 100 * a / b)}
+    made |= {a * b for a in terms for b in (60, 1 / 60, 1e-3, 1000, 1 / 1024, 1024, *terms)}
+    return (
+        value in {round(x, digits) for x in made for digits in (0, 1, 2)}
+        or evidence.has_near(value, before, value / 20)
+        or evidence.derive(value, before) is not None
+    )
 
 
 # How an interpreter or a shell says that something does not exist.
