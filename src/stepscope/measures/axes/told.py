@@ -341,9 +341,10 @@ class Sheet(NamedTuple):
     numbers: set[str]
 
 
-@lru_cache(maxsize=256)
 def _sheet_of(output: str) -> Sheet | None:
     """Return the values that an output names, None of data and of what names none."""
+    if len(output) > LINE_CHARACTERS and "\n" not in output[:LINE_CHARACTERS]:
+        return None
     lines = output.splitlines() if output[:2] not in ("[{", "{\n") else []
     if len(lines) > MOST_LINES or max(map(len, lines), default=0) > LINE_CHARACTERS:
         return None
@@ -499,7 +500,8 @@ def _misread_in(
         numbers = _numbers_in(_OF_ALL.sub(r"\1", clause, count=1))
         told = [number for number in numbers if number not in keys]
         last = nobody if told else (cells, keys) if keys else last
-        if not cells or (_PLACES - keys).intersection(words) or _COMPARES.search(clause):
+        places = _PLACES - keys if cells and "page" not in cells[0].value else ()
+        if not cells or any([x in words for x in places]) or _COMPARES.search(clause):
             continue
         true = {number for cell in cells for number in _numbers_in(cell.value)}
         known = [number for number in told if number in sheet.numbers]
