@@ -228,7 +228,8 @@ def check_statuses(
         things = _things_of(sentence, known)
         thing = things[0] if things else above[-1] if above else None
         above += things
-        sentence = _statement(sentence, things)
+        if things or sentence[-1] == "?":
+            sentence = _statement(sentence, things)
         names = [sentence] if things else [f"{asked} {sentence}"] if asked and at == 0 else []
         label = _LABELLED.fullmatch(sentence) if ":" in sentence else None
         if label is None and opens:
@@ -247,7 +248,8 @@ def check_statuses(
             if found:
                 break
         if len(things) < 2:
-            found = list(_misread_statuses(message, sentence, thing, results))
+            by_name = STATUS_KEY in lower and STATUS_KEY in sentence.lower()
+            found = [*_misread_statuses(message, sentence, thing, results)] if by_name else []
             held += found
             if thing and not found and (things or sentence.lstrip().startswith("It ")):
                 held += _other_stage(here, sentence, thing, results)
@@ -269,18 +271,24 @@ def _statement(sentence: str, things: list[str]) -> str:
 def _misread_statuses(
     message: AgentMessage, sentence: str, thing: str | None, results: ResultReader
 ) -> Iterator[Fault | None]:
-    """Yield for each status that a sentence tells what is wrong."""
+    """Yield for each status that a sentence tells under this name what is wrong."""
     here, news = message.step.index, message.news
-    for state in _statuses_in(sentence):
+    for match in (*_BEHIND.finditer(sentence), *_BEFORE.finditer(sentence)):
+        said = match[1].lower().split()
+        before = sentence[: match.start(1)]
+        # "delivered so it" is "delivered": the words that go on are none of the status.
+        ends = [n for n, word in enumerate(said[:2], 1) if word in _STATES or word.endswith("ed")]
+        if not ends or _OPEN_FLAG.search(before) or _DENIES.search(before) or sentence[-1] == "?":
+            continue
         values = _latest_statuses(thing, here, results)
         if thing is None and news:
             values = [one for one in values if one[0] >= news[0][0]] or values
-        if not values:
-            continue
-        step, value = values[-1]
-        why = f"tells status {state!r}, the result at {step} says {value!r}"
-        wrong = not any(_same_status(state, value) for _, value in values)
-        yield Fault(here, why, (step,)) if wrong else None
+        if values:
+            state, (step, value) = set(said[: ends[0]]), values[-1]
+            why = f"tells status {' '.join(said[: ends[0]])!r}, the result at {step} says {value!r}"
+            trues = [{*_WORD.findall(one)} for _, one in values]
+            same = any(state <= true or true <= state for true in trues)
+            yield None if same else Fault(here, why, (step,))
 
 
 # How far the matter of a record is, the decisive first: "called off" is no "waiting to be sent".
@@ -296,11 +304,6 @@ _STAGES = (
     ("processed", re.compile(r"\bprocess")),
     ("pending", re.compile(r"\bpending\b|\bopen\b|\bprepar|\bqueued?\b|\bnew\b")),
 )  # fmt: skip
-# Each of those holds one of these.
-_STAGED = tuple(
-    "cancel call drawn exchang return not n't n\u2019t yet wait deliver reached arrived over ship "
-    "sent way transit patch process pending open prepar queue new".split()
-)
 _CLAUSE_END = re.compile(r"[,;:]|\b(?:so|and you|which|because)\b")
 _RANKS = {"pending": 0, "processed": 1, "shipped": 2, "delivered": 3, "return": 4, "exchange": 4}
 
@@ -316,8 +319,6 @@ def _other_stage(here: int, said: str, thing: str, results: ResultReader) -> Ite
     What is past (a returned order was delivered) is true as well.
     """
     before, _, behind = said.rpartition(thing)
-    if not any([part in behind for part in _STAGED]):
-        return
     clause = _CLAUSE_END.split(behind, maxsplit=1)[0].lower()
     stage = _stage_of(clause)
     denied = _DENIES.search(clause) is not None and not _STAGES[3][1].search(clause)
@@ -417,20 +418,6 @@ def _read_alone(message: AgentMessage, results: ResultReader) -> str:
     """Return the name of the only record that was read before a message, "" without one."""
     read = [r for step, result in message.news for r in results.records(step, result)[:1]]
     return read[0].identifiers[0] if len(read) == 1 and read[0].identifiers else ""
-
-
-def _statuses_in(sentence: str) -> Iterator[str]:
-    for pattern in (_BEHIND, _BEFORE) if STATUS_KEY in sentence.lower() else ():
-        for match in pattern.finditer(sentence):
-            words = match[1].lower().split()
-            before = sentence[: match.start(1)]
-            if _OPEN_FLAG.search(before) or _DENIES.search(before) or sentence.endswith("?"):
-                continue
-            # "delivered so it" is "delivered": the words that go on are none of the status.
-            if words[0] in _STATES or words[0].endswith("ed"):
-                yield words[0]
-            elif len(words) > 1 and words[1].endswith("ed"):
-                yield f"{words[0]} {words[1]}"
 
 
 def _latest_statuses(
@@ -546,12 +533,6 @@ def _status_values(thing: str | None, value: Json) -> Iterator[str]:
                 for key, one in here.items()
                 if isinstance(one, str) and words_of(key)[-1:] == (STATUS_KEY,)
             )
-
-
-def _same_status(state: str, value: str) -> bool:
-    """True if a told status means the same as a result's: "pending" for "pending (modified)"."""
-    said, true = set(state.split()), set(_WORD.findall(value))
-    return said <= true or true <= said
 
 
 RESULT_INTERPRETATION_NAME = "axes.result_interpretation"
