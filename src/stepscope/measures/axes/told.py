@@ -583,13 +583,9 @@ def _follows(told: str, sheet: Sheet, evidence: Evidence, before: int) -> bool:
     )
 
 
-# How an interpreter or a shell says that something does not exist.
-_ABSENT = re.compile(
-    r"(?:an(?:no|')t|ould not|nable to) (?:\w+ ){1,3}(?:'([^'\n]+)'|([\w/-]+\.\w+))|"
-    r"[Nn]o such file or directory: '?([^'\s]+)|"
-    r"([\w./-]+): No such file or directory|has no attribute '(\w+)'|not found: ([\w./-]+)"
-)
-_DENIALS = ("o such file", "annot ", "an't ", "ould not ", "nable to ", "ot found: ", " no attr")
+# What an interpreter or a shell names in a line that says that something does not exist.
+_ABSENT = re.compile(r"['\"`]([^'\"`\s]{4,})['\"`]|([\w-]*[./_][\w./-]+)")
+_DENIAL = re.compile(r"[^\n]*(?:\b[Nn]o |\bnot |nnot |n't |nable |issing )[^\n]*")
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)|\"(?:keystrokes|command)\":[^\n]*", re.DOTALL)
 _RUNS = re.compile(
     r"(?:\b(?:python3?|node|bash|sh|source|from|import)\b|\./)((?:\"[^\"\n]*\"|[^\n;|&\"])*)"
@@ -623,13 +619,16 @@ def find_absent_names(trajectory: Trajectory) -> Iterator[Fault]:
             text = result.text
             # An object is no message of a shell.
             said = said if text[:1] in ("{", "[") else f"{said}\n{text}"
-        if agent is None or not said or not any(denial in said for denial in _DENIALS):
+        lines = _DENIAL.findall(said) if agent is not None else ()
+        if agent is None or not lines:
             continue
         done = "\n".join([agent.text, *(str(call.arguments) for call in agent.calls)])
-        for match in _ABSENT.finditer(said):
-            path = next(group for group in match.groups() if group)
-            name = path.rpartition("/")[2].partition(".")[0]
+        for x, line in ((x, line) for line in lines for x in _ABSENT.findall(line)):
+            name = (path := "".join(x)).rpartition("/")[2].partition(".")[0]
             if len(name) < 4 or name in sought or name not in done or len(sought) >= MOST_NAMES:
+                continue
+            # A package that is not installed; a word in capitals is a sign of the protocol.
+            if name.isupper() or ("module" in line and "_" not in name):
                 continue
             if not _is_counted_on(name, agent.text, done):
                 continue
@@ -666,7 +665,7 @@ def _mentions(step: Step, name: str) -> bool:
 # A function, or a file of code or data: what stands before is its name.
 _NAMED = re.compile(
     r"[(.](?:(?<=\()\)|(?<=\.)(?:py|js|ts|sh|sql|csv|tsv|json|ya?ml|toml|xml|txt|md|log|xlsx?|db|"
-    r"ipynb|rs|go|java|cfg|conf|ini|pdf|docx?|zip|tar|gz|parquet)\b)"
+    r"ipynb|rst?|go|java|cfg|conf|ini|pdf|docx?|zip|tar|gz|parquet)\b)|(?<=\w)`"
 )
 _BEFORE_DOT = re.compile(r"(?<![\w.])[A-Za-z_][\w-]{3,}$")
 _AFTER = re.compile(r"[^.!?\n]*[.!?\n]?")
@@ -695,7 +694,7 @@ def find_told_nowhere(trajectory: Trajectory) -> Iterator[Fault]:
             left = _BEFORE_DOT.search(
                 text[max(0, match.start() - LABEL_CHARACTERS) : match.start()]
             )
-            if left is None or (match[0] == "()" and "_" not in left[0]):
+            if left is None or (match[0][0] in "(`" and "_" not in left[0]):
                 continue
             begin = max(text.rfind(sign, 0, match.start()) for sign in (". ", "\n", "! ", "? ")) + 1
             before = text[begin : match.start() - len(left[0])]
