@@ -39,18 +39,16 @@ from stepscope.safety.limits import TextPattern, compile_pattern
 from stepscope.values import Unmeasured
 
 ASKS = re.compile(
-    r"\b(confirm\w*|proceed|go ahead|shall (?:i|we)|should (?:i|we)|may i|would you like|"
+    r"(?i)\b(confirm\w*|proceed|go ahead|shall (?:i|we)|should (?:i|we)|may i|would you like|"
     r"do you want|do you agree|is (?:this|that|everything|it) (?:correct|right|ok|okay|fine)|"
-    r"are you sure|yes)\b",
-    re.IGNORECASE,
+    r"are you sure|yes)\b"
 )
 AGREES = re.compile(
-    r"\b(yes|yeah|yep|yup|sure|ok|okay|confirm\w*|proceed|go ahead|go for it|please do|do it|"
+    r"(?i)\b(yes|yeah|yep|yup|sure|ok|okay|confirm\w*|proceed|go ahead|go for it|please do|do it|"
     r"sounds? (?:good|great|fine|perfect|right)|(?:looks?|seems?) (?:good|great|correct|right)|"
     r"that works|works for me|by all means|(?:good|fine|happy|ok(?:ay)?) with|correct|agree\w*|"
     r"approved?|absolutely|definitely|of course|perfect|"
-    r"that(?:'|\u2019)?s (?:fine|right|good|great|correct|perfect)|let(?:'|\u2019)?s do)\b",
-    re.IGNORECASE,
+    r"that(?:'|\u2019)?s (?:fine|right|good|great|correct|perfect)|let(?:'|\u2019)?s do)\b"
 )
 # A denial and the words it reaches: "don't want to proceed", "not sure yet".
 DENIED = re.compile(r"(?:\b(?:not|never)|n['\u2019]t)\b(?:\W+\w+){1,3}", re.IGNORECASE)
@@ -58,17 +56,15 @@ DENIED = re.compile(r"(?:\b(?:not|never)|n['\u2019]t)\b(?:\W+\w+){1,3}", re.IGNO
 # An agent that asks for a yes to what it is about to do; "confirm your zip code" does not, nor
 # "may I ask" or "do you want it in English?".
 PROPOSES = re.compile(
-    r"\b(?:(?<!to )proceed|go (?:ahead|on)|(?:shall|should|may|can|could) (?:i|we) (?!ask|have|"
+    r"(?i)\b(?:(?<!to )proceed|go (?:ahead|on)|(?:shall|should|may|can|could) (?:i|we) (?!ask|have|"
     r"know|get|see|help|assist|do anything|be)\w+|yes/no|do you agree|"
     r"(?:do you want|would you like) (?:me to|us to|to (?:proceed|go|confirm))\b|"
     r"(?:are you|is (?:it|that|this|everything)) "
     r"(?:ok(?:ay)?|fine|happy|all ?right|ready)|i(?:'|\u2019)?(?:m| am) about to|"
-    r"confirm (?:that|if|whether|this|these|the (?:changes?|booking|cancel\w*|details)))\b",
-    re.IGNORECASE,
+    r"confirm (?:that|if|whether|this|these|the (?:changes?|booking|cancel\w*|details)))\b"
 )
 YES_FIRST = re.compile(
-    r"^\W*(?:yes|yeah|yep|yup|sure|ok(?:ay)?|absolutely|of course|go ahead|please do)\b",
-    re.IGNORECASE,
+    r"(?i)^\W*(?:yes|yeah|yep|yup|sure|ok(?:ay)?|absolutely|of course|go ahead|please do)\b"
 )
 
 # How far back a yes is looked for, in messages of the user.
@@ -121,7 +117,7 @@ _WHOLE = (
 )
 _MIND = r"(?:like|mind|know|see|find|need|have|forget|remember|understand|care|get|worry)\b"
 _TAKES_BACK = re.compile(
-    r"^\W*(?:(?:actually|sorry|oh|h+m+|um+|well|but|please|ok(?:ay)?|and|yes|no|just|"
+    r"(?i)^\W*(?:(?:actually|sorry|oh|h+m+|um+|well|but|please|ok(?:ay)?|and|yes|no|just|"
     r"(?:could|can|would|will) you|not so fast)\W+)*"
     r"(?:wait|hold (?:on|off)|hang on|stop(?!#)|pause|abort|let(?:'|\u2019)?s not|"
     r"(?:rather|better|maybe|perhaps|please) not)\b"
@@ -139,8 +135,7 @@ _TAKES_BACK = re.compile(
     rf"(?: (?!{_MIND})\w+){{1,4}}? (?:{_WHOLE}(?! else)|(?:the|any) changes?|yet)\b"
     r"|(?:\bnot|\bnever|n['\u2019]t)(?: (?:want|wish|like)(?: (?:you|me))?(?: to)?)? "
     r"(?:(?:go (?:ahead|through)|proceed|submit|process|continue|yet)\b|\W*$)"
-    r"|\bdon['\u2019]t\W*$",
-    re.IGNORECASE,
+    r"|\bdon['\u2019]t\W*$"
 )
 # Every match holds one of these.
 _TAKING = tuple(
@@ -149,35 +144,31 @@ _TAKING = tuple(
 )
 # What is taken back is something else: an aside, or a thing by another name than what was proposed.
 _ASIDE = re.compile(
-    r"^\W*(?:p\.?s\b|also\b|(?:oh )?and (?:forget|never)|by the way\b|btw\b)|"
+    r"(?i)^\W*(?:p\.?s\b|also\b|(?:oh )?and (?:forget|never)|by the way\b|btw\b)|"
     r"\b(?:about|regarding) (?:the|your|my|a) (?!order|booking|reserv|chang|exchang|"
-    r"return|cancel|refund|flight|item|trip)",
-    re.IGNORECASE,
+    r"return|cancel|refund|flight|item|trip)"
 )
 _NO = re.compile(
-    r"^\W*(?:(?:actually|sorry|oh|h+m+|um+|well|but)\W+)*(?:no(?:pe)?|nah)\b"
-    r"(?! problem| worries| need| rush| doubt| objection|,? (?:that|it)['\u2019]?s? (?:all|it)\b)",
-    re.IGNORECASE,
+    r"(?i)^\W*(?:(?:actually|sorry|oh|h+m+|um+|well|but)\W+)*(?:no(?:pe)?|nah)\b"
+    r"(?! problem| worries| need| rush| doubt| objection|,? (?:that|it)['\u2019]?s? (?:all|it)\b)"
 )
 # "No, go ahead": what stands behind the word may still agree.
 _GOES_ON = re.compile(
     r"(?<!not )(?<!n['\u2019]t )\b(?:go ahead|proceed|please do|do it)\b", re.IGNORECASE
 )
 _HESITATES = re.compile(
-    r"(?:\bnot|n['\u2019]t) (?:(?:yet|quite|really|entirely|so|too) )?"
+    r"(?i)(?:\bnot|n['\u2019]t) (?:(?:yet|quite|really|entirely|so|too) )?"
     r"(?:sure|certain|decided|ready)\b|"
     r"\bundecided\b|\bgive me (?:a|some|one) |\b"
     r"before (?:i|we|you) (?:decide|agree|confirm|say|do|go|move|proceed)\b|"
     r"\b(?:let me|have to|need to|want to|i(?:'|\u2019)ll) (?:first )?"
     r"(?:think|check|consider|ask|talk|speak|discuss|look at)\b|"
-    r"\brather (?:first )?(?:think|wait|ask|talk|discuss|check|not)\b",
-    re.IGNORECASE,
+    r"\brather (?:first )?(?:think|wait|ask|talk|discuss|check|not)\b"
 )
 # "Can you do it today?" is a wish; "would I still get it?" asks back.
 _POLITE = re.compile(
-    r"\b(?:can|could|would|will) (?:you|we)\b|\bplease\b|\b(?:how|what) about\b|\bmind\b|"
-    r"\b(?:can|could|may) i (?:have|get|just|also|please|use|pay)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:can|could|would|will) (?:you|we)\b|\bplease\b|\b(?:how|what) about\b|\bmind\b|"
+    r"\b(?:can|could|may) i (?:have|get|just|also|please|use|pay)\b"
 )
 _SENTENCE_END = re.compile(
     r"[\s\u2014,-](?:(?<=[.!?;][\s\u2014-])[\s\u2014-]*|(?<=\n)\n*|"

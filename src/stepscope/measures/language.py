@@ -60,9 +60,8 @@ def content_stems(text: str) -> frozenset[str]:
 
 # One thing more than what a message is about.
 ADDS = re.compile(
-    r"\b(?:also|as well|too|meantime|meanwhile|additionally|in addition|besides|one more|another "
-    r"thing|then)\b|\A\W*(?:and|when (?:that|this|it))\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:also|as well|too|meantime|meanwhile|additionally|in addition|besides|one more|"
+    r"another thing|then)\b|\A\W*(?:and|when (?:that|this|it))\b"
 )
 # Adverbs, and what introduces the act itself: "I will also go ahead and cancel it".
 _ADVERBS = (
@@ -85,9 +84,8 @@ _DOING = re.compile(
 )
 _BY_ME = re.compile(r"\bwill be (?:\w+ly )?(\w+ed)\b.* by (?:me|us)\b", re.IGNORECASE)
 _FROM_ME = re.compile(
-    r"\byou(?:['\u2019]ll| will) (?:get|have|receive|hear)\b(.*\b(?:from (?:me|us)|here|"
-    r"in (?:this|the) chat)\b)",
-    re.IGNORECASE,
+    r"(?i)\byou(?:['\u2019]ll| will) (?:get|have|receive|hear)\b(.*\b(?:from (?:me|us)|here|"
+    r"in (?:this|the) chat)\b)"
 )
 _DOINGS = ("i'm ", "i\u2019m ", "we're ", "we\u2019re ", "i am ", "we are ")
 _FUTURES = (" by me", " by us", "from me", "from us", "here", "chat")
@@ -97,21 +95,19 @@ _INTENTIONS = ("'ll ", "\u2019ll ", " will ", "oing to", "bout to", "et me ", "l
                "my way", "our way", "ready to", "ive me", "low me")  # fmt: skip
 # What is on a condition, offered or asked is not intended yet.
 _CONDITIONS = re.compile(
-    r"\?|\b(?:if|unless|whether|once(?= (?!before|again|more)\w)|when(?:ever)?|after|before|until|"
-    r"as soon as|in case|provided|would you|shall i|please (?:provide|confirm|let)|let me know|"
-    r"say the word|upon your|"
+    r"(?i)\?|\b(?:if|unless|whether|once(?= (?!before|again|more)\w)|when(?:ever)?|after|before|"
+    r"until|as soon as|in case|provided|would you|shall i|please (?:provide|confirm|let)|"
+    r"let me know|say the word|upon your|"
     r"with your [\w-]+ i(?:['\u2019]ll| will)|your (?:yes|ok|go-ahead|approval) is)\b|"
-    r"(?:\A|[\"\u201c:]\s?)\W*(?:should|had|were) \w+",
-    re.IGNORECASE,
+    r"(?:\A|[\"\u201c:]\s?)\W*(?:should|had|were) \w+"
 )
 # "Once we are through" and "before I close this" are times and no conditions.
 _TIMES = re.compile(
-    r"\bbefore (?:we|i) \w+|"
+    r"(?i)\bbefore (?:we|i) \w+|"
     r"\b(?:once|when|after|before|as soon as|until) (?:(?:we|i|this|that|it|all of (?:it|this))\b)?"
     r"(?:['\u2019](?:m|re|s)| am| are| is)?(?: \w+)?? ?"
     r"(?:done|through|finish\w*|end|close|complete\w*|conclude|wrap|hang|this|that)\b|"
-    r"\b(?:ask|check|see|find out|look up)\b[^.;,]{0,60}?\b(?:whether|when|if)\b",
-    re.IGNORECASE,
+    r"\b(?:ask|check|see|find out|look up)\b[^.;,]{0,60}?\b(?:whether|when|if)\b"
 )
 _CLAUSE = re.compile(r"[,;:]|\b(?:and|which|so that|because|since)\b")
 # Verbs after which nothing is left to be done once the sentence is said.
@@ -131,12 +127,11 @@ ACTS = (
 )
 # How a wish is said, and an order.
 WANTS = re.compile(
-    r"\b(?:(?:can|could|would|will) you|please|i(?:['\u2019]d| would) (?:like|love|prefer|rather)|"
-    r"i (?:want|need)|let(?:['\u2019]s (?!keep|not|leave)| me know)|"
+    r"(?i)\b(?:(?:can|could|would|will) you|please|i(?:['\u2019]d| would) (?:like|love|prefer|"
+    r"rather)|i (?:want|need)|let(?:['\u2019]s (?!keep|not|leave)| me know)|"
     r"i(?:['\u2019]ll| will) (?:take|go|only)|(?:tell|give|show|send) me)\b|"
     r"\A\W*(?:(?:and|also|now|then|next|ok(?:ay)?|great|thanks?|"
-    rf"when [^,]*)[ ,]+)*(?:{'|'.join(sorted(ACTS - {'is', 'has'}))})\b",
-    re.IGNORECASE,
+    rf"when [^,]*)[ ,]+)*(?:{'|'.join(sorted(ACTS - {'is', 'has'}))})\b"
 )
 
 

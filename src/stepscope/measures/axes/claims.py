@@ -107,19 +107,17 @@ _PATTERNS = (
 _ANY = ("ed", "ran ", "sent", "paid", "bought", "made", "done", "written", "withdrawn", "complete")
 # What turns the rest of a sentence into something else than a claim of the agent.
 _OPEN = re.compile(
-    r"\b(?:if|once|when|whenever|until|unless|whether|only|must|should|would|will|may|might|can|"
+    r"(?i)\b(?:if|once|when|whenever|until|unless|whether|only|must|should|would|will|may|might|can|"
     r"could|cannot|not|no|none|never|neither|before|after|previously|originally|needs?|already|nothing|without|"
     r"see|shows?|indicates?|according|says?|mention\w*|understand|since|because|which|who|by the|"
-    r"any|ever|either|sorry|unable|ensure|sure|assum\w+|suppos\w+)\b|n['\u2019]t\b|\bthat\W*\Z",
-    re.IGNORECASE,
+    r"any|ever|either|sorry|unable|ensure|sure|assum\w+|suppos\w+)\b|n['\u2019]t\b|\bthat\W*\Z"
 )
 # "Before finishing I ..." says when, and opens nothing.
 _WHILE = re.compile(r"\b(?:before|after|since|once) \w+ing\b", re.IGNORECASE)
 # Who else did it, and when: a report of earlier history.
 _HISTORY = re.compile(
-    r"^[^.;\n]{0,40}\b(?:by (?:the|your|our|an?)\b|previously|already|earlier|ago|yesterday|last |"
-    r"in the past|on \w+ \d|on \d|but)|^ (?:as (?!you|requested|asked)|under|on file)\b",
-    re.IGNORECASE,
+    r"(?i)^[^.;\n]{0,40}\b(?:by (?:the|your|our|an?)\b|previously|already|earlier|ago|yesterday|"
+    r"last |in the past|on \w+ \d|on \d|but)|^ (?:as (?!you|requested|asked)|under|on file)\b"
 )
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.](?=\w)[^.!?\n]*)*[.!?]?")
 _ENGLISH = frozenset("the you your and have has been this with i we done is are all".split())
@@ -383,24 +381,24 @@ def _lacks_program(claim: Claim, texts: Sequence[str]) -> bool:
 
 # How an English message says that something went well, in the tense of what is done.
 CLAIMS = re.compile(
-    r"\bsuccess(?:ful(?:ly)?)?\b|\b(?:has|have)(?: \w+ly| now| just| already| all| both)* (?:been|"
-    r"gone through)\b|\ball (?:set|done|good|clear|sorted)\b|\b(?:i|we)(?:['\u2019]ve| have) "
-    r"(?:now |just |also |\w+ly )?(?:\w+ed|made|sent|paid|done|put|set)\b|"
+    r"(?i)\bsuccess(?:ful(?:ly)?)?\b|\b(?:has|have)(?: \w+ly| now| just| already| all|"
+    r" both)* (?:been|gone through)\b|\ball (?:set|done|good|clear|sorted)\b|"
+    r"\b(?:i|we)(?:['\u2019]ve| have) (?:now |just |also |\w+ly )?"
+    r"(?:\w+ed|made|sent|paid|done|put|set)\b|"
     r"\b(?:was|were) (?:\w+ly )?\w+ed\b|\b(?:is|are|looks?|came|comes|went|goes|go)(?: back)?"
     r"(?: all| now| \w+ly)? (?:saved|done|ready|completed?|in (?:place|order)|clean|green|fine|"
     r"through|taken care|settled|finished|recorded|on disk|well|as (?:expected|planned|intended|"
     r"it should|you))\b|\b(?:is|are)\b[^.!?\n]{0,40}\bnow\b|\A\W*(?:all )?done\b|"
     r"\b(?:that|it|this|everything|all|which|\w+s?) (?:has )?work(?:s|ed)\b|\btaken care of\b|"
     r"\bgood to go\b|\bnothing (?:broke|failed)\b|"
-    r"\b(?:tests?|checks?|everything|it|build|all)\b[^.\n]{0,30}\bpass(?:es|ed)?\b",
-    re.IGNORECASE,
+    r"\b(?:tests?|checks?|everything|it|build|all)\b[^.\n]{0,30}\bpass(?:es|ed)?\b"
 )
 # A run of code that is told to have worked.
 _WORKED = re.compile(
-    r"\b(?:executed|ran|run|completed|worked|finished) (?:\w+ )?(?:successfully|fine|without)\b|"
-    r"\bsuccessfully (?:executed|ran|run|completed)\b|\b(?:script|code|program) work(?:s|ed)\b|"
-    r"\b(?:tests?|checks?) (?:\w+ )?(?:pass(?:es|ed)?|(?:is|are) (?:all )?green)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:executed|ran|run|completed|worked|finished) (?:\w+ )?(?:successfully|fine|"
+    r"without)\b|\bsuccessfully (?:executed|ran|run|completed)\b|\b(?:script|code|"
+    r"program) work(?:s|ed)\b|\b(?:tests?|checks?) (?:\w+ )?(?:pass(?:es|ed)?|"
+    r"(?:is|are) (?:all )?green)\b"
 )
 # A status, and no output, is not longer.
 STATUS_CHARACTERS = 80
@@ -459,10 +457,9 @@ def claims_success(text: str) -> bool:
 # A reply of so few words that asks, refuses, plans and reports nothing calls the request done too.
 DONE_CHARACTERS = 120
 _NOT_DONE = re.compile(
-    r"[?:\d]|\b(?:no|not|none|cannot|only|un\w+|sorry|regret|policy|already|need|requires?|"
+    r"(?i)[?:\d]|\b(?:no|not|none|cannot|only|un\w+|sorry|regret|policy|already|need|requires?|"
     r"welcome|thank\w*|glad|happy|see|understand|found|here|can|i am|i['\u2019]m|please|great|sure)"
-    r"\b|n['\u2019]t\b",
-    re.IGNORECASE,
+    r"\b|n['\u2019]t\b"
 )
 _IN_A_WORD = re.compile(
     r"\W*(?:(?:yes|ok(?:ay)?|all)\b\W*)?(\w{2,}(?:ed|en|nt)|done|set)(?: \w+)?(?:\W*[.!,\n]|\W*\Z)",
@@ -478,9 +475,8 @@ _TAKEN = frozenset(
 )
 # Who asks for words gets them by the reply.
 _ASKS_FOR_WORDS = re.compile(
-    r"\b(?:tell|show|know|explain|what|which|how|whether|when|why|who|where|"
-    r"list (?:the|my|all|them)|check|find|look|confirm|see|say|clarify|describe|remind)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:tell|show|know|explain|what|which|how|whether|when|why|who|where|"
+    r"list (?:the|my|all|them)|check|find|look|confirm|see|say|clarify|describe|remind)\b"
 )
 # Stems of wishes that something goes on: "please go ahead and proceed".
 _ON = content_stems("go ahead proceed continue thanks hurry quickly")
@@ -542,22 +538,19 @@ _PAST = (
 )
 # What was done to a thing: "A complaint was filed", "Extra: your number is now linked".
 _WAS_DONE = re.compile(
-    rf"(?P<thing> )(?:was|were|(?P<sure>(?:has|have) {_ADVERBS}been|(?:is|are) now)) {_ADVERBS}"
-    rf"(?P<act>{_PAST})\b(?P<to>[^:,]*)",
-    re.IGNORECASE,
+    rf"(?i)(?P<thing> )(?:was|were|(?P<sure>(?:has|have) {_ADVERBS}been|(?:is|are) now)) {_ADVERBS}"
+    rf"(?P<act>{_PAST})\b(?P<to>[^:,]*)"
 )
 # In a list: "- kosher meal ordered", "reported the damage", "lounge pass (mailed)".
 _ITEM_DONE = re.compile(
-    rf"\A\W*(?:\d+[.)] )?(?:(?P<thing>[A-Za-z][^:,?]{{1,50}}?)[?]?\W{_ADVERBS}(?P<act>{_PAST})"
+    rf"(?i)\A\W*(?:\d+[.)] )?(?:(?P<thing>[A-Za-z][^:,?]{{1,50}}?)[?]?\W{_ADVERBS}(?P<act>{_PAST})"
     rf"|(?P<act2>{_PAST}) (?P<thing2>[a-z][^:,]{{1,50}}?))"
-    r"(?: (?:to|in|on|for|with|by|at|into)\b[^:,]*)?\W*\Z",
-    re.IGNORECASE,
+    r"(?: (?:to|in|on|for|with|by|at|into)\b[^:,]*)?\W*\Z"
 )
 # "I've just enrolled you in our program", "I took the liberty of ordering one": its own act.
 _I_DID = re.compile(
-    rf"\b(?:i|we)(?:['\u2019]ve)?(?: have)? {_ADVERBS}(?:took the \w+ of (?P<ing>\w+ing)|"
-    rf"(?P<act>{_PAST})) (?P<thing>[^:]{{1,60}})",
-    re.IGNORECASE,
+    rf"(?i)\b(?:i|we)(?:['\u2019]ve)?(?: have)? {_ADVERBS}(?:took the \w+ of (?P<ing>\w+ing)|"
+    rf"(?P<act>{_PAST})) (?P<thing>[^:]{{1,60}})"
 )
 # What each holds one of, found by plain search; the last for items of lists.
 _I_HAVE = ("i ", "i've ", "i\u2019ve ", "we ", "we've ", "we\u2019ve ")

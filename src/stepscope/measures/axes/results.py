@@ -167,15 +167,13 @@ def _name_of(amount: ToldAmount) -> str:
 STATUS_KEY = "status"
 # "status: delivered", "the status of the order is now **pending**", "status has changed to lost".
 _BEHIND = re.compile(
-    r"\bstatus\b(?: (?:of|for) [^.\n:]{1,40}?(?= (?:is|are|has|now)\b|:))?[\s:*_)]*"
+    r"(?i)\bstatus\b(?: (?:of|for) [^.\n:]{1,40}?(?= (?:is|are|has|now)\b|:))?[\s:*_)]*"
     r"(?:(?:is|are|now|currently|still|has|have|been|changed|updated|set|marked|listed|shown|as|to)"
-    r"[\s:*_]+)*[\"'\u201c\u2018(]*([a-z]+(?: [a-z]+){0,2})",
-    re.IGNORECASE,
+    r"[\s:*_]+)*[\"'\u201c\u2018(]*([a-z]+(?: [a-z]+){0,2})"
 )
 # "in a "delivered" status", "in **pending** status".
 _BEFORE = re.compile(
-    r"\bin (?:an? |the )?[\"'\u201c\u2018*_]*([a-z]+(?: [a-z]+)?)[\"'\u201d\u2019*_]* status\b",
-    re.IGNORECASE,
+    r"(?i)\bin (?:an? |the )?[\"'\u201c\u2018*_]*([a-z]+(?: [a-z]+)?)[\"'\u201d\u2019*_]* status\b"
 )
 # What opens a sentence and says nothing of its thing: "As far as I can see,", "I find that".
 _OPENING = re.compile(r".*(?:[,:?\u2013-]| that| and) ", re.DOTALL)
@@ -193,9 +191,8 @@ _DENIES = re.compile(
     r"\b(?:not|no|without|none|never|lacks?|un\w+ed)\b|n['\u2019]t\b", re.IGNORECASE
 )
 _OPEN_FLAG = re.compile(
-    r"\b(?:if|once|when|until|unless|whether|only|must|should|would|will|may|might|can|could|cannot|"
-    r"had|before|any|after|because|since|eligible|not possible|new|add\w*|chang\w+)\b|\?",
-    re.IGNORECASE,
+    r"(?i)\b(?:if|once|when|until|unless|whether|only|must|should|would|will|may|might|can|could|cannot|"
+    r"had|before|any|after|because|since|eligible|not possible|new|add\w*|chang\w+)\b|\?"
 )
 # What statuses are called besides participles ("delivered", "return requested").
 _STATES = frozenset(
@@ -404,9 +401,8 @@ def _things_of(sentence: str, known: set[str]) -> list[str]:
 _LABELLED = re.compile(r"\W*([A-Za-z][A-Za-z ]{2,24}?)\W*:\W*([A-Za-z][A-Za-z -]{1,24}?)\W*")
 # What introduces a list of what will be, or may be.
 _PROPOSAL = re.compile(
-    r"\b(?:new|chang\w+|updat\w+|upgrad\w+|downgrad\w+|modif\w+|switch\w*|proceed\w*|instead|"
-    r"propos\w+|options?|book\w*|available|confirm)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:new|chang\w+|updat\w+|upgrad\w+|downgrad\w+|modif\w+|switch\w*|proceed\w*|instead|"
+    r"propos\w+|options?|book\w*|available|confirm)\b"
 )
 # A label is held against this many results before it: cost stays linear.
 LATEST_RESULTS = 40
@@ -516,30 +512,23 @@ def _asked_by(key: str) -> tuple[frozenset[str] | None, tuple[str, ...]]:
 
 
 def _status_values(thing: str | None, value: Json) -> Iterator[str]:
-    waiting = [value]
+    waiting: list[tuple[str, Json]] = [("", value)]
     while waiting:
-        here = waiting.pop()
+        above, here = waiting.pop()
         if isinstance(here, list):
-            waiting += here
+            waiting += [("", one) for one in here]
         elif isinstance(here, dict):
-            waiting += here.values()
-            if thing is not None and {thing, f"#{thing}"}.isdisjoint(
-                one for one in here.values() if isinstance(one, str)
-            ):
-                inner = here.get(thing, here.get(f"#{thing}"))
-                here = inner if isinstance(inner, dict) else {}
-            yield from (
-                one.lower()
-                for key, one in here.items()
-                if isinstance(one, str) and words_of(key)[-1:] == (STATUS_KEY,)
-            )
+            waiting += here.items()
+            texts = [one for one in here.values() if isinstance(one, str)]
+            if thing is None or not {thing, f"#{thing}"}.isdisjoint([above, *texts]):
+                pairs = [(key, one) for key, one in here.items() if isinstance(one, str)]
+                yield from (x.lower() for key, x in pairs if words_of(key)[-1:] == (STATUS_KEY,))
 
 
 RESULT_INTERPRETATION_NAME = "axes.result_interpretation"
 _ABOUT = re.compile(
-    r"\b(?:about|roughly|approximately|approx|around|nearly|almost|circa|close to|just under|"
-    r"just over|round\w*|ballpark|give or take|or so|without (?:the )?cents)\b|~",
-    re.IGNORECASE,
+    r"(?i)\b(?:about|roughly|approximately|approx|around|nearly|almost|circa|close to|just under|"
+    r"just over|round\w*|ballpark|give or take|or so|without (?:the )?cents)\b|~"
 )
 # Each of those holds one of these.
 _NEAR = "about rough approx round near almost circa close just ballpark give so without ~".split()
@@ -561,19 +550,14 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     agents is judged by acts and lines of outputs only; what it does with a result is
     argument_validity.
     """
-    misread_lines = [
-        *find_misread_lines(trajectory, evidence_of(trajectory)),
-        *find_told_nowhere(trajectory),
-    ]
+    evidence = evidence_of(trajectory)
     made = agent_calls(trajectory)
     claims, unread, faults = false_claims(trajectory, facts)
     faults += find_disclosures(trajectory)
+    faults += [*find_misread_lines(trajectory, evidence), *find_told_nowhere(trajectory)]
     if not any(exchange.result is not None for exchange in made):
-        if faults or misread_lines:
-            return fault_answers(RESULT_INTERPRETATION_NAME, [*faults, *misread_lines])
-        return _NO_RESULTS
+        return fault_answers(RESULT_INTERPRETATION_NAME, faults) if faults else _NO_RESULTS
     told = list(agent_messages(trajectory))
-    faults += misread_lines
     faults += [x for x in find_short_totals(trajectory) if not trajectory.steps[x.step].calls]
     results = results_of(trajectory)
     checked = 0
@@ -581,7 +565,6 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     dates: set[str] = set()
     for message in told:
         found = told_amounts(message.text)
-        evidence = evidence_of(trajectory)
         statuses = 0
         if results.all[0][0] < message.step.index:
             statuses, misread = check_statuses(message, results, evidence)

@@ -16,40 +16,35 @@ from stepscope.model import Exchange, Facts, Step, Trajectory
 
 # Trouble that is denied is a success, and what the user need not do is no failure.
 NO_TROUBLE = re.compile(
-    r"\b(?:no|not (?:a single|one)|without(?: an?y?)?|zero|free (?:of|from)|nothing)\b"
+    r"(?i)\b(?:no|not (?:a single|one)|without(?: an?y?)?|zero|free (?:of|from)|nothing)\b"
     r"(?: \w+){0,2}? (?:fail\w*|errors?|problems?|issues?|trouble|broken?|crash\w*|wrong|"
     r"warnings?|complain\w*|conflicts?)\b|\bnothing broke\b|\byou (?:(?:do|will) not|"
-    r"(?:do|wo)n['\u2019]t|need(?: not|n['\u2019]t)) (?:need|have to)\b",
-    re.IGNORECASE,
+    r"(?:do|wo)n['\u2019]t|need(?: not|n['\u2019]t)) (?:need|have to)\b"
 )
 # How a message says that something is not there or not so.
 _LACKS = re.compile(
-    r"\b(?:no|none|nothing|neither|nobody|nowhere|lacks?|lacking|miss(?:es|ing)|wrong|broken?|"
-    r"empty|differs?|only|still|refus\w+|reject\w+|declin\w+|den(?:y|ie[sd]))\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:no|none|nothing|neither|nobody|nowhere|lacks?|lacking|miss(?:es|ing)|wrong|broken?|"
+    r"empty|differs?|only|still|refus\w+|reject\w+|declin\w+|den(?:y|ie[sd]))\b"
 )
 # An offer behind every message, and what opens one: neither states anything.
 COURTESY = re.compile(
-    r"\b(?:hesitate|any (?:issues?|concerns?)|"
+    r"(?i)\b(?:hesitate|any (?:issues?|concerns?)|"
     r"any(?:thing|body)? (?:other|further|more|else)|(?:what|something|somebody) "
     r"(?:else|more)|(?:other|further|more) (?:questions?|concerns?|wishes|requests?)|questions?)\b|"
     r"\A\W*(?:thank(?:s| you)|you['\u2019]re welcome|i see|i understand|of course|all right|got it)"
-    r"[^,;]*\Z",
-    re.IGNORECASE,
+    r"[^,;]*\Z"
 )
 # What takes a clause out of what is stated of what was: plans, wishes, conditions, guesses.
 _OTHERWISE = re.compile(
-    r"\b(?:will|shall|should|must|would|could|can|may|might|if|unless|whether|let['\u2019]?s?|"
+    r"(?i)\b(?:will|shall|should|must|would|could|can|may|might|if|unless|whether|let['\u2019]?s?|"
     r"please|needs?|going to|next|plan|try|trying|again|seems?|appears?|likely|perhaps|maybe|"
-    r"to (?:check|see|find|verify))\b|['\u2019]ll\b",
-    re.IGNORECASE,
+    r"to (?:check|see|find|verify))\b|['\u2019]ll\b"
 )
 # Where a program says that it failed: without such a line an exit code may be an answer, as of a
 # search that finds nothing.
 _COMPLAINS = re.compile(
-    r"error|exception|fail|fatal|denied|refused|invalid|missing|not (?!modified)|no such|cannot|"
-    r"can't|unable|abort|exceed|insufficient|unknown|undefined",
-    re.IGNORECASE,
+    r"(?i)error|exception|fail|fatal|denied|refused|invalid|missing|not (?!modified)|no such|"
+    r"cannot|can't|unable|abort|exceed|insufficient|unknown|undefined"
 )
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 _CLAUSE = re.compile(r"[.!;,\n]| (?:and|so|but) ")
@@ -60,14 +55,12 @@ MESSAGES = 2
 # Who asks whether it is done asks of "that" or "it", in the tense of what is done.
 _ASKS_OF_IT = re.compile(r"\b(?:it|that|this|everything|all)\b", re.IGNORECASE)
 _ASKS_WHETHER = re.compile(
-    r"\b(?:did|done|has|have|been|being|went|gone|go through|now|final|sure|settled|work(?:s|ed)|"
-    r"in (?:place|order|your))\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:did|done|has|have|been|being|went|gone|go through|now|final|sure|settled|work(?:s|"
+    r"ed)|in (?:place|order|your))\b"
 )
 _YES = re.compile(
-    r"\A\W*(?:yes|yep|yeah|yup|sure|absolutely|certainly|correct|exactly|indeed|right|it is|"
-    r"that['\u2019]s right|\u2705)\b",
-    re.IGNORECASE,
+    r"(?i)\A\W*(?:yes|yep|yeah|yup|sure|absolutely|certainly|correct|exactly|indeed|right|it is|"
+    r"that['\u2019]s right|\u2705)\b"
 )
 
 

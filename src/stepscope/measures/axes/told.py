@@ -51,12 +51,11 @@ _DIGITS = re.compile(
     r"(?P<month>)(?P<year>)(?P<year2>))(?![\w-])"
 )
 _DATE = re.compile(
-    rf"\b(?=\d|[jfmasond][aepuco][nbrylgptvc])(?:"
+    rf"(?i)\b(?=\d|[jfmasond][aepuco][nbrylgptvc])(?:"
     rf"(?P<y>\d{{4}})-(?P<m>\d\d)-(?P<d>\d\d)|(?P<us>\d{{1,2}}/\d{{1,2}}/\d{{4}})|"
     rf"(?P<month>{_MONTH})\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,? (?P<year>\d{{4}}))?|"
     rf"(?P<day2>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<month2>{_MONTH})\b(?:,? (?P<year2>\d{{4}}))?"
-    r")(?![\w-])",
-    re.IGNORECASE,
+    r")(?![\w-])"
 )
 # What a text looks like with every digit a 0 and every capital an A: without certain pairs there is
 # no name and no address, by far the cheaper to look for.
@@ -74,13 +73,12 @@ _STREET = re.compile(
 _POSTCODE = re.compile(r"\b[A-Z]{2},? (\d{5})\b(?:-\d{4})?")
 # By what it is called: "the confirmation code is QX7-LPN".
 _CALLED = re.compile(
-    r"\b(?:reference|ref|confirmation|case|ticket|tracking|claim|receipt|number|code|id)\b"
-    r"[^.!?\n\d]{0,30}$",
-    re.IGNORECASE,
+    r"(?i)\b(?:reference|ref|confirmation|case|ticket|tracking|claim|receipt|number|code|id)\b"
+    r"[^.!?\n\d]{0,30}$"
 )
 _EXAMPLE = re.compile(
-    r"\b(?:e\.g|for example|for instance|such as|format|example|placeholder)\b[^.\n]*$|\blike\W*$",
-    re.IGNORECASE,
+    r"(?i)\b(?:e\.g|for example|for instance|such as|format|example|placeholder)\b[^.\n]*$|"
+    r"\blike\W*$"
 )
 _COUNTED = re.compile(
     r"\b(?:business )?(?:days|weeks|months|years)\b|\b(?:week|month|year)\b", re.IGNORECASE
@@ -274,9 +272,8 @@ _ITEM = re.compile(r"[\"']([^\"{}:]{1,40})[\"']: ?[\"']?([^\"',{}\[\]]+)[\"']?(?
 _OUT_OF = re.compile(r"(?<=\d) (?:out )?of (?:the )?(?=\d)")
 # "86 of 120": the second number is of them all.
 _OF_ALL = re.compile(
-    r"((?:\d|\b(?:all|any|few|half|many|most|none|one|out|quarter|some|third))\D{0,24}) of "
-    r"(?:\w+ )?(\d[\d,]*)",
-    re.IGNORECASE,
+    r"(?i)((?:\d|\b(?:all|any|few|half|many|most|none|one|out|quarter|some|third))\D{0,24}) of "
+    r"(?:\w+ )?(\d[\d,]*)"
 )
 _ENDINGS = re.compile(r"(?:ions?|able|ings?|ed|e?s|ures?)$")
 # What outputs and people call the same.
@@ -295,27 +292,19 @@ _TAG = re.compile(r",\s*\w+n['\u2019]t\s+\w+(?=\?)")
 _APART = re.compile(r"```.*?(?:```|\Z)|^\W*\d+[.)](?=\s)", re.DOTALL | re.MULTILINE)
 _CLAUSE = re.compile(r"[.;!?](?:\s|$)|\n|, | while | whereas | but | and |[()]")
 _COMPARES = re.compile(
-    r"\b(?:more|fewer|less|not|than|minus|compared|difference|other|instead|if|would|should|"
-    r"expected|without|except|total|together|both)\b|n['\u2019]t\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:more|fewer|less|not|than|minus|compared|difference|other|instead|if|would|should|"
+    r"expected|without|except|total|together|both|step)\b|n['\u2019]t\b"
 )
 # What is meant to be done, was once, is not, or is told as about.
 _PLANS = re.compile(
-    r"\b(?:i|we|let|will|can|need\w*|about|around|roughly|nearly|almost|some|over|under|least|"
-    r"approximately|most|no|none|never|had|before|until|once|when)\b|~",
-    re.IGNORECASE,
+    r"(?i)\b(?:i|we|let|will|can|need\w*|about|around|roughly|nearly|almost|some|over|under|least|"
+    r"approximately|most|no|none|never|had|before|until|once|when)\b|~"
 )
-# Their numbers are of a text: "on page 46".
-_PLACES = frozenset(("pag", "step"))
 # What a clause begins with that goes on with what was named last.
 _GOES_ON = frozenset("it its that they their these this those which with at by hav has".split())
 # What stands between a name and its number, and behind a number that is all.
-_LINKS = frozenset(
-    "is are of to at as set a an the now only just has stand com cam back equal consist".split()
-)
-_UNITS = frozenset(
-    "% percent lin second minut hour day byt kb mb gb ms tim point degre km m".split()
-)
+_LINKS = frozenset("is are of to at as set a an the now only has com cam back consist".split())
+_UNITS = frozenset("% percent lin second minut day byt kb mb gb ms tim point degre km m".split())
 _WORDS = re.compile(r"[^\W\d_]{3,}(?:[ -]\(?[^\W\d_]+\)?)*")
 _KEY = re.compile(r"[^\s:,;()\[\]{}\"'`*|=]+")
 _LABEL = re.compile(rf"(?!.*[+;{{}}<>\\]|error$)(?:\S+(?: \S+){{0,{LABEL_WORDS - 1}}})?", re.I)
@@ -500,8 +489,8 @@ def _misread_in(
         numbers = _numbers_in(_OF_ALL.sub(r"\1", clause, count=1))
         told = [number for number in numbers if number not in keys]
         last = nobody if told else (cells, keys) if keys else last
-        places = _PLACES - keys if cells and "page" not in cells[0].value else ()
-        if not cells or any([x in words for x in places]) or _COMPARES.search(clause):
+        page = cells and "pag" in words and "pag" not in keys and "page" not in cells[0].value
+        if not cells or page or _COMPARES.search(clause):
             continue
         true = {number for cell in cells for number in _numbers_in(cell.value)}
         known = [number for number in told if number in sheet.numbers]
@@ -510,7 +499,8 @@ def _misread_in(
             if not told:
                 wrong = _other_word(sheet, cells, words, keys)
             elif len(told) == len(true) == 1 and _is_beside(told[0], words, cells):
-                wrong = "" if _follows(told[0], sheet, evidence, step.index) else told[0]
+                said_before = evidence.said(told[0], step.index) is not None
+                wrong = "" if said_before or _follows(told[0], sheet) else told[0]
         if wrong:
             name = f"{cells[0].row} {cells[0].column}".strip()
             said = " and ".join(dict.fromkeys(cell.value for cell in cells))
@@ -537,11 +527,8 @@ def _named(sheet: Sheet, words: list[str], of: tuple[str, ...]) -> tuple[list[Ce
     keys = {w for x in names if x in sheet.rows or x in sheet.columns for w in x.split()}
     if not rows | columns or max(len(rows), len(columns)) > 1:
         return [], keys if rows | columns else set()
-    return [
-        cell
-        for cell in sheet.cells
-        if (not rows or cell.row in rows) and (not columns or cell.column in columns)
-    ], keys
+    found = [cell for cell in sheet.cells if cell.row in (rows or [cell.row])]
+    return [cell for cell in found if cell.column in (columns or [cell.column])], keys
 
 
 def _other_word(sheet: Sheet, cells: list[Cell], words: list[str], keys: set[str]) -> str:
@@ -568,19 +555,15 @@ def _is_beside(told: str, words: list[str], cells: list[Cell]) -> bool:
     return named or not names.isdisjoint(words[at + 1 : at + 4])
 
 
-def _follows(told: str, sheet: Sheet, evidence: Evidence, before: int) -> bool:
-    """True if a number was said before a step, or follows from those of an output."""
+def _follows(told: str, sheet: Sheet) -> bool:
+    """True if a number follows from those of an output: a sum, a share, another unit."""
     terms = [float(number) for number in sheet.numbers if number.count(".") < 2]
-    if told.count(".") > 1 or evidence.said(told, before) is not None:
-        return told.count(".") < 2
-    value = float(told)
-    made = {x for a in terms for b in terms if b for x in (a / b, 100 * a / b, 100 - 100 * a / b)}
-    made |= {a * b for a in terms for b in (60, 1 / 60, 1e-3, 1000, 1 / 1024, 1024, *terms)}
-    return (
-        value in {round(x, digits) for x in made for digits in (0, 1, 2)}
-        or evidence.has_near(value, before, value / 20)
-        or evidence.derive(value, before) is not None
-    )
+    made = {x for a in terms for b in terms for x in (a + b, a - b, a * b)} | {sum(terms)}
+    made |= {x for a in terms for b in terms if b for x in (a / b, 100 * a / b, 100 - 100 * a / b)}
+    made |= {a * b for a in terms for b in (60, 1 / 60, 1e-3, 1000, 1 / 1024, 1024)}
+    near = {round(x, digits) for x in made for digits in (0, 1, 2)}
+    near |= {round(x, digits) for x in terms for digits in (1, 0, -1, -2, -3)}
+    return told.count(".") < 2 and float(told) in near
 
 
 # What an interpreter or a shell names in a line that says that something does not exist.
@@ -592,14 +575,12 @@ _RUNS = re.compile(
 )
 # Who uses a thing and says so was given it: "the archive that was provided".
 _PRIOR = re.compile(
-    r"\b(?:previous|earlier|last|before|above|already|\w{3,}ed|made|given|written|built|shared)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:previous|earlier|last|before|above|already|\w{3,}ed|made|given|written|built|shared)\b"
 )
 # Whoever says so looks for a thing, or makes it.
 _SEEKS = re.compile(
-    r"\b(?:check|whether|if|try|look(?:ing)? for|maybe|might|may|perhaps|should|probably|exists?|"
-    r"see|find|search|creat\w+|writ\w+|add|will be|new|missing|save\w*)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:check|whether|if|try|look(?:ing)? for|maybe|might|may|perhaps|should|probably|"
+    r"exists?|see|find|search|creat\w+|writ\w+|add|will be|new|missing|save\w*)\b"
 )
 
 
@@ -623,7 +604,7 @@ def find_absent_names(trajectory: Trajectory) -> Iterator[Fault]:
         if agent is None or not lines:
             continue
         done = "\n".join([agent.text, *(str(call.arguments) for call in agent.calls)])
-        for x, line in ((x, line) for line in lines for x in _ABSENT.findall(line)):
+        for x, line in ((x, one) for one in lines for x in _ABSENT.findall(one)):
             name = (path := "".join(x)).rpartition("/")[2].partition(".")[0]
             if len(name) < 4 or name in sought or name not in done or len(sought) >= MOST_NAMES:
                 continue
@@ -634,10 +615,8 @@ def find_absent_names(trajectory: Trajectory) -> Iterator[Fault]:
                 continue
             sought.add(name)
             if not any(_mentions(one, name) for one in trajectory.steps[: agent.index]):
-                file = path.rpartition("/")[2]
-                why = (
-                    f"counts on {file}, which nothing before names; {step.index} says there is none"
-                )
+                why = f"counts on {path.rpartition('/')[2]}, which nothing before names"
+                why = f"{why}; {step.index} says there is none"
                 yield Fault(agent.index, why, (step.index,))
                 break
 
@@ -646,20 +625,15 @@ def _is_counted_on(name: str, text: str, done: str) -> bool:
     if any(name in match[1] for match in _RUNS.finditer(done)):
         return True
     prose = _CODE_BLOCK.sub(" ", text)
-    at = prose.find(name)
-    if at < 0:
-        few = prose[:MOST_PROSE]
-        return prose == few and _PRIOR.search(few) is not None and _SEEKS.search(few) is None
-    begin = max(prose.rfind(sign, 0, at) for sign in (". ", "\n", "! ", "? ")) + 1
-    return _SEEKS.search(prose[begin:at]) is None
+    said = next((one for one in _SENTENCES.split(prose) if name in one), "")
+    if not said and (len(prose) > MOST_PROSE or _PRIOR.search(prose) is None):
+        return False
+    return _SEEKS.search(said.partition(name)[0] if said else prose) is None
 
 
 def _mentions(step: Step, name: str) -> bool:
-    return (
-        name in step.text
-        or any(name in result.text for result in step.results)
-        or any(name in str(call.arguments) for call in step.calls)
-    )
+    done = [*(call.arguments for call in step.calls), *(result.text for result in step.results)]
+    return name in step.text or any(name in str(one) for one in done)
 
 
 # A function, or a file of code or data: what stands before is its name.
@@ -668,13 +642,12 @@ _NAMED = re.compile(
     r"ipynb|rst?|go|java|cfg|conf|ini|pdf|docx?|zip|tar|gz|parquet)\b)|(?<=\w)`"
 )
 _BEFORE_DOT = re.compile(r"(?<![\w.])[A-Za-z_][\w-]{3,}$")
-_AFTER = re.compile(r"[^.!?\n]*[.!?\n]?")
+_SENTENCES = re.compile(r"(?<=[.!?])\s|\n")
 # Who says so tells of something that is there.
 _GIVEN = re.compile(
-    r"\b(?:already|above|earlier|existing|defined|written|made|has|have|had|contains?|holds?|lists?|"
+    r"(?i)\b(?:already|above|earlier|existing|defined|written|made|has|have|had|contains?|holds?|lists?|"
     r"follows?|exists?|in|from|is|are|was|were|as|like|same|returned|gave|takes|does)\b|"
-    r"\b(?:the|this|that|your|our) (?:\w+ ){0,2}\W*\Z",
-    re.IGNORECASE,
+    r"\b(?:the|this|that|your|our) (?:\w+ ){0,2}\W*\Z"
 )
 
 
@@ -690,22 +663,18 @@ def find_told_nowhere(trajectory: Trajectory) -> Iterator[Fault]:
         text = step.text if step.actor == "agent" else ""
         if "```" in text:
             continue
-        for match in _NAMED.finditer(text):
-            left = _BEFORE_DOT.search(
-                text[max(0, match.start() - LABEL_CHARACTERS) : match.start()]
-            )
+        found = ((said, one) for said in _SENTENCES.split(text) for one in _NAMED.finditer(said))
+        for said, match in found:
+            left = _BEFORE_DOT.search(said[: match.start()])
             if left is None or (match[0][0] in "(`" and "_" not in left[0]):
                 continue
-            begin = max(text.rfind(sign, 0, match.start()) for sign in (". ", "\n", "! ", "? ")) + 1
-            before = text[begin : match.start() - len(left[0])]
-            behind = _AFTER.match(text, match.end())
-            sentence = before + behind[0] if behind else before
-            asks = sentence.endswith("?") and not _TAG.search(sentence)
+            before = said[: left.start()]
+            asks = said.endswith("?") and not _TAG.search(said)
             if asks or 'File "' in before or _SEEKS.search(before):
                 continue
             # A file in a row of the last report is there.
             row = step.index >= last and not any(map(str.isalpha, before.rpartition(" ")[0]))
-            if not (row or _GIVEN.search(sentence) or _GIVEN.search(before)):
+            if not (row or _GIVEN.search(said) or _GIVEN.search(before)):
                 continue
             name, sought = left[0], sought + 1
             others = (s for s in trajectory.steps if s.index < step.index or s.actor != "agent")
