@@ -25,9 +25,8 @@ GapState = Literal["not_recorded", "redacted", "cut"]
 # (12 lines truncated). Looked for only where one of the words is there.
 _WORDS = ("dacted", "DACTED", "asked", "crubbed", "runcated", "RUNCATED", "lipped", "elided")
 _PLACEHOLDER = re.compile(
-    r"(?:[\[<({]|__)(?:[^\[\]<>(){}\n]{0,40}[\W_])?(?:(redacted|masked|scrubbed)|"
-    r"truncated|clipped|elided)(?:[\W_][^\[\]<>(){}\n]{0,60})?(?:[\])>}]|__)",
-    re.IGNORECASE,
+    r"(?i)(?:[\[<({]|__)(?:[^\[\]<>(){}\n]{0,40}[\W_])?(?:(redacted|masked|scrubbed)|"
+    r"truncated|clipped|elided)(?:[\W_][^\[\]<>(){}\n]{0,60})?(?:[\])>}]|__)"
 )
 _STARS = re.compile(r"[*\u2022]{3,40}")
 

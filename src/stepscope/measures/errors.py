@@ -46,18 +46,16 @@ _NONE = (Verdict("errors", 0.0),)
 
 # Lines that say how it went and not what went wrong: exit codes, and what wrappers put around them.
 _STATUS_LINE = re.compile(
-    r"\W*(?:the )?(?:(?:process|command) )?(?:(?:completed|exited|finished|failed) with )?"
+    r"(?i)\W*(?:the )?(?:(?:process|command) )?(?:(?:completed|exited|finished|failed) with )?"
     r"(?:(?:exit|return)[ _]?(?:code|status)|exit(?==)|code)\b[\s:=>]*-?\d+\b.{0,40}|</?output>|"
-    r"Code output:|New Terminal Output:",
-    re.IGNORECASE,
+    r"Code output:|New Terminal Output:"
 )
 _RAISED = re.compile(r"[\w.]*(?:Error|Exception|Interrupt|Exit)\b.{0,400}")
 _TRACEBACK = "Traceback (most recent call last)"
 # What differs between two tries of the same: durations, addresses, times of day.
 _PASSING = re.compile(
-    r"\b\d+(?:\.\d+)? ?(?:s|ms|sec|seconds?)\b|\b0x[0-9a-f]+\b|"
-    r"\b\d\d?:\d\d(?::\d\d)?(?:[.,]\d+)?\b",
-    re.IGNORECASE,
+    r"(?i)\b\d+(?:\.\d+)? ?(?:s|ms|sec|seconds?)\b|\b0x[0-9a-f]+\b|"
+    r"\b\d\d?:\d\d(?::\d\d)?(?:[.,]\d+)?\b"
 )
 # So much of an error is compared: what differs only behind it is the same.
 COMPARED_CHARACTERS = 4000
@@ -196,10 +194,9 @@ ERRORS = RuleMeasure("errors", "3", Scale(0.0, inf, BELIEFS), (), _errors)
 
 # What a tool says when the same call may well work the next time.
 TRANSIENT = re.compile(
-    r"time[d]?[ -]?out|temporar|rate.?limit|too many requests|try again|unavailable|overloaded|"
+    r"(?i)time[d]?[ -]?out|temporar|rate.?limit|too many requests|try again|unavailable|overloaded|"
     r"connection|network|\b(?:retry|repeat the|in time|busy|locked|deadlock|upstream|gateway|"
-    r"throttl\w+|maintenance|seconds?|429|500|502|503|504|529)\b",
-    re.IGNORECASE,
+    r"throttl\w+|maintenance|seconds?|429|500|502|503|504|529)\b"
 )
 
 
@@ -211,10 +208,9 @@ LATER_CALLS = 100
 # How an English message admits that something did not work; a message without any of these after
 # an error speaks of something else.
 ADMITS = re.compile(
-    r"\b(not(?! hesitate)|cannot|unable|error|issue|problem|trouble|mistake|fail\w*|sorry|"
+    r"(?i)\b(not(?! hesitate)|cannot|unable|error|issue|problem|trouble|mistake|fail\w*|sorry|"
     r"apolog\w*|unfortunately|however|instead|insufficient|invalid|unavailable|discrepancy|mismatch|"
-    r"exceed\w*|incorrect|unsuccessful)\b|n['\u2019]t\b(?! hesitate)",
-    re.IGNORECASE,
+    r"exceed\w*|incorrect|unsuccessful)\b|n['\u2019]t\b(?! hesitate)"
 )
 # Every admission holds one of these: plain search finds several times faster that none is there.
 _ADMISSIONS = (

@@ -196,16 +196,14 @@ BY_KIND: dict[StepKind, float] = {"plan": 0.2, "handoff": 0.1, "other": 0.1}
 
 
 ASSUMES = re.compile(
-    r"\b(?:assum(?:e|es|ed|ing|ptions?)|simulat\w+|hypothetical\w*|placeholder|mock|dummy|"
-    r"sample data|example data|for demonstration|let(?:'|\u2019)s say|pretend|illustrat\w+)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:assum(?:e|es|ed|ing|ptions?)|simulat\w+|hypothetical\w*|placeholder|mock|dummy|"
+    r"sample data|example data|for demonstration|let(?:'|\u2019)s say|pretend|illustrat\w+)\b"
 )
 CANNOT = re.compile(
-    r"\b(?:cannot|can(?:'|\u2019)t|unable to|could not|couldn(?:'|\u2019)t|not able to|"
+    r"(?i)\b(?:cannot|can(?:'|\u2019)t|unable to|could not|couldn(?:'|\u2019)t|not able to|"
     r"did not find|didn(?:'|\u2019)t find|no results|not found|404|don(?:'|\u2019)t have access|"
     r"not available|no (?:specific )?information|does not (?:contain|provide|include)|"
-    r"not accessible)\b",
-    re.IGNORECASE,
+    r"not accessible)\b"
 )
 # What every match begins with, by a part of it that several share: plain search finds them several
 # times faster.

@@ -276,8 +276,7 @@ SUBGOALS = RuleMeasure(
 ENDINGS = ("stopped_well", "too_early", "too_late", "limit")
 # How recorders name a stop that was not the agent's: max_steps, context_length_exceeded, timeout.
 LIMITS = re.compile(
-    r"max|limit|time_?out|timed|exceed|exhaust|length|budget|abort|kill|cancel|interrupt|crash|error",
-    re.IGNORECASE,
+    r"(?i)max|limit|time_?out|timed|exceed|exhaust|length|budget|abort|kill|cancel|interrupt|crash|error"
 )
 
 _UNKNOWN_ENDING = (

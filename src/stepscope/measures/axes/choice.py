@@ -151,8 +151,7 @@ def _unchanged_retries(made: Sequence[Exchange], facts: Facts | None) -> Iterato
 _STEPWISE = frozenset("append move push put press scroll click type write_stdin wait next".split())
 # A user who wants a thing twice says so.
 _REPEATS = re.compile(
-    r"\b(?:twice|again|once more|each|(?:\d+|two|three|four|several|many) (?:times|copies))\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:twice|again|once more|each|(?:\d+|two|three|four|several|many) (?:times|copies))\b"
 )
 
 
@@ -243,8 +242,7 @@ TOOL_SELECTION = RuleMeasure(
 SEQUENCING_NAME = "axes.sequencing"
 # How instructions ask for consent: "obtain explicit user confirmation (yes) to proceed".
 ASKS_FOR_CONSENT = re.compile(
-    r"(?:obtain|get|ask|require|receive|seek|wait)\w*\b[^.\n]{0,60}\b(?:confirm\w*|consent|approv\w*)",
-    re.IGNORECASE,
+    r"(?i)(?:obtain|get|ask|require|receive|seek|wait)\w*\b[^.\n]{0,60}\b(?:confirm\w*|consent|approv\w*)"
 )
 # The runs of a workflow have the same instructions, which are long: so many are kept read.
 INSTRUCTIONS = 16

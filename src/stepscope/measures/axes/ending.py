@@ -39,18 +39,16 @@ RESULT_CHARACTERS = 2000
 STOP = re.compile(r"#{2,}\s?STOP\s?#{2,}")
 # How people say goodbye.
 CLOSES = re.compile(
-    r"\b(?:good)?bye\b|\bhave a (?:great|good|nice|lovely|wonderful) \w+|\btake care\b|"
+    r"(?i)\b(?:good)?bye\b|\bhave a (?:great|good|nice|lovely|wonderful) \w+|\btake care\b|"
     r"\bthat(?:'|\u2019)?s (?:all|everything|it)\b|\bthat is (?:all|everything|it)\b|"
     r"\bthat (?:was|will be|would be) (?:all|everything)\b|"
-    r"\bnothing else\b|\bno (?:more|further|other) (?:questions|requests|help)\b|\ball set\b",
-    re.IGNORECASE,
+    r"\bnothing else\b|\bno (?:more|further|other) (?:questions|requests|help)\b|\ball set\b"
 )
 # A wish, or an answer that the agent is to act upon, in the same breath as thanks.
 WISHES = re.compile(
-    r"\?|\b(?:please|yes|yeah|yep|sure|ok|okay|can you|could you|would you|i(?:'|\u2019)?d like|"
-    r"i would like|i want|i need|i(?:'|\u2019)ll (?:take|go)|let(?:'|\u2019)?s|go ahead|proceed|"
-    r"but|also|except|confirm\w*)\b",
-    re.IGNORECASE,
+    r"(?i)\?|\b(?:please|yes|yeah|yep|sure|ok|okay|can you|could you|would you|i(?:'|"
+    r"\u2019)?d like|i would like|i want|i need|i(?:'|\u2019)ll (?:take|go)|let(?:'|\u2019)?s|"
+    r"go ahead|proceed|but|also|except|confirm\w*)\b"
 )
 
 
@@ -209,16 +207,14 @@ def _acts(step: Step) -> bool:
 
 # A check that fails and is told so ends nothing: who has done something says that this is the end.
 QUITS = re.compile(
-    r"\b(?:stop|end|close|terminate|give up|giving up|abandon|leave)\b|"
+    r"(?i)\b(?:stop|end|close|terminate|give up|giving up|abandon|leave)\b|"
     r"(?:\b(?:cannot|can not|unable|no|not|never|impossible|without)\b|n['\u2019]t\b)[^.\n]{0,40}\b"
-    r"(?:complet\w+|solv\w+|continu\w+|proceed\w*|answer\w*|help|task|go on|do (?:this|it)|way)\b",
-    re.IGNORECASE,
+    r"(?:complet\w+|solv\w+|continu\w+|proceed\w*|answer\w*|help|task|go on|do (?:this|it)|way)\b"
 )
 # What a rule, or a thing that is gone, refuses for good.
 FOR_GOOD = re.compile(
-    r"\b(?:permanent\w*|restrict\w*|forbidden|not allowed|deleted|policy|only|human|permission|"
-    r"authori[sz]ed)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:permanent\w*|restrict\w*|forbidden|not allowed|deleted|policy|only|human|permission|"
+    r"authori[sz]ed)\b"
 )
 
 
@@ -259,29 +255,25 @@ def _gave_up(trajectory: Trajectory) -> Iterator[Fault]:
 
 # How agents end a conversation. Offers of more help end none.
 FAREWELL = re.compile(
-    r"\b(?:good)?bye\b|\bhave a (?:great|good|nice|lovely|wonderful) \w+|\btake care\b|"
+    r"(?i)\b(?:good)?bye\b|\bhave a (?:great|good|nice|lovely|wonderful) \w+|\btake care\b|"
     r"\b(?:glad|happy) (?:that )?i could (?:help|assist)\b|"
     r"\bwe(?:'|\u2019)?re (?:all )?(?:done|finished)\b|"
     r"\bthank you for (?:contacting|reaching|calling|choosing)\b|"
-    r"\b(?:all|everything) (?:is |has been )?(?:settled|set|done|in place|taken care of)\b",
-    re.IGNORECASE,
+    r"\b(?:all|everything) (?:is |has been )?(?:settled|set|done|in place|taken care of)\b"
 )
 REFUSAL = re.compile(
-    r"\b(?:unable|cannot|unfortunately|sorry|policy|not (?:able|possible|allowed|eligible)|regret|"
-    r"transfer\w*)\b|n['\u2019]t\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:unable|cannot|unfortunately|sorry|policy|not (?:able|possible|allowed|eligible)|"
+    r"regret|transfer\w*)\b|n['\u2019]t\b"
 )
 # Longer farewells say more than goodbye: whether that is the answer is not for rules.
 LONG_FAREWELL = 300
 WANTS_DETAILS = re.compile(
-    r"\b(?:provide|specify|let me know (?:which|what|your|the)|tell me|what is your|"
-    r"which (?:one|of)|i(?:'|\u2019)?ll need|confirm (?:your|which|the))\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:provide|specify|let me know (?:which|what|your|the)|tell me|what is your|"
+    r"which (?:one|of)|i(?:'|\u2019)?ll need|confirm (?:your|which|the))\b"
 )
 THANKS = re.compile(
-    r"\bthank|\bthat(?:'|\u2019)?s (?:all|it|everything|great|perfect|good|fine)\b|\bappreciate\b|"
-    r"\bnothing\b|\bhelpful\b",
-    re.IGNORECASE,
+    r"(?i)\bthank|\bthat(?:'|\u2019)?s (?:all|it|everything|great|perfect|good|fine)\b|"
+    r"\bappreciate\b|\bnothing\b|\bhelpful\b"
 )
 
 
@@ -317,9 +309,8 @@ def _ended_on_request(trajectory: Trajectory) -> Iterator[Fault]:
 
 # Who takes the one thing back, or refuses it, need not name it.
 TAKES_BACK = re.compile(
-    r"\b(?:forget|skip|drop|ignore|never ?mind|leave|no(?:t| longer)? need|already|found)\b|"
-    r"n['\u2019]t (?:need|want|bother|have to)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:forget|skip|drop|ignore|never ?mind|leave|no(?:t| longer)? need|already|found)\b|"
+    r"n['\u2019]t (?:need|want|bother|have to)\b"
 )
 THE_OTHER = re.compile(r"\b(?:other|else|that|asked|requests?|questions?)\b", re.IGNORECASE)
 FILE = re.compile(r"\b[\w-]+\.[a-z]{1,5}\b(?!\.|/)", re.IGNORECASE)

@@ -256,8 +256,7 @@ def check_statuses(
 
 def _statement(sentence: str, things: list[str]) -> str:
     """Return a sentence without what opens it before its thing, or asks for assent at its end."""
-    if sentence.endswith("?"):
-        sentence = _ASSENT.sub("", sentence)
+    sentence = _ASSENT.sub("", sentence)
     head, thing, rest = sentence.partition(things[0]) if things else ("", "", sentence)
     opening = _OPENING.match(head)
     if opening is None or _CONDITION.search(opening[0]):

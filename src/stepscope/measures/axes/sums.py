@@ -46,15 +46,13 @@ _SUM = re.compile(
     r"(?:\s*\+\s*\$?\d[\d,]*(?:\.\d+)?)+(?![\d.]|\s*[*/])"
 )
 _WHOLE = re.compile(
-    r"\b(?:all|altogether|totals?|total(?:ing|ling)|add(?:s|ed)? up|together|sum|whole|entire|"
+    r"(?i)\b(?:all|altogether|totals?|total(?:ing|ling)|add(?:s|ed)? up|together|sum|whole|entire|"
     r"overall|every(?:thing)?|comes? to|makes?|amounts? to|combined|complete|"
-    r"(?:the|these) \d\d? [a-z]+)\b",
-    re.IGNORECASE,
+    r"(?:the|these) \d\d? [a-z]+)\b"
 )
 _PART = re.compile(
-    r"\b(?:without|except|exclud\w+|leav\w+ (?:\w+ ){0,4}out|other than|apart from|besides|"
-    r"not including|remaining|minus|skip\w*)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:without|except|exclud\w+|leav\w+ (?:\w+ ){0,4}out|other than|apart from|besides|"
+    r"not including|remaining|minus|skip\w*)\b"
 )
 _COUNT = re.compile(r"\b(\d\d?) (?:\w+ )?[a-z]+s\b")
 # Members of longer lists are no terms of one sum.

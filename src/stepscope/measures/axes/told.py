@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
-from itertools import pairwise, repeat
+from itertools import pairwise
 from typing import NamedTuple
 
 from stepscope.measures.axes.evidence import Evidence
@@ -40,9 +40,8 @@ MOST_PROSE = 160
 # Longer ones are sentences, and outputs with longer lines are pages.
 LABEL_CHARACTERS = 60
 LINE_CHARACTERS = 200
-# More words are no name of a value, and no part of a line that has one.
+# More words are no name of a value; a part of a line that has one may be twice as long.
 LABEL_WORDS = 4
-PART_WORDS = 8
 
 _MONTH = "|".join(f"{name}|{name[:3]}" for name in MONTHS)
 # The same without names of months: found in less time.
@@ -255,7 +254,6 @@ _NUMBER = re.compile(
     r"(?<![\w,.])[-+]?[$\u20ac]?(\d[\d,]*(?:\.\d+)*(?:[-\u2013/]\d+(?:\.\d+)*)*)"
     r"(?:%|[A-Za-z]{1,2}\b)?(?![\w-]|[.,:/]\w)"
 )
-_RANGE = re.compile(r"[-\u2013/]")
 # Columns of a table, and parts of a line that is none.
 _COLUMNS = re.compile(r"\s{2,}|\t|\s*\|\s*|,(?! )")
 _PARTS = re.compile(r"[,;.]\s+|\s{2,}|\t|\s*[|()\[\]]\s*")
@@ -339,9 +337,8 @@ def _sheet_of(output: str) -> Sheet | None:
         return None
     cells = [x for x in _cells_of(lines) if _LABEL.fullmatch(x.row) and _LABEL.fullmatch(x.column)]
     rows, columns = _keys_of([x.row for x in cells]), _keys_of([x.column for x in cells])
-    if not rows and not columns:
-        return None
-    return Sheet(cells, rows, columns, {n for cell in cells for n in _numbers_in(cell.value)})
+    numbers = {number for cell in cells for number in _numbers_in(cell.value)}
+    return Sheet(cells, rows, columns, numbers) if rows or columns else None
 
 
 def _cells_of(lines: list[str]) -> Iterator[Cell]:
@@ -380,13 +377,9 @@ def _cells_in(line: str) -> Iterator[Cell]:
     """Yield the values of a line: pairs of a name and a value, "N things" and "thing N"."""
     line = _OUT_OF.sub("/", _LISTED.sub(r"\2: \1", line))
     pair = _PAIR.fullmatch(line)
-    if pair is not None and line.count("=") > 1 and "=" in line[: pair.start(2)]:
-        pair = None  # several pairs
-    name, rest = pair.groups() if pair is not None else ("", line)
-    numbers, several = _numbers_in(rest), name.rpartition(" ")[2].split("/")
-    if len(several) == len(numbers) > 1:  # "min/avg/max = 18.2/22.9/31.4 ms"
-        yield from map(Cell, several, repeat(""), numbers)
-    elif name and (len(numbers) == 1 or (len(rest.split()) < 4 and "=" not in rest)):
+    several = pair is not None and line.count("=") > 1 and "=" in line[: pair.start(2)]
+    name, rest = ("", line) if pair is None or several else pair.groups()
+    if name and (len(_numbers_in(rest)) == 1 or (len(rest.split()) < 4 and "=" not in rest)):
         yield Cell(name, "", rest.lower())
     else:
         parts = [part for part in _PARTS.split(rest) if _KEY.search(part)]
@@ -396,7 +389,7 @@ def _cells_in(line: str) -> Iterator[Cell]:
             if len(last) == 1 and not parts:
                 yield Cell(first, "", last[0].lower())
         for part in parts:
-            for label, number in _counts_in(part) if part.count(" ") < PART_WORDS else ():
+            for label, number in _counts_in(part) if part.count(" ") < 2 * LABEL_WORDS else ():
                 yield Cell(name or label, label if name else "", number)
 
 
@@ -441,15 +434,17 @@ def _stem(word: str) -> str:
     ('reach', 'reach', 'add', 'add')
     """
     word = word.rstrip(".!?").removesuffix("(+)").removesuffix("(-)")
-    bare = _ENDINGS.sub("", word, count=1)
-    stem = (bare if len(bare) > 1 and "." not in word else word).rstrip("e")
+    bare = _ENDINGS.sub("", word, count=1) if "." not in word else ""
+    stem = (bare if len(bare) > 1 else word).rstrip("e")
     return _SAME_STEMS.get(stem, stem)
 
 
 @lru_cache(maxsize=1024)
 def _numbers_in(text: str) -> tuple[str, ...]:
     """Return the numbers and versions of a text, one text for each: "1,204.50" is "1204.5"."""
-    found = [x for one in _NUMBER.findall(text) for x in _RANGE.split(one.replace(",", ""))]
+    found = [
+        x for one in _NUMBER.findall(text) for x in re.split("[-\u2013/]", one.replace(",", ""))
+    ]
     return tuple([x if x.count(".") > 1 else plain_number(float(x)) for x in found])
 
 
@@ -561,8 +556,8 @@ def _follows(told: str, sheet: Sheet) -> bool:
     made = {x for a in terms for b in terms for x in (a + b, a - b, a * b)} | {sum(terms)}
     made |= {x for a in terms for b in terms if b for x in (a / b, 100 * a / b, 100 - 100 * a / b)}
     made |= {a * b for a in terms for b in (60, 1 / 60, 1e-3, 1000, 1 / 1024, 1024)}
-    near = {round(x, digits) for x in made for digits in (0, 1, 2)}
-    near |= {round(x, digits) for x in terms for digits in (1, 0, -1, -2, -3)}
+    near = {round(x, n) for x in made for n in (0, 1, 2)}
+    near |= {round(x, n) for x in terms for n in (1, 0, -1, -2, -3)}
     return told.count(".") < 2 and float(told) in near
 
 
@@ -600,8 +595,7 @@ def find_absent_names(trajectory: Trajectory) -> Iterator[Fault]:
             text = result.text
             # An object is no message of a shell.
             said = said if text[:1] in ("{", "[") else f"{said}\n{text}"
-        lines = _DENIAL.findall(said) if agent is not None else ()
-        if agent is None or not lines:
+        if agent is None or not (lines := _DENIAL.findall(said)):
             continue
         done = "\n".join([agent.text, *(str(call.arguments) for call in agent.calls)])
         for x, line in ((x, one) for one in lines for x in _ABSENT.findall(one)):
