@@ -178,7 +178,11 @@ SOURCE_NAMES: Final = tuple(
 
 def _sources(request: frozenset[bytes], sayings: Sequence[Saying], own: list[int]) -> Rows:
     """Which words and figures a step brings in, and which end in the answer."""
-    new = _first_said(sayings)
+    said: set[bytes] = set()
+    new: list[frozenset[bytes]] = []
+    for saying in sayings:
+        new.append(saying.content.difference(said))
+        said |= saying.content
     telling = [i for i in own if sayings[i].words >= FEWEST_WORDS] or own
     final = sayings[telling[-1]].content - request
     ends = {i: len(new[i] & final) if i != telling[-1] else 0 for i in own}
@@ -215,15 +219,6 @@ def _request(trajectory: Trajectory) -> frozenset[bytes]:
 def _content(text: str) -> frozenset[bytes]:
     words = text.encode("utf-8", "replace").translate(_TO_WORDS, b"'").split()
     return frozenset([w for w in words if len(w) >= CONTENT_CHARACTERS or w.isdigit()])
-
-
-def _first_said(sayings: Sequence[Saying]) -> list[frozenset[bytes]]:
-    said: set[bytes] = set()
-    new = []
-    for saying in sayings:
-        new.append(saying.content.difference(said))
-        said |= saying.content
-    return new
 
 
 OPEN_NAMES: Final = tuple(
