@@ -153,19 +153,14 @@ def _places(steps: Sequence[Step], own: list[int], closed: bool) -> Rows:
         kind, here, left = steps[i].kind, turn.get(i), len(own) - 1 - at
         worked += here is not None
         share, start = i / max(n - 1, 1), log1p(i)
-        rows.append(
-            (
-                *(i == 0, i == 1, i == 2, start, share, share * share, log1p(n - 1 - i)),
-                *(at == 0, at == 1, at == 2, left == 0, left == 1, left == 2),
-                *(here == 0, here == 1, here == 2),
-                *(here == len(work) - 1, here == len(work) - 2),
-                *(log1p(worked), worked / len(work)),
-                *(opened * (left == 0), opened * share, opened * start),
-                *(length * start, length * share),
-                *(here is not None, kind == "plan", kind == "handoff"),
-                *(kind == "other", kind == "call"),
-            )
-        )
+        rows.append((
+            i == 0, i == 1, i == 2, start, share, share * share, log1p(n - 1 - i),
+            at == 0, at == 1, at == 2, left == 0, left == 1, left == 2,
+            here == 0, here == 1, here == 2, here == len(work) - 1, here == len(work) - 2,
+            log1p(worked), worked / len(work),
+            opened * (left == 0), opened * share, opened * start, length * start, length * share,
+            here is not None, kind == "plan", kind == "handoff", kind == "other", kind == "call",
+        ))  # fmt: skip
     return rows
 
 
