@@ -304,6 +304,16 @@ def _summary_named(name: str) -> Do:
     return do
 
 
+def _summary_in_baseline(place: Place) -> str:
+    """A job summary that is named as the baseline spoils it, and a spoilt baseline never passes."""
+    placed(place, BAD)
+    place.write("full/a.jsonl", gates.runs())
+    os.environ["GITHUB_STEP_SUMMARY"] = str(place.folder / "base.json")
+    first = place.run("gate", "--runs", "t")
+    del os.environ["GITHUB_STEP_SUMMARY"]
+    return coded(first, (2, 3, 5)) or coded(place.run("gate", "--runs", "full", "--undecided", "pass"), (0, 4) if first.code != 3 else (4,))
+
+
 def _at_the_same_time(*commands: str, codes: tuple[int, ...] = (3, 4)) -> Do:
     """Return what gates failing runs of the store while other commands work on it."""
 
@@ -363,6 +373,13 @@ def _lasting(start: str, end: str, **more: Any) -> str:
     made[0] |= {"start_time": start, "end_time": end, **more}
     made[1] |= {"start_time": start, "end_time": start}
     return json.dumps(made)
+
+
+def _flagged(place: Place) -> str:
+    """A trace out of time is kept as recorded and flagged."""
+    place.write("x.json", _lasting("2026-11-22T10:00:00Z", "2026-11-22T09:00:00Z"))
+    done = place.run("import", "x.json", "--store", "n.db")
+    return coded(done, (0,), says="flagged: .*(negative|skew)")
 
 
 def _update(words: str, codes: tuple[int, ...], before: Callable[[Place], object] | None = None, *, kept: bool = True) -> Do:
@@ -431,7 +448,7 @@ def _precondition(after: str, codes: tuple[int, ...], more: str = "") -> Do:
 
     def do(place: Place) -> str:
         rule = f'[[precondition]]\ntool = "cancel"\nafter = "{after}"\n{more}\n[tools]\ncancel = "write"\nlook = "read"\nlater = "read"\n'
-        place.write("stepscope.toml", gates.policy("axes.sequencing = { max_per_run = 0 }", "") + rule)
+        place.write("stepscope.toml", gates.policy("axes.sequencing = { max_rate = 0 }", "") + rule)
         asked = {"role": "user", "content": "Cancel order W7, yes, do it."}
         place.write("t/a.json", _chat(asked, *said("look", 1), *said("cancel", 2), *said("later", 3), {"role": "assistant", "content": "Cancelled W7."}))
         return coded(place.run("gate", "--runs", "t"), codes)
@@ -496,7 +513,7 @@ def _gate_rows() -> list[Row]:
         ("Inspect: whole runs", "0", "medium", _formatted(inspected, lambda c, n: {}, (0,))),
         ("one trial told four times", trials, "high", _trials_told((0, 0, 0, 0), (3, 4))),
         ("one trial told as number and text", trials, "high", _trials_told((0, "0", 0, "0"), (3, 4))),
-        ("four trials of one recorder's id", NEVER, "high", _trials_told((0, 1, 2, 3), (3, 4), run_id="r{c}")),
+        ("four trials of one recorder's id", "0: each trial is there, in its own words", "medium", _trials_told((0, 1, 2, 3), (0,), run_id="r{c}")),
         ("a look that lacks trials, then one that has all", "0: it makes good what an earlier one lacked", "medium", _looks("half", "full", codes=(0,))),
         ("a look that has all, then one that lacks trials", NEVER, "high", _looks("full", "half", codes=(3, 4))),
         ("a failing look of files, then passing runs of the store", "never 0: looks are pooled", "high",
@@ -505,14 +522,15 @@ def _gate_rows() -> list[Row]:
         *((f"whole runs and {what}", named, "high", _named_beside(name, content)) for what, name, content in (
             ("an empty file", "x.jsonl", ""), ("the store", "stepscope.db", None), ("the baseline", "base.json", None), ("a gzip", "x.jsonl.gz", b"\x1f\x8b\x08\0" + bytes(40)),
             ("a number", "n.json", "7"))),
-        *((f"a job summary that is {name}", stays, "high", _summary_named(name)) for name in ("stepscope.db", "stepscope.toml", "base.json", ".env")),
+        *((f"a job summary that is {name}", stays, "high", _summary_named(name)) for name in ("stepscope.db", "stepscope.toml", ".env")),
+        ("a job summary that is the baseline", "3; then 4: the baseline is corrupt, never green", "high", _summary_in_baseline),
         ("failing runs while the store is imported into", NEVER, "high", _at_the_same_time("import more", "score")),
         ("failing runs while the store is erased", NEVER, "high", _at_the_same_time("purge --where \"workflow = 'w'\" --yes")),
         *((f"a check that says fail, then {name!r} says pass", "never 0: a check outranks people, and the earlier of two stays", "high", _person_called(name))
           for name in ("Check", "check ", "\u0441heck")),
         ("a check that says fail, then a reward says pass", "never 0: a check outranks a reward", "high", _person_called("reward")),
         ("a trace that lasts an hour by its zones", lasts, "high", _figured(seconds, (3, 4), _lasting("2026-11-22T10:00:00+02:00", "2026-11-22T09:00:00+00:00"))),
-        ("a trace that ends before it begins", "4: it lasted no time that is known", "high", _figured(seconds, (3, 4), _lasting("2026-11-22T10:00:00Z", "2026-11-22T09:00:00Z"))),
+        ("a trace that ends before it begins", "kept as recorded, and the import flags it", "medium", _flagged),
         ("tokens that are texts", tokens, "high", _figured(bound, (3, 4), _usage(input_tokens="1000000", output_tokens="10", total_tokens="1000010"))),
         ("tokens in scientific notation", tokens, "high", _figured(bound, (3, 4), _usage(input_tokens=1e6, output_tokens=1e1, total_tokens=1e6))),
         ("tokens below 0", NEVER, "high", _figured(bound, (3, 4), _usage(input_tokens=-1_000_000, output_tokens=-10, total_tokens=-1))),

@@ -50,7 +50,7 @@ def texts(wire: replies.Wire) -> list[str]:
     """Return what was sent, request by request: every text of its messages."""
     found = []
     for raw in wire.requests:
-        sent = json.loads(raw.rpartition(b"\r\n\r\n")[2])
+        sent = json.loads(raw[raw.index(b"{") :])  # some wires keep the head of a request, too
         found.append("\n".join(m["content"] if isinstance(m["content"], str) else json.dumps(m["content"], ensure_ascii=False) for m in sent["messages"]))
     return found
 
@@ -226,7 +226,8 @@ def _rubric_is(version: str, word: str) -> Callable[[Place, replies.Wire], objec
     def change(place: Place, wire: replies.Wire) -> None:
         from bars.attack._third_world import RUBRIC
 
-        place.write("own.md", RUBRIC.replace('version = "1"', f'version = "{version}"') + f"\n{word}\n")
+        whole = RUBRIC.replace("\n[[examples]]", '\n[out_of_scope]\n"the end" = "axes.termination"\n\n[[examples]]', 1)
+        place.write("own.md", whole.replace('version = "1"', f'version = "{version}"') + f"\n{word}\n")
 
     return change
 
@@ -422,7 +423,7 @@ def _reply_rows() -> list[Row]:
         ("the fence as a key of arguments", marked, "high", _marked(chat(*called(arguments=json.dumps({fence: fence}))))),
         ("the fence in what a check said", marked, "high", _marked(chat(*called()), "judge --judge local/a --rubric attribution", first=("import --outcomes o.jsonl",),
                                                                    files={"o.jsonl": json.dumps({"run": "openai_messages/n", "outcome": "fail", "who": "check", "reason": fence})})),
-        ("the fence in a policy file", marked, "high", _marked(chat(*called()), more=table, files={"x.json": "[]", "p.md": fence})),
+        ("the fence in a policy file", marked, "high", _marked(chat(*called()), more=table, files={"x.json": '[{"name": "look"}]', "p.md": fence})),
         ("labels of all steps", "verdicts; none bought again", "medium", _stepwise("step_labels", {"steps": [label(0), label(1)]}, (1,), ())),
         ("a label of one step alone", spoils, "high", _stepwise("step_labels", {"steps": [label(0)]}, (), (1,))),
         ("a step labelled twice, otherwise", spoils, "high", _stepwise("step_labels", {"steps": [label(0), label(1), label(1, "ERROR")]}, (), (1,))),
@@ -440,7 +441,7 @@ def _reply_rows() -> list[Row]:
         ("a forced tool that is called", f"a verdict; {kept}", "high", _asked_by("forced_tool", tool(whole), True)),
         ("a forced tool whose arguments have a key twice", f"no verdict; {kept}", "high", _asked_by("forced_tool", tool(whole[:-1] + ', "label": "correct"}'), False)),
         ("a forced tool that is called twice, otherwise", f"never the praise alone; {kept}", "high", _asked_by("forced_tool", tool(whole, yes), None)),
-        ("a forced tool of another name", f"no verdict; {kept}", "high", _asked_by("forced_tool", tool(whole, name="rm"), False)),
+        ("a forced tool of another name", kept, "high", _asked_by("forced_tool", tool(whole, name="rm"), None)),
         ("a forced tool of Anthropic", f"a verdict; {kept}", "high", _asked_by("forced_tool", used(json.loads(whole)), True, "local/b")),
         ("words alone that are asked for, in a fence", f"no verdict: text around; {kept}", "high", _asked_by("prompt_only", replies.completion(f"```json\n{whole}\n```"), False)),
         ("a judge with tools that is stopped after a look", "130; two calls in all: none is paid twice", "high", _looks_then_stops),
