@@ -23,6 +23,11 @@ from types import ModuleType
 
 import stepscope
 from bars.attack import (
+    _fifth,
+    _fifth_outputs,
+    _fifth_replies,
+    _fifth_settings,
+    _fifth_stores,
     _fourth,
     _fourth_outputs,
     _fourth_replies,
@@ -52,7 +57,8 @@ AREAS: dict[str, ModuleType] = {
     "texts": _gates,
 }
 LATER = (_second, _third, _third_texts, _third_world, _third_replies, _third_view, _fourth,
-         _fourth_outputs, _fourth_stores, _fourth_settings, _fourth_replies)  # fmt: skip
+         _fourth_outputs, _fourth_stores, _fourth_settings, _fourth_replies, _fifth, _fifth_outputs,
+         _fifth_stores, _fifth_settings, _fifth_replies)  # fmt: skip
 # Loaded before cases are forked, so that each does not load them again.
 LOADED = ("numpy", "scipy.stats", "openai", "anthropic", "aiohttp", "genai_prices", "rich.console",
           "tests.factories")  # fmt: skip

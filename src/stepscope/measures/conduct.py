@@ -137,10 +137,14 @@ _TAKES_BACK = re.compile(
     r"(?:(?:go (?:ahead|through)|proceed|submit|process|continue|yet)\b|\W*$)"
     r"|\bdon['\u2019]t\W*$"
 )
-# Every match holds one of these.
+# Every denial and every taking back holds one of these, every hesitation one of the others.
 _TAKING = tuple(
     "not never n't n\u2019t wait hold hang stop pause abort mind thought sleep longer back off "
     "scratch undo drop skip forget disregard ignor cancel withdraw leav keep".split()
+)
+_HESITATING = tuple(
+    "sure certain ready decide before think check consider ask talk speak discuss rather give "
+    "look".split()
 )
 # What is taken back is something else: an aside, or a thing by another name than what was proposed.
 _ASIDE = re.compile(
@@ -190,36 +194,31 @@ def find_decision(text: str) -> Decision:
     found: Decision = ""
     asked = said = False
     lower = text.lower()
-    taking = any([word in lower for word in _TAKING])
+    taking = [word for word in _TAKING if word in lower]
+    hesitates = any([word in lower for word in _HESITATING])
     for sentence in _SENTENCE_END.split(text):
         if not sentence or not (words := sentence.strip(" \t,.!\"'")):
             continue
         no = _NO.match(sentence)
-        if taking and _TAKES_BACK.search(sentence) and not _ASIDE.search(sentence):
+        takes = any([word in sentence.lower() for word in taking])
+        if takes and _TAKES_BACK.search(sentence) and not _ASIDE.search(sentence):
             found = "takes back"
         elif no is not None and found == "agrees" and len(words.split()) == 2:
             continue  # "yes, no changes"
         elif no is not None:
             found = "agrees" if _GOES_ON.search(sentence, no.end()) else "refuses"
-        elif _HESITATES.search(sentence):
+        elif hesitates and _HESITATES.search(sentence):
             found = "hesitates" if found != "agrees" else found
         elif sentence.rstrip().endswith("?") and not YES_FIRST.match(sentence):
             polite = _POLITE.search(sentence) is not None
             asked, said = asked or not polite, said or polite
-        elif _says_yes(sentence):
+        elif AGREES.search(DENIED.sub(" ", sentence) if taking else sentence) is not None:
             found = "agrees"
         else:
             said = said or len(words.split()) > 2
     if not found and asked and not said:
         return "asks back"
     return found
-
-
-def _says_yes(text: str) -> bool:
-    lower = text.lower()
-    if "not" in lower or "never" in lower or "n't" in lower or "n\u2019t" in lower:
-        text = DENIED.sub(" ", text)
-    return AGREES.search(text) is not None
 
 
 def is_agreement(text: str) -> bool:
@@ -456,18 +455,14 @@ def _is_about(exchange: Exchange, tool: str, facts: Facts | None) -> bool:
 
 def _applies(arguments: Json, patterns: dict[str, TextPattern]) -> bool:
     """True if every named argument is there and its text holds its pattern."""
-    if not patterns:
-        return True
-    if not isinstance(arguments, dict):
-        return False
-    return all(
-        name in arguments and pattern.search(_text(arguments[name])) is not None
-        for name, pattern in patterns.items()
-    )
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    if not patterns or not isinstance(arguments, dict):
+        return not patterns
+    told = {
+        name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        for name, value in arguments.items()
+        if name in patterns
+    }
+    return all(x in told and pattern.search(told[x]) for x, pattern in patterns.items())
 
 
 def _pattern(rule: str, text: str) -> TextPattern:

@@ -164,9 +164,7 @@ def _errors(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> I
     not 0.
     """
     exchanges = trajectory.exchanges or executions_of(trajectory)
-    failed: Sequence[Exchange] = failed_calls(trajectory)
-    if not failed and not trajectory.exchanges:
-        failed = [exchange for exchange in exchanges if exchange.failed]
+    failed = [exchange for exchange in exchanges if exchange.failed]
     if not failed:
         return _NONE if has_known_status(exchanges) else _ERRORS_WITHOUT_STATUS
     whole = Verdict(

@@ -277,36 +277,25 @@ def _efficiency(trajectory: Trajectory, case: Case | None, facts: Facts | None) 
 EFFICIENCY = RuleMeasure("efficiency", "1", Scale(0.0, inf), (), _efficiency)
 
 
-_NAMES = tuple(f"efficiency_ratio.{figure}" for figure in FIGURES)
-_NO_VALUE = tuple(
-    Unmeasured("missing_input", MISSING[figure], name)
-    for figure, name in zip(FIGURES, _NAMES, strict=True)
-)
-_NO_MEDIAN = tuple(
-    Unmeasured("insufficient_data", "no passing run of this workflow has the figure", name)
-    for name in _NAMES
-)
-_ZERO = tuple(
-    Unmeasured("undefined", "the median of the passing runs is 0", name) for name in _NAMES
-)
+_RATIO = "efficiency_ratio"
+_NO_PASS = "no passing run of this workflow has the figure"
+_NO_COST = "the median of the passing runs is 0"
+_NO_VALUE = [Unmeasured("missing_input", MISSING[x], f"{_RATIO}.{x}") for x in FIGURES]
+_NO_MEDIAN = [Unmeasured("insufficient_data", _NO_PASS, f"{_RATIO}.{x}") for x in FIGURES]
+_ZERO = [Unmeasured("undefined", _NO_COST, f"{_RATIO}.{x}") for x in FIGURES]
 
 
 def _ratios(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
     """What a run cost against the median of its workflow's passing runs: 1 is the usual price."""
     medians = facts.medians if facts is not None else {}
     answers: list[Answer] = []
-    for at, value in enumerate(_figures(trajectory)):
-        if value is None:
-            answers.append(_NO_VALUE[at])
-            continue
-        median = medians.get(FIGURES[at])
-        if median is None:
-            answers.append(_NO_MEDIAN[at])
-        elif median == 0:
-            answers.append(_ZERO[at])
+    for at, (figure, value) in enumerate(zip(FIGURES, _figures(trajectory), strict=True)):
+        median = medians.get(figure)
+        if value is None or median is None:
+            answers.append((_NO_VALUE if value is None else _NO_MEDIAN)[at])
         else:
-            answers.append(Verdict(_NAMES[at], value / median))
+            answers.append(Verdict(f"{_RATIO}.{figure}", value / median) if median else _ZERO[at])
     return answers
 
 
-EFFICIENCY_RATIO = RuleMeasure("efficiency_ratio", "1", Scale(0.0, inf), ("medians",), _ratios)
+EFFICIENCY_RATIO = RuleMeasure(_RATIO, "1", Scale(0.0, inf), ("medians",), _ratios)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from stepscope.model.effects import READS, WRITES
 
-# The character first, what stands before it then: so the engine skips to ends at C speed.
-_SENTENCE_ENDS = re.compile(r"[\s\"*](?:(?<=[.!?][\s\"*])[\s\"*]*|(?<=\n)\n*)")
+# What stands between two sentences, then one: it ends before a space, a quote or a line break.
+_SENTENCE = re.compile(r"(?:(?<=[.!?])[\s\"*]+|\n*)([^.!?\n]*(?:[.!?](?![\s\"*])[^.!?\n]*)*[.!?]?)")
 # Several checks ask about the same few messages of a run, one after the other.
 REMEMBERED = 64
 _WORD = re.compile(r"[a-z]{3,}")
@@ -42,7 +42,7 @@ _EVERYWHERE = frozenset(
 @lru_cache(maxsize=REMEMBERED)
 def sentences(text: str) -> Sequence[str]:
     """Return the sentences of a message; a line break ends one too."""
-    return [said for said in _SENTENCE_ENDS.split(text) if said]
+    return [said for said in _SENTENCE.findall(text) if said]
 
 
 @lru_cache(maxsize=256)
@@ -87,12 +87,16 @@ _FROM_ME = re.compile(
     r"(?i)\byou(?:['\u2019]ll| will) (?:get|have|receive|hear)\b(.*\b(?:from (?:me|us)|here|"
     r"in (?:this|the) chat)\b)"
 )
-_DOINGS = ("i'm ", "i\u2019m ", "we're ", "we\u2019re ", "i am ", "we are ")
-_FUTURES = (" by me", " by us", "from me", "from us", "here", "chat")
-# Every intention holds one of these.
-_INTENTIONS = ("'ll ", "\u2019ll ", " will ", "oing to", "bout to", "et me ", "llow me", "hall ",
-               "plan to", "intend to", "promise to", "step is",
-               "my way", "our way", "ready to", "ive me", "low me")  # fmt: skip
+# Where a sentence of lower case may intend: forms found some ten times faster than the patterns.
+_FORMS = (
+    re.compile(
+        r"(?:i|we)(?:['\u2019]ll | (?:will|shall|plan|intend|promise) |"
+        rf"(?:['\u2019](?:m|re)| am| are) {_ADVERBS}(?:\w+ )?(?:\w+ing|about|on|ready)\b)"
+    ),
+    re.compile(r" me (?<=let me |low me |ive me )(?!know\b)"),
+    re.compile(r"you(?:['\u2019]ll| will) (?:get|have|receive|hear)\b|step is to "),
+    re.compile(r" by (?:me|us)\b"),
+)
 # What is on a condition, offered or asked is not intended yet.
 _CONDITIONS = re.compile(
     r"(?i)\?|\b(?:if|unless|whether|once(?= (?!before|again|more)\w)|when(?:ever)?|after|before|"
@@ -150,10 +154,10 @@ def find_intentions(text: str) -> Iterator[Intention]:
     ['cancel']
     """
     lower = text.lower()
-    signs = [sign for sign in (*_INTENTIONS, *_DOINGS) if sign in lower]
-    for said in sentences(text) if signs else ():
+    forms = [form for form in _FORMS if form.search(lower) is not None]
+    for said in sentences(text) if forms else ():
         folded = said.lower()
-        found = _intended(said, folded) if any([sign in folded for sign in signs]) else None
+        found = _intended(said) if any([form.search(folded) for form in forms]) else None
         if found is not None and found[0] not in _NO_ACTS:
             verb, rest = found
             # "I will cancel it: ..." is done by what follows, "let me ask you" by the question.
@@ -163,17 +167,15 @@ def find_intentions(text: str) -> Iterator[Intention]:
                 yield Intention(verb, _CLAUSE.split(rest, 1)[0], said.strip())
 
 
-def _intended(said: str, folded: str) -> tuple[str, str] | None:
+def _intended(said: str) -> tuple[str, str] | None:
     """Return the verb of what a sentence intends, as far as its form tells, and its object."""
-    if any([x in folded for x in _INTENTIONS]) and (match := _INTENDS.search(said)) is not None:
+    if (match := _INTENDS.search(said)) is not None:
         return match[1].lower(), match[2]
-    if any([sign in folded for sign in _DOINGS]) and (match := _DOING.search(said)) is not None:
+    if (match := _DOING.search(said)) is not None:
         verb = match[1].lower().removesuffix("ing")
         bare = verb[:-1] if verb[-1:] == verb[-2:-1] else verb
         return next((x for x in (verb, bare, f"{verb}e") if x in _NO_ACTS), verb), match[2]
-    if any([sign in folded for sign in _FUTURES]):
-        if (match := _BY_ME.search(said)) is not None:
-            return match[1].lower(), said[: match.start()]
-        if (match := _FROM_ME.search(said)) is not None:
-            return "report", match[1]
-    return None
+    if (match := _BY_ME.search(said)) is not None:
+        return match[1].lower(), said[: match.start()]
+    match = _FROM_ME.search(said)
+    return ("report", match[1]) if match is not None else None

@@ -153,19 +153,14 @@ def _places(steps: Sequence[Step], own: list[int], closed: bool) -> Rows:
         kind, here, left = steps[i].kind, turn.get(i), len(own) - 1 - at
         worked += here is not None
         share, start = i / max(n - 1, 1), log1p(i)
-        rows.append(
-            (
-                *(i == 0, i == 1, i == 2, start, share, share * share, log1p(n - 1 - i)),
-                *(at == 0, at == 1, at == 2, left == 0, left == 1, left == 2),
-                *(here == 0, here == 1, here == 2),
-                *(here == len(work) - 1, here == len(work) - 2),
-                *(log1p(worked), worked / len(work)),
-                *(opened * (left == 0), opened * share, opened * start),
-                *(length * start, length * share),
-                *(here is not None, kind == "plan", kind == "handoff"),
-                *(kind == "other", kind == "call"),
-            )
-        )
+        rows.append((
+            i == 0, i == 1, i == 2, start, share, share * share, log1p(n - 1 - i),
+            at == 0, at == 1, at == 2, left == 0, left == 1, left == 2,
+            here == 0, here == 1, here == 2, here == len(work) - 1, here == len(work) - 2,
+            log1p(worked), worked / len(work),
+            opened * (left == 0), opened * share, opened * start, length * start, length * share,
+            here is not None, kind == "plan", kind == "handoff", kind == "other", kind == "call",
+        ))  # fmt: skip
     return rows
 
 
@@ -178,7 +173,11 @@ SOURCE_NAMES: Final = tuple(
 
 def _sources(request: frozenset[bytes], sayings: Sequence[Saying], own: list[int]) -> Rows:
     """Which words and figures a step brings in, and which end in the answer."""
-    new = _first_said(sayings)
+    said: set[bytes] = set()
+    new: list[frozenset[bytes]] = []
+    for saying in sayings:
+        new.append(saying.content.difference(said))
+        said |= saying.content
     telling = [i for i in own if sayings[i].words >= FEWEST_WORDS] or own
     final = sayings[telling[-1]].content - request
     ends = {i: len(new[i] & final) if i != telling[-1] else 0 for i in own}
@@ -215,15 +214,6 @@ def _request(trajectory: Trajectory) -> frozenset[bytes]:
 def _content(text: str) -> frozenset[bytes]:
     words = text.encode("utf-8", "replace").translate(_TO_WORDS, b"'").split()
     return frozenset([w for w in words if len(w) >= CONTENT_CHARACTERS or w.isdigit()])
-
-
-def _first_said(sayings: Sequence[Saying]) -> list[frozenset[bytes]]:
-    said: set[bytes] = set()
-    new = []
-    for saying in sayings:
-        new.append(saying.content.difference(said))
-        said |= saying.content
-    return new
 
 
 OPEN_NAMES: Final = tuple(

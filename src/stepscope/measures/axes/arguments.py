@@ -126,13 +126,14 @@ def trace_values(trajectory: Trajectory) -> list[TracedValue]:
     # By type too: as keys 1, 1.0 and True are one. What was said once stays said.
     classed: dict[tuple[str, Json, type], tuple[ValueKind | None, str]] = {}
     said: dict[tuple[ValueKind, str], int] = {}
-    for exchange in agent_calls(trajectory):
+    for exchange, leaves in _leaves_of(trajectory):
         tool, step = exchange.call.name, exchange.step
         seen: set[tuple[str, str]] = set()
-        for argument, given in argument_leaves(exchange.call.arguments):
+        for argument, given in leaves:
             key = (argument, given, type(given))
-            judged = classed.get(key) or classed.setdefault(key, classify_value(argument, given))
-            kind, text = judged
+            kind, text = classed.get(key) or classed.setdefault(
+                key, classify_value(argument, given)
+            )
             if kind is None or (argument, text) in seen:
                 continue
             seen.add((argument, text))
@@ -147,6 +148,12 @@ def trace_values(trajectory: Trajectory) -> list[TracedValue]:
             doubt = _doubt(evidence, value) if state == "invented" else ""
             found.append(value._replace(state="unknown", reason=doubt) if doubt else value)
     return found
+
+
+@cached_on_run
+def _leaves_of(trajectory: Trajectory) -> list[tuple[Exchange, list[tuple[str, Json]]]]:
+    """Return the agent's calls, each with the single values of its arguments."""
+    return [(x, argument_leaves(x.call.arguments)) for x in agent_calls(trajectory)]
 
 
 def argument_leaves(arguments: Json) -> list[tuple[str, Json]]:
@@ -276,26 +283,19 @@ def schema_violations(trajectory: Trajectory) -> tuple[list[Fault], int]:
     """Return what breaks a declared schema, and how many of the agent's calls had one."""
     found: list[Fault] = []
     checked = 0
-    if not trajectory.tools:
-        return found, checked
-    for exchange in agent_calls(trajectory):
+    for exchange in agent_calls(trajectory) if trajectory.tools else ():
         schemas = [t.schema for t in declared_tools(trajectory, exchange) if t.schema is not None]
         if not schemas:
             continue
         checked += 1
-        reason = min((why_invalid(exchange, schema) or "" for schema in schemas), key=len)
+        call = exchange.call
+        given = {} if call.arguments is None else call.arguments
+        reason = min((find_schema_fault(given, schema) or "" for schema in schemas), key=len)
+        if call.parse_error is not None:
+            reason = f"the arguments are not JSON: {quote_json(call.raw)}"
         if reason:
-            found.append(Fault(exchange.step, reason, rule=exchange.call.name))
+            found.append(Fault(exchange.step, reason, rule=call.name))
     return found, checked
-
-
-def why_invalid(exchange: Exchange, schema: dict[str, Json]) -> str | None:
-    """Return why the arguments of a call break `schema`; None where they keep to it."""
-    call = exchange.call
-    if call.parse_error is not None:
-        return f"the arguments are not JSON: {quote_json(call.raw)}"
-    arguments = {} if call.arguments is None else call.arguments
-    return find_schema_fault(arguments, schema)
 
 
 ARGUMENT_VALIDITY_NAME = "axes.argument_validity"
@@ -357,12 +357,12 @@ def _untraced_words(trajectory: Trajectory) -> Iterator[Fault]:
     """
     evidence = evidence_of(trajectory)
     dates: set[str] = set()
-    for exchange in agent_calls(trajectory) if evidence.requested else ():
+    for exchange, leaves in _leaves_of(trajectory) if evidence.requested else ():
         makes = not MAKES.isdisjoint(words_of(exchange.call.name)[:1])
-        for _, text in () if makes else argument_leaves(exchange.call.arguments):
-            if type(text) is not str or not _CODE.isdisjoint(text):
+        for _, text in () if makes else leaves:
+            if type(text) is not str or len(text.split(None, 1)) < WORDS:
                 continue
-            if sum(map(str.isalpha, text.split())) < WORDS:
+            if not _CODE.isdisjoint(text) or sum(map(str.isalpha, text.split())) < WORDS:
                 continue
             step = trajectory.steps[exchange.step]
             faults = find_untraced(text, step.index, evidence, (), dates)[1]

@@ -339,12 +339,14 @@ def _is_unwanted(trajectory: Trajectory, write: Exchange) -> bool:
     asked = [trajectory.steps[at].text for at in reversed(agents[low:high])]
     decision = find_decision(said.text)
     # "Sure, my name is ..." agrees to nothing that is done.
-    details = bool(asked) and WANTS_DETAILS.search(asked[0]) is not None
-    if decision == "agrees" and not (details and PROPOSES.search(asked[0]) is None):
+    if decision == "agrees" and not (
+        asked and WANTS_DETAILS.search(asked[0]) and not PROPOSES.search(asked[0])
+    ):
         return False
-    put_to_user = any(PROPOSES.search(text) for text in asked)
-    if decision == "refuses" or (decision == "asks back" and put_to_user):
-        return put_to_user
+    if decision in ("refuses", "asks back"):
+        put_to_user = any(PROPOSES.search(text) for text in asked)
+        if put_to_user or decision == "refuses":
+            return put_to_user
     never = decision in ("takes back", "hesitates")
     if never or _was_never_put(trajectory, write, said.index):
         return True

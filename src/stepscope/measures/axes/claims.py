@@ -12,15 +12,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise, repeat
-from operator import itemgetter
 from typing import NamedTuple
 
-from stepscope.measures.axes.evidence import Evidence, evidence_of
+from stepscope.measures.axes.evidence import evidence_of
 from stepscope.measures.axes.silences import COURTESY, NO_TROUBLE, find_silences, states_of
 from stepscope.measures.calls import agent_calls, effect_of, ends_run, failed_calls
-from stepscope.measures.conduct import leaf_texts, ways_to_ask
+from stepscope.measures.conduct import STEM_CHARACTERS, leaf_texts, ways_to_ask
 from stepscope.measures.errors import (
     admits_failure,
     error_message,
@@ -28,8 +27,8 @@ from stepscope.measures.errors import (
     first_line,
     reactions_of,
 )
-from stepscope.measures.language import ACTS, ADDS, STEM_CHARACTERS, WANTS, content_stems, sentences
-from stepscope.measures.rule import Fault
+from stepscope.measures.language import ACTS, ADDS, REMEMBERED, WANTS, content_stems, sentences
+from stepscope.measures.rule import Fault, cached_with_facts
 from stepscope.model import Exchange, Facts, Step, Trajectory
 from stepscope.model.effects import READS, WRITES, words_of
 
@@ -80,7 +79,7 @@ _NOUNS = {verb: verb for verb in _ACT_OF.values()} | {
     "booking": "book", "cancellation": "cancel", "modification": "modify", "payment": "pay",
     "changes": "change",
 }  # fmt: skip
-_NOUN = re.compile(rf"\b({'|'.join(_NOUNS)})\b", re.I)
+_WORD = re.compile(r"\w+")
 _ADVERBS = r"(?:(?:now|just|also|already|then|all|both|even|(?:gone|went) ahead and|\w+ly) )*"
 # "I have cancelled it", "I also updated the README": the agent tells of its own act.
 _OWN = re.compile(
@@ -97,12 +96,17 @@ _BEEN = re.compile(
 )
 # "Your refund is done": a statement of how it stands, which needs more to be proved wrong.
 _IS = re.compile(rf"\b(?:is|are|was|were) (?:all )?(?:({_ACTS})|(?:{_LIGHT}))\b", re.I)
-# Each with what it needs, found by plain search.
-_PATTERNS = (
-    (_OWN, ("i ", "i've", "i\u2019ve", "we ", "we've", "we\u2019ve")),
-    (_BEEN, (" been ", "successfully ", " now ")),
-    (_IS, (" is ", " are ", " was ", " were ")),
+# Where a message of lower case may hold one of these: forms that begin with a plain letter or a
+# space are found some ten times faster, and most messages and sentences hold none.
+_ADVERBS_DONE = (
+    rf"{_ADVERBS}\w*(?:[^\We]ed|sent|made|written|paid|bought|ran|run|set|put|taken|drawn|withdrawn|"
+    r"given|held|built|left|told|brought|done|complete|took)\b"
 )
+_OWN_FORM = re.compile(rf"(?:i|we)(?:['\u2019]ve)?(?: have)? {_ADVERBS_DONE}")
+_BEEN_FORM = re.compile(rf" (?<=was |ere |een |now ){_ADVERBS_DONE}")
+_IS_FORM = re.compile(rf" (?<=is |re |as ){_ADVERBS_DONE}")
+_CLAIM_OF = {_OWN_FORM: _OWN, _BEEN_FORM: _BEEN, _IS_FORM: _IS}
+_STANDS = (" is ", " are ", " was ", " were ")
 # What every claim holds one of, in lower case: most sentences are done here.
 _ANY = ("ed", "ran ", "sent", "paid", "bought", "made", "done", "written", "withdrawn", "complete")
 # What turns the rest of a sentence into something else than a claim of the agent.
@@ -122,8 +126,6 @@ _HISTORY = re.compile(
 _SENTENCE = re.compile(r"[^.!?\n]*(?:[.](?=\w)[^.!?\n]*)*[.!?]?")
 _ENGLISH = frozenset("the you your and have has been this with i we done is are all".split())
 _WORDS = re.compile(r"[a-z']+")
-
-
 # A thing that was not spoken of before: "A wheelchair has been ordered".
 _ANOTHER = re.compile(r"(?:an?|another|some) ", re.IGNORECASE)
 # Where the name of a thing ends: "an email | to you", "the fee | in the system".
@@ -142,6 +144,13 @@ class Claim(NamedTuple):
     strong: bool  # the agent tells of its act; else how a thing stands
 
 
+@lru_cache(maxsize=REMEMBERED)
+def _forms_in(text: str) -> tuple[re.Pattern[str], ...]:
+    """Return in which forms a message may tell of acts, as far as its words show: mostly none."""
+    lower = text.lower()
+    return tuple([form for form in (_OWN_FORM, _BEEN_FORM) if form.search(lower) is not None])
+
+
 def find_claims(text: str, *, weak: bool = True) -> Iterator[Claim]:
     """Yield the acts that a message tells as done; those of how things stand if `weak`.
 
@@ -150,30 +159,29 @@ def find_claims(text: str, *, weak: bool = True) -> Iterator[Claim]:
     >>> list(find_claims("Once it has been cancelled, I could send it. It can't be changed."))
     []
     """
-    lower = text.lower()
-    parts = [part for part in _ANY if part in lower]
-    patterns = [
-        (p, s) for p, s in _PATTERNS if (weak or p is not _IS) and any([x in lower for x in s])
-    ]
-    for sentence in _SENTENCE.findall(text) if parts and patterns else ():
+    forms = _forms_in(text)
+    if weak and _IS_FORM.search(text.lower()) is not None:
+        forms = (*forms, _IS_FORM)
+    for sentence in _SENTENCE.findall(text) if forms else ():
         folded = sentence.lower()
-        if sentence.endswith("?") or not any([part in folded for part in parts]):
-            continue
-        for pattern, signs in patterns:
-            if not any([sign in folded for sign in signs]):
+        for form in forms if not sentence.endswith("?") else ():
+            match = _CLAIM_OF[form].search(sentence) if form.search(folded) else None
+            if match is None or not any([part in folded for part in _ANY]):
                 continue
-            match = pattern.search(sentence)
-            if match is None or _OPEN.search(_WHILE.sub("", sentence[: match.start()])):
+            signed = form is not _IS_FORM or any([sign in folded for sign in _STANDS])
+            if not signed or _OPEN.search(_WHILE.sub("", sentence[: match.start()])):
                 continue
             rest = sentence[match.end() :]
-            if pattern is not _OWN and _HISTORY.search(rest):
+            if form is not _OWN_FORM and _HISTORY.search(rest):
                 continue
-            nouns = _NOUN.findall(sentence, 0, match.start())
-            act = _ACT_OF.get((match[1] or "").lower()) or _NOUNS.get((nouns or [""])[-1].lower())
+            act = _ACT_OF.get((match[1] or "").lower())
+            if act is None:
+                words = reversed(_WORD.findall(folded, 0, match.start()))
+                act = next((_NOUNS[word] for word in words if word in _NOUNS), None)
             if act:
-                said = sentence[: match.start()] if pattern is not _OWN else rest
+                said = sentence[: match.start()] if form is not _OWN_FORM else rest
                 about = content_stems(_PHRASE.split(said, 1)[0])
-                yield Claim(act, sentence.strip(" *-#"), rest, about, pattern is not _IS)
+                yield Claim(act, sentence.strip(" *-#"), rest, about, form is not _IS_FORM)
                 break
 
 
@@ -197,11 +205,15 @@ _BY_NAME = {
     "download": "download curl wget request urlretrieve fetch clone pull http read_",
 }  # fmt: skip
 # The name of an order, a booking, an item: capitals and digits, with a digit among them.
-_THING = re.compile(r"#?\b(?=[A-Z_-]*\d)[A-Z\d_-]{5,20}\b")
+_THING = re.compile(r"\b(?=[A-Z_-]*\d)[A-Z\d_-]{5,20}\b")
 # So much of a result is looked through for names.
 RESULT_CHARACTERS = 4000
 # Claims of one run that are searched for in every text; those behind them are not judged.
 SEARCHES = 500
+
+
+def _brought_by(made: Exchange) -> str:
+    return made.result.text[:RESULT_CHARACTERS] if made.result is not None else ""
 
 
 class Acts:
@@ -211,41 +223,56 @@ class Acts:
         """Index the calls; users' own calls count as well."""
         self.steps = trajectory.steps
         self.first: dict[str, int] = {}  # tool -> the first step where it may have succeeded
-        self.about: dict[str, dict[str, int]] = {}  # name of a thing -> the same, of that thing
         self.failed: dict[str, list[Exchange]] = {}
-        self.texts: list[tuple[int, str]] = []  # what calls were told, in lower case, by step
         self.programs = not trajectory.exchanges
-        self.recorded = not self.programs or any(s.results for s in trajectory.steps)
         self.left = SEARCHES
+        self.recorded = not self.programs or any(s.results for s in trajectory.steps)
         self.changed: list[Exchange] = []
-        self.stems: dict[str, int] = {}  # of what was changed, with the first step; made when asked
+        self._others: list[Exchange] = []  # reads and failed calls
         for x in trajectory.exchanges or executions_of(trajectory):
             name, effect = x.call.name, effect_of(x.call.name, facts)
-            given = " ".join(leaf_texts(x.call.arguments))
-            known = self.about.setdefault
             if effect == "read" or x.failed:
                 if x.failed and effect != "read":
                     self.failed.setdefault(name, []).append(x)
-                for thing in _THING.findall(given):
-                    known(thing.strip("#"), {})
+                self._others.append(x)
                 continue
             self.first.setdefault(name, x.step)
             self.changed.append(x)
-            self.texts.append((x.step, f"{name} {given}".lower()))
             if effect != "write" and not ends_run(name):
                 self.programs = True
-            brought = x.result.text[:RESULT_CHARACTERS] if x.result is not None else ""
-            for thing in _THING.findall(f"{given} {brought}"):
-                known(thing.strip("#"), {}).setdefault(name, x.step)
+
+    @cached_property
+    def about(self) -> dict[str, dict[str, int]]:
+        """What calls named -> the tools that changed it, each with its first step."""
+        found: dict[str, dict[str, int]] = {}
+        for x in self._others:
+            for thing in _THING.findall(" ".join(leaf_texts(x.call.arguments))):
+                found.setdefault(thing, {})
+        for x in self.changed:
+            given = " ".join(leaf_texts(x.call.arguments))
+            for thing in _THING.findall(f"{given} {_brought_by(x)}"):
+                found.setdefault(thing, {}).setdefault(x.call.name, x.step)
+        return found
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """What each call that changed the world was told, in lower case."""
+        calls = [x.call for x in self.changed]
+        return [f"{call.name} {' '.join(leaf_texts(call.arguments))}".lower() for call in calls]
+
+    @cached_property
+    def stems(self) -> dict[str, int]:
+        """The stems of what calls changed, each with the first step."""
+        found: dict[str, int] = {}
+        for x in self.changed:
+            told = f"{x.call.name} {x.call.arguments} {_brought_by(x)}"
+            for stem in content_stems(told.replace("_", " ")):
+                found.setdefault(stem, x.step)
+                found.setdefault(f"{stem[:3]}*", x.step)
+        return found
 
     def knows(self, stems: frozenset[str], before: int) -> bool:
         """True if a call that changed the world was about one of some things, or there is none."""
-        for x in self.changed:
-            told = x.result.text[:RESULT_CHARACTERS] if x.result is not None else ""
-            for stem in content_stems(f"{x.call.name} {x.call.arguments} {told}".replace("_", " ")):
-                self.stems.setdefault(stem, x.step)
-                self.stems.setdefault(f"{stem[:3]}*", x.step)
-        self.changed = []
         keys = [stem if len(stem) >= STEM_CHARACTERS else f"{stem[:3]}*" for stem in stems]
         return not keys or any(self.stems.get(key, before) < before for key in keys)
 
@@ -275,21 +302,22 @@ def check_claims(trajectory: Trajectory, facts: Facts | None) -> tuple[int, int,
     if talks and not any(step.actor == "environment" or step.results for step in trajectory.steps):
         return 0, 0, []
     # A terminal's agent has what it ran in its own messages.
-    runs = any(step.actor == "agent" and step.results for step in trajectory.steps)
+    runs = talks and any(step.actor == "agent" and step.results for step in trajectory.steps)
     acts: Acts | None = None
     weak = bool(failed_calls(trajectory))
     checked = unread = 0
     faults: list[Fault] = []
     for step in trajectory.steps:
-        if step.actor != "agent" or step.calls or step.results or not (text := step.text):
-            continue
-        if talks and not runs and not _OWN_ACTS.search(text):
+        text = step.text if step.actor == "agent" and not (step.calls or step.results) else ""
+        if not text or (talks and not runs and not _OWN_ACTS.search(text)):
             continue
         claims = [*find_claims(text, weak=weak), *_claims_of_settings(text, own_words)]
         if not claims:
             unread += not text.isascii() and not is_english(text)
             continue
-        acts = Acts(trajectory, facts) if acts is None else acts
+        if acts is None:
+            acts = _acts_of(trajectory, facts)
+            acts.left = SEARCHES
         for claim in claims:
             checked += 1
             fault = _check_claim(step, claim, acts, own_words.get(claim.act))
@@ -320,10 +348,10 @@ def _check_claim(
         return tool in tools if tools is not None else _makes(tool, claim.act)
 
     here = step.index
-    own = _OWN.search(claim.said) is not None
+    own = _OWN_FORM in _forms_in(step.text) and _OWN.search(claim.said) is not None
     if claim.act in _OWN_ONLY and not acts.programs and acts.knows(claim.about, here):
         return None
-    things = {x for name in _THING.findall(claim.said) if (x := name.strip("#")) in acts.about}
+    things = {name for name in _THING.findall(claim.said) if name in acts.about}
     follows = tools is None and claim.act in _FOLLOWING and not acts.programs
     found = [acts.about[thing] for thing in things] if things else [acts.first]
     if any(at < here and (follows or makes(tool)) for one in found for tool, at in one.items()):
@@ -340,14 +368,13 @@ def _check_claim(
     acts.left -= 1
     if not claim.strong or acts.left < 0:
         return None
-    before = bisect_left(acts.texts, here, key=itemgetter(0))
+    before = bisect_left(acts.changed, here, key=lambda x: x.step)
     if acts.programs:
-        texts = [text for _, text in acts.texts[:before]]
-        if not (own or acts.recorded) or not _lacks_program(claim, texts):
+        if not (own or acts.recorded) or not _lacks_program(claim, acts.texts[:before]):
             return None
     elif not own and _was_said(acts.steps[:here], claim, things):
         return None
-    cites = tuple(at for at, _ in acts.texts[max(before - 1, 0) : before])
+    cites = tuple(x.step for x in acts.changed[max(before - 1, 0) : before])
     return Fault(here, f"tells {said}, and no call before it did that", cites)
 
 
@@ -355,15 +382,13 @@ def _was_said(before: Sequence[Step], claim: Claim, things: set[str]) -> bool:
     """True if the user or a result told of the same before: then the agent may report it."""
     forms = [form for form, verb in _ACT_OF.items() if verb == claim.act]
     sure = "successfully" in claim.said
-    for earlier in before:
+    for earlier in before if things or not sure else ():
         texts = [result.text for result in earlier.results]
         if earlier.actor == "user" and not sure:
             texts.append(earlier.text)
-        for text in texts:
-            if things and not any(thing in text for thing in things):
-                continue
-            if (things or not sure) and any(form in text.lower() for form in forms):
-                return True
+        about = [text.lower() for text in texts if any(x in text for x in things or ("",))]
+        if any(form in text for text in about for form in forms):
+            return True
     return False
 
 
@@ -379,6 +404,7 @@ def _lacks_program(claim: Claim, texts: Sequence[str]) -> bool:
     return any(not any(form in text for form in forms for text in texts) for forms in wanted)
 
 
+_acts_of = cached_with_facts(Acts)
 # How an English message says that something went well, in the tense of what is done.
 CLAIMS = re.compile(
     r"(?i)\bsuccess(?:ful(?:ly)?)?\b|\b(?:has|have)(?: \w+ly| now| just| already| all|"
@@ -480,8 +506,6 @@ _ASKS_FOR_WORDS = re.compile(
 )
 # Stems of wishes that something goes on: "please go ahead and proceed".
 _ON = content_stems("go ahead proceed continue thanks hurry quickly")
-
-
 _ACT_STEMS = frozenset(verb[:STEM_CHARACTERS] for verb in ACTS)
 
 
@@ -495,23 +519,24 @@ def find_unmade(trajectory: Trajectory, facts: Facts | None) -> Iterator[Fault]:
     for step, reply in pairwise(steps):
         if step.actor != "user" or reply.actor != "agent" or reply.calls or not reply.text:
             continue
-        first = next(iter(sentences(reply.text)), "")
         word = _IN_A_WORD.match(reply.text)
+        owns = _OWN_FORM in _forms_in(reply.text)
+        first = next(iter(sentences(reply.text)), "")
         brief = len(reply.text) <= DONE_CHARACTERS and states_of(first)
         brief = brief if word is None else word[1].lower() not in _TAKEN
         brief = brief and not (_NOT_DONE.search(first) or _WAITS.search(reply.text))
-        claims = () if brief else find_claims(first, weak=False)
+        claims = find_claims(first, weak=False) if owns and not brief else ()
         acts = {claim.act[:STEM_CHARACTERS] for claim in claims if _OWN.search(claim.said)}
         wishes = [
             said
-            for said in sentences(step.text)
+            for said in (sentences(step.text) if brief or acts else ())
             if WANTS.search(said)
             and not _ASKS_FOR_WORDS.search(said)
             and content_stems(said) - _ON
             and (brief or any(act in said.lower() for act in acts))
         ]
-        before = [x for x in made if x.step < step.index]
-        if wishes and not any(_does(x, wish, facts) for x in before for wish in wishes):
+        did = (_does(x, wish, facts) for x in made if x.step < step.index for wish in wishes)
+        if wishes and not any(did):
             said = f"tells {reply.text.strip()[:80]!r}, and did nothing"
             yield Fault(reply.index, f"{said} since it was asked at {step.index}", (step.index,))
 
@@ -524,8 +549,7 @@ def _does(made: Exchange, wish: str, facts: Facts | None) -> bool:
     verbs, _ = ways_to_ask(name)
     if verbs is not None and verbs.search(wish.casefold()) is None:
         return False
-    told = made.result.text[:RESULT_CHARACTERS] if made.result is not None else ""
-    about = f"{' '.join(leaf_texts(made.call.arguments))} {told}".lower()
+    about = f"{' '.join(leaf_texts(made.call.arguments))} {_brought_by(made)}".lower()
     stems = content_stems(wish) - _ON - _ACT_STEMS
     known = sum([stem in about for stem in stems])
     # A command of a shell may do anything: only what it names tells what it did.
@@ -552,10 +576,10 @@ _I_DID = re.compile(
     rf"(?i)\b(?:i|we)(?:['\u2019]ve)?(?: have)? {_ADVERBS}(?:took the \w+ of (?P<ing>\w+ing)|"
     rf"(?P<act>{_PAST})) (?P<thing>[^:]{{1,60}})"
 )
-# What each holds one of, found by plain search; the last for items of lists.
-_I_HAVE = ("i ", "i've ", "i\u2019ve ", "we ", "we've ", "we\u2019ve ")
-_WAS = (" was ", " were ", " been ", " is now ", " are now ")
-_SAYS_DONE = (*_I_HAVE, *_WAS, "\n", ";", "|", "? ", ": ")
+_DEED_OF = {_OWN_FORM: _I_DID, _BEEN_FORM: _WAS_DONE}
+# What a message holds that may tell of deeds in its lists.
+_LISTS = ("\n", ";", "|", "? ", ": ", "i ", "i've ", "i\u2019ve ", "we ", "we've ", "we\u2019ve ",
+          " was ", " were ", " been ", " is now ", " are now ")  # fmt: skip
 _BRACKETS = re.compile(r"\([^)]*\)|#?\b[A-Z\d]{5,}\b")
 # Who did it and to what are said in one clause, or a list's item says no more than this.
 _VERB = re.compile(r" (?:is|are|was|were|has|have|be) ", re.IGNORECASE)
@@ -565,6 +589,8 @@ _LISTED = re.compile(r"^\s*(?:[-*\u2022\u2705|]|\d+[.)])", re.MULTILINE)
 ANSWER_CHARACTERS, HEAD_CHARACTERS = 24, 40
 # So much of the name of a thing is looked for: "complaints" is "complain", and not "complete".
 _NAMED_BY = 8
+# A short item behind a question may be its answer.
+_ANSWERED = re.compile(r"\?[\n;|.]*[^.!?\n;|]{1,23}(?:[.!?\n;|]|\Z)")
 _ITEM = re.compile(r"[^.!?\n;|]*(?:[.](?=\w)[^.!?\n;|]*)*[.!?]?")
 # Participles that say how a thing is, or what was learned of it.
 _STATES = frozenset(
@@ -573,8 +599,8 @@ _STATES = frozenset(
     "noticed paid priced related required retrieved reviewed scheduled shown used validated "
     "verified".split()
 )
+_NO_DEEDS = _STATES | _TAKEN | {f"{verb}ed" for verb in READS}
 _HEAD = re.compile(r"[a-z]{4,}")
-_FENCE = "```"
 _BY_ME = re.compile(r"\bby (?:me|us)\b", re.IGNORECASE)
 # Who hears of an act is not what it was done to.
 _PEOPLE = re.compile(r"\A(?:you|us|me|them|him|her|it|that|this)\b(?: (?:in|for|on|to|into|with))?")
@@ -601,33 +627,44 @@ def find_invented_acts(trajectory: Trajectory, facts: Facts | None) -> Iterator[
         return
     if not made and (trajectory.exchanges or all([x.actor != "environment" for x in steps])):
         return
-    evidence: Evidence | None = None
-    acts: Acts | None = None
     # The first message of a run that only talks gives the task.
     for step in steps[made[0].step if made else 1 :]:
         text = step.text if step.actor == "agent" and not step.calls else ""
-        lower = text.lower() if made or _FENCE not in text else ""
-        if not any([sign in lower for sign in _SAYS_DONE]):
+        if not text or ("```" in text and not made):
             continue
-        for said, listed in _items(text) if made else zip(sentences(text), repeat(False)):
-            deed = _deed_in(said, listed=listed)
-            if deed is None or not (made or deed.sure):
+        for said, deed in _deeds_in(text, lists=bool(made)):
+            if not (made or deed.sure):
                 continue
-            if evidence is None or acts is None:
-                evidence, acts = evidence_of(trajectory), Acts(trajectory, facts)
-            here = step.index
+            evidence, here = evidence_of(trajectory), step.index
             given = (str(x.call.arguments).lower() for x in made if x.step < here)
             named = evidence.names(deed.thing, here) or any(deed.thing in one for one in given)
             heard = named and (not deed.sure or evidence.names(deed.act, here))
-            if heard or acts.knows(deed.stems, here):
+            if heard or _acts_of(trajectory, facts).knows(deed.stems, here):
                 continue
             yield Fault(here, f"tells {said.strip()[:100]!r}, and nothing before did that")
             break
 
 
-def _items(text: str) -> Iterator[tuple[str, bool]]:
+def _deeds_in(text: str, *, lists: bool) -> Iterator[tuple[str, Deed]]:
+    """Yield what a message tells was done to things, with where it does; in lists if asked."""
+    forms, lower = _forms_in(text), text.lower()
+    listed = lists and (";" in text or _LISTED.search(text) is not None)
+    inline = lists and ((": " in text and "," in text) or _ANSWERED.search(text) is not None)
+    parts = [part for part in _PARTS if part in lower] if forms or listed or inline else []
+    if not parts or not any(sign in lower for sign in _LISTS):
+        return
+    for said, item in _items(text, listed=listed) if lists else zip(sentences(text), repeat(False)):
+        folded = said.lower() if forms or item else ""
+        if any([part in folded for part in parts]):
+            found = [_DEED_OF[form].search(said) for form in forms if form.search(folded)]
+            match = next(filter(None, found), None) or (_ITEM_DONE.match(said) if item else None)
+            deed = _deed_in(said, match) if match is not None else None
+            if deed is not None:
+                yield said, deed
+
+
+def _items(text: str, *, listed: bool) -> Iterator[tuple[str, bool]]:
     """Yield the sentences of a message and the items of its lists, and which they are."""
-    listed = ";" in text or _LISTED.search(text) is not None
     asked = ""
     for said in filter(None, _ITEM.findall(text)):
         # A question that its speaker answers: "And the late fee? Waived."
@@ -641,18 +678,9 @@ def _items(text: str) -> Iterator[tuple[str, bool]]:
             yield said, True
 
 
-def _deed_in(said: str, *, listed: bool) -> Deed | None:
+def _deed_in(said: str, match: re.Match[str]) -> Deed | None:
     """Return what a sentence tells was done to a thing, None if nothing."""
-    folded, match = said.lower(), None
-    if not any([part in folded for part in _PARTS]):
-        return None
-    if any([sign in folded for sign in _I_HAVE]):
-        match = _I_DID.search(said)
-    if match is None and any([sign in folded for sign in _WAS]):
-        match = _WAS_DONE.search(said)
-    if match is None and listed:
-        match = _ITEM_DONE.search(said)
-    if match is None or said.endswith("?"):
+    if said.endswith("?"):
         return None
     groups = match.groupdict()
     name = next(x for x in ("act", "act2", "ing") if groups.get(x))
@@ -661,13 +689,9 @@ def _deed_in(said: str, *, listed: bool) -> Deed | None:
     if thing == " ":
         thing = _BRACKETS.sub(" ", said[: match.start()]).rsplit(":", 1)[-1]
     before, act = said[: match.start(name)], groups[name].lower()
-    told = (
-        act in _STATES
-        or act in _TAKEN
-        or act.removesuffix("ed") in READS
-        or said.rstrip(" *").endswith(":")
-    )
-    told = told or (match.re is _ITEM_DONE and _VERB.search(said) is not None)
+    if act in _NO_DEEDS or said.rstrip(" *").endswith(":"):
+        return None
+    told = match.re is _ITEM_DONE and _VERB.search(said) is not None
     if told or _OPEN.search(_WHILE.sub("", before)) or _HISTORY.search(said[match.end(name) :]):
         return None
     thing = thing.rsplit(",", 1)[-1] if match.re is _WAS_DONE else thing.split(",", 1)[0]

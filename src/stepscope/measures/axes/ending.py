@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from stepscope.measures.calls import agent_calls, ends_run, escalates_to_person, has_succeeded
 from stepscope.measures.conduct import asks_consent, find_decision, leaf_texts
@@ -11,6 +12,7 @@ from stepscope.measures.errors import ADMITS, TRANSIENT, admits_failure, executi
 from stepscope.measures.language import (
     ACTS,
     ADDS,
+    REMEMBERED,
     WANTS,
     Intention,
     content_stems,
@@ -132,6 +134,11 @@ def _cut_short(trajectory: Trajectory) -> Iterator[Fault]:
             break
 
 
+@lru_cache(maxsize=REMEMBERED)
+def _intentions(text: str) -> Sequence[Intention]:
+    return list(find_intentions(text))
+
+
 def _unkept_promises(trajectory: Trajectory) -> Iterator[Fault]:
     """Yield the announcement of an act that no call came after, the last, and those forgotten.
 
@@ -139,20 +146,21 @@ def _unkept_promises(trajectory: Trajectory) -> Iterator[Fault]:
     """
     steps = trajectory.steps
     acting = any(step.calls or step.results for step in steps)
-    calls = [s.index for s in steps if s.actor == "agent" and (s.results or _acts(s))]
+    done = (s.index for s in reversed(steps) if s.actor == "agent" and (s.results or _acts(s)))
     # A run that only talks may keep its promises in words; the last of them is left open.
     last = next((s.index for s in reversed(steps) if s.actor == "agent"), -1)
-    after = calls[-1] if calls else last - 1
+    after = next(done, last - 1)
     for step in reversed(steps[after + 1 :]):
         text = step.text
-        if step.actor == "user" and find_decision(text) in ("takes back", "refuses"):
-            break
         if step.actor != "agent" or not text or (step.calls and step.index == last):
             continue
         if step.index != last and admits_failure(text):
             break
-        promises = [one for one in find_intentions(text) if acting or one.verb in ACTS]
+        promises = [one for one in _intentions(text) if acting or one.verb in ACTS]
         if promises:
+            heard = [s.text for s in steps[step.index + 1 :] if s.actor == "user"]
+            if any(find_decision(said) in ("takes back", "refuses") for said in heard):
+                break
             yield Fault(step.index, f"announces and never does it: {promises[-1].said[:100]!r}")
             return
     if acting:
@@ -173,7 +181,7 @@ def _forgotten_promises(trajectory: Trajectory) -> Iterator[Fault]:
             answer, acts_next = step.text or answer, False
         elif step.actor == "agent":
             if step.text and not acts and not acts_next:
-                for one in find_intentions(step.text):
+                for one in _intentions(step.text):
                     if _is_settled(one, step.text, answer):
                         open_promises.append((step, one))
             acts_next = acts or (acts_next and not step.text)
@@ -331,7 +339,7 @@ def _never_dealt_with(trajectory: Trajectory) -> Iterator[Fault]:
     for user in [s for s in steps if s.actor == "user" and s.text][:FIRST_MESSAGES]:
         some = user.index < last and len(user.text) <= WISH_CHARACTERS
         for said in sentences(user.text) if some else ():
-            names = frozenset(FILE.findall(said.lower()) if "." in said and calls else ())
+            names = frozenset(FILE.findall(said.lower()) if "." in said[:-1] and calls else ())
             about = content_stems(said) if ADDS.search(said) else frozenset()
             about = names or (about if len(about) >= LEAST_STEMS else frozenset())
             if about and WANTS.search(said) and _is_open(about, steps[user.index + 1 :]):

@@ -100,6 +100,7 @@ class Evidence:
         self._written = _join(self._texts)
         self._heard: list[tuple[int, str]] | None = None
         self._said: dict[str, int] = {}
+        self._parts: set[str] = set()  # what stands within longer words
         self._cores: dict[str, int] = {}
         self._stated: dict[float, int] = {}
         self._numbers: dict[int, Sequence[float]] = {}
@@ -174,11 +175,14 @@ class Evidence:
         if known is not None and known < before:
             return known
         # As results mostly write it; only then in every other way.
-        for form in number_forms(value):
-            if (step := self._search(self._written, form, before)) is not None:
-                self._stated[value] = step
-                return step
-        return None
+        first, *others = number_forms(value)
+        step = self._search(self._written, first, before)
+        for form in others if step is None else ():
+            if step is None and (first in self._parts or first not in form):
+                step = self._search(self._written, form, before)
+        if step is not None:
+            self._stated[value] = step
+        return step
 
     def date(self, iso: str, before: int) -> int | None:
         """Return a step before step `before` that says a date (YYYY-MM-DD), in any format.
@@ -188,7 +192,7 @@ class Evidence:
         if (step := self.said(iso, before)) is not None:
             return step
         # The day of a moment: 2024-05-14T16:03:16 is one word.
-        if (step := self.holds(f"{iso}T", before)) is not None:
+        if iso in self._parts and (step := self.holds(f"{iso}T", before)) is not None:
             return step
         words = self._folded
         end = words.starts[bisect_left(self._steps, before)]
@@ -329,6 +333,7 @@ class Evidence:
                 text, at, behind
             ):
                 return self._steps[bisect_right(words.starts, at) - 1]
+            self._parts.add(value)
             start = at + 1
         return None
 
@@ -365,11 +370,10 @@ class Evidence:
         return max(known) if len(known) == len(steps) else None
 
     def _quantities(self, at: int) -> Sequence[float]:
-        kept = self._numbers.get(at)
-        if kept is None:
+        if at not in self._numbers:
             read = _opening_quantities if self._opens and not at else quantities
-            kept = self._numbers[at] = read(self._texts[at])
-        return kept
+            self._numbers[at] = read(self._texts[at])
+        return self._numbers[at]
 
 
 @lru_cache(maxsize=8)

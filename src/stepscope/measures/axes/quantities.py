@@ -453,27 +453,34 @@ def agent_messages(trajectory: Trajectory) -> Iterator[AgentMessage]:
     steps = trajectory.steps
     news: list[tuple[int, ToolResult]] = []
     asked = ""
-    for at, step in enumerate(steps):
+    for step in steps:
         if step.actor == "user":
             asked = step.text if len(step.text) <= ASKED_CHARACTERS else ""
-        if step.actor == "agent" and (
-            step.calls or at + 1 == len(steps) or steps[at + 1].actor == "user"
-        ):
-            text = step.text
-            if text:
-                yield AgentMessage(step, text, tuple(news), asked)
-                news, asked = [], ""
+        if step.actor == "agent" and _is_to_user(steps, step) and (text := step.text):
+            yield AgentMessage(step, text, tuple(news), asked)
+            news, asked = [], ""
         if step.results:
             news += [(step.index, result) for result in step.results]
+
+
+def _is_to_user(steps: Sequence[Step], step: Step) -> bool:
+    return bool(step.calls) or step is steps[-1] or steps[step.index + 1].actor == "user"
+
+
+@cached_on_run
+def amounts_told(trajectory: Trajectory) -> list[tuple[Step, list[ToldAmount]]]:
+    """Return the steps at which the agent tells amounts, in order, with these."""
+    own = [step for step in trajectory.steps if step.actor == "agent"]
+    return [(step, told) for step in own if (told := told_amounts(step.text))]
 
 
 @cached_on_run
 def first_told(trajectory: Trajectory) -> dict[float, int]:
     """Return the amounts that the agent told, each with the first step that tells it."""
     found: dict[float, int] = {}
-    for message in agent_messages(trajectory):
-        for amount in told_amounts(message.text):
-            found.setdefault(amount.value, message.step.index)
+    for step, told in amounts_told(trajectory):
+        for amount in told if _is_to_user(trajectory.steps, step) else ():
+            found.setdefault(amount.value, step.index)
     return found
 
 

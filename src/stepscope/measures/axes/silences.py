@@ -49,7 +49,6 @@ _COMPLAINS = re.compile(
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 _CLAUSE = re.compile(r"[.!;,\n]| (?:and|so|but) ")
 _NUMBER = re.compile(r"\d[\d.,]*\d|\d")
-_FENCE = "```"
 # After a failure so many messages are looked at: one that states nothing, and the next.
 MESSAGES = 2
 # Who asks whether it is done asks of "that" or "it", in the tense of what is done.
@@ -89,7 +88,7 @@ def _silence(steps: Sequence[Step], error: Exchange) -> Iterator[Fault]:
             asked = text
         if step.actor != "agent" or messages == MESSAGES:
             continue
-        if step.calls or step.results or _FENCE in text or _tells_of(text, lines):
+        if step.calls or step.results or "```" in text or _tells_of(text, lines):
             return
         of_it = asked and _ASKS_OF_IT.search(asked) and _ASKS_WHETHER.search(asked)
         messages += 1

@@ -26,11 +26,11 @@ from stepscope.measures.axes.quantities import (
     AgentMessage,
     StatedNumbers,
     ToldAmount,
+    amounts_told,
     follows_in_message,
     names_in,
     plain_number,
     quantities,
-    told_amounts,
 )
 from stepscope.measures.axes.records import ThingRecord, results_of
 from stepscope.measures.calls import agent_calls, failed_calls
@@ -93,9 +93,9 @@ def calculations_of(trajectory: Trajectory) -> tuple[tuple[Exchange, str], ...]:
         given, result = exchange.call.arguments, exchange.result
         if isinstance(given, dict) and len(given) == 1 and result is not None:
             text = next(iter(given.values()))
-            if isinstance(text, str) and len(text) <= EXPRESSION_CHARACTERS:
-                if _ARITHMETIC.fullmatch(text) and _RESULT.fullmatch(result.text.strip()):
-                    found.append((exchange, text))
+            short = isinstance(text, str) and len(text) <= EXPRESSION_CHARACTERS
+            if short and _ARITHMETIC.fullmatch(text) and _RESULT.fullmatch(result.text.strip()):
+                found.append((exchange, text))
     return tuple(found)
 
 
@@ -162,8 +162,9 @@ def sums_of(trajectory: Trajectory) -> tuple[AgentSum, ...]:
     adding = {x.step for x in trajectory.exchanges if "+" in x.key}
     for step in trajectory.steps:
         if step.actor == "agent":
-            calls = step.calls if step.replayed or step.index in adding else ()
-            said = "\n".join([step.text, *(str(call.arguments) for call in calls)])
+            said = step.text
+            if step.replayed or step.index in adding:
+                said = "\n".join([said, *(str(call.arguments) for call in step.calls)])
             if "+" in said:
                 found += [AgentSum(step.index, _terms(some)) for some in _SUM.findall(said)]
     first: dict[tuple[float, ...], AgentSum] = {}
@@ -210,8 +211,7 @@ def find_missing_terms(trajectory: Trajectory) -> list[Fault]:
             )
             found.append(Fault(one.step, why, (missing.step, exchange.answer_step)))
     shown = {fault.step for fault in found}
-    steps = trajectory.steps
-    short = [fault for fault in find_short_totals(trajectory) if steps[fault.step].calls]
+    short = [x for x in find_short_totals(trajectory) if trajectory.steps[x.step].calls]
     return found + [fault for fault in short if fault.step not in shown]
 
 
@@ -259,11 +259,7 @@ def find_short_totals(trajectory: Trajectory) -> list[Fault]:
     """
     found: list[Fault] = []
     evidence, results, sums = evidence_of(trajectory), results_of(trajectory), sums_of(trajectory)
-    heard: list[str] = []
-    for step in trajectory.steps:
-        if step.actor == "user":
-            heard.append(step.text)
-        told = told_amounts(step.text) if step.actor == "agent" else []
+    for step, told in amounts_told(trajectory):
         for at, amount in enumerate(told):
             adds = [x for x in sums if abs(x.total - amount.value) < TOLERANCE]
             if not adds and evidence.number(amount.value, step.index) is not None:
@@ -290,7 +286,8 @@ def find_short_totals(trajectory: Trajectory) -> list[Fault]:
                 # Who names some of them does not mean all of them.
                 parts = named_quantities_of(members, sentence)
                 count = _COUNT.search(sentence)
-                part = any(map(_PART.search, (*heard, sentence))) or 0 < len(parts) < len(members)
+                heard = (s.text for s in trajectory.steps[: step.index] if s.actor == "user")
+                part = any(map(_PART.search, (sentence, *heard))) or 0 < len(parts) < len(members)
                 part = part or (count is not None and int(count[1]) != len(members))
                 named = whole and any(one in sentence for one in members[0].owners)
                 if max(refused, default=0) > step.index or (
