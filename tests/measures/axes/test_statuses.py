@@ -139,3 +139,29 @@ def test_a_field_told_of_a_thing_is_its_own(asked: str, text: str, expected: str
 )
 def test_what_a_thing_has_or_has_not_is_as_its_record_says(text: str, expected: str) -> None:
     assert told(text, INSURED, DELIVERED).label == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # What opens a sentence, or asks for assent behind it, makes no condition of it.
+        ("I should mention that #W7654321 shows the status cancelled.", "incorrect"),
+        ("No news there, #W7654321 is cancelled.", "incorrect"),
+        ("I had a look and booking 4OG6T3 is not insured.", "incorrect"),
+        ("Right now #W7654321 shows the status cancelled, okay?", "incorrect"),
+        ("Booking 4OG6T3 is not insured, isn't it?", "incorrect"),
+        ("I should mention that #W7654321 shows the status delivered, okay?", "uncertain"),
+        ("If you agree, #W7654321 is cancelled.", "uncertain"),
+        ("I cannot confirm that #W7654321 is cancelled.", "uncertain"),
+        ("Once it is back and checked, #W7654321 is cancelled.", "uncertain"),
+        ("Is it so, and is #W7654321 cancelled?", "uncertain"),
+        # A row without a head, or without a verb.
+        ("| #W7654321 | cancelled |", "incorrect"),
+        ("| #W7654321 | delivered |", "uncertain"),
+        ("#W7654321 - cancelled", "incorrect"),
+        ("#W7654321 - delivered", "uncertain"),
+    ],
+)
+def test_what_stands_around_a_statement_does_not_hide_it(text: str, expected: str) -> None:
+    found = told(text, INSURED, DELIVERED)
+    assert found.label == expected, found.reason

@@ -6,7 +6,7 @@ import pytest
 
 from stepscope.measures.axes.arguments import ARGUMENT_VALIDITY, ARGUMENT_VALIDITY_NAME
 from stepscope.measures.axes.results import RESULT_INTERPRETATION, RESULT_INTERPRETATION_NAME
-from stepscope.measures.axes.told import find_absent_names
+from stepscope.measures.axes.told import find_absent_names, find_told_nowhere
 from stepscope.model import Answer, Measure, Step
 from tests.factories import Turn, agent, did, failed, run, system, user
 from tests.measures.answers import cites, label, labels, whole
@@ -333,3 +333,41 @@ def test_a_file_told_as_given_stands_somewhere(text: str, made_up: bool) -> None
 def test_a_refusal_in_any_words_shows_that_a_name_exists_nowhere(refusal: str) -> None:
     step = failed("bash", refusal, command="python table_reader.py")
     assert labels(ARGUMENT_VALIDITY, run(user("read it"), *step)) == {1: "incorrect"}
+
+
+@pytest.mark.parametrize(
+    ("command", "refused", "counted_on"),
+    [
+        ("python -m sum_kit", "/usr/bin/python: No module named sum_kit", True),
+        ("python -c 'import sum_kit'", "ModuleNotFoundError: No module named 'sum_kit'", True),
+        ("bash run_sums.sh", "bash: run_sums.sh: No such file or directory", True),
+        ("python sum_kit/main.py", "error: 'sum_kit/main.py' does not exist, not run", True),
+        # A package that is not installed is one that others know.
+        ("python -c 'import numpy'", "ModuleNotFoundError: No module named 'numpy'", False),
+        # A word in capitals is no file, and what is refused may be something else.
+        ("python STOPHERE", "error: 'STOPHERE' is not an option", False),
+        ("python sum_kit.py", "error: 'other_kit.py' is not there", False),
+        ("python sum_kit.py", "sum_kit.py: 4 sums", False),
+    ],
+)
+def test_a_line_that_denies_a_name_proves_that_there_is_none(
+    command: str, refused: str, counted_on: bool
+) -> None:
+    made = run(user("add them"), *did("bash", refused, command=command))
+    assert [x.step for x in find_absent_names(made)] == [1] * counted_on
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("The entry point uses `sum_kit`, as before.", False),
+        ("The page is described in guide/sum_kit.rst.", False),
+        ("The entry point uses `count_kit`, as before.", True),
+        ("The entry point uses `sums`, as before.", True),
+        ("I'll add `sum_kit` next.", True),
+        ("Is it in `sum_kit`?", True),
+    ],
+)
+def test_a_name_of_code_between_signs_stands_somewhere(text: str, known: bool) -> None:
+    made = run(user("add them"), *did("bash", "count_kit.py", command="ls"), agent(text))
+    assert [x.step for x in find_told_nowhere(made)] == [3] * (not known)

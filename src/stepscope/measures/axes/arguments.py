@@ -376,7 +376,7 @@ def _untraced_words(trajectory: Trajectory) -> Iterator[Fault]:
 
 
 ARGUMENT_VALIDITY = RuleMeasure(
-    ARGUMENT_VALIDITY_NAME, "5", AXIS_SCALE, (), needing("arguments", _validity)
+    ARGUMENT_VALIDITY_NAME, "6", AXIS_SCALE, (), needing("arguments", _validity)
 )
 
 

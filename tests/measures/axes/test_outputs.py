@@ -1,0 +1,339 @@
+"""What the agent tells of an output is held against the values that the output names.
+
+The pairs were written before the mechanism, from what tools print and what agents say of it: for
+each output a fault and a near miss. `UNPROVED` are the faults that need more than the output says.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from stepscope.measures.axes.evidence import evidence_of
+from stepscope.measures.axes.told import find_misread_lines
+from stepscope.model import Step
+from tests.factories import agent, did, run, user
+
+PROVED = [
+    (
+        "============ 3 failed, 41 passed, 2 warnings in 6.20s ============",
+        "The test run left us with 41 failures and only 3 successes.",
+        "41 of them pass; three still fail, and there are two warnings.",
+    ),
+    (
+        (
+            "tests/test_api.py::test_login PASSED\ntests/test_api.py::test_logout FAILED\n"
+            "tests/test_api.py::test_refresh PASSED"
+        ),
+        "test_logout passes now, so I will move on.",
+        "test_login and test_refresh pass; test_logout does not yet.",
+    ),
+    (
+        (
+            "On branch develop\n"
+            "Your branch is behind 'origin/develop' by 4 commits, and can be fast-forwarded."
+        ),
+        "Our branch is 7 commits behind origin, so I'd pull first.",
+        "We lack 4 commits of origin/develop; a pull will do.",
+    ),
+    (
+        (
+            "Author          Commits  Lines\nLena Roth            18   2204\n"
+            "Omar Haddad          31    977"
+        ),
+        "Lena Roth has made 31 commits so far.",
+        "With 31 commits Omar Haddad is ahead of Lena Roth, who wrote more lines (2204).",
+    ),
+    (
+        " count \n-------\n  1482\n(1 row)",
+        "The count came back as 1842.",
+        "There are 1,482 of them, so nearly 1,500.",
+    ),
+    (
+        (
+            " id | name   | qty | price\n----+--------+-----+-------\n  "
+            "1 | bolt   |  40 |  0.12\n  2 | washer |  75 |  0.03\n(2 rows)"
+        ),
+        "Of bolts we hold 75 pieces.",
+        "75 washers and 40 bolts are in stock, 115 pieces in all.",
+    ),
+    (
+        (
+            "      city  population   area\n0     Oslo      709000  454.0\n"
+            "1   Bergen      291000  464.7"
+        ),
+        "Bergen has a population of 709000.",
+        "The area of Bergen is 464.7, slightly more than that of Oslo.",
+    ),
+    (
+        (
+            "added 112 packages, and audited 113 packages in 4s\n\n"
+            "6 vulnerabilities (2 moderate, 4 high)"
+        ),
+        "npm reports four moderate vulnerabilities and two high ones.",
+        "npm reports six vulnerabilities, four of them high.",
+    ),
+    (
+        "Successfully installed requests-2.31.0 urllib3-2.0.4",
+        "requests is now at version 2.0.4.",
+        "We now have requests 2.31.0 and urllib3 2.0.4.",
+    ),
+    (
+        (
+            '  File "/srv/load.py", line 118, in parse\n    return json.loads(raw)\n'
+            "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)"
+        ),
+        "load.py fails on line 181.",
+        "The parser gives up at char 0; load.py, line 118 is where it is called.",
+    ),
+    (
+        "NAMES     STATUS\nweb       Up 3 hours\ncache     Exited (137) 5 minutes ago",
+        "The cache container has been up for 3 hours.",
+        "Only web is up, for three hours now; the cache exited five minutes ago with 137.",
+    ),
+    (
+        (
+            "nginx.service - A high performance web server\n     "
+            "Loaded: loaded (/lib/systemd/system/nginx.service; enabled)\n     "
+            "Active: inactive (dead)"
+        ),
+        "nginx is active and running.",
+        "nginx is not active at present, though it's enabled.",
+    ),
+    (
+        '{"summary": {"created": 12, "updated": 5, "deleted": 0}, "duration": 3.4}',
+        "The sync deleted 12 entries.",
+        "12 were created and 5 updated, nothing was deleted.",
+    ),
+    (
+        "Ran 58 tests in 1.204s\n\nFAILED (failures=2, errors=1)",
+        "Out of 58 tests, 8 ended in failures.",
+        "Of 58 tests, two fail and one errors out, so 55 are fine.",
+    ),
+    (
+        (
+            "test result: FAILED. 19 passed; 2 failed; 1 ignored; 0 measured; 0 filtered "
+            "out; finished in 0.31s"
+        ),
+        "19 tests were ignored, so there is not much to see.",
+        "Just one test is ignored, 2 failed and all the other 19 passed.",
+    ),
+    (
+        "Found 7 errors in 3 files (checked 41 source files)",
+        "mypy finds 3 errors.",
+        "mypy has 7 complaints, spread over 3 of 41 files.",
+    ),
+    (
+        "Found 12 errors.\n[*] 9 fixable with the `--fix` option.",
+        "All 12 are fixable, ruff says; 12 fixable ones.",
+        "Nine of the twelve are fixable automatically, three must be mended by hand.",
+    ),
+    (
+        "250 data.csv",
+        "data.csv consists of 520 lines.",
+        "250 lines in data.csv, that is 249 without its header.",
+    ),
+    (
+        "Plan: 3 to add, 1 to change, 2 to destroy.",
+        "Terraform is going to destroy 3 resources and add 2.",
+        "Three resources are added, one changes and two go away.",
+    ),
+    (
+        "epoch 4: loss=0.288 val_loss=0.402\nepoch 5: loss=0.231 val_loss=0.417",
+        "In epoch 5 the validation loss went down to 0.402.",
+        "After epoch 5 the loss is 0.231, while val_loss has gone up from 0.402 to 0.417.",
+    ),
+    (
+        "name: gateway\nreplicas: 3\nport: 8080\ntimeout: 45",
+        "The timeout is set to 30 seconds.",
+        "The gateway listens on port 8080 and waits 45 seconds.",
+    ),
+    (
+        (
+            "count    500.000000\nmean      12.417000\nstd        3.102000\n"
+            "min        2.000000\nmax       31.000000"
+        ),
+        "The standard deviation is 12.417.",
+        "On average 12.4, with 3.1 of standard deviation; the largest is 31.",
+    ),
+    (
+        "red      31\nblue     12\ngreen     7\nName: color, dtype: int64",
+        "Blue was chosen most, 31 times.",
+        "Red leads with 31; blue and green have 19 together.",
+    ),
+    (
+        "name,age,city\nAnna,34,Rome\nBen,29,Paris",
+        "Ben is 34 years old.",
+        "Anna, 34, is from Rome and Ben, five years younger, from Paris.",
+    ),
+    (
+        "name,age,city\nAnna,34,Rome\nBen,29,Paris",
+        "Anna lives in Paris.",
+        "Paris is where Ben lives.",
+    ),
+    (
+        "Package    Version\n---------- -------\nnumpy      1.26.4\npandas     2.1.0",
+        "pandas is installed in version 1.26.4.",
+        "numpy 1.26.4 and pandas 2.1.0 are there.",
+    ),
+    (
+        "Python 3.11.4",
+        "This machine runs Python 3.12.1.",
+        "It's Python 3.11.4, which is enough as we need 3.10.",
+    ),
+    (
+        "is_valid: False\nrows_checked: 880\nduplicates: 14",
+        "The check is through: 88 duplicates were found.",
+        "14 duplicates among the 880 rows that were checked make it invalid.",
+    ),
+    (
+        "Population (2020): 41,200\nArea: 12.5 km2\nElevation: 310 m",
+        "It lies at an elevation of 130 m.",
+        "Some 41,000 people live there, at 310 m.",
+    ),
+    (
+        (
+            "NAME                 READY   STATUS             RESTARTS   AGE\n"
+            "api-6d9f             1/1     Running            0          5d\n"
+            "worker-77b4          0/1     CrashLoopBackOff   14         5d"
+        ),
+        "worker-77b4 is Running with 0 restarts.",
+        "api-6d9f is Running; worker-77b4 has restarted 14 times and is in CrashLoopBackOff.",
+    ),
+    (
+        "Alice|90\nBob|72\nChen|85",
+        "Chen scored 72.",
+        "Chen (85) did better than Bob (72), only Alice has more with 90.",
+    ),
+    (
+        "src/app.py:0\nsrc/db.py:6",
+        "There are 6 matches in src/app.py.",
+        "All six matches are in src/db.py, none in src/app.py.",
+    ),
+]
+UNPROVED = [
+    (
+        (
+            "HTTP/1.1 404 Not Found\nServer: nginx/1.24.0\nContent-Type: text/html\n"
+            "Content-Length: 162"
+        ),
+        "The server replied with status 200.",
+        "It answers 404, with a body of 162 bytes.",
+    ),
+    (
+        (
+            "Filesystem      Size  Used Avail Use% Mounted on\n"
+            "/dev/sda1        50G   44G    6G  88% /\n"
+            "/dev/sdb1       200G   31G  169G  16% /data"
+        ),
+        "The data disk is 88% full.",
+        "/dev/sda1 is nearly full (88%), while /data has 169G left.",
+    ),
+    (
+        (
+            'Traceback (most recent call last):\n  File "calc.py", line 31, in share\n    '
+            "return part / total\nZeroDivisionError: division by zero"
+        ),
+        "It stops with a KeyError in line 31 of calc.py.",
+        "calc.py raises ZeroDivisionError at line 31, in share.",
+    ),
+    (
+        '{"status": "degraded", "region": "eu-west-1", "uptime": 99.2}',
+        "The health endpoint says the status is healthy.",
+        "Status: degraded, in eu-west-1, though uptime is still above 99%.",
+    ),
+    (
+        (
+            "5 packets transmitted, 3 received, 40% packet loss, time 4051ms\n"
+            "rtt min/avg/max/mdev = 18.204/22.917/31.440/4.871 ms"
+        ),
+        "On average a packet took 31.440 ms.",
+        "40% of the packets are lost; the average round trip is 22.917 ms, at most 31.44.",
+    ),
+    (
+        "NODE_ENV=staging\nPORT=3000\nLOG_LEVEL=warn",
+        "NODE_ENV is set to production.",
+        "We run with NODE_ENV set to staging, so this isn't production.",
+    ),
+    (
+        "  main\n* release/2.4\n  feature/login",
+        "We're currently on main.",
+        "The current branch is release/2.4, not main.",
+    ),
+    (
+        "Host: db-primary\nRole: standby\nLag: 12 s",
+        "db-primary acts in the role of leader: its role is primary.",
+        "db-primary is in the role of standby, 12 s behind.",
+    ),
+]
+
+
+def found(output: str, text: str, *between: Step) -> list[tuple[int, str]]:
+    made = run(user("look"), *did("bash", output), *between, agent(text))
+    return [(x.step, x.reason) for x in find_misread_lines(made, evidence_of(made))]
+
+
+@pytest.mark.parametrize(("output", "fault"), [(output, fault) for output, fault, _ in PROVED])
+def test_a_value_told_otherwise_is_a_fault_in_the_next_step_or_later(
+    output: str, fault: str
+) -> None:
+    assert [step for step, _ in found(output, fault)][:1] == [3]
+    assert [step for step, _ in found(output, fault, *did("bash", "ok"))][:1] == [5]
+
+
+@pytest.mark.parametrize(
+    ("output", "right"), [(output, right) for output, _, right in PROVED + UNPROVED]
+)
+def test_what_is_told_as_it_stands_calculated_or_compared_is_none(output: str, right: str) -> None:
+    assert found(output, right) == []
+
+
+@pytest.mark.parametrize(
+    ("output", "text", "wrong"),
+    [
+        # A number that was said nowhere, beside the name of one value.
+        ("count\n-----\n1482\n(1 row)", "The count is 1842.", True),
+        ("count\n-----\n1482\n(1 row)", "I expect that the count is 1842.", False),
+        ("count\n-----\n1482\n(1 row)", "The count is about 1842.", False),
+        ("count\n-----\n1482\n(1 row)", "The count is 1500.", False),
+        ("size: 7168", "The size is 7 kB.", False),
+        ("lines: 40\nblank: 10", "The blank share is 25%.", False),
+        ("timeout: 45", "We set the timeout to 30.", False),
+        # A word of another line, or the contrary of the value.
+        ("web_check PASSED\ndb_check FAILED\nui_check PASSED", "db_check passed.", True),
+        ("web_check PASSED\ndb_check FAILED\nui_check PASSED", "db_check has not passed.", False),
+        ("web_check PASSED\ndb_check FAILED\nui_check PASSED", "db_check failed.", False),
+        ("Active: inactive (dead)", "The service is active.", True),
+        ("Active: inactive (dead)", "Once it is active, I go on.", False),
+        ("Active: inactive (dead)", "It is not active.", False),
+        # A longer name is meant where both are said.
+        ("loss: 0.2\nval_loss: 0.4", "The val loss is 0.2.", True),
+        ("loss: 0.2\nval_loss: 0.4", "The val loss is 0.4.", False),
+        # Pages are no program's output, and neither are lists of records.
+        ("Oslo 12\nBergen 17\n" + 70 * "long " + "line", "Bergen has 12.", False),
+        ('[{"Oslo": 12}, {"Bergen": 17}]', "Bergen has 12.", False),
+        # Numbers of entries and of code are told of nothing.
+        ("oak: 3\nelm: 5", "3. The elm is next.", False),
+        ("oak: 3\nelm: 5", "```\nelm = 3\n```", False),
+    ],
+)
+def test_a_value_is_told_in_its_name_alone(output: str, text: str, wrong: bool) -> None:
+    assert (found(output, text) != []) is wrong
+
+
+def test_a_clause_is_of_the_latest_output_that_has_its_name() -> None:
+    later = did("bash", "oak: 7\nelm: 5")
+    assert found("oak: 3\nelm: 5", "The oak has 3.", *later) == []
+    assert found("oak: 3\nelm: 5", "The oak has 5.", *later) == [
+        (5, "tells 5 for 'oak', the output at 4 says 7")
+    ]
+
+
+def test_an_output_far_back_is_not_told_of() -> None:
+    between = [step for n in range(4) for step in did("bash", f"ash: {n}")]
+    assert found("oak: 3\nelm: 5", "The oak has 5.", *between) == []
+
+
+def test_an_environment_without_calls_prints_outputs_too() -> None:
+    shell = Step(index=0, actor="environment", parts=agent("Code output: oak: 3\nelm: 5").parts)
+    made = run(user("look"), agent("python count.py"), shell, agent("The oak has 5."))
+    assert [x.step for x in find_misread_lines(made, evidence_of(made))] == [3]
