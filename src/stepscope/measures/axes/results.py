@@ -225,7 +225,7 @@ def check_statuses(
         things = _things_of(sentence, known)
         thing = things[0] if things else above[-1] if above else None
         above += things
-        if things or sentence[-1] == "?":
+        if sentence[-1] == "?" or (things and not sentence.startswith(things[0])):
             sentence = _statement(sentence, things)
         names = [sentence] if things else [f"{asked} {sentence}"] if asked and at == 0 else []
         label = _LABELLED.fullmatch(sentence) if ":" in sentence else None
@@ -300,6 +300,11 @@ _STAGES = (
     ("processed", re.compile(r"\bprocess")),
     ("pending", re.compile(r"\bpending\b|\bopen\b|\bprepar|\bqueued?\b|\bnew\b")),
 )  # fmt: skip
+# Each of those holds one of these.
+_STAGED = tuple(
+    "cancel call drawn exchang return not n't n\u2019t yet wait deliver reached arrived over ship "
+    "sent way transit patch process pending open prepar queue new".split()
+)
 _CLAUSE_END = re.compile(r"[,;:]|\b(?:so|and you|which|because)\b")
 _RANKS = {"pending": 0, "processed": 1, "shipped": 2, "delivered": 3, "return": 4, "exchange": 4}
 
@@ -315,6 +320,8 @@ def _other_stage(here: int, said: str, thing: str, results: ResultReader) -> Ite
     What is past (a returned order was delivered) is true as well.
     """
     before, _, behind = said.rpartition(thing)
+    if not any([part in behind for part in _STAGED]):
+        return
     clause = _CLAUSE_END.split(behind, maxsplit=1)[0].lower()
     stage = _stage_of(clause)
     denied = _DENIES.search(clause) is not None and not _STAGES[3][1].search(clause)

@@ -563,7 +563,7 @@ def _follows(told: str, sheet: Sheet) -> bool:
 
 # What an interpreter or a shell names in a line that says that something does not exist.
 _ABSENT = re.compile(r"['\"`]([^'\"`\s]{4,})['\"`]|([\w-]*[./_][\w./-]+)")
-_DENIAL = re.compile(r"[^\n]*(?:\b[Nn]o |\bnot |nnot |n't |nable |issing )[^\n]*")
+_DENIAL = re.compile(r"\b[Nn]o |\bnot |nnot |n't |nable |issing ")
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)|\"(?:keystrokes|command)\":[^\n]*", re.DOTALL)
 _RUNS = re.compile(
     r"(?:\b(?:python3?|node|bash|sh|source|from|import)\b|\./)((?:\"[^\"\n]*\"|[^\n;|&\"])*)"
@@ -595,8 +595,9 @@ def find_absent_names(trajectory: Trajectory) -> Iterator[Fault]:
             text = result.text
             # An object is no message of a shell.
             said = said if text[:1] in ("{", "[") else f"{said}\n{text}"
-        if agent is None or not (lines := _DENIAL.findall(said)):
+        if agent is None or not _DENIAL.search(said):
             continue
+        lines = [line for line in said.splitlines() if _DENIAL.search(line)]
         done = "\n".join([agent.text, *(str(call.arguments) for call in agent.calls)])
         for x, line in ((x, one) for one in lines for x in _ABSENT.findall(one)):
             name = (path := "".join(x)).rpartition("/")[2].partition(".")[0]
@@ -655,7 +656,7 @@ def find_told_nowhere(trajectory: Trajectory) -> Iterator[Fault]:
     last = done[-1] if done else len(trajectory.steps)
     for step in trajectory.steps[1:]:
         text = step.text if step.actor == "agent" else ""
-        if "```" in text:
+        if "```" in text or not _NAMED.search(text):
             continue
         found = ((said, one) for said in _SENTENCES.split(text) for one in _NAMED.finditer(said))
         for said, match in found:
