@@ -633,8 +633,8 @@ def _mentions(step: Step, name: str) -> bool:
 
 # A function, or a file of code or data: what stands before is its name.
 _NAMED = re.compile(
-    r"[(.](?:(?<=\()\)|(?<=\.)(?:py|js|ts|sh|sql|csv|tsv|json|ya?ml|toml|xml|txt|md|log|xlsx?|db|"
-    r"ipynb|rst?|go|java|cfg|conf|ini|pdf|docx?|zip|tar|gz|parquet)\b)|(?<=\w)`"
+    r"[(.`](?:(?<=\()\)|(?<=\w`)|(?<=\.)(?:py|js|ts|sh|sql|csv|tsv|json|ya?ml|toml|xml|txt|md|log|xlsx?|db|"
+    r"ipynb|rst?|go|java|cfg|conf|ini|pdf|docx?|zip|tar|gz|parquet)\b)"
 )
 _BEFORE_DOT = re.compile(r"(?<![\w.])[A-Za-z_][\w-]{3,}$")
 _SENTENCES = re.compile(r"(?<=[.!?])\s|\n")
