@@ -500,7 +500,7 @@ def _gate_rows() -> list[Row]:
     project = gates.policy().replace("[workflow", "[tool.stepscope.workflow")
     return [
         *((f"a rule against it: {name}", three, "high", _forbidden(*v)) for name, v in CALLS.items()),
-        ("a rule against another tool", "0: nothing is forbidden", "medium", _forbidden(*CALLS["a call of chat messages"], (0,), RULE.replace('"wipe"', '"other"'))),
+        ("a rule against another tool", "2, by the page: no run was offered or called it", "medium", _forbidden(*CALLS["a call of chat messages"], (2,), RULE.replace('"wipe"', '"other"'))),
         ("a rule on an amount that is a number", "3", "high", _paid('{"amount": 250}', "^[1-9][0-9]{2,}")),
         ("a rule on an amount in scientific notation", "3: 2.5e2 is 250", "high", _paid('{"amount": 2.5e2}', "^[1-9][0-9]{2,}")),
         ("the same asked in another order of keys", same, "high", _asked_twice('{"a": 1, "b": 2}', '{"b": 2, "a": 1}')),

@@ -226,8 +226,7 @@ def _rubric_is(version: str, word: str) -> Callable[[Place, replies.Wire], objec
     def change(place: Place, wire: replies.Wire) -> None:
         from bars.attack._third_world import RUBRIC
 
-        whole = RUBRIC.replace("\n[[examples]]", '\n[out_of_scope]\n"the end" = "axes.termination"\n\n[[examples]]', 1)
-        place.write("own.md", whole.replace('version = "1"', f'version = "{version}"') + f"\n{word}\n")
+        place.write("own.md", RUBRIC.replace('version = "1"', f'version = "{version}"') + f"\n{word}\n")
 
     return change
 
@@ -443,7 +442,7 @@ def _reply_rows() -> list[Row]:
         ("a forced tool that is called twice, otherwise", f"never the praise alone; {kept}", "high", _asked_by("forced_tool", tool(whole, yes), None)),
         ("a forced tool of another name", kept, "high", _asked_by("forced_tool", tool(whole, name="rm"), None)),
         ("a forced tool of Anthropic", f"a verdict; {kept}", "high", _asked_by("forced_tool", used(json.loads(whole)), True, "local/b")),
-        ("words alone that are asked for, in a fence", f"no verdict: text around; {kept}", "high", _asked_by("prompt_only", replies.completion(f"```json\n{whole}\n```"), False)),
+        ("words alone that are asked for, in a fence", f"a verdict: one fence is taken off, by the page; {kept}", "high", _asked_by("prompt_only", replies.completion(f"```json\n{whole}\n```"), True)),
         ("a judge with tools that is stopped after a look", "130; two calls in all: none is paid twice", "high", _looks_then_stops),
         ("another price", "nothing bought again", "high", _bought((JUDGE, (1,)), (_settings_become("input = 1, output = 10", "input = 2, output = 20"), ()), (JUDGE, (0,)))),
         ("another temperature, and back", other, "high", _bought((JUDGE, (1,)), (_settings_become('family = "a"', 'family = "a"\ntemperature = 0.7'), ()), (JUDGE, (1,)),

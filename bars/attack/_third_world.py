@@ -572,6 +572,9 @@ answers = ["present", "absent"]
 failing = ["present"]
 in_scope = ["x"]
 
+[out_of_scope]
+"the end" = "axes.termination"
+
 [[examples]]
 answer = "present"
 cites = [6]

@@ -98,6 +98,9 @@ def test_hosts_and_keys_are_what_the_sdks_variables_say(
         ("phoenix", {"PHOENIX_ENDPOINT": "ftp://px"}, "PHOENIX_ENDPOINT is 'ftp://px'"),
         ("phoenix", {"PHOENIX_ENDPOINT": "http://u:pass@px"}, "PHOENIX_ENDPOINT is 'px'"),
         ("phoenix", {"PHOENIX_ENDPOINT": "http://px:x"}, "PHOENIX_ENDPOINT is no address"),
+        ("mlflow", {"MLFLOW_TRACKING_URI": "http://m/\nx"}, r"is 'http://m/\nx'"),
+        ("phoenix", {"PHOENIX_ENDPOINT": "http://p\tx"}, r"is 'http://p\tx'"),
+        ("phoenix", {"PHOENIX_ENDPOINT": "http://p/\u00e9"}, "expected an address"),
     ],
 )
 def test_what_is_missing_is_said_by_the_name_of_its_variable(

@@ -272,6 +272,12 @@ def test_the_job_summary_is_added_to_and_the_log_is_guarded(
     assert summary.startswith("before\n<!-- stepscope:gate:airline -->\n")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "folder")
     assert main(["gate"]) == 5
+    for mine in ("stepscope.toml", "good.db", ".env"):
+        Path(mine).touch()
+        held = Path(mine).read_bytes()
+        monkeypatch.setenv("GITHUB_STEP_SUMMARY", mine)
+        assert main(["gate"]) == 2
+        assert Path(mine).read_bytes() == held
     os.mkfifo("pipe")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "pipe")
     assert main(["gate"]) == 5

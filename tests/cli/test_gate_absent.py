@@ -109,6 +109,14 @@ HIDDEN: dict[str, Files] = {
 }
 
 
+def test_a_named_file_that_holds_no_run_counts_as_one(based: Path) -> None:
+    log = {"version": 2, "status": "success", "eval": {"eval_id": "e", "task": "w"}, "samples": []}
+    write("t", {"a.jsonl": runs(), "log.json": [json.dumps(log)]})
+    Path("stepscope.toml").write_text(policy("outcome = { min_rate = 1.0 }"), encoding="utf-8")
+    assert main(["gate", "--runs", "t"]) == 0  # of a folder, not named
+    assert main(["gate", "--runs", "t/a.jsonl", "--runs", "t/log.json"]) == 3
+
+
 @pytest.mark.parametrize("how", HIDDEN)
 @pytest.mark.parametrize("text", ["new", "base"])
 def test_failing_runs_that_are_hidden_fail(based: Path, how: str, text: str) -> None:

@@ -158,6 +158,7 @@ def test_one_simulation_that_cannot_be_read_is_set_aside_without_the_others() ->
     found = read(FORMAT, {**RESULTS, "simulations": [voice, 3, SIMULATION]})
     assert [type(item) for item in found] == [Quarantined, Quarantined, Trajectory]
     assert "only ticks" in refused(FORMAT, voice).reason
+    assert "only ticks" in refused(FORMAT, {**voice, "messages": []}).reason
     assert "'hearer'" in refused(FORMAT, {**SIMULATION, "messages": [{"role": "hearer"}]}).reason
 
 

@@ -11,7 +11,7 @@ from stepscope.errors import EnvironmentFault, StoreError
 from stepscope.model import Case, Instant, Label, Part, Quarantined, Source, Trajectory
 from stepscope.score import score_runs
 from stepscope.store import Store
-from stepscope.store.where import parse_where, started_before
+from stepscope.store.where import parse_where, stored_before
 from tests.factories import PASSED, did, run, user
 from tests.factories import agent as said
 from tests.store.made import record
@@ -96,15 +96,19 @@ def test_a_purge_by_filter_leaves_the_others_whole(tmp_path: Path) -> None:
         assert store.purge(parse_where("agent = 'b'")).blobs == 1
 
 
-def test_a_purge_by_age_takes_old_runs_and_old_quarantine(tmp_path: Path) -> None:
+def test_a_purge_by_age_takes_what_was_stored_long_ago(tmp_path: Path) -> None:
     broken = Quarantined(reason="bad", offset=0, raw=b"x", uri="q.json")
     with Store.open(tmp_path / "s.db") as store:
-        store.put([private("old", start=OLD), private("new")])
+        store.put([private("old")])
+        store.put([private("old trace", start=OLD)])
         store.quarantine([broken])
-        purged = store.purge(started_before("2000-01-01"))
+    with sqlite3.connect(tmp_path / "s.db") as db:
+        db.execute("UPDATE runs SET imported_ns = 1 WHERE id = 'old'")
+    with Store.open(tmp_path / "s.db") as store:
+        purged = store.purge(stored_before("2000-01-01"))
         assert (purged.runs, purged.quarantined) == (1, 0)
-        assert [t.id for t in store.trajectories()] == ["new"]
-        assert store.purge(started_before("2999-01-01")).quarantined == 1
+        assert [t.id for t in store.trajectories()] == ["old trace"]
+        assert store.purge(stored_before("2999-01-01")).quarantined == 1
 
 
 def test_a_row_that_was_set_aside_goes_with_the_run_that_it_names(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from stepscope.errors import UsageError
 from stepscope.model import Instant
 from stepscope.store import Store
-from stepscope.store.where import parse_where, started_before, started_since
+from stepscope.store.where import parse_where, started_since, stored_before
 from tests.factories import FAILED, PASSED, did, run, user
 
 
@@ -176,5 +176,5 @@ def test_a_run_counts_from_its_start_and_without_one_from_its_import() -> None:
         store.put([run(user("a"), id="timed", start=old), run(user("b"), id="timeless")])
         assert list(store.runs(started_since("2026-01-09")).id) == ["timeless"]
         assert list(store.runs(started_since("2026-01-08")).id) == ["timed", "timeless"]
-        assert list(store.runs(started_before("2026-01-09")).id) == ["timed"]
-        assert list(store.runs(started_before("2026-01-08")).id) == []
+        assert list(store.runs(stored_before("2026-01-09")).id) == []
+        assert list(store.runs(stored_before("2999-01-01")).id) == ["timed", "timeless"]

@@ -191,7 +191,8 @@ def gate_files(
 ) -> tuple[GateReport, list[str]]:
     """Read runs into a store of their own, score what the gates read, and decide; see `gate_store`.
 
-    A file that was named and cannot be read counts as one record, unless no run was read at all.
+    A file that was named and cannot be read, or holds nothing, counts as one record, unless no run
+    was read at all.
 
     Returns:
         The report, and what was read and is no run, one line each.
@@ -215,6 +216,10 @@ def gate_files(
     return report, reading.remarks()
 
 
+def _is_barren(account: Account) -> bool:
+    return not (account.runs or account.scores or account.unread)
+
+
 class _Reading:
     """The paths under test while they are read: what came of each, and which were refused."""
 
@@ -222,6 +227,7 @@ class _Reading:
         self.paths, self.over = paths, over
         self.added: list[Added] = []
         self.refused: list[TraceError] = []
+        self.barren = 0  # files that were named, of a known format, and hold nothing
 
     def step(self, done: int, total: int) -> None:
         if self.over():
@@ -230,7 +236,9 @@ class _Reading:
     def fill(self, notebook: Notebook) -> None:
         for path in self.paths:
             try:
-                self.added.append(notebook.add(path, progress=self.step))
+                added = notebook.add(path, progress=self.step)
+                self.added.append(added)
+                self.barren += Path(path).is_file() and all(map(_is_barren, added.files))
             except TraceError as e:
                 if path != "-" and not os.path.lexists(path):
                     raise
@@ -242,7 +250,7 @@ class _Reading:
     def set_aside(self) -> int:
         """Records and named files that could not be read."""
         unread = [account.unread for added in self.added for account in added.files]
-        return sum(unread) + len(self.refused)
+        return sum(unread) + len(self.refused) + self.barren
 
     def remarks(self) -> list[str]:
         said = [str(e) for e in self.refused]

@@ -29,7 +29,7 @@ from stepscope.score import ScoringResult, score_runs
 from stepscope.score.importing import Added, Progress, RunDefaults, import_traces
 from stepscope.settings import Settings, load_settings
 from stepscope.store import Store
-from stepscope.store.where import Where, parse_where, started_before, started_since
+from stepscope.store.where import Where, parse_where, started_since, stored_before
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,7 +80,7 @@ def combine_filters(
     Raises:
         UsageError: a filter, date or age makes no sense.
     """
-    parts = ((parse_where, text), (started_since, after), (started_before, older_than))
+    parts = ((parse_where, text), (started_since, after), (stored_before, older_than))
     conditions = [make(said) for make, said in parts if said is not None]
     return reduce(and_, conditions) if conditions else None
 

@@ -214,7 +214,7 @@ def _clean_address(text: str, variable: str) -> str:
         parts.port  # noqa: B018 - a port that is none raises here
     except ValueError as e:
         raise ConfigError(f"{variable} is no address ({e})") from e
-    plain = not (parts.query or parts.fragment or "@" in parts.netloc)
+    plain = not (parts.query or parts.fragment or re.search(r"[^!-~]|//[^/]*@", text.strip()))
     if parts.scheme not in {"http", "https"} or not parts.hostname or not plain:
         raise ConfigError(
             f"{variable} is {_without_login(text)}; expected an address as https://host:port, "

@@ -19,6 +19,7 @@ from typing import Protocol
 
 from stepscope import safety
 from stepscope.errors import EnvironmentFault
+from stepscope.safety.limits import refuse_to_write
 from stepscope.safety.text import inert, render_json
 
 # GitHub refuses a step's summary above 1 MiB, and then shows nothing.
@@ -33,6 +34,7 @@ def write_job_summary(markdown: str) -> None:
     raw = markdown.encode()
     if len(raw) > SUMMARY_BYTES:
         raw = raw[: raw.rfind(b"\n", 0, SUMMARY_BYTES)] + b"\n\nCut here: see the job's own log.\n"
+    refuse_to_write(Path(place).resolve())
     try:
         with open(place, "ab", opener=lambda name, how: os.open(name, how | os.O_NONBLOCK)) as file:
             file.write(raw + b"\n")

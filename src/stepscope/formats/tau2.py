@@ -258,7 +258,7 @@ def _runs(
     if not isinstance(value, dict):
         raise TraceError(f"a tau2 simulation is an object; found {str(value)[:60]!r}")
     run = msgspec.convert(value, _Simulation)
-    if run.messages is None:
+    if run.messages is None or (not run.messages and value.get("ticks")):
         held = "only ticks of a voice run" if value.get("ticks") else "none"
         raise TraceError(f"tau2 simulation {run.id!r} needs `messages`; found {held}")
     # Nothing of the results file enters the steps: a run is the same run without it.

@@ -188,7 +188,7 @@ def suggest_name(word: str, known: Iterable[str]) -> str:
     """
     names = sorted(set(known))
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names) or 'none'}"
 
 
 RECORDED = "recorded"
@@ -348,7 +348,7 @@ def check_tools(rules: Sequence[PolicyRule], known: Collection[str], *, where: s
             if tool is not None and tool not in known and tool not in _NO_TOOLS:
                 raise ConfigError(
                     f"{where}: [[policy]] {rule.name!r} names the tool {tool!r}, which no run was "
-                    f"offered or called; {suggest_name(tool, known)} If it is right, add it to "
+                    f"offered or called ({suggest_name(tool, known)}); if it is right, add it to "
                     "[tools]"
                 )
 

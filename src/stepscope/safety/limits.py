@@ -69,6 +69,12 @@ _SETTINGS = frozenset({"stepscope.toml", "pyproject.toml", ".env"})
 _PART = re.compile(r"\.(\d+)(?:\.[0-9a-f]{8})?\.part$")
 
 
+def refuse_to_write(place: Path) -> None:
+    """Raise UsageError where a file is a store or settings: results are never written there."""
+    if place.name in _SETTINGS or (place.is_file() and read_file(place, 16) == _DATABASE):
+        raise UsageError(f"{place}: a database or settings; name another file to write to")
+
+
 @contextmanager
 def open_output(
     path: str | Path, *, private: bool = False, follow: bool = True
@@ -96,8 +102,7 @@ def open_output(
             with place.open("wb") as file:
                 yield file
             return
-        if place.name in _SETTINGS or (place.exists() and read_file(place, 16) == _DATABASE):
-            raise UsageError(f"{path}: a database or settings; name another file to write to")
+        refuse_to_write(place)
         for left in place.parent.glob(f".{glob.escape(place.name)}.*.part"):
             if not _may_be_written(left):
                 left.unlink(missing_ok=True)

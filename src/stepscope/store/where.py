@@ -100,9 +100,10 @@ def started_since(text: str, *, now: datetime | None = None) -> Where:
     return Where(_WHEN + " >= ?", (parse_moment("since", text, now=now),), f"since {text}")
 
 
-def started_before(text: str, *, now: datetime | None = None) -> Where:
-    """Return the condition that a run started before `text`; for the rest see `started_since`."""
-    return Where(_WHEN + " < ?", (parse_moment("before", text, now=now),), f"before {text}")
+def stored_before(text: str, *, now: datetime | None = None) -> Where:
+    """Return the condition that a run was first imported before `text`; see `started_since`."""
+    when = parse_moment("before", text, now=now)
+    return Where("runs.imported_ns < ?", (when,), f"stored before {text}")
 
 
 def parse_moment(option: str, text: str, *, now: datetime | None = None) -> int:

@@ -281,3 +281,17 @@ def test_an_archive_without_a_header_is_no_log() -> None:
         runs(zipped([(member(FIRST), FIRST)]))
     assert FORMAT.sniff(zipped([("a.json", FIRST)])) == 0.0
     assert FORMAT.sniff(b"PK\x03\x04") == 0.0
+
+
+@pytest.mark.parametrize("key", [r"\u0073amples", "".join(rf"\u{ord(c):04x}" for c in "samples")])
+def test_the_key_of_the_samples_may_be_escaped(tmp_path: Path, key: str) -> None:
+    plain = json.dumps(LOG)
+    spelt = plain.replace('"samples": [', f'"{key}"  : [')
+    assert spelt != plain
+    found = []
+    for name, text in (("a.json", plain), ("b.json", spelt)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        items = [item for reading in read_files([str(tmp_path / name)]) for item in reading]
+        found.append([item.id for item in items if isinstance(item, Trajectory)])
+    assert found[0] == found[1]
+    assert len(found[0]) == 2
