@@ -217,6 +217,14 @@ def test_a_total_told_is_that_of_every_member_of_the_list(
         ("one ticket with 10% off?", "In that case $145.80.", True),
         ("one ticket?", "In that case $145.80.", False),
         ("one ticket with 20 percent off?", "In that case $145.80.", False),
+        ("one ticket with a tenth off?", "In that case $327.60.", True),
+        ("two thirds of a ticket?", "That is $242.67.", True),
+        ("3/4 of it?", "That is $273.00.", True),
+        ("can we split it between three?", "That is $121.33.", True),
+        ("can we split it between four?", "That is $121.33.", False),
+        ("with the discount?", "With your 15% off it is $309.40.", True),
+        ("what is it a night?", "$52.00 per night.", True),
+        ("what is it?", "$52.00.", False),
     ],
 )
 def test_a_share_that_was_spoken_of_is_an_origin(asked: str, told: str, known: bool) -> None:

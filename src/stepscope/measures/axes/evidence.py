@@ -50,11 +50,44 @@ _NOT_ALNUM = re.compile(r"[\W_]+")
 _SIGNS = {"at": "@", "dot": ".", "underscore": "_", "dash": "-", "hyphen": "-"}
 _SIGN = re.compile(rf"\W+({'|'.join(_SIGNS)})\W+")
 _NOT_EMAIL = re.compile(r"\.?[^\w.@+-]+|\.$")
-_SHARE = re.compile(r"(\d{1,3}(?:\.\d+)?) ?(?:%|percent\b)|\b(half|third|quarter)\b")
-_SHARES = {"half": 0.5, "third": 1 / 3, "quarter": 0.25}
-_SHARE_SIGNS = ("%", "percent", *_SHARES)
+_COUNTS = "one two three four five six seven eight nine ten eleven twelve".split()
+_PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "twelfth": 12, "twentieth": 20}
+_PARTS |= {
+    word: n for n, word in enumerate("fourth fifth sixth seventh eighth ninth tenth".split(), 4)
+}
+_N = rf"{'|'.join(_COUNTS)}|\d\d?"
+# A part of something: "10 %", "a tenth off", "two thirds", "3/4 of it", "split between three".
+_SHARE = re.compile(
+    rf"(?P<hundredths>\d{{1,3}}(?:\.\d+)?) ?(?:%|per ?cent\b)|(?:\b(?P<some>{_N})[ -])?"
+    rf"\b(?P<part>{'|'.join(_PARTS)})s?\b|(?<![\d/])(?P<above>[1-9])/(?P<below>[2-9]|1\d)(?![\d/])|"
+    r"\b(?:split|divid\w+|shar(?:e[ds]?|ing)|spread|between|among|across|over|into) (?:\w+ ){0,3}?"
+    rf"(?P<ways>{_N})\b",
+    re.IGNORECASE,
+)
 # Characters that bound every word, and go on no number.
 _BOUNDS = frozenset(" \n\t\"'()[]{}<>:;!?#*$=\0")
+
+
+def shares_in(text: str) -> set[float]:
+    """Return the shares that a text speaks of, with their rest and their excess.
+
+    >>> sorted(shares_in("a tenth off, split between three"))
+    [0.1, 0.333333, 0.666667, 0.9, 1.1, 1.333333]
+    """
+    found: set[float] = set()
+    for match in _SHARE.finditer(text):
+        above, below = match["above"] or match["some"] or "1", match["below"] or match["ways"]
+        if match["hundredths"]:
+            above, below = match["hundredths"], "100"
+        n = _count(below) if below else float(_PARTS[match["part"].lower()])
+        part = _count(above) / n if n else 0.0
+        found.update(round(share, 6) for share in (part, 1 + part, 1 - part))
+    return found
+
+
+def _count(said: str) -> float:
+    word = said.lower()
+    return _COUNTS.index(word) + 1.0 if word in _COUNTS else float(word)
 
 
 class _Words(NamedTuple):
@@ -237,10 +270,8 @@ class Evidence:
     def _shares(self) -> dict[float, int]:
         found: dict[float, int] = {}
         for step, text in zip(self._steps, self._texts, strict=True):
-            for match in _SHARE.finditer(text) if any([x in text for x in _SHARE_SIGNS]) else ():
-                part = _SHARES.get(match[2]) or float(match[1] or 0) / 100
-                for share in (part, 1 + part, 1 - part):
-                    found.setdefault(round(share, 6), step)
+            for share in shares_in(text):
+                found.setdefault(share, step)
         return found
 
     @cached_property
@@ -261,11 +292,14 @@ class Evidence:
         high = bisect_left(self._amounts, (value + distance, -1))
         return any(said < before for _, said in self._amounts[low:high])
 
-    def has_share(self, value: float, before: int, tolerance: float) -> bool:
-        """True if a value is a number said before a step, times a share that was said there."""
+    def has_share(
+        self, value: float, before: int, tolerance: float, spoken: Iterable[float] = ()
+    ) -> bool:
+        """True if a value is a number said before a step, times a share said there or `spoken`."""
+        said = [share for share, step in self._shares.items() if step < before]
         return any(
-            step < before and self.has_near(value / share, before, tolerance / share)
-            for share, step in self._shares.items()
+            self.has_near(value / share, before, tolerance / share)
+            for share in (*said, *spoken)
             if share > 0
         )
 

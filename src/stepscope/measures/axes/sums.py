@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from stepscope.measures.axes.evidence import Evidence, evidence_of
+from stepscope.measures.axes.evidence import Evidence, evidence_of, shares_in
 from stepscope.measures.axes.quantities import (
     AMOUNT_NAME,
     MULTIPLES,
@@ -65,6 +65,9 @@ MOST_TERMS = 50
 REFUSAL_CHARACTERS = 500
 # Each is looked for in every refusal and message.
 MOST_SUMS = 200
+# Of how many equal parts one may be told: "$12.50 each", "$49 per night".
+MOST_PARTS = 12
+_EACH = re.compile(r"\b(?:each|apiece|average|equal\w*|per|instal\w+|monthly|every)\b", re.I)
 # "10% off", "half of it"; in a calculation 100 is then a unit.
 _PERCENT = re.compile(r"/ ?100(?![\d.])")
 
@@ -344,6 +347,7 @@ def find_untraced_amounts(
     evidence = evidence_of(trajectory)
     recent = message.news[0][0] - 1 if message.news else step
     values = dict.fromkeys(amount.value for amount in found)
+    said = f"{message.asked} {message.text}"
     for value in [one for one in values if one not in sound]:
         if (
             evidence.number(value, step) is not None
@@ -352,16 +356,24 @@ def find_untraced_amounts(
             or evidence.derive(value, step, recent) is not None
             or evidence.derive(value, step) is not None
             or _adds_up_charges(trajectory, value, step)
-            or evidence.has_share(value, step, TOLERANCE + 1e-6)
+            or evidence.has_share(value, step, TOLERANCE + 1e-6, shares_in(message.text))
+            or (_EACH.search(said) and _is_part(value, evidence, step))
             or any(
                 round(sum(named) - value, 2) in (0, *named)
                 for members in lists_of(trajectory)
-                if len(named := named_quantities_of(members, message.asked + message.text)) > 2
+                if len(named := named_quantities_of(members, said)) > 2
             )
         ):
             sound.add(value)
         elif not evidence.why_unknown(step):
             yield Fault(step, f"tells {value:,.2f}, which follows from nothing before", cites)
+
+
+def _is_part(value: float, evidence: Evidence, before: int) -> bool:
+    """True if a number said before a step is so many times a value, to half a cent of each."""
+    return any(
+        evidence.has_near(value * n, before, n * TOLERANCE + 1e-6) for n in range(2, MOST_PARTS + 1)
+    )
 
 
 def _adds_up_charges(trajectory: Trajectory, value: float, before: int) -> bool:
