@@ -84,7 +84,7 @@ _ADVERBS = r"(?:(?:now|just|also|already|then|all|both|even|(?:gone|went) ahead 
 # "I have cancelled it", "I also updated the README": the agent tells of its own act.
 _OWN = re.compile(
     rf"\b(?:i|we)(?:['\u2019]ve| have)? (?:already )?{_ADVERBS}({_OWN_ACTS_SAID})\b"
-    r"(?! (?:that|for you)\b)",
+    r"(?! (?:that|for you|(?:\w+ ){0,4}(?:up|together))\b)",
     re.I,
 )
 _OWN_ACTS = re.compile(r"\b(?:[Ii]|[Ww]e)(?:['\u2019]ve| have| also| just| already| then)\b")
