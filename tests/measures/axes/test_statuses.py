@@ -54,6 +54,56 @@ def test_a_status_is_held_against_the_latest_result(text: str, expected: str) ->
     assert found.label == expected, found.reason
 
 
+@pytest.mark.parametrize(
+    ("asked", "form"),
+    [
+        ("what of {}?", "It's still {}."),
+        ("what of {}?", "{}."),
+        ("what of {}?", "I looked it up. That order is {}."),
+        ("what of {}?", "The {} order is {}."),
+        ("what of {}?", "Your {} order, {}, has one item."),
+        ("what of {}?", "You have one {} order ({})."),
+        ("is {} {}?", "Yes, it is."),
+        ("has {} been {}?", "Yes."),
+    ],
+)
+@pytest.mark.parametrize("state", ["pending", "delivered", "cancelled"])
+def test_a_stage_is_told_in_an_answer_of_what_was_named_and_before_a_name(
+    asked: str, form: str, state: str
+) -> None:
+    name = "#W7654321"
+    text = form.format(*((state, name) if form.count("{}") == 2 else (state,)))
+    question = asked.format(*((name, state) if asked.count("{}") == 2 else (name,)))
+    made = run(user(question), *did("get_order", DELIVERED), agent(text), user("thanks"))
+    found = whole(RESULT_INTERPRETATION, made)[RESULT_INTERPRETATION_NAME]
+    assert isinstance(found, Verdict)
+    assert found.label == ("uncertain" if state == "delivered" else "incorrect"), found.reason
+
+
+@pytest.mark.parametrize(
+    ("tool", "label"), [("cancel_order", "uncertain"), ("get_order", "incorrect")]
+)
+def test_what_was_changed_since_it_was_read_stands_as_nobody_knows(tool: str, label: str) -> None:
+    changed = did(tool, "ok", order_id="#W7654321")
+    read = did("get_order", DELIVERED, order_id="#W7654321")
+    made = run(user("cancel #W7654321"), *read, *changed, agent("#W7654321 is cancelled."))
+    found = whole(RESULT_INTERPRETATION, made)[RESULT_INTERPRETATION_NAME]
+    assert isinstance(found, Verdict)
+    assert found.label == label, found.reason
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "To cancel #W7654321, I need the reason for cancellation.",
+        "The item to be returned is the kettle.",
+        "You want to return #W7654321, and it can be exchanged, too.",
+    ],
+)
+def test_what_is_to_be_done_is_no_stage(text: str) -> None:
+    assert told(text, DELIVERED).label == "uncertain"
+
+
 def test_a_misread_status_cites_the_result_and_the_message() -> None:
     found = told("Order #W1234567 is in cancelled status.", PENDING, DELIVERED)
     assert found.cites == (2, 5)

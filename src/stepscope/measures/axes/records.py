@@ -31,7 +31,7 @@ from stepscope.measures.axes.quantities import (
     word_stem,
     words_around,
 )
-from stepscope.measures.calls import agent_calls, has_succeeded
+from stepscope.measures.calls import agent_calls, effect_of, has_succeeded
 from stepscope.measures.outcome import subgoal_calls
 from stepscope.measures.rule import Fault, cached_on_run
 from stepscope.measures.same_calls import equal_json
@@ -116,6 +116,8 @@ class ResultReader:
         self.all = [(x.answer_step, x.result) for x in answered if x.result is not None]
         self._steps = [step for step, _ in self.all]
         self._given = {id(x.result): x.call.arguments for x in answered}
+        self._answered = answered
+        self._changes: dict[str, list[int]] | None = None  # thing, "" for all, -> steps of changes
         self._decoded: dict[int, Json] = {}
         self._records: dict[int, list[ThingRecord]] = {}
         self._priced: dict[int, list[_Priced]] = {}
@@ -138,6 +140,17 @@ class ResultReader:
     def arguments(self, result: ToolResult) -> Json:
         """Return what the call was given that a result answers."""
         return self._given.get(id(result))
+
+    def may_have_changed(self, things: set[str], after: int, before: int) -> bool:
+        """True if a call between two steps may have changed one of some things; of none, any."""
+        if self._changes is None:
+            self._changes = {"": []}
+            for x in self._answered:
+                if has_succeeded(x) and effect_of(x.call.name, None) != "read":
+                    for thing in {"", *things_in(str(x.call.arguments))}:
+                        self._changes.setdefault(thing, []).append(x.answer_step)
+        every = [self._changes.get(thing, []) for thing in things or ("",)]
+        return any(bisect_right(steps, after) < bisect_left(steps, before) for steps in every)
 
     def values(self, name: str, result: ToolResult, most: int) -> list[float]:
         """Return the different values of a name in a result, no more than one above `most`."""

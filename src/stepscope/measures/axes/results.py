@@ -34,6 +34,7 @@ from stepscope.measures.axes.quantities import (
     words_around,
 )
 from stepscope.measures.axes.records import (
+    ANSWER_WORDS,
     ResultReader,
     ThingRecord,
     find_misread_things,
@@ -215,15 +216,19 @@ def check_statuses(
     asked = message.asked if message.asked and things_in(message.asked) else ""
     if not asked and not any([sign in lower for sign in (STATUS_KEY, ":", *_STATE_VERBS)]):
         return 0, []
-    told = set(things_in(message.text))
+    questioned = things_in(asked)
+    told = {*things_in(message.text), *questioned}
     known = {thing for thing in told if next(results.about(thing, here), None)}
     head = opens = ""
     alone: str | None = None
-    above: list[str] = []
+    above = sorted(known.intersection(questioned)) if len({*questioned}) == 1 else []
+    if above and asked.endswith("?") and _YES.match(message.text):
+        held += _other_stage(here, asked[:-1], above[0], results)
     for at, sentence in enumerate(_STATUS_SENTENCE.findall(message.text)):
         things = _things_of(sentence, known)
         thing = things[0] if things else above[-1] if above else None
         above += things
+        whole = sentence
         if sentence[-1] == "?" or (things and not sentence.startswith(things[0])):
             sentence = _statement(sentence, things)
         names = [sentence] if things else [f"{asked} {sentence}"] if asked and at == 0 else []
@@ -247,10 +252,18 @@ def check_statuses(
             by_name = STATUS_KEY in lower and STATUS_KEY in sentence.lower()
             found = [*_misread_statuses(message, sentence, thing, results)] if by_name else []
             held += found
-            if thing and not found and (things or sentence.lstrip().startswith("It ")):
-                held += _other_stage(here, sentence, thing, results)
+            if thing and not found and (things or _is_of_it(sentence, above, first=at == 0)):
+                held += _other_stage(here, sentence, thing, results, whole)
                 held += _other_kinds(here, sentence, thing, results, evidence)
     return len(held), [fault for fault in held if fault is not None]
+
+
+def _is_of_it(sentence: str, above: list[str], *, first: bool) -> bool:
+    """True if a sentence without a name says how the only thing that was named before it stands."""
+    stands = _STANDS.match(sentence) if len(set(above)) == 1 else None
+    if stands is None or not _stage_of(stands["state"].lower()):
+        return sentence.lstrip().startswith("It ")
+    return stands["it"] is not None or (first and sentence.count(" ") < ANSWER_WORDS)
 
 
 def _statement(sentence: str, things: list[str]) -> str:
@@ -300,6 +313,26 @@ _STAGES = (
     ("pending", re.compile(r"\bpending\b|\bopen\b|\bprepar|\bqueued?\b|\bnew\b")),
 )  # fmt: skip
 _CLAUSE_END = re.compile(r"[,;:]|\b(?:so|and you|which|because)\b")
+# A later clause that goes on about the same thing: ", and it is shipped", ", by the way, is".
+_GOES_ON = re.compile(
+    r"\W*(?:and |so )?(?:(?:it|that|they)(?:['\u2019]s)?\b|is\b|was\b|has\b|shows\b)"
+)
+# How what was named before is said to stand: "It's still pending", "That order has been shipped".
+_STANDS = re.compile(
+    r"(?i)\W*(?:(?:yes|no|well|sure|so|currently|right now)\b\W*)*"
+    r"(?P<it>(?:it|that|this)\b(?: one\b)?|(?:the|that|this) (?:order|reservation|booking|package|"
+    r"parcel|shipment|request|ticket|one)\b)?"
+    r"(?:['\u2019]s\b| is\b| has\b| was\b| shows?\b| remains\b)?"
+    r"(?: ?\b(?:still|now|currently|already|just|been|marked|listed|shown|down|as|at|in|\w+ly)\b)*"
+    r" ?(?P<state>\w+(?:ed|ing|en))\b"
+)
+_YES = re.compile(r"(?i)\W*(?:yes|yep|yeah|correct|indeed|that['\u2019]s (?:right|correct))\b")
+# "Your delivered order, ", "pending orders: ": a stage told before the thing.
+_OF_STAGE = re.compile(
+    r"(?i)(?:\b(?:the|your|an?|one|this|that|only)|\A\W*) (\w+(?:ed|ing|en)) "
+    r"(?:orders?|ones?|reservations?|bookings?|items?|purchases?)\b[^.?!]{0,12}\Z"
+)
+_REASON = re.compile(r"(?i)\A\W*(?:since|because|as|given that|seeing that)\b")
 _RANKS = {"pending": 0, "processed": 1, "shipped": 2, "delivered": 3, "return": 4, "exchange": 4}
 
 
@@ -308,13 +341,23 @@ def _stage_of(said: str) -> str:
     return next((stage for stage, words in _STAGES if words.search(said)), "")
 
 
-def _other_stage(here: int, said: str, thing: str, results: ResultReader) -> Iterator[Fault]:
+def _other_stage(
+    here: int, said: str, thing: str, results: ResultReader, whole: str = ""
+) -> Iterator[Fault]:
     """Yield the stage that a sentence tells of a thing where its latest status is at another one.
 
-    What is past (a returned order was delivered) is true as well.
+    What is past (a returned order was delivered) is true as well. `whole` is the sentence with what
+    opens it, which may name the stage: "your pending order, ...".
     """
     before, _, behind = said.rpartition(thing)
-    clause = _CLAUSE_END.split(behind, maxsplit=1)[0].lower()
+    before = _REASON.sub("", before)
+    clauses = _CLAUSE_END.split(behind.lower())
+    named = behind.lstrip(" *").startswith(":") and clauses[1].count(" ") < ANSWER_WORDS
+    begun = 2 if named else 1
+    likely = clauses[:begun] + [x for x in clauses[begun:] if _GOES_ON.match(x)]
+    clause = next(filter(_stage_of, likely), likely[0])
+    if not _stage_of(clause) and (attribute := _OF_STAGE.search(whole.rpartition(thing)[0])):
+        clause, before = attribute[1].lower(), whole[: attribute.start()]
     stage = _stage_of(clause)
     denied = _DENIES.search(clause) is not None and not _STAGES[3][1].search(clause)
     if not stage or denied or said.endswith("?") or _OPEN_FLAG.search(f"{before} {clause}".lower()):
@@ -427,7 +470,8 @@ def _latest_statuses(
         if STATUS_KEY in result.text:
             told = [(step, value) for value in _status_values(thing, results.value(result))]
             found = told + found
-    return found
+    since = found[-1][0] if found else before
+    return [] if results.may_have_changed({thing} if thing else set(), since, before) else found
 
 
 def _misread_fields(
@@ -493,6 +537,8 @@ def _records_of(things: set[str], before: int, results: ResultReader) -> list[Th
         if result.status != "error"
         for record in results.parts(first, step, result)
     ]
+    if found and results.may_have_changed({first}, found[0].step, before):
+        return []
     if len(things) == 1:
         return found
     return [r for r in found if things <= {x.lstrip("#") for x in (*r.identifiers, *r.owners)}]
