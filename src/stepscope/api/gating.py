@@ -216,10 +216,6 @@ def gate_files(
     return report, reading.remarks()
 
 
-def _is_barren(account: Account) -> bool:
-    return not (account.runs or account.scores or account.unread)
-
-
 class _Reading:
     """The paths under test while they are read: what came of each, and which were refused."""
 
@@ -238,7 +234,8 @@ class _Reading:
             try:
                 added = notebook.add(path, progress=self.step)
                 self.added.append(added)
-                self.barren += Path(path).is_file() and all(map(_is_barren, added.files))
+                held = any(a.runs or a.scores or a.unread for a in added.files)
+                self.barren += Path(path).is_file() and not held
             except TraceError as e:
                 if path != "-" and not os.path.lexists(path):
                     raise

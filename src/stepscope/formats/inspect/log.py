@@ -274,18 +274,9 @@ class _Log:
         return f"{name}.json" in self.names or f"{name}/sample.json" in self.names
 
 
-_KEY = re.compile(rb'("(?:[^"\\]|\\[^u]|\\u[0-9a-fA-F]{4}){1,20}")[ \t\r\n]*:[ \t\r\n]*\Z')
+_KEY = re.compile(rb'("(?:[ !#-\[\]-~]|\\u00[0-7][0-9a-fA-F]){7}")[ \t\r\n]*:[ \t\r\n]*\Z')
 # Enough to hold the key, every sign of it escaped, and the blanks behind it.
 _KEY_BYTES = 128
-
-
-def _is_samples(before: bytes) -> bool:
-    """True if what stands before a list ends in the key of the samples, however it is escaped."""
-    key = _KEY.search(before)
-    try:
-        return key is not None and msgspec.json.decode(key[1]) == "samples"
-    except msgspec.DecodeError:
-        return False
 
 
 def split_json(stream: Stream) -> Iterator[RawRecord | Quarantined]:
@@ -391,7 +382,8 @@ class _Splitter:
             elif opening and level == 2 and chunk[here : here + 1] == b"[":
                 self._keep(chunk[done : here + 1])
                 done = here + 1
-                self._listing = _is_samples(bytes(self.around[-_KEY_BYTES - 1 : -1]))
+                key = _KEY.search(self.around[-_KEY_BYTES - 1 : -1])
+                self._listing = key is not None and msgspec.json.decode(key[1]) == "samples"
                 self._gap = RecordBuffer(self._stream, self._offset + done)
         rest = chunk[done:]
         if self._element is not None:

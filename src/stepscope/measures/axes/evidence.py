@@ -50,16 +50,17 @@ _NOT_ALNUM = re.compile(r"[\W_]+")
 _SIGNS = {"at": "@", "dot": ".", "underscore": "_", "dash": "-", "hyphen": "-"}
 _SIGN = re.compile(rf"\W+({'|'.join(_SIGNS)})\W+")
 _NOT_EMAIL = re.compile(r"\.?[^\w.@+-]+|\.$")
-_COUNTS = "one two three four five six seven eight nine ten eleven twelve".split()
-_PARTS = {"half": 2, "halve": 2, "third": 3, "quarter": 4, "twelfth": 12, "twentieth": 20}
-_PARTS |= {
-    word: n for n, word in enumerate("fourth fifth sixth seventh eighth ninth tenth".split(), 4)
-}
-_N = rf"{'|'.join(_COUNTS)}|\d\d?"
+_NUMBERS = "one two three four five six seven eight nine ten eleven twelve".split()
+_PARTS = (
+    "half third quarter fourth fifth sixth seventh eighth ninth tenth twelfth twentieth".split()
+)
+_COUNTS = {word: float(n) for n, word in enumerate(_NUMBERS, 1)}
+_COUNTS |= dict(zip(_PARTS, (2, 3, 4, 4, 5, 6, 7, 8, 9, 10, 12, 20), strict=True)) | {"halve": 2}
+_N = rf"{'|'.join(_NUMBERS)}|\d\d?"
 # A part of something: "10 %", "a tenth off", "two thirds", "3/4 of it", "split between three".
 _SHARE = re.compile(
     rf"(?P<hundredths>\d{{1,3}}(?:\.\d+)?) ?(?:%|per ?cent\b)|(?:\b(?P<some>{_N})[ -])?"
-    rf"\b(?P<part>{'|'.join(_PARTS)})s?\b|(?<![\d/])(?P<above>[1-9])/(?P<below>[2-9]|1\d)(?![\d/])|"
+    rf"\b(?P<part>{'|'.join(_PARTS)}|halve)s?\b|(?<![\d/])(?P<above>[1-9])/(?P<below>[2-9]|1\d)(?![\d/])|"
     r"\b(?:split|divid\w+|shar(?:e[ds]?|ing)|spread|between|among|across|over|into) (?:\w+ ){0,3}?"
     rf"(?P<ways>{_N})\b",
     re.IGNORECASE,
@@ -79,15 +80,11 @@ def shares_in(text: str) -> set[float]:
         above, below = match["above"] or match["some"] or "1", match["below"] or match["ways"]
         if match["hundredths"]:
             above, below = match["hundredths"], "100"
-        n = _count(below) if below else float(_PARTS[match["part"].lower()])
-        part = _count(above) / n if n else 0.0
+        said = above.lower(), (below or match["part"]).lower()
+        some, n = (float(_COUNTS.get(word, word)) for word in said)
+        part = some / n if n else 0.0
         found.update(round(share, 6) for share in (part, 1 + part, 1 - part))
     return found
-
-
-def _count(said: str) -> float:
-    word = said.lower()
-    return _COUNTS.index(word) + 1.0 if word in _COUNTS else float(word)
 
 
 class _Words(NamedTuple):

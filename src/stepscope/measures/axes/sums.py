@@ -65,8 +65,8 @@ MOST_TERMS = 50
 REFUSAL_CHARACTERS = 500
 # Each is looked for in every refusal and message.
 MOST_SUMS = 200
-# Of how many equal parts one may be told: "$12.50 each", "$49 per night".
-MOST_PARTS = 12
+# Of so many equal parts one may be told: "$12.50 each", "$49 per night".
+EQUAL_PARTS = tuple(1 / n for n in range(2, 13))
 _EACH = re.compile(r"\b(?:each|apiece|average|equal\w*|per|instal\w+|monthly|every)\b", re.I)
 # "10% off", "half of it"; in a calculation 100 is then a unit.
 _PERCENT = re.compile(r"/ ?100(?![\d.])")
@@ -357,7 +357,10 @@ def find_untraced_amounts(
             or evidence.derive(value, step) is not None
             or _adds_up_charges(trajectory, value, step)
             or evidence.has_share(value, step, TOLERANCE + 1e-6, shares_in(message.text))
-            or (_EACH.search(said) and _is_part(value, evidence, step))
+            or (
+                _EACH.search(said)
+                and evidence.has_share(value, step, TOLERANCE + 1e-6, EQUAL_PARTS)
+            )
             or any(
                 round(sum(named) - value, 2) in (0, *named)
                 for members in lists_of(trajectory)
@@ -367,13 +370,6 @@ def find_untraced_amounts(
             sound.add(value)
         elif not evidence.why_unknown(step):
             yield Fault(step, f"tells {value:,.2f}, which follows from nothing before", cites)
-
-
-def _is_part(value: float, evidence: Evidence, before: int) -> bool:
-    """True if a number said before a step is so many times a value, to half a cent of each."""
-    return any(
-        evidence.has_near(value * n, before, n * TOLERANCE + 1e-6) for n in range(2, MOST_PARTS + 1)
-    )
 
 
 def _adds_up_charges(trajectory: Trajectory, value: float, before: int) -> bool:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, permutations
 from typing import NamedTuple
 
 from stepscope.measures.axes.evidence import Evidence
@@ -265,6 +265,12 @@ _PAIR = re.compile(
     r"[\"'*]*([^\s:=\"'][^:=\"'|(]{0,59}?(?:\([^()]*\))?)[\"'*]*"
     r"\s*(?:[:|] |[:=](?![/: ])|= )\s*(\S.*)"
 )
+# "C,9", "Tue 12"; "No matches found"; several of "pass: 18" or "rows=120" on a line.
+_NAME_NUMBER = re.compile(r"([A-Za-z]\w*)[, ](-?\d+(?:\.\d+)?)")
+_NO_SUCH = re.compile(r"(?i)\A(?:no|0) (\w{4,})(?: (?:were|was|are))?(?: (?:found|left))?[.!]?\Z")
+_NUMBERED = re.compile(r"\w: ?\d")
+# What an output that is one number may be called.
+_ANSWERS = ("result", "answer", "output")
 _ITEM = re.compile(r"[\"']([^\"{}:]{1,40})[\"']: ?[\"']?([^\"',{}\[\]]+)[\"']?(?=[,}])")
 # "18 of 20 tests passed" is one value of two numbers.
 _OUT_OF = re.compile(r"(?<=\d) (?:out )?of (?:the )?(?=\d)")
@@ -278,16 +284,19 @@ _ENDINGS = re.compile(r"(?:ions?|able|ings?|ed|e?s|ures?)$")
 _SAME_STEMS = {"insert": "add", "delet": "remov", "succ": "pass", "success": "pass", "ok": "pass"}
 _SAME_STEMS |= {"mismatch": "differ", "disagre": "differ", "match": "agr", "sam": "agr"}
 _SAME_STEMS |= {"averag": "mean", "avg": "mean", "maximum": "max", "minimum": "min"}
-_SAME_STEMS |= {"deviat": "std", "validat": "val", "destroy": "remov"}
+_SAME_STEMS |= {"deviat": "std", "validat": "val", "destroy": "remov", "column": "col"}
+_SAME_STEMS |= {f"{day}day": day[:3] for day in "mon tues wednes thurs fri satur sun".split()}
+_SAME_STEMS |= {"second": "s", "sec": "s", "millisecond": "ms", "minut": "min", "took": "elaps"}
 _COUNTS = {"three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8",
            "nine": "9", "ten": "10", "eleven": "11", "twelve": "12"}  # fmt: skip
 _COUNT = re.compile(rf"\b(?:{'|'.join(_COUNTS)})\b(?=\W+[a-z])", re.IGNORECASE)
 # "With 12 hits, B leads": the number stands before what it is of.
-_WITH = re.compile(r"\b(with|at|by) ([^,;.\n]*\d[^,;.\n]*), ", re.IGNORECASE)
+_WITH = re.compile(r"(?im)(^|[.!?;] )(with|at|by) ([^,;.\n]*\d[^,;.\n]*), ")
 # "is it not?", behind what is told.
 _TAG = re.compile(r",\s*\w+n['\u2019]t\s+\w+(?=\?)")
 # What is told of no output: code, the number of an entry.
 _APART = re.compile(r"```.*?(?:```|\Z)|^\W*\d+[.)](?=\s)", re.DOTALL | re.MULTILINE)
+_BESIDE = re.compile(r" \((\w+)\)")
 _CLAUSE = re.compile(r"[.;!?](?:\s|$)|\n|, | while | whereas | but | and |[()]")
 _COMPARES = re.compile(
     r"(?i)\b(?:more|fewer|less|not|than|minus|compared|difference|other|instead|if|would|should|"
@@ -301,8 +310,13 @@ _PLANS = re.compile(
 # What a clause begins with that goes on with what was named last.
 _GOES_ON = frozenset("it its that they their these this those which with at by hav has".split())
 # What stands between a name and its number, and behind a number that is all.
-_LINKS = frozenset("is are of to at as set a an the now only has com cam back consist".split())
-_UNITS = frozenset("% percent lin second minut day byt kb mb gb ms tim point degre km m".split())
+_COPULA = frozenset("is are was as a an".split())
+_LINKS = _COPULA | frozenset(
+    "of to at set the now only has com cam back consist in by on up add it".split()
+)
+_UNITS = frozenset(
+    "% percent lin second minut day byt kb mb gb ms tim point degre km m s min out".split()
+)
 _WORDS = re.compile(r"[^\W\d_]{3,}(?:[ -]\(?[^\W\d_]+\)?)*")
 _KEY = re.compile(r"[^\s:,;()\[\]{}\"'`*|=]+")
 _LABEL = re.compile(rf"(?!.*[+;{{}}<>\\]|error$)(?:\S+(?: \S+){{0,{LABEL_WORDS - 1}}})?", re.I)
@@ -356,7 +370,8 @@ def _cells_of(lines: list[str]) -> Iterator[Cell]:
             row = _row_of(heads, bare, parts) if heads else []
             if not row:
                 heads = parts if len(parts) > 1 and all(map(_HEAD.fullmatch, parts)) else []
-                row = [Cell(above, "", bare)] if _NUMBER.fullmatch(bare) else []
+                single = [above] if above else _ANSWERS if len(lines) == 1 else []
+                row = [Cell(one, "", bare) for one in single] if _NUMBER.fullmatch(bare) else []
                 above = bare if _HEAD.fullmatch(bare) else ""
             yield from row or (_cells_in(bare) if not heads else ())
 
@@ -376,8 +391,12 @@ def _row_of(heads: list[str], line: str, parts: list[str]) -> list[Cell]:
 def _cells_in(line: str) -> Iterator[Cell]:
     """Yield the values of a line: pairs of a name and a value, "N things" and "thing N"."""
     line = _OUT_OF.sub("/", _LISTED.sub(r"\2: \1", line))
+    if (one := _NAME_NUMBER.fullmatch(line)) is not None or (one := _NO_SUCH.search(line)):
+        yield Cell(one[1], "", one[2] if one.lastindex == 2 else "0")
+        return
     pair = _PAIR.fullmatch(line)
     several = pair is not None and line.count("=") > 1 and "=" in line[: pair.start(2)]
+    several = several or len(_NUMBERED.findall(line)) > 1
     name, rest = ("", line) if pair is None or several else pair.groups()
     if name and (len(_numbers_in(rest)) == 1 or (len(rest.split()) < 4 and "=" not in rest)):
         yield Cell(name, "", rest.lower())
@@ -388,6 +407,8 @@ def _cells_in(line: str) -> Iterator[Cell]:
             first, *last = name.split()
             if len(last) == 1 and not parts:
                 yield Cell(first, "", last[0].lower())
+            elif len(parts) == 1 and _WORDS.fullmatch(parts[0]):
+                yield Cell(name, "", parts[0].lower())
         for part in parts:
             for label, number in _counts_in(part) if part.count(" ") < 2 * LABEL_WORDS else ():
                 yield Cell(name or label, label if name else "", number)
@@ -398,7 +419,9 @@ def _counts_in(part: str) -> Iterator[tuple[str, str]]:
     found = list(_NUMBER.finditer(part))
     ends = [0, *(one.end() for one in found)]
     starts = [*(one.start() for one in found), len(part)]
-    names = [part[end:start].strip(" =:@").split() for end, start in zip(ends, starts, strict=True)]
+    names = [
+        part[end:start].strip(" =:@.").split() for end, start in zip(ends, starts, strict=True)
+    ]
     # Which number a word between two is of: by what the part begins or ends with.
     first = not names[-1] and all(len(words) == 1 for words in names[1:-1])
     for (before, behind), one in zip(pairwise(names), found, strict=True):
@@ -419,11 +442,12 @@ def _names_of(label: str) -> set[str]:
     """Return the words, file names and pairs of words that a label may be called by."""
     words = [_stem(word) for word in _KEY.findall(label.casefold())]
     names = {f"{one} {two}" for one, two in pairwise(words)} or {*words}
+    names.add(label.casefold().replace("_", " "))  # "sensor 1" is sensor_1
     for word in words:
         file = word.rpartition("/")[2]
         names |= {name for name in (word, file, file.partition(".")[0]) if len(name) > 2}
         names |= {_stem(name) for name in _PIECE.findall(file)}
-    return names
+    return names - _LINKS - _GOES_ON
 
 
 @lru_cache(maxsize=4096)
@@ -467,12 +491,13 @@ def find_misread_lines(trajectory: Trajectory, evidence: Evidence) -> Iterator[F
 def _misread_in(
     step: Step, sheets: Sequence[tuple[int, Sheet]], evidence: Evidence
 ) -> Iterator[Fault]:
-    text = _COUNT.sub(lambda said: _COUNTS[said[0].lower()], _APART.sub("", step.text))
+    text = _BESIDE.sub(r" \1 ", _APART.sub("", step.text))
+    text = _COUNT.sub(lambda said: _COUNTS[said[0].lower()], text)
     nobody: tuple[list[Cell], set[str]] = ([], set())
     at, sheet, last = *sheets[0], nobody
-    for clause in _CLAUSE.split(_WITH.sub(r"\1 \2 ", _TAG.sub("", text))):
-        words = [stem for word in _KEY.findall(clause.casefold()) if (stem := _stem(word))]
-        whole = _OF_ALL.search(clause)
+    for clause in _CLAUSE.split(_WITH.sub(r"\1\2 \3 ", _TAG.sub("", text))):
+        whole, part = _OF_ALL.search(clause), _OF_ALL.sub(r"\1", clause, count=1)
+        words = [stem for word in _KEY.findall(part.casefold()) if (stem := _stem(word))]
         of = _numbers_in(whole[2]) if whole is not None else ()
         named = ((*one, _named(one[1], words, of)) for one in sheets)
         found = next((one for one in named if one[2][1]), None)
@@ -481,19 +506,28 @@ def _misread_in(
         else:
             goes_on = words and (words[0] in _GOES_ON or words[0][0].isdigit())
             cells, keys = last if goes_on else nobody
-        numbers = _numbers_in(_OF_ALL.sub(r"\1", clause, count=1))
+        numbers = _numbers_in(part)
         told = [number for number in numbers if number not in keys]
         last = nobody if told else (cells, keys) if keys else last
         page = cells and "pag" in words and "pag" not in keys and "page" not in cells[0].value
-        if not cells or page or _COMPARES.search(clause):
+        if (
+            not cells
+            or page
+            or any(_stem(x) not in keys for x in _COMPARES.findall(clause.lower()))
+        ):
             continue
         true = {number for cell in cells for number in _numbers_in(cell.value)}
+        true -= {*of} if len(cells) == 1 and len(true) == 2 else set()
         known = [number for number in told if number in sheet.numbers]
         wrong = known[0] if len(known) == 1 and true and known[0] not in true else ""
         if not known and not _PLANS.search(clause):
             if not told:
-                wrong = _other_word(sheet, cells, words, keys)
-            elif len(told) == len(true) == 1 and _is_beside(told[0], words, cells):
+                wrong = _other_word(sheet, cells, words, keys, clause.casefold().strip(" ."))
+            elif (
+                len(told) == 1
+                and (len(true) == 1 or len(cells) == 1)
+                and _is_beside(told[0], words, cells)
+            ):
                 said_before = evidence.said(told[0], step.index) is not None
                 wrong = "" if said_before or _follows(told[0], sheet) else told[0]
         if wrong:
@@ -516,7 +550,8 @@ def _named(sheet: Sheet, words: list[str], of: tuple[str, ...]) -> tuple[list[Ce
         pieces = {label: {*_PIECE.findall(label)} for label in labels if len(labels) > 1}
         labels -= {x for x in pieces if any(pieces[x] < other for other in pieces.values())}
     if of:
-        rows -= {cell.row for cell in sheet.cells if of[0] in _numbers_in(cell.value)}
+        of_it = [x for x in sheet.cells if of[0] in _numbers_in(x.value) and "/" not in x.value]
+        rows -= {cell.row for cell in of_it}
     if len(rows) > 1:
         rows = rows & {sheet.rows.get(two, "") for one, two in pairs if one[0].isdigit()} or rows
     keys = {w for x in names if x in sheet.rows or x in sheet.columns for w in x.split()}
@@ -526,11 +561,20 @@ def _named(sheet: Sheet, words: list[str], of: tuple[str, ...]) -> tuple[list[Ce
     return [cell for cell in found if cell.column in (columns or [cell.column])], keys
 
 
-def _other_word(sheet: Sheet, cells: list[Cell], words: list[str], keys: set[str]) -> str:
+def _other_word(
+    sheet: Sheet, cells: list[Cell], words: list[str], keys: set[str], clause: str
+) -> str:
     """Return a word that the same column says of another line, or that the value denies."""
     for cell in cells:
         own = set(map(_stem, _KEY.findall(cell.value)))
-        if len(own) > 3 or not own.isdisjoint(words) or not _WORDS.fullmatch(cell.value):
+        if not own.isdisjoint(words):
+            continue
+        shape = _shape_of(cell.value)
+        for other in {x.value for x in sheet.cells if shape and _shape_of(x.value) == shape}:
+            before, found, _ = f" {clause} ".partition(f" {other} ")
+            if found and other != cell.value and before.rpartition(" ")[2] in _COPULA:
+                return other
+        if len(own) > 3 or not _WORDS.fullmatch(cell.value):
             continue
         column = [c.value for c in sheet.cells if c.column == cell.column]
         alike = cell.column or len(set(column)) < len(column)
@@ -539,6 +583,12 @@ def _other_word(sheet: Sheet, cells: list[Cell], words: list[str], keys: set[str
             if (alike and word in others - keys) or not own.isdisjoint([f"in{word}", f"un{word}"]):
                 return word
     return ""
+
+
+def _shape_of(value: str) -> str:
+    """Return a value with a 9 for every digit: names of one kind share it; "" without digits."""
+    shape = re.sub(r"\d", "9", value)
+    return shape if shape != value and len(value) > 3 and not _NUMBER.fullmatch(value) else ""
 
 
 def _is_beside(told: str, words: list[str], cells: list[Cell]) -> bool:
@@ -553,7 +603,7 @@ def _is_beside(told: str, words: list[str], cells: list[Cell]) -> bool:
 def _follows(told: str, sheet: Sheet) -> bool:
     """True if a number follows from those of an output: a sum, a share, another unit."""
     terms = [float(number) for number in sheet.numbers if number.count(".") < 2]
-    made = {x for a in terms for b in terms for x in (a + b, a - b, a * b)} | {sum(terms)}
+    made = {x for a, b in permutations(terms, 2) for x in (a + b, a - b, a * b)} | {sum(terms)}
     made |= {x for a in terms for b in terms if b for x in (a / b, 100 * a / b, 100 - 100 * a / b)}
     made |= {a * b for a in terms for b in (60, 1 / 60, 1e-3, 1000, 1 / 1024, 1024)}
     near = {round(x, n) for x in made for n in (0, 1, 2)}
