@@ -120,6 +120,26 @@ def test_a_write_that_differs_from_the_expected_one_is_a_fault_unless_the_user_s
     assert (returned(words, **changed) == {5: "incorrect"}) is differs
 
 
+@pytest.mark.parametrize(
+    ("proposal", "answer", "agreed"),
+    [
+        ("Order #W1\n- **Pay:** credit_card_3951670", "Yes, please go ahead.", True),
+        ("Order #W1\n- **Pay:** credit_card_3951670", "Which orders do I have?", False),
+        ("Order #W1, not credit_card_3951670", "Yes, please go ahead.", False),
+    ],
+)
+def test_what_the_user_said_yes_to_is_as_good_as_said(
+    proposal: str, answer: str, agreed: bool
+) -> None:
+    given: dict[str, Json] = {"order_id": "#W1", "item_ids": ["i2", "i1"]}
+    call = did("return_items", **given, pay="credit_card_3951670")
+    look = did("get_user", '{"orders": ["#W1"], "items": ["i1", "i2"], "cards": [1]}')
+    paid = did("get_payments", USER)
+    said = (user("return them"), *look, *paid, agent(proposal), user(answer), *call)
+    found = labels(ARGUMENT_VALIDITY, run(*said, outcome=FAILED), CASE)
+    assert (found == {}) is agreed
+
+
 def test_a_passed_check_outranks_the_letter_of_the_reference() -> None:
     made = run(user("return #W2"), *did("return_items", order_id="#W2"), outcome=PASSED)
     assert labels(ARGUMENT_VALIDITY, made, CASE) == {}

@@ -290,13 +290,13 @@ class Evidence:
         return any(said < before for _, said in self._amounts[low:high])
 
     def has_share(
-        self, value: float, before: int, tolerance: float, spoken: Iterable[float] = ()
+        self, value: float, before: int, tolerance: float, by: Iterable[float] = ()
     ) -> bool:
-        """True if a value is a number said before a step, times a share said there or `spoken`."""
+        """True if a value is a number said before a step, times a share said there or of `by`."""
         said = [share for share, step in self._shares.items() if step < before]
         return any(
             self.has_near(value / share, before, tolerance / share)
-            for share in (*said, *spoken)
+            for share in (*said, *by)
             if share > 0
         )
 

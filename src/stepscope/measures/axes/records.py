@@ -32,6 +32,7 @@ from stepscope.measures.axes.quantities import (
     words_around,
 )
 from stepscope.measures.calls import agent_calls, effect_of, has_succeeded
+from stepscope.measures.conduct import find_decision
 from stepscope.measures.outcome import subgoal_calls
 from stepscope.measures.rule import Fault, cached_on_run
 from stepscope.measures.same_calls import equal_json
@@ -622,7 +623,7 @@ def find_reference_differences(trajectory: Trajectory, case: Case | None) -> Ite
         shared = [key for key in goal.arguments if key not in {key for key, _, _ in lacks}]
         if not lacks or (len(goal.arguments) > 1 and not shared):
             continue
-        if any(_is_users(trajectory, nearest, given, wanted) for _, given, wanted in lacks):
+        if any(_is_users(trajectory, nearest, *lack) for lack in lacks):
             continue
         del free[nearest.key]
         said = "; ".join(_describe(*lack) for lack in lacks[:2])
@@ -652,15 +653,19 @@ def _lacks(given: Json, wanted: Json, key: str = "") -> list[tuple[str, Json, Js
 _PLAIN = re.compile(r"[^\W_]+")
 
 
-def _is_users(trajectory: Trajectory, exchange: Exchange, given: Json, wanted: Json) -> bool:
-    """True if the user's latest words that name one of two values name the one given."""
+def _is_users(
+    trajectory: Trajectory, exchange: Exchange, key: str, given: Json, wanted: Json
+) -> bool:
+    """True if the user's latest words, or a line they say yes to, name one of two values: this."""
+    label, agreed = "".join(words_of(key)[-1:]), False
     names = [_names_of(value, trajectory, exchange.step) for value in (given, wanted)]
     # "My card" names neither of two cards.
     names = [some - other for some, other in (names, names[::-1])]
     for step in reversed(trajectory.steps[: exchange.step]):
-        words = (
-            f" {' '.join(_PLAIN.findall(step.text.casefold()))} " if step.actor == "user" else ""
-        )
+        users = step.actor == "user"
+        lines = step.text.casefold().splitlines() if users or agreed else []
+        words = f" {' '.join(_PLAIN.findall(' '.join([x for x in lines if users or label in x])))} "
+        agreed = find_decision(step.text) == "agrees" if users else agreed and not step.text
         named = [any(f" {name} " in words for name in some) for some in names]
         if any(named):
             return named[0]

@@ -265,11 +265,10 @@ _PAIR = re.compile(
     r"[\"'*]*([^\s:=\"'][^:=\"'|(]{0,59}?(?:\([^()]*\))?)[\"'*]*"
     r"\s*(?:[:|] |[:=](?![/: ])|= )\s*(\S.*)"
 )
-# "C,9", "Tue 12"; "No matches found"; several of "pass: 18" or "rows=120" on a line.
+# "C,9", "Tue 12"; "No matches found"; "pass: 18" twice on a line; what one number is.
 _NAME_NUMBER = re.compile(r"([A-Za-z]\w*)[, ](-?\d+(?:\.\d+)?)")
 _NO_SUCH = re.compile(r"(?i)\A(?:no|0) (\w{4,})(?: (?:were|was|are))?(?: (?:found|left))?[.!]?\Z")
 _NUMBERED = re.compile(r"\w: ?\d")
-# What an output that is one number may be called.
 _ANSWERS = ("result", "answer", "output")
 _ITEM = re.compile(r"[\"']([^\"{}:]{1,40})[\"']: ?[\"']?([^\"',{}\[\]]+)[\"']?(?=[,}])")
 # "18 of 20 tests passed" is one value of two numbers.
@@ -523,11 +522,7 @@ def _misread_in(
         if not known and not _PLANS.search(clause):
             if not told:
                 wrong = _other_word(sheet, cells, words, keys, clause.casefold().strip(" ."))
-            elif (
-                len(told) == 1
-                and (len(true) == 1 or len(cells) == 1)
-                and _is_beside(told[0], words, cells)
-            ):
+            elif len(told) == 1 == min(len(true), len(cells)) and _is_beside(told[0], words, cells):
                 said_before = evidence.said(told[0], step.index) is not None
                 wrong = "" if said_before or _follows(told[0], sheet) else told[0]
         if wrong:
