@@ -19,7 +19,6 @@ from typing import Protocol
 
 from stepscope import safety
 from stepscope.errors import EnvironmentFault
-from stepscope.safety.limits import refuse_to_write
 from stepscope.safety.text import inert, render_json
 
 # GitHub refuses a step's summary above 1 MiB, and then shows nothing.
@@ -28,9 +27,10 @@ SUMMARY_BYTES = 1_000_000
 
 def write_job_summary(markdown: str) -> None:
     """Add Markdown to the job summary, where the CI system has one; a pipe is not waited for."""
-    place = os.environ.get("GITHUB_STEP_SUMMARY")
-    if not place:
+    if not (place := os.environ.get("GITHUB_STEP_SUMMARY")):
         return
+    from stepscope.safety.limits import refuse_to_write
+
     raw = markdown.encode()
     if len(raw) > SUMMARY_BYTES:
         raw = raw[: raw.rfind(b"\n", 0, SUMMARY_BYTES)] + b"\n\nCut here: see the job's own log.\n"
