@@ -57,6 +57,10 @@ _PARTS = (
 _COUNTS = {word: float(n) for n, word in enumerate(_NUMBERS, 1)}
 _COUNTS |= dict(zip(_PARTS, (2, 3, 4, 4, 5, 6, 7, 8, 9, 10, 12, 20), strict=True)) | {"halve": 2}
 _N = rf"{'|'.join(_NUMBERS)}|\d\d?"
+_SHARE_SIGNS = (
+    "% cent hal third quarter rth fth xth nth hth eth / split divid shar spread tween mong cross "
+    "over into"
+).split()
 # A part of something: "10 %", "a tenth off", "two thirds", "3/4 of it", "split between three".
 _SHARE = re.compile(
     rf"(?P<hundredths>\d{{1,3}}(?:\.\d+)?) ?(?:%|per ?cent\b)|(?:\b(?P<some>{_N})[ -])?"
@@ -69,14 +73,15 @@ _SHARE = re.compile(
 _BOUNDS = frozenset(" \n\t\"'()[]{}<>:;!?#*$=\0")
 
 
+@lru_cache(maxsize=256)
 def shares_in(text: str) -> set[float]:
     """Return the shares that a text speaks of, with their rest and their excess.
 
     >>> sorted(shares_in("a tenth off, split between three"))
     [0.1, 0.333333, 0.666667, 0.9, 1.1, 1.333333]
     """
-    found: set[float] = set()
-    for match in _SHARE.finditer(text):
+    found, lower = set[float](), text.lower()
+    for match in _SHARE.finditer(text) if any([x in lower for x in _SHARE_SIGNS]) else ():
         above, below = match["above"] or match["some"] or "1", match["below"] or match["ways"]
         if match["hundredths"]:
             above, below = match["hundredths"], "100"

@@ -268,7 +268,7 @@ _PAIR = re.compile(
 # "C,9", "Tue 12"; "No matches found"; "pass: 18" twice on a line; what one number is.
 _NAME_NUMBER = re.compile(r"([A-Za-z]\w*)[, ](-?\d+(?:\.\d+)?)")
 _NO_SUCH = re.compile(r"(?i)\A(?:no|0) (\w{4,})(?: (?:were|was|are))?(?: (?:found|left))?[.!]?\Z")
-_NUMBERED = re.compile(r"\w: ?\d")
+_DIGIT, _NUMBERED = re.compile(r"\d"), re.compile(r"\w: ?\d")
 _ANSWERS = ("result", "answer", "output")
 _ITEM = re.compile(r"[\"']([^\"{}:]{1,40})[\"']: ?[\"']?([^\"',{}\[\]]+)[\"']?(?=[,}])")
 # "18 of 20 tests passed" is one value of two numbers.
@@ -564,8 +564,9 @@ def _other_word(
         own = set(map(_stem, _KEY.findall(cell.value)))
         if not own.isdisjoint(words):
             continue
-        shape = _shape_of(cell.value)
-        for other in {x.value for x in sheet.cells if shape and _shape_of(x.value) == shape}:
+        shape = "" if _NUMBER.fullmatch(cell.value) else _DIGIT.sub("9", cell.value)
+        same = [x.value for x in sheet.cells if "9" in shape and _DIGIT.sub("9", x.value) == shape]
+        for other in same if len(shape) > 3 else ():
             before, found, _ = f" {clause} ".partition(f" {other} ")
             if found and other != cell.value and before.rpartition(" ")[2] in _COPULA:
                 return other
@@ -578,12 +579,6 @@ def _other_word(
             if (alike and word in others - keys) or not own.isdisjoint([f"in{word}", f"un{word}"]):
                 return word
     return ""
-
-
-def _shape_of(value: str) -> str:
-    """Return a value with a 9 for every digit: names of one kind share it; "" without digits."""
-    shape = re.sub(r"\d", "9", value)
-    return shape if shape != value and len(value) > 3 and not _NUMBER.fullmatch(value) else ""
 
 
 def _is_beside(told: str, words: list[str], cells: list[Cell]) -> bool:
