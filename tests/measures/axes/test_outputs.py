@@ -410,3 +410,9 @@ def test_an_environment_without_calls_prints_outputs_too() -> None:
     shell = Step(index=0, actor="environment", parts=agent("Code output: oak: 3\nelm: 5").parts)
     made = run(user("look"), agent("python count.py"), shell, agent("The oak has 5."))
     assert [x.step for x in find_misread_lines(made, evidence_of(made))] == [3]
+
+
+@pytest.mark.parametrize("digits", [21, 400, 5000])
+def test_a_number_that_no_float_holds_is_a_text(digits: int) -> None:
+    assert found("oak: 3\nelm: 5", f"The oak is {'9' * digits}.") != []
+    assert found(f"oak: {'9' * min(digits, 190)}\nelm: 5", "The oak has 5.") != []

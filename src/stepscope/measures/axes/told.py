@@ -468,7 +468,7 @@ def _numbers_in(text: str) -> tuple[str, ...]:
     found = [
         x for one in _NUMBER.findall(text) for x in re.split("[-\u2013/]", one.replace(",", ""))
     ]
-    return tuple([x if x.count(".") > 1 else plain_number(float(x)) for x in found])
+    return tuple([x if x.count(".") > 1 or len(x) > 20 else plain_number(float(x)) for x in found])
 
 
 def find_misread_lines(trajectory: Trajectory, evidence: Evidence) -> Iterator[Fault]:
