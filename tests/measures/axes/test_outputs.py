@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 
 from stepscope.measures.axes.evidence import evidence_of
+from stepscope.measures.axes.quantities import plain_number
 from stepscope.measures.axes.told import find_misread_lines
 from stepscope.model import Step
 from tests.factories import agent, did, run, user
@@ -414,5 +415,10 @@ def test_an_environment_without_calls_prints_outputs_too() -> None:
 
 @pytest.mark.parametrize("digits", [21, 400, 5000])
 def test_a_number_that_no_float_holds_is_a_text(digits: int) -> None:
+    assert (plain_number(float("inf")), plain_number(-4.0), plain_number(2.5)) == (
+        "inf",
+        "4",
+        "2.5",
+    )
     assert found("oak: 3\nelm: 5", f"The oak is {'9' * digits}.") != []
     assert found(f"oak: {'9' * min(digits, 190)}\nelm: 5", "The oak has 5.") != []

@@ -236,7 +236,7 @@ def ordinal(day: int) -> str:
 def plain_number(value: float) -> str:
     """Return how programs write a number, without sign."""
     size = abs(value)
-    return f"{size:.0f}" if size == int(size) else repr(size)
+    return f"{size:.0f}" if size % 1 == 0 else repr(size)
 
 
 @lru_cache(maxsize=4096)
@@ -248,7 +248,7 @@ def number_forms(value: float) -> list[str]:
     """
     size = abs(value)
     forms = [plain_number(value), f"{size:.2f}", f"{size:,.2f}"]
-    if size >= 1 and size == int(size):
+    if size >= 1 and size % 1 == 0:
         forms += [f"{size:,.0f}", f"{size:.1f}"]
     return list(dict.fromkeys(forms))
 
