@@ -469,7 +469,7 @@ def _gate_rows() -> list[Row]:
         ("a judge who is uncertain", "2 to 4, never 0: it counts as bad where the gate would pass", "high", _judged(judge.format("0.1", ""), "uncertain", (2, 3, 4))),
         ("a judge who was asked about half of the runs", "2 to 4, never 0: the others have no answer", "high", _judged(judge.format("0.1", ""), "correct", (2, 3, 4), share=0.5)),
         ("a judge who praises, never calibrated, on a count", "2 or 4: nobody measured its false alarms", "high", _judged(judge.format("0", ""), "correct", (2, 4))),
-        ("a judge who praises all", "0: 60 of 60 are good", "medium", _judged(judge.format("0.1", ""), "correct", (0,))),
+        ("a judge who praises all", "4: such a gate is not run (source_not_in_tier), and nothing else decides", "medium", _judged(judge.format("0.1", ""), "correct", (4,))),
         ("pytest: a trial that was never recorded", "1: a test that fails", "high", _pytest(TRIALS, gates.PASSING, (1,))),
         ("pytest: a record that cannot be read", "1: a test that fails", "high", _pytest(TRIALS, [*gates.runs(), '{"task_id": "c0", "messages": ['], (1,))),
         ("pytest: a gate over failing runs", "1", "high", _pytest(GATE, [*gates.PASSING, *gates.FAILING], (1,))),

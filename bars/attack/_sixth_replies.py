@@ -40,6 +40,15 @@ GOALS = '[[run]]\nname = "openai_messages/t"\n[[run.goals]]\ngoal = "Says whethe
 # ---- scores of single steps
 
 
+def _step_scores() -> list[float | None]:
+    """Return the scores of the judge that are kept as verdicts."""
+    from stepscope.model import Verdict
+    from stepscope.store import Store
+
+    with Store.open("stepscope.db") as store:
+        return [r.answer.value for r in store.records() if r.rubric == "no_look" and isinstance(r.answer, Verdict) and r.answer.step == 1]
+
+
 def _scored(said: object, *, verdict: bool) -> Do:
     """Return what scores one step by one sub-goal: a verdict or none, and none is bought again."""
 
@@ -54,8 +63,8 @@ def _scored(said: object, *, verdict: bool) -> Do:
         place.run(*words)
         if wire.asked != asked or asked not in (1, 2):
             return f"asked {asked} + {wire.asked - asked}"
-        found = kept_steps("no_look")
-        if bool(found.get(1)) != verdict:
+        found = _step_scores()
+        if bool(found) != verdict:
             return f"verdicts {found}, code {done.code}"
         return coded(done, (0, 4))
 
@@ -198,8 +207,8 @@ def _until(pid: int, wire: Batches, seconds: float, *, batch: bool = False) -> i
     return None
 
 
-def _batched(kill: int | None = None, then: str = "", **how: Any) -> Do:
-    """Return what judges by a batch, is stopped perhaps, and goes on: one batch, no single question, one verdict at most."""
+def _batched(kill: int | None = None, then: str = "", most: int = 1, **how: Any) -> Do:
+    """Return what judges by a batch, is stopped perhaps, and goes on: so many batches, no single question, one verdict at most."""
 
     def do(place: Place) -> str:
         impatient()
@@ -228,7 +237,7 @@ def _batched(kill: int | None = None, then: str = "", **how: Any) -> Do:
                 other = ended(again, 8)
             if other not in (0, 4, 5, 130):
                 return f"the second: code {other}"
-        if len(wire.made) != 1 or wire.singles:
+        if len(wire.made) > most or wire.singles:
             return f"{len(wire.made)} batches, {wire.singles} single questions; codes {code}"
         if code not in (0, 4, 130, -9):
             return f"code {code}"
@@ -526,7 +535,7 @@ def _reply_rows() -> list[Row]:
         ("what the agent should have done, for a judge with tools", "not sent: the task, its rules and goals", "high", _sent(_referred(), f"{JUDGE} --tools", has=False, answers=look, name="n.json")),
         ("a batch that is answered", batch, "high", _batched()),
         ("a batch whose results are told twice, and of nobody", batch, "high", _batched(spoil=lambda lines: "\n".join([*lines, lines[0], lines[0].replace('"custom_id": "', '"custom_id": "x')]))),
-        ("a batch whose results are cut", batch, "high", _batched(spoil=lambda lines: "\n".join(lines)[:-40])),
+        ("a batch whose results are cut", "two batches a command: what has no answer is asked once more; no verdict", "high", _batched(most=4, spoil=lambda lines: "\n".join(lines)[:-40])),
         ("a batch that is at work, and judge without batches", "no single question while a batch holds it", "high", _batched(signal.SIGTERM, JUDGE, status="in_progress")),
         ("a batch that was made when judge was killed", "found again by its word: one batch", "high", _batched(signal.SIGKILL, stalls=True, status="in_progress")),
         ("two judges, one of them down", "0 or 4, then only what is missing is asked", "high", _one_is_down),
