@@ -358,7 +358,7 @@ def _tool_is_secret(place: Place) -> None:
     clean(place, [gates.line(1, 1, messages=said)])
 
 
-JSON = ("import c.jsonl", "score", "report", "report --by tag.k", "compare a b", "agree", "agree --queue 3", "agree --modes", "doctor", "doctor c.jsonl",
+JSON = ("import c.jsonl", "score", "report", "report --by tag.k", "compare a b", "agree", "agree --queue 3", "agree --modes", "doctor c.jsonl",
         "show w/c1/0", "show w/c1/0 --step 1", "show w/c1/0 --steps 0:2", "calibrate sigma s.csv", "calibrate sigma", "calibrate localise", "shape s.csv",
         "export x.jsonl", "export v --verdicts only --format parquet", "purge --older-than 3d --yes", "baseline update --yes", "gate", "report --get steps.median",
         "judge --judge openai/gpt-5 --dry-run", "judge --judge openai/gpt-5", "rejudge", "lab envelope --n 5 --sigma 0.1 --trials 100 --classifier v1 --generator walk",
@@ -368,7 +368,7 @@ JSON = ("import c.jsonl", "score", "report", "report --by tag.k", "compare a b",
 def _all_json(place: Place) -> str:
     """Every command's `--json` is strict JSON, or a line of it each, whatever its code."""
     place.write("stepscope.toml", gates.policy())
-    clean(place)
+    clean(place, [gates.line(c, n) for c in range(3) for n in range(2)])
     place.write("s.csv", ["run,step,repeat,score,judge", *(f"r{r},{s},{n},0.{5 + n},ann" for r in range(3) for s in range(3) for n in range(3))])
     place.write("v.csv", ["run,label", "w/c1/0,correct"])
     place.write("o.csv", ["run,outcome,who", "w/c1/0,fail,check"])
