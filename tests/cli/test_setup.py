@@ -60,6 +60,8 @@ def test_the_demo_needs_no_key_and_its_next_commands_work(
     # The browser shows what was printed: the same runs, no others.
     view = "stepscope view --store .stepscope/demo.db --where \"workflow = 'airline'\"\n"
     assert view in shown.out
+    # One run of another kind is in no figure; what is proved of it is said all the same.
+    assert "\nNot in these figures: claude_code/test-session-id, step 6: tells 'Done!" in shown.out
     commands = re.findall(r"^  stepscope ((?:show|compare) .*)$", shown.out, re.MULTILINE)
     assert len(commands) == 4
     for command in commands:
@@ -231,7 +233,7 @@ def test_doctor_names_what_a_file_lacks_and_what_would_record_it(
     found = {line.partition(": ")[2].partition(" in ")[0]: line for line in lines if line}
     assert found["task"].endswith("task in 1 of 1 runs")
     assert found["tool list"].endswith("; recorded by `tools` of the request")
-    assert found["policy"].endswith("; recorded by a system message")
+    assert found["policy text"].endswith("; recorded by a system message")
     assert "arguments in 0 of 1 runs: argument validity cannot judge" in found["arguments"]
     assert "results in 0 of 1 runs (1 redacted): result interpretation" in found["results"]
     assert not Path("stepscope.db").exists()

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from stepscope.report.build import build_report
 from stepscope.report.compare import compare_groups
+from stepscope.report.document import Links
 from stepscope.report.render import markdown, text
 from stepscope.report.views.compare import make_comparison_document
 from stepscope.report.views.overview import make_report_document
+from stepscope.report.views.profile import tabulate_profile
 from stepscope.values import Estimate, Unmeasured
 from tests.report.rows import LiteralRows, rows
 
@@ -96,15 +99,41 @@ def test_an_axis_nobody_scored_is_named_and_given_no_row() -> None:
         *("tool", "selection", "2", "of", "8", "runs", "[.071,", ".591]", "6"),
         *("2", "not_applicable"),
     ]
-    assert block[2:4] == [
+    assert block[2:6] == [
+        "    w/000, w/001",
         "  not scored: argument validity, sequencing, result interpretation, termination",
         "  proved: a lower bound. Nothing proved does not mean correct: the checks ran and prove "
         "nothing",
+        "  runs: the worst first; show RUN has the fault, report --json (faulty) every run",
     ]
     # How often its checks were right where the truth is known, of the scored axis alone.
-    assert [line.split(":")[0] for line in block[4:]] == ["  tool selection"]
-    assert "false faults in" in block[4]
-    assert "planted faults proved" in block[4]
+    assert [line.split(":")[0] for line in block[6:]] == ["  tool selection"]
+    assert "false faults in" in block[6]
+    assert "planted faults proved" in block[6]
+
+
+def test_a_row_names_up_to_three_runs_the_worst_first_and_counts_the_others() -> None:
+    values: dict[str, Sequence[float | None]] = {
+        "outcome": [1.0, 0, 1, 1, 1],
+        "subgoals.other_writes": [0.0, 0, 0, 0, 2],
+    }
+    literal = replace(judged(*[WRONG] * 5), values=values)
+    report = build_report(rows(literal))
+    assert [run.name for run in report.whole.faulty[SELECTION]] == [
+        *("w/001", "w/004", "w/000", "w/002", "w/003"),
+    ]
+    shown = text.render(make_report_document(report))
+    assert "\n    w/001, w/004, w/000 and 2 more\n" in shown
+    (row,) = tabulate_profile(report.profiles, Links([report.whole.faulty[SELECTION][0].id])).rows
+    cell = row.cells[-1]
+    assert (cell.text, cell.note) == ("w/001", "then w/004, w/000 and 2 more")
+    assert (cell.href or "").startswith("#r-")
+
+
+def test_of_several_groups_the_worst_run_of_each_is_named() -> None:
+    literal = judged(*[WRONG, OPEN] * 2, agents=["x", "x", "y", "y"])
+    shown = text.render(make_report_document(build_report(rows(literal))))
+    assert "\n    w/000, w/002\n" in shown
 
 
 def test_a_report_without_any_axis_says_how_to_get_them() -> None:

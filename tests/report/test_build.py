@@ -88,7 +88,7 @@ def test_a_run_without_a_record_is_not_scored_and_the_next_command_says_so() -> 
 def test_an_undeclared_policy_is_unmeasured_not_zero() -> None:
     literal = LiteralRows(list("abc"), values={"policy": [None] * 3}, absent={"policy": MISSING})
     figure = build_report(rows(literal))["policy.violations"]
-    assert figure == Unmeasured("missing_input", "no policy is declared")
+    assert figure == Unmeasured("missing_input", "no rules in settings")
 
 
 def test_recovery_is_per_error_not_per_run() -> None:

@@ -43,6 +43,15 @@ def test_a_broken_rule_outweighs_many_errors() -> None:
     assert chosen(outcome=[0, 0], errors=[6, 0], policy=[0, 1]) == [1, 0]
 
 
+def test_a_proved_fault_of_a_run_that_nobody_graded_is_read_too() -> None:
+    literal = LiteralRows(
+        ["1"] * 4,
+        values={"outcome": [1.0, None, None, 0.0]},
+        labels={"axes.termination": ["incorrect", "uncertain", "incorrect", "uncertain"]},
+    )
+    assert choose_runs(read_table(rows(literal), None), 10).tolist() == [2, 3]
+
+
 def test_equal_runs_stay_in_the_order_of_the_rows() -> None:
     assert chosen(outcome=[0] * 40) == list(range(10))
 

@@ -317,8 +317,8 @@ def test_a_workflow_says_in_how_many_runs_what_verdicts_need_was_recorded() -> N
     counted = msgspec.structs.replace(profile("gpt-4o"), inputs=inputs)
     shown = make_report_document(msgspec.structs.replace(report(), profiles=(counted,)))
     assert (
-        "Recorded: task, policy in all runs; tool list in 0 of 52 runs: tool selection cannot see "
-        "unknown tools, argument validity no schemas; results in 40 of 52 runs (2 cut): result "
+        "Recorded: task, policy text in all runs; tool list in 0 of 52 runs: tool selection cannot "
+        "see unknown tools, argument validity no schemas; results in 40 of 52 runs (2 cut): result "
         "interpretation cannot judge, argument validity no origins"
     ) in " ".join(text.render(shown).split())
     assert "Recorded: " not in text.render(make_report_document(report()))

@@ -150,6 +150,40 @@ def test_a_write_that_nothing_asks_for_is_a_suspect_even_in_a_passing_run() -> N
     assert found(run, case(WRITES)) == [shown]
 
 
+@pytest.mark.parametrize(
+    ("heard", "asked"),
+    [
+        ("Please cancel order R-17.", True),
+        ("Yes, please.", False),  # who says yes has not asked for it
+        ("Please cancel it.", False),  # which one is the agent's choice
+        ("Please cancel order R-17? Actually, never mind.", False),
+    ],
+)
+def test_a_write_that_the_user_asked_for_is_a_difference_from_the_reference(
+    heard: str, *, asked: bool
+) -> None:
+    run = trajectory(
+        said(0, "user", heard),
+        call(1, "cancel_order", id="R-17"),
+        result(2, "ok"),
+        call(3, "cancel_order", id="R-99"),
+        result(4, "ok"),
+    )
+    one = "asked for at 0, not in the reference: cancel_order(R-17)"
+    one += "; not judged: whether the policy allows it"
+    both = "unexpected write: cancel_order(R-17), cancel_order(R-99)"
+    other = ("3", "other_write", "unexpected write: cancel_order(R-99)")
+    wanted = [("1", "other_write", one), other] if asked else [("1-3", "other_write", both)]
+    shown = found(run, case(WRITES))
+    assert [line for line in shown if line[1] == "other_write"] == wanted
+    # Where something is proved against it, the wish is no excuse.
+    fault = Verdict("axes.sequencing", label="incorrect", step=1, reason="too early")
+    held = [*records(run, case(WRITES)), Record(trajectory=run.id, answer=fault, version="1")]
+    assert not [
+        s for s in list_suspects(run, case(WRITES), held).suspects if "asked for" in s.evidence
+    ]
+
+
 def test_an_output_never_told_is_why_the_run_failed_and_no_suspect() -> None:
     run = trajectory(ask(), call(1, "book", to="SEA", seats=2), result(2, "ok"), done(3))
     told = case(WRITES, outputs=("1,628",))

@@ -59,6 +59,7 @@ def demo(
     Example: stepscope demo
     """
     from stepscope import api
+    from stepscope.report.words import cut_words, describe_suspect
     from stepscope.settings import Settings, load_settings
 
     # The defaults, and how judges are reached: all else shows the same everywhere.
@@ -99,6 +100,11 @@ def demo(
         located = view.located(option)
         terminal.print_text(f"{scored}\n\n{located.text(terminal.terminal_width())}")
         page = located.html(place.with_suffix(".html"))
+        others = notebook.report(where=f"not {DEMO_FILTER}").value.look_first
+    for run in others:
+        where, said = describe_suspect(run)
+        said = f"\nNot in these figures: {run.name}, step {where}: {said}"
+        terminal.print_text(cut_words(said, terminal.terminal_width()))
     terminal.print_text(
         f"\nOpen {page} in a browser, or see the same with:\n"
         f'  stepscope view {option} --where "{DEMO_FILTER}"\n'

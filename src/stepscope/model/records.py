@@ -94,7 +94,7 @@ Input = Literal["task", "policy", "tools", "arguments", "results"]
 COMPLETENESS_NAME, RECORDED = "completeness", "recorded"
 INPUTS: dict[Input, tuple[str, str]] = {
     "task": ("task", "tool selection cannot see writes that nobody asked for"),
-    "policy": ("policy", "sequencing cannot see which writes need consent"),
+    "policy": ("policy text", "sequencing cannot see which writes need consent"),
     "tools": ("tool list", "tool selection cannot see unknown tools, argument validity no schemas"),
     "arguments": ("arguments", "argument validity cannot judge"),
     "results": ("results", "result interpretation cannot judge, argument validity no origins"),

@@ -10,21 +10,34 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
-from itertools import compress
 from zlib import crc32
 
 import msgspec
 import numpy as np
 
-from stepscope import measures, registry, stats
+from stepscope import measures, stats
 from stepscope.errors import UsageError
 from stepscope.measures.agents import AgentAnswers, measure_agents
 from stepscope.measures.outcome import ANOTHER_WAY, CONTRADICTED
 from stepscope.model import records
 from stepscope.model.records import Figure
+from stepscope.report.earned import (
+    OTHER_WRITES,
+    AxisFaults,
+    Effects,
+    count_outcome_tables,
+    find_effects,
+    find_faulty,
+    grade_paths,
+    is_outdated,
+    judge_looseness,
+    list_runs,
+    read_axis_faults,
+)
 from stepscope.report.evidence import read_look_first as choose
+from stepscope.report.evidence import weigh_runs
 from stepscope.report.panels import build_panels
 from stepscope.report.rows import (
     LABELS_ARE_NO_SCORES,
@@ -41,17 +54,14 @@ from stepscope.report.types import (
     CheckAccuracy,
     InputCount,
     LookFirst,
-    OutcomeTable,
     Profile,
     Provenance,
     Report,
-    RunLine,
     Shapes,
     TrialCounts,
 )
 from stepscope.report.words import (
     AXES,
-    INCORRECT,
     MEASURES,
     NOT_SCORED,
     SCORE_FIRST,
@@ -62,23 +72,7 @@ from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.store import Store
 from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, cell_state, text_array
 from stepscope.store.where import Where
-from stepscope.values import Decision, Unmeasured, format_count
-
-# In which runs each axis proved a fault, and in which its checks ran.
-AxisFaults = dict[str, tuple[Floats, Bools]]
-
-
-def read_axis_faults(table: RunTable, measure: str) -> tuple[Floats, Bools]:
-    """Return in which runs an axis proved a fault, 1 or 0, and in which its checks ran."""
-    column = table.columns[measure]
-    proved = column.label == INCORRECT
-    judged = proved | (column.label == records.UNCERTAIN)
-    return proved.astype(np.float64), column.answered & judged & (not _is_outdated(column))
-
-
-def _is_outdated(column: AnswerColumn) -> bool:
-    current = (registry.measure(column.measure).version,)
-    return bool(column.versions) and column.versions != current
+from stepscope.values import Unmeasured, format_count
 
 
 def measure_axes(table: RunTable, faults: AxisFaults) -> Iterator[tuple[str, Figure]]:
@@ -86,7 +80,7 @@ def measure_axes(table: RunTable, faults: AxisFaults) -> Iterator[tuple[str, Fig
     for key, (proved, ran) in faults.items():
         lost = table.lost(key)
         figure: Figure = stats.proportion(proved[ran], table.clusters[ran], unmeasured=lost)
-        if _is_outdated(table.columns[key]):
+        if is_outdated(table.columns[key]):
             version = ", ".join(table.columns[key].versions)
             figure = Unmeasured("missing_input", f"answers of version {version}; {SCORE_FIRST}")
         yield key, give_reason(key, figure)
@@ -110,109 +104,6 @@ def read_check_accuracy() -> tuple[CheckAccuracy, ...]:
         )
         for key, axis in found["axes"].items()
     )
-
-
-# Shares are counted in whole sub-goals and errors: below 1 by less than this is rounding.
-NEARLY = 1e-9
-OTHER_WRITES = "subgoals.other_writes"
-
-
-def count_outcome_tables(table: RunTable) -> Iterator[OutcomeTable]:
-    """Yield outcome against sub-goals, errors and policy, each where anything was measured."""
-    goals = table.columns["subgoals"]
-    complete = _full(goals.value)
-    of_goals = ("all sub-goals", "some missed")
-    yield from _joint(table, "sub-goals", of_goals, goals.valued, (complete, ~complete))
-    errors, recovery = table.columns["errors"], table.columns["recovery"]
-    none = errors.valued & (errors.value == 0)
-    over = recovery.valued & _full(recovery.value)
-    left = recovery.valued & ~_full(recovery.value)
-    of_errors = ("no error", "all recovered", "some not")
-    if (over | left).any():
-        yield from _joint(table, "errors", of_errors, none | over | left, (none, over, left))
-    policy = table.columns["policy"]
-    kept = policy.value == 0
-    yield from _joint(
-        table, "policy", ("rules kept", "a rule broken"), policy.valued, (kept, ~kept)
-    )
-
-
-def grade_paths(table: RunTable) -> tuple[Bools, Bools]:
-    """Return which runs have a grade of the path, and which of these earned a pass by it.
-
-    The grade is good with every sub-goal reached and no rule broken (where a policy is declared).
-    """
-    goals, policy = table.columns["subgoals"], table.columns["policy"]
-    graded = goals.valued | policy.valued
-    bad = goals.valued & ~_full(goals.value) | policy.valued & (policy.value > 0)
-    return graded, graded & ~bad
-
-
-def _loose(joint: stats.JointTable | Unmeasured) -> Decision:
-    """Decide whether outcome and path disagree so rarely that the path's grade adds nothing."""
-    found = joint if isinstance(joint, Unmeasured) else joint.limit
-    if isinstance(found, Unmeasured):
-        return Decision("undecided", found.reason)
-    upper = f"outcome and path disagree in at most {found:.0%} of runs"
-    if found < stats.MOST_DISAGREEMENT:
-        return Decision("fail", f"{upper}: the trajectory scorer is too loose to add anything")
-    return Decision("pass", f"nothing shows that the trajectory scorer is too loose: {upper}")
-
-
-def _lines(table: RunTable, chosen: Bools, faults: AxisFaults) -> tuple[RunLine, ...]:
-    """Return the chosen runs with what their path shows; those that wrote nothing else first."""
-    places = np.flatnonzero(chosen)
-    shares, broken, writes = (
-        table.columns[name].numbers[places].tolist()
-        for name in ("subgoals", "policy", OTHER_WRITES)
-    )
-    axes = [((proved > 0) & ran)[places].tolist() for proved, ran in faults.values()]
-    reason = cache(_describe_path)
-    ids, names = table.runs.id[places].tolist(), table.runs.name[places].tolist()
-    lines = zip(ids, names, zip(shares, broken, writes, *axes, strict=True), strict=True)
-    found = [RunLine(id=id, name=name, reason=reason(*path)) for id, name, path in lines]
-    return tuple([found[at] for at in sorted(range(len(places)), key=lambda at: writes[at] or 0)])
-
-
-def _describe_path(
-    share: float | None, broken: float | None, writes: float | None, *axes: bool
-) -> str:
-    """Return what the path of a run shows; what was not measured is not said."""
-    said = []
-    if share is not None:
-        said.append("every sub-goal reached" if share >= 1 else f"{share:.0%} of sub-goals")
-    said += [f"{broken:.0f} violations"] if broken else []
-    said += [f"{writes:.0f} other writes"] if writes else []
-    proved = " and ".join(compress(AXES.values(), axes))
-    return ", ".join([*said, f"proved: {proved}"] if proved else said)
-
-
-def _joint(
-    table: RunTable, grade: str, names: tuple[str, ...], graded: Bools, columns: tuple[Bools, ...]
-) -> Iterator[OutcomeTable]:
-    known, passed = read_outcomes(table)
-    both = known & graded
-    if not both.any():
-        return
-    notes = {}
-    if grade == "sub-goals":
-        # Of the failing runs with every sub-goal reached, those that also wrote something else.
-        unearned = both & ~passed & columns[0]
-        more = int((unearned & (table.columns[OTHER_WRITES].value > 0)).sum())
-        said = f"{more} of the {int(unearned.sum())} also wrote something else"
-        notes = {"fail": said} if more else {}
-    yield OutcomeTable(
-        grade=grade,
-        columns=names,
-        passed=tuple(int((both & passed & flags).sum()) for flags in columns),
-        failed=tuple(int((both & ~passed & flags).sum()) for flags in columns),
-        unmeasured=len(table) - int(both.sum()),
-        notes=notes,
-    )
-
-
-def _full(value: Floats) -> Bools:
-    return np.nan_to_num(value) >= 1 - NEARLY
 
 
 # Pairs grow with the square; more groups than this are no ranking that anyone reads.
@@ -456,9 +347,10 @@ def build_report(
     within = by == BY
     split = split_step_agents(rows, table) if within else table
     parts = list(split_groups(split, (BY,) if within else choose_fields(by)))
-    whole = build_profile(table, {}, seed=seed)
+    effects = find_effects(rows, table)
+    whole = build_profile(table, {}, effects, seed=seed)
     if within or parts[1:]:
-        profiles = [build_profile(part, group, seed=seed) for group, part in parts]
+        profiles = [build_profile(part, group, effects, seed=seed) for group, part in parts]
     else:
         group = {field: value for field, value in parts[0][0].items() if value}
         profiles = [msgspec.structs.replace(whole, group=group)]
@@ -493,10 +385,12 @@ def build_report(
     )
     # The lines of runs are thousands, and hold no text but names, which are hidden already.
     held, edit = (whole, *profiles), msgspec.structs.replace
-    bare, *others = (edit(one, lucky=(), unlucky=()) for one in held)
+    bare, *others = (edit(one, lucky=(), unlucky=(), faulty={}) for one in held)
     report = hide_in(redactor, edit(report, whole=bare, profiles=tuple(others)))
-    pairs = zip((report.whole, *report.profiles), held, strict=True)
-    whole, *profiles = (edit(one, lucky=of.lucky, unlucky=of.unlucky) for one, of in pairs)
+    whole, *profiles = (
+        edit(one, lucky=of.lucky, unlucky=of.unlucky, faulty=of.faulty)
+        for one, of in zip((report.whole, *report.profiles), held, strict=True)
+    )
     return edit(report, whole=whole, profiles=tuple(profiles))
 
 
@@ -518,8 +412,13 @@ def read_chosen_runs(
     return table
 
 
-def build_profile(table: RunTable, group: dict[str, str | None], *, seed: int = 0) -> Profile:
-    """Return the vector of one group of runs, with outcome against path, and their shapes."""
+def build_profile(
+    table: RunTable, group: dict[str, str | None], effects: Effects, *, seed: int = 0
+) -> Profile:
+    """Return the vector of one group of runs, with outcome against path, and their shapes.
+
+    `effects` is what `find_effects` found in these runs, and in others.
+    """
     faults = {key: read_axis_faults(table, key) for key in AXES}
     figures, notes, trials = measure_vector(table)
     figures |= measure_axes(table, faults)
@@ -529,9 +428,14 @@ def build_profile(table: RunTable, group: dict[str, str | None], *, seed: int = 
     lost = {"missing_input": int((~both).sum())}
     joint = stats.joint_table(passed[both], good[both], table.clusters[both], unmeasured=lost)
     measured = not isinstance(joint, Unmeasured)
-    proved = [fault * ran > 0 for fault, ran in faults.values()]
-    faulty = np.logical_or.reduce([*proved, table.columns["policy"].value > 0])
-    lucky, unlucky = known & passed & faulty, measured & both & ~passed & good
+    faulty, unlucky = find_faulty(table), measured & both & ~passed & good
+    harmless = np.array([effects.get(key) is False for key in table.runs.key.tolist()], np.bool_)
+    if n := int((faulty & harmless).sum()):
+        notes["lucky"] = f"faults in {format_count(n, 'run')} changed nothing"
+    listed = partial(list_runs, table, faults=faults)
+    # The most telling first; those that wrote nothing else first.
+    worst = np.argsort(-weigh_runs(table), kind="stable")
+    calm = np.argsort(np.nan_to_num(table.columns[OTHER_WRITES].value), kind="stable")
     return Profile(
         group=group,
         n_runs=len(table),
@@ -542,10 +446,15 @@ def build_profile(table: RunTable, group: dict[str, str | None], *, seed: int = 
         figures=figures,
         notes=notes,
         earned=tuple(count_outcome_tables(table)),
-        lucky=_lines(table, lucky, faults),
-        unlucky=_lines(table, unlucky, faults),
+        lucky=listed(calm[(faulty & ~harmless)[calm]], effects=effects),
+        unlucky=listed(calm[unlucky[calm]]),
+        faulty={
+            key: listed(worst[(proved * ran > 0)[worst]])
+            for key, (proved, ran) in faults.items()
+            if (proved * ran > 0).any()
+        },
         disagreement=joint if isinstance(joint, Unmeasured) else joint.disagreement,
-        too_loose=_loose(joint),
+        too_loose=judge_looseness(joint),
         shapes=estimate_shapes(table.shapes, table.clusters, seed),
         inputs=tuple(_count_inputs(table)),
     )
@@ -589,7 +498,7 @@ def _no_shapes(found: Shapes | Unmeasured) -> str:
 def _next(table: RunTable, opened: tuple[LookFirst, ...]) -> list[str]:
     unranked = any(run.reliability and run.nobody is None for run in opened)
     unscored = unranked or table.lost("outcome").get(NOT_SCORED, 0)
-    unscored = unscored or any(_is_outdated(table.columns[key]) for key in AXES)
+    unscored = unscored or any(is_outdated(table.columns[key]) for key in AXES)
     commands = ["stepscope score"] if unscored else []
     if opened:
         first = opened[0]

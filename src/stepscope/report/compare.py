@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from stepscope import stats
 from stepscope.errors import UsageError
 from stepscope.model.records import RULES, Figure
-from stepscope.report.build import build_profile, read_axis_faults
+from stepscope.report.build import build_profile
+from stepscope.report.earned import find_effects, read_axis_faults
 from stepscope.report.rows import (
     LABELS_ARE_NO_SCORES,
     RunTable,
@@ -100,7 +101,7 @@ def compare_groups(
     table = read_table(rows, combine_conditions(where, since), fields)
     first, second = _group(table, by, a), _group(table, by, b)
     ours, theirs = np.unique(first.clusters), np.unique(second.clusters)
-    shared = np.intersect1d(ours, theirs)
+    shared, effects = np.intersect1d(ours, theirs), find_effects(rows, table)
     compared = {
         key: _difference(key, first, second, paired=len(shared) > 0, seed=seed)
         for key in COMPARED
@@ -109,8 +110,8 @@ def compare_groups(
     tested = {key: d.p for key, d in compared.items() if d.p is not None}
     adjusted = dict(zip(tested, stats.holm(list(tested.values())).tolist(), strict=True))
     report = ComparisonReport(
-        first=build_profile(first, {by: a}, seed=seed),
-        second=build_profile(second, {by: b}, seed=seed),
+        first=build_profile(first, {by: a}, effects, seed=seed),
+        second=build_profile(second, {by: b}, effects, seed=seed),
         differences={
             key: replace(d, p_adjusted=adjusted.get(key), survives=adjusted.get(key, 1.0) <= ALPHA)
             for key, d in compared.items()

@@ -24,6 +24,7 @@ from stepscope.report import rows
 from stepscope.report.rows import RunTable
 from stepscope.report.suspects import compare_with_trials, list_passing_trials, list_suspects
 from stepscope.report.types import Curve, LookFirst
+from stepscope.report.words import AXES, INCORRECT
 from stepscope.safety.redact import hide_in
 from stepscope.safety.text import visible_line
 from stepscope.shape.breaks import fuse_signals, third_slopes
@@ -48,7 +49,8 @@ MISSED_WEIGHT = 1.0
 LEFT_WEIGHT = 2.0
 LOOP_WEIGHT = 0.25
 GATE_WEIGHT, BREAK_WEIGHT, LOW_WEIGHT = 3.0, 2.0, 1.0
-# A failing run comes before any passing one, but for passes that were badly unearned.
+# A failing run comes before any passing one, but for passes that were badly unearned. Where nobody
+# says how a run ended, a proved fault weighs as much, or the run is never read.
 FAILED_WEIGHT = 4.0
 
 
@@ -67,7 +69,9 @@ def weigh_runs(table: RunTable) -> Floats:
     excused &= _values_or_zero(table, "subgoals.other_writes") == 0
     excused &= ~goals.valued | (_values_or_zero(table, "subgoals") >= 1)
     total[excused] *= 0.1
-    total += np.where(known & ~passed, FAILED_WEIGHT, 0.0)
+    faults = [table.columns[axis].label == INCORRECT for axis in AXES]
+    failed = np.where(known, ~passed, np.logical_or.reduce(faults))
+    total += np.where(failed, FAILED_WEIGHT, 0.0)
     shapes = table.shapes
     # Labels of rules weigh nothing a second time.
     if shapes is not None and shapes.scored:

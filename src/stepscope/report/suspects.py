@@ -18,7 +18,9 @@ import msgspec
 from stepscope.findings import ranking
 from stepscope.findings.ranking import RankedStep, StepEvidence, StepRanking, StoreFit, StoreKind
 from stepscope.measures.calls import agent_calls
+from stepscope.measures.conduct import find_decision, ways_to_ask
 from stepscope.measures.errors import compared_error, error_message
+from stepscope.measures.language import WANTS, sentences
 from stepscope.measures.localise import Kind
 from stepscope.measures.outcome import ANOTHER_WAY, subgoal_calls
 from stepscope.measures.same_calls import is_same_purpose, redundant_calls
@@ -445,16 +447,45 @@ def _findings(
 def _other_writes(
     trajectory: Trajectory, found: RuleFindings, explained: set[int]
 ) -> Iterator[tuple[float, SuspectSteps]]:
-    """One suspect for the writes that nothing asks for, but for the nearest attempts at a goal."""
+    """One suspect for the writes that the reference has not, but for the nearest tries at a goal.
+
+    What the user asked for in so many words, and nothing is proved against, is told apart: then
+    the agent may be wrong (by its policy, which is text), or the reference too narrow.
+    """
     cited = set(found.cites("subgoals.other_writes")) - explained
     calls = [e for e in trajectory.exchanges if e.step in cited and not e.failed]
-    if not calls:
-        return
-    named = ", ".join(words.describe_call(e.call) for e in calls[:NAMED_WRITES])
-    more = f" and {len(calls) - NAMED_WRITES} more" if len(calls) > NAMED_WRITES else ""
-    said = f"unexpected write: {named}{more}"
-    suspect = _suspect_at(calls[0].step, "other_write", said, last=calls[-1].step)
-    yield KIND_WEIGHTS["other_write"], suspect
+    proved = {v.step for name in (*words.AXES, "policy") for v in found.by_step.get(name, ())}
+    asked = {e.step: find_request(trajectory, e) for e in calls if e.step not in proved}
+    for wanted in (False, True):
+        held = [e for e in calls if (asked.get(e.step) is not None) == wanted]
+        named = ", ".join(words.describe_call(e.call) for e in held[:NAMED_WRITES])
+        named += f" and {len(held) - NAMED_WRITES} more" if len(held) > NAMED_WRITES else ""
+        said = f"unexpected write: {named}"
+        if wanted and held:
+            said = f"asked for at {asked[held[0].step]}, not in the reference: {named}"
+            said += "; not judged: whether the policy allows it"
+        if held:
+            suspect = _suspect_at(held[0].step, "other_write", said, last=held[-1].step)
+            yield KIND_WEIGHTS["other_write"], suspect
+
+
+def find_request(trajectory: Trajectory, write: Exchange) -> int | None:
+    """Return the user's message before a write that asks for it; None where none does.
+
+    It names what is done as a wish, none after it takes that back, and all that the call passes was
+    said by the user: who says yes to a proposal, or leaves the details open, has asked for less.
+    """
+    verbs, _ = ways_to_ask(write.call.name)
+    heard = [s for s in trajectory.steps[: write.step] if s.actor == "user" and s.text]
+    passed = words.describe_value(write.call.arguments).replace(" + ", " ").split()
+    if verbs is None or not all(any(one in step.text for step in heard) for one in passed):
+        return None
+    for step in reversed(heard):
+        if find_decision(step.text) in ("refuses", "takes back", "hesitates", "asks back"):
+            return None
+        if any(verbs.search(one.casefold()) and WANTS.search(one) for one in sentences(step.text)):
+            return step.index
+    return None
 
 
 def _suspect_at(step: int, kind: SuspectKind, said: str, last: int | None = None) -> SuspectSteps:

@@ -181,6 +181,7 @@ class RunLine(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     reason: str = ""
+    sure: bool = True  # False where nobody can tell whether what is wrong had an effect
 
 
 class LookFirst(msgspec.Struct, frozen=True, kw_only=True):
@@ -251,7 +252,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     figures: dict[str, Figure]  # the vector, by key ("outcome.pass", "steps.median")
     notes: dict[str, str]  # a remark on a figure, by its key
     earned: tuple[OutcomeTable, ...]  # outcome against each grade of the path
-    lucky: tuple[RunLine, ...]  # runs that passed although their path did not earn it
+    # runs that passed although a fault in them had an effect, or may have had one
+    lucky: tuple[RunLine, ...]
     unlucky: tuple[RunLine, ...]  # runs that failed although their path did what was asked
     disagreement: Figure  # share of runs in which outcome and path disagree
     # "fail" where that share is shown to be so low that the path's grade adds nothing
@@ -260,6 +262,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     shapes: Shapes | Unmeasured = NO_CURVES
     # whether what the verdicts need is in the traces; none where no run was asked
     inputs: tuple[InputCount, ...] = ()
+    # the runs in which an axis proved a fault, the worst first; no axis that proved none
+    faulty: dict[str, tuple[RunLine, ...]] = msgspec.field(default_factory=dict)
 
     def __getitem__(self, key: str) -> Figure:
         """Return one figure of the vector.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -89,7 +89,7 @@ REASONS: dict[tuple[str, str], str] = {
     ("redundant_calls", "not_applicable"): "no calls",
     ("errors", "not_applicable"): "no tool error",
     ("errors", "missing_input"): "no result says ok or error",
-    ("policy", "missing_input"): "no policy is declared",
+    ("policy", "missing_input"): "no rules in settings",
     ("tokens", "missing_input"): "not in the trace",
     ("cost_usd", "missing_input"): "not in the trace",
     ("seconds", "missing_input"): "not in the trace",
@@ -560,16 +560,23 @@ def note_unearned(table: OutcomeTable, profile: Profile) -> dict[str, str]:
     """Return a remark for each row, "pass" and "fail"; the first table names the unearned runs."""
     notes = dict(table.notes)
     if table is profile.earned[0]:
-        notes.setdefault("pass", _asked("right for the wrong reason?", profile.lucky))
+        sure = [run for run in profile.lucky if run.sure]
+        doubts = [run for run in profile.lucky if not run.sure]
+        wrong = _asked("right for the wrong reason?", sure)
+        doubt = _asked("may be right for the wrong reason:", doubts)
+        notes.setdefault("pass", _join(wrong, doubt, profile.notes.get("lucky", "")))
         notes.setdefault("fail", _asked("wrong for a right reason?", profile.unlucky))
     return notes
 
 
-def _asked(question: str, runs: tuple[RunLine, ...]) -> str:
-    if not runs:
-        return ""
-    shown = ", ".join(run.name for run in runs[:2])
-    return f"{question} {shown}" + (f" and {len(runs) - 2} more" if len(runs) > 2 else "")
+def _asked(question: str, runs: Sequence[RunLine]) -> str:
+    return f"{question} {name_some(runs, 2)}" if runs else ""
+
+
+def name_some(runs: Sequence[RunLine], most: int) -> str:
+    """Return the names of the first runs, and how many there are besides."""
+    shown = ", ".join(run.name for run in runs[:most])
+    return shown + (f" and {len(runs) - most:,} more" if len(runs) > most else "")
 
 
 def describe_flip(flip: Flip) -> str:

@@ -157,6 +157,8 @@ def _beside(table: Table, width: int) -> Iterator[str]:
         for at, name in enumerate(names):
             cells = (f"{columns[c][at]:<{widths[c]}}" for c in range(start, stop))
             yield (" " * GAP).join([f"{'' if at == 0 and start else name:<{first}}", *cells])
+            for said in table.rows[at - 1].below if at and stop == len(columns) else ():
+                yield from _paragraph(said, width)
         start = stop
 
 

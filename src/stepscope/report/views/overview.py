@@ -79,6 +79,7 @@ from stepscope.values import Estimate, Unmeasured, format_count
 TONES: dict[str, Tone] = {"pass": "good", "fail": "bad", "unknown": "quiet", "undecided": "warn"}
 # Of many groups more pairs than this differ by chance alone; the JSON has them all.
 SHOWN_FLIPS = 5
+CHANCE = "In brackets: how likely the run went wrong at that step; the rest is other steps, or none"
 # Cases named of one spot.
 NAMED_CASES = 4
 # Spots closer than this are one: shares of few sub-goals, not measurements.
@@ -123,8 +124,10 @@ def make_report_document(report: Report) -> Document:
 
 
 def describe_list(found: Sequence[LookFirst]) -> str:
-    """Return how often the lists of suspects are right; "" where no run is ranked."""
-    return " ".join(f"{said}." for said in dict.fromkeys(x.reliability for x in found) if said)
+    """Return what the chances mean, and how often the lists are right; "" where none is ranked."""
+    ranked = any(x.suspects and x.suspects[0].share is not None for x in found)
+    said = dict.fromkeys([CHANCE if ranked else "", *(x.reliability for x in found)])
+    return " ".join(f"{one}." for one in said if one)
 
 
 def _flips(report: Report) -> list[Paragraph]:
@@ -418,7 +421,8 @@ def tabulate_outcomes(
 ) -> Table:
     """Return outcome against one grade of the path; on a page the first note leads to its run."""
     notes = words.note_unearned(joint, profile)
-    named = {"pass": profile.lucky[:1], "fail": profile.unlucky[:1]} if at == 0 and links else {}
+    lucky = sorted(profile.lucky, key=lambda run: not run.sure)[:1]
+    named = {"pass": lucky, "fail": profile.unlucky[:1]} if at == 0 and links else {}
     hrefs = {name: links.run(run.id) for name, runs in named.items() for run in runs if links}
     left = f"; {joint.unmeasured:,} runs without both grades" if joint.unmeasured else ""
     noted = any(notes.values())

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from stepscope.model.records import RULES, Figure
 from stepscope.report import words
 from stepscope.report.document import (
     Chart,
     Links,
+    Paragraph,
     Table,
     TableCell,
     TableColumn,
@@ -24,7 +26,7 @@ from stepscope.report.document import (
     make_row,
 )
 from stepscope.report.panel_types import Panel, PanelGroup, Panels
-from stepscope.report.types import CheckAccuracy, Profile
+from stepscope.report.types import CheckAccuracy, Profile, RunLine
 from stepscope.safety.text import visible_line
 from stepscope.values import Estimate, Unmeasured
 
@@ -84,6 +86,10 @@ LOWER_BOUND = (
     "proved: a lower bound. Nothing proved does not mean correct: the checks ran and prove nothing"
 )
 
+# Runs that a row of the failure profile names, the worst first.
+NAMED_RUNS = 3
+ALL_RUNS = "runs: the worst first; show RUN has the fault, report --json (faulty) every run"
+
 
 def count_proved(figure: Estimate) -> int:
     """Return the runs in which a fault was proved."""
@@ -116,9 +122,17 @@ def tabulate_axes(
         cells = _page_cells(key, figures[0]) if len(profiles) == 1 else [
             _axis_cell(key, figure) for figure in figures
         ]  # fmt: skip
-        rows.append(make_row(TableCell(words.AXES[key], level=1), *cells))
+        row = make_row(TableCell(words.AXES[key], level=1), *cells)
+        found = profiles[0].faulty.get(key, ()) if len(profiles) == 1 else [
+            run for one in profiles for run in one.faulty.get(key, ())[:1]
+        ]  # fmt: skip
+        if found:
+            named = Paragraph(text=words.name_some(found, NAMED_RUNS), indent=4, code=True)
+            row = replace(row, below=(named,))
+        rows.append(row)
     titles = [TableColumn(profile.title, code=True) for profile in profiles]
-    notes = [LOWER_BOUND, *(describe_checks(one) for one in checks if one.axis in scored)]
+    notes = [LOWER_BOUND, *([ALL_RUNS] if any(p.faulty for p in profiles) else [])]
+    notes += [describe_checks(one) for one in checks if one.axis in scored]
     return Table(
         id="axes",
         corner=AXES_TITLE,
@@ -173,23 +187,37 @@ def list_scored_axes(profiles: Sequence[Profile]) -> list[str]:
     ]
 
 
-def tabulate_profile(profiles: Sequence[Profile]) -> Table:
-    """Return the failure profile in full, a row a group and axis."""
+def tabulate_profile(profiles: Sequence[Profile], links: Links | None = None) -> Table:
+    """Return the failure profile in full, a row a group and axis, with its worst runs."""
     numbers = ("proved in at least", "nothing proved in")
     return Table(
         id="profile-table",
         caption="Failure profile: runs in which the rules proved a fault, a lower bound",
         columns=make_columns(
             "group", "axis", "proved in at least", "95 % interval", "nothing proved in",
-            "not checked", numbers=numbers,
+            "not checked", "worst runs", numbers=numbers,
         ),
         rows=tuple(
-            make_row(name_profile(one), words.AXES[key], *_page_cells(key, one.figures[key]))
+            make_row(
+                name_profile(one),
+                words.AXES[key],
+                *_page_cells(key, one.figures[key]),
+                _worst_runs(one.faulty.get(key, ()), links),
+            )
             for one in profiles
             for key in list_scored_axes(profiles)
             if key in one.figures
         ),
     )  # fmt: skip
+
+
+def _worst_runs(runs: Sequence[RunLine], links: Links | None) -> TableCell:
+    """Return the worst run, which its cell leads to, and those after it below."""
+    if not runs:
+        return TableCell("-", tone="quiet")
+    first, then = runs[0], words.name_some(runs[1:], NAMED_RUNS - 1) if runs[1:] else ""
+    href = links.run(first.id) if links else None
+    return TableCell(first.name, href=href, note=f"then {then}" if then else "", code=True)
 
 
 def _page_cells(key: str, figure: Figure) -> tuple[TableCell, ...]:
