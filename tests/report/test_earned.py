@@ -7,10 +7,12 @@ import pytest
 
 from stepscope.model import Facts, Step, Trajectory, Verdict
 from stepscope.report.build import build_report
+from stepscope.report.compare import compare_groups
 from stepscope.report.earned import has_effect
 from stepscope.report.render import markdown, text
-from stepscope.report.types import Report, RunLine
+from stepscope.report.types import RunLine
 from stepscope.report.views.overview import make_report_document
+from stepscope.store import Store
 from tests.factories import PASSED, agent, did, failed, run, user
 from tests.report import made_panels
 from tests.report.literal import profile, report
@@ -95,12 +97,14 @@ def test_a_breach_of_a_rule_by_reading_may_have_had_an_effect() -> None:
 
 
 def made_of(*steps: Step, name: str, at: int = 1) -> tuple[Trajectory, list[tuple[str, Verdict]]]:
-    made = msgspec.structs.replace(run(*steps), id=name * 32, name=name, outcome=PASSED, task=name)
+    made = msgspec.structs.replace(
+        run(*steps), id=name * 32, name=name, outcome=PASSED, task=name, agent=name
+    )
     said = Verdict(ARGUMENT, label="incorrect", step=at, cites=(at,), reason=INVENTED)
     return made, [("rules", said), ("rules", msgspec.structs.replace(said, step=None))]
 
 
-def reported() -> Report:
+def made_store() -> Store:
     held, records = [], []
     for steps, name in (
         (failed("pay", card="c_1"), "a"),
@@ -111,12 +115,18 @@ def reported() -> Report:
         held.append(one)
         passed = ("rules", Verdict("outcome", 1.0))
         records += [made_panels.said(by, one, answer) for by, answer in (*answers, passed)]
-    with made_panels.store_of(held, records) as store:
-        return build_report(store)
+    return made_panels.store_of(held, records)
+
+
+def test_a_comparison_has_the_same_wrong_reasons() -> None:
+    with made_store() as store:
+        found = compare_groups(store, "a", "b")
+    assert (found.first.lucky, [line.name for line in found.second.lucky]) == ((), ["b"])
 
 
 def test_a_refused_fault_is_in_the_profile_and_no_wrong_reason() -> None:
-    found = reported().whole
+    with made_store() as store:
+        found = build_report(store).whole
     assert [(line.name, line.sure) for line in found.lucky] == [("b", True), ("c", False)]
     assert found.notes["lucky"] == "faults in 1 run changed nothing"
     assert [line.name for line in found.faulty[ARGUMENT]] == ["a", "b", "c"]

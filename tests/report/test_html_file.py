@@ -148,6 +148,13 @@ def test_a_pass_that_words_its_calls_otherwise_is_not_called_unearned(bundled: s
     assert "faults in 2 runs changed nothing" in bundled
 
 
+def test_a_page_says_what_a_chance_is_and_leads_to_the_worst_run_of_a_row(bundled: str) -> None:
+    assert "In brackets: how likely the run went wrong at that step" in bundled
+    rows = bundled.split('id="profile-table"')[1].split("</table>")[0]
+    assert 'href="#r-' in rows
+    assert "then airline/20/1, airline/20/3" in rows
+
+
 def test_a_pass_that_was_not_earned_is_named_beside_the_counts(tmp_path: Path) -> None:
     proved = (user("cancel W1234567"), *did("cancel", order_id="#W7654321"), agent("done"))
     made = [*runs(), run(*proved, id="c" * 32, name="shop/3/0", task="3", outcome=PASSED)]
