@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -43,35 +44,32 @@ class GoalDraft(msgspec.Struct, frozen=True, kw_only=True):
     """A draft of a goals file."""
 
     text: str  # the file, TOML; nothing in it is confirmed
-    runs: int  # runs that it has goals for
+    tasks: int  # tasks that it has goals for
     goals: int  # their goals
-    without_step: int  # goals that no call met: a person says which steps are theirs
     without_subgoals: int  # runs whose cases have no sub-goals to draft from
 
     def __str__(self) -> str:
         """Say what is in it, in a line."""
         return (
-            f"{self.runs:,} runs with {self.goals:,} goals, {self.without_step:,} of them without "
-            f"a step; {self.without_subgoals:,} runs have no sub-goals to draft from"
+            f"{self.tasks:,} tasks with {self.goals:,} goals; {self.without_subgoals:,} runs have "
+            "no sub-goals to draft from"
         )
 
 
 def draft_goals(store: Store, where: Where | None) -> GoalDraft:
     """Return a draft of the sub-goals of the chosen runs."""
-    drafts: list[tuple[str, tuple[Goal, ...]]] = []
+    drafts: dict[tuple[str, str], tuple[Goal, ...]] = {}
     without = 0
     for run in store.trajectories(where):
-        found = None if run.case is None else propose_goals(run, run.case)
-        if found is None or isinstance(found, Unmeasured):
+        found = None if run.case is None else propose_goals(run.case)
+        if run.case is None or found is None or isinstance(found, Unmeasured):
             without += 1
         else:
-            drafts.append((run.name, found))
-    all_goals = [goal for _, of_run in drafts for goal in of_run]
+            drafts.setdefault((run.case.workflow, run.case.task), found)
     return GoalDraft(
-        text=goals_toml(drafts),
-        runs=len(drafts),
-        goals=len(all_goals),
-        without_step=sum(not goal.steps for goal in all_goals),
+        text=goals_toml((*task, goals) for task, goals in drafts.items()),
+        tasks=len(drafts),
+        goals=sum(map(len, drafts.values())),
         without_subgoals=without,
     )
 
@@ -97,7 +95,10 @@ def plan_questions(
     """Return what is asked, by the names of judges and rubrics; a sample is drawn, and not kept."""
     chosen = load_rubrics(asked)
     if isinstance(options.goals, str | Path):
-        options = msgspec.structs.replace(options, goals=load_goals(Path(options.goals)))
+        goals = load_goals(Path(options.goals))
+        names = sorted(goals.citations() & set(map(str, store.runs().name)))
+        cited = {name: store.trajectory(store.find(name)) for name in names}
+        options = msgspec.structs.replace(options, goals=replace(goals, cited=cited))
     drawn: dict[str, Container[str]] = dict(options.only)
     if options.sample is not None:
         runs = [str(run) for run in store.runs(where).id]

@@ -268,7 +268,7 @@ def _write_goals(notebook: Notebook, path: Path, where: str | None, since: str |
         f"{draft}\nRead {path}, mend it, say confirmed = true, then:\n"
         f"  stepscope judge --rubric no_look --goals {path} --judge PROVIDER/MODEL"
     )
-    return 0 if draft.runs else options.UNMEASURED
+    return 0 if draft.tasks else options.UNMEASURED
 
 
 def load_judge_settings(offline: bool) -> Settings:
