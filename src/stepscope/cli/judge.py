@@ -60,8 +60,8 @@ Narrated = Annotated[
     Option("--narration", help="off: without the agent's own words; both: and flag what flips."),
 ]
 InMode = Annotated[
-    Literal["contextual", "isolated"],
-    Option("--mode", help="isolated: label each step without the others."),
+    Literal["contextual", "isolated", "prefix"],
+    Option("--mode", help="isolated: label each exchange alone; prefix: with all before its end."),
 ]
 Goals = Annotated[
     Path | None,

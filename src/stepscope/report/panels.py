@@ -25,6 +25,7 @@ from stepscope.model.records import (
     ISOLATED_SUFFIX,
     LOOKS_SUFFIX,
     NARRATION_OFF,
+    PREFIX_SUFFIX,
     RULES,
     SEAMS_SUFFIX,
 )
@@ -485,7 +486,7 @@ def _said(step: Step) -> str:
 SETS = ("axes", "quality", "step_labels", "behaviour", "attribution")
 # Measures about other measures: of a rubric asked without context, of how windows fit, of what was
 # looked up.
-_BESIDE = (ISOLATED_SUFFIX, SEAMS_SUFFIX, LOOKS_SUFFIX)
+_BESIDE = (ISOLATED_SUFFIX, PREFIX_SUFFIX, SEAMS_SUFFIX, LOOKS_SUFFIX)
 
 
 def build_panels(
