@@ -138,6 +138,7 @@ class JudgingOptions(msgspec.Struct, frozen=True, kw_only=True):
     workspace: str | Path | None = None  # folder whose files they may look at, too.
     # whether questions are sent in batches, at half the price, answered within a day.
     batch: bool = False
+    again: bool = False  # whether what was answered under another version of a rubric is asked
     strict_families: bool = False  # refuse a judge of the family of an agent that it would judge.
 
     def __post_init__(self) -> None:

@@ -496,9 +496,10 @@ def build_panels(
     *,
     where: Where | None = None,  # what chose the runs
     seed: int = 0,  # where random draws start
+    rubric_version: str | None = None,  # only what judges answered under it
 ) -> Panels | None:
     """Return what judges say of the runs of a table; None where none was asked."""
-    found = read_judge_answers(rows, table.runs, where)
+    found = read_judge_answers(rows, table.runs, where, version=rubric_version)
     if not found:
         return None
     asked = [one for one in found if one.asked.measure != SCORES]
