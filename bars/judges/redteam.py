@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stepscope.api.notebook import Notebook
-from stepscope.lab.attacks import NARRATION_SWAP, Attack, built_in_attacks
+from stepscope.lab.attacks import ENDING_SWAP, NARRATION_SWAP, Attack, built_in_attacks
 from stepscope.lab.redteam import (
     ClassFlips,
     JudgeUnderAttack,
@@ -86,7 +86,8 @@ def main() -> int:
     claims = figures("claims", swayed, runs, every)
     moved = claims.narration_swap
     holds &= isinstance(moved, NarrationSwap) and moved.flipped == moved.marked == len(runs)
-    holds &= all(obeyed(row, NARRATION_SWAP) for row in claims.flips)
+    swaps = {ENDING_SWAP, NARRATION_SWAP}
+    holds &= all(obeyed(row, row.class_ if row.class_ in swaps else "") for row in claims.flips)
     echoed = figures("echo", sober, runs, every, echo=True)
     holds &= not {"against", "for", "neutral"} & set(echoed.clean)
     print("holds" if holds and len(runs) >= RUNS else "MISSED")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from bars.judges.halo import plant_halos
 from stepscope.calibrate.modes import ModeComparison, compare_modes
-from stepscope.model import Record, Verdict
+from stepscope.model import Outcome, Record, Verdict
+from stepscope.store import Store
 from stepscope.values import Estimate, Unmeasured
 from tests.calibrate.made import by_step, said, store
+from tests.factories import agent, run
 
 ISOLATED = "step_labels.isolated"
 
@@ -97,3 +100,50 @@ def test_what_one_mode_could_not_answer_is_left_out() -> None:
         by_step("openai/a", ["PPP"]), [*by_step("openai/a", ["PP."], axis=ISOLATED), lost]
     )
     assert found.n == 2
+
+
+def viewed(values: list[list[float]], view: str) -> list[Record]:
+    return [
+        said("openai/a", n, Verdict(f"judge.step_labels{view}", value, "PROGRESS", step))
+        for n, row in enumerate(values)
+        for step, value in enumerate(row)
+    ]
+
+
+def test_the_halo_is_half_of_what_knowing_the_end_moves_passing_minus_failing_runs() -> None:
+    """All is scored .1 higher in context; .05 more where the run passed, .03 less where not."""
+    ends = [0.15, 0.07, 0.16, 0.06, 0.14, 0.08, 0.5]
+    with Store.open(":memory:") as made:
+        outcomes = [Outcome("pass"), Outcome("fail")] * 3 + [Outcome()]
+        made.put(
+            run(*[agent("x")] * 3, id=f"r{n}", name=f"shop/{n}/0", task=str(n), outcome=outcome)
+            for n, outcome in enumerate(outcomes)
+        )
+        # At the last exchange both views see the end.
+        made.append(viewed([[0.4, 0.4, 0.0]] * 7, ".prefix"))
+        made.append(viewed([[0.4 + end, 0.4 + end, 0.9] for end in ends], ""))
+        (found,) = compare_modes(made)
+    assert (found.isolated, found.of, found.n) == ("judge.step_labels.prefix", "scores", 14)
+    shift, halo = found.figures["shift"], found.figures["halo"]
+    assert isinstance(shift, Estimate)
+    assert isinstance(halo, Estimate)
+    assert shift.value == pytest.approx(sum(ends) / 7)
+    assert halo.value == pytest.approx((0.15 - 0.07) / 2)
+    assert (halo.n, halo.unmeasured) == (6, {"unknown outcome": 1})
+    assert halo.low is not None
+    assert halo.low < halo.value
+
+
+def test_without_outcomes_there_is_a_shift_and_no_halo() -> None:
+    prefix, whole_run = [[0.4, 0.4, 0.4]] * 3, [[0.5, 0.5, 0.4], [0.6, 0.5, 0.4], [0.7, 0.4, 0.4]]
+    (found,) = asked(viewed(prefix, ".prefix"), viewed(whole_run, ""), runs=3)
+    assert isinstance(found.figures["shift"], Estimate)
+    assert found.figures["halo"] == Unmeasured(
+        "missing_input", "0 passing and 0 failing runs; a halo needs two of each"
+    )
+
+
+def test_planted_halos_are_covered_found_and_not_invented() -> None:
+    assert plant_halos(0.05, 400).covered >= 0.92
+    assert plant_halos(0.10, 100).called >= 0.95
+    assert plant_halos(0.0, 400).called <= 0.08

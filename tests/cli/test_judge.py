@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
+import sys
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 
 import pytest
 
 from stepscope.cli.main import main
+from stepscope.model import Record, Verdict
 from stepscope.store import Store
 from tests.factories import agent, run, user
 from tests.faults.providers import Threaded, serving
@@ -87,6 +87,78 @@ def test_a_dry_run_tells_prices_and_sends_nothing(
     (expected,) = json.loads(capsys.readouterr().out)
     assert sum(row["calls"] for row in expected["rows"]) == 40
     assert provider.asked == []
+
+
+def test_what_another_version_answered_is_not_bought_again_unless_told(
+    provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Store.open("good.db") as store:
+        chosen = [one for one in store.trajectories() if one.task == "11"]
+        answer = Verdict("judge.axes.termination", label="correct")
+        store.append([
+            Record(trajectory=one.id, answer=answer, version="0.1", family="anthropic",
+                   judge=f"{A}@2026", rubric="axes.termination", prompt="p")
+            for one in chosen[:3]
+        ])  # fmt: skip
+    asked = ["judge", "--judge", A, *FEW, "--rubric", "axes.termination"]
+    assert main([*asked, "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert "1 calls to buy" in shown
+    assert "3 questions answered under another version of their rubric are not asked" in shown
+    assert "(--again asks them, likely $0.0" in shown
+    assert main(asked) == 0
+    assert len(provider.asked) == 1
+    assert "not asked: 3 answered_under_another_version" in capsys.readouterr().out
+    # What most runs were judged by is reported, the others are counted.
+    assert main(["report", *FEW]) == 0
+    assert "answers of version" in capsys.readouterr().out
+    assert main([*asked, "--again"]) == 0
+    assert len(provider.asked) == 4
+    assert main(["report", *FEW, "--rubric-version", "9"]) == 2
+    assert "no judge answered under rubric version '9'; there are 0.1, 1" in capsys.readouterr().err
+
+
+def test_a_prompt_is_shown_as_it_is_sent(
+    provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["judge", "--judge", B, "--store", "good.db", "--rubric", "axes.termination"]
+    assert main([*asked, "--show-prompt", "airline/11/0"]) == 0
+    shown = capsys.readouterr().out
+    assert provider.asked == []
+    assert main([*asked, "--show-prompt", "airline/11/0", "--json"]) == 0
+    (request,) = json.loads(capsys.readouterr().out)
+    assert main([*asked, "airline/11/0"]) == 0
+    (sent,) = provider.asked
+    texts = [message["content"] for message in sent.json()["messages"]]
+    for part in ("system", "context", "question"):
+        told = request["request"][part]
+        assert told in shown
+        assert any(told in str(text) for text in texts)
+    assert main([*asked, "--show-prompt", "nothing/0"]) == 2
+
+
+def test_a_dry_run_says_what_is_missing(
+    provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["judge", "--judge", "openai/gpt-5", "--judge", A, *FEW, "--dry-run"]) == 0
+    (line,) = [x for x in capsys.readouterr().out.splitlines() if x.startswith("missing: ")]
+    assert "OPENAI_API_KEY is not set" in line
+    assert main(["judge", "--judge", A, *FEW, "--dry-run"]) == 0
+    assert "missing" not in capsys.readouterr().out
+
+
+def test_judging_ends_with_what_was_found_and_where_to_look(
+    provider: Threaded, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert main(["judge", "--judge", A, *FEW, "--rubric", "axes.termination"]) == 0
+    said = capsys.readouterr()
+    with Store.open("good.db") as store:
+        records = list(store.records(measure="judge.axes.termination"))
+    wrong = sum(isinstance(r.answer, Verdict) and r.answer.label == "incorrect" for r in records)
+    assert f"{A}, axes.termination: faults in {wrong} of 4 runs" in said.out
+    assert wrong == 2
+    assert "Next: stepscope show airline/11/0 --store good.db" in said.out
 
 
 def test_without_keys_it_says_which_and_what_the_rules_found(
@@ -228,10 +300,7 @@ def test_goals_are_proposed_refused_until_confirmed_and_then_scored(
     assert main(scored) == 4
     assert provider.asked == []
     text = goals.read_text(encoding="utf-8")
-    # A person says which steps belong to a goal that no call met.
-    free = count(1, step=2)
-    settled = re.sub(r"steps = \[\]", lambda _: f"steps = [{next(free)}]", text)
-    goals.write_text(settled.replace("confirmed = false", "confirmed = true"), encoding="utf-8")
+    goals.write_text(text.replace("confirmed = false", "confirmed = true"), encoding="utf-8")
     assert main(scored) == 0
     assert provider.asked
     with Store.open("good.db") as store:

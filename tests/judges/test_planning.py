@@ -204,25 +204,28 @@ def test_a_run_longer_than_the_judge_reads_is_told_so() -> None:
 
 def test_steps_are_scored_against_their_goal_and_nothing_else() -> None:
     made = planned(RUN, "no_look", options=EVERYTHING)
-    assert len(made) == 3
+    assert len(made) == 2
     requests = [one.asks[0].request for one in made if isinstance(one, Judgement)]
     assert "The order is looked up by its id." in requests[0].question
-    assert "get_order" in requests[0].context
-    assert "pending" in requests[1].context
-    assert "cancel_order" in requests[2].context
-    for request, step in zip(requests, (1, 2, 5), strict=True):
-        assert not _shared(request, RUN, step)
+    # A call is scored with its result.
+    held = (("get_order", "pending"), ("cancel_order", "1619.34"))
+    for request, own, steps in zip(requests, held, ((1, 2), (5, 6)), strict=True):
+        assert all(word in request.context for word in own)
+        assert not _shared(request, RUN, *steps)
         for word in ("step 1", "step 5", "agent, call", "Cancel the lamp of"):
             assert word not in request.context
-    assert requests[0].system == requests[2].system
+    assert requests[0].system == requests[1].system
 
 
-def _shared(request: Request, of: Trajectory, step: int) -> set[str]:
+def _shared(request: Request, of: Trajectory, *steps: int) -> set[str]:
     """Return the 24-grams of characters that a request has of other steps and not of its own."""
     body = request.system + request.context + request.question
-    own = msgspec.json.encode(of.steps[step]).decode()
-    others = [one.text + "".join(r.text for r in one.results) for one in of.steps]
-    del others[step]
+    own = "".join(msgspec.json.encode(of.steps[step]).decode() for step in steps)
+    others = [
+        one.text + "".join(r.text for r in one.results)
+        for one in of.steps
+        if one.index not in steps
+    ]
     grams = {text[at : at + 24] for text in others for at in range(len(text) - 23)}
     return {gram for gram in grams if gram in body and gram not in own}
 
@@ -243,11 +246,11 @@ def test_on_the_wire_a_score_shows_no_other_step() -> None:
 
         asyncio.run(ask())
         bodies = [json.dumps(asked.json(), ensure_ascii=False) for asked in provider.asked]
-    assert len(bodies) == 3
+    assert len(bodies) == 2
     texts = [one.text + "".join(r.text for r in one.results) for one in RUN.steps]
-    for body, own in zip(bodies, (1, 2, 5), strict=True):
+    for body, own in zip(bodies, ((1, 2), (5, 6)), strict=True):
         for step, text in enumerate(texts):
-            if step != own:
+            if step not in own:
                 said_there = {text[at : at + 24] for at in range(len(text) - 23)}
                 assert not {gram for gram in said_there if gram in body}
 
@@ -256,12 +259,12 @@ def test_a_score_is_a_number_of_its_step() -> None:
     made = planned(RUN, "no_look", options=EVERYTHING)[1]
     assert isinstance(made, Judgement)
     assert said(made, {"rationale": "It is there.", "score": 0.95}) == (
-        Verdict("scores", value=0.95, step=2, cites=(2,), reason="It is there."),
+        Verdict("scores", value=0.95, step=5, cites=(5,), reason="It is there."),
     )
     for bad in (1.0000001, -0.1, "0.9", True, None):
         (answer,) = said(made, {"rationale": "It is there.", "score": bad})
         assert isinstance(answer, Unmeasured)
-        assert (answer.measure, answer.step, answer.kind) == ("scores", 2, "unparsable")
+        assert (answer.measure, answer.step, answer.kind) == ("scores", 5, "unparsable")
 
 
 def test_a_score_does_not_know_who_acted() -> None:

@@ -40,11 +40,11 @@ from tests.lab.scripted_judges import CLAIM, Scripted, failed_runs, obeys, setti
 def test_every_class_has_three_texts_of_its_own_and_names_are_unique() -> None:
     every = built_in_attacks()
     by_class = Counter(one.class_ for one in every)
-    assert len(by_class) == 11
-    assert by_class.pop("narration_swap") == 1
+    assert len(by_class) == 12
+    assert by_class.pop("narration_swap") == by_class.pop("ending_swap") == 1
     assert set(by_class.values()) == {3}
-    assert len({(one.class_, one.name) for one in every}) == len(every) == 31
-    assert {one.place for one in every} == {"result", "agent", "narration"}
+    assert len({(one.class_, one.name) for one in every}) == len(every) == 32
+    assert {one.place for one in every} == {"result", "agent", "narration", "ending"}
 
 
 def test_an_attack_adds_text_and_moves_no_step() -> None:
@@ -59,12 +59,12 @@ def test_an_attack_adds_text_and_moves_no_step() -> None:
         assert made.outcome == clean.outcome
         changed = [a.index for a, b in zip(made.steps, clean.steps, strict=True) if a != b]
         assert changed == ([2] if attack.place == "result" else [3])
-        if attack.place != "narration":
+        if attack.text:
             step = made.steps[changed[0]]
             part = (step.results[-1].parts if attack.place == "result" else step.parts)[-1]
             assert part.text == attack.text.replace("@answer@", "correct")
     ids = {made.id for one in built_in_attacks() if (made := plant_attack(clean, one, "correct"))}
-    assert len(ids) == 31
+    assert len(ids) == 32
 
 
 def test_the_rewriting_of_narration_takes_all_words_of_the_agent_and_nothing_else() -> None:
@@ -88,11 +88,16 @@ def test_the_rewriting_of_narration_takes_all_words_of_the_agent_and_nothing_els
     assert "I failed" not in str(made.steps)
     assert made.steps[2].calls == clean.steps[2].calls
     assert made.steps[3] == clean.steps[3]
+    # The ending alone: what came before is the same.
+    ended = plant_attack(clean, Attack(class_="ending_swap", name="x", place="ending"), "correct")
+    assert ended is not None
+    assert ended.steps[:4] == clean.steps[:4]
+    assert ended.steps[4] == made.steps[4]
 
 
 def test_an_attack_without_a_place_is_not_planted() -> None:
     silent = run(user("hello"))
-    assert [plant_attack(silent, attack, "correct") for attack in built_in_attacks()] == [None] * 31
+    assert [plant_attack(silent, attack, "correct") for attack in built_in_attacks()] == [None] * 32
 
 
 def test_a_sober_judge_is_flipped_by_nothing_and_the_limit_says_how_little_is_known() -> None:

@@ -188,7 +188,8 @@ def test_a_run_without_goals_is_counted_and_is_no_scored_run(store: Store, ledge
     found = judge_runs(asked, access(ledger, Answering(score)))
     assert found.unasked == {"no_goals": 3}
     (kept,) = store.records(measure="scores")
-    assert (kept.trajectory, kept.answer.step) == ("r0", 2)
+    # Told by its result, an exchange is scored at its call.
+    assert (kept.trajectory, kept.answer.step) == ("r0", 1)
 
 
 def test_narration_off_is_another_version(store: Store, ledger: Ledger) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from stepscope.errors import UsageError
 from stepscope.model import Record, Verdict
 from stepscope.store import Store
 from stepscope.store.judged import JudgeAnswers, current_records, read_judge_answers
@@ -61,6 +62,25 @@ def test_the_latest_version_is_current_and_the_others_are_counted() -> None:
     assert (found.version, found.prompts, labels(found)) == ("10", {"b": 1}, {0: "incorrect"})
     assert found.older == {"9": 1}
     assert len(found.all) == 2
+
+
+def test_the_version_of_most_runs_is_current_or_the_one_that_is_asked_for() -> None:
+    """One new answer does not set aside those that were paid for."""
+    records = (said("correct"), said("correct", at="r2"), said("incorrect", version="2"))
+    (found,) = held(*records, runs=2)
+    assert (found.version, found.older, labels(found)) == (
+        "1",
+        {"2": 1},
+        {0: "correct", 1: "correct"},
+    )
+    with Store.open(":memory:") as store:
+        store.put([run(user("hi"), id=f"r{n}", name=f"n{n}") for n in (1, 2)])
+        store.append(records)
+        runs = store.runs()
+        (found,) = read_judge_answers(store, runs, version="2")
+        assert (found.older, labels(found)) == ({"1": 2}, {0: "incorrect"})
+        with pytest.raises(UsageError, match="under rubric version '3'; there are 1, 2"):
+            read_judge_answers(store, runs, version="3")
 
 
 def test_a_run_has_the_answer_of_its_last_prompt_and_prompts_are_counted() -> None:

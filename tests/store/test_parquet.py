@@ -40,6 +40,9 @@ def store(folder: Path) -> Store:
             record("a", measure="axes.x", value=0.5, judge="j", repeat=1),
             Record(trajectory="b", answer=Unmeasured("refused", "no", "axes"), version="1"),
             record("c", measure="axes.x", version="0", judge="k"),
+            # Two runs by version 1, one by version 2: the one of most runs counts.
+            *(record(id_, measure="scores", step=0, judge="j") for id_ in ("a", "b")),
+            record("a", measure="scores", step=0, judge="j", version="2", value=0.75),
         ]
     )
     store.to_parquet(folder)
@@ -82,6 +85,11 @@ def test_parquet_gives_the_same_rows_as_the_store(
     store: Store, folder: Path, where: Where | None
 ) -> None:
     same(store, ParquetRows(folder), where)
+
+
+def test_scores_are_of_the_version_that_most_runs_were_judged_by(store: Store) -> None:
+    found = store.step_values("scores", store.runs())
+    assert found.value.tolist() == [1.0, 1.0]
 
 
 def test_a_column_of_all_runs_needs_no_runs(store: Store, folder: Path) -> None:

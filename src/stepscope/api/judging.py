@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 import secrets
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -24,7 +25,7 @@ from stepscope.judges.rubrics import Rubric, load_rubrics
 from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Ledger, ledger_path
-from stepscope.model import Model, Record, Verdict
+from stepscope.model import Model, Record, Request, Verdict, records
 from stepscope.model.records import NOT_MODELS
 from stepscope.models.batches import open_batches
 from stepscope.models.opening import OWN_MODEL_MARK, agent_family, open_model
@@ -34,6 +35,7 @@ from stepscope.report.rows import number_tasks
 from stepscope.score.judges import JudgePlan, JudgingResult
 from stepscope.settings import Settings, read_keys
 from stepscope.store import PurgeResult, Store
+from stepscope.store.judged import read_judge_answers
 from stepscope.store.store import draw_sample
 from stepscope.store.where import Where
 from stepscope.values import Estimate, Unmeasured
@@ -43,35 +45,32 @@ class GoalDraft(msgspec.Struct, frozen=True, kw_only=True):
     """A draft of a goals file."""
 
     text: str  # the file, TOML; nothing in it is confirmed
-    runs: int  # runs that it has goals for
+    tasks: int  # tasks that it has goals for
     goals: int  # their goals
-    without_step: int  # goals that no call met: a person says which steps are theirs
     without_subgoals: int  # runs whose cases have no sub-goals to draft from
 
     def __str__(self) -> str:
         """Say what is in it, in a line."""
         return (
-            f"{self.runs:,} runs with {self.goals:,} goals, {self.without_step:,} of them without "
-            f"a step; {self.without_subgoals:,} runs have no sub-goals to draft from"
+            f"{self.tasks:,} tasks with {self.goals:,} goals; {self.without_subgoals:,} runs have "
+            "no sub-goals to draft from"
         )
 
 
 def draft_goals(store: Store, where: Where | None) -> GoalDraft:
     """Return a draft of the sub-goals of the chosen runs."""
-    drafts: list[tuple[str, tuple[Goal, ...]]] = []
+    drafts: dict[tuple[str, str], tuple[Goal, ...]] = {}
     without = 0
     for run in store.trajectories(where):
-        found = None if run.case is None else propose_goals(run, run.case)
-        if found is None or isinstance(found, Unmeasured):
+        found = None if run.case is None else propose_goals(run.case)
+        if run.case is None or found is None or isinstance(found, Unmeasured):
             without += 1
         else:
-            drafts.append((run.name, found))
-    all_goals = [goal for _, of_run in drafts for goal in of_run]
+            drafts.setdefault((run.case.workflow, run.case.task), found)
     return GoalDraft(
-        text=goals_toml(drafts),
-        runs=len(drafts),
-        goals=len(all_goals),
-        without_step=sum(not goal.steps for goal in all_goals),
+        text=goals_toml((*task, goals) for task, goals in drafts.items()),
+        tasks=len(drafts),
+        goals=sum(map(len, drafts.values())),
         without_subgoals=without,
     )
 
@@ -97,7 +96,10 @@ def plan_questions(
     """Return what is asked, by the names of judges and rubrics; a sample is drawn, and not kept."""
     chosen = load_rubrics(asked)
     if isinstance(options.goals, str | Path):
-        options = msgspec.structs.replace(options, goals=load_goals(Path(options.goals)))
+        goals = load_goals(Path(options.goals))
+        names = sorted(goals.citations() & set(map(str, store.runs().name)))
+        cited = {name: store.trajectory(store.find(name)) for name in names}
+        options = msgspec.structs.replace(options, goals=replace(goals, cited=cited))
     drawn: dict[str, Container[str]] = dict(options.only)
     if options.sample is not None:
         runs = [str(run) for run in store.runs(where).id]
@@ -144,7 +146,9 @@ def open_access(
     """Return what calls go through; models are opened unless they are given."""
     table = settings.judges
     if models is None:
-        models = _open_models(settings, names, judges)
+        models, missing = _open_models(settings, names, judges)
+        if missing:
+            raise ConfigError("; ".join(missing))
     return CallClients(
         models=models,
         retry=RetryPolicy(random.Random(settings.seed), most=table.concurrency),
@@ -160,8 +164,8 @@ def open_access(
 
 def _open_models(
     settings: Settings, names: Sequence[str], judges: Sequence[Judge]
-) -> dict[str, Model]:
-    """Return the models by their judges' names; every one that cannot be opened is told of."""
+) -> tuple[dict[str, Model], list[str]]:
+    """Return the models by their judges' names, and why others cannot be opened."""
     # Models of one's own need no key.
     needed = any(OWN_MODEL_MARK not in name for name in names)
     values: Mapping[str, str] = read_keys() if needed else {}
@@ -174,9 +178,102 @@ def _open_models(
             )
         except ConfigError as e:
             missing.append(str(e))
-    if missing:
-        raise ConfigError("; ".join(missing))
-    return opened
+    return opened, missing
+
+
+def find_missing(
+    settings: Settings, names: Sequence[str], judges: Sequence[Judge], *, batch: bool
+) -> tuple[str, ...]:
+    """Return what keeps these judges from being asked, a line each; nothing is sent."""
+    models, missing = _open_models(settings, names, judges)
+    for one in models.values() if batch else ():
+        try:
+            open_batches(one, settings.judges)
+        except ConfigError as e:
+            missing.append(str(e))
+    return tuple(missing)
+
+
+class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One request as it would be sent."""
+
+    judge: str  # to whom
+    rubric: str  # by what
+    request: Request
+
+    def __str__(self) -> str:
+        """Say it as its texts, each under a line that names it."""
+        asked, schema = self.request, msgspec.json.format(msgspec.json.encode(self.request.schema))
+        texts = {
+            "system": asked.system,
+            "context": asked.context,
+            "question": asked.question,
+            f"answer, as {asked.schema_name}": schema.decode(),
+        }
+        head = f"=== {self.judge}, {self.rubric}: at most {asked.max_output_tokens:,} tokens back"
+        head += f", {len(asked.media):,} images" if asked.media else ""
+        return "\n".join([head, *(f"--- {name}\n{text}" for name, text in texts.items())])
+
+
+def plan_requests(plan: JudgePlan) -> tuple[PlannedRequest, ...]:
+    """Return the requests of a plan; nothing is kept."""
+    with plan.open_files():
+        found = [
+            PlannedRequest(judge=one.judge.name, rubric=one.rubric, request=ask.request)
+            for one, _ in plan.planned
+            for ask in one.asks
+        ]
+    plan.take()
+    return tuple(found)
+
+
+class JudgeFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """What one judge found by one rubric."""
+
+    judge: str  # who answered
+    rubric: str  # by what
+    judged: int  # runs with an answer
+    faulted: int  # runs of which it names a fault
+    first: str = ""  # the name of one of these
+    step: int | None = None  # the first step that it cites there
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        said = f"{self.judge}, {self.rubric}: faults in {self.faulted:,} of {self.judged:,} runs"
+        at = "" if self.step is None else f" at step {self.step}"
+        return f"{said}, as in {self.first}{at}" if self.faulted else said
+
+
+def find_faulted(
+    store: Store, rubrics: Iterable[Rubric], where: Where | None
+) -> tuple[JudgeFinding, ...]:
+    """Return what judges found by these rubrics, the most faults first."""
+    runs = store.runs(where)
+    failing = {record_measure(one): one.failing for one in rubrics}
+    found: list[JudgeFinding] = []
+    for one in read_judge_answers(store, runs, where):
+        bad = failing.get(records.JUDGE_PREFIX + one.asked.measure, ())
+        faults: dict[int, tuple[int, ...]] = {}
+        for at, of_run in one.runs.items():
+            said = [*of_run.whole.values(), *(x for s in of_run.steps.values() for x in s.values())]
+            answers = [x.answer for x in said if isinstance(x.answer, Verdict)]
+            for answer in answers:
+                if answer.label in bad:
+                    faults.setdefault(at, answer.cites)
+        if bad:
+            first = min(faults, default=None)
+            cites = () if first is None else faults[first]
+            found.append(
+                JudgeFinding(
+                    judge=one.asked.judge,
+                    rubric=one.rubric,
+                    judged=len(one.runs),
+                    faulted=len(faults),
+                    first="" if first is None else str(runs.name[first]),
+                    step=min(cites, default=None),
+                )
+            )
+    return tuple(sorted(found, key=lambda one: -one.faulted))
 
 
 def find_ledger(store: Store) -> str | None:

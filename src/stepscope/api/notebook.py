@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from stepscope.api.agreement import AgreementView, ModesView, QueueView
-    from stepscope.api.judging import GoalDraft, RejudgeResult
+    from stepscope.api.judging import GoalDraft, JudgeFinding, PlannedRequest, RejudgeResult
     from stepscope.api.verdict_import import AddedVerdicts
     from stepscope.calibrate.noise import JudgeNoise
     from stepscope.findings.fit import LocaliseFit
@@ -263,8 +263,11 @@ class Notebook(Closeable):
         by: str | None = None,
         seed: int | None = None,
         look_first: int | None = 10,
+        rubric_version: str | None = None,
     ) -> ReportView:
         """Return the report vector of the chosen runs, with `look_first` runs (None: all) to read.
+
+        Of each judge the version of its rubrics counts that most runs were judged by, or this one.
 
         Raises:
             UsageError: the filter makes no sense.
@@ -281,6 +284,7 @@ class Notebook(Closeable):
             by=by,
             seed=self.settings.seed if seed is None else seed,
             look_first=look_first,
+            rubric_version=rubric_version,
         )
         return ReportView(
             value, self.show, self.store, where=chosen, since=since, settings=self.settings
@@ -437,20 +441,59 @@ class Notebook(Closeable):
         budget_usd: float | None = None,
     ) -> DryRun:
         """Return what `judge` would ask and cost; sends nothing and needs no key."""
+        from msgspec.structs import replace
+
         import stepscope.api.judging as judging
         from stepscope.models.prices import Prices
         from stepscope.score.estimate import dry_run
+        from stepscope.score.judges import OLDER
 
         table = self.settings.judges
         known = self._ledger is not None or judging.find_ledger(self.store) is not None
         ledger = self.ledger if known else None
-        _, asked = self._asking(judges, rubrics, combine_filters(where, since), how, ledger)
-        return dry_run(
-            asked,
-            prices=Prices(table),
-            ledger=ledger,
-            budget_usd=table.budget_usd if budget_usd is None else budget_usd,
+        names, asked = self._asking(judges, rubrics, combine_filters(where, since), how, ledger)
+        most = table.budget_usd if budget_usd is None else budget_usd
+        found = dry_run(asked, prices=Prices(table), ledger=ledger, budget_usd=most)
+        missing = judging.find_missing(
+            self.settings, names, asked.judges, batch=asked.options.batch
         )
+        if not found.unasked.get(OLDER):
+            return replace(found, missing=missing)
+        # What answering anew would cost is told before anybody asks for it.
+        again = replace(asked.options, again=True)
+        _, anew = self._asking(judges, rubrics, combine_filters(where, since), again, ledger)
+        whole = dry_run(anew, prices=Prices(table), ledger=ledger, budget_usd=None).likely_usd
+        usd = None if whole is None or found.likely_usd is None else whole - found.likely_usd
+        return replace(found, missing=missing, again_usd=usd)
+
+    def judge_requests(
+        self,
+        rubrics: str | Sequence[str] = "axes",
+        *,
+        judges: str | Sequence[str],
+        run: str,
+        how: JudgingOptions | None = None,
+    ) -> tuple[PlannedRequest, ...]:
+        """Return what `judge` would send about one run, whole; sends nothing and needs no key."""
+        import stepscope.api.judging as judging
+
+        where = combine_filters(f"id = '{self.store.find(run)}'")
+        _, asked = self._asking(judges, rubrics, where, how, None)
+        return judging.plan_requests(asked)
+
+    def judge_findings(
+        self,
+        rubrics: str | Sequence[str] = "axes",
+        *,
+        where: str | None = None,
+        since: str | None = None,
+    ) -> tuple[JudgeFinding, ...]:
+        """Return what judges found by these rubrics in the chosen runs, the most faults first."""
+        import stepscope.api.judging as judging
+        from stepscope.judges import rubrics as of_files
+
+        files = of_files.load_rubrics(judging.unique_names(rubrics, "rubric"))
+        return judging.find_faulted(self.store, files, combine_filters(where, since))
 
     def rejudge(
         self,
@@ -490,7 +533,7 @@ class Notebook(Closeable):
             judges=judges or before,
             where=where,
             since=since,
-            how=msgspec.structs.replace(how or DEFAULT_OPTIONS, only=only),
+            how=msgspec.structs.replace(how or DEFAULT_OPTIONS, only=only, again=True),
             budget_usd=budget_usd,
             budget=budget,
             models=models,

@@ -341,6 +341,7 @@ def report_folder(
     since: str | None = None,
     by: str | None = None,
     seed: int = 0,
+    rubric_version: str | None = None,
 ) -> ReportView:
     """Return the report over a folder with runs.parquet and records.parquet, as `export` wrote it.
 
@@ -355,7 +356,9 @@ def report_folder(
 
     rows = ParquetRows(folder)
     chosen = None if where is None else parse_where(where)
-    value = build_report(rows, where=chosen, since=since, by=by, seed=seed)
+    value = build_report(
+        rows, where=chosen, since=since, by=by, seed=seed, rubric_version=rubric_version
+    )
 
     def show(run: str, *, around: int | None = None, steps: tuple[int, int] | None = None) -> Text:
         raise UsageError(f"{folder} holds verdicts and no runs; open the store to read {run!r}")

@@ -1,8 +1,9 @@
-"""One judge, two modes: steps judged in isolation against the same steps judged in context.
+"""One judge, three views: steps judged alone, or with all before them, against the whole run.
 
 A step alone may look like an achievement and be a repetition in its run; a step in its run may be
 blamed for what came before it. Where the two differ, and how much, is told by part of the run and
 by what the judge says in context. A difference is always the isolated answer minus the contextual.
+What a judge that sees all up to a step scores otherwise once it knows the end is its halo.
 """
 
 from __future__ import annotations
@@ -13,16 +14,24 @@ from typing import Literal
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from stepscope import stats
 from stepscope.calibrate.agreement import agreement_figure
 from stepscope.calibrate.ratings import Item, RaterVerdicts, label_of, rater_answer, read_raters
 from stepscope.calibrate.types import RaterAnswer
 from stepscope.model import Verdict
-from stepscope.model.records import ISOLATED_SUFFIX, JUDGE_PREFIX, STEP_SCORES, Figure
+from stepscope.model.records import (
+    ISOLATED_SUFFIX,
+    JUDGE_PREFIX,
+    PREFIX_SUFFIX,
+    STEP_SCORES,
+    Figure,
+)
 from stepscope.stats.sample import Floats, Ints, codes
 from stepscope.store.columns import Rows, Runs
 from stepscope.store.where import Where
+from stepscope.values import Unmeasured
 
 THIRDS = ("first third", "middle third", "last third")
 # Steps named as those that differ most.
@@ -58,13 +67,13 @@ class ModeComparison(msgspec.Struct, frozen=True, kw_only=True):
 
     judge: str  # who judged
     family: str  # its family
-    isolated: str  # the measure of the isolated answers
+    isolated: str  # the measure of the isolated answers, or of those with a prefix
     contextual: str  # the measure of the contextual ones
     of: Literal["labels", "scores"]  # whether labels or scores are compared
     n: int  # steps judged in both modes
     runs: int  # how many runs they are of
     # of labels "raw", "kappa", "gwet"; of scores "difference", "distance" (its mean size) and
-    # "rank" (the rank correlation)
+    # "rank" (the rank correlation); of prefixes "shift" (contextual minus prefix) and "halo"
     figures: dict[str, Figure]
     # of labels, how often the contextual label (outer) met the isolated one (inner)
     table: dict[str, dict[str, int]] = {}
@@ -88,6 +97,7 @@ def compare_modes(
         if name.endswith(ISOLATED_SUFFIX)
     ]
     pairs += [(STEP_SCORES, CONTEXTUAL_SCORES)] if STEP_SCORES in measures else []
+    pairs += [(name, name.removesuffix(PREFIX_SUFFIX)) for name in measures if _is_prefix(name)]
     found = []
     for isolated, contextual in pairs:
         alone, within = (
@@ -113,10 +123,12 @@ def _compare_judge(
     seed: int,
 ) -> ModeComparison | None:
     """Return how one judge's modes differ; None without a step that it answered in both."""
-    scored = isolated == STEP_SCORES
+    prefix = _is_prefix(isolated)
+    scored = isolated == STEP_SCORES or prefix
     names = dict(zip(chosen.id.tolist(), chosen.name.tolist(), strict=True))
     steps = dict(zip(chosen.id.tolist(), chosen.steps.tolist(), strict=True))
     shared = alone.said.keys() & within.said.keys()
+    last = {run: step for run, step in sorted((run, step or 0) for run, step in shared)}
     items: list[Item] = []
     first: list[Verdict] = []  # the isolated answers
     second: list[Verdict] = []  # the contextual answers
@@ -126,6 +138,9 @@ def _compare_judge(
             continue
         if scored and (a.value is None or b.value is None):
             continue
+        # The end is in view at the last exchange in any case.
+        if prefix and item[1] == last[item[0]]:
+            continue
         items.append(item)
         first.append(a)
         second.append(b)
@@ -133,10 +148,22 @@ def _compare_judge(
         return None
     runs = codes(run for run, _ in items)
     table: dict[str, dict[str, int]] = {}
-    if scored:
+    figures: dict[str, Figure]
+    if prefix:
+        seen = zip(first, second, strict=True)
+        shifts = np.array([(b.value or 0.0) - (a.value or 0.0) for a, b in seen])
+        differences = -shifts
+        means = np.bincount(runs, shifts) / np.bincount(runs)
+        outcomes = dict(zip(chosen.id.tolist(), chosen.outcome.tolist(), strict=True))
+        known = [outcomes[run] for run in dict.fromkeys(run for run, _ in items)]
+        figures = {
+            "shift": stats.mean(means, np.arange(len(means)), unit="score"),
+            "halo": measure_halo(means, known),
+        }
+    elif scored:
         values = [[v.value or 0.0 for v in side] for side in (first, second)]
         differences = np.array([a - b for a, b in zip(*values, strict=True)], np.float64)
-        figures: dict[str, Figure] = {
+        figures = {
             "difference": _mean(differences, runs, scored=True),
             "distance": stats.mean_share(np.abs(differences), runs, unit_of_n="steps"),
             "rank": stats.rank_correlation(
@@ -189,6 +216,39 @@ def _compare_judge(
             for at in _largest_gaps(first, second, differences, scored=scored)
         ),
     )
+
+
+def _is_prefix(measure: str) -> bool:
+    return measure.endswith(PREFIX_SUFFIX)
+
+
+def measure_halo(shifts: npt.ArrayLike, outcomes: Sequence[str]) -> Figure:
+    """Return how far knowing the end moves a judge: half of passing minus failing runs.
+
+    A judge that is kinder, or harder, whenever it sees more has a shift and no halo: the plain mean
+    cancels.
+
+    Args:
+        shifts: shape (runs,), the mean of each run's contextual minus prefix scores.
+        outcomes: of each run: "pass", "fail" or "unknown", which counts as unmeasured.
+
+    Returns:
+        The halo in points of the score. `Unmeasured` with fewer than two runs of either outcome.
+
+    Source:
+        Welch (1947), Biometrika 34:28-35, over runs.
+    """
+    values, said = np.asarray(shifts, np.float64) / 2, np.asarray(outcomes)
+    fails, passes = values[said == "fail"], values[said == "pass"]
+    if min(len(fails), len(passes)) < 2:
+        what = f"{len(passes)} passing and {len(fails)} failing runs; a halo needs two of each"
+        return Unmeasured("missing_input", what)
+    unknown = len(values) - len(fails) - len(passes)
+    found = stats.compare_unpaired(
+        fails, np.arange(len(fails)), passes, np.arange(len(passes)), rng=np.random.default_rng(0),
+        unmeasured={"unknown outcome": unknown} if unknown else None, unit="score", draws=1,
+    )  # fmt: skip
+    return found if isinstance(found, Unmeasured) else found.effect
 
 
 def _mean(differences: Floats, runs: Ints, *, scored: bool) -> Figure:

@@ -23,6 +23,7 @@ from stepscope.model.records import (
     JUDGE_PREFIX,
     LOOKS_SUFFIX,
     NOT_MODELS,
+    PREFIX_SUFFIX,
     RULES,
     STEP_SCORES,
     UNCERTAIN,
@@ -99,7 +100,11 @@ def rated_rubrics(measures: Iterable[str], rubric: str | None) -> list[str]:
     >>> rated_rubrics(["judge.axes.termination", "judge.axes.termination.looks"], "axes")
     ['axes.termination']
     """
-    kept = [name for name in measures if not name.endswith((ISOLATED_SUFFIX, SEAMS, LOOKS_SUFFIX))]
+    kept = [
+        name
+        for name in measures
+        if not name.endswith((ISOLATED_SUFFIX, PREFIX_SUFFIX, SEAMS, LOOKS_SUFFIX))
+    ]
     named = [name.removeprefix(JUDGE_PREFIX) for name in kept if name.startswith(JUDGE_PREFIX)]
     named += [STEP_SCORES] if STEP_SCORES in kept else []
     if rubric is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -46,7 +47,15 @@ Shared = Annotated[
         "--budget-name", metavar="NAME", help="Share the budget with commands that say this name."
     ),
 ]
-DryRun = Annotated[bool, Option("--dry-run", help="Say calls, tokens and prices; send nothing.")]
+DryRun = Annotated[
+    bool, Option("--dry-run", help="Say calls, tokens, prices and what is missing; send nothing.")
+]
+ShowPrompt = Annotated[
+    str | None, Option("--show-prompt", metavar="RUN", help="Print what would be sent about it.")
+]
+Again = Annotated[
+    bool, Option("--again", help="Ask anew what was answered under another rubric version.")
+]
 Sample = Annotated[
     int | None,
     Option("--sample", min=1, metavar="N", help="Draw N of the runs for each rubric."),
@@ -60,8 +69,8 @@ Narrated = Annotated[
     Option("--narration", help="off: without the agent's own words; both: and flag what flips."),
 ]
 InMode = Annotated[
-    Literal["contextual", "isolated"],
-    Option("--mode", help="isolated: label each step without the others."),
+    Literal["contextual", "isolated", "prefix"],
+    Option("--mode", help="isolated: label each exchange alone; prefix: with all before its end."),
 ]
 Goals = Annotated[
     Path | None,
@@ -103,6 +112,8 @@ def judge(
     budget: Budget = None,
     budget_name: Shared = "",
     dry_run: DryRun = False,
+    show_prompt: ShowPrompt = None,
+    again: Again = False,
     sample: Sample = None,
     repeat: Repeat = 1,
     narration: Narrated = "on",
@@ -132,6 +143,7 @@ def judge(
     import msgspec
 
     from stepscope.judges.judgement import JudgingOptions
+    from stepscope.safety import scrub_message
 
     with options.open_existing(store, load_judge_settings(offline)) as notebook:
         chosen = combine_run_filter(notebook, runs, where)
@@ -153,10 +165,20 @@ def judge(
             workspace=workspace,
             batch=batch,
             strict_families=strict_families,
+            again=again,
         )
         each = ("on", "off") if narration == "both" else (narration,)
         plans = [msgspec.structs.replace(how, narration=one) for one in each]
         rubrics = rubric or ["axes"]
+        if show_prompt is not None:
+            shown = [
+                request
+                for one in plans
+                for request in notebook.judge_requests(
+                    rubrics, judges=judge, run=show_prompt, how=one
+                )
+            ]
+            return _print_all(shown, as_json=as_json)
         if dry_run:
             with terminal.show_progress("planning"):
                 costs = [
@@ -170,12 +192,12 @@ def judge(
             shared = budget_name or secrets.token_hex(16)
             done: list[JudgingResult] = []
             for how in plans:
-                found = judge_within_budget(
+                did = judge_within_budget(
                     notebook, judge, rubrics, where=chosen, since=since, how=how,
                     budget_usd=budget, budget=shared,
                 )  # fmt: skip
-                done.append(found)
-                if found.ran.stopped:
+                done.append(did)
+                if did.ran.stopped:
                     break
         except ConfigError as e:
             _what_rules_found(notebook, chosen, as_json=as_json)
@@ -183,7 +205,14 @@ def judge(
         _print_all(done, as_json=as_json)
         acknowledge_calls(notebook, done)
         if not as_json:
-            terminal.print_hint("stepscope report", Path(notebook.store.path))
+            found = notebook.judge_findings(rubrics, where=chosen, since=since)
+            lines = "\n".join(str(one) for one in found if one.judged)
+            terminal.print_text(scrub_message(lines))
+            worst = next((one.first for one in found if one.faulted), "")
+            terminal.print_hint(
+                f"stepscope show {shlex.quote(worst)}" if worst else "stepscope report",
+                Path(notebook.store.path),
+            )
         return exit_code_of_judging(done)
 
 
@@ -268,7 +297,7 @@ def _write_goals(notebook: Notebook, path: Path, where: str | None, since: str |
         f"{draft}\nRead {path}, mend it, say confirmed = true, then:\n"
         f"  stepscope judge --rubric no_look --goals {path} --judge PROVIDER/MODEL"
     )
-    return 0 if draft.runs else options.UNMEASURED
+    return 0 if draft.tasks else options.UNMEASURED
 
 
 def load_judge_settings(offline: bool) -> Settings:

@@ -78,6 +78,10 @@ def report(
     since: options.Since = None,
     by: options.By = None,
     seed: options.Seed = None,
+    rubric_version: Annotated[
+        str | None,
+        Option("--rubric-version", metavar="V", help="Only what judges answered under it."),
+    ] = None,
     look_first: Annotated[
         int,
         Option("--look-first", min=0, metavar="N", help="How many runs to look at first."),
@@ -114,7 +118,10 @@ def report(
     form = options.choose_form(as_json, markdown, junit)
     located = "" if store is None or as_json else f"--store {shlex.quote(str(store))}"
     most = None if junit else look_first
-    with _view(store, where=where, since=since, by=by, seed=seed, look_first=most) as found:
+    with _view(
+        store, where=where, since=since, by=by, seed=seed, look_first=most,
+        rubric_version=rubric_version,
+    ) as found:  # fmt: skip
         view = found.located(located) if located else found
         if html is not None or plots is not None:
             if html is not None:
@@ -152,6 +159,7 @@ def _view(
     by: str | None,
     seed: int | None,
     look_first: int | None,
+    rubric_version: str | None,
 ) -> Iterator[ReportView]:
     """Give the report over a store, or over a folder of exported verdicts, while it is open."""
     from stepscope.settings import load_settings
@@ -161,10 +169,19 @@ def _view(
         from stepscope.api.views import report_folder
 
         drawn = settings.seed if seed is None else seed
-        yield report_folder(store, where=where, since=since, by=by, seed=drawn)
+        yield report_folder(
+            store, where=where, since=since, by=by, seed=drawn, rubric_version=rubric_version
+        )
         return
     with options.open_existing(store, settings) as notebook:
-        yield notebook.report(where=where, since=since, by=by, seed=seed, look_first=look_first)
+        yield notebook.report(
+            where=where,
+            since=since,
+            by=by,
+            seed=seed,
+            look_first=look_first,
+            rubric_version=rubric_version,
+        )
 
 
 def _embed(text: str | None) -> int | Literal["all"]:

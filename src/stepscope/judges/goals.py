@@ -1,38 +1,46 @@
-"""Sub-goals that single steps are scored against: `goals.toml`, written before the scores.
+"""Sub-goals that exchanges are scored against: `goals.toml`, written before the scores.
 
-A goal is one sentence and the steps that it covers, of one run or of every run of a task. Drafts
-come from a case's sub-goals; a person reads them, mends sentences and steps, and confirms. A run
-with a goal that nobody confirmed is not judged: a curve over the wrong steps would look like any
-other.
+A goal is one sentence and what finds its exchange in any run of a task: a tool with arguments, the
+place of a message, the order of goals, or the step of another run that an alignment matches. Steps
+by their numbers hold for the one run that they were read beside. Drafts come from a case's
+sub-goals; a person reads and confirms them: a curve over the wrong steps would look like any other.
+What several exchanges may be is found nowhere: the goal is then unmeasured, with the reason.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from stepscope.errors import ConfigError
 from stepscope.judges.rubrics import one_line
-from stepscope.model import Case, Exchange, SubGoal, Trajectory
+from stepscope.model import Case, Exchange, Json, Step, SubGoal, Trajectory
 from stepscope.safety.limits import read_file
 from stepscope.values import Unmeasured
 
 # Larger ones were not written by people.
 MOST_BYTES = 4 * 1024 * 1024
+# Two runs with more pairs of the agent's steps are not aligned: it would take seconds.
+MOST_PAIRS = 250_000
+# Less alike, a step stands for no other; a second place nearly as good leaves open which.
+LEAST_ALIKE, LEAST_AHEAD = 0.5, 0.15
 
 _encode = msgspec.json.encode
 
 
-class Goal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One sub-goal."""
+class Goal(SubGoal, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One sub-goal of a file, with what finds its exchange."""
 
-    goal: str  # one sentence that says when the step has done its part; all that the judge is told
-    steps: tuple[int, ...] = ()  # indexes of the steps that are scored against it, each by itself
+    goal: str  # one sentence that says when it is reached; all that the judge is told
+    name: str = ""  # for `after` of others
+    steps: tuple[int, ...] = ()  # of one run: the steps of its exchanges
     confirmed: bool = False  # whether a person has read it beside a run
 
 
@@ -44,7 +52,7 @@ class RunGoals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class TaskGoals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The goals of every run of a task whose steps always come in the same order, `[[task]]`."""
+    """The goals of every run of a task, `[[task]]`."""
 
     workflow: str
     task: str
@@ -52,6 +60,7 @@ class TaskGoals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    version: Literal[1, 2] = 1
     run: tuple[RunGoals, ...] = ()
     task: tuple[TaskGoals, ...] = ()
 
@@ -64,28 +73,227 @@ class Goals:
     runs: Mapping[str, tuple[Goal, ...]]  # name of a run -> its goals
     # workflow and task -> the goals of all its runs
     tasks: Mapping[tuple[str, str], tuple[Goal, ...]]
+    # name of a run that `like` cites -> the run, where it is at hand
+    cited: Mapping[str, Trajectory] = field(default_factory=dict)
 
-    def of(self, trajectory: Trajectory) -> tuple[Goal, ...] | Unmeasured:
-        """Return the goals of a run, its own before its task's; Unmeasured says what is missing."""
-        found = self.runs.get(trajectory.name)
+    def citations(self) -> set[str]:
+        """Return the names of the runs that goals cite."""
+        every = (goals for held in (self.runs, self.tasks) for goals in held.values())
+        return {goal.like.rpartition(":")[0] for goals in every for goal in goals if goal.like}
+
+    def of(self, trajectory: Trajectory) -> tuple[tuple[str, Located], ...] | Unmeasured:
+        """Return the sentences of a run's goals, each with its exchange or why it has none.
+
+        Its own come before its task's, these before those that its case was written with.
+        Unmeasured says why there are none.
+        """
+        found: Sequence[SubGoal] | None = self.runs.get(trajectory.name)
         if found is None and trajectory.task is not None:
             found = self.tasks.get((trajectory.workflow, trajectory.task))
+        if not found and trajectory.case is not None:
+            found = [goal for goal in trajectory.case.subgoals if goal.goal]
         if not found:
             return _absent(f"no_goals: {self.where} has none for {trajectory.name}")
-        open_ = [goal for goal in found if not goal.confirmed]
+        open_ = [goal for goal in found if isinstance(goal, Goal) and not goal.confirmed]
         if open_:
             return _absent(
                 f"unconfirmed: {len(open_)} of {len(found)} goals of {trajectory.name} in "
-                f"{self.where}; read them beside the run, mend their steps, set confirmed = true"
+                f"{self.where}; read them beside the run, mend what finds them, set confirmed = "
+                "true"
             )
-        for goal in found:
-            beyond = [step for step in goal.steps if step >= len(trajectory.steps)]
-            if beyond:
-                return _absent(
-                    f"no_step: {self.where} covers step {beyond[0]} of {trajectory.name}, which "
-                    f"has {len(trajectory.steps)} steps from 0"
-                )
-        return found
+        located = locate_goals(trajectory, found, self.cited)
+        return tuple(zip([goal.goal for goal in found], located, strict=True))
+
+
+# Where no file was given: a case may have been written with goals.
+NO_GOALS = Goals("the case; give a file of goals that people confirmed: it", {}, {})
+# The steps of an agent's exchange, its own first; or why a goal has none in a run.
+Located = tuple[int, ...] | Unmeasured
+
+
+def exchange_steps(trajectory: Trajectory, step: int) -> tuple[int, ...]:
+    """Return the step of an agent and those of the results of its calls, in order.
+
+    Of the step of a result those of the exchange that it belongs to.
+    """
+    answers = {(x.step, x.result_step) for x in trajectory.exchanges if x.result_step is not None}
+    if trajectory.steps[step].actor != "agent":
+        step = next((asked for asked, answered in sorted(answers) if answered == step), step)
+    return tuple(sorted({step, *(answered for asked, answered in answers if asked == step)}))
+
+
+def locate_goals(
+    trajectory: Trajectory,
+    goals: Sequence[SubGoal],
+    cited: Mapping[str, Trajectory],  # the runs that goals cite, by name
+) -> tuple[Located, ...]:
+    """Return for each goal the steps of its exchange in a run, or why it has none.
+
+    Pure. A goal that waits for others is found behind them; an exchange serves one goal.
+    """
+    placed: dict[int, Located] = {}
+    at_name = {goal.name: at for at, goal in enumerate(goals) if goal.name}
+    waits = {
+        at: {at_name[one] for one in goal.after if one in at_name} for at, goal in enumerate(goals)
+    }
+    # The first of two that nothing orders takes its exchange first.
+    depth: dict[int, int] = {}
+    for at in TopologicalSorter(waits).static_order():
+        depth[at] = 1 + max((depth[one] for one in waits[at]), default=0)
+    for at in sorted(depth, key=lambda at: (depth[at], at)):
+        goal = goals[at]
+        before = [placed[one] for one in sorted(waits[at])]
+        lost = next((one for one in before if isinstance(one, Unmeasured)), None)
+        if lost is not None:
+            placed[at] = _absent(f"no_exchange: {goal.goal[:60]!r} waits for a goal without one")
+            continue
+        found = [steps[0] for steps in before if not isinstance(steps, Unmeasured)]
+        behind = max(found, default=-1)
+        taken = {steps[0] for steps in placed.values() if not isinstance(steps, Unmeasured)}
+        # Goals of one selector share its exchanges in order.
+        same = [n for n, one in enumerate(goals) if _selector(one) == _selector(goal)]
+        left = sum([n not in placed for n in same])
+        placed[at] = _locate(trajectory, goal, behind, taken, left, cited)
+    return tuple(placed[at] for at in range(len(goals)))
+
+
+def _selector(goal: SubGoal) -> tuple[str, bytes, str, str, tuple[str, ...]]:
+    given = _encode(goal.arguments, order="deterministic")
+    return goal.tool, given, goal.message, goal.like, goal.after
+
+
+def _locate(
+    trajectory: Trajectory,
+    goal: SubGoal,
+    behind: int,
+    taken: set[int],
+    left: int,  # goals of this selector that have no exchange yet
+    cited: Mapping[str, Trajectory],
+) -> Located:
+    numbered = goal.steps if isinstance(goal, Goal) else ()
+    if numbered:
+        beyond = [step for step in numbered if step >= len(trajectory.steps)]
+        if beyond:
+            what = f"{goal.goal[:60]!r} covers step {beyond[0]} of {trajectory.name}, which has"
+            return _absent(f"no_step: {what} {len(trajectory.steps)} steps from 0")
+        steps = {one for step in numbered for one in exchange_steps(trajectory, step)}
+        return tuple(sorted(steps))
+    if goal.like:
+        return _aligned(trajectory, goal, cited)
+    if goal.tool:
+        tries = [
+            x
+            for x in trajectory.agent_exchanges
+            if x.result is not None and x.step > behind and _meets(x, goal)
+        ]
+        # A failed try is what there is to score where nothing better came.
+        tries = [x for x in tries if not x.failed] or tries[-1:]
+        tries = [x for x in tries if x.step not in taken]
+        said = list(dict.fromkeys(x.step for x in tries))
+        open_ = len({(x.key, x.result.text if x.result else "") for x in tries}) > 1
+        if open_ and len(said) != left:
+            return _absent(
+                f"ambiguous: {len(said)} calls of {goal.tool} may be {goal.goal[:60]!r}; give more "
+                "of its arguments, or what it comes after"
+            )
+    else:
+        said = [s.index for s in _own_steps(trajectory) if s.index > behind and not s.calls]
+        said = [step for step in said[:: -1 if goal.message == "last" else 1] if step not in taken]
+    if not said:
+        return _absent(f"no_exchange: nothing in {trajectory.name} is {goal.goal[:60]!r}")
+    return exchange_steps(trajectory, said[0])
+
+
+def _own_steps(trajectory: Trajectory) -> list[Step]:
+    """Return the steps in which the agent called or said something."""
+    own = (s for s in trajectory.steps if s.actor == "agent" and not s.replayed)
+    return [step for step in own if step.calls or step.text.strip()]
+
+
+def _aligned(trajectory: Trajectory, goal: SubGoal, cited: Mapping[str, Trajectory]) -> Located:
+    """Return the exchange that stands where the cited one does in its run.
+
+    Both runs are aligned as sequences (S. B. Needleman, C. D. Wunsch, J. Mol. Biol. 48, 1970) by
+    how alike two steps are; found is only what every good alignment matches with it.
+    """
+    name, _, number = goal.like.rpartition(":")
+    example = cited.get(name)
+    if example is None:
+        return _absent(f"no_example: {goal.goal[:60]!r} is like a step of {name}, not in the store")
+    ours, theirs = _own_steps(trajectory), _own_steps(example)
+    wanted = exchange_steps(example, int(number))[0] if int(number) < len(example.steps) else -1
+    row = next((at for at, step in enumerate(theirs) if step.index == wanted), None)
+    if row is None:
+        return _absent(f"no_example: step {number} of {name} is none of its agent's")
+    if len(ours) * len(theirs) > MOST_PAIRS:
+        return _absent(f"too_long: {trajectory.name} and {name} are too long to align")
+    lost = [{x.step for x in of.exchanges if x.failed} for of in (example, trajectory)]
+    alike = [
+        [
+            # A failed try and a success are not the same.
+            _likeness(one, other)
+            - (0.3 if (one.index in lost[0]) != (other.index in lost[1]) else 0)
+            for other in ours
+        ]
+        for one in theirs
+    ]
+    n = len(ours)
+    head = _best_sums(alike[:row], n)
+    tail = _best_sums([line[::-1] for line in alike[:row:-1]], n)
+    totals = [head[at] + alike[row][at] + tail[n - 1 - at] for at in range(n)]
+    # Or it has no counterpart at all.
+    without = max((head[at] + tail[n - at] for at in range(n + 1)), default=0.0)
+    order = sorted(range(n), key=lambda at: (-totals[at], at))
+    if not order or alike[row][order[0]] < LEAST_ALIKE or totals[order[0]] <= without:
+        return _absent(f"no_exchange: nothing in {trajectory.name} is like {goal.like}")
+    first = ours[order[0]]
+    told = {x.step: (x.key, x.result.text if x.result else "") for x in trajectory.exchanges}
+    said = (told.get(first.index), first.text)
+    rivals = (ours[at] for at in order[1:])
+    rival = next((x for x in rivals if (told.get(x.index), x.text) != said), None)
+    if rival is not None and totals[order[0]] - totals[ours.index(rival)] < LEAST_AHEAD:
+        what = f"steps {first.index} and {rival.index} of {trajectory.name}"
+        return _absent(f"ambiguous: {what} are both like {goal.like}")
+    return exchange_steps(trajectory, first.index)
+
+
+def _best_sums(alike: Sequence[Sequence[float]], columns: int) -> list[float]:
+    """Return the best sum of matches of all rows with the first 0, 1, 2 .. columns, in order."""
+    best = [0.0] * (columns + 1)
+    for line in alike:
+        above, best = best, [0.0]
+        for at, value in enumerate(line):
+            best.append(max(above[at + 1], best[at], above[at] + value))
+    return best
+
+
+def _likeness(one: Step, other: Step) -> float:
+    """Return how alike two steps of an agent are, from 0 to 1: their calls, else their words."""
+    if not (one.calls or other.calls):
+        return _shared(set(one.text.casefold().split()), set(other.text.casefold().split()))
+    named = {call.name for call in one.calls} & {call.name for call in other.calls}
+    if not named:
+        return 0.0
+    given = [
+        {(call.name, *leaf) for call in step.calls for leaf in _leaves(call.arguments)}
+        for step in (one, other)
+    ]
+    return 0.4 + 0.6 * _shared(*given)
+
+
+def _shared(one: set[Any], other: set[Any]) -> float:
+    return len(one & other) / len(one | other) if one or other else 1.0
+
+
+def _leaves(value: Json, key: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, one in value.items():
+            yield from _leaves(one, f"{key}.{name}")
+    elif isinstance(value, list):
+        for one in value:
+            yield from _leaves(one, key)
+    else:
+        yield key, _encode(value).decode()
 
 
 def load_goals(path: Path) -> Goals:
@@ -93,7 +301,8 @@ def load_goals(path: Path) -> Goals:
 
     Raises:
         ConfigError: it cannot be read or is no TOML, a key is unknown, two entries are of one run
-            or task, a goal is empty, a confirmed one covers no step, or two cover the same step.
+            or task, a goal is empty, a confirmed one is found by nothing or by two things, two
+            cover the same step, a task's goal covers steps, or goals wait for each other.
     """
     where = str(path)
     try:
@@ -104,7 +313,7 @@ def load_goals(path: Path) -> Goals:
     tasks = [((one.workflow, one.task), one.goals) for one in held.task]
     for key, goals in (*runs, *tasks):
         of = key if isinstance(key, str) else "/".join(key)
-        for wrong in _complaints(goals):
+        for wrong in _complaints(goals, held.version, of_run=isinstance(key, str)):
             raise ConfigError(f"{where}: goals of {of}: {wrong}")
     found = Goals(where, dict(runs), dict(tasks))
     if len(found.runs) < len(runs) or len(found.tasks) < len(tasks):
@@ -114,59 +323,47 @@ def load_goals(path: Path) -> Goals:
     return found
 
 
-def propose_goals(trajectory: Trajectory, case: Case) -> tuple[Goal, ...] | Unmeasured:
-    """Return a draft of a run's goals: one for each sub-goal of the case, none of them confirmed.
+def propose_goals(case: Case) -> tuple[Goal, ...] | Unmeasured:
+    """Return a draft of a task's goals: one for each sub-goal of its case, none of them confirmed.
 
-    Each covers the step of the first call that meets it and that no goal before it took; a sub-goal
-    that no call meets covers no step, which a person has to settle.
+    Each is found by the sub-goal's tool and arguments, in any run of the task.
     """
     if not case.subgoals:
         return Unmeasured("not_applicable", "no_goals: the case has no sub-goals to draft from")
-    free = [
-        exchange
-        for exchange in trajectory.exchanges
-        if exchange.call.requestor == "agent"
-        and exchange.result is not None
-        and not exchange.failed
-    ]
     drafted: list[Goal] = []
-    covered: set[int] = set()
-    for subgoal in case.subgoals:
-        taken = next((one for one in free if _meets(one, subgoal)), None)
-        steps: tuple[int, ...] = ()
-        if taken is not None:
-            free.remove(taken)
-            # Of two calls in one step the second leaves it to the first: a step has one score.
-            steps = () if taken.step in covered else (taken.step,)
-            covered.add(taken.step)
-        told = ", ".join(f"{name} {_encode(v).decode()}" for name, v in subgoal.arguments.items())
-        named = f"{subgoal.name}: c" if subgoal.name != subgoal.tool else "C"
-        drafted.append(
-            Goal(
-                goal=(f"{named}alls {subgoal.tool}" + (f" with {told}." if told else ".")),
-                steps=steps,
-            )
-        )
+    for one in case.subgoals:
+        told = ", ".join(f"{name} {_encode(v).decode()}" for name, v in one.arguments.items())
+        named = f"{one.name}: c" if one.name != one.tool else "C"
+        sentence = one.goal or f"{named}alls {one.tool}" + (f" with {told}." if told else ".")
+        selector = msgspec.structs.asdict(one) | {"goal": sentence}
+        drafted.append(Goal(**selector))
     return tuple(drafted)
 
 
-def goals_toml(drafts: Iterable[tuple[str, tuple[Goal, ...]]]) -> str:
-    """Return the text of a goals file with one `[[run]]` for each name and its goals."""
-    return "\n".join(line for name, goals in drafts for line in _lines(name, goals))
+def goals_toml(drafts: Iterable[tuple[str, str, tuple[Goal, ...]]]) -> str:
+    """Return the text of a goals file with one `[[task]]` for each workflow, task and its goals."""
+    lines = (line for draft in drafts for line in _lines(*draft))
+    return "\n".join(["version = 2\n", *lines])
 
 
-def _lines(name: str, goals: Iterable[Goal]) -> Iterator[str]:
-    yield f"[[run]]\nname = {_quoted(name)}\n"
+def _lines(workflow: str, task: str, goals: Iterable[Goal]) -> Iterator[str]:
+    yield f"[[task]]\nworkflow = {_toml(workflow)}\ntask = {_toml(task)}\n"
     for goal in goals:
-        yield "[[run.goals]]"
-        yield f"goal = {_quoted(goal.goal)}"
-        yield f"steps = [{', '.join(map(str, goal.steps))}]"
-        yield f"confirmed = {'true' if goal.confirmed else 'false'}\n"
+        yield "[[task.goals]]"
+        for key, value in msgspec.to_builtins(goal).items():
+            yield f"{key} = {_toml(value)}"
+        yield "confirmed = false\n"
 
 
-def _quoted(text: str) -> str:
-    """Return a text as a basic string of TOML: JSON's strings are, but for the character DEL."""
-    return _encode(text).decode().replace("\x7f", "\\u007f")
+def _toml(value: Json) -> str:
+    """Return a value of JSON as TOML has it, which knows no null: such a key goes."""
+    if isinstance(value, dict):
+        held = (f"{_toml(key)} = {_toml(one)}" for key, one in value.items() if one is not None)
+        return f"{{ {', '.join(held)} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(_toml(one) for one in value if one is not None)}]"
+    # A basic string of TOML: JSON's strings are, but for the character DEL.
+    return _encode(value).decode().replace("\x7f", "\\u007f")
 
 
 def _table(path: Path) -> Mapping[str, Any]:
@@ -182,19 +379,44 @@ def _table(path: Path) -> Mapping[str, Any]:
         raise ConfigError(f"{path}: not TOML in UTF-8: {one_line(e)}") from e
 
 
-def _complaints(goals: tuple[Goal, ...]) -> Iterator[str]:
-    covered: set[int] = set()
+def _complaints(goals: tuple[Goal, ...], version: int, *, of_run: bool) -> Iterator[str]:
+    names = {goal.name for goal in goals if goal.name}
     for number, goal in enumerate(goals, 1):
-        if not goal.goal.strip():
-            yield f"number {number} has no sentence"
-        if goal.confirmed and not goal.steps:
-            yield f"number {number} is confirmed and covers no step; give its steps or take it out"
-        for step in goal.steps:
-            if step < 0:
-                yield f"number {number} covers step {step}; steps count from 0"
-            if step in covered:
-                yield f"number {number} covers step {step}, which another covers; a step has one"
-            covered.add(step)
+        wrong = _wrong_selector(goal, version, of_run=of_run)
+        if wrong:
+            yield f"number {number} {wrong}"
+        lost = [name for name in goal.after if name not in names]
+        if lost:
+            yield f"number {number} comes after {lost[0]!r}, which no goal is called"
+    numbered = [(n, step) for n, goal in enumerate(goals, 1) for step in goal.steps]
+    covered = Counter(step for _, step in numbered)
+    for number, step in numbered:
+        if step < 0:
+            yield f"number {number} covers step {step}; steps count from 0"
+        if covered[step] > 1:
+            yield f"number {number} covers step {step}, which another covers; a step has one"
+    try:
+        TopologicalSorter({goal.name: goal.after for goal in goals if goal.name}).prepare()
+    except CycleError as e:
+        yield f"goals wait for each other: {', '.join(map(str, e.args[1]))}"
+
+
+def _wrong_selector(goal: Goal, version: int, *, of_run: bool) -> str:
+    """Return what is wrong with what finds a goal, "" if nothing is."""
+    ways = [way for way in ("steps", "tool", "message", "like") if getattr(goal, way)]
+    if not goal.goal.strip():
+        return "has no sentence"
+    if goal.confirmed and not ways:
+        return "is confirmed and nothing finds it; give its tool, message or like, or steps"
+    if len(ways) > 1:
+        return f"has {ways[0]} and {ways[1]}; one of them finds it"
+    if version == 1 and ways not in ([], ["steps"]):
+        return f"has {ways[0]}, of version 2; begin the file with version = 2"
+    if goal.steps and not of_run:
+        return "covers steps, which differ from run to run; give its tool, message or like"
+    if goal.like and not goal.like.rpartition(":")[2].isdecimal():
+        return f"is like {goal.like!r}; expected the name of a run, a colon and a step"
+    return ""
 
 
 def _meets(exchange: Exchange, subgoal: SubGoal) -> bool:

@@ -95,7 +95,12 @@ def configured_judge(name: str, table: JudgesTable) -> Judge:
     )
 
 
-JudgeMode = Literal["contextual", "isolated"]
+JudgeMode = Literal["contextual", "isolated", "prefix"]
+
+# Behind the names of records.
+MODE_SUFFIXES: dict[JudgeMode, str] = {
+    "contextual": "", "isolated": records.ISOLATED_SUFFIX, "prefix": records.PREFIX_SUFFIX,
+}  # fmt: skip
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(tuple[Rubric, ...]).decode
@@ -116,7 +121,8 @@ class JudgingOptions(msgspec.Struct, frozen=True, kw_only=True):
     repeats: int = 1  # how often each question is asked, to see the judge's own noise.
     # "off" leaves out what the agent says and thinks; calls and results stay.
     narration: Narration = "on"
-    mode: JudgeMode = "contextual"  # "isolated" labels each step without any other.
+    # "isolated" labels each exchange without any other, "prefix" with all before its end.
+    mode: JudgeMode = "contextual"
     # sub-goals that people confirmed, or the file of them, for `no_look`.
     goals: Goals | str | Path | None = None
     # how many of the chosen runs are drawn for each rubric; None asks about all.
@@ -132,6 +138,7 @@ class JudgingOptions(msgspec.Struct, frozen=True, kw_only=True):
     workspace: str | Path | None = None  # folder whose files they may look at, too.
     # whether questions are sent in batches, at half the price, answered within a day.
     batch: bool = False
+    again: bool = False  # whether what was answered under another version of a rubric is asked
     strict_families: bool = False  # refuse a judge of the family of an agent that it would judge.
 
     def __post_init__(self) -> None:
@@ -155,7 +162,7 @@ DEFAULT_OPTIONS = JudgingOptions()
 def record_measure(rubric: Rubric, mode: JudgeMode = "contextual") -> str:
     """Return the name that the records of a rubric carry; each mode has its own."""
     name = records.STEP_SCORES if rubric.name == "no_look" else records.JUDGE_PREFIX + rubric.name
-    return name + (records.ISOLATED_SUFFIX if mode == "isolated" else "")
+    return name + MODE_SUFFIXES[mode]
 
 
 def record_version(rubric: Rubric, options: JudgingOptions) -> str:

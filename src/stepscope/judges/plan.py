@@ -19,7 +19,7 @@ import msgspec
 from stepscope.errors import ConfigError
 from stepscope.judges import judgement, transcript
 from stepscope.judges.citations import CitationChecker
-from stepscope.judges.goals import Goals
+from stepscope.judges.goals import NO_GOALS, Goals
 from stepscope.judges.judgement import Judge, Judgement, JudgingOptions
 from stepscope.judges.rubrics import Rubric, answer_schema, schema_name
 from stepscope.judges.transcript import Fence, LabelledText, Transcript, TranscriptBlock, Window
@@ -264,30 +264,34 @@ class _JudgementPlanner:
         return self.too_long() if windows is None else self._judgement(windows)
 
     def scores(self) -> Iterator[Judgement | Unmeasured]:
-        if not isinstance(self.options.goals, Goals):
-            what = "no_goals: scores need sub-goals that people confirmed; give a file of them"
-            yield Unmeasured("missing_input", what, self.measure)
-            return
-        goals = self.options.goals.of(self.trajectory)
+        held = self.options.goals if isinstance(self.options.goals, Goals) else NO_GOALS
+        goals = held.of(self.trajectory)
         if isinstance(goals, Unmeasured):
             yield Unmeasured(goals.kind, goals.reason, self.measure)
             return
-        for goal in goals:
-            for step in goal.steps:
-                yield self._score(goal.goal, step)
+        for goal, steps in goals:
+            if isinstance(steps, Unmeasured):
+                yield Unmeasured(steps.kind, steps.reason, self.measure)
+            else:
+                yield self._score(goal, steps)
 
-    def _score(self, goal: str, step: int) -> Judgement | Unmeasured:
+    def _score(self, goal: str, steps: tuple[int, ...]) -> Judgement | Unmeasured:
         # Neither its place in the run nor who it is nor whom it answers: only what it says.
         pieces = tuple(
-            _without_other_steps(p) for p in self.copy.steps[step].pieces if p.label != "agent"
+            _without_other_steps(piece)
+            for step in steps
+            for piece in self.copy.steps[step].pieces
+            if piece.label != "agent"
         )
         if not any(piece.text for piece in pieces):
-            what = f"step {step} has no text to score"
-            return Unmeasured("missing_input", what, self.measure, step)
-        block = TranscriptBlock("the output", pieces, step)
+            what = f"step {steps[0]} has no text to score"
+            return Unmeasured("missing_input", what, self.measure, steps[0])
+        block = TranscriptBlock("the output", pieces, steps[0])
         window = transcript.fit_blocks((block,), fence=self.fence, room=self.room)
         if window is None:
-            return self.too_long(step)
+            return self.too_long(steps[0])
+        if steps[-1] - steps[0] < len(steps):  # what its results show goes along
+            window = window._replace(end=steps[-1] + 1)
         return self._judgement((window,), f"The sub-goal: {goal}\n\nScore the output against it.")
 
     def _range(self) -> str:

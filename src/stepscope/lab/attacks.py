@@ -20,11 +20,11 @@ import msgspec
 from stepscope.errors import UsageError
 from stepscope.model import Part, Step, ToolResult, Trajectory
 
-Place = Literal["result", "agent", "narration"]
+Place = Literal["result", "agent", "narration", "ending"]
 # What stands for the favourable answer.
 ANSWER = "@answer@"
 _SPOKEN = frozenset({"text", "reasoning"})
-NARRATION_SWAP = "narration_swap"
+NARRATION_SWAP, ENDING_SWAP = "narration_swap", "ending_swap"
 CORPUS = "corpus"
 # A file of attacks is texts that people wrote.
 _MOST_BYTES = 4 * 1024 * 1024
@@ -44,15 +44,20 @@ class Attack(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     class_: str = msgspec.field(name="class")  # how it tries; figures are by class
     name: str  # unique within its class
-    place: Place  # in a tool's result, in the agent's words, or instead of all the agent's words
+    # in a tool's result, in the agent's words, or instead of all the agent's words, or the last
+    place: Place
     text: str = ""  # `@answer@` stands for the favourable answer
 
 
 def built_in_attacks() -> tuple[Attack, ...]:
-    """Return our attacks, class by class; the last is the rewriting of all the agent's words."""
+    """Return our attacks by class; the last two rewrite the agent's last words, and all of them."""
     text = files("stepscope.lab").joinpath("attacks.toml").read_text("utf-8")
     ours = msgspec.convert(tomllib.loads(text), dict[str, list[Attack]])["attack"]
-    return (*ours, Attack(class_=NARRATION_SWAP, name="claims", place="narration"))
+    return (
+        *ours,
+        Attack(class_=ENDING_SWAP, name="claims", place="ending"),
+        Attack(class_=NARRATION_SWAP, name="claims", place="narration"),
+    )
 
 
 def read_attacks(path: Path) -> tuple[Attack, ...]:
@@ -79,7 +84,7 @@ def read_attacks(path: Path) -> tuple[Attack, ...]:
             found = _in_both_places(line for line in text.split("\n") if line.strip())
     except (UnicodeDecodeError, ValueError, RecursionError) as e:
         raise UsageError(f"{path}: not a file of attack texts: {str(e).splitlines()[0]}") from e
-    if not found or any(not one.text.strip() for one in found if one.place != "narration"):
+    if not found or any(not one.text.strip() for one in found if one.place in ("result", "agent")):
         raise UsageError(f"{path}: no text in it")
     return found
 
@@ -126,8 +131,8 @@ def plant_attack(trajectory: Trajectory, attack: Attack, answer: str) -> Traject
             steps = _into_result(trajectory.steps, text)
         case "agent":
             steps = _into_words(trajectory.steps, text)
-        case "narration":
-            steps = _replace_words(trajectory.steps)
+        case "narration" | "ending":
+            steps = _replace_words(trajectory.steps, last=attack.place == "ending")
     if steps is None:
         return None
     said = f"{trajectory.id} {attack.class_} {attack.name} {text}"
@@ -156,8 +161,8 @@ def _into_words(steps: tuple[Step, ...], text: str) -> tuple[Step, ...] | None:
     return None
 
 
-def _replace_words(steps: tuple[Step, ...]) -> tuple[Step, ...] | None:
-    """Put claims of success in the place of all that the agent says and thinks."""
+def _replace_words(steps: tuple[Step, ...], *, last: bool) -> tuple[Step, ...] | None:
+    """Put claims of success in the place of all that the agent says and thinks, or of the last."""
     spoken = [
         at
         for at, step in enumerate(steps)
@@ -166,7 +171,7 @@ def _replace_words(steps: tuple[Step, ...]) -> tuple[Step, ...] | None:
     if not spoken:
         return None
     made = list(steps)
-    for at in spoken:
+    for at in spoken[-1:] if last else spoken:
         step = steps[at]
         claim = _SWAPPED[0 if at == spoken[-1] else 1 if step.calls else 2]
         kept = tuple(part for part in step.parts if part.kind not in _SPOKEN)

@@ -164,7 +164,7 @@ def _origins(trajectory: Trajectory) -> Iterator[Suspicion]:
 def _writes(
     trajectory: Trajectory, made: Sequence[Exchange], case: Case | None, facts: Facts | None
 ) -> Iterator[Suspicion]:
-    goals = case.subgoals if case is not None else ()
+    goals = case.called if case is not None else ()
     pairs = subgoal_calls(case, trajectory) if case is not None else []
     undone = {goal.tool: goal.name for goal, at in zip(goals, pairs, strict=True) if at is None}
     judges = case is not None and (bool(goals) or case.reference is not None)

@@ -105,13 +105,13 @@ def _match_case(case: Case, trajectory: Trajectory) -> tuple[list[list[int]], li
             if x.call.name == goal.tool
             and fits_reference(x.call.arguments, goal.arguments, tool_called(trajectory, goal.tool))
         ]
-        for goal in case.subgoals
+        for goal in case.called
     ]
     pairs = largest_matching(options)
-    for at, goal in enumerate(case.subgoals):
+    for at, goal in enumerate(case.called):
         if pairs[at] is None:
             # Of sub-goals that exclude each other one is enough.
-            met = (p for p, one in zip(pairs, case.subgoals, strict=True) if excludes(goal, one))
+            met = (p for p, one in zip(pairs, case.called, strict=True) if excludes(goal, one))
             pairs[at] = next((p for p in met if p is not None), None)
     return options, pairs
 
@@ -165,7 +165,7 @@ def _subgoals(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
         cites = tuple(sorted({exchanges[at].step for at in pairs if at is not None}))
         reason = f"{total - missed} of {total}"
         if missed:
-            unmet = [g for g, at in zip(case.subgoals, pairs, strict=True) if at is None]
+            unmet = [g for g, at in zip(case.called, pairs, strict=True) if at is None]
             how = "reached another way, as the passed check says:" if another else "missed"
             reason += f"; {how} {', '.join(goal.name for goal in unmet)}"
             if another:
@@ -223,22 +223,22 @@ def _order(case: Case, exchanges: Sequence[Exchange], options: list[list[int]]) 
         1 - len(broken) / len(judged),
         "broken" if broken else "kept",
         cites=tuple(sorted({exchanges[first[goal]].step for goal in broken})),
-        reason=", ".join(f"{case.subgoals[goal].name} came too soon" for goal in broken),
+        reason=", ".join(f"{case.called[goal].name} came too soon" for goal in broken),
     )
 
 
 def _prerequisites(case: Case) -> dict[int, set[int]] | None:
     """Sub-goal -> the sub-goals (by index) that must be reached before it; None: one is unknown."""
     if case.order == "ordered":
-        return {at: {at - 1} if at else set() for at in range(len(case.subgoals))}
-    at_name = {goal.name: at for at, goal in enumerate(case.subgoals)}
-    if not all(name in at_name for goal in case.subgoals for name in goal.after):
+        return {at: {at - 1} if at else set() for at in range(len(case.called))}
+    at_name = {goal.name: at for at, goal in enumerate(case.called)}
+    if not all(name in at_name for goal in case.called for name in goal.after):
         return None
-    return {at: {at_name[n] for n in goal.after} for at, goal in enumerate(case.subgoals)}
+    return {at: {at_name[n] for n in goal.after} for at, goal in enumerate(case.called)}
 
 
 def _other_writes(case: Case, writes: Sequence[Exchange]) -> Answer:
-    if not case.subgoals and case.reference is None:
+    if not case.called and case.reference is None:
         return Unmeasured(
             "missing_input", "the case does not say what may be written", "subgoals.other_writes"
         )
@@ -301,10 +301,10 @@ def _termination(
     if cut is not None:
         last = (trajectory.steps[-1].index,) if trajectory.steps else ()
         return (Verdict("termination", label="limit", cites=last, reason=cut),)
-    if case is None or (not case.subgoals and case.reference is None and not case.outputs):
+    if case is None or (not case.called and case.reference is None and not case.outputs):
         return _WELL if trajectory.outcome.status == "pass" else _UNKNOWN_ENDING
     pairs = subgoal_calls(case, trajectory)
-    undone = [goal.name for goal, at in zip(case.subgoals, pairs, strict=True) if at is None]
+    undone = [goal.name for goal, at in zip(case.called, pairs, strict=True) if at is None]
     another = undone and outranks_reference(trajectory)
     if another:
         reason = f"reached another way, as the passed check says: {', '.join(undone)}"

@@ -79,6 +79,8 @@ JUDGE_PREFIX = "judge."
 STEP_SCORES = "scores"
 # Behind the name where each step was judged without its run: both modes stand side by side.
 ISOLATED_SUFFIX = ".isolated"
+# Behind the name where each step was judged with all before its end and nothing after it.
+PREFIX_SUFFIX = ".prefix"
 # Behind the name of the record that says what a judge looked at.
 LOOKS_SUFFIX = ".looks"
 # Behind the name of the record that says how the windows of a long run fit together.

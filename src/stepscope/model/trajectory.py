@@ -173,15 +173,19 @@ class ToolDef(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class SubGoal(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A predicate on calls: this tool, with at least these arguments, answered without error.
+    """A part of the task, and what of a run serves it: a call, a message, or what is like a step.
 
-    `after` names the sub-goals that must be reached first.
+    One with a tool is reached by a call of it, with at least these arguments, answered without
+    error; rules measure no other. `after` names the sub-goals that must be reached first.
     """
 
     name: str
-    tool: str
+    tool: str = ""
     arguments: dict[str, Json] = msgspec.field(default_factory=dict)
     after: tuple[str, ...] = ()
+    goal: str = ""  # one sentence that says when it is reached; all that `no_look` is told
+    message: Literal["", "first", "last"] = ""  # which of the agent's messages behind `after`
+    like: str = ""  # "RUN:STEP", the step of another run that stands where this one's does
 
 
 class ReferenceCall(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
@@ -243,6 +247,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
     def hash(self) -> str:
         """Sixteen hex digits over the whole case: part of every record's key."""
         return digest(self)
+
+    @cached_property
+    def called(self) -> tuple[SubGoal, ...]:
+        """The sub-goals that calls reach."""
+        return tuple([goal for goal in self.subgoals if goal.tool])
 
 
 class Facts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

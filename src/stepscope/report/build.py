@@ -331,6 +331,8 @@ def build_report(
     # how many runs to open and name suspects for; None opens every run
     look_first: int | None = LOOK_FIRST,
     table: RunTable | None = None,  # what `read_chosen_runs` has read with the same choice
+    # of rubrics; of each judge the one that most runs were judged by when left out
+    rubric_version: str | None = None,
 ) -> Report:
     """Return the report over the runs that `where` and `started_since` choose.
 
@@ -363,6 +365,7 @@ def build_report(
         [whole] if within else profiles,
         where=combine_conditions(where, since),
         seed=seed,
+        rubric_version=rubric_version,
     )
     titled = [(p.title, t) for p, (_, t) in zip(profiles, parts, strict=True)]
     report = Report(

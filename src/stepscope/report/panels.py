@@ -25,6 +25,7 @@ from stepscope.model.records import (
     ISOLATED_SUFFIX,
     LOOKS_SUFFIX,
     NARRATION_OFF,
+    PREFIX_SUFFIX,
     RULES,
     SEAMS_SUFFIX,
 )
@@ -485,7 +486,7 @@ def _said(step: Step) -> str:
 SETS = ("axes", "quality", "step_labels", "behaviour", "attribution")
 # Measures about other measures: of a rubric asked without context, of how windows fit, of what was
 # looked up.
-_BESIDE = (ISOLATED_SUFFIX, SEAMS_SUFFIX, LOOKS_SUFFIX)
+_BESIDE = (ISOLATED_SUFFIX, PREFIX_SUFFIX, SEAMS_SUFFIX, LOOKS_SUFFIX)
 
 
 def build_panels(
@@ -495,9 +496,10 @@ def build_panels(
     *,
     where: Where | None = None,  # what chose the runs
     seed: int = 0,  # where random draws start
+    rubric_version: str | None = None,  # only what judges answered under it
 ) -> Panels | None:
     """Return what judges say of the runs of a table; None where none was asked."""
-    found = read_judge_answers(rows, table.runs, where)
+    found = read_judge_answers(rows, table.runs, where, version=rubric_version)
     if not found:
         return None
     asked = [one for one in found if one.asked.measure != SCORES]

@@ -408,7 +408,7 @@ def list_unreached(trajectory: Trajectory, case: Case | None, found: RuleFinding
     if case is None or verdict is None or verdict.label in ("all", ANOTHER_WAY):
         return []
     taken = subgoal_calls(case, trajectory)
-    return [goal for goal, at in zip(case.subgoals, taken, strict=True) if at is None]
+    return [goal for goal, at in zip(case.called, taken, strict=True) if at is None]
 
 
 def _findings(

@@ -17,7 +17,7 @@ from stepscope.ledger.calls import Pricing
 from stepscope.ledger.ledger import Ledger
 from stepscope.model import Usage
 from stepscope.models.dialect import Ask
-from stepscope.score.judges import JudgePlan
+from stepscope.score.judges import OLDER, JudgePlan
 
 # A picture of a screen, at the large providers: 700 to 2,500.
 _TOKENS_PER_IMAGE = 1_500
@@ -46,6 +46,7 @@ class CostEstimate(msgspec.Struct, frozen=True, kw_only=True):
     calls: int = 0  # requests that they need, repairs not counted
     bought: int = 0  # of these, with a reply in the ledger
     input_tokens: int = 0  # what the others would read, likely
+    output_tokens: int = 0  # what they would write, likely
     images: int = 0  # what they would be sent of them, each as often as it is sent
     images_left_out: int = 0  # images of their steps that would not be sent, though images are
     worst_usd: float | None = 0.0  # what they can cost; None where the price is not known
@@ -60,6 +61,9 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
     purged: int  # runs that were chosen and whose texts are erased
     unasked: dict[str, int]  # questions that no judge would be asked, by the first word of why
     budget_usd: float | None  # the most that may be spent; None without a limit
+    missing: tuple[str, ...] = ()  # what judging lacks: keys, extras, settings
+    # what answering anew would probably cost that was answered under another version
+    again_usd: float | None = None
 
     @property
     def calls(self) -> int:
@@ -83,9 +87,14 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
         sent = sum(row.images for row in self.rows)
         left_out = sum(row.images_left_out for row in self.rows)
         images = f" with {sent:,} images, {left_out:,} left out" if sent or left_out else ""
+        older = self.unasked.get(OLDER, 0)
+        again = (
+            f"; {older:,} questions answered under another version of their rubric are not asked "
+            f"again (--again asks them, likely {_money(self.again_usd)})"
+        )
         return (
             f"{self.runs:,} runs, {self.calls:,} calls to buy{images}; likely {likely}, "
-            f"at worst {worst}; budget {budget}"
+            f"at worst {worst}; budget {budget}{again if older else ''}"
         )
 
     def __str__(self) -> str:
@@ -156,6 +165,7 @@ def _add_call(
         row,
         calls=row.calls + 1,
         input_tokens=row.input_tokens + read,
+        output_tokens=row.output_tokens + written,
         images=row.images + len(request.media),
         images_left_out=row.images_left_out + ask.images_left_out,
         worst_usd=_sum([row.worst_usd, prices.worst(ask.model, request, batch=batch)]),
@@ -169,16 +179,21 @@ def _sum(amounts: Sequence[float | None]) -> float | None:
 
 
 def _lines(dry: DryRun) -> Iterator[str]:
-    yield f"{'judge':<32} {'rubric':<28} {'calls':>7} {'bought':>7} {'likely':>10} {'worst':>10}"
+    yield (
+        f"{'judge':<32} {'rubric':<28} {'calls':>7} {'bought':>7} {'tokens in':>11} "
+        f"{'out':>9} {'likely':>10} {'worst':>10}"
+    )
     for row in dry.rows:
         likely, worst = _money(row.likely_usd), _money(row.worst_usd)
         yield (
             f"{row.judge:<32} {row.rubric:<28} {row.calls:>7,} {row.bought:>7,} "
-            f"{likely:>10} {worst:>10}"
+            f"{row.input_tokens:>11,} {row.output_tokens:>9,} {likely:>10} {worst:>10}"
         )
     yield f"{dry.line()}; nothing was sent"
     if dry.unasked:
         yield "not asked: " + ", ".join(f"{n:,} {word}" for word, n in dry.unasked.items())
+    for lack in dry.missing:
+        yield f"missing: {lack}"
     if dry.purged:
         yield f"{dry.purged:,} runs left out: their texts are erased"
 

@@ -58,6 +58,8 @@ from stepscope.values import Unmeasured
 
 T = TypeVar("T")
 
+# Why a question is not asked that was paid for under another version of its rubric.
+OLDER = "answered_under_another_version"
 # How late a stop may be heard.
 LOOK_UP_SECONDS = 0.25
 
@@ -216,6 +218,7 @@ class JudgePlan:
         # What could not be asked, by the first word of why.
         self.unasked: Counter[str] = Counter()
         self._keys = self.store.keys(self.where)
+        self._answered: dict[str, set[tuple[str, str, int]]] = {}
         self._absent: list[Record] = []
         # The judgements, each with the number of steps of its run.
         self.planned = self._plan_all()
@@ -279,11 +282,25 @@ class JudgePlan:
                     drawn = self._drawn.get(rubric.name)
                     if drawn is not None and trajectory.id not in drawn:
                         continue
+                    if (trajectory.id, judge.name, repeat) in self._paid(rubric):
+                        self.unasked[OLDER] += 1
+                        continue
                     for item in self._plan(trajectory, judge, rubric, repeat):
                         if isinstance(item, Judgement):
                             yield item, len(trajectory.steps)
                         else:
                             self._note(item, trajectory, judge, rubric, repeat)
+
+    def _paid(self, rubric: Rubric) -> set[tuple[str, str, int]]:
+        """Return run, judge and repeat of what was answered under other versions of a rubric."""
+        found = self._answered.get(rubric.name)
+        if found is None:
+            measure = record_measure(rubric, self.options.mode)
+            version = record_version(rubric, self.options)
+            found = self._answered[rubric.name] = set()
+            if not self.options.again:
+                found |= self.store.judged_under_others(measure, version)
+        return found
 
     def _plan(
         self,

@@ -376,11 +376,17 @@ def fill_cells(
 _decode = msgspec.json.Decoder(tuple[int, ...]).decode
 
 
+def _judged(db: Connection, question: int, order: int) -> tuple[int, int]:
+    runs = "SELECT count(DISTINCT run) FROM records WHERE question = ?"
+    return db.execute(runs, (question,)).fetchone()[0], order
+
+
 def step_values(db: Connection, places: RunPlaces, measure: str, runs: Runs) -> StepColumn:
     """Return the numbers that a measure gave to single steps, whoever gave them.
 
-    Of several questions to one judge the last by version and prompt counts, never by time. Answers
-    against another case than the run's present one are left out.
+    Of several questions to one judge that one counts by which most runs were judged, of two the
+    last by version and prompt, never by time. Answers against another case than the run's present
+    one are left out.
     """
     asked = db.execute(
         "SELECT family, judge, id FROM questions WHERE measure = ?"
@@ -389,10 +395,14 @@ def step_values(db: Connection, places: RunPlaces, measure: str, runs: Runs) -> 
     ).fetchall()
     if not len(runs):
         asked = []
-    last = {(family, judge): id_ for family, judge, id_ in asked}
+    several: dict[tuple[str, str], list[int]] = {}
+    for family, judge, id_ in asked:
+        several.setdefault((family, judge), []).append(id_)
     scorers: list[tuple[str, str]] = []
     parts = []
-    for name, id_ in last.items():
+    for name, ids in several.items():
+        ranks = {_judged(db, one, order): one for order, one in enumerate(ids)} if ids[1:] else {}
+        id_ = ranks[max(ranks)] if ranks else ids[0]
         rows = db.execute(
             "SELECT run, case_id, step, repeat, value FROM records"
             " WHERE question = ? AND step >= 0",

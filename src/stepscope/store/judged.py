@@ -1,10 +1,11 @@
 """What judges said of the chosen runs, a judge and a measure at a time, aligned with the runs.
 
-Of one judge's answers to one measure those are current that were made with its latest version,
-never by time; among these each run has the answer of its last prompt and snapshot (a judge with
-tools has a prompt for each state of what it may look at). What was made with another version is
-set aside and counted. A judge that was asked in another mode (`+narration-off` behind the version)
-is kept apart: that is another question.
+Of one judge's answers to one measure those are current that were made with the version that most
+runs were judged by (of two the later, never by time), or with one that was asked for. Among these
+each run has the answer of its last prompt and snapshot (a judge with tools has a prompt for each
+state of what it may look at). What was made with another version is set aside and counted. A judge
+that was asked in another mode (`+narration-off` behind the version) is kept apart: that is another
+question.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from stepscope.errors import UsageError
 from stepscope.model import Record
 from stepscope.model.records import JUDGE_PREFIX, NOT_MODELS
 from stepscope.model.records import STEP_SCORES as SCORES
@@ -124,9 +126,15 @@ def question_of_record(record: Record) -> JudgedQuestion | None:
 
 
 def read_judge_answers(
-    rows: Rows, runs: Runs, where: Where | None = None
+    rows: Rows, runs: Runs, where: Where | None = None, *, version: str | None = None
 ) -> tuple[JudgeAnswers, ...]:
-    """Return what judges said of `runs`, by measure and judge; `where` chose these runs."""
+    """Return what judges said of `runs`, by measure and judge; `where` chose these runs.
+
+    With a version of rubrics only what was answered under it.
+
+    Raises:
+        UsageError: nothing was.
+    """
     place = {id_: at for at, id_ in enumerate(runs.id.tolist())}
     held: dict[JudgedQuestion, list[tuple[int, Record]]] = {}
     for measure in rows.measures():
@@ -136,8 +144,16 @@ def read_judge_answers(
             at, key = place.get(record.trajectory), question_of_record(record)
             if at is not None and key is not None:
                 held.setdefault(key, []).append((at, record))
+    if version is not None:
+        known = {_version(record) for of_key in held.values() for _, record in of_key}
+        if version not in known:
+            there = ", ".join(sorted(known, key=judge_version_order)) or "no answers of judges"
+            raise UsageError(
+                f"no judge answered under rubric version {version!r}; there are {there}"
+            )
+        held = {k: v for k, v in held.items() if any(_version(one) == version for _, one in v)}
     first = choose_modes(held)
-    return tuple(_latest_records(key, held[key], key in first) for key in sorted(held))
+    return tuple(_current(key, held[key], key in first, version) for key in sorted(held))
 
 
 def choose_modes(modes: Iterable[JudgedQuestion]) -> set[JudgedQuestion]:
@@ -170,34 +186,34 @@ def current_records(records: Iterable[Record]) -> Iterator[Record]:
         else:
             held.setdefault(key, []).append((0, record))
     for key in sorted(held):
-        for of_run in _latest_records(key, held[key], main=True).runs.values():
+        for of_run in _current(key, held[key], main=True).runs.values():
             yield from (of_run.whole[repeat] for repeat in sorted(of_run.whole))
             for repeat in sorted(of_run.steps):
                 yield from (record for _, record in sorted(of_run.steps[repeat].items()))
 
 
-def _latest_records(
-    key: JudgedQuestion, all_: list[tuple[int, Record]], main: bool
+def _current(
+    key: JudgedQuestion, all_: list[tuple[int, Record]], main: bool, version: str | None = None
 ) -> JudgeAnswers:
-    latest = max((_version(record) for _, record in all_), key=judge_version_order)
-    last: dict[int, tuple[str, str]] = {}
     aside: dict[str, set[int]] = {}
     for at, record in all_:
-        version = _version(record)
-        if version == latest:
+        aside.setdefault(_version(record), set()).add(at)
+    chosen = version or max(aside, key=lambda one: (len(aside[one]), judge_version_order(one)))
+    del aside[chosen]
+    last: dict[int, tuple[str, str]] = {}
+    for at, record in all_:
+        if _version(record) == chosen:
             last[at] = max(last.get(at, ("", "")), _made_by(record))
-        else:
-            aside.setdefault(version, set()).add(at)
     runs: dict[int, RunAnswers] = {}
     # In the order of cases: an answer against a case takes the place of one against none.
     for at, record in sorted(all_, key=lambda one: (one[0], one[1].case)):
-        if _version(record) == latest and _made_by(record) == last[at]:
+        if _version(record) == chosen and _made_by(record) == last[at]:
             runs.setdefault(at, RunAnswers()).put(record)
     return JudgeAnswers(
         asked=key,
         rubric=all_[0][1].rubric or key.measure,
         main=main,
-        version=latest,
+        version=chosen,
         runs=runs,
         prompts=dict(sorted(Counter(prompt for prompt, _ in last.values()).items())),
         snapshots=dict(sorted(Counter(snapshot for _, snapshot in last.values()).items())),

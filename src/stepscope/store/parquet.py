@@ -258,12 +258,21 @@ class ParquetRows:
     def step_values(self, measure: str, runs: Runs) -> StepColumn:
         """Return the numbers that a measure gave to single steps of `runs`, whoever gave them."""
         places = self._places(runs)
-        found: list[tuple[tuple[str, str], int, int, int, float]] = []
+        rows_of: dict[tuple[str, str], dict[tuple[str, ...], list[Any]]] = {}
         for row in self._rows_of(measure):
-            at = int(places[row["run"]])
-            if at >= 0 and row["step"] is not None:
+            asked = (row["version"], row["facts"], row["prompt"])
+            if row["step"] is not None:
+                of_judge = rows_of.setdefault((row["family"], row["judge"]), {})
+                of_judge.setdefault(asked, []).append(row)
+        found: list[tuple[tuple[str, str], int, int, int, float]] = []
+        for name, questions in rows_of.items():
+            # By which most runs were judged, of two the last: as a store chooses.
+            counts = {(len({x["run"] for x in of}), asked): of for asked, of in questions.items()}
+            for row in counts[max(counts)]:
+                at = int(places[row["run"]])
                 value = np.nan if row["value"] is None else row["value"]
-                found.append(((row["family"], row["judge"]), at, row["step"], row["repeat"], value))
+                if at >= 0:
+                    found.append((name, at, row["step"], row["repeat"], value))
         scorers = sorted({row[0] for row in found})
         number = {name: i for i, name in enumerate(scorers)}
         rows = [(number[name], *rest) for name, *rest in found]

@@ -23,7 +23,7 @@ import msgspec
 
 from stepscope.errors import DataError, UsageError
 from stepscope.model import Facts, Figures, Json, Label, Quarantined, Record, Trajectory, digest
-from stepscope.model.records import RULES
+from stepscope.model.records import NOT_MODELS, RULES
 from stepscope.runtime import database
 from stepscope.runtime.database import Database, Schema
 from stepscope.safety.limits import MIB
@@ -571,6 +571,24 @@ class Store(Database):
             )
             found.update(run for (run,) in rows)
         return found
+
+    def judged_under_others(self, measure: str, version: str) -> set[tuple[str, str, int]]:
+        """Return run, judge and repeat of what has answers of other versions and none of this.
+
+        Versions of another mode ("1+narration-off") are other questions; judges are named without
+        the snapshot that answered.
+        """
+        found: dict[bool, set[tuple[str, str, int]]] = {True: set(), False: set()}
+        for id_, judge, family, repeat, said in self._execute(
+            "SELECT DISTINCT runs.id, q.judge, q.family, r.repeat, q.version FROM questions AS q"
+            " CROSS JOIN records AS r ON r.question = q.id JOIN runs ON runs.seq = r.run"
+            " WHERE q.measure = ? AND r.state >= 0",
+            (measure,),
+        ):
+            same_mode = said.partition("+")[1:] == version.partition("+")[1:]
+            if family not in NOT_MODELS and same_mode:
+                found[said == version].add((id_, judge.partition("@")[0], repeat))
+        return found[False] - found[True]
 
     def workflows(self) -> dict[int, str]:
         """Return the workflow of every run by row."""

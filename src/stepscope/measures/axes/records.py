@@ -600,11 +600,11 @@ def find_reference_differences(trajectory: Trajectory, case: Case | None) -> Ite
     Not where the outcome's check passed, and not where the user's words name the value given: whom
     the agent obeys is then the user's matter.
     """
-    if case is None or not case.subgoals or trajectory.outcome.status == "pass":
+    if case is None or not case.called or trajectory.outcome.status == "pass":
         return
     pairs = subgoal_calls(case, trajectory)
     made = agent_calls(trajectory)
-    tools = {goal.tool for goal, at in zip(case.subgoals, pairs, strict=True) if at is None}
+    tools = {goal.tool for goal, at in zip(case.called, pairs, strict=True) if at is None}
     free = {
         x.key: x
         for at, x in enumerate(made)
@@ -613,7 +613,7 @@ def find_reference_differences(trajectory: Trajectory, case: Case | None) -> Ite
         and has_succeeded(x)
         and isinstance(x.call.arguments, dict)
     }
-    for goal, at in zip(case.subgoals, pairs, strict=True):
+    for goal, at in zip(case.called, pairs, strict=True):
         tries = [x for x in free.values() if x.call.name == goal.tool] if at is None else []
         if not tries:
             continue

@@ -44,6 +44,7 @@ NO_MODES = (
 NAMES = {
     "raw": "same label", "kappa": "kappa", "gwet": "AC1", "difference": "isolated - contextual",
     "distance": "size of the difference", "rank": "rank correlation",
+    "shift": "the end in view - not", "halo": "halo: half of pass - fail",
 }  # fmt: skip
 
 
