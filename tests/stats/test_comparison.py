@@ -180,7 +180,7 @@ def test_the_sign_is_second_minus_first() -> None:
     found = stats.compare_paired([3.0, 4.0], [1, 2], [5.0, 9.0], [1, 2], rng=rng(), unit="steps")
     assert isinstance(found, Comparison)
     assert isinstance(found.effect, Estimate)
-    assert (found.effect.value, found.effect.unit, found.see) == (3.5, "steps", None)
+    assert (found.effect.value, found.effect.unit, found.needed) == (3.5, "steps", None)
 
 
 def test_twenty_identical_pairs_say_how_little_they_can_see() -> None:

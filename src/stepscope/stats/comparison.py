@@ -168,10 +168,10 @@ class Comparison:
     only_second: int = 0  # cases that only the second agent ran
     # smallest true difference these cases show with 80 % power; None when unknown
     detectable: float | None = None
-    needed: int | None = None  # cases needed to see `see` with 80 % power; None when unknown
+    # cases needed to see five points with 80 % power; None when unknown, and for other units
+    needed: int | None = None
     # standard deviation of the per-case differences, never taken as 0; None when unknown
     sd: float | None = None
-    see: float | None = None  # the difference `needed` speaks of, in the unit of the values
 
 
 def compare_paired(
@@ -222,7 +222,6 @@ def compare_paired(
     if not len(trials.first):
         return Unmeasured("insufficient_data", "the two agents ran no case in common")
     bounded = unit == "share" and min(a.min(), b.min()) >= 0 and max(a.max(), b.max()) <= 1
-    see = FIVE_POINTS if unit == "share" else None
     with np.errstate(all="ignore"):
         differences = trials.differences()
         if not np.isfinite(differences).all():
@@ -238,9 +237,8 @@ def compare_paired(
             only_first=only[0],
             only_second=only[1],
             detectable=detectable(n, sd, level=level) if sd else None,
-            needed=runs_needed(see, sd, level=level) if sd and see else None,
+            needed=runs_needed(FIVE_POINTS, sd, level=level) if sd and unit == "share" else None,
             sd=sd,
-            see=see,
         )
 
 

@@ -489,14 +489,8 @@ MOST_DISAGREEMENT = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointTable:
-    """Runs by outcome and trajectory grade, both yes or no."""
+    """How outcome and trajectory grade of runs, both yes or no, disagree."""
 
-    pass_good: int  # runs that passed with a good trajectory
-    # positions of runs that passed with a bad one: right for the wrong reason?
-    pass_bad: tuple[int, ...]
-    # positions of runs that failed with a good one: wrong for a right reason?
-    fail_good: tuple[int, ...]
-    fail_bad: int  # runs that failed with a bad one
     disagreement: Estimate | Unmeasured  # share of runs where the grades differ
     # one-sided upper limit of that share, at the effective number of runs: below
     # `MOST_DISAGREEMENT` the trajectory scorer is too loose to add anything
@@ -523,9 +517,8 @@ def joint_table(
     Raises:
         DataError: shapes differ, or a value is neither 0 nor 1.
 
-    >>> table = joint_table([1, 1, 0], [1, 0, 0])
-    >>> table.pass_good, table.pass_bad, table.fail_good, table.fail_bad
-    (1, (1,), (), 1)
+    >>> joint_table([1, 1, 0, 0], [1, 0, 0, 0]).disagreement.value
+    0.25
     """
     passed, good = np.asarray(outcome, np.float64), np.asarray(grade, np.float64)
     if passed.shape != good.shape or passed.ndim != 1:
@@ -542,14 +535,7 @@ def joint_table(
         limit = disagreement
     else:
         limit = upper_limit(*effective_count(differ, clusters), level=level)
-    return JointTable(
-        pass_good=int(((passed == 1) & (good == 1)).sum()),
-        pass_bad=tuple(np.flatnonzero((passed == 1) & (good == 0)).tolist()),
-        fail_good=tuple(np.flatnonzero((passed == 0) & (good == 1)).tolist()),
-        fail_bad=int(((passed == 0) & (good == 0)).sum()),
-        disagreement=disagreement,
-        limit=limit,
-    )
+    return JointTable(disagreement=disagreement, limit=limit)
 
 
 def effective_count(differ: npt.ArrayLike, clusters: npt.ArrayLike | None) -> tuple[float, float]:
