@@ -37,8 +37,7 @@ MOST_LINES = 60
 MOST_NAMES = 50
 # Longer words beside a command are about other things, too.
 MOST_PROSE = 160
-# Longer ones are sentences, and outputs with longer lines are pages.
-LABEL_CHARACTERS = 60
+# Outputs with longer lines are pages.
 LINE_CHARACTERS = 200
 # More words are no name of a value; a part of a line that has one may be twice as long.
 LABEL_WORDS = 4
@@ -154,11 +153,7 @@ def _forms_in(text: str) -> set[str]:
 
 
 def form_of(name: str) -> str:
-    """Return what names of one kind have in common: their length, and the words before a number.
-
-    >>> form_of("HAT284"), form_of("M05KNL"), form_of("gift_card_6941833")
-    ('6', '6', 'gift_card_9999999')
-    """
+    """Return what names of one kind have in common: their length, and the words before a number."""
     bare = name.removeprefix("#")
     return re.sub(r"\d", "9", bare) if "_" in bare else str(len(bare))
 
@@ -333,14 +328,19 @@ class Cell(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """The values of an output, with the stems that name one line, or one column, and no other."""
+    """The values of an output, with the stems that name one line, or one column, and no other.
+
+    `signs` are the texts of which a message has one that says such a stem.
+    """
 
     cells: list[Cell]
     rows: dict[str, str]
     columns: dict[str, str]
     numbers: set[str]
+    signs: set[str]
 
 
+@lru_cache(maxsize=64)
 def _sheet_of(output: str) -> Sheet | None:
     """Return the values that an output names, None of data and of what names none."""
     if len(output) > LINE_CHARACTERS and "\n" not in output[:LINE_CHARACTERS]:
@@ -351,7 +351,9 @@ def _sheet_of(output: str) -> Sheet | None:
     cells = [x for x in _cells_of(lines) if _LABEL.fullmatch(x.row) and _LABEL.fullmatch(x.column)]
     rows, columns = _keys_of([x.row for x in cells]), _keys_of([x.column for x in cells])
     numbers = {number for cell in cells for number in _numbers_in(cell.value)}
-    return Sheet(cells, rows, columns, numbers) if rows or columns else None
+    stems = {key.partition(" ")[0] for key in (*rows, *columns)} - {""}
+    signs = stems | {word for word, stem in (_SAME_STEMS | _COUNTS).items() if stem in stems}
+    return Sheet(cells, rows, columns, numbers, signs) if rows or columns else None
 
 
 def _cells_of(lines: list[str]) -> Iterator[Cell]:
@@ -451,11 +453,7 @@ def _names_of(label: str) -> set[str]:
 
 @lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
-    """Return a word without its ending, of words for one thing the same.
-
-    >>> _stem("reachable"), _stem("reached"), _stem("insertions(+)"), _stem("adds")
-    ('reach', 'reach', 'add', 'add')
-    """
+    """Return a word without its ending, of words for one thing the same: "adds" is "add"."""
     word = word.rstrip(".!?").removesuffix("(+)").removesuffix("(-)")
     bare = _ENDINGS.sub("", word, count=1) if "." not in word else ""
     stem = (bare if len(bare) > 1 else word).rstrip("e")
@@ -490,6 +488,9 @@ def find_misread_lines(trajectory: Trajectory, evidence: Evidence) -> Iterator[F
 def _misread_in(
     step: Step, sheets: Sequence[tuple[int, Sheet]], evidence: Evidence
 ) -> Iterator[Fault]:
+    low = step.text.casefold()
+    if not any([sign in low for _, one in sheets for sign in one.signs]):
+        return
     text = _BESIDE.sub(r" \1 ", _APART.sub("", step.text))
     text = _COUNT.sub(lambda said: _COUNTS[said[0].lower()], text)
     nobody: tuple[list[Cell], set[str]] = ([], set())
@@ -622,8 +623,7 @@ _SEEKS = re.compile(
 def find_absent_names(trajectory: Trajectory) -> Iterator[Fault]:
     """Yield the files and functions that the agent counts on and that exist nowhere.
 
-    Proved by the refusal, where nothing before names them: the agent runs or imports one, or tells
-    of it as given. Looking whether something is there counts on nothing.
+    The refusal proves it. Looking whether something is there counts on nothing.
     """
     agent: Step | None = None
     sought: set[str] = set()
