@@ -246,7 +246,7 @@ def date_of(iso: str) -> date | None:
 _PREFIX = re.compile(r"\A(?:\w+ output:\s*|[|\s]+|File |\d+[.)] +|[-*#]+ +)", re.IGNORECASE)
 # A number or a version, with its unit: "1,204", "12.4ms", "88%", "2.31.0", "61-88", "1/3".
 _NUMBER = re.compile(
-    r"(?<![\w,.])[-+]?[$\u20ac]?(\d[\d,]*(?:\.\d+)*(?:[-\u2013/]\d+(?:\.\d+)*)*)"
+    r"(?<![\w,.])(?<![a-z]/)(?!(?<=[A-Za-z]-)\d{1,3}(?![\d.]))[-+]?[$\u20ac]?(\d[\d,]*(?:\.\d+)*(?:[-\u2013/]\d+(?:\.\d+)*)*)"
     r"(?:%|[A-Za-z]{1,2}\b)?(?![\w-]|[.,:/]\w)"
 )
 # Columns of a table, and parts of a line that is none.
@@ -270,8 +270,8 @@ _ITEM = re.compile(r"[\"']([^\"{}:]{1,40})[\"']: ?[\"']?([^\"',{}\[\]]+)[\"']?(?
 _OUT_OF = re.compile(r"(?<=\d) (?:out )?of (?:the )?(?=\d)")
 # "86 of 120": the second number is of them all.
 _OF_ALL = re.compile(
-    r"(?i)((?:\d|\b(?:all|any|few|half|many|most|none|one|out|quarter|some|third))\D{0,24}) of "
-    r"(?:\w+ )?(\d[\d,]*)"
+    r"(?i)((?:\d|\b(?:all|any|few|half|many|most|no|none|one|out|quarter|some|third))\D{0,24}) "
+    r"(?:of|among) (?:\w+ )?(\d[\d,]*)"
 )
 _ENDINGS = re.compile(r"(?:ions?|able|ings?|ed|e?s|ures?)$")
 # What outputs and people call the same.
@@ -281,9 +281,9 @@ _SAME_STEMS |= {"averag": "mean", "avg": "mean", "maximum": "max", "minimum": "m
 _SAME_STEMS |= {"deviat": "std", "validat": "val", "destroy": "remov", "column": "col"}
 _SAME_STEMS |= {f"{day}day": day[:3] for day in "mon tues wednes thurs fri satur sun".split()}
 _SAME_STEMS |= {"second": "s", "sec": "s", "millisecond": "ms", "minut": "min", "took": "elaps"}
-_COUNTS = {"three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8",
-           "nine": "9", "ten": "10", "eleven": "11", "twelve": "12"}  # fmt: skip
-_COUNT = re.compile(rf"\b(?:{'|'.join(_COUNTS)})\b(?=\W+[a-z])", re.IGNORECASE)
+_COUNTS = {"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7",
+           "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12"}  # fmt: skip
+_COUNT = re.compile(rf"(?<!first )\b(?:{'|'.join(_COUNTS)})\b(?=\W+[a-z])", re.IGNORECASE)
 # "With 12 hits, B leads": the number stands before what it is of.
 _WITH = re.compile(r"(?im)(^|[.!?;] )(with|at|by) ([^,;.\n]*\d[^,;.\n]*), ")
 # "is it not?", behind what is told.
@@ -435,7 +435,9 @@ def _keys_of(labels: list[str]) -> dict[str, str]:
     """Return the names that one of some labels has, and no other, with the label."""
     every = {(name, label) for label in labels for name in _names_of(label)}
     counts = Counter(name for name, _ in every)
-    return {name: label for name, label in every if counts[name] == 1}
+    return {
+        name: label for name, label in every if counts[name] == 1 or name == _stem(label.lower())
+    }
 
 
 @lru_cache(maxsize=4096)
@@ -504,7 +506,7 @@ def _misread_in(
         if found is not None:
             at, sheet, (cells, keys) = found
         else:
-            goes_on = words and (words[0] in _GOES_ON or words[0][0].isdigit())
+            goes_on = words and (words[0] in _GOES_ON or (words[0][0].isdigit() and len(words) < 3))
             cells, keys = last if goes_on else nobody
         numbers = _numbers_in(part)
         told = [number for number in numbers if number not in keys]
@@ -594,11 +596,12 @@ def _is_beside(told: str, words: list[str], cells: list[Cell]) -> bool:
 def _follows(told: str, sheet: Sheet) -> bool:
     """True if a number follows from those of an output: a sum, a share, another unit."""
     terms = [float(number) for number in sheet.numbers if number.count(".") < 2]
-    made = {x for a, b in permutations(terms, 2) for x in (a + b, a - b, a * b)} | {sum(terms)}
-    made |= {x for a in terms for b in terms if b for x in (a / b, 100 * a / b, 100 - 100 * a / b)}
+    made = {x for a, b in permutations(terms, 2) for x in (a + b, a - b)} | {sum(terms)}
+    parts = terms if len(terms) < 9 else [sum(terms), max(terms)]
+    made |= {x for a in terms for b in parts if b for x in (a / b, 100 * a / b, 100 - 100 * a / b)}
     made |= {a * b for a in terms for b in (60, 1 / 60, 1e-3, 1000, 1 / 1024, 1024)}
-    near = {round(x, n) for x in made for n in (0, 1, 2)}
-    near |= {round(x, n) for x in terms for n in (1, 0, -1, -2, -3)}
+    near = {round(x, n) for x in made for n in (0, 1, 2)} - {0}
+    near |= {round(x, n) for x in terms for n in (1, 0, -1, -2, -3) if n >= 0 or round(x, n)}
     return told.count(".") < 2 and float(told) in near
 
 
@@ -687,10 +690,7 @@ _GIVEN = re.compile(
 
 
 def find_told_nowhere(trajectory: Trajectory) -> Iterator[Fault]:
-    """Yield the files and functions that the agent tells of as given and that nothing else names.
-
-    What it looks for, plans, or writes itself, in a call or a block of code, may be new.
-    """
+    """Yield the files and functions told of as given, not sought or written, that nothing names."""
     sought = 0
     done = [step.index for step in trajectory.steps if step.results]
     last = done[-1] if done else len(trajectory.steps)
