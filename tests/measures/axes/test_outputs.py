@@ -385,6 +385,11 @@ def test_what_is_told_as_it_stands_calculated_or_compared_is_none(output: str, r
         # Pages are no program's output, and neither are lists of records.
         ("Oslo 12\nBergen 17\n" + 70 * "long " + "line", "Bergen has 12.", False),
         ('[{"Oslo": 12}, {"Bergen": 17}]', "Bergen has 12.", False),
+        # Numbers at the end of names, and those that a part is taken of, are told of nothing.
+        ("server: nginx/1.24.0\nage: 301", "The server answers with 301.", False),
+        ("failed: 0\nall: 900", "There were no failed ones among 900.", False),
+        ("failed: 2\nall: 66", "Two of the 66 failed.", False),
+        ("failed: 2\nall: 66", "66 failed.", True),
         # Numbers of entries and of code are told of nothing.
         ("oak: 3\nelm: 5", "3. The elm is next.", False),
         ("oak: 3\nelm: 5", "```\nelm = 3\n```", False),

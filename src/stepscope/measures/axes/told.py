@@ -37,8 +37,7 @@ MOST_LINES = 60
 MOST_NAMES = 50
 # Longer words beside a command are about other things, too.
 MOST_PROSE = 160
-# Longer ones are sentences, and outputs with longer lines are pages.
-LABEL_CHARACTERS = 60
+# Outputs with longer lines are pages.
 LINE_CHARACTERS = 200
 # More words are no name of a value; a part of a line that has one may be twice as long.
 LABEL_WORDS = 4
@@ -154,11 +153,7 @@ def _forms_in(text: str) -> set[str]:
 
 
 def form_of(name: str) -> str:
-    """Return what names of one kind have in common: their length, and the words before a number.
-
-    >>> form_of("HAT284"), form_of("M05KNL"), form_of("gift_card_6941833")
-    ('6', '6', 'gift_card_9999999')
-    """
+    """Return what names of one kind have in common: their length, and the words before a number."""
     bare = name.removeprefix("#")
     return re.sub(r"\d", "9", bare) if "_" in bare else str(len(bare))
 
@@ -251,7 +246,7 @@ def date_of(iso: str) -> date | None:
 _PREFIX = re.compile(r"\A(?:\w+ output:\s*|[|\s]+|File |\d+[.)] +|[-*#]+ +)", re.IGNORECASE)
 # A number or a version, with its unit: "1,204", "12.4ms", "88%", "2.31.0", "61-88", "1/3".
 _NUMBER = re.compile(
-    r"(?<![\w,.])[-+]?[$\u20ac]?(\d[\d,]*(?:\.\d+)*(?:[-\u2013/]\d+(?:\.\d+)*)*)"
+    r"(?<![\w,.])(?<![a-z]/)(?!(?<=[A-Za-z]-)\d{1,3}(?![\d.]))[-+]?[$\u20ac]?(\d[\d,]*(?:\.\d+)*(?:[-\u2013/]\d+(?:\.\d+)*)*)"
     r"(?:%|[A-Za-z]{1,2}\b)?(?![\w-]|[.,:/]\w)"
 )
 # Columns of a table, and parts of a line that is none.
@@ -275,8 +270,8 @@ _ITEM = re.compile(r"[\"']([^\"{}:]{1,40})[\"']: ?[\"']?([^\"',{}\[\]]+)[\"']?(?
 _OUT_OF = re.compile(r"(?<=\d) (?:out )?of (?:the )?(?=\d)")
 # "86 of 120": the second number is of them all.
 _OF_ALL = re.compile(
-    r"(?i)((?:\d|\b(?:all|any|few|half|many|most|none|one|out|quarter|some|third))\D{0,24}) of "
-    r"(?:\w+ )?(\d[\d,]*)"
+    r"(?i)((?:\d|\b(?:all|any|few|half|many|most|no|none|one|out|quarter|some|third))\D{0,24}) "
+    r"(?:of|among) (?:\w+ )?(\d[\d,]*)"
 )
 _ENDINGS = re.compile(r"(?:ions?|able|ings?|ed|e?s|ures?)$")
 # What outputs and people call the same.
@@ -286,9 +281,9 @@ _SAME_STEMS |= {"averag": "mean", "avg": "mean", "maximum": "max", "minimum": "m
 _SAME_STEMS |= {"deviat": "std", "validat": "val", "destroy": "remov", "column": "col"}
 _SAME_STEMS |= {f"{day}day": day[:3] for day in "mon tues wednes thurs fri satur sun".split()}
 _SAME_STEMS |= {"second": "s", "sec": "s", "millisecond": "ms", "minut": "min", "took": "elaps"}
-_COUNTS = {"three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8",
-           "nine": "9", "ten": "10", "eleven": "11", "twelve": "12"}  # fmt: skip
-_COUNT = re.compile(rf"\b(?:{'|'.join(_COUNTS)})\b(?=\W+[a-z])", re.IGNORECASE)
+_COUNTS = {"two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7",
+           "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12"}  # fmt: skip
+_COUNT = re.compile(rf"(?<!first )\b(?:{'|'.join(_COUNTS)})\b(?=\W+[a-z])", re.IGNORECASE)
 # "With 12 hits, B leads": the number stands before what it is of.
 _WITH = re.compile(r"(?im)(^|[.!?;] )(with|at|by) ([^,;.\n]*\d[^,;.\n]*), ")
 # "is it not?", behind what is told.
@@ -333,14 +328,19 @@ class Cell(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """The values of an output, with the stems that name one line, or one column, and no other."""
+    """The values of an output, with the stems that name one line, or one column, and no other.
+
+    `signs` are the texts of which a message has one that says such a stem.
+    """
 
     cells: list[Cell]
     rows: dict[str, str]
     columns: dict[str, str]
     numbers: set[str]
+    signs: set[str]
 
 
+@lru_cache(maxsize=64)
 def _sheet_of(output: str) -> Sheet | None:
     """Return the values that an output names, None of data and of what names none."""
     if len(output) > LINE_CHARACTERS and "\n" not in output[:LINE_CHARACTERS]:
@@ -351,7 +351,9 @@ def _sheet_of(output: str) -> Sheet | None:
     cells = [x for x in _cells_of(lines) if _LABEL.fullmatch(x.row) and _LABEL.fullmatch(x.column)]
     rows, columns = _keys_of([x.row for x in cells]), _keys_of([x.column for x in cells])
     numbers = {number for cell in cells for number in _numbers_in(cell.value)}
-    return Sheet(cells, rows, columns, numbers) if rows or columns else None
+    stems = {key.partition(" ")[0] for key in (*rows, *columns)} - {""}
+    signs = stems | {word for word, stem in (_SAME_STEMS | _COUNTS).items() if stem in stems}
+    return Sheet(cells, rows, columns, numbers, signs) if rows or columns else None
 
 
 def _cells_of(lines: list[str]) -> Iterator[Cell]:
@@ -433,7 +435,9 @@ def _keys_of(labels: list[str]) -> dict[str, str]:
     """Return the names that one of some labels has, and no other, with the label."""
     every = {(name, label) for label in labels for name in _names_of(label)}
     counts = Counter(name for name, _ in every)
-    return {name: label for name, label in every if counts[name] == 1}
+    return {
+        name: label for name, label in every if counts[name] == 1 or name == _stem(label.lower())
+    }
 
 
 @lru_cache(maxsize=4096)
@@ -451,11 +455,7 @@ def _names_of(label: str) -> set[str]:
 
 @lru_cache(maxsize=4096)
 def _stem(word: str) -> str:
-    """Return a word without its ending, of words for one thing the same.
-
-    >>> _stem("reachable"), _stem("reached"), _stem("insertions(+)"), _stem("adds")
-    ('reach', 'reach', 'add', 'add')
-    """
+    """Return a word without its ending, of words for one thing the same: "adds" is "add"."""
     word = word.rstrip(".!?").removesuffix("(+)").removesuffix("(-)")
     bare = _ENDINGS.sub("", word, count=1) if "." not in word else ""
     stem = (bare if len(bare) > 1 else word).rstrip("e")
@@ -490,6 +490,9 @@ def find_misread_lines(trajectory: Trajectory, evidence: Evidence) -> Iterator[F
 def _misread_in(
     step: Step, sheets: Sequence[tuple[int, Sheet]], evidence: Evidence
 ) -> Iterator[Fault]:
+    low = step.text.casefold()
+    if not any([sign in low for _, one in sheets for sign in one.signs]):
+        return
     text = _BESIDE.sub(r" \1 ", _APART.sub("", step.text))
     text = _COUNT.sub(lambda said: _COUNTS[said[0].lower()], text)
     nobody: tuple[list[Cell], set[str]] = ([], set())
@@ -503,7 +506,7 @@ def _misread_in(
         if found is not None:
             at, sheet, (cells, keys) = found
         else:
-            goes_on = words and (words[0] in _GOES_ON or words[0][0].isdigit())
+            goes_on = words and (words[0] in _GOES_ON or (words[0][0].isdigit() and len(words) < 3))
             cells, keys = last if goes_on else nobody
         numbers = _numbers_in(part)
         told = [number for number in numbers if number not in keys]
@@ -593,11 +596,12 @@ def _is_beside(told: str, words: list[str], cells: list[Cell]) -> bool:
 def _follows(told: str, sheet: Sheet) -> bool:
     """True if a number follows from those of an output: a sum, a share, another unit."""
     terms = [float(number) for number in sheet.numbers if number.count(".") < 2]
-    made = {x for a, b in permutations(terms, 2) for x in (a + b, a - b, a * b)} | {sum(terms)}
-    made |= {x for a in terms for b in terms if b for x in (a / b, 100 * a / b, 100 - 100 * a / b)}
+    made = {x for a, b in permutations(terms, 2) for x in (a + b, a - b)} | {sum(terms)}
+    parts = terms if len(terms) < 9 else [sum(terms), max(terms)]
+    made |= {x for a in terms for b in parts if b for x in (a / b, 100 * a / b, 100 - 100 * a / b)}
     made |= {a * b for a in terms for b in (60, 1 / 60, 1e-3, 1000, 1 / 1024, 1024)}
-    near = {round(x, n) for x in made for n in (0, 1, 2)}
-    near |= {round(x, n) for x in terms for n in (1, 0, -1, -2, -3)}
+    near = {round(x, n) for x in made for n in (0, 1, 2)} - {0}
+    near |= {round(x, n) for x in terms for n in (1, 0, -1, -2, -3) if n >= 0 or round(x, n)}
     return told.count(".") < 2 and float(told) in near
 
 
@@ -622,8 +626,7 @@ _SEEKS = re.compile(
 def find_absent_names(trajectory: Trajectory) -> Iterator[Fault]:
     """Yield the files and functions that the agent counts on and that exist nowhere.
 
-    Proved by the refusal, where nothing before names them: the agent runs or imports one, or tells
-    of it as given. Looking whether something is there counts on nothing.
+    The refusal proves it. Looking whether something is there counts on nothing.
     """
     agent: Step | None = None
     sought: set[str] = set()
@@ -687,10 +690,7 @@ _GIVEN = re.compile(
 
 
 def find_told_nowhere(trajectory: Trajectory) -> Iterator[Fault]:
-    """Yield the files and functions that the agent tells of as given and that nothing else names.
-
-    What it looks for, plans, or writes itself, in a call or a block of code, may be new.
-    """
+    """Yield the files and functions told of as given, not sought or written, that nothing names."""
     sought = 0
     done = [step.index for step in trajectory.steps if step.results]
     last = done[-1] if done else len(trajectory.steps)
