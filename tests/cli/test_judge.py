@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from stepscope.cli.main import main
+from stepscope.model import Verdict
 from stepscope.store import Store
 from tests.factories import agent, run, user
 from tests.faults.providers import Threaded, serving
@@ -140,10 +141,19 @@ def test_both_narrations_are_asked_and_what_flips_is_flagged(
     assert main(["judge", "--judge", A, *FEW, "--narration", "both"]) == 0
     with Store.open("good.db") as store:
         records = list(store.records(measure="judge.axes.termination"))
-    assert {record.version for record in records} == {"1", "1+narration-off"}
+    # Its evidence is what the agent says: without that it is not asked, and turns nothing.
+    assert {record.version for record in records} == {"2", "2+narration-off"}
+    absent = [record.answer for record in records if record.version == "2+narration-off"]
+    assert len(absent) == 4
+    assert all(answer.reason.startswith("narration_off: ") for answer in absent)
     capsys.readouterr()
     assert main(["report", *FEW]) == 0
-    assert "narration_dependent" in capsys.readouterr().out
+    flagged = [
+        line for line in capsys.readouterr().out.split("\n") if "narration_dependent" in line
+    ]
+    assert flagged
+    for axis in ("axes.termination", "axes.result_interpretation"):
+        assert not any(axis in line for line in flagged)
 
 
 def test_a_judge_that_misses_canaries_has_its_answers_set_aside(
@@ -229,14 +239,18 @@ def test_goals_are_proposed_refused_until_confirmed_and_then_scored(
     assert provider.asked == []
     text = goals.read_text(encoding="utf-8")
     # A person says which steps belong to a goal that no call met.
-    free = count(1, step=2)
+    free = count(2, step=2)
     settled = re.sub(r"steps = \[\]", lambda _: f"steps = [{next(free)}]", text)
     goals.write_text(settled.replace("confirmed = false", "confirmed = true"), encoding="utf-8")
     assert main(scored) == 0
     assert provider.asked
     with Store.open("good.db") as store:
         scores = [one for one in store.records(measure="scores") if one.rubric == "no_look"]
-    assert len(scores) == len(provider.asked)
+    scored_steps = [one for one in scores if isinstance(one.answer, Verdict)]
+    assert len(scored_steps) == len(provider.asked)
+    # What a goal covers and the agent did not do has its reason.
+    others = [one.answer.reason for one in scores if not isinstance(one.answer, Verdict)]
+    assert all("is not the agent's" in reason for reason in others)
 
 
 def test_rejudging_asks_about_the_same_runs_and_says_what_turned(
