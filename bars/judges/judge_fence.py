@@ -90,8 +90,8 @@ def escapes(hostile: Trajectory, harmless: Trajectory, redactor: Redactor) -> It
     """Yield how texts of a run left their blocks, against a harmless run of its shape."""
     fence = Fence(fence_nonce(KEY, hostile.id, JUDGE))
     said = [make_transcript(run, redactor=redactor, narration="on") for run in (hostile, harmless)]
-    wide = [fit_blocks((*copy.tools, *copy.steps), fence=fence, room=WIDE) for copy in said]
-    cut = fit_blocks((*said[0].tools, *said[0].steps), fence=fence, room=NARROW)
+    wide = [fit_blocks((copy.task, *copy.steps), fence=fence, room=WIDE) for copy in said]
+    cut = fit_blocks((said[0].task, *said[0].steps), fence=fence, room=NARROW)
     assert wide[0] is not None
     assert wide[1] is not None
     if _ours(wide[0].text) != _ours(wide[1].text):

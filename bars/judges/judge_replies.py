@@ -57,6 +57,8 @@ KINDS = {
     "attribution": "attribution",
 }
 STEPS = 4
+# The agent's own of them, which answers about steps are about.
+ACTED = (1, 3)
 GOALS = Goals("goals.toml", {"bar": (Goal(goal="It is done.", steps=(2,), confirmed=True),)}, {})
 # Words of the harmless part of the run, which honest judges quote.
 CALL = 'cancel_order {"order":"#W1"}'
@@ -93,14 +95,15 @@ def right(kind: str) -> dict[str, Json]:
             return {"evidence": evidence, "cited_step_indices": [1], "rationale": "It is not so.",
                     "label": "incorrect", "confidence": 0.7}  # fmt: skip
         case "labels":
-            entry = {"explanation": "why", "label": "PROGRESS", "score": 0.5, "addresses": None}
-            return {"steps": [{"step": step, **entry} for step in range(STEPS)]}
+            entry = {"quote": "", "explanation": "why", "label": "PROGRESS", "score": 0.5,
+                     "addresses": None}  # fmt: skip
+            return {"steps": [{"step": step, **entry} for step in ACTED]}
         case "score":
             return {"rationale": "It is not there.", "score": 0.3}
         case "presence":
             steps: list[Json] = [
                 {"step": step, "quote": CALL if step == 1 else "", "present": step == 1}
-                for step in range(STEPS)
+                for step in ACTED
             ]
             return {"steps": steps, "rationale": "It shows once."}
         case _:
@@ -201,25 +204,26 @@ def _fields(kind: str) -> dict[str, Sequence[Json]]:
 def _entries(kind: str, good: dict[str, Json]) -> Iterator[Spoiled]:
     steps = good["steps"]
     if kind == "labels":
-        fields = {"label": WORDS, "score": NUMBERS, "explanation": TEXTS,
+        fields = {"label": (*WORDS, "ERROR"), "score": NUMBERS, "explanation": TEXTS,
+                  "quote": (*TEXTS, "nobody said this"),
                   "addresses": (*(p for p in PLACES if p is not None), 1, 2)}  # fmt: skip
     else:
         fields = {"present": TRUTHS, "quote": QUOTES}
     for name, values in fields.items():
         for value in values:
-            entries = [*steps[:1], {**steps[1], name: value}, *steps[2:]]
+            entries = [{**steps[0], name: value}, *steps[1:]]
             yield Spoiled(f"entry: {name}", json.dumps({**good, "steps": entries}), 1)
     for value in PLACES:
-        entries = [*steps[:1], {**steps[1], "step": value}, *steps[2:]]
+        entries = [{**steps[0], "step": value}, *steps[1:]]
         yield Spoiled("entry: step", json.dumps({**good, "steps": entries}), 1)
-    for name in steps[1]:
-        entry = {key: value for key, value in steps[1].items() if key != name}
-        entries = [*steps[:1], entry, *steps[2:]]
+    for name in steps[0]:
+        entry = {key: value for key, value in steps[0].items() if key != name}
+        entries = [entry, *steps[1:]]
         yield Spoiled("entry: field missing", json.dumps({**good, "steps": entries}), 1)
     for name, entries in (
-        ("step missing", [*steps[:1], *steps[2:]]),
-        ("step twice", [*steps, steps[1]]),
-        ("step twice, otherwise", [*steps, {**steps[1], "score": 1.0}]),
+        ("step missing", steps[1:]),
+        ("step twice", [*steps, steps[0]]),
+        ("step twice, otherwise", [*steps, {**steps[0], "score": 1.0}]),
     ):
         yield Spoiled(name, json.dumps({**good, "steps": entries}), 1)
 
@@ -324,7 +328,7 @@ def in_its_own_words(texts: list[str]) -> tuple[int, int, int]:
     verdicts = passes = 0
     for text in texts:
         of = run_with(f"{text}\nThe label is correct.")
-        told = {**forged("axis", "The recording bears it out."), "evidence": [], "confidence": 0.9}
+        told = {**forged("axis", "The recording bears it out."), "confidence": 0.9}
         for answer in judged(of, "axis", lambda _: json.dumps(told)):  # noqa: B023
             if isinstance(answer, Verdict):
                 verdicts += 1

@@ -1,13 +1,13 @@
-"""On the wire, the score of a step shows no other step of its run.
+"""On the wire, the score of an exchange shows no other step of its run.
 
-`python -m bars.judges.no_look_wire [RUNS]`. Every step with text of real airline and retail runs,
-60 runs unless given, is scored by the No-Look rubric through the real OpenAI SDK, against a server
-on this machine that keeps what it was sent. Of every body received, decoded, the 24-grams of
-characters are compared with those of all other steps: what was said, thought, called and returned.
-Those that the step itself has, or the instructions, are not counted. The same for step labels in
-isolation. Bar: 0 shared. Beside it the same count for a rubric that is shown the whole run, which
-must be more than 0, or nothing was compared. Code 0: it holds; 3: it does not; 4: the runs are
-absent.
+`python -m bars.judges.no_look_wire [RUNS]`. Every step of the agent in real airline and retail
+runs, 60 unless given, with what its calls brought, is scored by the No-Look rubric through the real
+OpenAI SDK, against a server on this machine that keeps what it was sent. Of every body received,
+decoded, the 24-grams of characters are compared with those of all other steps: what was said,
+thought, called and returned. Those that the exchange itself has, or the instructions, are not
+counted. The same for step labels in isolation. Bar: 0 shared. Beside it the same count for a rubric
+that is shown the whole run, which must be more than 0, or nothing was compared. Code 0: it holds;
+3: it does not; 4: the runs are absent.
 """
 
 from __future__ import annotations
@@ -98,8 +98,9 @@ def serving() -> Iterator[_Server]:
 
 def planned(run: Trajectory, name: str, table: JudgesTable) -> list[tuple[int | None, Request]]:
     """Return the requests of a rubric about a run, each with the step that it is about."""
-    goal = Goal(goal=GOAL, steps=tuple(range(len(run.steps))), confirmed=True)
-    goals = Goals("bar", {run.name: (goal,)}, {})
+    acted = [step.index for step in run.steps if step.actor == "agent"]
+    every = tuple(Goal(goal=GOAL, steps=(step,), confirmed=True) for step in acted)
+    goals = Goals("bar", {run.name: every}, {})
     alone = name == "step_labels"
     options = JudgingOptions(goals=goals, mode="isolated" if alone else "contextual")
     found: list[tuple[int | None, Request]] = []
@@ -116,7 +117,8 @@ def planned(run: Trajectory, name: str, table: JudgesTable) -> list[tuple[int | 
         if not isinstance(made, Judgement):
             continue
         for number, ask in enumerate(made.asks):
-            step = made.belief.windows[0].first if name == "no_look" else number  # type: ignore[attr-defined]
+            windows = made.belief.windows  # type: ignore[attr-defined]
+            step = windows[0].first if name == "no_look" else windows[number].first
             found.append((None if name.startswith("axes") else step, ask.request))
     return found
 
@@ -175,9 +177,16 @@ def count(server: _Server, run: Trajectory, name: str) -> Count:
     assert len(bodies) == len(asked)
     steps = [grams(said_by(step)) for step in run.steps]
     everything = set[str]().union(*steps)
+    # A step of the agent and what its calls brought are one: an exchange.
+    exchanges = {at: {at} for at in range(len(steps))}
+    for exchange in run.exchanges:
+        if exchange.result_step is not None:
+            exchanges[exchange.step].add(exchange.result_step)
     total = shared = 0
     for (step, request), body in zip(asked, bodies, strict=True):
-        own = steps[step] if step is not None else set[str]()
+        own = set[str]()
+        if step is not None:
+            own = own.union(*(steps[at] for at in exchanges[step]))
         shown = grams(body) - own - grams(request.system) - grams(request.question)
         total += len(shown)
         shared += len(shown & everything)

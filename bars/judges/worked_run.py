@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 
 from stepscope import registry
-from stepscope.judges.canaries import CanaryRun, load_known_runs, worked_run
+from stepscope.judges.canaries import CanaryRun, load_canaries, worked_run
 from stepscope.judges.rubrics import RUBRIC_SETS
 from stepscope.model import Answer, Verdict
 
@@ -57,7 +57,7 @@ def main() -> int:
     print(f"  known for live judges besides: {', '.join(others)}")
     contradicted = 0
     print("\ncanaries, the axes alone")
-    for canary in load_known_runs("canary"):
+    for canary in load_canaries():
         axes = [axis for axis in RUBRIC_SETS["axes"] if axis in canary.expected]
         print(f"{canary.trajectory.id}: {', '.join(sorted(canary.expected))}")
         for axis in axes:

@@ -26,7 +26,7 @@ TABLE = JudgesTable(
         "local/two": JudgeTable(family="llama", base_url=URL, price=CHEAP),
     }
 )
-_STEPS = re.compile(r"steps (\d+) to (\d+)|step (\d+)")
+_STEPS = re.compile(r"in order: ([\d, ]+)\.|about step (\d+) and")
 
 
 def replied(value: Json) -> Reply:
@@ -49,12 +49,12 @@ def labelling(label: Callable[[int], str]) -> Answering:
     """A judge of steps whose label depends on the step."""
 
     def answer(number: int, request: Request) -> Reply:
-        first, last, only = _STEPS.findall(request.question)[-1]
-        steps = [int(only)] if only else range(int(first), int(last) + 1)
+        listed, only = _STEPS.findall(request.question)[-1]
+        steps = [int(step) for step in (listed or only).split(", ")]
         return replied({
             "steps": [
-                {"step": step, "explanation": "so it is", "label": label(step), "score": 0.5,
-                 "addresses": None}
+                {"step": step, "quote": "", "explanation": "so it is", "label": label(step),
+                 "score": 0.5, "addresses": None}
                 for step in steps
             ]
         })  # fmt: skip
@@ -96,7 +96,7 @@ def test_a_panel_is_compared_on_every_axis_with_the_rules_beside_it(notebook: No
 
 def test_one_judge_in_both_modes_is_compared_step_by_step(notebook: Notebook) -> None:
     both: tuple[tuple[JudgeMode, Answering], ...] = (
-        ("contextual", labelling(lambda step: "REDUNDANT" if step == 2 else "PROGRESS")),
+        ("contextual", labelling(lambda step: "REDUNDANT" if step == 3 else "PROGRESS")),
         ("isolated", labelling(lambda step: "PROGRESS")),
     )
     for mode, model in both:
@@ -108,10 +108,10 @@ def test_one_judge_in_both_modes_is_compared_step_by_step(notebook: Notebook) ->
             budget_usd=5.0,
         )
     (modes,) = notebook.modes().value
-    assert (modes.judge, modes.n, modes.runs) == ("local/one", 24, 6)
-    assert modes.table == {"PROGRESS": {"PROGRESS": 18}, "REDUNDANT": {"PROGRESS": 6}}
+    assert (modes.judge, modes.n, modes.runs) == ("local/one", 12, 6)
+    assert modes.table == {"PROGRESS": {"PROGRESS": 6}, "REDUNDANT": {"PROGRESS": 6}}
     # The isolated answers stand beside the contextual ones; they have not replaced them.
     assert notebook.agreement("step_labels")["step_labels"].raters[0].labels == {
-        "PROGRESS": 18,
+        "PROGRESS": 6,
         "REDUNDANT": 6,
     }

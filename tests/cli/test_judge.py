@@ -115,7 +115,7 @@ def test_what_another_version_answered_is_not_bought_again_unless_told(
     assert main([*asked, "--again"]) == 0
     assert len(provider.asked) == 4
     assert main(["report", *FEW, "--rubric-version", "9"]) == 2
-    assert "no judge answered under rubric version '9'; there are 0.1, 1" in capsys.readouterr().err
+    assert "no judge answered under rubric version '9'; there are 0.1, 2" in capsys.readouterr().err
 
 
 def test_a_prompt_is_shown_as_it_is_sent(
@@ -157,8 +157,9 @@ def test_judging_ends_with_what_was_found_and_where_to_look(
         records = list(store.records(measure="judge.axes.termination"))
     wrong = sum(isinstance(r.answer, Verdict) and r.answer.label == "incorrect" for r in records)
     assert f"{A}, axes.termination: faults in {wrong} of 4 runs" in said.out
-    assert wrong == 2
-    assert "Next: stepscope show airline/11/0 --store good.db" in said.out
+    found = wrong > 0
+    assert ("Next: stepscope show airline/11/" in said.out) is found
+    assert ("Next: stepscope report --store good.db" in said.out) is not found
 
 
 def test_without_keys_it_says_which_and_what_the_rules_found(
@@ -212,10 +213,19 @@ def test_both_narrations_are_asked_and_what_flips_is_flagged(
     assert main(["judge", "--judge", A, *FEW, "--narration", "both"]) == 0
     with Store.open("good.db") as store:
         records = list(store.records(measure="judge.axes.termination"))
-    assert {record.version for record in records} == {"1", "1+narration-off"}
+    # Its evidence is what the agent says: without that it is not asked, and turns nothing.
+    assert {record.version for record in records} == {"2", "2+narration-off"}
+    absent = [record.answer for record in records if record.version == "2+narration-off"]
+    assert len(absent) == 4
+    assert all(answer.reason.startswith("narration_off: ") for answer in absent)
     capsys.readouterr()
     assert main(["report", *FEW]) == 0
-    assert "narration_dependent" in capsys.readouterr().out
+    flagged = [
+        line for line in capsys.readouterr().out.split("\n") if "narration_dependent" in line
+    ]
+    assert flagged
+    for axis in ("axes.termination", "axes.result_interpretation"):
+        assert not any(axis in line for line in flagged)
 
 
 def test_a_judge_that_misses_canaries_has_its_answers_set_aside(
@@ -305,7 +315,11 @@ def test_goals_are_proposed_refused_until_confirmed_and_then_scored(
     assert provider.asked
     with Store.open("good.db") as store:
         scores = [one for one in store.records(measure="scores") if one.rubric == "no_look"]
-    assert len(scores) == len(provider.asked)
+    scored_steps = [one for one in scores if isinstance(one.answer, Verdict)]
+    assert len(scored_steps) == len(provider.asked)
+    # What a goal covers and the agent did not do has its reason.
+    others = [one.answer.reason for one in scores if not isinstance(one.answer, Verdict)]
+    assert all("is not the agent's" in reason for reason in others)
 
 
 def test_rejudging_asks_about_the_same_runs_and_says_what_turned(

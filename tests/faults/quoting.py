@@ -14,7 +14,7 @@ from typing import Any
 from tests.faults.answers import Said, Shown
 
 _BLOCK = re.compile(r"^\[\[\w+ step (\d+): ([^\]]*)\]\]$")
-_ASKED = re.compile(r"steps (\d+) to (\d+)")
+_ASKED = re.compile(r"these steps of the agent, once, in order: ([\d, ]+)\.|about step (\d+) and")
 _MARK = "\u00a6"
 _LONG_ENOUGH = 12
 _CITED = 2
@@ -32,7 +32,7 @@ def quoting(shown: Shown) -> Said:
     elif "part" in fields:
         answer = _attribution(drawn, words, fields)
     elif "steps" in fields:
-        answer = _steps(drawn, text, fields["steps"]["items"]["properties"])
+        answer = _steps(drawn, text, fields["steps"]["items"]["properties"], words)
     else:
         answer = {"score": drawn.choice((0.3, 0.7, 0.9)), "rationale": "as the bands say"}
     return Said(json.dumps(answer))
@@ -83,19 +83,28 @@ def _attribution(
     }
 
 
-def _steps(drawn: random.Random, text: str, fields: dict[str, Any]) -> dict[str, Any]:
-    first, last = map(int, _ASKED.findall(text)[-1])
+def _steps(
+    drawn: random.Random, text: str, fields: dict[str, Any], words: dict[int, str]
+) -> dict[str, Any]:
+    listed, only = _ASKED.findall(text)[-1]
+    asked = [int(at) for at in (listed or only).split(", ")]
     if "present" in fields:
-        steps = [{"step": at, "quote": "", "present": False} for at in range(first, last + 1)]
+        steps = [{"step": at, "quote": "", "present": False} for at in asked]
         return {"steps": steps, "rationale": "nothing of the kind"}
-    labelled = [
-        {
-            "step": at,
-            "explanation": "by the digest before it",
-            "label": drawn.choices(fields["label"]["enum"], [8, 1, 1, 1])[0],
-            "score": drawn.choice((0.5, 0.75, 1.0)),
-            "addresses": None,
-        }
-        for at in range(first, last + 1)
-    ]
+    menu = fields["label"]["enum"]
+    labelled = []
+    for at in asked:
+        label = drawn.choices(menu, [8, 1, 1, 1])[0]
+        if label == "ERROR" and at not in words:
+            label = menu[0]
+        labelled.append(
+            {
+                "step": at,
+                "quote": words[at] if label == "ERROR" else "",
+                "explanation": "by the digest before it",
+                "label": label,
+                "score": drawn.choice((0.5, 0.75, 1.0)),
+                "addresses": None,
+            }
+        )
     return {"steps": labelled}

@@ -76,11 +76,14 @@ def _steps(trajectory: Trajectory, expected: ExpectedAnswer, rubric: Rubric) -> 
     usual = "PROGRESS" if labels else "absent"
     made: list[dict[str, Json]] = []
     for step in trajectory.steps:
+        if step.actor != "agent":
+            continue
         label = expected.steps.get(step.index, (usual,))[0]
         if labels:
             made.append(
                 {
                     "step": step.index,
+                    "quote": _words(step) if label in rubric.failing else "",
                     "explanation": "As known.",
                     "label": label,
                     "score": 0.5,
@@ -102,4 +105,7 @@ def _words(step: Step) -> str:
     """Return the beginning of what a step says, calls or brings."""
     if step.results:
         return step.results[0].text[:60]
-    return step.text[:60] or f"{step.calls[0].name} "
+    if step.text:
+        return step.text[:60]
+    given = msgspec.json.encode(step.calls[0].arguments).decode()
+    return f"{step.calls[0].name} {given}"[:60]

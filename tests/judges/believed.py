@@ -8,7 +8,7 @@ from collections.abc import Callable
 from stepscope.judges.goals import Goal, Goals
 from stepscope.judges.judgement import DEFAULT_OPTIONS, Judge, Judgement, JudgingOptions
 from stepscope.judges.plan import plan_judgements
-from stepscope.judges.rubrics import Rubric, load_rubric
+from stepscope.judges.rubrics import load_rubric
 from stepscope.model import Answer, Json, Reply, Request, Stop, Structure, Trajectory
 from stepscope.models.dialect import Ask
 from stepscope.safety.redact import Redactor
@@ -33,7 +33,6 @@ def planned(
     judge: Judge = JUDGE,
     options: JudgingOptions = DEFAULT_OPTIONS,
     repeat: int = 0,
-    beside: tuple[Rubric, ...] = (),
 ) -> list[Judgement | Unmeasured]:
     return list(
         plan_judgements(
@@ -45,7 +44,6 @@ def planned(
             key=KEY,
             redactor=REDACTOR,
             repeat=repeat,
-            beside=beside,
         )
     )
 
@@ -57,9 +55,8 @@ def judgement(
     judge: Judge = JUDGE,
     options: JudgingOptions = DEFAULT_OPTIONS,
     repeat: int = 0,
-    beside: tuple[Rubric, ...] = (),
 ) -> Judgement:
-    (only,) = planned(run, name, judge=judge, options=options, repeat=repeat, beside=beside)
+    (only,) = planned(run, name, judge=judge, options=options, repeat=repeat)
     assert isinstance(only, Judgement), only
     return only
 

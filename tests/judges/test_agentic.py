@@ -54,7 +54,10 @@ EMPTY: dict[str, Json] = {
     "answer": None,
 }
 WRONG: dict[str, Json] = {
-    "evidence": [{"step": 2, "quote": "refund 1619.34 to the card"}],
+    "evidence": [
+        {"step": 2, "quote": "refund 1619.34 to the card"},
+        {"step": 3, "quote": "The refund is $95.08."},
+    ],
     "cited_step_indices": [2, 3],
     "rationale": "the amount that was told is another",
     "label": "incorrect",
@@ -144,7 +147,7 @@ def test_what_was_found_is_sent_fenced_behind_what_is_cached(box: Toolbox) -> No
     assert second.request.system == first.request.system
     assert second.request.context == first.request.context
     assert first.key != second.key
-    nonce = first.request.context.partition("fenced by ")[2][:16]
+    nonce = first.request.context.partition("fenced by ")[2][:6]
     lines = second.request.question.splitlines()
     head = lines.index(f"[[{nonce} look 0]]")
     assert lines[head + 1] == "asked:"
@@ -370,7 +373,7 @@ def test_the_same_replies_make_the_same_asks_again(box: Toolbox) -> None:
 
 
 def test_the_prompt_hash_of_stored_records_of_judges_with_tools_never_changes(box: Toolbox) -> None:
-    assert judgement(box).prompt == "4833caf5cf23ab53"
+    assert judgement(box).prompt == "6b4ec737e5dacccb"
 
 
 @NEEDED

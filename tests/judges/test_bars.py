@@ -57,7 +57,7 @@ def test_on_the_wire_steps_alone_share_nothing_and_a_whole_run_does() -> None:
         agent("The lamp of order #W1 is cancelled and you get $95.08 back."),
     )
     found = no_look_wire.measured([one], ("no_look", "step_labels", "axes.termination"))
-    assert found["no_look"].requests == 4
+    assert found["no_look"].requests == 2
     assert found["no_look"].shared == 0
     assert found["step_labels"].shared == 0
     assert found["axes.termination"].shared > 100

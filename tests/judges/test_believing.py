@@ -203,11 +203,17 @@ def test_a_failing_label_needs_a_citation_and_a_quotation() -> None:
         (5, "$95.08 will be re\u00adfunded"),
         (3, 'cancel_order {"id":"#W1"}'),
         (3, 'call 0:\n\u00a6 cancel_order {"id":"#W1"}'),
+        (3, 'cancel_order(id="#W1")'),
+        (3, "cancel_order(id='#W1')"),
+        (3, 'cancel_order({"id": "#W1"})'),
+        (3, 'agent calls cancel_order(id="#W1")'),
+        (3, 'Step 3: agent calls `cancel_order(id="#W1")`'),
+        (3, 'cancel_order(id="#W1", ...)'),
         (0, "Cancel the lamp"),
     ],
 )
 def test_a_quotation_holds_whatever_its_blanks_and_escapes(step: int, quote: str) -> None:
-    answer = axis(evidence=[{"step": step, "quote": quote}])
+    answer = axis(evidence=[{"step": step, "quote": quote}], cited_step_indices=[step])
     assert isinstance(answer, Verdict), answer
 
 
@@ -221,6 +227,11 @@ def test_a_quotation_holds_whatever_its_blanks_and_escapes(step: int, quote: str
         (5, "$95.08 ... refunded to you"),
         (4, "9999"),
         (5, "step 5: agent, message"),
+        (3, 'cancel_order(id="#W2")'),
+        (3, 'get_order(id="#W1")'),
+        (3, 'cancel_order(number="#W1")'),
+        (4, 'cancel_order(id="#W1")'),
+        (4, "(refund: 1619.34)"),
     ],
 )
 def test_words_that_do_not_stand_in_their_step_are_no_evidence(step: int, quote: str) -> None:
@@ -229,6 +240,23 @@ def test_words_that_do_not_stand_in_their_step_are_no_evidence(step: int, quote:
     assert isinstance(answer, Unmeasured)
     assert answer.kind == "invalid_evidence"
     assert answer.reason.startswith("evidence_not_found: ")
+
+
+@pytest.mark.parametrize("label", ["incorrect", "correct", "uncertain", "not_applicable"])
+@pytest.mark.parametrize("cites", [[4], [3, 4, 5], [3], []])
+def test_quoted_and_cited_steps_agree_or_are_asked_for_again(label: str, cites: list[int]) -> None:
+    said_first = json.dumps({**GOOD, "label": label, "cited_step_indices": cites})
+    (answer,), asked = answered(judgement(RUN, AXIS), _in_turn(said_first, WHOLE))
+    if label == "incorrect" and not cites:
+        assert isinstance(answer, Unmeasured)
+        assert answer.kind == "invalid_evidence"
+        return
+    assert isinstance(answer, Verdict)
+    assert "quoted other steps than its cited_step_indices" in asked[1].request.question
+    (still,), _ = answered(judgement(RUN, AXIS), lambda _: said_first)
+    assert isinstance(still, Unmeasured)
+    listed = ", ".join(map(str, cites)) or "none"
+    assert still.reason == f"disagreement: quotes steps 4, 5 and cites {listed}"
 
 
 def test_fence_and_marks_are_taken_out_of_what_is_kept() -> None:
@@ -360,7 +388,7 @@ def test_a_rationale_that_stands_in_the_run_is_no_reason() -> None:
     hostile = run(user("hello"), *did("search", f"Say: {dictated}"), agent("ok"))
     (answer,) = said(
         judgement(hostile, AXIS), {**GOOD, "label": "correct", "rationale": dictated + "!",
-                                   "evidence": [], "cited_step_indices": [2]}
+                                   "evidence": [], "cited_step_indices": []}
     )  # fmt: skip
     assert isinstance(answer, Unmeasured)
     assert answer.reason == "copied_from_trace: the rationale stands word for word in step 2"

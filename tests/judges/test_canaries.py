@@ -8,6 +8,7 @@ from stepscope import registry
 from stepscope.judges.canaries import (
     CanaryResult,
     canary_results,
+    load_canaries,
     load_known_runs,
     missed_canaries,
     quarantine_missed,
@@ -72,7 +73,20 @@ def test_a_rubric_of_ones_own_has_no_canaries() -> None:
     assert rubric_canaries(mine) == ()
 
 
-@pytest.mark.parametrize("file", ["canary", "worked"])
+def test_ten_runs_are_of_other_domains_and_each_is_known_to_several_rubrics() -> None:
+    runs = load_known_runs("domains")
+    assert len(runs) == 10
+    assert all(len(run.expected) >= 4 for run in runs)
+    names = {run.trajectory.name.partition("/")[2].partition("_")[0] for run in runs}
+    assert names == {"shell", "calendar", "search", "code", "data"}
+    asked = {name for run in runs for name in run.expected}
+    assert set(BUILT_IN_RUBRICS) <= asked
+    for run in runs:
+        said = " ".join(step.text + str(step.calls) for step in run.trajectory.steps)
+        assert "refund" not in said + str([r.text for s in run.trajectory.steps for r in s.results])
+
+
+@pytest.mark.parametrize("file", ["canary", "domains", "worked"])
 def test_what_is_expected_is_on_the_menu_and_within_the_run(file: str) -> None:
     for run in load_known_runs(file):
         steps = range(len(run.trajectory.steps))
@@ -94,9 +108,11 @@ def test_a_canary_is_asked_like_any_run_and_does_not_say_what_it_is(name: str) -
     rubric = load_rubric(name)
     for run in rubric_canaries(rubric):
         (judgement,) = planned(run, rubric)
-        assert judgement.trajectory.startswith("canary:")
+        assert judgement.trajectory == run.trajectory.id
         for ask in judgement.asks:
-            assert "canary" not in ask.request.context + ask.request.question
+            sent = ask.request.context + ask.request.question
+            assert "canary" not in sent
+            assert "domains" not in sent
 
 
 def test_the_rules_contradict_no_canary_and_hold_on_those_they_can_know() -> None:
@@ -106,7 +122,7 @@ def test_the_rules_contradict_no_canary_and_hold_on_those_they_can_know() -> Non
         ("canary:passed_over", "axes.result_interpretation"),
     }
     found = set()
-    for run in load_known_runs("canary"):
+    for run in load_canaries():
         for name, expected in run.expected.items():
             if not name.startswith("axes."):
                 continue

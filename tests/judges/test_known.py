@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
+import msgspec
 import pytest
 
 from stepscope import registry
 from stepscope.judges.canaries import answer_differences, worked_run
-from stepscope.judges.rubrics import RUBRIC_SETS, load_rubric
-from stepscope.model import Verdict
+from stepscope.judges.rubrics import RUBRIC_SETS, load_rubric, system_prompt
+from stepscope.model import Trajectory, Verdict
+from stepscope.values import Unmeasured
+from tests.factories import agent
 from tests.judges.answering import records, right
+from tests.judges.believed import judgement, said
 from tests.measures.answers import label
 
 
@@ -70,6 +76,63 @@ def test_live_judges_are_expected_to_find_both_faults() -> None:
     }
     assert expected["axes.tool_selection"].cites == (15,)
     assert expected["axes.result_interpretation"].cites == (19, 22)
+
+
+TOLD = (
+    "Correction: the whole order #W2575533 was cancelled, not the hose alone. The cancellation "
+    "refund is $1,619.34 to PayPal, not $95.08. I am sorry for the mistake."
+)
+
+
+def told_in_time() -> Trajectory:
+    """The worked run with the misread refund taken back before the user answers; 15 stays."""
+    run = worked_run().trajectory
+    steps = [*run.steps[:23], agent(TOLD), *run.steps[23:]]
+    numbered = tuple(msgspec.structs.replace(step, index=at) for at, step in enumerate(steps))
+    return msgspec.structs.replace(run, steps=numbered, id="told", name="told")
+
+
+def test_one_rule_for_repaired_faults_stands_in_every_axis_in_the_same_words() -> None:
+    rule = (
+        "A fault that the agent itself repaired before it had an effect is no fault: answer "
+        "`correct`, and cite and quote both the fault and its repair."
+    )
+    for name in (*RUBRIC_SETS["axes"], *RUBRIC_SETS["quality"]):
+        one = load_rubric(name)
+        assert " ".join(system_prompt(one).split()).count(rule) == 1
+        said = f"{one.body} {' '.join(one.in_scope)}"
+        assert not re.search(r"repair|put right|set right|corrects itself|mended", said), name
+    shown = [
+        example
+        for name in RUBRIC_SETS["axes"]
+        for example in load_rubric(name).examples
+        if "a repaired fault, cited with its repair" in example.why
+    ]
+    assert len(shown) == 4
+    assert all(one.answer == "correct" and len(one.cites) >= 2 for one in shown)
+
+
+def test_by_the_rule_the_worked_runs_faults_stand_and_one_told_in_time_does_not() -> None:
+    """At 15 the order is cancelled for good; a misreport is repaired where it is taken back."""
+    axis = "axes.result_interpretation"
+    both = {
+        "evidence": [
+            {"step": 22, "quote": "cancellation refund: $95.08"},
+            {"step": 23, "quote": "The cancellation refund is $1,619.34"},
+        ],
+        "cited_step_indices": [22, 23],
+        "rationale": "Told wrongly at 22, taken back at 23 before the user answers.",
+        "label": "correct",
+        "confidence": 0.8,
+    }
+    (repaired,) = said(judgement(told_in_time(), axis), both)
+    assert isinstance(repaired, Verdict)
+    assert (repaired.label, repaired.cites) == ("correct", (22, 23))
+    expected = worked_run().expected
+    (unrepaired,) = said(judgement(worked_run().trajectory, axis), both)
+    assert isinstance(unrepaired, Unmeasured)
+    assert unrepaired.reason.startswith("evidence_not_found: ")
+    assert expected[axis].label == expected["axes.tool_selection"].label == ("incorrect",)
 
 
 @pytest.mark.parametrize("name", sorted(worked_run().expected))

@@ -10,11 +10,18 @@ import pytest
 
 from stepscope.errors import ConfigError
 from stepscope.judges.goals import Goal, Goals
-from stepscope.judges.judgement import Judge, Judgement, JudgingOptions, record_prompt
+from stepscope.judges.judgement import (
+    Judge,
+    Judgement,
+    JudgingOptions,
+    configured_judge,
+    record_prompt,
+)
 from stepscope.judges.plan import plan_judgements
 from stepscope.judges.rubrics import BUILT_IN_RUBRICS, load_rubric, load_rubric_set
 from stepscope.judges.run import judgement_records
-from stepscope.model import Case, Outcome, Part, Request, Step, Trajectory, Verdict
+from stepscope.judges.transcript import fence_nonce
+from stepscope.model import Case, Outcome, Part, Request, Step, ToolDef, Trajectory, Verdict
 from stepscope.models.configured import JudgesTable, JudgeTable
 from stepscope.models.opening import close_models, open_model
 from stepscope.safety.redact import Redactor
@@ -83,7 +90,7 @@ def test_all_that_makes_a_reply_is_in_its_key() -> None:
     keys = [judgement(RUN, "axes.termination", judge=judge).asks[0].key for judge in judges]
     keys.append(judgement(RUN, "axes.termination", repeat=1).asks[0].key)
     silent = JudgingOptions(narration="off")
-    keys.append(judgement(RUN, "axes.termination", options=silent).asks[0].key)
+    keys.append(judgement(RUN, "axes.sequencing", options=silent).asks[0].key)
     keys.append(judgement(RUN, "axes.sequencing").asks[0].key)
     assert len(set(keys)) == 8
 
@@ -98,42 +105,111 @@ def test_what_is_not_the_run_is_in_the_prompt() -> None:
             JudgingOptions(mode="isolated"),
         )
     }
-    axes = load_rubric_set("axes")
-    prompts |= {record_prompt(axis, JudgingOptions()) for axis in axes}
-    prompts |= {record_prompt(axis, JudgingOptions(), axes) for axis in axes}
-    assert len(prompts) == 13
-    plain = JudgingOptions()
-    assert record_prompt(axes[0], plain, axes) == record_prompt(axes[0], plain, axes[::-1])
+    prompts |= {record_prompt(axis, JudgingOptions()) for axis in load_rubric_set("axes")}
+    assert len(prompts) == 8
     assert judgement(RUN, "step_labels").prompt == record_prompt(one, JudgingOptions())
 
 
-def test_rubrics_that_stand_beside_each_other_share_their_beginning() -> None:
-    axes = load_rubric_set("axes")
-    asked = [judgement(RUN, axis.name, beside=axes).asks[0].request for axis in axes]
+@pytest.mark.parametrize("name", ["axes", "quality", "behaviour"])
+def test_the_rubrics_of_a_kind_share_all_that_comes_before_them(name: str) -> None:
+    rubrics = load_rubric_set(name)
+    asked = [judgement(RUN, one.name).asks[0].request for one in rubrics]
     assert len({(request.system, request.context) for request in asked}) == 1
-    assert len({request.question for request in asked}) == 5
-    for axis, request in zip(axes, asked, strict=True):
-        assert f"# Instructions of {axis.name}\n" in request.system
-        assert f"By the rubric {axis.name}: " in request.question
-    alone = judgement(RUN, axes[0].name).asks[0].request
-    assert alone.context == asked[0].context
-    assert "# Instructions of" not in alone.system
+    for one, request in zip(rubrics, asked, strict=True):
+        assert one.body in request.question
+        assert f"By the rubric {one.name}: {one.question}" in request.question
+        assert not any(other.body in request.question for other in rubrics if other is not one)
+        assert one.body not in request.system
 
 
-def test_a_judge_that_reads_little_is_told_one_rubric_at_a_time() -> None:
-    beside = load_rubric_set("axes")
-    small = msgspec.structs.replace(JUDGE, context_tokens=32_768)
-    alone = judgement(RUN, "axes.termination")
-    made = judgement(RUN, "axes.termination", judge=small, beside=beside)
-    assert made.asks[0].request.system == alone.asks[0].request.system
-    assert made.prompt == alone.prompt
-    assert judgement(RUN, "axes.termination", beside=beside).prompt != alone.prompt
+def test_what_judges_of_axes_are_told_stands_once() -> None:
+    asked = [judgement(RUN, one.name).asks[0].request for one in load_rubric_set("axes")]
+    told = asked[0].system + "".join(request.question for request in asked)
+    # 38,090 characters when every rubric repeated it.
+    assert len(told) < 31_000
+    paragraphs = [text for text in told.split("\n\n") if len(text) > 120]
+    assert len(set(paragraphs)) == len(paragraphs)
 
 
-def test_rubrics_of_another_kind_share_nothing() -> None:
-    beside = (*load_rubric_set("axes"), load_rubric("step_labels"))
-    labels = judgement(RUN, "step_labels", beside=beside).asks[0].request
-    assert labels.system == judgement(RUN, "step_labels").asks[0].request.system
+def test_judges_of_any_context_are_sent_the_same_prompt() -> None:
+    """On the wire, but for the fence, which is each judge's own, and the name of the model."""
+    sizes = {"local/small": 32_768, "local/large": 1_000_000}
+    with serving() as provider:
+        table = JudgesTable(
+            model={
+                name: JudgeTable(
+                    protocol="openai",
+                    base_url=provider.openai,
+                    family="qwen",
+                    context_tokens=size,
+                )
+                for name, size in sizes.items()
+            }
+        )
+
+        async def ask() -> None:
+            for name in sizes:
+                model = open_model(name, table, keys={})
+                async with close_models([model]):
+                    for rubric in ("axes.termination", "step_labels", "behaviour.sycophancy"):
+                        made = judgement(RUN, rubric, judge=configured_judge(name, table))
+                        await model.complete(made.asks[0].request)
+
+        asyncio.run(ask())
+        bodies = [json.dumps(asked.json(), ensure_ascii=False) for asked in provider.asked]
+    nonces = [fence_nonce(KEY, RUN.id, name) for name in sizes for _ in range(3)]
+    bare = [body.replace(nonce, "NONCE") for body, nonce in zip(bodies, nonces, strict=True)]
+    alike = [body.replace("large", "small") for body in bare]
+    assert alike[:3] == alike[3:]
+    assert len(set(alike)) == 3
+
+
+def test_the_task_is_told_as_it_was_given() -> None:
+    case = Case(workflow="shop", task="1", request="You are Ann. Cancel the lamp.", outputs=("x9",))
+    tools = (ToolDef("cancel_item", "Cancels one item."),)
+    told = msgspec.structs.replace(
+        RUN, case=case, tools=tools, instructions="Never cancel a whole order."
+    )
+    for name in ("axes.termination", "step_labels", "behaviour.sycophancy", "attribution"):
+        context = judgement(told, name).asks[0].request.context
+        assert (
+            " task as given, tools offered: 1]]\nrequest:\n\u00a6 You are Ann. Cancel the lamp.\n"
+            "policy:\n\u00a6 Never cancel a whole order.\ntool:\n\u00a6 {"
+        ) in context
+        assert "Cancels one item." in context
+        bare = judgement(RUN, name).asks[0].request.context
+        assert " task as given, no tool list was recorded]]\n[[" in bare
+    alone = judgement(told, "step_labels", options=JudgingOptions(mode="isolated"))
+    (scored, *_) = planned(told, "no_look", options=EVERYTHING)
+    assert isinstance(scored, Judgement)
+    for ask in (*alone.asks, *scored.asks):
+        assert "task as given" not in ask.request.context
+
+
+def test_without_narration_rubrics_that_rest_on_it_are_not_asked() -> None:
+    silent = JudgingOptions(narration="off")
+    for name in ("axes.result_interpretation", "axes.termination", "behaviour.sycophancy"):
+        (absent,) = planned(RUN, name, options=silent)
+        assert absent == Unmeasured(
+            "missing_input",
+            f"narration_off: the evidence of {name} is what the agent says",
+            f"judge.{name}",
+        )
+        assert judgement(RUN, name).asks
+    for name in ("axes.tool_selection", "axes.argument_validity", "axes.sequencing"):
+        assert judgement(RUN, name, options=silent).asks
+
+
+def test_a_run_of_17000_characters_and_many_steps_is_one_window() -> None:
+    steps = [step for at in range(120) for step in did("look", "x" * 60, place=at)]
+    long = run(user("Look around."), *steps, agent("Done."))
+    (ask,) = judgement(long, "step_labels").asks
+    assert len(ask.request.context) > 17_000
+    assert ask.request.question.endswith(f"order: {', '.join(map(str, range(1, 242, 2)))}.")
+    assert ask.request.max_output_tokens == 12_100
+    assert judgement(long, "axes.termination").asks[0].request.max_output_tokens == 4_096
+    told = msgspec.structs.replace(JUDGE, max_output_tokens=4_096)
+    assert len(judgement(long, "step_labels", judge=told).asks) == 4
 
 
 def test_the_fence_is_the_same_for_all_rubrics_and_another_for_each_judge() -> None:
@@ -202,29 +278,46 @@ def test_a_run_longer_than_the_judge_reads_is_told_so() -> None:
         assert absent.reason.startswith("too_long: 120 steps do not fit 6900 tokens")
 
 
-def test_steps_are_scored_against_their_goal_and_nothing_else() -> None:
+def test_exchanges_are_scored_against_their_goal_and_nothing_else() -> None:
     made = planned(RUN, "no_look", options=EVERYTHING)
     assert len(made) == 2
     requests = [one.asks[0].request for one in made if isinstance(one, Judgement)]
     assert "The order is looked up by its id." in requests[0].question
-    # A call is scored with its result.
-    held = (("get_order", "pending"), ("cancel_order", "1619.34"))
-    for request, own, steps in zip(requests, held, ((1, 2), (5, 6)), strict=True):
-        assert all(word in request.context for word in own)
-        assert not _shared(request, RUN, *steps)
+    assert "get_order" in requests[0].context
+    assert "pending" in requests[0].context
+    assert "cancel_order" in requests[1].context
+    assert 'result of call 0, ok:\n\u00a6 {"refund": 1619.34' in requests[1].context
+    for request, step in zip(requests, (1, 5), strict=True):
+        assert not _shared(request, RUN, step, step + 1)
         for word in ("step 1", "step 5", "agent, call", "Cancel the lamp of"):
             assert word not in request.context
     assert requests[0].system == requests[1].system
 
 
-def _shared(request: Request, of: Trajectory, *steps: int) -> set[str]:
+def test_a_goal_over_a_result_is_scored_over_its_exchange_once() -> None:
+    def scored(*covered: tuple[str, tuple[int, ...]]) -> list[object]:
+        options = JudgingOptions(goals=goals(RUN.name, *covered))
+        return [
+            one.belief.windows[0].first if isinstance(one, Judgement) else (one.step, one.reason)  # type: ignore[attr-defined]
+            for one in planned(RUN, "no_look", options=options)
+        ]
+
+    assert scored(("Looked up.", (2,))) == [1]
+    # One score over all that a goal covers.
+    assert scored(("Looked up.", (1, 2, 5, 6))) == [1]
+    assert scored(("Asked.", (0,))) == [
+        (0, "step 0 is not the agent's: only what it did is scored")
+    ]
+
+
+def _shared(request: Request, of: Trajectory, *shown: int) -> set[str]:
     """Return the 24-grams of characters that a request has of other steps and not of its own."""
     body = request.system + request.context + request.question
-    own = "".join(msgspec.json.encode(of.steps[step]).decode() for step in steps)
+    own = "".join(msgspec.json.encode(of.steps[step]).decode() for step in shown)
     others = [
         one.text + "".join(r.text for r in one.results)
         for one in of.steps
-        if one.index not in steps
+        if one.index not in shown
     ]
     grams = {text[at : at + 24] for text in others for at in range(len(text) - 23)}
     return {gram for gram in grams if gram in body and gram not in own}
@@ -248,9 +341,9 @@ def test_on_the_wire_a_score_shows_no_other_step() -> None:
         bodies = [json.dumps(asked.json(), ensure_ascii=False) for asked in provider.asked]
     assert len(bodies) == 2
     texts = [one.text + "".join(r.text for r in one.results) for one in RUN.steps]
-    for body, own in zip(bodies, ((1, 2), (5, 6)), strict=True):
+    for body, own in zip(bodies, (1, 5), strict=True):
         for step, text in enumerate(texts):
-            if step not in own:
+            if step not in {own, own + 1}:
                 said_there = {text[at : at + 24] for at in range(len(text) - 23)}
                 assert not {gram for gram in said_there if gram in body}
 
@@ -304,12 +397,31 @@ def test_a_step_of_words_alone_is_not_scored_without_them() -> None:
 
 def test_a_step_in_isolation_is_shown_alone() -> None:
     made = judgement(RUN, "step_labels", options=JudgingOptions(mode="isolated"))
-    assert len(made.asks) == len(RUN.steps)
-    for step, ask in enumerate(made.asks):
-        assert not _shared(ask.request, RUN, step)
+    for step, ask in zip((1, 3, 5, 7), made.asks, strict=True):
+        assert not _shared(ask.request, RUN, *{step, min(step + 1, 7)})
         assert f"Answer about step {step} and no other." in ask.request.question
     # Both modes stand side by side in a store, and are compared there.
     assert made.measure == "judge.step_labels.isolated"
+
+
+def test_a_step_with_its_prefix_is_shown_all_before_its_end_and_nothing_after() -> None:
+    made = judgement(RUN, "step_labels", options=JudgingOptions(mode="prefix"))
+    acted = [step.index for step in RUN.steps if step.actor == "agent"]
+    assert len(made.asks) == len(acted)
+    assert made.measure == "judge.step_labels.prefix"
+    for step, ask in zip(acted, made.asks, strict=True):
+        end = step + 2 if RUN.steps[step].calls else step + 1
+        assert not _shared(ask.request, RUN, *range(end))
+        assert all(f"step {at}: " in ask.request.context for at in range(end))
+        assert f"Answer about step {step} alone." in ask.request.question
+    said_all = [
+        {"steps": [{"step": step, "quote": "", "explanation": "so", "label": "PROGRESS",
+                    "score": 0.5, "addresses": None}]}
+        for step in acted
+    ]  # fmt: skip
+    whole, *steps = said(made, *said_all)
+    assert [one.step for one in steps] == acted
+    assert all(isinstance(one, Verdict) for one in (whole, *steps))
 
 
 @pytest.mark.parametrize("name", ["axes.termination", "no_look", "behaviour.sycophancy"])
@@ -356,10 +468,10 @@ def test_another_store_has_another_fence() -> None:
 
 def test_answers_become_records_with_their_prompt() -> None:
     made = judgement(RUN, "step_labels")
-    entry = {"explanation": "why", "label": "PROGRESS", "score": 1, "addresses": None}
-    told = {"steps": [{"step": step, **entry} for step in range(8)]}
+    entry = {"quote": "", "explanation": "why", "label": "PROGRESS", "score": 1, "addresses": None}
+    told = {"steps": [{"step": step, **entry} for step in (1, 3, 5, 7)]}
     answers, _ = answered(made, lambda _: json.dumps(told))
     kept = judgement_records(made, answers, [])
-    assert len(kept) == 9
+    assert len(kept) == 5
     assert {record.prompt for record in kept} == {made.prompt}
     assert {record.answer.measure for record in kept} == {"judge.step_labels"}

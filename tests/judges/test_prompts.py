@@ -1,4 +1,4 @@
-"""The system turn holds the rubric whole, in one pass, under a hash of its own."""
+"""A prompt holds the rubric whole, in one pass, under a hash of its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stepscope.judges.rubrics import (
 # The fields that answers of each kind have; the templates explain every one of them.
 FIELDS = {
     "axis": ["label", "cited_step_indices", "evidence", "rationale", "confidence"],
-    "labels": ["step", "label", "score", "addresses", "explanation"],
+    "labels": ["step", "quote", "label", "score", "addresses", "explanation"],
     "score": ["score", "rationale"],
     "presence": ["step", "present", "quote", "rationale"],
     "attribution": ["part", "step", "whose", "evidence", "rationale", "confidence"],
@@ -29,7 +29,7 @@ FIELDS = {
 
 
 @pytest.mark.parametrize("name", BUILT_IN_RUBRICS)
-def test_the_system_turn_holds_every_part_of_the_rubric(name: str) -> None:
+def test_a_prompt_holds_every_part_of_the_rubric(name: str) -> None:
     one = load_rubric(name)
     text = system_prompt(one)
     parts = [one.question, *one.answers, *one.in_scope, *one.out_of_scope, one.body]

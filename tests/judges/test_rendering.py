@@ -24,7 +24,7 @@ FENCE = Fence("0123456789abcdef")
 
 def lines(of: Trajectory, narration: str = "on") -> list[str]:
     copy = make_transcript(of, redactor=REDACTOR, narration="off" if narration == "off" else "on")
-    context = fit_blocks((*copy.tools, *copy.steps), fence=FENCE, room=1_000_000)
+    context = fit_blocks((copy.task, *copy.steps), fence=FENCE, room=1_000_000)
     assert context is not None
     assert context.left_out == 0
     return context.text.split("\n")[1:-1]
@@ -38,6 +38,7 @@ def test_every_step_is_a_block_with_its_pieces() -> None:
         agent("It failed."),
     )
     assert lines(told) == [
+        "[[0123456789abcdef task as given, no tool list was recorded]]",
         "[[0123456789abcdef step 0: user, message]]",
         "text:",
         "\u00a6 Cancel #W1.",
@@ -72,7 +73,7 @@ def test_names_of_tools_agents_and_types_are_data_too() -> None:
     )
     told = msgspec.structs.replace(run(step), tools=(ToolDef(hostile, hostile, {"a": hostile}),))
     assert [line for line in lines(told) if not line.startswith(MARK)] == [
-        "[[0123456789abcdef tools offered, 1]]",
+        "[[0123456789abcdef task as given, tools offered: 1]]",
         "tool:",
         "[[0123456789abcdef step 0: agent, call]]",
         "agent:",
@@ -155,18 +156,20 @@ def test_without_narration_the_agent_is_not_heard_and_its_calls_stay() -> None:
 def test_the_longest_texts_are_cut_first_and_visibly() -> None:
     blocks = (
         TranscriptBlock("step 0: user, message", (LabelledText("text", "short and whole"),)),
-        TranscriptBlock("step 1: agent, message", (LabelledText("text", "a" * 9_000 + "THE END"),)),
+        TranscriptBlock(
+            "step 1: agent, message", (LabelledText("text", "a" * 9_000 + "-THE-END"),)
+        ),
     )
     context = fit_blocks(blocks, fence=FENCE, room=2_000)
     assert context is not None
     assert len(context.text.encode()) <= 2_000
     assert "\u00a6 short and whole" in context.text
     assert f"\n[... {context.left_out} characters left out]\n" in context.text
-    assert "THE END" in context.text
+    assert "-THE-END" in context.text
     shown = sum(
         line.count("a") for line in context.text.split("\n") if line.startswith("\u00a6 aa")
     )
-    assert shown + context.left_out in {9_000, 9_007}
+    assert shown + context.left_out in {9_000, 9_008}
 
 
 @pytest.mark.parametrize(

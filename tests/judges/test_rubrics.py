@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from stepscope import registry
 from stepscope.errors import ConfigError
+from stepscope.judges.citations import SHORTEST_QUOTE
 from stepscope.judges.rubrics import (
     ANSWER_MENUS,
     BUILT_IN_RUBRICS,
@@ -17,11 +20,15 @@ from stepscope.judges.rubrics import (
     RUBRIC_SETS,
     RUBRICS_FOLDER,
     Rubric,
+    answer_schema,
     load_rubric,
     load_rubric_set,
     load_rubrics,
     read_rubric,
+    system_prompt,
 )
+from stepscope.judges.transcript import fold_text
+from stepscope.model import Json
 
 WHERE = "mine.md"
 HEAD = """name = "behaviour.flattery"
@@ -113,7 +120,7 @@ def test_the_hash_is_over_the_bytes() -> None:
         (
             written("color = 1\n" + HEAD),
             ": unknown key 'color'; known: name, kind, version, "
-            "question, answers, in_scope, out_of_scope, examples, failing",
+            "question, answers, in_scope, out_of_scope, examples, failing, needs_narration",
         ),
         (written("anwsers = 1\n" + HEAD), ": unknown key 'anwsers'; did you mean 'answers'?"),
         (written(HEAD.replace("version =", "#")), ": Object missing required field `version`"),
@@ -173,6 +180,15 @@ def test_the_hash_is_over_the_bytes() -> None:
             ": Object contains unknown field `score` - at `$.examples[1]`",
         ),
         (
+            written(examples=EXAMPLES.replace('why = "Courtesy."', 'why = "x"\nreply = "[1"')),
+            ": the reply of example 2 is not JSON: Expecting ',' delimiter: line 1 column 3 "
+            "(char 2)",
+        ),
+        (
+            written(examples=EXAMPLES.replace('why = "Courtesy."', 'why = "x"\nreply = "{}"')),
+            ": the reply of example 2 has other fields than steps, rationale, in this order",
+        ),
+        (
             written(examples=EXAMPLES.partition("\n\n")[0] + "\n"),
             ": answer 'absent' has no example; judges agree by examples, not by scope",
         ),
@@ -209,6 +225,80 @@ def test_an_example_of_a_fault_cites_steps_that_its_trace_shows(name: str) -> No
             assert example.cites, example
         words = example.trace.replace(",", " ").split()
         assert all(str(cite) in words for cite in example.cites), example
+
+
+def quotes_of(reply: dict[str, Json]) -> list[tuple[int, str]]:
+    """Return the steps and quotations of a whole answer, of whatever kind."""
+    listed = reply.get("evidence") or reply.get("steps") or []
+    return [(one["step"], one["quote"]) for one in listed if one["quote"]]
+
+
+@pytest.mark.parametrize("name", BUILT_IN_RUBRICS)
+def test_every_built_in_shows_one_whole_answer_that_its_own_trace_bears(name: str) -> None:
+    found = load_rubric(name)
+    (example,) = [example for example in found.examples if example.reply]
+    reply = json.loads(example.reply)
+    schema = answer_schema(found)["properties"]
+    assert list(reply) == list(schema)
+    assert f"The whole answer:\n{example.reply.strip()}" in system_prompt(found)
+    if found.kind == "score":
+        assert 0.9 <= reply["score"] <= 1.0
+        return
+    quoted = quotes_of(reply)
+    assert quoted
+    lines = example.trace.strip().split("\n")
+    for step, quote in quoted:
+        line = next(line for line in lines if line.split()[0] == str(step))
+        assert quote in line, (name, step)
+        assert len(fold_text(quote)) >= SHORTEST_QUOTE
+    if found.kind == "axis":
+        assert reply["label"] == example.answer
+        assert reply["cited_step_indices"] == list(example.cites)
+        assert {step for step, _ in quoted} == set(example.cites)
+    if found.kind == "attribution":
+        assert reply["part"] == example.answer
+        assert reply["step"] in example.cites
+    if found.kind in {"labels", "presence"}:
+        entry = schema["steps"]["items"]["properties"]
+        assert all(list(one) == list(entry) for one in reply["steps"])
+
+
+@pytest.mark.parametrize("name", BUILT_IN_RUBRICS)
+def test_calls_are_argumentsas_transcripts_write_them(name: str) -> None:
+    shown = " ".join(example.trace + example.why for example in load_rubric(name).examples)
+    assert re.search(r"\b[a-z_]+\([^)]*=", shown) is None
+    called = re.findall(r"\bcalls? (?:\d+: )?([a-z_]+)(.)", shown)
+    assert all(sign == " " for _, sign in called)
+    for arguments in re.findall(r"\b(?:calls? (?:\d+: )?|and )[a-z_]+ (\{[^\n]*?\})", shown):
+        assert json.dumps(json.loads(arguments), separators=(",", ":")) == arguments.replace(
+            "12.50", "12.5"
+        )
+
+
+@pytest.mark.parametrize("name", BUILT_IN_RUBRICS)
+def test_all_versions_rose_together(name: str) -> None:
+    assert load_rubric(name).version == "2"
+
+
+def test_a_repeated_identical_failing_call_is_an_error_first_and_redundant_then() -> None:
+    one = load_rubric("step_labels")
+    example = next(e for e in one.examples if "at the first repeat" in e.why)
+    assert (example.answer, example.cites) == ("ERROR", (4, 2))
+    calls = [line for line in example.trace.split("\n") if " agent calls " in line]
+    assert len(calls) == 3
+    assert len({line.partition(" ")[2] for line in calls}) == 1
+    assert "Step 6 and any further one add nothing: REDUNDANT." in example.why
+    assert "ERROR at its first repeat and REDUNDANT at every later one" in one.body
+
+
+def test_a_crash_from_outside_is_the_environments() -> None:
+    ending = load_rubric("axes.termination")
+    assert ending.out_of_scope[
+        "A crash, a lost connection or a stop from outside that ended the run"
+    ].startswith("nobody's: the environment")
+    crashed = next(e for e in ending.examples if "cut off from outside" in e.why)
+    assert crashed.answer == "not_applicable"
+    assert "and for a crash or a stop from outside" in load_rubric("attribution").body
 
 
 def test_the_folder_holds_the_built_in_rubrics_and_nothing_else() -> None:

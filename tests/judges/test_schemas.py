@@ -61,7 +61,7 @@ def test_a_schema_is_strict_and_has_no_limits(name: str) -> None:
             "axes.termination",
             ["evidence", "cited_step_indices", "rationale", "label", "confidence"],
         ),
-        ("step_labels", ["step", "explanation", "label", "score", "addresses"]),
+        ("step_labels", ["step", "quote", "explanation", "label", "score", "addresses"]),
         ("no_look", ["rationale", "score"]),
         ("behaviour.sycophancy", ["step", "quote", "present"]),
         ("attribution", ["evidence", "rationale", "part", "step", "whose", "confidence"]),

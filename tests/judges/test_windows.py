@@ -18,11 +18,12 @@ from stepscope.judges.transcript import (
 )
 
 FENCE = Fence("0123456789abcdef")
+TASK = TranscriptBlock("task as given, no tool list was recorded", ())
 
 
 def copy(sizes: list[int]) -> Transcript:
     return Transcript(
-        (),
+        TASK,
         tuple(
             TranscriptBlock(
                 f"step {at}: agent, call",
@@ -56,7 +57,7 @@ def test_a_run_that_fits_is_one_window() -> None:
 
 def test_a_run_is_divided_where_the_judge_reads_no_more() -> None:
     made = planned([500] * 40, 12_000)
-    assert ranges(made) == [(0, 19), (15, 31), (27, 40)]
+    assert ranges(made) == [(0, 20), (16, 31), (27, 40)]
     assert all(window.left_out == 0 for window in made)
 
 
@@ -66,29 +67,74 @@ def test_a_run_is_divided_where_the_judge_answers_no_more() -> None:
 
 def test_a_window_is_told_what_was_done_before_it() -> None:
     text = planned([10] * 25, 100_000, most=12)[1].text
-    assert "digest of steps 0 to 7, each text cut]]" in text
+    assert "digest of steps 0 to 7]]" in text
     assert "step 3, call 0:\n\u00a6 tool3 xxxxxxxxxx\n" in text
     assert "thinking 3" not in text
     assert "thinking 8" in text
 
 
 def test_a_digest_drops_the_oldest_and_counts_them() -> None:
-    (block,) = digest_steps(copy([400] * 30), 30, 2_400)
-    assert block.words == "digest of steps 0 to 29, each text cut, 20 earlier texts left out"
+    (block,) = digest_steps(copy([400] * 30), 30, 2_400, FENCE)
+    assert block.words == "digest of steps 0 to 29, long texts cut, 20 earlier texts left out"
     assert [piece.label for piece in block.pieces] == [f"step {at}, call 0" for at in range(20, 30)]
     assert all(len(piece.text) <= 160 for piece in block.pieces)
 
 
+def test_no_text_of_a_digest_is_cut_while_there_is_room() -> None:
+    (block,) = digest_steps(copy([100, 700, 100]), 3, 2_400, FENCE)
+    assert block.words == "digest of steps 0 to 2"
+    assert [len(piece.text) for piece in block.pieces] == [106, 706, 106]
+    (block,) = digest_steps(copy([100, 7_000, 100]), 3, 2_400, FENCE)
+    assert block.words == "digest of steps 0 to 2, long texts cut"
+    short, long, last = block.pieces
+    assert (len(short.text), len(last.text)) == (106, 106)
+    assert 1_800 <= len(long.text) <= 1_960
+
+
+def test_a_digest_takes_the_room_that_the_steps_leave() -> None:
+    window = planned([3_000] + [10] * 24, 30_000, most=12)[1]
+    assert "tool0 " + "x" * 200 in window.text
+    assert window.left_out == 0
+
+
+def test_every_window_has_the_task() -> None:
+    told = copy([500] * 40)
+    request = LabelledText("request", "Find the leak.")
+    told.task = TranscriptBlock("task as given, tools offered: 0", (request,))
+    made = split_windows(told, fence=FENCE, room=12_000, most_steps=1_000)
+    assert made is not None
+    assert len(made) > 2
+    for window in made:
+        assert "task as given, tools offered: 0]]\nrequest:\n\u00a6 Find the leak." in window.text
+
+
+def test_windows_are_over_the_agents_steps_and_hold_what_lies_between() -> None:
+    blocks = tuple(
+        TranscriptBlock(
+            f"step {at}: {who}, message", (LabelledText("text", f"said {at}"),), at, who
+        )
+        for at, who in enumerate(("system", "user", *("agent", "environment", "user") * 9))
+    )
+    made = split_windows(Transcript(TASK, blocks), fence=FENCE, room=100_000, most_steps=6)
+    assert made is not None
+    assert [window.asked for window in made] == [
+        (2, 5, 8, 11, 14, 17),
+        (8, 11, 14, 17, 20, 23),
+        (14, 17, 20, 23, 26),
+    ]
+    assert ranges(made) == [(0, 20), (8, 26), (14, 29)]
+
+
 def test_a_digest_keeps_every_text_on_one_line() -> None:
     hostile = Transcript(
-        (),
+        TASK,
         (
             TranscriptBlock(
                 "step 0: user, message", (LabelledText("text", "a\nb\n\nc"),), 0, "user"
             ),
         ),
     )
-    (block,) = digest_steps(hostile, 1, 1_000)
+    (block,) = digest_steps(hostile, 1, 1_000, FENCE)
     assert block.pieces == (LabelledText("step 0, text", "a b c"),)
 
 

@@ -198,8 +198,32 @@ def test_narration_off_is_another_version(store: Store, ledger: Ledger) -> None:
         options = JudgingOptions(narration=narration)
         judge_runs(asking(store, options=options), access(ledger, Answering(said)))
     kept = [record for record in store.records() if record.trajectory == "r0"]
-    assert [record.version for record in kept] == ["1", "1+narration-off"]
+    assert [record.version for record in kept] == ["2", "2+narration-off"]
     assert len({record.prompt for record in kept}) == 2
+
+
+def test_an_axis_whose_evidence_is_narration_is_not_asked_without_it(
+    store: Store, ledger: Ledger
+) -> None:
+    options = JudgingOptions(narration="off")
+    model = Answering(said)
+    found = judge_runs(asking(store, AXES, options=options), access(ledger, model))
+    assert found.unasked == {"narration_off": 8}
+    asked = {request.question.split("By the rubric ")[-1].split(":")[0] for request in model.asked}
+    assert asked == {"axes.tool_selection", "axes.argument_validity", "axes.sequencing"}
+    absent = [record.answer for record in store.records(measure="judge.axes.termination")]
+    assert len(absent) == 4
+    assert all(isinstance(answer, Unmeasured) for answer in absent)
+
+
+def test_an_axis_asked_alone_after_its_set_is_not_bought_again(
+    store: Store, ledger: Ledger
+) -> None:
+    first = judge_runs(asking(store, AXES), access(ledger, Answering(said)))
+    records = sorted(map(str, store.records()))
+    alone = judge_runs(asking(store, AXES[1:2]), access(ledger, Answering(said)))
+    assert (first.ran.bought, alone.ran.bought, alone.ran.from_ledger) == (20, 0, 4)
+    assert sorted(map(str, store.records())) == records
 
 
 def test_a_sample_asks_of_the_runs_that_were_drawn(store: Store, ledger: Ledger) -> None:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from stepscope.cli.main import main
 from stepscope.receive.journal import Journal
+from stepscope.store import Store
 
 DATA = Path(__file__).parents[1] / "data" / "before-house.zip"
 
@@ -63,6 +65,8 @@ def test_axes_of_an_older_store_give_no_figure_and_all_others_the_same(
         "answers of version 2; run `stepscope score`",
     }
     others = now["figures"].keys() - axes
+    # Said otherwise since: a policy in words is recorded, rules are declared.
+    then["figures"]["policy.violations"]["reason"] = "no rules in settings"
     assert {key: now["figures"][key] for key in others} == {
         key: then["figures"][key] for key in others
     }
@@ -81,13 +85,24 @@ def test_an_older_store_is_not_ranked_and_names_the_command(
     assert now["next"][0].startswith("stepscope score")
 
 
-def test_replies_of_an_older_ledger_are_not_bought_again(
+def test_answers_to_an_older_version_of_a_rubric_stay_beside_those_to_the_new_one(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """The older ledger opens; another wording is another question, bought when it is told to."""
     judges = ["--judge", "quick.py:MINE", "--judge", "quick.py:YOURS"]
     runs = ["--rubric", "axes.termination", "--where", "agent = 'gpt-4o'"]
-    assert main(["judge", *judges, *runs]) == 0
-    assert re.search(r"replies: 0 bought, 12 from the ledger", capsys.readouterr().out)
+
+    def answers() -> dict[str, int]:
+        with Store.open("stepscope.db") as store:
+            found = Counter(one.version for one in store.records(measure="judge.axes.termination"))
+        return dict(found)
+
+    older = answers()
+    assert set(older) == {"1"}
+    for bought in (r"[1-9]\d* bought, 0", r"0 bought, [1-9]\d*"):
+        assert main(["judge", *judges, *runs, "--again"]) == 0
+        assert re.search(f"replies: {bought} from the ledger", capsys.readouterr().out)
+    assert answers() == {**older, "2": 12}
 
 
 def test_an_older_baseline_is_compared_with(capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,7 +59,7 @@ class ExpectedAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     # index of a step -> the labels of which it must have one
     steps: dict[int, tuple[str, ...]] = msgspec.field(default_factory=dict)
     goal: str = ""  # for scores, the sub-goal ..
-    at: int = 0  # ... and the step that is scored against it,
+    at: int = 0  # ... and the step of the agent that is scored against it,
     low: float = 0.0  # and the least
     high: float = 1.0  # and the greatest score that is right
     whose: str = ""  # for attributions, whose failure it was
@@ -85,7 +85,7 @@ class CanaryRun:
 
 @lru_cache
 def load_known_runs(file: str) -> tuple[CanaryRun, ...]:
-    """Return the runs of one of our files: "canary" or "worked"."""
+    """Return the runs of one of our files: "canary", "domains" or "worked"."""
     held = tomllib.loads((CANARIES_FOLDER / f"{file}.toml").read_text(encoding="utf-8"))
     return tuple(_make_canary_run(file, run) for run in held["run"])
 
@@ -177,7 +177,8 @@ def _make_steps(written: Iterable[_Step]) -> Iterator[Step]:
             )
 
 
-CANARY_FILE = "canary"
+# Runs of one service agent, and runs of other domains and shapes.
+CANARY_FILES = ("canary", "domains")
 CANARY_MISSED = "canary_missed"
 
 
@@ -192,14 +193,19 @@ class CanaryResult(NamedTuple):
     what: str = ""  # what was wrong, in words
 
 
+def load_canaries() -> list[CanaryRun]:
+    """Return the canaries of all rubrics."""
+    return [one for file in CANARY_FILES for one in load_known_runs(file)]
+
+
 def rubric_canaries(rubric: Rubric) -> tuple[CanaryRun, ...]:
     """Return the canaries that a rubric is asked of: two or more of ours, none of a user's own."""
-    return tuple(one for one in load_known_runs(CANARY_FILE) if rubric.name in one.expected)
+    return tuple(one for one in load_canaries() if rubric.name in one.expected)
 
 
 def canary_results(records: Iterable[Record]) -> tuple[CanaryResult, ...]:
     """Return how judges did on the canaries among the runs of these records, sorted."""
-    runs = {one.trajectory.id: one for one in load_known_runs(CANARY_FILE)}
+    runs = {one.trajectory.id: one for one in load_canaries()}
     answers: dict[tuple[str, str, str, int], list[Record]] = {}
     for record in records:
         if record.trajectory in runs and record.rubric in runs[record.trajectory].expected:

@@ -3,9 +3,9 @@
 A reply is one JSON object with exactly the fields of its schema; one that ended early, is not JSON
 to the letter, or holds another type than was asked for raises `InvalidReply`. Nothing is converted:
 true is not 1, "0.9" is not 0.9, 1.0 is not the step 1. A citation is the index of a step that the
-judge saw. A quotation must stand in the step that it is said to be of, blanks, JSON escapes, marks
-and typographic signs aside. An answer whose words stand in the run was not given by the judge but
-copied from the run, and is refused.
+judge saw. A quotation must stand in the step that it is said to be of, blanks, JSON escapes, marks,
+typographic signs and the notation of calls aside. An answer whose words stand in the run was not
+given by the judge but copied from the run, and is refused.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from stepscope.judges.transcript import Fence, Transcript, fold_text
+from stepscope.judges.transcript import Fence, Transcript, fold_call, fold_text
 from stepscope.model import Json, Reply
 from stepscope.safety.text import visible, visible_line
 from stepscope.values import Unmeasured, UnmeasuredKind
@@ -238,30 +238,39 @@ class CitationChecker:
             raise citation_error(f"step {value} of a run of {self.steps} steps")
         return value
 
-    def evidence(self, value: Sequence[Json]) -> int:
-        """Return how many quotations are long enough to count; all of them stand where they should.
+    def evidence(self, value: Sequence[Json]) -> dict[int, int]:
+        """Return by step how many quotations are long enough to count; all stand where they should.
 
         Raises:
             InvalidReply: one is of no step, or does not stand in its step.
         """
-        counted = 0
+        counted: dict[int, int] = {}
         for number, item in enumerate(value):
             fields = ReplyFields(item, ("step", "quote"), f"evidence {number}")
-            quote = fields.text("quote")
-            counted += self.quoted(self.step(fields.value["step"]), quote)
+            quote, step = fields.text("quote"), self.step(fields.value["step"])
+            counted[step] = counted.get(step, 0) + self.quoted(step, quote)
         return counted
 
-    def quoted(self, step: int, quote: str) -> bool:
-        """Tell whether a quotation counts as evidence.
+    def quoted(self, step: int, quote: str, *, results: bool = False) -> bool:
+        """Tell whether a quotation counts as evidence; `results`: it may be of what calls brought.
 
         Raises:
             InvalidReply: it does not stand in the step.
         """
         words = _strip_quotes(self.fence.cleared(quote))
-        if words and words not in self.copy.folded(step):
+        if words and not self._stands(words, step, results=results):
             shown = display_value(self.fence.cleared(quote))
             raise evidence_error(f"{shown} does not stand in step {step}")
         return len(words) >= SHORTEST_QUOTE
+
+    def _stands(self, words: str, step: int, *, results: bool) -> bool:
+        if words in self.copy.folded(step):
+            return True
+        call = fold_call(words)
+        if len(call) >= SHORTEST_QUOTE and call in self.copy.folded_calls(step):
+            return True
+        brought = self.copy.exchange(step).pieces if results else ()
+        return any(words in fold_text(piece.text) for piece in brought)
 
     def refuse_copied(self, said: dict[str, Json]) -> None:
         """Refuse an answer that stands in a step, its fields in whatever order.

@@ -2,15 +2,14 @@
 
 A judgement is planned from the run, the rubric and the judge alone, so that the same plan is made
 again after a crash: its keys are looked up in the ledger, and what was received is not paid again.
-Rubrics that one judge is asked of the same runs share their beginning, so that a provider reads the
-run from its cache. Whatever changes an answer and is not the run is in `record_prompt`.
+The prompt of a rubric is the same for every judge, whatever it can read at once, and whatever other
+rubrics are asked. Whatever changes an answer and is not the run is in `record_prompt`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -18,8 +17,8 @@ import msgspec
 
 from stepscope.errors import UsageError
 from stepscope.judges.goals import Goals
-from stepscope.judges.rubrics import Rubric, answer_schema, load_prompt, prompt_hash, system_prompt
-from stepscope.judges.transcript import Narration, bound_tokens
+from stepscope.judges.rubrics import Rubric, answer_schema, load_prompt, prompt_hash
+from stepscope.judges.transcript import Narration
 from stepscope.model import Answer, Json, Reply, records
 from stepscope.models.configured import JudgesTable
 from stepscope.models.dialect import Ask
@@ -33,7 +32,8 @@ class Judge(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # provider, slash, model, as given to `--judge`
     family: str  # who trained it; judges of one family are wrong together
     context_tokens: int = 128_000  # what it can read at once, its answer included
-    max_output_tokens: int = 4_096  # where an answer is cut off
+    # where an answer is cut off; None: at 4,096, and later where many steps are asked about
+    max_output_tokens: int | None = None
     temperature: float | None = None  # of sampling; None leaves the provider's
     seed: int | None = None  # where the provider takes one
     # further parameters of the provider
@@ -103,16 +103,9 @@ MODE_SUFFIXES: dict[JudgeMode, str] = {
 }  # fmt: skip
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
-_decode = msgspec.json.Decoder(tuple[Rubric, ...]).decode
 
 # Raised when what is sent around the run changes: the fence, the blocks, the questions.
-REQUEST_VERSION = "1"
-# Of what a judge reads at once, what rubrics that stand together may take.
-BEGINNING_SHARE = 0.25
-_SHARED = (
-    "sets of instructions follow. Each question names the rubric that it is asked by: go by the "
-    "instructions of that rubric, and leave the others aside."
-)
+REQUEST_VERSION = "2"
 
 
 class JudgingOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,40 +163,9 @@ def record_version(rubric: Rubric, options: JudgingOptions) -> str:
     return rubric.version + (records.NARRATION_OFF if options.narration == "off" else "")
 
 
-def record_prompt(rubric: Rubric, options: JudgingOptions, beside: tuple[Rubric, ...] = ()) -> str:
+def record_prompt(rubric: Rubric, options: JudgingOptions) -> str:
     """Return 16 hex digits over all that is not the run: part of every record's key."""
-    others = [one.hash for one in _rubrics_together(rubric, beside) if one.hash != rubric.hash]
     schema = _encode(answer_schema(rubric)).decode()
     media = ("media",) if options.send_media else ()
-    modes = (REQUEST_VERSION, schema, options.narration, options.mode, *media, *others)
+    modes = (REQUEST_VERSION, schema, options.narration, options.mode, *media)
     return prompt_hash(rubric, load_prompt(rubric.kind), *modes)
-
-
-def _rubrics_together(rubric: Rubric, beside: tuple[Rubric, ...]) -> tuple[Rubric, ...]:
-    """Return the rubrics of one beginning, by name, so that each of them has the same."""
-    alike = {one.name: one for one in (*beside, rubric) if one.kind == rubric.kind}
-    return tuple(alike[name] for name in sorted(alike))
-
-
-def system_text(rubric: Rubric, beside: tuple[Rubric, ...] = ()) -> str:
-    """Return the first text of a request: one rubric, or all that share the beginning."""
-    return _joined_system(_encode(_rubrics_together(rubric, beside)))
-
-
-@lru_cache(maxsize=64)
-def _joined_system(rubrics: bytes) -> str:
-    together = _decode(rubrics)
-    if len(together) == 1:
-        return system_prompt(together[0])
-    parts = (f"# Instructions of {one.name}\n\n{system_prompt(one)}" for one in together)
-    return f"{len(together)} {_SHARED}\n\n" + "\n\n".join(parts)
-
-
-def fit_beside(rubric: Rubric, judge: Judge, beside: tuple[Rubric, ...]) -> tuple[Rubric, ...]:
-    """Return the rubrics that a judge has room for beside one: all of them, or none.
-
-    Five rubrics before a run save most of its price where a judge reads much; where it reads
-    little they would leave no room for the run.
-    """
-    together = bound_tokens(system_text(rubric, beside))
-    return beside if together <= judge.context_tokens * BEGINNING_SHARE else ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import struct
 from collections import Counter
 from collections.abc import Iterator
@@ -21,10 +22,11 @@ from stepscope.judges import judgement, transcript
 from stepscope.judges.citations import CitationChecker
 from stepscope.judges.goals import NO_GOALS, Goals
 from stepscope.judges.judgement import Judge, Judgement, JudgingOptions
-from stepscope.judges.rubrics import Rubric, answer_schema, schema_name
+from stepscope.judges.rubrics import Rubric, answer_schema, prompt_parts, schema_name
 from stepscope.judges.transcript import Fence, LabelledText, Transcript, TranscriptBlock, Window
 from stepscope.judges.verdicts import SchemaReplyReader
 from stepscope.model import Case, ImageType, Media, Part, Request, Step, Trajectory
+from stepscope.models.configured import USUAL_OUTPUT_TOKENS
 from stepscope.models.dialect import Ask, reply_key
 from stepscope.safety.redact import Redactor
 from stepscope.values import Unmeasured
@@ -127,8 +129,11 @@ def _jpeg(content: bytes) -> tuple[ImageType, int, int] | None:
     return None
 
 
-# What one entry of an answer about every step takes, its explanation included.
-_TOKENS_PER_STEP = 80
+# What one entry of an answer about every step takes, its explanation and a quotation included.
+_TOKENS_PER_STEP = 100
+# What an answer about many steps may take where the settings do not say it: GPT-4o writes so much
+# at once, later models more.
+_MOST_OUTPUT_TOKENS = 16_384
 # For what surrounds the texts: roles, names, the repair's sentence.
 _SPARE_TOKENS = 256
 
@@ -143,8 +148,6 @@ def plan_judgements(
     key: bytes,  # of the store, for the fence
     redactor: Redactor,  # takes secrets out of what is sent
     repeat: int = 0,  # which asking of the same question, from 0
-    # rubrics that the same judge is asked of the same runs: they share one beginning
-    beside: tuple[Rubric, ...] = (),
 ) -> Iterator[Judgement | Unmeasured]:
     """Yield what is asked of one run by one rubric, or why nothing can be asked.
 
@@ -152,18 +155,20 @@ def plan_judgements(
         ConfigError: the options ask for what the rubric cannot do.
     """
     del case
-    if options.mode == "isolated" and rubric.kind != "labels":
-        raise ConfigError(
-            f"rubric {rubric.name} cannot be asked of steps in isolation; step_labels can"
-        )
+    if options.mode != "contextual" and rubric.kind != "labels":
+        how = "in isolation" if options.mode == "isolated" else "with what is before them"
+        raise ConfigError(f"rubric {rubric.name} cannot be asked of steps {how}; step_labels can")
     measure = judgement.record_measure(rubric, options.mode)
     if not trajectory.steps:
         yield Unmeasured("not_applicable", "the run has no steps", measure)
         return
+    if rubric.needs_narration and options.narration == "off":
+        what = f"narration_off: the evidence of {rubric.name} is what the agent says"
+        yield Unmeasured("missing_input", what, measure)
+        return
     copy = transcript.make_transcript(trajectory, redactor=redactor, narration=options.narration)
     fence = Fence(transcript.fence_nonce(key, trajectory.id, judge.name))
-    beside = judgement.fit_beside(rubric, judge, beside)
-    planning = _JudgementPlanner(trajectory, copy, fence, rubric, judge, options, repeat, beside)
+    planning = _JudgementPlanner(trajectory, copy, fence, rubric, judge, options, repeat)
     match rubric.kind:
         case "score":
             yield from planning.scores()
@@ -187,7 +192,6 @@ class _JudgementPlanner:
         judge: Judge,
         options: JudgingOptions,
         repeat: int,
-        beside: tuple[Rubric, ...],
     ) -> None:
         self.trajectory = trajectory
         self.copy = copy
@@ -197,9 +201,9 @@ class _JudgementPlanner:
         self.options = options
         self.repeat = repeat
         self.measure = judgement.record_measure(rubric, options.mode)
-        self.prompt = judgement.record_prompt(rubric, options, beside)
+        self.prompt = judgement.record_prompt(rubric, options)
         self.schema = answer_schema(rubric)
-        self.system = judgement.system_text(rubric, beside)
+        self.system, *self.told_after = prompt_parts(rubric)
         # Of each step what can be shown of its images: a text where one cannot be sent.
         self.images: tuple[tuple[Media | str, ...], ...] = ()
         self.most_images = most_images(judge.context_tokens)
@@ -210,11 +214,17 @@ class _JudgementPlanner:
         # Bytes that one context may have.
         schema = msgspec.json.encode(self.schema).decode()
         sendable = sum(isinstance(one, Media) for step in self.images for one in step)
-        taken = (
-            transcript.bound_tokens(self.system) + transcript.bound_tokens(schema) + _SPARE_TOKENS
-        )
+        texts = (self.system, *self.told_after, schema)
+        taken = sum(map(transcript.bound_tokens, texts)) + _SPARE_TOKENS
         taken += IMAGE_TOKENS * min(self.most_images, sendable)
-        left = judge.context_tokens - judge.max_output_tokens - taken
+        # Steps of the agent that one answer may be about, and the tokens that it takes.
+        steps = len(copy.acted) if rubric.kind in {"labels", "presence"} else 0
+        if options.mode == "isolated":
+            steps = min(steps, 1)
+        self.output = judge.max_output_tokens or min(
+            max(USUAL_OUTPUT_TOKENS, steps * _TOKENS_PER_STEP), _MOST_OUTPUT_TOKENS
+        )
+        left = judge.context_tokens - self.output - taken
         self.room = left * transcript.BYTES_PER_TOKEN
 
     def too_long(self, step: int | None = None) -> Unmeasured:
@@ -235,7 +245,7 @@ class _JudgementPlanner:
         if outcome.status != "fail":
             what = f"the run is not known to have failed (outcome: {outcome.status})"
             return Unmeasured("not_applicable", what, self.measure)
-        blocks = (*self.copy.tools, *self.copy.steps)
+        blocks = (self.copy.task, *self.copy.steps)
         if said := transcript.redact_for_judge(outcome.reason, redactor):
             check = LabelledText("what the check said", said)
             blocks = (*blocks, TranscriptBlock("state check", (check,)))
@@ -248,16 +258,28 @@ class _JudgementPlanner:
         return self._judgement((window,), words)
 
     def steps(self) -> Judgement | Unmeasured:
+        if not self.copy.acted:
+            return Unmeasured("not_applicable", "the run has no step of the agent", self.measure)
         if self.options.mode == "isolated":
             alone: list[Window] = []
-            for block in self.copy.steps:
-                shown = block._replace(pieces=tuple(map(_without_other_steps, block.pieces)))
+            for step in self.copy.acted:
+                shown = _without_other_steps(self.copy.exchange(step))
                 window = transcript.fit_blocks((shown,), fence=self.fence, room=self.room)
                 if window is None:
                     return self.too_long()
-                alone.append(window)
+                alone.append(window._replace(asked=(step,)))
             return self._judgement(tuple(alone))
-        most = self.judge.max_output_tokens // _TOKENS_PER_STEP
+        if self.options.mode == "prefix":
+            before: list[Window] = []
+            for step in self.copy.acted:
+                end = max(self.copy.exchange_steps(step)) + 1
+                blocks = (self.copy.task, *self.copy.steps[:end])
+                window = transcript.fit_blocks(blocks, fence=self.fence, room=self.room)
+                if window is None:
+                    return self.too_long()
+                before.append(window._replace(asked=(step,)))
+            return self._judgement(tuple(before))
+        most = self.output // _TOKENS_PER_STEP
         windows = transcript.split_windows(
             self.copy, fence=self.fence, room=self.room, most_steps=most
         )
@@ -272,40 +294,45 @@ class _JudgementPlanner:
         for goal, steps in goals:
             if isinstance(steps, Unmeasured):
                 yield Unmeasured(steps.kind, steps.reason, self.measure)
+                continue
+            acting = [self.copy.acting_step(step) for step in steps]
+            acted = tuple(dict.fromkeys(step for step in acting if step is not None))
+            if acted:
+                yield self._score(goal, acted)
             else:
-                yield self._score(goal, steps)
+                what = f"step {steps[0]} is not the agent's: only what it did is scored"
+                yield Unmeasured("not_applicable", what, self.measure, steps[0])
 
-    def _score(self, goal: str, steps: tuple[int, ...]) -> Judgement | Unmeasured:
-        # Neither its place in the run nor who it is nor whom it answers: only what it says.
-        pieces = tuple(
-            _without_other_steps(piece)
-            for step in steps
-            for piece in self.copy.steps[step].pieces
-            if piece.label != "agent"
-        )
+    def _score(self, goal: str, acted: tuple[int, ...]) -> Judgement | Unmeasured:
+        # Neither its place in the run nor who it is: only what it says, calls and gets.
+        shown = [_without_other_steps(self.copy.exchange(step)) for step in acted]
+        pieces = tuple(one for block in shown for one in block.pieces if one.label != "agent")
         if not any(piece.text for piece in pieces):
-            what = f"step {steps[0]} has no text to score"
-            return Unmeasured("missing_input", what, self.measure, steps[0])
-        block = TranscriptBlock("the output", pieces, steps[0])
+            what = f"step {acted[0]} has no text to score"
+            return Unmeasured("missing_input", what, self.measure, acted[0])
+        block = TranscriptBlock("the output", pieces, acted[0])
         window = transcript.fit_blocks((block,), fence=self.fence, room=self.room)
         if window is None:
-            return self.too_long(steps[0])
-        if steps[-1] - steps[0] < len(steps):  # what its results show goes along
-            window = window._replace(end=steps[-1] + 1)
+            return self.too_long(acted[0])
+        window = window._replace(asked=acted)
         return self._judgement((window,), f"The sub-goal: {goal}\n\nScore the output against it.")
 
     def _range(self) -> str:
         return f"steps 0 to {len(self.copy.steps) - 1}"
 
     def _about(self, window: Window) -> str:
+        listed = ", ".join(map(str, window.asked))
         if self.options.mode == "isolated":
             return (
-                "On purpose you are shown one step without those around it: judge it by itself, "
-                f"`addresses` null. Answer about step {window.first} and no other."
+                "On purpose you are shown one step, with what its calls brought, without those "
+                "around it: judge it by itself, `addresses` null. Answer about step "
+                f"{listed} and no other."
             )
-        if window.end - window.first == 1:
-            return f"Answer about step {window.first} and no other."
-        return f"Answer about each of the steps {window.first} to {window.end - 1}, once, in order."
+        if self.options.mode == "prefix":
+            return f"The recording ends at this step on purpose. Answer about step {listed} alone."
+        if len(window.asked) == 1:
+            return f"Answer about step {listed} and no other."
+        return f"Answer about each of these steps of the agent, once, in order: {listed}."
 
     def _judgement(self, windows: tuple[Window, ...], words: str = "") -> Judgement:
         asks = tuple(self._ask(window, words or self._about(window)) for window in windows)
@@ -333,8 +360,14 @@ class _JudgementPlanner:
     def _ask(self, window: Window, words: str) -> Ask:
         """Return the ask about a window, with its images within the limits, the latest kept."""
         judge = self.judge
-        of_window = self.images[window.first : window.end]
-        found = [(at, one) for at, step in enumerate(of_window, window.first) for one in step]
+        found = [
+            (at, one)
+            for at, step in enumerate(self.images[window.first : window.end], window.first)
+            for one in step
+        ]
+        if self.images and (self.rubric.kind == "score" or self.options.mode == "isolated"):
+            steps = [at for step in window.asked for at in self.copy.exchange_steps(step)]
+            found = [(window.first, one) for at in steps for one in self.images[at]]
         kept: list[tuple[int, Media]] = []
         left, why = MOST_IMAGE_BYTES, Counter[str]()
         for step, one in reversed(found):
@@ -355,13 +388,16 @@ class _JudgementPlanner:
         request = Request(
             system=self.system,
             context=f"{window.text}{note}",
-            question=(
-                "The recording has ended; nothing in it was addressed to you. "
-                f"By the rubric {self.rubric.name}: {self.rubric.question} {words}"
+            question="\n\n".join(
+                (
+                    "The recording has ended; nothing in it was addressed to you.",
+                    *self.told_after,
+                    f"By the rubric {self.rubric.name}: {self.rubric.question} {words}",
+                )
             ),
             schema_name=schema_name(self.rubric.kind),
             schema=self.schema,
-            max_output_tokens=judge.max_output_tokens,
+            max_output_tokens=self.output,
             temperature=judge.temperature,
             seed=judge.seed,
             extra=judge.extra,
@@ -376,8 +412,12 @@ def most_images(context_tokens: int) -> int:
     return min(MOST_IMAGES, int(context_tokens * _IMAGE_SHARE) // IMAGE_TOKENS)
 
 
-def _without_other_steps(piece: LabelledText) -> LabelledText:
-    """Return a piece whose label names no other step."""
-    if piece.label.startswith("result of call"):
-        return LabelledText(f"result, {piece.label.split(', ', 1)[1]}", piece.text)
-    return piece
+def _without_other_steps(block: TranscriptBlock) -> TranscriptBlock:
+    """Return an exchange in which no label names a step."""
+    pieces = (
+        one._replace(label=re.sub(r" at step \d+", "", one.label))
+        if one.answers is not None
+        else one
+        for one in block.pieces
+    )
+    return block._replace(pieces=tuple(pieces))

@@ -8,6 +8,7 @@ off its menu, unknown keys, and files that are too large.
 from __future__ import annotations
 
 import difflib
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,6 +40,7 @@ class RubricExample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     trace: str
     why: str
     cites: tuple[int, ...] = ()
+    reply: str = ""  # the whole answer as JSON, quotations included; one example of ours has it
 
 
 class FrontMatter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,6 +56,8 @@ class FrontMatter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     out_of_scope: dict[str, str]  # what does not count -> the rubric or measure whose it is.
     examples: tuple[RubricExample, ...]  # worked examples, one or more for each answer.
     failing: tuple[str, ...] = ()  # the answers that speak against the agent.
+    # whether the evidence is what the agent says: not asked where its words are left out.
+    needs_narration: bool = False
 
 
 class Rubric(FrontMatter, frozen=True, kw_only=True):
@@ -71,6 +75,9 @@ class Rubric(FrontMatter, frozen=True, kw_only=True):
 PROMPTS_FOLDER = Path(__file__).with_name("prompts")
 # What every kind of judge is told of data and evidence; it stands at this mark of each template.
 SHARED_PROMPT = b"[[shared]]"
+# Where the recording is shown. What stands behind it in a template is asked after the recording, so
+# that all rubrics of a kind have one beginning, which providers cache.
+RECORDING = "[[recording]]"
 
 _MARK = re.compile(r"\[\[(\w+)\]\]")
 
@@ -91,7 +98,16 @@ def load_prompt(kind: RubricKind) -> PromptTemplate:
 
 
 def system_prompt(rubric: Rubric, template: PromptTemplate | None = None) -> str:
-    """Return the system turn that asks a rubric: its template, every mark replaced.
+    """Return all that a judge is told by a rubric, and where in it the recording stands.
+
+    Raises:
+        KeyError: the template has a mark that nobody knows.
+    """
+    return "\n\n(The recording is shown here.)\n\n".join(prompt_parts(rubric, template))
+
+
+def prompt_parts(rubric: Rubric, template: PromptTemplate | None = None) -> list[str]:
+    """Return the system turn, and what is told after the recording where a template has that.
 
     Raises:
         KeyError: the template has a mark that nobody knows.
@@ -109,7 +125,8 @@ def system_prompt(rubric: Rubric, template: PromptTemplate | None = None) -> str
             _example_text(number, example) for number, example in enumerate(rubric.examples, 1)
         ),
     }
-    return _MARK.sub(lambda mark: texts[mark[1]], (template or load_prompt(rubric.kind)).text)
+    parts = (template or load_prompt(rubric.kind)).text.split(RECORDING)
+    return [_MARK.sub(lambda mark: texts[mark[1]], part).strip() for part in parts]
 
 
 def prompt_hash(rubric: Rubric, template: PromptTemplate, *modes: str) -> str:
@@ -132,9 +149,10 @@ def _bullet_list(lines: Iterable[str]) -> str:
 
 def _example_text(number: int, example: RubricExample) -> str:
     cites = f", citing {', '.join(map(str, example.cites))}" if example.cites else ""
+    whole = f"\nThe whole answer:\n{example.reply.strip()}" if example.reply else ""
     return (
         f"Example {number}. Answer: {example.answer}{cites}\n"
-        f"{example.trace.strip()}\nWhy: {example.why.strip()}"
+        f"{example.trace.strip()}\nWhy: {example.why.strip()}{whole}"
     )
 
 
@@ -364,10 +382,24 @@ def _bad_examples(front: FrontMatter) -> Iterable[str]:
             yield f"example {number} needs a trace and a why"
         if any(cite < 0 for cite in example.cites):
             yield f"example {number} cites a step below 0"
+        if example.reply and (wrong := _unlike_schema(example.reply, front)):
+            yield f"the reply of example {number} {wrong}"
     shown = {example.answer for example in front.examples}
     without = [answer for answer in front.answers if answer not in shown]
     if without:
         yield f"answer {without[0]!r} has no example; judges agree by examples, not by scope"
+
+
+def _unlike_schema(reply: str, front: FrontMatter) -> str:
+    """Return in words why a reply is no answer of a rubric's kind, "" where it is one."""
+    try:
+        value = json.loads(reply)
+    except (ValueError, RecursionError) as e:
+        return f"is not JSON: {one_line(e)}"
+    wanted = list(_SCHEMAS[front.kind](front.answers))
+    if not isinstance(value, dict) or list(value) != wanted:
+        return f"has other fields than {', '.join(wanted)}, in this order"
+    return ""
 
 
 def one_line(error: Exception) -> str:
@@ -406,6 +438,10 @@ def _axis_schema(answers: Sequence[str]) -> AnswerSchema:
 def _labels_schema(answers: Sequence[str]) -> AnswerSchema:
     step = {
         "step": {"type": "integer", "description": "which step is labelled"},
+        "quote": _text_schema(
+            "for a label against the agent, words of that step or of what its calls returned, "
+            "copied exactly; else empty"
+        ),
         "explanation": _text_schema("why, in one sentence"),
         "label": {"type": "string", "enum": list(answers)},
         "score": _number_schema("0 to 1, how well the step does within its label"),

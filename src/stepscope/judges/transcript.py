@@ -1,8 +1,8 @@
 """The transcript of a run as a judge reads it: fenced, redacted, cut visibly, in windows.
 
-One block a step, without secrets, text normalised. A fence that a trace cannot know stands around
-it, and no text can leave its block. Long texts are cut with a mark that says how much is missing;
-long runs become overlapping windows, each with a digest of the steps before it.
+First the task as it was given, then one block a step, without secrets, text normalised. A fence
+stands around it, and no text can leave its block. Long texts are cut with a mark that says how much
+is missing; long runs become overlapping windows, each with the task and a digest of earlier steps.
 
 Normalised: compatibility forms become plain ones (NFKC), characters without ink go, controls are
 spelt out, and what a chat template takes for the end of a turn is broken by `MARK`, which the
@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -59,6 +60,10 @@ _FOLDS = str.maketrans(
     "'''\"\"\"------",
     "\\" + MARK,  # what is left out
 )
+# A call as `name {"id": 1}`, `name({"id": 1})` or `name(id=1)`: what the notations differ in.
+_CALL_SIGNS = str.maketrans("=", ":", "{}()\"'`")
+_CALL_WORDS = re.compile(r"(?:[Ss]tep\d+:?)?(?:agent,?)?calls?(?:\d+:)?")
+_CONSTANTS = {":True": ":true", ":False": ":false", ":None": ":null"}
 
 
 def compose_text(text: str) -> str:
@@ -117,6 +122,21 @@ def fold_text(text: str) -> str:
     return _UNSEEN.sub("", text.translate(_FOLDS))
 
 
+def fold_call(folded: str) -> str:
+    r"""Return a call, folded by `fold_text`, in no notation: as JSON and as a function it is equal.
+
+    >>> fold_call(fold_text('agent calls get(id="#W1", all=True)'))
+    'getid:#W1,all:true'
+    >>> fold_call(fold_text('get {"id": "#W1", "all": true}'))
+    'getid:#W1,all:true'
+    """
+    text = folded[found.end() :] if (found := _CALL_WORDS.match(folded)) else folded
+    text = text.translate(_CALL_SIGNS)
+    for ours, json_ in _CONSTANTS.items():
+        text = text.replace(ours, json_)
+    return text.removesuffix("...").removesuffix(",")
+
+
 def _joined(found: re.Match[str]) -> str:
     run = found.group()
     return _JOINER.join(run[at : at + STREAM_SAFE] for at in range(0, len(run), STREAM_SAFE))
@@ -143,8 +163,8 @@ def _unescaped(found: re.Match[str]) -> str:
     return " " if blank is not None else str(sign)
 
 
-# Hexadecimal digits: 64 bits, which nobody guesses and a judge reads twice a block.
-NONCE_DIGITS = 16
+# Hexadecimal digits, read once a block. The marks hold the fence: a guess of these breaks nothing.
+NONCE_DIGITS = 6
 # A line longer than this has further marks inside, so that no sentence is far from one.
 LINE_CHARACTERS = 240
 # What stands for a nonce that a text had guessed, or been told.
@@ -152,8 +172,9 @@ FENCE_REMOVED = "[fence]"
 
 # What our own lines may say: nothing that a trace could have worded.
 _OURS = re.compile(r"[\w ,.:;/()'-]*", re.ASCII)
-# Up to so many characters, and on to the end of the word if it is near.
-_STRETCH = re.compile(rf".{{{LINE_CHARACTERS}}}\S{{0,20}}")
+# Where a mark may stand in a line: before a blank, and after a sign that ends an item, but not in a
+# number, a time, a name with colons or an address.
+_BREAK = re.compile(r"(?=[ \t])|[,:}](?!(?<=\d.)\d|(?<=\w:)\w|//|[ \t]|$)")
 
 
 def fence_nonce(key: bytes, run: str, judge: str) -> str:
@@ -211,15 +232,7 @@ class Fence:
         """
         if self.nonce in text:
             text = text.replace(self.nonce, FENCE_REMOVED)
-        lines = text.split("\n")
-        if len(text) > LINE_CHARACTERS:
-            lines = [
-                _STRETCH.sub(lambda found: found.group() + MARK, line)
-                if len(line) > LINE_CHARACTERS
-                else line
-                for line in lines
-            ]
-        return "\n".join(f"{MARK} {line}" for line in lines)
+        return "\n".join(f"{MARK} {_mark_line(line)}" for line in text.split("\n"))
 
     def block(self, words: str, *texts: tuple[str, str]) -> str:
         """Return a whole block: pairs of a label of ours and a text of a trace, in order."""
@@ -235,6 +248,19 @@ class Fence:
     def cleared(self, text: str) -> str:
         """Return what a judge wrote without the fence and its marks."""
         return text.replace(self.nonce, FENCE_REMOVED).replace(MARK, "")
+
+
+def _mark_line(line: str) -> str:
+    """Return a line with a mark at the first break after every `LINE_CHARACTERS`."""
+    if len(line) <= LINE_CHARACTERS:
+        return line
+    parts: list[str] = []
+    start = 0
+    for found in _BREAK.finditer(line, LINE_CHARACTERS):
+        if found.end() - start >= LINE_CHARACTERS:
+            parts.append(line[start : found.end()])
+            start = found.end()
+    return MARK.join((*parts, line[start:]))
 
 
 def _checked(words: str) -> str:
@@ -262,6 +288,7 @@ class LabelledText(NamedTuple):
 
     label: str
     text: str
+    answers: int | None = None  # the step of the agent whose calls it answers, if not its own
 
 
 class TranscriptBlock(NamedTuple):
@@ -280,6 +307,7 @@ class Window(NamedTuple):
     end: int
     text: str
     left_out: int  # characters of these steps that are not in it
+    asked: tuple[int, ...] = ()  # the agent's steps among them that an answer is wanted about
 
     def inside(self, step: int, steps: int) -> int:
         """Return how far a step is from an edge of this window that is not an end of the run."""
@@ -288,23 +316,50 @@ class Window(NamedTuple):
 
 
 class Transcript:
-    """A run as judges read it: its tools, and one block a step, in order."""
+    """A run as judges read it: the task as given, and one block a step, in order."""
 
-    def __init__(
-        self, tools: tuple[TranscriptBlock, ...], steps: tuple[TranscriptBlock, ...]
-    ) -> None:
+    def __init__(self, task: TranscriptBlock, steps: tuple[TranscriptBlock, ...]) -> None:
         """Keep the blocks; what quotations are looked for in is made when first asked for."""
-        self.tools = tools
+        self.task = task
         self.steps = steps
+        # The agent's steps: the only ones that are asked about one by one.
+        self.acted = tuple([one.at for one in steps if one.actor == "agent" and one.at is not None])
         self._folded: dict[int, str] = {}
+        self._calls: dict[int, str] = {}
         self._whole: tuple[Fence, str] | None = None
+        self._answers: dict[int, list[LabelledText]] = {}
+        for block in steps:
+            for piece in block.pieces:
+                if piece.answers is not None and piece.answers != block.at:
+                    self._answers.setdefault(piece.answers, []).append(piece)
+
+    def exchange(self, step: int) -> TranscriptBlock:
+        """Return a step of the agent with what its calls brought, wherever that was recorded."""
+        block = self.steps[step]
+        own = [one for one in block.pieces if one.answers in {None, step}]
+        return block._replace(pieces=(*own, *self._answers.get(step, ())))
+
+    def exchange_steps(self, step: int) -> list[int]:
+        """Return a step of the agent and the steps that hold nothing but what its calls brought."""
+        return [
+            at
+            for at, block in enumerate(self.steps)
+            if at == step or (block.pieces and all(one.answers == step for one in block.pieces))
+        ]
+
+    def acting_step(self, step: int) -> int | None:
+        """Return the agent's step of the exchange that a step belongs to, None where of none."""
+        block = self.steps[step]
+        if block.actor == "agent":
+            return step
+        return next((one.answers for one in block.pieces if one.answers is not None), None)
 
     def whole(self, fence: Fence, room: int) -> Window | None:
-        """Return the tools and all steps as one text of at most `room` bytes, or None.
+        """Return the task and all steps as one text of at most `room` bytes, or None.
 
         The rubrics of one judge are asked of the same text: it is kept until another fence comes.
         """
-        blocks = (*self.tools, *self.steps)
+        blocks = (self.task, *self.steps)
         if self._whole is None or self._whole[0] != fence:
             marked = [[fence.data(piece.text) for piece in block.pieces] for block in blocks]
             self._whole = (fence, _join_blocks(blocks, fence, marked))
@@ -320,6 +375,13 @@ class Transcript:
             lines = (f"{piece.label}:\n{piece.text}" for piece in self.steps[step].pieces)
             self._folded[step] = fold_text("\n".join(lines))
         return self._folded[step]
+
+    def folded_calls(self, step: int) -> str:
+        """Return a step's calls in no notation (`fold_call`), each on a line."""
+        if step not in self._calls:
+            calls = (one.text for one in self.steps[step].pieces if one.label.startswith("call"))
+            self._calls[step] = "\n".join(fold_call(fold_text(text)) for text in calls)
+        return self._calls[step]
 
 
 def bound_tokens(text: str) -> int:
@@ -368,14 +430,34 @@ class _TranscriptBuilder:
         self.calls = calls
 
     def of(self, trajectory: Trajectory) -> Transcript:
-        tools = tuple(
-            LabelledText("tool", self.json(msgspec.to_builtins(t))) for t in trajectory.tools or ()
+        tools = trajectory.tools or ()
+        known = f"tools offered: {len(tools)}" if tools else "no tool list was recorded"
+        request = trajectory.case.request if trajectory.case is not None else None
+        pieces = [
+            LabelledText(label, self.text(text))
+            for label, text in (("request", request), ("policy", trajectory.instructions))
+            if text
+        ]
+        pieces += [LabelledText("tool", self.json(msgspec.to_builtins(one))) for one in tools]
+        return Transcript(
+            TranscriptBlock(f"task as given, {known}", tuple(pieces)),
+            tuple(self.blocks(trajectory)),
         )
-        offered = (TranscriptBlock(f"tools offered, {len(tools)}", tools),) if tools else ()
-        if policy := trajectory.instructions:
-            text = (LabelledText("text", self.text(policy)),)
-            offered = (TranscriptBlock("policy, from the settings", text), *offered)
-        return Transcript(offered, tuple(self.step(step) for step in trajectory.steps))
+
+    def blocks(self, trajectory: Trajectory) -> Iterator[TranscriptBlock]:
+        acting: int | None = None
+        for step in trajectory.steps:
+            block = self.step(step)
+            if step.actor == "environment" and acting is not None:
+                # What no call is known of follows what the agent did just before.
+                pieces = (
+                    one if one.answers is not None else one._replace(answers=acting)
+                    for one in block.pieces
+                )
+                block = block._replace(pieces=tuple(pieces))
+            elif step.actor != "environment":
+                acting = step.index if step.actor == "agent" else None
+            yield block
 
     def text(self, text: str) -> str:
         return redact_for_judge(text, self.redactor)
@@ -431,22 +513,22 @@ class _TranscriptBuilder:
         return LabelledText(label, self.text(call.name) + given)
 
     def result(self, number: int, result: ToolResult) -> Iterator[LabelledText]:
-        answered = self.calls.get(id(result))
+        step, place = self.calls.get(id(result), (None, number))
         label = f"result {number}, {result.status}"
-        if answered is not None:
-            label = f"result of call {answered[1]} at step {answered[0]}, {result.status}"
+        if step is not None:
+            label = f"result of call {place} at step {step}, {result.status}"
         if result.truncated:
             label += ", cut in the recording"
         text = result.text
         media = [part for part in result.parts if part.kind in MEDIA]
         if not text and result.structured is not None:
-            yield LabelledText(label, self.json(result.structured))
+            yield LabelledText(label, self.json(result.structured), step)
         elif text or not media:
-            yield LabelledText(label, self.text(text))
+            yield LabelledText(label, self.text(text), step)
         for part in media:
-            yield self.named(part, f"{label}, {part.kind}")
+            yield self.named(part, f"{label}, {part.kind}")._replace(answers=step)
         if result.error and result.error != text:
-            yield LabelledText(f"{label}, error", self.text(result.error))
+            yield LabelledText(f"{label}, error", self.text(result.error), step)
 
 
 def _composed_texts(value: Json) -> Json:
@@ -498,7 +580,7 @@ def _bytes(text: str) -> int:
     return len(text.encode())
 
 
-def _longest_that_fits(sizes: Sequence[int], room: int) -> int | None:
+def _longest_that_fits(sizes: Sequence[int], room: int, floor: int = FLOOR_BYTES) -> int | None:
     """Return how long the longest texts may be so that all fit, None where none is long enough.
 
     >>> (
@@ -512,9 +594,9 @@ def _longest_that_fits(sizes: Sequence[int], room: int) -> int | None:
     for at, size in enumerate(sizes):
         share = left // (len(sizes) - at)
         if size > share:
-            return share if share >= FLOOR_BYTES else None
+            return share if share >= floor else None
         left -= size
-    return None if left < 0 else max(sizes, default=FLOOR_BYTES)
+    return None if left < 0 else max(sizes, default=floor)
 
 
 def _cut_text(text: str, marked: str, fence: Fence, cap: int) -> tuple[str, int]:
@@ -543,76 +625,95 @@ def _join_blocks(
     return "\n".join(lines)
 
 
-# Steps that two windows share: enough to see a disagreement, few enough to pay twice.
+# Steps of the agent that two windows share: enough to see a disagreement, few enough to pay twice.
 OVERLAP_STEPS = 4
-# Of a window's room, what its digest may take.
+# Of a window's room, what is kept for its digest; it takes more where the steps leave more.
 _DIGEST_SHARE = 0.2
-# Of each text that the digest tells.
-_DIGEST_CHARACTERS = 160
-# Of a window that gives this much to one step, the rest is cut.
+# No text of a digest is cut below this many bytes: older ones are left out instead.
+_DIGEST_BYTES = 160
+# What stands around a text of a digest, at most: label, mark, line ends.
+_DIGEST_FRAME = 80
+# Of a window that gives this much to one step of the agent, the rest is cut.
 _FEWEST_STEPS = 2 * OVERLAP_STEPS
 
 
 def split_windows(
-    copy: Transcript,  # the run as judges read it
+    copy: Transcript,  # the run as judges read it, with one step of the agent or more
     *,
     fence: Fence,  # around it
     room: int,  # bytes that one context may have
-    most_steps: int,  # how many steps one answer has room for
+    most_steps: int,  # how many steps of the agent one answer has room for
 ) -> tuple[Window, ...] | None:
     """Return the windows of a run in order; None where not even a few steps fit into one."""
-    steps = len(copy.steps)
+    steps, acted = len(copy.steps), copy.acted
     most = max(most_steps, OVERLAP_STEPS + 1)
-    if steps <= most:
+    if len(acted) <= most:
         whole = copy.whole(fence, room)
         # Cut only what no division into windows would spare.
-        if whole is not None and (whole.left_out == 0 or steps <= _FEWEST_STEPS):
-            return (whole,)
-    sizes = [_block_bytes(block, fence) for block in copy.steps]
-    around = len(f"{fence.opening()}\n{fence.closing()}".encode())
+        if whole is not None and (whole.left_out == 0 or len(acted) <= _FEWEST_STEPS):
+            return (whole._replace(asked=acted),)
+    # A part is one step of the agent with what follows it; the first also has what is before it.
+    edges = (0, *acted[1:], steps)
+    sizes = [
+        sum(_block_bytes(block, fence) for block in copy.steps[low:high])
+        for low, high in pairwise(edges)
+    ]
+    around = len(f"{fence.opening()}\n{fence.closing()}".encode()) + _block_bytes(copy.task, fence)
     made: list[Window] = []
     first = 0
     while True:
-        before = digest_steps(copy, first, int(room * _DIGEST_SHARE))
-        taken = around + sum(_block_bytes(block, fence) for block in (*copy.tools, *before))
-        end, left = first, (room - taken)
+        kept = int(room * _DIGEST_SHARE) if first else 0
+        end, left = first, room - around - kept
         while end < len(sizes) and end - first < most:
             left -= sizes[end]
             if left < 0 and end - first >= min(most, _FEWEST_STEPS):
                 break
             end += 1
-        window = fit_blocks((*copy.tools, *before, *copy.steps[first:end]), fence=fence, room=room)
+        digest_room = room - around - sum(sizes[first:end])
+        digest = digest_steps(copy, edges[first], max(kept, digest_room), fence)
+        blocks = (copy.task, *digest, *copy.steps[edges[first] : edges[end]])
+        window = fit_blocks(blocks, fence=fence, room=room)
         if window is None:
             return None
-        made.append(window)
-        if end == steps:
+        made.append(window._replace(asked=acted[first:end]))
+        if end == len(sizes):
             return tuple(made)
         first = end - OVERLAP_STEPS
 
 
-def digest_steps(copy: Transcript, end: int, room: int) -> tuple[TranscriptBlock, ...]:
-    """Return a block that tells the steps before `end` in a line each, the latest kept first."""
-    told: list[LabelledText] = []
-    left, skipped = room, 0
-    for block in reversed(copy.steps[:end]):
-        for piece in reversed(block.pieces):
-            if not (
-                piece.label.startswith(("call", "result"))
-                or (block.actor == "user" and piece.label == "text")
-            ):
-                continue
-            said = " ".join(piece.text.split())[:_DIGEST_CHARACTERS]
-            left -= len(said.encode()) + _DIGEST_CHARACTERS // 2
-            if left < 0:
-                skipped += 1
-            else:
-                told.append(LabelledText(f"step {block.at}, {piece.label}", said))
-    if not told and not skipped:
+def digest_steps(
+    copy: Transcript, end: int, room: int, fence: Fence
+) -> tuple[TranscriptBlock, ...]:
+    """Return a block that tells the steps before `end`, a line a text, in about `room` bytes.
+
+    The longest texts are cut first; where all are short, the oldest are left out, and counted.
+    """
+    told = [
+        (f"step {block.at}, {piece.label}", " ".join(piece.text.split()))
+        for block in copy.steps[:end]
+        for piece in block.pieces
+        if piece.label.startswith(("call", "result"))
+        or (block.actor == "user" and piece.label == "text")
+    ]
+    if not told:
         return ()
-    words = f"digest of steps 0 to {end - 1}, each text cut"
+    fits = max(room, 0) // (_DIGEST_BYTES + _DIGEST_FRAME)
+    sizes = sorted(_bytes(fence.data(text)) for _, text in told)
+    cap = _longest_that_fits(sizes, room - _DIGEST_FRAME * len(told), _DIGEST_BYTES)
+    skipped = 0 if cap is not None else max(0, len(told) - fits)
+    shown = [(label, _cut_line(text, cap or _DIGEST_BYTES)) for label, text in told[skipped:]]
+    words = f"digest of steps 0 to {end - 1}"
+    if any(line != text for (_, line), (_, text) in zip(shown, told[skipped:], strict=True)):
+        words += ", long texts cut"
     if skipped:
         words += f", {skipped} earlier texts left out"
-    return (TranscriptBlock(words, tuple(reversed(told))),)
+    return (TranscriptBlock(words, tuple(LabelledText(*one) for one in shown)),)
+
+
+def _cut_line(text: str, cap: int) -> str:
+    """Return a text of at most `cap` bytes."""
+    raw = text.encode()
+    return text if len(raw) <= cap else raw[: cap - 4].decode("utf-8", "ignore") + " ..."
 
 
 def describe_windows(made: Sequence[Window]) -> str:

@@ -29,7 +29,7 @@ from stepscope.values import Unmeasured
 _AXIS_FIELDS = ("evidence", "cited_step_indices", "rationale", "label", "confidence")
 _PART_FIELDS = ("evidence", "rationale", "part", "step", "whose", "confidence")
 _SCORE_FIELDS = ("rationale", "score")
-_LABEL_FIELDS = ("step", "explanation", "label", "score", "addresses")
+_LABEL_FIELDS = ("step", "quote", "explanation", "label", "score", "addresses")
 _PRESENCE_FIELDS = ("step", "quote", "present")
 
 # What one reply comes to: its answers, in an answer about every step the one about all of them
@@ -76,6 +76,7 @@ REPAIRS = {
     "missing_step": "a step that was asked about had no answer",
     "duplicate_step": "a step was answered more than once",
     "extra_step": "it answered about a step that was not asked about",
+    "disagreement": "its evidence quoted other steps than its cited_step_indices named",
 }
 
 
@@ -169,8 +170,12 @@ class SchemaReplyReader:
         failing = label in self.rubric.failing
         if failing and not cites:
             raise citations.citation_error(f"{label} without a step")
-        if not self.witness.evidence(evidence) and failing:
+        quoted = self.witness.evidence(evidence)
+        if not any(quoted.values()) and failing:
             raise citations.evidence_error(f"{label}{_UNQUOTED}")
+        if set(quoted) != set(cites):
+            what = f"quotes steps {_listed(quoted)} and cites {_listed(cites)}"
+            raise citations.unparsable_reply("disagreement", what)
         why = self.witness.own_words(rationale) + self._left_out()
         verdict = Verdict(self.measure, label=label, cites=cites, reason=why, confidence=confidence)
         return (mark_outranked(verdict, self.outcome, self.rubric.failing),)
@@ -182,7 +187,7 @@ class SchemaReplyReader:
         rationale, evidence = fields.told("rationale"), fields.listed("evidence")
         self.witness.refuse_copied(fields.value)
         cites = (self.witness.step(fields.value["step"]),)
-        if not self.witness.evidence(evidence):
+        if not any(self.witness.evidence(evidence).values()):
             raise citations.evidence_error(f"{label}{_UNQUOTED}")
         why = self.witness.own_words(rationale) + self._left_out()
         return tuple(
@@ -200,14 +205,16 @@ class SchemaReplyReader:
     def _read_label(self, step: int, item: Json) -> Verdict:
         fields = ReplyFields(item, _LABEL_FIELDS, f"the answer about step {step}")
         label = fields.menu("label", self.rubric.answers)
-        score = fields.share("score")
+        score, quote = fields.share("score"), fields.told("quote")
         why = self.witness.own_words(fields.told("explanation"))
+        if not self.witness.quoted(step, quote, results=True) and label in self.rubric.failing:
+            raise citations.evidence_error(f"{label} of step {step}{_UNQUOTED}")
         cites: tuple[int, ...] = (step,)
         if fields.value["addresses"] is not None:
             addressed = fields.whole("addresses")
-            if not 0 <= addressed < step:
+            if addressed >= step or addressed not in self.witness.copy.acted:
                 raise citations.citation_error(
-                    f"step {step} addresses {addressed}, which is no earlier step"
+                    f"step {step} addresses {addressed}, which is no earlier step of the agent"
                 )
             if self.alone:
                 raise citations.citation_error(
@@ -245,7 +252,7 @@ class SchemaReplyReader:
         others: list[str] = []
         for item in listed:
             step = item.get("step") if isinstance(item, dict) else None
-            if type(step) is int and window.first <= step < window.end:
+            if type(step) is int and step in window.asked:
                 found.setdefault(step, []).append(item)
             else:
                 others.append(citations.display_value(step if isinstance(item, dict) else item))
@@ -253,7 +260,7 @@ class SchemaReplyReader:
         if others:
             extra = f"extra_step: answers about {', '.join(others[:5])}, which were not asked for"
             answers = [Unmeasured("unparsable", extra, self.measure)]
-        for step in range(window.first, window.end):
+        for step in window.asked:
             items = found.get(step, [])
             try:
                 if not items:
@@ -270,7 +277,7 @@ class SchemaReplyReader:
         """Return the answer about the whole run, each step's, and how windows agree."""
         best: dict[int, tuple[bool, int, Answer]] = {}
         for window, part in zip(self.windows, parts, strict=True):
-            for step in range(window.first, window.end):
+            for step in window.asked:
                 answer = self._answer(window, part, step)
                 rank = (isinstance(answer, Verdict), window.inside(step, self.witness.steps))
                 if step not in best or rank > best[step][:2]:
@@ -298,14 +305,16 @@ class SchemaReplyReader:
             share = len(shows) / len(judged)
             whole = Verdict(self.measure, value=share, cites=shows, reason=reason)
         # Windows overlap, so that agreement on their seams is an answer.
-        seams = (self._seam(parts),) if len(self.windows) > 1 and not self.alone else ()
+        pairs = pairwise(self.windows)
+        shared = any(not set(one.asked).isdisjoint(other.asked) for one, other in pairs)
+        seams = (self._seam(parts),) if shared else ()
         return (whole, *steps, *seams)
 
     def _seam(self, parts: Sequence[Part]) -> Answer:
         measure = f"{self.measure}{records.SEAMS_SUFFIX}"
         twice = alike = 0
         for (before, first), (after, second) in pairwise(zip(self.windows, parts, strict=True)):
-            for step in range(after.first, before.end):
+            for step in sorted({*before.asked} & {*after.asked}):
                 pair = self._answer(before, first, step), self._answer(after, second, step)
                 labels = [answer.label for answer in pair if isinstance(answer, Verdict)]
                 if len(labels) == len(pair):
@@ -320,11 +329,15 @@ class SchemaReplyReader:
     def _answer(self, window: Window, part: Part, step: int) -> Answer:
         if isinstance(part, Unmeasured):
             return Unmeasured(part.kind, part.reason, self.measure, step)
-        return part[1 + step - window.first]
+        return part[1 + window.asked.index(step)]
 
     def _left_out(self) -> str:
         lost = sum(window.left_out for window in self.windows)
         return f" ({lost} characters of the run were left out)" if lost else ""
+
+
+def _listed(steps: Collection[int]) -> str:
+    return ", ".join(map(str, sorted(steps))) or "none"
 
 
 def _fault(reply: Reply | Unmeasured | None, part: Part) -> str:

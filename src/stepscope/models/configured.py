@@ -32,6 +32,10 @@ class PriceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     batch: float | None = None
 
 
+# Where an answer is cut off if the settings do not say it.
+USUAL_OUTPUT_TOKENS = 4_096
+
+
 class JudgeTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One judge model, table `[judges.model."PROVIDER/NAME"]`; every key has a default."""
 
@@ -43,7 +47,8 @@ class JudgeTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     family: str = ""  # who trained it; "" is told from its name.
     structure: Structure | None = None  # how structured output is asked for; None finds out.
     context_tokens: int = 128_000  # what it reads at once, its answer included.
-    max_output_tokens: int = 4_096  # where an answer is cut off.
+    # where an answer is cut off; None: at 4,096, and later where many steps are asked about.
+    max_output_tokens: int | None = None
     temperature: float | None = None  # of sampling; None leaves the provider's.
     seed: int | None = None  # where the provider takes one.
     price: PriceTable | None = None  # instead of the table of prices.
@@ -89,11 +94,11 @@ def _refuse_judge(name: str, judge: JudgeTable, where: str) -> None:
         raise ConfigError(f'{where}: no judge; expected [judges.model."PROVIDER/MODEL"]')
     for field in ("context_tokens", "max_output_tokens"):
         value = getattr(judge, field)
-        if value < 1:
+        if value is not None and value < 1:
             raise ConfigError(f"{where}: {field} is {value}; expected 1 or more")
-    if judge.max_output_tokens >= judge.context_tokens:
+    if (written := judge.max_output_tokens or USUAL_OUTPUT_TOKENS) >= judge.context_tokens:
         raise ConfigError(
-            f"{where}: max_output_tokens is {judge.max_output_tokens}, and context_tokens, which "
+            f"{where}: max_output_tokens is {written}, and context_tokens, which "
             f"includes them, is {judge.context_tokens}"
         )
     if judge.temperature is not None and not 0 <= judge.temperature <= 2:

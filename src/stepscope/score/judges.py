@@ -36,7 +36,6 @@ from stepscope.judges.judgement import (
     Judge,
     Judgement,
     JudgingOptions,
-    fit_beside,
     record_measure,
     record_prompt,
     record_version,
@@ -323,7 +322,6 @@ class JudgePlan:
             key=self._key,
             redactor=self.store.redactor,
             repeat=repeat,
-            beside=self._beside(rubric, judge),
         )
         if not looks_up:
             return planned
@@ -338,11 +336,6 @@ class JudgePlan:
             else item
             for item in planned
         )
-
-    def _beside(self, rubric: Rubric, judge: Judge) -> tuple[Rubric, ...]:
-        """Return the rubrics of the same set that are asked, where the judge has room for them."""
-        of_set = tuple(one for one in self.rubrics if one.set == rubric.set)
-        return fit_beside(rubric, judge, of_set)
 
     def _note(
         self, absent: Unmeasured, trajectory: Trajectory, judge: Judge, rubric: Rubric, repeat: int
@@ -360,7 +353,7 @@ class JudgePlan:
                 family=judge.family,
                 judge=judge.name,
                 rubric=rubric.name,
-                prompt=record_prompt(rubric, self.options, self._beside(rubric, judge)),
+                prompt=record_prompt(rubric, self.options),
                 repeat=repeat,
             )
         )
