@@ -238,6 +238,36 @@ def _unique_rows(given: Ints, q: int, *, inverse: bool) -> tuple[Ints, Floats, I
 MOST_WEIGHTS = 8_000_000
 
 
+class SharedWeights:
+    """Random weights, drawn once for all figures over as many runs; no more than are held at once.
+
+    Two figures then differ by what they mean, not by chance. Every draw starts where the generator
+    stands now.
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng, self._start = rng, rng.bit_generator.state
+        self._drawn: dict[tuple[int, bytes, bytes], Floats] = {}
+        # Where the generator stands behind the weights of runs.
+        self._behind: dict[tuple[int, bytes], Mapping[str, object]] = {}
+
+    def draw(self, draws: int, shapes: Floats, pseudo: Floats) -> tuple[Floats, Floats]:
+        """Return Gamma weights of these shapes of runs and pseudo-pairs, (draws, len(shapes))."""
+        runs = draws, shapes.tobytes()
+        keys = (*runs, b""), (*runs, pseudo.tobytes())
+        if keys[0] not in self._drawn:
+            size = draws * len(shapes)
+            while self._drawn and size + sum(x.size for x in self._drawn.values()) > MOST_WEIGHTS:
+                del self._drawn[next(iter(self._drawn))]
+            self._rng.bit_generator.state = self._start
+            self._drawn[keys[0]] = self._rng.standard_gamma(shapes, (draws, len(shapes)))
+            self._behind[runs] = self._rng.bit_generator.state
+        if keys[1] not in self._drawn:
+            self._rng.bit_generator.state = self._behind[runs]
+            self._drawn[keys[1]] = self._rng.standard_gamma(pseudo, (draws, len(pseudo)))
+        return self._drawn[keys[0]], self._drawn[keys[1]]
+
+
 def agreement(
     ratings: npt.ArrayLike,
     coefficient: CoefficientName = "kappa",
@@ -282,103 +312,133 @@ def agreement(
     >>> round(found.value, 3), found.n
     (0.333, 12)
     """
-    if not 0 < level < 1:
-        raise DataError(f"level is {level!r}; expected a share between 0 and 1, such as 0.95")
-    given, q = _check_ratings(ratings, categories)
-    run = None if clusters is None else sample.cluster_index(clusters, len(given))
-    if coefficient == "kappa" and given.shape[1] != 2:
-        raise DataError(f"kappa is of two raters, got {given.shape[1]}; ask for fleiss or alpha")
-    if metric == "ordinal" and coefficient != "alpha":
-        raise DataError(f"{coefficient} has no ordinal form; expected alpha, or another metric")
-    if not q:
-        return sample.nothing_measured(unmeasured, "items")
-    asked = _WeightedCoefficient(coefficient, given, run, q, category_distances(metric, q))
-    n = asked.paired
-    if not n:
-        return sample.nothing_measured(unmeasured, "items")
-    value = asked.value()
-    if not np.isfinite(value):
-        return Unmeasured(
-            "undefined",
-            f"{coefficient} has no value: {n} items got one and the same answer from every rater",
-        )
-    runs = len(given) if run is None else int(run.max(initial=-1)) + 1
-    few = runs < 2
-    limits = (None, None) if few else asked.limits(rng, draws, level)
-    return sample.make_estimate(
-        (value, *limits),
-        method="bayesian bootstrap",
-        n=n,
-        frame=EstimateFrame(
-            level=level,
-            unmeasured=unmeasured,
-            unit=coefficient,
-            unit_of_n="items",
-            n_tasks=runs,
-            diagnostics=("one run: no limits",) if few else (),
-        ),
-    )
+    weights = SharedWeights(rng)
+    rated = RatedItems(ratings, weights, categories=categories, clusters=clusters)
+    return rated.coefficient(coefficient, metric, level=level, draws=draws, unmeasured=unmeasured)
 
 
-class _WeightedCoefficient:
-    """One coefficient of one set of ratings: features once, values for any weights."""
+class RatedItems:
+    """Ratings of items, grouped once: any coefficient of them, under the same weights of runs.
+
+    Arguments and errors are those of `agreement`.
+    """
 
     def __init__(
         self,
-        name: CoefficientName,
-        given: Ints,  # shape (items, raters), codes of q categories
-        run: Ints | None,  # shape (items,), dense numbers; None where every item is its own
-        q: int,
-        distance: Floats | None,  # shape (q, q); None for ordinal ones, which depend on their use
+        ratings: npt.ArrayLike,
+        weights: SharedWeights,
+        *,
+        categories: int | None = None,
+        clusters: npt.ArrayLike | None = None,
     ) -> None:
-        self._q, self._distance, self._of = q, distance, _VALUES[name]
+        given, q = _check_ratings(ratings, categories)
+        run = None if clusters is None else sample.cluster_index(clusters, len(given))
+        self._q, self._run, self._weights = q, run, weights
+        self._raters, self._runs = given.shape[1], len(given)
         # The distinct items, how often each occurs, and which of them each item is.
-        self._grouped = run is not None and int(run.max(initial=-1)) + 1 != len(run)
-        answers, often, kind = _unique_rows(given, q, inverse=self._grouped)
+        if run is not None:
+            self._runs = int(run.max(initial=-1)) + 1
+        self._grouped = self._runs != len(given)
+        self._answers, self._often, self._kind = _unique_rows(given, q, inverse=self._grouped)
         # Items with two ratings or more: counted by distinct item, of which there are few.
-        ratings = (answers >= 0).sum(axis=1)
-        paired = ratings >= 2
-        self.paired = int(often[paired].sum())
-        features = _FEATURES[name](answers, q)
+        self._ratings = (self._answers >= 0).sum(axis=1)
+        self._paired = self._ratings >= 2
         # What is weighed as a whole: kinds where every item is its own run, else runs.
-        self._units, self._repeats = features, often
-        if self._grouped:
-            assert run is not None
-            self._units = np.stack([np.bincount(run, weights=f[kind]) for f in features.T], axis=1)
-            self._repeats = np.ones(len(self._units))
-        # Every pair of categories as an item of the first two raters, and its mass.
-        #
-        # Agreeing pairs weigh 1 together, disagreeing ones 1: for two classes Dirichlet(1/2).
-        first, second = np.divmod(np.arange(q * q), q)
-        pairs = np.full((q * q, given.shape[1]), -1, dtype=np.int64)
-        pairs[:, 0], pairs[:, 1] = first, second
-        self._mass = np.where(first == second, 1 / q, 1 / max(q * (q - 1), 1))
-        self._pairs = _FEATURES[name](pairs, q)
-        if name == "alpha" and self.paired:
-            # An item weighs as many coincidences there as it has ratings: their mean number.
-            self._pairs = (
-                self._pairs * float(np.average(ratings[paired], weights=often[paired])) / 2
+        self._repeats = np.ones(self._runs) if self._grouped else self._often
+        self._of: dict[Callable[[Ints, int], Floats], tuple[Floats, Floats]] = {}
+        self._drawn: dict[tuple[object, ...], Floats] = {}
+
+    def coefficient(
+        self,
+        name: CoefficientName,
+        metric: Metric = "nominal",
+        *,
+        level: float = 0.95,
+        draws: int = 2_000,
+        unmeasured: Mapping[str, int] | None = None,
+    ) -> Estimate | Unmeasured:
+        """Return one coefficient with its interval, as `agreement` does."""
+        if not 0 < level < 1:
+            raise DataError(f"level is {level!r}; expected a share between 0 and 1, such as 0.95")
+        if name == "kappa" and self._raters != 2:
+            raise DataError(f"kappa is of two raters, got {self._raters}; ask for fleiss or alpha")
+        if metric == "ordinal" and name != "alpha":
+            raise DataError(f"{name} has no ordinal form; expected alpha, or another metric")
+        n = int(self._often[self._paired].sum())
+        if not n:
+            return sample.nothing_measured(unmeasured, "items")
+        features = _FEATURES[name]
+        units, pairs = self._units(features)
+        distance = category_distances(metric, self._q)
+
+        def value_of(sums: Floats) -> Floats:
+            if distance is not None:
+                return _VALUES[name](sums, distance)
+            used = sums.reshape(-1, self._q, self._q).sum(axis=2)
+            return _VALUES[name](sums, ordinal_distances(used))
+
+        value = float(value_of((self._repeats @ units)[None, :])[0])
+        if not np.isfinite(value):
+            return Unmeasured(
+                "undefined",
+                f"{name} has no value: {n} items got one and the same answer from every rater",
             )
-
-    def value(self) -> float:
-        """Return the coefficient itself, NaN where undefined."""
-        return float(self._values((self._repeats @ self._units)[None, :])[0])
-
-    def limits(self, rng: np.random.Generator, draws: int, level: float) -> tuple[float, float]:
-        """Return the limits: quantiles over weights, or the jackknife's where runs are too many."""
+        limits: tuple[float | None, float | None] = None, None
+        few = self._runs < 2
         tails = (1 - level) / 2, (1 + level) / 2
-        if draws * len(self._repeats) > MOST_WEIGHTS:
-            return self._jackknife_limits(tails)
-        shape = self._shape(level)
-        weights = rng.standard_gamma(self._repeats * shape, (draws, len(self._repeats)))
-        pseudo = rng.standard_gamma(self._mass * shape, (draws, len(self._mass)))
-        low, high = np.quantile(self._values(weights @ self._units + pseudo @ self._pairs), tails)
-        return float(low), float(high)
+        if not few and draws * len(self._repeats) > MOST_WEIGHTS:
+            limits = self._jackknife_limits(value, value_of(self._repeats @ units - units), tails)
+        elif not few:
+            key = (features, level, draws)
+            if key not in self._drawn:
+                shape = self._shape(level)
+                runs, pseudo = self._weights.draw(draws, self._repeats * shape, self._mass * shape)
+                self._drawn[key] = runs @ units + pseudo @ pairs
+            low, high = np.quantile(value_of(self._drawn[key]), tails)
+            limits = float(low), float(high)
+        return sample.make_estimate(
+            (value, *limits),
+            method="bayesian bootstrap",
+            n=n,
+            frame=EstimateFrame(
+                level=level,
+                unmeasured=unmeasured,
+                unit=name,
+                unit_of_n="items",
+                n_tasks=self._runs,
+                diagnostics=("one run: no limits",) if few else (),
+            ),
+        )
 
-    def _values(self, sums: Floats) -> Floats:
-        if self._distance is not None:
-            return self._of(sums, self._distance)
-        return self._of(sums, ordinal_distances(sums.reshape(-1, self._q, self._q).sum(axis=2)))
+    @property
+    def _mass(self) -> Floats:
+        """The mass of each pair of categories: agreeing ones weigh 1 together, others 1.
+
+        For two classes that is Dirichlet(1/2).
+        """
+        q = self._q
+        mass = np.full((q, q), 1 / max(q * (q - 1), 1))
+        np.fill_diagonal(mass, 1 / q)
+        return mass.reshape(-1)
+
+    def _units(self, features: Callable[[Ints, int], Floats]) -> tuple[Floats, Floats]:
+        """Return the features of what is weighed, and of every pair of categories as an item."""
+        if features not in self._of:
+            q, units = self._q, features(self._answers, self._q)
+            pairs = np.full((q * q, self._raters), -1, dtype=np.int64)
+            pairs[:, 0], pairs[:, 1] = np.divmod(np.arange(q * q), q)
+            of_pairs = features(pairs, q)
+            if features is _coincidences:
+                # An item weighs as many coincidences there as it has ratings: their mean number.
+                paired, often = self._ratings[self._paired], self._often[self._paired]
+                of_pairs = of_pairs * float(np.average(paired, weights=often)) / 2
+            if self._grouped:
+                assert self._run is not None
+                units = np.stack(
+                    [np.bincount(self._run, weights=f[self._kind]) for f in units.T], axis=1
+                )
+            self._of[features] = units, of_pairs
+        return self._of[features]
 
     def _shape(self, level: float) -> float:
         """Return the Gamma shape that makes few runs of several items spread as t would.
@@ -395,13 +455,14 @@ class _WeightedCoefficient:
         wider = runs / (runs - 1) * float(stdtrit(runs - 1, tail) / ndtri(tail)) ** 2
         return max(float(1 / wider - 1 / runs), 1 / runs)
 
-    def _jackknife_limits(self, tails: tuple[float, float]) -> tuple[float, float]:
+    def _jackknife_limits(
+        self, value: float, left: Floats, tails: tuple[float, float]
+    ) -> tuple[float, float]:
         from scipy.special import ndtri
 
-        left = self._values(self._repeats @ self._units - self._units)
         n = self._repeats.sum()
         error = np.sqrt((n - 1) / n * (self._repeats @ (left - self._repeats @ left / n) ** 2))
-        low, high = (self.value() + float(ndtri(tail)) * float(error) for tail in tails)
+        low, high = (value + float(ndtri(tail)) * float(error) for tail in tails)
         return low, high
 
 
