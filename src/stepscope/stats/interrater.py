@@ -17,9 +17,11 @@ import numpy.typing as npt
 
 from stepscope.errors import DataError
 from stepscope.stats import sample
-from stepscope.stats.sample import EstimateFrame, Floats, Ints
+from stepscope.stats.estimates import proportion
+from stepscope.stats.sample import Bools, EstimateFrame, Floats, Ints
 from stepscope.values import Estimate, Unmeasured
 
+Share = Estimate | Unmeasured
 CoefficientName = Literal["raw", "kappa", "fleiss", "alpha", "gwet", "pabak"]
 Metric = Literal["nominal", "ordinal", "linear", "quadratic"]
 
@@ -236,36 +238,38 @@ def _unique_rows(given: Ints, q: int, *, inverse: bool) -> tuple[Ints, Floats, I
 
 # Weights drawn at most; beyond it the jackknife over runs gives the interval.
 MOST_WEIGHTS = 8_000_000
+# Multiplications up to which BLAS takes one thread: of thousands of small products, those on two
+# threads take 20 times as long where another process has one of the processors.
+ONE_THREAD = 200_000
+
+
+def _product(many: Floats, few: Floats) -> Floats:
+    """Return the product of a matrix of many rows and one of few columns."""
+    blocks = 1 + many.size * few.shape[1] // ONE_THREAD
+    return np.concatenate([rows @ few for rows in np.array_split(many, blocks)])
 
 
 class SharedWeights:
-    """Random weights, drawn once for all figures over as many runs; no more than are held at once.
+    """Random weights, drawn once for all figures over as many runs; `MOST_WEIGHTS` are held.
 
-    Two figures then differ by what they mean, not by chance. Every draw starts where the generator
-    stands now.
+    Figures then differ by what they mean, not by chance. Draws start where the generator stands.
     """
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng, self._start = rng, rng.bit_generator.state
-        self._drawn: dict[tuple[int, bytes, bytes], Floats] = {}
-        # Where the generator stands behind the weights of runs.
-        self._behind: dict[tuple[int, bytes], Mapping[str, object]] = {}
+        self._drawn: dict[tuple[int, bytes, bytes], tuple[Floats, Floats]] = {}
 
     def draw(self, draws: int, shapes: Floats, pseudo: Floats) -> tuple[Floats, Floats]:
         """Return Gamma weights of these shapes of runs and pseudo-pairs, (draws, len(shapes))."""
-        runs = draws, shapes.tobytes()
-        keys = (*runs, b""), (*runs, pseudo.tobytes())
-        if keys[0] not in self._drawn:
-            size = draws * len(shapes)
-            while self._drawn and size + sum(x.size for x in self._drawn.values()) > MOST_WEIGHTS:
-                del self._drawn[next(iter(self._drawn))]
+        key = draws, shapes.tobytes(), pseudo.tobytes()
+        if key not in self._drawn:
+            held = (weights.size for weights, _ in self._drawn.values())
+            if draws * len(shapes) + sum(held) > MOST_WEIGHTS:
+                self._drawn.clear()
             self._rng.bit_generator.state = self._start
-            self._drawn[keys[0]] = self._rng.standard_gamma(shapes, (draws, len(shapes)))
-            self._behind[runs] = self._rng.bit_generator.state
-        if keys[1] not in self._drawn:
-            self._rng.bit_generator.state = self._behind[runs]
-            self._drawn[keys[1]] = self._rng.standard_gamma(pseudo, (draws, len(pseudo)))
-        return self._drawn[keys[0]], self._drawn[keys[1]]
+            weights = self._rng.standard_gamma(shapes, (draws, len(shapes)))
+            self._drawn[key] = weights, self._rng.standard_gamma(pseudo, (draws, len(pseudo)))
+        return self._drawn[key]
 
 
 def agreement(
@@ -331,22 +335,16 @@ class RatedItems:
         categories: int | None = None,
         clusters: npt.ArrayLike | None = None,
     ) -> None:
-        given, q = _check_ratings(ratings, categories)
-        run = None if clusters is None else sample.cluster_index(clusters, len(given))
-        self._q, self._run, self._weights = q, run, weights
-        self._raters, self._runs = given.shape[1], len(given)
-        # The distinct items, how often each occurs, and which of them each item is.
-        if run is not None:
-            self._runs = int(run.max(initial=-1)) + 1
+        given, self._q = _check_ratings(ratings, categories)
+        self._run, self._weights = sample.cluster_index(clusters, len(given)), weights
+        self._raters, self._runs = given.shape[1], int(self._run.max(initial=-1)) + 1
         self._grouped = self._runs != len(given)
-        self._answers, self._often, self._kind = _unique_rows(given, q, inverse=self._grouped)
-        # Items with two ratings or more: counted by distinct item, of which there are few.
-        self._ratings = (self._answers >= 0).sum(axis=1)
-        self._paired = self._ratings >= 2
+        # The distinct items, how often each occurs, and which of them each item is.
+        self._answers, self._often, self._kind = _unique_rows(given, self._q, inverse=self._grouped)
         # What is weighed as a whole: kinds where every item is its own run, else runs.
         self._repeats = np.ones(self._runs) if self._grouped else self._often
-        self._of: dict[Callable[[Ints, int], Floats], tuple[Floats, Floats]] = {}
-        self._drawn: dict[tuple[object, ...], Floats] = {}
+        # Under each coefficient's features, level and draws: weighted sums.
+        self._sums: dict[tuple[object, ...], Floats] = {}
 
     def coefficient(
         self,
@@ -364,11 +362,17 @@ class RatedItems:
             raise DataError(f"kappa is of two raters, got {self._raters}; ask for fleiss or alpha")
         if metric == "ordinal" and name != "alpha":
             raise DataError(f"{name} has no ordinal form; expected alpha, or another metric")
-        n = int(self._often[self._paired].sum())
+        # Items with two ratings or more: counted by distinct item, of which there are few.
+        ratings = (self._answers >= 0).sum(axis=1)
+        paired = ratings >= 2
+        n = int(self._often[paired].sum())
         if not n:
             return sample.nothing_measured(unmeasured, "items")
-        features = _FEATURES[name]
-        units, pairs = self._units(features)
+        units = features = _FEATURES[name](self._answers, self._q)
+        if self._grouped:
+            units = np.stack(
+                [np.bincount(self._run, weights=f[self._kind]) for f in features.T], axis=1
+            )
         distance = category_distances(metric, self._q)
 
         def value_of(sums: Floats) -> Floats:
@@ -377,7 +381,8 @@ class RatedItems:
             used = sums.reshape(-1, self._q, self._q).sum(axis=2)
             return _VALUES[name](sums, ordinal_distances(used))
 
-        value = float(value_of((self._repeats @ units)[None, :])[0])
+        whole = self._repeats @ units
+        value = float(value_of(whole[None, :])[0])
         if not np.isfinite(value):
             return Unmeasured(
                 "undefined",
@@ -387,14 +392,16 @@ class RatedItems:
         few = self._runs < 2
         tails = (1 - level) / 2, (1 + level) / 2
         if not few and draws * len(self._repeats) > MOST_WEIGHTS:
-            limits = self._jackknife_limits(value, value_of(self._repeats @ units - units), tails)
+            limits = self._jackknife_limits(value, value_of(whole - units), tails)
         elif not few:
-            key = (features, level, draws)
-            if key not in self._drawn:
-                shape = self._shape(level)
-                runs, pseudo = self._weights.draw(draws, self._repeats * shape, self._mass * shape)
-                self._drawn[key] = runs @ units + pseudo @ pairs
-            low, high = np.quantile(value_of(self._drawn[key]), tails)
+            key = _FEATURES[name], level, draws
+            if key not in self._sums:
+                # An item weighs as many coincidences as it has ratings: their mean number.
+                mean = float(np.average(ratings[paired], weights=self._often[paired]))
+                self._sums[key] = self._weigh(
+                    name, units, level, draws, mean / 2 if name == "alpha" else 1.0
+                )
+            low, high = np.quantile(value_of(self._sums[key]), tails)
             limits = float(low), float(high)
         return sample.make_estimate(
             (value, *limits),
@@ -410,35 +417,21 @@ class RatedItems:
             ),
         )
 
-    @property
-    def _mass(self) -> Floats:
-        """The mass of each pair of categories: agreeing ones weigh 1 together, others 1.
+    def _weigh(
+        self, name: CoefficientName, units: Floats, level: float, draws: int, pseudo_mass: float
+    ) -> Floats:
+        """Return sums of features under random weights, with every pair of categories as an item.
 
-        For two classes that is Dirichlet(1/2).
+        Agreeing pairs weigh 1 together, disagreeing ones 1: for two classes Dirichlet(1/2).
         """
-        q = self._q
-        mass = np.full((q, q), 1 / max(q * (q - 1), 1))
-        np.fill_diagonal(mass, 1 / q)
-        return mass.reshape(-1)
-
-    def _units(self, features: Callable[[Ints, int], Floats]) -> tuple[Floats, Floats]:
-        """Return the features of what is weighed, and of every pair of categories as an item."""
-        if features not in self._of:
-            q, units = self._q, features(self._answers, self._q)
-            pairs = np.full((q * q, self._raters), -1, dtype=np.int64)
-            pairs[:, 0], pairs[:, 1] = np.divmod(np.arange(q * q), q)
-            of_pairs = features(pairs, q)
-            if features is _coincidences:
-                # An item weighs as many coincidences there as it has ratings: their mean number.
-                paired, often = self._ratings[self._paired], self._often[self._paired]
-                of_pairs = of_pairs * float(np.average(paired, weights=often)) / 2
-            if self._grouped:
-                assert self._run is not None
-                units = np.stack(
-                    [np.bincount(self._run, weights=f[self._kind]) for f in units.T], axis=1
-                )
-            self._of[features] = units, of_pairs
-        return self._of[features]
+        q, shape = self._q, self._shape(level)
+        first, second = np.divmod(np.arange(q * q), q)
+        pairs = np.full((q * q, self._raters), -1, dtype=np.int64)
+        pairs[:, 0], pairs[:, 1] = first, second
+        mass = np.where(first == second, 1 / q, 1 / max(q * (q - 1), 1))
+        weights, pseudo = self._weights.draw(draws, self._repeats * shape, mass * shape)
+        of_pairs = _FEATURES[name](pairs, q) * pseudo_mass
+        return _product(weights, units) + _product(pseudo, of_pairs)
 
     def _shape(self, level: float) -> float:
         """Return the Gamma shape that makes few runs of several items spread as t would.
@@ -480,3 +473,41 @@ def category_shares(ratings: npt.ArrayLike, *, categories: int | None = None) ->
     given, q = _check_ratings(ratings, categories)
     used = np.stack([np.bincount(column[column >= 0], minlength=q) for column in given.T])
     return np.asarray(used / np.maximum(used.sum(axis=1, keepdims=True), 1))
+
+
+def first_bad_step(bad: Bools, runs: Ints, places: Ints) -> tuple[Share, Share, float | None]:
+    """Return on which share of runs two raters name the same first bad step, and by chance.
+
+    Between the two: on which share they name the same or neighbours. Runs on which neither names
+    any count as the same. By chance: each rater calls its own share of steps bad, whatever stands
+    there.
+
+    Args:
+        bad: shape (n, 2), which steps each calls bad, in the order of the runs' steps.
+        runs: shape (n,), the run of each step.
+        places: shape (n,), the place of each step: that of its neighbour is one off; where it
+            falls, another pair begins.
+
+    Source: FirstErrAcc of AgentProcessBench (2026), as ProcessBench counts runs without an error.
+
+    >>> bad = np.array([[1, 1], [0, 1], [0, 0], [0, 1]], bool)
+    >>> found, near, chance = first_bad_step(bad, np.array([0, 0, 1, 1]), np.arange(4))
+    >>> found.value, near.value, round(chance, 4)
+    (0.5, 0.5, 0.2578)
+    """
+    if not len(bad):
+        none = Unmeasured("insufficient_data", "no step that both rated")
+        return none, none, None
+    q, r = bad.mean(axis=0).tolist()
+    both, neither = q * r, (1 - q) * (1 - r)
+    starts = np.flatnonzero((np.diff(runs, prepend=-1) != 0) | (np.diff(places, prepend=0) < 0))
+    steps = np.diff(starts, append=len(runs))
+    # None at all stands further off than any two steps.
+    nowhere = int(places.max()) + 2
+    first = np.minimum.reduceat(np.where(bad, places[:, None], nowhere), starts)
+    apart = np.abs(first[:, 0] - first[:, 1])
+    # The sum of both * neither ** k over the places k of a first bad step, and none at all.
+    found_at = both * (1 - neither**steps) / (1 - neither) if neither < 1 else 0.0
+    chance = float(np.mean(found_at + neither**steps))
+    of = runs[starts]
+    return proportion(apart == 0, of), proportion(apart <= 1, of), chance
