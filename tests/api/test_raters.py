@@ -96,7 +96,7 @@ def test_a_panel_is_compared_on_every_axis_with_the_rules_beside_it(notebook: No
 
 def test_one_judge_in_both_modes_is_compared_step_by_step(notebook: Notebook) -> None:
     both: tuple[tuple[JudgeMode, Answering], ...] = (
-        ("contextual", labelling(lambda step: "REDUNDANT" if step == 2 else "PROGRESS")),
+        ("contextual", labelling(lambda step: "REDUNDANT" if step == 1 else "PROGRESS")),
         ("isolated", labelling(lambda step: "PROGRESS")),
     )
     for mode, model in both:
@@ -111,7 +111,7 @@ def test_one_judge_in_both_modes_is_compared_step_by_step(notebook: Notebook) ->
     assert (modes.judge, modes.n, modes.runs) == ("local/one", 24, 6)
     assert modes.table == {"PROGRESS": {"PROGRESS": 18}, "REDUNDANT": {"PROGRESS": 6}}
     # The isolated answers stand beside the contextual ones; they have not replaced them.
-    assert notebook.agreement("step_labels")["step_labels"].raters[0].labels == {
-        "PROGRESS": 18,
-        "REDUNDANT": 6,
-    }
+    # Two steps of four are the agent's: the others rate nothing.
+    (rater,) = notebook.agreement("step_labels")["step_labels"].raters
+    assert rater.labels == {"PROGRESS": 6, "REDUNDANT": 6}
+    assert rater.left_out == {"on steps of users, systems or tools": 12}
