@@ -541,3 +541,16 @@ def test_pairs_of_one_run_are_one_cluster_of_the_first_bad_steps_of_families() -
     figure = found.families[0]["first_bad"]
     assert isinstance(figure, Estimate)
     assert (figure.value, figure.n, figure.n_tasks) == (1.0, 24, 12)
+
+
+def test_a_run_that_ends_one_pair_and_begins_the_next_is_two_of_the_first_bad_steps() -> None:
+    """One judge rated run 1 at its beginning, the other at its end."""
+    found = asked(
+        by_step("openai/a", ["PPPPPP", "PE"]),
+        by_step("openai/d", ["......", "...EPP", "PPPPPP"]),
+        by_step("anthropic/b", ["PPPPPP", "PEPEPP", "PPPPPP"]),
+        rubric="step_labels",
+    )
+    figure = found.families[0]["first_bad"]
+    assert isinstance(figure, Estimate)
+    assert (figure.value, figure.n, figure.n_tasks) == (1.0, 4, 3)

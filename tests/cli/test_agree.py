@@ -288,3 +288,21 @@ def test_what_is_decided_of_a_judge_against_people_is_told_and_is_a_decision(
     main(["agree", "--rubric", "axes.sequencing", "--store", rated, "--raters", "a,ann"])
     shown = capsys.readouterr().out
     assert "  openai/a against people: proceed. Kappa 1.00" in shown
+
+
+def test_a_judge_that_is_decided_on_is_enough_for_code_0(
+    rated: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """People agree with kappa 1 - 14/30, which is undecided; a judge says the opposite."""
+    opposite = [C if x == I else I for x in HALF]
+    with Store.open(rated) as made:
+        made.append(whole("ann", HALF, axis="quality.plan", family="human"))
+        made.append(whole("bob", [*opposite[:7], *HALF[7:]], axis="quality.plan", family="human"))
+    asked = ["agree", "--rubric", "quality.plan", "--store", rated]
+    assert main(asked) == 4
+    with Store.open(rated) as made:
+        made.append(whole("openai/a", opposite, axis="quality.plan"))
+    assert main(asked) == 0
+    shown = capsys.readouterr().out
+    assert "Decision: undecided. Kappa 0.53" in shown
+    assert "openai/a against people: sharpen. Kappa -0." in shown
