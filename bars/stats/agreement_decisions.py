@@ -18,6 +18,7 @@ import numpy.typing as npt
 from stepscope.calibrate.agreement import decide_rubric
 from stepscope.calibrate.ratings import RaterVerdicts, RatingTable, rating_table
 from stepscope.model import Answer, Verdict
+from stepscope.stats.interrater import SharedWeights
 
 REPLICATIONS = 1_000
 RUNS = (20, 50, 200)
@@ -50,7 +51,11 @@ def outcomes(
 ) -> list[str]:
     """Return what is decided of each of some rubrics."""
     return [
-        decide_rubric(rated(kappa, fault, runs, rng), at_once=rubrics)[0].outcome
+        decide_rubric(
+            rated(kappa, fault, runs, rng),
+            SharedWeights(np.random.default_rng(0)),
+            at_once=rubrics,
+        )[0].outcome
         for _ in range(rubrics)
     ]
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.calibrate.agreement import labelling_queue, measure_agreement, measure_agreement_by
+from stepscope.calibrate.ratings import choose_raters
 from stepscope.calibrate.types import Agreement, RubricAgreement
 from stepscope.errors import UsageError
 from stepscope.model import Record, Verdict
@@ -19,6 +20,7 @@ from stepscope.store.store import Current
 from stepscope.store.where import parse_where
 from stepscope.values import Estimate, Unmeasured
 from tests.calibrate.made import AXIS, by_step, said, store, whole
+from tests.factories import agent, run, system, user
 
 C, I, U, N = "correct", "incorrect", "uncertain", "not_applicable"  # noqa: E741
 # Twenty runs: both incorrect 2, one of them 1 and 1, both correct 16.
@@ -435,3 +437,120 @@ def test_an_exported_folder_gives_what_its_store_gives(tmp_path: Path) -> None:
 def test_an_empty_store_has_no_aspects() -> None:
     with Store.open(":memory:") as made:
         assert measure_agreement(made).aspects == ()
+
+
+def test_opposed_on_every_agent_step_is_raw_0_whatever_was_said_of_users_and_tools() -> None:
+    """Of five steps two are the agent's; with the other three raw would be 3/5."""
+    steps = [system("s"), user("u"), agent("a"), user("v"), agent("b")]
+    with Store.open(":memory:") as made:
+        made.put(run(*steps, id=f"r{n}", name=f"shop/{n}/0", task=str(n)) for n in range(6))
+        made.append(by_step("openai/a", ["PPEPP"] * 6))
+        made.append(by_step("anthropic/b", ["PPPPE"] * 6))
+        found = measure_agreement(made)["step_labels"]
+        assert (value(found.raw), found.items, found.runs) == (0.0, 12, 6)
+        assert found.raters[0].left_out == {"on steps of users, systems or tools": 18}
+        assert "left out of openai/a: 18 on steps of users, systems or tools" in found.notes
+        assert "about" not in found.decision.reason  # two labels, swapped: kappa is -1
+
+
+def test_labels_of_users_steps_alone_are_told_and_rate_nothing() -> None:
+    with Store.open(":memory:") as made:
+        made.put([run(user("u"), agent("a"), id="r0", name="shop/0/0")])
+        made.append([*by_step("openai/a", ["P"]), *by_step("anthropic/b", ["E"])])
+        found = measure_agreement(made)["step_labels"]
+    assert (found.items, found.decision.outcome) == (0, "undecided")
+    assert "left out of anthropic/b: 1 on steps of users, systems or tools" in found.notes
+
+
+def test_a_purged_run_that_was_scored_still_tells_the_agents_steps() -> None:
+    where = Verdict("step_labels.steps", value=1.0, cites=(1,))
+    with Store.open(":memory:") as made:
+        made.put(run(user("u"), agent("a"), id=f"r{n}", name=f"shop/{n}/0") for n in range(2))
+        made.append([Record(trajectory="r0", answer=where, version="4")])
+        for judge, row in (("openai/a", "PP"), ("anthropic/b", "EP")):
+            made.append(by_step(judge, [row] * 2))
+        made.purge()
+        found = measure_agreement(made)["step_labels"]
+    # Nothing tells whose steps those of the other run are: they all count.
+    assert found.raters[0].left_out == {"on steps of users, systems or tools": 1}
+    assert found.items == 3
+    assert value(found.raw) == pytest.approx(2 / 3)
+
+
+def test_every_judge_is_decided_on_against_people_beside_the_pooled_decision() -> None:
+    half = [C, I] * 30
+    people = whole("ann", half, family="human"), whole("bob", half, family="human")
+    apart = [*half[:30], *reversed(half[30:])]
+    found = asked(whole("openai/a", half), whole("anthropic/b", apart), *people, runs=60)
+    assert found.decided_on == "kappa of ann, bob"
+    assert {name: one.outcome for name, one in found.judges.items()} == {
+        "anthropic/b": "fail",
+        "openai/a": "pass",
+    }
+    assert "2 judges at once" in found.judges["openai/a"].reason
+    assert asked(whole("openai/a", half), whole("anthropic/b", apart), runs=60).judges == {}
+
+
+def test_a_judge_beside_one_person_is_decided_on_the_kappa_of_their_row() -> None:
+    found = asked(whole("openai/a", FIRST), whole("ann", SECOND, family="human"))
+    kappa = found.pair("openai/a", "ann")["kappa"]
+    assert isinstance(kappa, Estimate)
+    limits = f"kappa {kappa.value:.2f}, {kappa.low:.2f} to {kappa.high:.2f}"
+    assert found.judges["openai/a"].reason.startswith(limits)
+
+
+def test_raters_are_chosen_by_name_end_family_or_beginning() -> None:
+    with store(4) as made:
+        for judge in ("openai/a", "openai/ab", "qwen/c"):
+            family = judge.partition("/")[0]
+            made.append(whole(judge, [C, I, C, I], family=family))
+        made.append(whole("ann", [C, I, C, I], family="human"))
+
+        def names(*words: str) -> list[str]:
+            chosen = choose_raters(made, words, where=None, rubric=None)
+            return [rater.name for rater in measure_agreement(made, raters=chosen)[AXIS].raters]
+
+        assert names("openai/a", "human") == ["ann", "openai/a"]  # whole, not as a beginning
+        assert names("ab", "ann") == ["ann", "openai/ab"]
+        assert names("openai", "qw") == ["openai/a", "openai/ab", "qwen/c"]
+        queue = labelling_queue(made, raters=choose_raters(made, ["qwen"], where=None, rubric=None))
+        assert queue == ()
+        for unknown in ("claude", ""):
+            with pytest.raises(UsageError, match=r"names nobody .*: ann, openai/a, .*: human, ope"):
+                names("ann", unknown)
+
+
+def test_a_first_bad_step_one_off_is_within_one_and_a_run_without_any_is_not() -> None:
+    """Exact: none and none. Within one: also steps 1 and 2. Not: 0 and 3; 5 and none at all."""
+    found = asked(
+        by_step("openai/a", ["PPPPPP", "PEPPPP", "EPPPPP", "PPPPPE"]),
+        by_step("anthropic/b", ["PPPPPP", "PPEPPP", "PPPEPP", "PPPPPP"]),
+        rubric="step_labels",
+    ).pairs[0]
+    figures = [found[name] for name in ("first_bad", "first_bad.within_one")]
+    assert [value(figure) for figure in figures] == [0.25, 0.5]
+    assert all(isinstance(figure, Estimate) and figure.n == 4 for figure in figures)
+
+
+def test_pairs_of_one_run_are_one_cluster_of_the_first_bad_steps_of_families() -> None:
+    rows = ["PEPPPP", "PPPPPP"] * 6
+    found = asked(
+        by_step("openai/a", rows), by_step("openai/d", rows), by_step("anthropic/b", rows),
+        rubric="step_labels",
+    )  # fmt: skip
+    figure = found.families[0]["first_bad"]
+    assert isinstance(figure, Estimate)
+    assert (figure.value, figure.n, figure.n_tasks) == (1.0, 24, 12)
+
+
+def test_a_run_that_ends_one_pair_and_begins_the_next_is_two_of_the_first_bad_steps() -> None:
+    """One judge rated run 1 at its beginning, the other at its end."""
+    found = asked(
+        by_step("openai/a", ["PPPPPP", "PE"]),
+        by_step("openai/d", ["......", "...EPP", "PPPPPP"]),
+        by_step("anthropic/b", ["PPPPPP", "PEPEPP", "PPPPPP"]),
+        rubric="step_labels",
+    )
+    figure = found.families[0]["first_bad"]
+    assert isinstance(figure, Estimate)
+    assert (figure.value, figure.n, figure.n_tasks) == (1.0, 4, 3)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stepscope.calibrate.agreement import measure_agreement, pool_rising
+from stepscope.calibrate.agreement import measure_agreement
+from stepscope.calibrate.confidence import pool_rising
 from stepscope.calibrate.types import ConfidenceBin, RubricAgreement
 from stepscope.model import Record
 from stepscope.values import Estimate, Unmeasured

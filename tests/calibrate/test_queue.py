@@ -69,13 +69,14 @@ def test_rubrics_take_turns() -> None:
     found = disputed(
         whole("openai/a", [C, C, C]),
         whole("anthropic/b", [I, I, C]),
-        by_step("openai/a", ["PP"]),
-        by_step("anthropic/b", ["EE"]),
+        by_step("openai/a", ["PPP"]),
+        by_step("anthropic/b", ["EEE"]),
     )
     assert [one.aspect for one in found] == [
         "axes.termination",
         "step_labels",
         "axes.termination",
+        "step_labels",
         "step_labels",
     ]
 

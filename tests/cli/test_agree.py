@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,8 @@ def test_raters_of_steps_are_told_how_often_they_name_the_same_first_bad_step(
     assert main(["agree", "--rubric", "step_labels", "--store", str(path)]) == 4  # undecided
     shown = " ".join(capsys.readouterr().out.split())
     assert "name the same first bad step, or none, in .500 [.150, .850] of 4 runs" in shown
+    # Run 3 too: the fourth step, and the third.
+    assert "one step off or less in .750 [" in shown
     assert "by chance .241." in shown
     assert main(["agree", "--rubric", "step_labels", "--json", "--store", str(path)]) == 4
     (group,) = json.loads(capsys.readouterr().out)["groups"]
@@ -180,6 +183,12 @@ def test_labels_and_names_of_others_reach_no_terminal_as_they_are(
         (["agree", "--modes", "--rubric", "axes"], "leave --rubric out"),
         (["agree", "--by", "agent", "--queue", "3"], "choose runs with --where"),
         (["agree", "--csv"], "--csv is a form of --queue N"),
+        (["agree", "--modes", "--raters", "a"], "leave --raters out"),
+        (
+            ["agree", "--rubric", "axes", "--raters", "a,bob"],
+            "--raters 'bob' names nobody who rated here; raters: anthropic/b, openai/a; families: "
+            "anthropic, openai",
+        ),
         (["agree", "--by", "colour"], "--by 'colour' is no field"),
         (["agree", "--where", "colour = 1"], "colour"),
         (["import", "--map", "run=id"], "--map is for --verdicts FILE"),
@@ -229,3 +238,71 @@ def test_the_notebook_says_what_the_command_says() -> None:
         assert str(notebook.agreement()).startswith("axes.tool_selection   20 runs")
         assert list(notebook.disputes()) == []
         assert "Nothing to compare" in repr(notebook.modes())
+
+
+LONG = "openai/a-very-long-name-of-a-model-that-goes-on-and-on-"
+
+
+def test_names_that_begin_alike_stay_two_in_text_markdown_and_csv(tmp_path: Path) -> None:
+    path = str(tmp_path / "s.db")
+    names = [LONG + end for end in "abc"]
+    with stepscope.open(path, settings=Settings()) as notebook:
+        notebook.store.put([run(agent("x"), id=f"r{n}", name=f"shop/{n}") for n in range(4)])
+        for at, name in enumerate(names):
+            labels = [C if n == at else I for n in range(4)]
+            notebook.store.append(whole(name, labels, family=f"family-of-long-name-{at}"))
+        view = notebook.agreement()
+        for width in (80, 100):
+            pairs = [f"{a}, {b}" for a, b in combinations(names, 2)]
+            shown = "".join(view.text(width).split())
+            assert all("".join(pair.split()) + ".500" in shown for pair in pairs)
+        assert all(name in view.markdown() for name in names)
+        queue = notebook.disputes()
+        assert {row.split(",")[4] for row in queue.csv().splitlines()[1:]} == set(names)
+        assert all(name in queue.text(10, 60 + len(LONG)) for name in names)
+
+
+def test_chosen_raters_are_compared_alone_and_an_unknown_one_is_one_line(
+    rated: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["agree", "--rubric", "axes.termination", "--store", rated, "--raters"]
+    assert main([*asked, "openai, anthropic"]) == 0
+    assert "anthropic/b, openai/a" in capsys.readouterr().out
+    assert main([*asked, "b"]) == 4
+    assert "One rater (anthropic/b): agreement needs two." in capsys.readouterr().out
+    assert main([*asked, "b", "--by", "agent"]) == 4
+    assert "openai" not in capsys.readouterr().out
+    assert main([*asked, "openai", "--queue", "3"]) == 0
+    assert capsys.readouterr().out.startswith("0 in all.")
+
+
+def test_what_is_decided_of_a_judge_against_people_is_told_and_is_a_decision(
+    rated: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Store.open(rated) as made:
+        made.append(whole("ann", HALF, axis="axes.sequencing", family="human"))
+    assert main(["agree", "--rubric", "axes.sequencing", "--store", rated, "--json"]) == 0
+    (group,) = json.loads(capsys.readouterr().out)["groups"]
+    decided = {name: one["outcome"] for name, one in group["aspects"][0]["judges"].items()}
+    assert decided == {"anthropic/b": "fail", "openai/a": "pass"}
+    main(["agree", "--rubric", "axes.sequencing", "--store", rated, "--raters", "a,ann"])
+    shown = capsys.readouterr().out
+    assert "  openai/a against people: proceed. Kappa 1.00" in shown
+
+
+def test_a_judge_that_is_decided_on_is_enough_for_code_0(
+    rated: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """People agree with kappa 1 - 14/30, which is undecided; a judge says the opposite."""
+    opposite = [C if x == I else I for x in HALF]
+    with Store.open(rated) as made:
+        made.append(whole("ann", HALF, axis="quality.plan", family="human"))
+        made.append(whole("bob", [*opposite[:7], *HALF[7:]], axis="quality.plan", family="human"))
+    asked = ["agree", "--rubric", "quality.plan", "--store", rated]
+    assert main(asked) == 4
+    with Store.open(rated) as made:
+        made.append(whole("openai/a", opposite, axis="quality.plan"))
+    assert main(asked) == 0
+    shown = capsys.readouterr().out
+    assert "Decision: undecided. Kappa 0.53" in shown
+    assert "openai/a against people: sharpen. Kappa -0." in shown

@@ -56,7 +56,7 @@ def said(
         trajectory=of.id,
         answer=answer,
         version=current_version(answer.measure) if judge == "rules" else version,
-        family=FAMILY[judge.partition("@")[0]],
+        family=FAMILY.get(judge.partition("@")[0], judge.partition("/")[0]),
         judge="" if judge == "rules" else judge,
         rubric=answer.measure.removeprefix("judge."),
         prompt="" if judge == "rules" else prompt,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -11,7 +12,14 @@ from hypothesis import strategies as st
 
 from bars.stats import agreement as bar
 from stepscope.errors import DataError
-from stepscope.stats.interrater import CoefficientName, Metric, agreement, category_shares
+from stepscope.stats.interrater import (
+    CoefficientName,
+    Metric,
+    RatedItems,
+    SharedWeights,
+    agreement,
+    category_shares,
+)
 from stepscope.values import Estimate, Unmeasured
 
 # Krippendorff (2011): four observers, twelve units, 0 where one gave none.
@@ -206,3 +214,26 @@ def test_the_intervals_hold_the_truth_at_small_size() -> None:
         for items in bar.ITEMS
     ]
     assert sum(cell.held for cell in found) / len(found) >= 0.9
+
+
+def test_shared_weights_give_every_figure_what_it_gets_alone() -> None:
+    rng = np.random.default_rng(3)
+    ratings, runs = rng.integers(0, 3, (120, 2)), np.repeat(np.arange(40), 3)
+    weights = SharedWeights(np.random.default_rng(5))
+    pair = RatedItems(ratings, weights, clusters=runs)
+    few = RatedItems(ratings[:60], weights, clusters=runs[:60])
+    for rated, n in ((pair, 120), (few, 60), (pair, 120)):
+        for name in get_args(CoefficientName):
+            alone = agreement(ratings[:n], name, rng=np.random.default_rng(5), clusters=runs[:n])
+            assert rated.coefficient(name) == alone
+
+
+def test_no_more_weights_are_held_than_one_figure_may_draw() -> None:
+    weights = SharedWeights(np.random.default_rng(0))
+    pseudo = np.ones(1)
+    first, _ = weights.draw(1_000, np.ones(5_000), pseudo)
+    assert weights.draw(1_000, np.ones(5_000), pseudo)[0] is first
+    weights.draw(1_000, np.ones(5_001), pseudo)
+    again, _ = weights.draw(1_000, np.ones(5_000), pseudo)
+    assert again is not first
+    assert np.array_equal(again, first)

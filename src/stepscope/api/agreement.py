@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 from stepscope.api.views import DocumentView
 from stepscope.calibrate import agreement as raters
 from stepscope.calibrate.modes import ModeComparison, compare_modes
-from stepscope.calibrate.ratings import rated_rubrics
+from stepscope.calibrate.ratings import choose_raters, rated_rubrics
 from stepscope.calibrate.types import Agreement, Dispute, RubricAgreement
 from stepscope.errors import UsageError
 from stepscope.report.document import Document
@@ -39,9 +40,10 @@ class AgreementView(DocumentView[tuple[Agreement, ...]]):
     def measured(self) -> bool:
         """Whether anything was decided."""
         return any(
-            aspect.decision.outcome != "undecided"
+            decision.outcome != "undecided"
             for group in self.value
             for aspect in group.aspects
+            for decision in (aspect.decision, *aspect.judges.values())
         )
 
     def document(self) -> Document:
@@ -92,21 +94,23 @@ def view_agreement(
     *,
     where: Where | None,
     by: str | None,
+    names: Sequence[str] | None,
     seed: int,
     threshold: float,
 ) -> AgreementView:
     """Return the agreement of the chosen runs' raters."""
     if not 0 < threshold < 1:
         raise UsageError(f"--min {threshold:g}: expected a kappa between 0 and 1, such as .5")
+    chosen = choose_raters(rows, names, where=where, rubric=rubric)
     found: tuple[Agreement, ...]
     if by is None:
-        whole = raters.measure_agreement(
-            rows, rubric=rubric, where=where, seed=seed, threshold=threshold
+        one = raters.measure_agreement(
+            rows, rubric=rubric, where=where, raters=chosen, seed=seed, threshold=threshold
         )
-        found = (whole,)
+        found = (one,)
     else:
         found = raters.measure_agreement_by(
-            rows, by, rubric=rubric, where=where, seed=seed, threshold=threshold
+            rows, by, rubric=rubric, where=where, raters=chosen, seed=seed, threshold=threshold
         )
     if rubric is not None and not any(group.aspects for group in found):
         _refuse_unknown(rows, rubric)
@@ -124,9 +128,12 @@ def _refuse_unknown(rows: Rows, rubric: str) -> None:
         raise UsageError(f"nobody rated {rubric!r}; rated here: {', '.join(known)}")
 
 
-def view_disputes(rows: Rows, rubric: str | None, *, where: Where | None) -> QueueView:
+def view_disputes(
+    rows: Rows, rubric: str | None, *, where: Where | None, names: Sequence[str] | None
+) -> QueueView:
     """Return the disputes of the chosen runs."""
-    found = raters.labelling_queue(rows, rubric=rubric, where=where)
+    chosen = choose_raters(rows, names, where=where, rubric=rubric)
+    found = raters.labelling_queue(rows, rubric=rubric, where=where, raters=chosen)
     if rubric is not None and not found:
         _refuse_unknown(rows, rubric)
     return QueueView(_hide_secrets(found, rows))

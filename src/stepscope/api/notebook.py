@@ -579,6 +579,7 @@ class Notebook(Closeable):
         where: str | None = None,
         since: str | None = None,
         by: str | None = None,
+        raters: Sequence[str] | None = None,
         seed: int | None = None,
         threshold: float = 0.5,
     ) -> AgreementView:
@@ -586,10 +587,11 @@ class Notebook(Closeable):
 
         Args:
             rubric: "axes.termination", or "axes" for its set; all when left out.
+            raters: names, families, or how they begin; all when left out.
             threshold: kappa below which a rubric is to be sharpened.
 
         Raises:
-            UsageError: nobody rated this rubric, or no such field.
+            UsageError: nobody rated this rubric, no such rater or field.
         """
         from stepscope.api.agreement import view_agreement
 
@@ -598,17 +600,24 @@ class Notebook(Closeable):
             rubric,
             where=combine_filters(where, since),
             by=by,
+            names=raters,
             seed=self.settings.seed if seed is None else seed,
             threshold=threshold,
         )
 
     def disputes(
-        self, rubric: str | None = None, *, where: str | None = None, since: str | None = None
+        self,
+        rubric: str | None = None,
+        *,
+        where: str | None = None,
+        since: str | None = None,
+        raters: Sequence[str] | None = None,
     ) -> QueueView:
         """Return the runs and steps on which families disagree, the most telling first."""
         from stepscope.api.agreement import view_disputes
 
-        return view_disputes(self.store, rubric, where=combine_filters(where, since))
+        chosen = combine_filters(where, since)
+        return view_disputes(self.store, rubric, where=chosen, names=raters)
 
     def modes(
         self, *, where: str | None = None, since: str | None = None, seed: int | None = None

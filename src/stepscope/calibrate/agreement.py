@@ -15,9 +15,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations, product
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, product, zip_longest
 from types import MappingProxyType
 from typing import Literal, get_args
 
@@ -25,32 +24,39 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepscope import stats
+from stepscope.calibrate.confidence import (
+    calibrated_confidences,
+    calibration_curves,
+    confidence_weighted,
+    rubric_changes,
+)
 from stepscope.calibrate.ratings import (
     WHAT_ENTERS,
-    Item,
-    RaterVerdicts,
+    RaterKey,
     RatingTable,
-    label_of,
     read_ratings,
 )
 from stepscope.calibrate.types import (
     Agreement,
-    CalibrationCurve,
-    ConfidenceBin,
     Dispute,
     GroupAgreement,
     ProofAgreement,
     RubricAgreement,
-    RubricChange,
 )
 from stepscope.errors import ConfigError, UsageError
 from stepscope.judges.rubrics import load_rubric
 from stepscope.measures.rule import INCORRECT
-from stepscope.model import Verdict
-from stepscope.model.records import ANNOTATORS, HUMAN, NOT_MODELS, UNCERTAIN, Figure
+from stepscope.model.records import NOT_MODELS, UNCERTAIN, Figure
 from stepscope.safety.text import visible_line
-from stepscope.stats.interrater import CoefficientName, Metric, agreement, category_shares
-from stepscope.stats.sample import Bools, Floats, Ints, codes
+from stepscope.stats.interrater import (
+    CoefficientName,
+    Metric,
+    RatedItems,
+    SharedWeights,
+    category_shares,
+    first_bad_step,
+)
+from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.store import Store
 from stepscope.store.columns import Rows
 from stepscope.store.where import FIELDS, Where, parse_where
@@ -83,41 +89,34 @@ def group_agreement(
     groups: Sequence[Sequence[int]],  # columns, one below the other: each as many raters
     raters: tuple[str, ...],  # what they are called
     of: Literal["raters", "families", "all"],  # what these names are of
-    seed: int,  # where random draws start
+    weights: SharedWeights,
     *,
     # the agreement expected of calibrated confidences, where there are such
     weighted: Figure | None = None,
 ) -> GroupAgreement:
     """Return how far raters agree by every coefficient, on what two of them or more rated."""
-    kept = [(ratings.codes[:, group] >= 0).sum(axis=1) >= 2 for group in groups]
-    codes = np.concatenate([ratings.codes[:, g][k] for g, k in zip(groups, kept, strict=True)])
-    runs = np.concatenate([ratings.runs[k] for k in kept])
+    kept, codes, runs = _stack(ratings, groups)
     columns = dict.fromkeys(at for side in zip(*groups, strict=True) for at in side)
     unmeasured = ratings.lost(list(columns))
     two = codes.shape[1] == 2
-    figures: dict[str, Figure] = {
-        name: agreement_figure(name, codes, runs, ratings.labels, unmeasured, seed=seed)
-        for name in [*NOMINAL, *(OF_BANDS if ratings.scored else ())]
-    }
+    figures = agreement_figures(
+        [*NOMINAL, *(OF_BANDS if ratings.scored else ())],
+        codes, runs, ratings.labels, unmeasured, weights=weights,
+    )  # fmt: skip
     if ratings.scored:
-        values = np.concatenate([
-            ratings.values[:, g][k] for g, k in zip(groups, kept, strict=True)
-        ])  # fmt: skip
-        figures["alpha.interval"] = agreement(
-            np.where(np.isnan(values), -1, np.rint(values * TWENTIETHS)).astype(np.int64),
-            "alpha",
-            rng=np.random.default_rng(seed),
-            metric="quadratic",
-            categories=TWENTIETHS + 1,
-            clusters=runs,
-            unmeasured=unmeasured,
+        values = np.concatenate(
+            [ratings.values[:, g][k] for g, k in zip(groups, kept, strict=True)]
         )
+        twentieths = np.where(np.isnan(values), -1, np.rint(values * TWENTIETHS)).astype(np.int64)
+        rated = RatedItems(twentieths, weights, categories=TWENTIETHS + 1, clusters=runs)
+        figures["alpha.interval"] = rated.coefficient("alpha", "quadratic", unmeasured=unmeasured)
     figures["jaccard"] = _jaccard(ratings, groups, kept)
-    first_bad, by_chance = None, None
+    by_chance = None
     if two and ratings.unit == "steps" and (bad := _failing_codes(ratings)):
-        first_bad, by_chance = first_bad_step(np.isin(codes, bad), runs)
-    if first_bad is not None:
-        figures["first_bad"] = first_bad
+        # Those of the next pair of raters are lower, so that they begin anew.
+        places = np.concatenate([np.flatnonzero(k) - at * len(k) for at, k in enumerate(kept)])
+        exact, near, by_chance = first_bad_step(np.isin(codes, bad), runs, places)
+        figures |= {"first_bad": exact, "first_bad.within_one": near}
     if weighted is not None:
         figures["weighted"] = weighted
     used = (
@@ -150,38 +149,6 @@ def _failing_codes(ratings: RatingTable) -> list[int]:
     return [code for code, label in enumerate(ratings.labels) if label in failing]
 
 
-def first_bad_step(bad: Bools, runs: Ints) -> tuple[Figure, float | None]:
-    """Return the share of runs on which two raters name the same first bad step, and by chance.
-
-    Runs on which neither names any count as the same. By chance: each rater calls its own share of
-    steps bad, whatever stands there.
-
-    Args:
-        bad: shape (n, 2), which steps each calls bad, in the order of the runs' steps.
-        runs: shape (n,), the run of each step.
-
-    Source: FirstErrAcc of AgentProcessBench (2026), as ProcessBench counts runs without an error.
-
-    >>> bad = np.array([[1, 1], [0, 1], [0, 0], [0, 1]], bool)
-    >>> found, chance = first_bad_step(bad, np.array([0, 0, 1, 1]))
-    >>> found.value, round(chance, 4)
-    (0.5, 0.2578)
-    """
-    if not len(bad):
-        return Unmeasured("insufficient_data", "no step that both rated"), None
-    q, r = bad.mean(axis=0).tolist()
-    both, neither = q * r, (1 - q) * (1 - r)
-    same, chance = [], []
-    for of_run in np.split(bad, np.flatnonzero(np.diff(runs)) + 1):
-        steps = len(of_run)
-        first = [int(column.argmax()) if column.any() else steps for column in of_run.T]
-        same.append(first[0] == first[1])
-        # The sum of both * neither ** k over the places k of a first bad step, and none at all.
-        found_at = both * (1 - neither**steps) / (1 - neither) if neither < 1 else 0.0
-        chance.append(found_at + neither**steps)
-    return stats.proportion(np.array(same, bool), np.arange(len(same))), float(np.mean(chance))
-
-
 def compare_proofs(ratings: RatingTable) -> Iterator[ProofAgreement]:
     """Yield the precision and recall of the rules' proofs beside each rater, items by run.
 
@@ -206,59 +173,76 @@ def compare_proofs(ratings: RatingTable) -> Iterator[ProofAgreement]:
             )
 
 
+def _stack(ratings: RatingTable, groups: Sequence[Sequence[int]]) -> tuple[list[Bools], Ints, Ints]:
+    """Return, groups one below the other, what two or more rated: places, codes and runs."""
+    kept = [(ratings.codes[:, group] >= 0).sum(axis=1) >= 2 for group in groups]
+    codes = [ratings.codes[rows][:, group] for group, rows in zip(groups, kept, strict=True)]
+    return kept, np.concatenate(codes), np.concatenate([ratings.runs[rows] for rows in kept])
+
+
 def agreement_figure(
-    name: str,
+    name: str, codes: Ints, runs: Ints, labels: Sequence[str], unmeasured: Mapping[str, int], *,
+    seed: int,
+) -> Figure:  # fmt: skip
+    """Return one of `agreement_figures`, its draws from a seed."""
+    weights = SharedWeights(np.random.default_rng(seed))
+    return agreement_figures([name], codes, runs, labels, unmeasured, weights=weights)[name]
+
+
+def agreement_figures(
+    names: Iterable[str],
     codes: Ints,  # shape (n, raters)
     runs: Ints,  # shape (n,)
     labels: Sequence[str],  # in use
     unmeasured: Mapping[str, int],  # items that one of the raters could not answer, by kind
     *,
-    seed: int,
+    weights: SharedWeights,
     level: float = LEVEL,
     draws: int = FEW_DRAWS,
-) -> Figure:
-    """Return one coefficient; kappa of more than two raters is not applicable."""
+) -> dict[str, Figure]:
+    """Return coefficients by name; kappa of more than two raters is not applicable."""
     if len(labels) > MOST_LABELS:
         many = f"{len(labels):,} different labels; a rubric has at most {MOST_LABELS}"
-        return Unmeasured("undefined", f"{many}: translate them with import --labels")
-    coefficient, metric = (NOMINAL | OF_BANDS)[name]
+        said = Unmeasured("undefined", f"{many}: translate them with import --labels")
+        return dict.fromkeys(names, said)
     two = codes.shape[1] == 2
-    if coefficient == "kappa" and not two:
-        return TWO_ONLY
-    found = agreement(
-        codes,
-        coefficient,
-        rng=np.random.default_rng(seed),
-        metric=metric,
-        # One label throughout is no agreement beyond chance; but what share agrees is known.
-        categories=max(len(labels), 2 if name == "raw" else 1),
-        clusters=runs,
-        level=level,
-        draws=draws,
-        unmeasured=unmeasured,
-    )
-    if name != "raw" or not two or isinstance(found, Unmeasured):
-        return found
-    worst = stats.worst_case(found.value, found.n, found.unmeasured, low=0.0, high=1.0)
-    return replace(found, worst_low=worst[0], worst_high=worst[1])
+    # One label throughout is no agreement beyond chance; but what share agrees is known.
+    least = {name: max(len(labels), 2 if name == "raw" else 1) for name in names}
+    rated = {q: RatedItems(codes, weights, categories=q, clusters=runs) for q in {*least.values()}}
+    found: dict[str, Figure] = {}
+    for name, q in least.items():
+        coefficient, metric = (NOMINAL | OF_BANDS)[name]
+        figure: Figure = TWO_ONLY
+        if coefficient != "kappa" or two:
+            figure = rated[q].coefficient(
+                coefficient, metric, level=level, draws=draws, unmeasured=unmeasured
+            )
+        if name == "raw" and two and isinstance(figure, Estimate):
+            worst = stats.worst_case(figure.value, figure.n, figure.unmeasured, low=0.0, high=1.0)
+            figure = replace(figure, worst_low=worst[0], worst_high=worst[1])
+        found[name] = figure
+    return found
 
 
 def _jaccard(
     ratings: RatingTable, groups: Sequence[Sequence[int]], kept: Sequence[Bools]
 ) -> Figure:
-    overlaps, runs = [], []
+    overlaps, runs = [np.empty(0)], [np.empty(0, np.int64)]
+    cites, cited = ratings.cites, ratings.cited
     for group, rows in zip(groups, kept, strict=True):
-        citing = [cited for at in group if (cited := ratings.cites[at]) is not None]
-        for place in np.flatnonzero(rows).tolist():
-            for first, second in combinations(citing, 2):
-                a, b = first.get(place), second.get(place)
-                # Jaccard's index of the steps that two raters cite; none where neither cites.
-                if a is not None and b is not None and a | b:
-                    overlaps.append(len(a & b) / len(a | b))
-                    runs.append(ratings.runs[place])
-    if not overlaps:
+        for first, second in combinations(group, 2):
+            places = np.flatnonzero(rows & (cites[:, first] >= 0) & (cites[:, second] >= 0))
+            both = cites[places, first] * len(cited) + cites[places, second]
+            # Jaccard's index of the steps that two raters cite; none where neither cites.
+            kinds, kind = np.unique(both, return_inverse=True)
+            sets = [(cited[at // len(cited)], cited[at % len(cited)]) for at in kinds.tolist()]
+            found = np.array([len(a & b) / len(a | b) if a | b else -1.0 for a, b in sets])[kind]
+            overlaps.append(found[found >= 0])
+            runs.append(ratings.runs[places[found >= 0]])
+    shares = np.concatenate(overlaps)
+    if not len(shares):
         return Unmeasured("not_applicable", "no two raters cite steps of what both rated")
-    return stats.mean_share(overlaps, np.array(runs, np.int64), unit_of_n="pairs of verdicts")
+    return stats.mean_share(shares, np.concatenate(runs), unit_of_n="pairs of verdicts")
 
 
 def _prevalence(used: Floats) -> float:
@@ -312,43 +296,62 @@ def deciding_columns(ratings: RatingTable) -> list[int]:
 
     People alone where two of them rated; else judges and people.
     """
-    rated = [at for at in ratings.readers if (ratings.codes[:, at] >= 0).any()]
-    people = [at for at in rated if ratings.voices[at].family == HUMAN]
-    return people if len(people) >= 2 else rated
+    return ratings.people if len(ratings.people) >= 2 else ratings.rated
 
 
 def decide_rubric(
-    ratings: RatingTable, seed: int = 0, *, threshold: float = THRESHOLD, at_once: int = 1
+    ratings: RatingTable, weights: SharedWeights, *, threshold: float = THRESHOLD, at_once: int = 1
 ) -> tuple[Decision, str]:
     """Decide: sharpen the rubric ("fail"), proceed ("pass") or label more; and on which figure.
 
     `at_once` is how many rubrics are decided together.
     """
     columns = deciding_columns(ratings)
-    name = "kappa" if len(columns) == 2 else "fleiss"
     said = ", ".join(ratings.voices[at].name for at in columns) or "nobody"
     if len(columns) < 2:
         return Decision("undecided", f"one rater ({said}): agreement needs two"), said
-    kept = (ratings.codes[:, columns] >= 0).sum(axis=1) >= 2
-    many = at_once > 1
-    found = agreement_figure(
-        name,
-        ratings.codes[:, columns][kept],
-        ratings.runs[kept],
-        ratings.labels,
-        ratings.lost(columns),
-        seed=seed,
-        level=1 - SHY * (1 - LEVEL) / at_once if many else LEVEL,
-        draws=MANY_DRAWS if many else FEW_DRAWS,
-    )
-    told = f"{name} of {said}"
+    found = _decide(ratings, [columns], weights, threshold, (at_once, "rubrics"))
+    return found, f"{'kappa' if len(columns) == 2 else 'fleiss'} of {said}"
+
+
+def decide_judges(
+    ratings: RatingTable, weights: SharedWeights, *, threshold: float, at_once: int
+) -> dict[str, Decision]:
+    """Decide of each of `at_once` judges whether it reads the rubric as each of the people does."""
+    judges = [at for at in ratings.rated if at not in ratings.people] if ratings.people else []
+    return {
+        ratings.voices[at].name: _decide(
+            ratings, [[at, one] for one in ratings.people], weights, threshold, (at_once, "judges")
+        )
+        for at in judges
+    }
+
+
+def _decide(
+    ratings: RatingTable,
+    groups: Sequence[Sequence[int]],
+    weights: SharedWeights,
+    threshold: float,
+    at_once: tuple[int, str],
+) -> Decision:
+    name = "kappa" if len(groups[0]) == 2 else "fleiss"
+    _, codes, runs = _stack(ratings, groups)
+    lost = ratings.lost([at for group in groups for at in group])
+    many = at_once[0] > 1
+    level = 1 - SHY * (1 - LEVEL) / at_once[0] if many else LEVEL
+    draws = MANY_DRAWS if many else FEW_DRAWS
+    found = agreement_figures(
+        [name], codes, runs, ratings.labels, lost, weights=weights, level=level, draws=draws
+    )[name]
     if isinstance(found, Unmeasured):
-        return Decision("undecided", f"{name} is unmeasured: {found.reason}"), told
-    return _decide_on_limits(found, name, threshold, at_once), told
+        return Decision("undecided", f"{name} is unmeasured: {found.reason}")
+    return _decide_on_limits(found, name, threshold, at_once)
 
 
-def _decide_on_limits(found: Estimate, name: str, threshold: float, at_once: int) -> Decision:
-    together = f", {at_once} rubrics at once" if at_once > 1 else ""
+def _decide_on_limits(
+    found: Estimate, name: str, threshold: float, at_once: tuple[int, str]
+) -> Decision:
+    together = f", {at_once[0]} {at_once[1]} at once" if at_once[0] > 1 else ""
     low, high = found.low, found.high
     if low is None or high is None:
         return Decision("undecided", f"{name} {found.value:.2f} of one run has no limits")
@@ -372,163 +375,14 @@ def _runs_to_tell(found: Estimate, threshold: float) -> str:
     return f"about {format_count(more, 'more run')} rated by all would tell"
 
 
-# Verdicts that people labelled, below which a curve would be drawn through noise.
-FEWEST = 20
-# A block of the curve takes this much of each outcome on top, as Jeffreys' prior does: no block of
-# five right ones is certain.
-PRIOR = 0.5
-
-
-def majority_labels(ratings: RatingTable) -> dict[Item, str]:
-    """Return the label that most people gave each item; none where they are split."""
-    people = [voice for voice in ratings.voices if voice.family == HUMAN]
-    found: dict[Item, str] = {}
-    for item in ratings.items:
-        said = [v.said[item] for v in people if item in v.said]
-        top = Counter(label_of(one) for one in said if isinstance(one, Verdict)).most_common(2)
-        if top and (len(top) == 1 or top[0][1] > top[1][1]):
-            found[item] = top[0][0]
-    return found
-
-
-def calibration_curves(ratings: RatingTable) -> tuple[CalibrationCurve, ...]:
-    """Return the calibration of every judge that says how sure it is; none without labels."""
-    labels = majority_labels(ratings)
-    if not labels:
-        return ()
-    judges = [v for v in ratings.voices if v.family not in ANNOTATORS]
-    return tuple(curve for voice in judges if (curve := _curve(voice, labels)) is not None)
-
-
-def _curve(voice: RaterVerdicts, labels: Mapping[Item, str]) -> CalibrationCurve | None:
-    verdicts = {item: a for item, a in voice.said.items() if isinstance(a, Verdict)}
-    sure = {item: a for item, a in verdicts.items() if a.confidence is not None}
-    if not sure:
-        return None
-    both = [(item, a) for item, a in sure.items() if item in labels]
-    confidence = np.array([a.confidence for _, a in both], np.float64)
-    right = np.array([label_of(a) == labels[item] for item, a in both], np.float64)
-    runs = codes(item[0] for item, _ in both)
-    if len(both) < FEWEST:
-        few = f"{len(both)} verdicts have a person's label; a curve needs {FEWEST}"
-        bins: tuple[ConfidenceBin, ...] | Unmeasured = Unmeasured("insufficient_data", few)
-    else:
-        bins = tuple(
-            ConfidenceBin(
-                low=float(confidence[block].min()),
-                high=float(confidence[block].max()),
-                confidence=float(confidence[block].mean()),
-                right=stats.proportion(right[block], runs[block], unit_of_n="verdicts"),
-                probability=float((right[block].sum() + PRIOR) / (len(block) + 2 * PRIOR)),
-            )
-            for block in pool_rising(confidence, right)
-        )
-    return CalibrationCurve(judge=voice.name, family=voice.family, n=len(both), bins=bins)
-
-
-def pool_rising(confidence: Floats, right: Floats) -> list[Ints]:
-    """Return the rows of each block of confidences, such that the share right never falls.
-
-    Args:
-        confidence: shape (n,).
-        right: shape (n,), 1 where people agree, else 0.
-
-    Source:
-        Ayer, Brunk, Ewing, Reid and Silverman (1955), Ann. Math. Statist. 26:641-647: neighbours
-        whose means are out of order are pooled until none are.
-
-    >>> pooled = pool_rising(np.array([0.9, 0.6, 0.8]), np.array([1.0, 1.0, 0.0]))
-    >>> [rows.tolist() for rows in pooled]
-    [[1, 2], [0]]
-    """
-    order = np.argsort(confidence, kind="stable")
-    _, starts = np.unique(confidence[order], return_index=True)
-    blocks: list[Ints] = []
-    for rows in np.split(order, starts[1:]):
-        blocks.append(rows)
-        while len(blocks) > 1 and right[blocks[-2]].mean() >= right[blocks[-1]].mean():
-            last = blocks.pop()
-            blocks[-1] = np.concatenate([blocks[-1], last])
-    return blocks
-
-
-def confidence_weighted(
-    ratings: RatingTable, known: tuple[CalibrationCurve, ...], first: int, second: int
-) -> Figure | None:
-    """Return the agreement of two judges that their calibrated confidences lead to expect.
-
-    Each verdict is taken as its label with the calibrated probability, any other label sharing
-    the rest; the figure is the mean chance that both then name the same label. None without a
-    curve of both.
-    """
-    pair = [ratings.voices[at] for at in (first, second)]
-    of = {curve.judge: curve.bins for curve in known}
-    bins = [some for voice in pair if isinstance(some := of.get(voice.name), tuple)]
-    if len(bins) < len(pair):
-        return None
-    others = max(len(ratings.labels) - 1, 1)
-    chances, runs = [], []
-    for item in ratings.items:
-        a, b = (ratings.verdict(item, at) for at in (first, second))
-        if a is None or b is None or a.confidence is None or b.confidence is None:
-            continue
-        p, q = (
-            # That of the last block which begins at or below.
-            [blocks[0].probability, *(x.probability for x in blocks if x.low <= sure)][-1]
-            for blocks, sure in zip(bins, (a.confidence, b.confidence), strict=True)
-        )
-        missed = (1 - p) * (1 - q) / others
-        crossed = (p * (1 - q) + q * (1 - p)) / others + missed * (others - 1) / others
-        chances.append(p * q + missed if label_of(a) == label_of(b) else crossed)
-        runs.append(item[0])
-    found = stats.mean_share(chances, codes(runs), unit_of_n=ratings.unit)
-    if isinstance(found, Unmeasured):
-        return found
-    return replace(found, diagnostics=(*found.diagnostics, "the calibration is taken as known"))
-
-
-def rubric_changes(ratings: RatingTable) -> Iterator[RubricChange]:
-    """Yield every judge whose latest two versions of the rubric judged the same items."""
-    for voice in ratings.voices:
-        version, old = voice.before
-        if voice.family in ANNOTATORS or not old:
-            continue
-        pairs = [
-            (item, a, b)
-            for item, b in voice.said.items()
-            if isinstance(b, Verdict) and isinstance(a := old.get(item), Verdict)
-        ]
-        if not pairs:
-            continue
-        runs = codes(item[0] for item, _, _ in pairs)
-        sure = {
-            at: b.confidence - a.confidence
-            for at, (_, a, b) in enumerate(pairs)
-            if a.confidence is not None and b.confidence is not None
-        }
-        cited = {
-            at: len(set(a.cites) & set(b.cites)) / len({*a.cites, *b.cites})
-            for at, (_, a, b) in enumerate(pairs)
-            if a.cites or b.cites
-        }
-        kept = [float(label_of(a) == label_of(b)) for _, a, b in pairs]
-        yield RubricChange(
-            judge=voice.name,
-            before=version,
-            after=voice.version,
-            n=len(pairs),
-            kept=stats.proportion(kept, runs, unit_of_n="verdicts"),
-            confidence=stats.mean(list(sure.values()), runs[list(sure)], unit_of_n="verdicts"),
-            cites=stats.mean_share(list(cited.values()), runs[list(cited)], unit_of_n="verdicts"),
-        )
-
-
 # Answers that commit to nothing: a dispute in which one side has none is less telling.
 OPEN = frozenset({UNCERTAIN, "not_applicable"})
 COLUMNS = (
     "aspect", "run", "name", "step", "rater", "family", "label", "value", "confidence", "cites",
     "reason", "use",
 )  # fmt: skip
+# Pairs of answers that are looked at together, to bound memory.
+CELLS = 1_000_000
 # What a spreadsheet would take for a formula.
 _FORMULA = ("=", "+", "-", "@")
 
@@ -544,7 +398,6 @@ def find_disputes(
     family may disagree as well; people always may, and so may judges whose verdicts were imported.
     """
     ranks = _ranks(ratings)
-    found: list[tuple[float, ...]] = []
     families = [voice.family for voice in ratings.voices]
     # Raters of one family are wrong together, unless they are people or came from elsewhere.
     pairs = [
@@ -552,17 +405,26 @@ def find_disputes(
         for a, b in combinations(range(len(families)), 2)
         if within or families[a] != families[b] or families[a] in NOT_MODELS
     ]
-    open_ = [label in OPEN for label in ratings.labels]
-    for place, row in enumerate(ratings.codes.tolist()):
-        both = [(a, b) for a, b in pairs if row[a] >= 0 and row[b] >= 0]
-        apart = [(a, b) for a, b in both if row[a] != row[b]]
-        if apart:
-            committed = any(not open_[row[a]] and not open_[row[b]] for a, b in apart)
-            sure = float(np.mean([ranks[place, at] for at in {at for p in apart for at in p}]))
-            # Labels have no distance.
-            scores = ratings.values[place]
-            far = max(abs(scores[a] - scores[b]) for a, b in apart) if ratings.scored else 0.0
-            found.append((-float(committed), -(len(apart) / len(both)), -float(far), -sure, place))
+    first, second = np.array(pairs, np.int64).reshape(-1, 2).T
+    of_pair = np.zeros((len(pairs), len(families)))
+    of_pair[np.arange(len(pairs)), first] = of_pair[np.arange(len(pairs)), second] = 1
+    # Behind the labels stands what -1 reads.
+    open_ = np.array([*(label in OPEN for label in ratings.labels), True])
+    size = len(ratings.items)
+    # By what disputes are ordered, the first last.
+    keys = np.zeros((4, size))
+    for rows in np.array_split(np.arange(size), 1 + size * len(pairs) // CELLS):
+        a, b = ratings.codes[rows][:, first], ratings.codes[rows][:, second]
+        both = (a >= 0) & (b >= 0)
+        apart = both & (a != b)
+        differ = apart @ of_pair > 0
+        keys[0, rows] = (ranks[rows] * differ).sum(axis=1) / np.maximum(differ.sum(axis=1), 1)
+        if ratings.scored:  # labels have no distance
+            far = ratings.values[rows][:, first] - ratings.values[rows][:, second]
+            keys[1, rows] = np.abs(far).max(axis=1, where=apart, initial=0.0)
+        keys[2, rows] = apart.sum(axis=1) / np.maximum(both.sum(axis=1), 1)
+        keys[3, rows] = (apart & ~open_[a] & ~open_[b]).any(axis=1)
+    ordered = [at for at in np.lexsort(-keys).tolist() if keys[2, at] > 0]
     return [
         Dispute(
             aspect=ratings.aspect,
@@ -570,26 +432,22 @@ def find_disputes(
             name=ratings.names.get(run, ""),
             step=step,
             answers=ratings.answers((run, step)),
-            apart=-negated,
+            apart=float(keys[2, at]),
         )
-        for _, negated, *_, number in sorted(found)[:most]
-        for run, step in [ratings.items[int(number)]]
+        for at in ordered[:most]
+        for run, step in [ratings.items[at]]
     ]
 
 
 def _ranks(ratings: RatingTable) -> Floats:
     """Return each confidence as its rank among the judge's own, 0 to 1; one half without any."""
     found = np.full(ratings.codes.shape, 0.5)
-    for at in range(len(ratings.voices)):
-        given = {
-            place: verdict.confidence
-            for place, item in enumerate(ratings.items)
-            if (verdict := ratings.verdict(item, at)) is not None and verdict.confidence is not None
-        }
-        numbers = np.array(list(given.values()), np.float64)
-        below = np.searchsorted(np.sort(numbers), numbers, side="left")
-        upto = np.searchsorted(np.sort(numbers), numbers, side="right")
-        found[list(given), at] = (below + upto) / 2 / max(len(numbers), 1)
+    for at, confidence in enumerate(ratings.confidence.T):
+        given = ~np.isnan(confidence)
+        numbers = np.sort(confidence[given])
+        below = np.searchsorted(numbers, confidence[given], side="left")
+        upto = np.searchsorted(numbers, confidence[given], side="right")
+        found[given, at] = (below + upto) / 2 / max(len(numbers), 1)
     return found
 
 
@@ -624,6 +482,7 @@ def measure_agreement(
     *,
     rubric: str | None = None,  # "axes.termination", or "axes" for a set; None for all
     where: Where | None = None,
+    raters: Container[RaterKey] | None = None,  # those that count, see `choose_raters`; None: all
     seed: int = 0,
     threshold: float = THRESHOLD,  # kappa below which a rubric is to be sharpened
 ) -> Agreement:
@@ -632,14 +491,15 @@ def measure_agreement(
     Returns:
         One aspect a rubric and granularity, by name; none where nobody but the rules rated.
     """
-    found = read_ratings(rows, where=where, rubric=rubric)
+    found = read_ratings(rows, where=where, rubric=rubric, raters=raters)
+    judges = sum(len(one.rated) - len(one.people) for one in found if one.people)
     return Agreement(
         aspects=tuple(
             rubric_agreement(
                 one,
                 seed,
                 threshold=threshold,
-                at_once=max(sum(len(deciding_columns(one)) > 1 for one in found), 1),
+                at_once=(max(sum(len(deciding_columns(one)) > 1 for one in found), 1), judges),
                 drawn=rows.sampled(one.aspect) if isinstance(rows, Store) else {},
             )
             for one in found
@@ -655,6 +515,7 @@ def measure_agreement_by(
     *,
     rubric: str | None = None,
     where: Where | None = None,
+    raters: Container[RaterKey] | None = None,
     seed: int = 0,
     threshold: float = THRESHOLD,
 ) -> tuple[Agreement, ...]:
@@ -665,7 +526,9 @@ def measure_agreement_by(
     """
     groups = []
     for value, chosen in _groups(rows, field, where):
-        found = measure_agreement(rows, rubric=rubric, where=chosen, seed=seed, threshold=threshold)
+        found = measure_agreement(
+            rows, rubric=rubric, where=chosen, raters=raters, seed=seed, threshold=threshold
+        )
         groups.append(replace(found, group={field: value}))
     return tuple(groups)
 
@@ -697,13 +560,15 @@ def rubric_agreement(
     seed: int,  # where random draws start
     *,
     threshold: float,  # kappa below which it is to be sharpened
-    at_once: int = 1,  # how many rubrics are decided together
+    at_once: tuple[int, int] = (1, 1),  # how many rubrics, and judges, are decided together
     # probability of each run that could have been drawn for the rubric; empty: all were judged
     drawn: Mapping[str, float] = MappingProxyType({}),
 ) -> RubricAgreement:
     """Return the agreement on one rubric."""
     known = calibration_curves(rated)
-    decision, decided_on = decide_rubric(rated, seed, threshold=threshold, at_once=at_once)
+    likely = calibrated_confidences(rated, known)
+    weights = SharedWeights(np.random.default_rng(seed))
+    decision, decided_on = decide_rubric(rated, weights, threshold=threshold, at_once=at_once[0])
     every = rated.readers
     names = tuple(rated.voices[at].name for at in every)
     reason = f"one rater ({', '.join(names)}): agreement needs two"
@@ -717,18 +582,19 @@ def rubric_agreement(
         raters=rated.raters(),
         together=GroupAgreement(raters=names, of="all", n=0, figures=dict(alone))
         if len(every) < 2
-        else group_agreement(rated, [every], names, "all", seed),
+        else group_agreement(rated, [every], names, "all", weights),
         pairs=tuple(
             group_agreement(
-                rated, [[a, b]], (rated.voices[a].name, rated.voices[b].name), "raters", seed,
-                weighted=confidence_weighted(rated, known, a, b),
+                rated, [[a, b]], (rated.voices[a].name, rated.voices[b].name), "raters", weights,
+                weighted=confidence_weighted(rated, likely, [a, b]),
             )
             for a, b in combinations(every, 2)
         ),
-        families=tuple(_families(rated, seed)),
+        families=tuple(_families(rated, weights)),
         proofs=tuple(compare_proofs(rated)),
         decision=decision,
         decided_on=decided_on,
+        judges=decide_judges(rated, weights, threshold=threshold, at_once=at_once[1]),
         disputed=tuple(find_disputes(rated, within=True, most=DISPUTED)),
         curves=known,
         changes=tuple(rubric_changes(rated)),
@@ -737,22 +603,22 @@ def rubric_agreement(
 
 
 def labelling_queue(
-    rows: Rows, *, rubric: str | None = None, where: Where | None = None
+    rows: Rows,
+    *,
+    rubric: str | None = None,
+    where: Where | None = None,
+    raters: Container[RaterKey] | None = None,
 ) -> tuple[Dispute, ...]:
     """Return the runs and steps on which families disagree, the most telling of each rubric first.
 
     Rubrics take turns, so that the first ten are not all of one.
     """
-    each = [find_disputes(rated) for rated in read_ratings(rows, where=where, rubric=rubric)]
-    ordered = [
-        (place, number, dispute)
-        for number, found in enumerate(each)
-        for place, dispute in enumerate(found)
-    ]
-    return tuple(dispute for *_, dispute in sorted(ordered, key=lambda entry: entry[:2]))
+    tables = read_ratings(rows, where=where, rubric=rubric, raters=raters)
+    turns = zip_longest(*map(find_disputes, tables))
+    return tuple(dispute for turn in turns for dispute in turn if dispute is not None)
 
 
-def _families(rated: RatingTable, seed: int) -> Iterator[GroupAgreement]:
+def _families(rated: RatingTable, weights: SharedWeights) -> Iterator[GroupAgreement]:
     columns: dict[str, list[int]] = {}
     for at in rated.readers:
         columns.setdefault(rated.voices[at].family, []).append(at)
@@ -760,7 +626,7 @@ def _families(rated: RatingTable, seed: int) -> Iterator[GroupAgreement]:
         pairs = list(product(columns[first], columns[second]))
         # Of one pair of raters the pair itself says it.
         if len(pairs) > 1:
-            yield group_agreement(rated, pairs, (first, second), "families", seed)
+            yield group_agreement(rated, pairs, (first, second), "families", weights)
 
 
 def _notes(rated: RatingTable, drawn: Mapping[str, float]) -> Iterator[str]:

@@ -1,30 +1,36 @@
 """The raters of a rubric, read from stored records, and their ratings as an array.
 
 A judge is one rater whatever snapshot of its model answered. Of several versions of a rubric the
-latest counts; what is left out (repeats, older versions, other modes) is counted. The rules prove
-faults and never say correct, so that they are no rater; what they prove is compared with each. The
-array has items down and raters across; scores are put into the four bands of the no-look rubric;
-`uncertain` and `not_applicable` are labels; -1 is no verdict.
+latest counts; what is left out (repeats, older versions, other modes, verdicts on steps of users,
+systems or tools) is counted. The rules prove faults and never say correct, so that they are no
+rater; what they prove is compared with each. The array has items down and raters across; scores are
+put into the four bands of the no-look rubric; `uncertain` and `not_applicable` are labels; -1 is no
+verdict.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from stepscope.calibrate.types import Rater, RaterAnswer, Unit
+from stepscope.errors import StoreError, UsageError
+from stepscope.measures.step_features import agent_steps
 from stepscope.model import Answer, Record, Verdict
 from stepscope.model.records import (
+    HUMAN,
     ISOLATED_SUFFIX,
     JUDGE_PREFIX,
     LOOKS_SUFFIX,
     NOT_MODELS,
     PREFIX_SUFFIX,
     RULES,
+    STEP_LABELS_NAME,
     STEP_SCORES,
     UNCERTAIN,
 )
@@ -48,6 +54,10 @@ _PARTS = re.compile(r"\d+|\D+")
 
 # A run's id, and the step, None for the whole run.
 Item = tuple[str, int | None]
+# A rater's family, and its name.
+RaterKey = tuple[str, str]
+# Why a verdict on a step is no rating: only what the agent did is rated.
+NOT_OF_AGENT = "on steps of users, systems or tools"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +77,20 @@ class RaterVerdicts:
 
 
 def read_ratings(
-    rows: Rows, *, where: Where | None = None, rubric: str | None = None
+    rows: Rows,
+    *,
+    where: Where | None = None,
+    rubric: str | None = None,
+    raters: Container[RaterKey] | None = None,
 ) -> list[RatingTable]:
-    """Return every rubric that somebody but the rules rated, by name, whole runs before steps."""
+    """Return every rubric that somebody but the rules rated, by name, whole runs before steps.
+
+    `raters` are those that count; all when left out.
+    """
     runs = rows.runs(where)
     names = dict(zip(runs.id.tolist(), runs.name.tolist(), strict=True))
+    places = {id_: place for place, id_ in enumerate(names)}
+    own: dict[str, frozenset[int] | None] = {}
     found = []
     for aspect in rated_rubrics(rows.measures(), rubric):
         if (
@@ -82,16 +101,69 @@ def read_ratings(
             continue
         name = aspect if aspect == STEP_SCORES else JUDGE_PREFIX + aspect
         given = [r for r in rows.records(where, measure=name) if r.family != RULES]
-        rules = _rules(rows, runs, where, aspect)
+        given += _rules(rows, runs, where, aspect)
+        stepped = {r.trajectory for r in given if r.answer.step is not None} - own.keys()
+        at = [places[run] for run in stepped]
+        own |= dict(zip(stepped, load_agent_steps(rows, runs, at), strict=True))
         for unit in ("runs", "steps"):
-            voices = read_raters([*given, *rules], unit)
+            told = read_raters(given, unit, own)
+            voices = tuple(voice for voice in told if raters is None or rater_key(voice) in raters)
             if any(
                 voice.family != RULES
-                and any(isinstance(answer, Verdict) for answer in voice.said.values())
+                and (
+                    NOT_OF_AGENT in voice.left_out
+                    or any(isinstance(answer, Verdict) for answer in voice.said.values())
+                )
                 for voice in voices
             ):
                 found.append(rating_table(aspect, unit, voices, names))
     return found
+
+
+def load_agent_steps(
+    rows: Rows, runs: Runs, places: Collection[int]
+) -> Iterator[frozenset[int] | None]:
+    """Yield the agent's steps of the runs at these places, None where nothing tells them."""
+    cited = rows.cited(f"{STEP_LABELS_NAME}.steps", runs) if places else []
+    for at in places:
+        known = cited[at]
+        if known is None and isinstance(rows, Store):
+            # Where its texts were purged, the run cannot be opened.
+            with suppress(StoreError):
+                known = tuple(agent_steps(rows.trajectory(runs.id[at])))
+        yield None if known is None else frozenset(known)
+
+
+def rater_key(voice: RaterVerdicts) -> RaterKey:
+    """Return the family and name of a rater, the name as it is where it stands alone."""
+    return voice.family, voice.name.removesuffix(f" ({voice.family})")
+
+
+def choose_raters(
+    rows: Rows, words: Iterable[str] | None, *, where: Where | None, rubric: str | None
+) -> frozenset[RaterKey] | None:
+    """Return the raters that words name: whole, by the end behind a slash, or by family.
+
+    A word that is none of these names all whose name or family begins so. None where all count.
+
+    Raises:
+        UsageError: a word names nobody.
+    """
+    if words is None:
+        return None
+    tables = read_ratings(rows, where=where, rubric=rubric)
+    known = sorted({rater_key(voice) for table in tables for voice in table.voices})
+    found: set[RaterKey] = set()
+    for word in words:
+        named = {key for key in known if word in (*key, key[1].rpartition("/")[2])} or {
+            key for key in known if word and any(part.startswith(word) for part in key)
+        }
+        if not named:
+            there, families = (", ".join(dict.fromkeys(key[at] for key in known)) for at in (1, 0))
+            told = f"raters: {there or 'none'}; families: {families or 'none'}"
+            raise UsageError(f"--raters {word!r} names nobody who rated here; {told}")
+        found |= named
+    return frozenset(found)
 
 
 def rated_rubrics(measures: Iterable[str], rubric: str | None) -> list[str]:
@@ -112,9 +184,14 @@ def rated_rubrics(measures: Iterable[str], rubric: str | None) -> list[str]:
     return sorted(name for name in named if name == rubric or name.startswith(f"{rubric}."))
 
 
-def read_raters(records: Iterable[Record], unit: Unit) -> tuple[RaterVerdicts, ...]:
-    """Return what each rater said of runs, or of steps: by family and name, the rules last."""
-    found = tuple(_voices(record for record in records if _is_rating(record, unit)))
+def read_raters(
+    records: Iterable[Record], unit: Unit, own: Mapping[str, Container[int] | None] | None = None
+) -> tuple[RaterVerdicts, ...]:
+    """Return what each rater said of runs, or of steps: by family and name, the rules last.
+
+    `own` are the agent's steps of each run: verdicts on others are counted and left out.
+    """
+    found = tuple(_voices((record for record in records if _is_rating(record, unit)), own or {}))
     names = [voice.name for voice in found]
     # A judge that judged here and whose verdicts came from elsewhere too is two raters.
     return tuple(
@@ -163,7 +240,9 @@ def _is_current(records: Iterable[Record], column: AnswerColumn, at: int) -> boo
     return bool(column.answered[at]) and whole.label == column.label[at] and same
 
 
-def _voices(records: Iterable[Record]) -> Iterator[RaterVerdicts]:
+def _voices(
+    records: Iterable[Record], own: Mapping[str, Container[int] | None]
+) -> Iterator[RaterVerdicts]:
     by_rater: dict[tuple[bool, str, str], list[Record]] = {}
     for record in records:
         judge = record.judge
@@ -171,17 +250,22 @@ def _voices(records: Iterable[Record]) -> Iterator[RaterVerdicts]:
         key = (record.family == RULES, record.family, name or record.family)
         by_rater.setdefault(key, []).append(record)
     for (_, family, name), given in sorted(by_rater.items()):
-        yield _voice(family, name, given)
+        yield _voice(family, name, given, own)
 
 
-def _voice(family: str, name: str, given: Iterable[Record]) -> RaterVerdicts:
-    left = {"repeats": 0, "older versions": 0, "variants": 0}
+def _voice(
+    family: str, name: str, given: Iterable[Record], own: Mapping[str, Container[int] | None]
+) -> RaterVerdicts:
+    left = {NOT_OF_AGENT: 0, "repeats": 0, "older versions": 0, "variants": 0}
     versions: dict[tuple[str, str], list[Record]] = {}
     silent = 0
     for record in given:
         answer = record.answer
         version, _, mode = record.version.partition(MODE)
-        if record.repeat:
+        steps = None if answer.step is None else own.get(record.trajectory)
+        if steps is not None and answer.step not in steps:
+            left[NOT_OF_AGENT] += 1
+        elif record.repeat:
             left["repeats"] += 1
         elif family == RULES and isinstance(answer, Verdict) and answer.label == UNCERTAIN:
             silent += 1
@@ -250,9 +334,11 @@ class RatingTable:
     codes: Ints  # shape (items, raters), -1 where a rater has none
     values: Floats  # shape (items, raters), scores; NaN where there is none
     runs: Ints  # shape (items,), a number for the run of each item
-    # for each rater the steps that it cites, by place of the item; of a step those beside itself.
-    # None of a rater who never cites: people, files from elsewhere.
-    cites: tuple[dict[int, frozenset[int]] | None, ...]
+    confidence: Floats  # shape (items, raters), as raters gave it; NaN where there is none
+    # shape (items, raters), which of `cited` each cites; -1 where there is no verdict, and of a
+    # rater who never cites: people, files from elsewhere
+    cites: Ints
+    cited: tuple[frozenset[int], ...]  # of a step those beside itself
     # for each rater the kind of each answer that there is not, by place of the item
     absent: tuple[dict[int, UnmeasuredKind], ...]
 
@@ -262,14 +348,19 @@ class RatingTable:
         return [at for at, voice in enumerate(self.voices) if voice.family != RULES]
 
     @property
+    def rated(self) -> list[int]:
+        """Those of them who gave a label."""
+        return [at for at in self.readers if (self.codes[:, at] >= 0).any()]
+
+    @property
+    def people(self) -> list[int]:
+        """Those of them who are people."""
+        return [at for at in self.rated if self.voices[at].family == HUMAN]
+
+    @property
     def scored(self) -> bool:
         """Whether the ratings are scores, so that near misses count as near."""
         return self.aspect == STEP_SCORES
-
-    def verdict(self, item: Item, at: int) -> Verdict | None:
-        """Return the verdict of one rater on one item; None where it has none."""
-        answer = self.voices[at].said.get(item)
-        return answer if isinstance(answer, Verdict) else None
 
     def answers(self, item: Item) -> tuple[RaterAnswer, ...]:
         """Return what each rater said of one item."""
@@ -323,14 +414,26 @@ def rating_table(
     }
     labels = tuple(name for _, name in BANDS) if aspect == STEP_SCORES else tuple(sorted(used))
     code = {label: number for number, label in enumerate(labels)}
-    codes = np.full((len(items), len(voices)), -1, np.int64)
-    values = np.full(codes.shape, np.nan)
+    place_of = {item: place for place, item in enumerate(items)}
+    codes, cites = np.full((2, len(items), len(voices)), -1, np.int64)
+    values, confidence = np.full((2, *codes.shape), np.nan)
+    cited: dict[frozenset[int], int] = {frozenset(): 0}
+    absent: list[dict[int, UnmeasuredKind]] = []
     for at, voice in enumerate(voices):
-        for place, item in enumerate(items):
-            answer = voice.said.get(item)
-            if isinstance(answer, Verdict):
-                codes[place, at] = code[label_of(answer)]
-                values[place, at] = np.nan if answer.value is None else answer.value
+        lost: dict[int, UnmeasuredKind] = {}
+        for item, answer in voice.said.items():
+            place = place_of[item]
+            if isinstance(answer, Unmeasured):
+                lost[place] = answer.kind
+                continue
+            codes[place, at] = code[label_of(answer)]
+            # None becomes NaN.
+            values[place, at], confidence[place, at] = answer.value, answer.confidence
+            steps = frozenset(answer.cites) - {item[1]}
+            cites[place, at] = cited.setdefault(steps, len(cited))
+        if cites[:, at].max(initial=-1) < 1:
+            cites[:, at] = -1
+        absent.append(dict(sorted(lost.items())))
     return RatingTable(
         aspect=aspect,
         unit=unit,
@@ -341,25 +444,11 @@ def rating_table(
         codes=codes,
         values=values,
         runs=numbered(run for run, _ in items),
-        cites=tuple(_cites(voice, items) for voice in voices),
-        absent=tuple(
-            {
-                place: answer.kind
-                for place, item in enumerate(items)
-                if isinstance(answer := voice.said.get(item), Unmeasured)
-            }
-            for voice in voices
-        ),
+        confidence=confidence,
+        cites=cites,
+        cited=tuple(cited),
+        absent=tuple(absent),
     )
-
-
-def _cites(voice: RaterVerdicts, items: Sequence[Item]) -> dict[int, frozenset[int]] | None:
-    found = {
-        place: frozenset(answer.cites) - {item[1]}
-        for place, item in enumerate(items)
-        if isinstance(answer := voice.said.get(item), Verdict)
-    }
-    return found if any(found.values()) else None
 
 
 def rater_answer(rater: str, family: str, verdict: Verdict) -> RaterAnswer:

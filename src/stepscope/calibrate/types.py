@@ -48,8 +48,8 @@ class GroupAgreement(msgspec.Struct, frozen=True, kw_only=True):
     # "raw", "kappa" of two raters, "fleiss" of more, "alpha", "gwet", "pabak"; for scores weighted
     # ones beside them ("kappa.linear", "kappa.quadratic", "gwet.quadratic", "alpha.ordinal",
     # "alpha.interval"); "jaccard" of the steps that both cite; "first_bad", the share of runs on
-    # which two name the same first bad step; "weighted", the agreement expected of calibrated
-    # confidences
+    # which two name the same first bad step, "first_bad.within_one" the same or its neighbour;
+    # "weighted", the agreement expected of calibrated confidences
     figures: dict[str, Figure]
     # share of the commonest label above the mean share of the others, 0 to 1
     prevalence: float | None = None
@@ -151,6 +151,7 @@ class RubricAgreement(msgspec.Struct, frozen=True, kw_only=True):
     proofs: tuple[ProofAgreement, ...] = ()  # the rules beside each other rater
     decision: Decision  # whether the rubric is sharp enough to be automated
     decided_on: str  # figure and raters that the decision rests on
+    judges: dict[str, Decision] = {}  # for each judge whether it reads the rubric as people do
     disputed: tuple[Dispute, ...]  # the five items to look at first
     curves: tuple[CalibrationCurve, ...] = ()  # calibration of each judge, where people labelled
     # each judge before and after a new version of the rubric

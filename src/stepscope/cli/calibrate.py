@@ -23,11 +23,16 @@ Queue = Annotated[
     int | None,
     Option("--queue", min=1, metavar="N", help="List N runs and steps on which families disagree."),
 ]
+Raters = Annotated[
+    str | None,
+    Option("--raters", metavar="NAME,...", help="Raters: names, families, or how they begin."),
+]
 
 
 def agree(
     *,
     rubric: Rubric = None,
+    raters: Raters = None,
     where: options.WhereText = None,
     since: options.Since = None,
     by: options.By = None,
@@ -57,17 +62,20 @@ def agree(
         raise UsageError("--modes and --queue are two lists; ask for one")
     if modes and rubric is not None:
         raise UsageError("--modes compares whatever was judged in both modes; leave --rubric out")
+    if modes and raters is not None:
+        raise UsageError("--modes compares each judge with itself; leave --raters out")
     if by is not None and (modes or queue is not None):
         raise UsageError("--by groups the agreement; choose runs with --where here")
     if csv and (queue is None or as_json):
         raise UsageError("--csv is a form of --queue N, and not of --json")
+    names = None if raters is None else [name.strip() for name in raters.split(",")]
     with options.open_existing(store) as notebook:
         if modes:
             compared = notebook.modes(where=where, since=since, seed=seed)
             terminal.print_view(compared, as_json=as_json)
             return 0 if compared.value else options.UNMEASURED
         if queue is not None:
-            found = notebook.disputes(rubric, where=where, since=since)
+            found = notebook.disputes(rubric, where=where, since=since, raters=names)
             if csv:
                 terminal.print_text(found.csv(queue))
             else:
@@ -76,7 +84,7 @@ def agree(
                 )
             return 0
         view = notebook.agreement(
-            rubric, where=where, since=since, by=by, seed=seed, threshold=threshold
+            rubric, where=where, since=since, by=by, raters=names, seed=seed, threshold=threshold
         )
         terminal.print_view(view, as_json=as_json)
         return 0 if view.measured else options.UNMEASURED

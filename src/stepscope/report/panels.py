@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from stepscope.calibrate.agreement import labelling_queue, measure_agreement
+from stepscope.calibrate.ratings import load_agent_steps
 from stepscope.errors import StoreError
 from stepscope.judges.patterns import (
     PATTERN_ADVICE,
@@ -316,27 +317,9 @@ _PASSED = {"pass": True, "fail": False}
 
 def read_agent_steps(rows: Rows, table: RunTable, judged: Sequence[JudgeAnswers]) -> Acted:
     """Return the agent's steps of each run that has labels of steps, None of the others."""
-    labelled = {at for one in judged if one.asked.measure == STEP_LABELS for at in one.runs}
-    if not labelled:
-        return [None] * len(table)
-    found: list[frozenset[int] | None] = []
-    for at, steps in enumerate(rows.cited(f"{STEP_LABELS}.steps", table.runs)):
-        if at not in labelled:
-            found.append(None)
-        elif steps is not None:
-            found.append(frozenset(steps))
-        else:
-            found.append(_opened(rows, str(table.runs.id[at])))
-    return found
-
-
-def _opened(rows: Rows, run: str) -> frozenset[int] | None:
-    if not isinstance(rows, Store):
-        return None
-    try:
-        return votes.list_agent_steps(rows.trajectory(run))
-    except StoreError:
-        return None  # its texts were purged
+    steps = {at for one in judged if one.asked.measure == STEP_LABELS for at in one.runs}
+    known = dict(zip(steps, load_agent_steps(rows, table.runs, steps), strict=True))
+    return [known.get(at) for at in range(len(table))]
 
 
 def count_pattern_runs(

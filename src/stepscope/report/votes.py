@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from stepscope import stats
 from stepscope.judges.patterns import PATTERN_NAMES, LabelPattern, PatternName, find_label_patterns
+from stepscope.measures.step_features import agent_steps
 from stepscope.model import Record, Trajectory, Verdict
 from stepscope.model.records import NOT_APPLICABLE, OUTRANKED, RULES, UNCERTAIN, Figure
 from stepscope.model.records import STEP_LABELS_NAME as STEP_LABELS
@@ -435,11 +436,6 @@ def _places(table: RunTable, one: JudgeAnswers) -> tuple[Floats, Floats, Floats]
     return first, present, told
 
 
-def list_agent_steps(trajectory: Trajectory) -> frozenset[int]:
-    """Return the agent's steps of a run."""
-    return frozenset([step.index for step in trajectory.steps if step.actor == "agent"])
-
-
 AGAIN, SILENT = "turns when asked again", "turns without the agent's words"
 
 
@@ -497,7 +493,7 @@ def find_patterns(
     found = {}
     for judge, labelled in by_judge.items():
         answers = [record.answer for record in labelled if record.answer.step is not None]
-        all_ = find_label_patterns(answers, list_agent_steps(trajectory), passed=passed)
+        all_ = find_label_patterns(answers, frozenset(agent_steps(trajectory)), passed=passed)
         found[judge] = {n: of for n in PATTERN_NAMES if isinstance(of := all_[n], tuple) and of}
     return found
 

@@ -17,9 +17,11 @@ import numpy.typing as npt
 
 from stepscope.errors import DataError
 from stepscope.stats import sample
-from stepscope.stats.sample import EstimateFrame, Floats, Ints
+from stepscope.stats.estimates import proportion
+from stepscope.stats.sample import Bools, EstimateFrame, Floats, Ints
 from stepscope.values import Estimate, Unmeasured
 
+Share = Estimate | Unmeasured
 CoefficientName = Literal["raw", "kappa", "fleiss", "alpha", "gwet", "pabak"]
 Metric = Literal["nominal", "ordinal", "linear", "quadratic"]
 
@@ -236,6 +238,38 @@ def _unique_rows(given: Ints, q: int, *, inverse: bool) -> tuple[Ints, Floats, I
 
 # Weights drawn at most; beyond it the jackknife over runs gives the interval.
 MOST_WEIGHTS = 8_000_000
+# Multiplications up to which BLAS takes one thread: of thousands of small products, those on two
+# threads take 20 times as long where another process has one of the processors.
+ONE_THREAD = 200_000
+
+
+def _product(many: Floats, few: Floats) -> Floats:
+    """Return the product of a matrix of many rows and one of few columns."""
+    blocks = 1 + many.size * few.shape[1] // ONE_THREAD
+    return np.concatenate([rows @ few for rows in np.array_split(many, blocks)])
+
+
+class SharedWeights:
+    """Random weights, drawn once for all figures over as many runs; `MOST_WEIGHTS` are held.
+
+    Figures then differ by what they mean, not by chance. Draws start where the generator stands.
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng, self._start = rng, rng.bit_generator.state
+        self._drawn: dict[tuple[int, bytes, bytes], tuple[Floats, Floats]] = {}
+
+    def draw(self, draws: int, shapes: Floats, pseudo: Floats) -> tuple[Floats, Floats]:
+        """Return Gamma weights of these shapes of runs and pseudo-pairs, (draws, len(shapes))."""
+        key = draws, shapes.tobytes(), pseudo.tobytes()
+        if key not in self._drawn:
+            held = (weights.size for weights, _ in self._drawn.values())
+            if draws * len(shapes) + sum(held) > MOST_WEIGHTS:
+                self._drawn.clear()
+            self._rng.bit_generator.state = self._start
+            weights = self._rng.standard_gamma(shapes, (draws, len(shapes)))
+            self._drawn[key] = weights, self._rng.standard_gamma(pseudo, (draws, len(pseudo)))
+        return self._drawn[key]
 
 
 def agreement(
@@ -282,103 +316,122 @@ def agreement(
     >>> round(found.value, 3), found.n
     (0.333, 12)
     """
-    if not 0 < level < 1:
-        raise DataError(f"level is {level!r}; expected a share between 0 and 1, such as 0.95")
-    given, q = _check_ratings(ratings, categories)
-    run = None if clusters is None else sample.cluster_index(clusters, len(given))
-    if coefficient == "kappa" and given.shape[1] != 2:
-        raise DataError(f"kappa is of two raters, got {given.shape[1]}; ask for fleiss or alpha")
-    if metric == "ordinal" and coefficient != "alpha":
-        raise DataError(f"{coefficient} has no ordinal form; expected alpha, or another metric")
-    if not q:
-        return sample.nothing_measured(unmeasured, "items")
-    asked = _WeightedCoefficient(coefficient, given, run, q, category_distances(metric, q))
-    n = asked.paired
-    if not n:
-        return sample.nothing_measured(unmeasured, "items")
-    value = asked.value()
-    if not np.isfinite(value):
-        return Unmeasured(
-            "undefined",
-            f"{coefficient} has no value: {n} items got one and the same answer from every rater",
-        )
-    runs = len(given) if run is None else int(run.max(initial=-1)) + 1
-    few = runs < 2
-    limits = (None, None) if few else asked.limits(rng, draws, level)
-    return sample.make_estimate(
-        (value, *limits),
-        method="bayesian bootstrap",
-        n=n,
-        frame=EstimateFrame(
-            level=level,
-            unmeasured=unmeasured,
-            unit=coefficient,
-            unit_of_n="items",
-            n_tasks=runs,
-            diagnostics=("one run: no limits",) if few else (),
-        ),
-    )
+    weights = SharedWeights(rng)
+    rated = RatedItems(ratings, weights, categories=categories, clusters=clusters)
+    return rated.coefficient(coefficient, metric, level=level, draws=draws, unmeasured=unmeasured)
 
 
-class _WeightedCoefficient:
-    """One coefficient of one set of ratings: features once, values for any weights."""
+class RatedItems:
+    """Ratings of items, grouped once: any coefficient of them, under the same weights of runs.
+
+    Arguments and errors are those of `agreement`.
+    """
 
     def __init__(
         self,
-        name: CoefficientName,
-        given: Ints,  # shape (items, raters), codes of q categories
-        run: Ints | None,  # shape (items,), dense numbers; None where every item is its own
-        q: int,
-        distance: Floats | None,  # shape (q, q); None for ordinal ones, which depend on their use
+        ratings: npt.ArrayLike,
+        weights: SharedWeights,
+        *,
+        categories: int | None = None,
+        clusters: npt.ArrayLike | None = None,
     ) -> None:
-        self._q, self._distance, self._of = q, distance, _VALUES[name]
+        given, self._q = _check_ratings(ratings, categories)
+        self._run, self._weights = sample.cluster_index(clusters, len(given)), weights
+        self._raters, self._runs = given.shape[1], int(self._run.max(initial=-1)) + 1
+        self._grouped = self._runs != len(given)
         # The distinct items, how often each occurs, and which of them each item is.
-        self._grouped = run is not None and int(run.max(initial=-1)) + 1 != len(run)
-        answers, often, kind = _unique_rows(given, q, inverse=self._grouped)
-        # Items with two ratings or more: counted by distinct item, of which there are few.
-        ratings = (answers >= 0).sum(axis=1)
-        paired = ratings >= 2
-        self.paired = int(often[paired].sum())
-        features = _FEATURES[name](answers, q)
+        self._answers, self._often, self._kind = _unique_rows(given, self._q, inverse=self._grouped)
         # What is weighed as a whole: kinds where every item is its own run, else runs.
-        self._units, self._repeats = features, often
+        self._repeats = np.ones(self._runs) if self._grouped else self._often
+        # Under each coefficient's features, level and draws: weighted sums.
+        self._sums: dict[tuple[object, ...], Floats] = {}
+
+    def coefficient(
+        self,
+        name: CoefficientName,
+        metric: Metric = "nominal",
+        *,
+        level: float = 0.95,
+        draws: int = 2_000,
+        unmeasured: Mapping[str, int] | None = None,
+    ) -> Estimate | Unmeasured:
+        """Return one coefficient with its interval, as `agreement` does."""
+        if not 0 < level < 1:
+            raise DataError(f"level is {level!r}; expected a share between 0 and 1, such as 0.95")
+        if name == "kappa" and self._raters != 2:
+            raise DataError(f"kappa is of two raters, got {self._raters}; ask for fleiss or alpha")
+        if metric == "ordinal" and name != "alpha":
+            raise DataError(f"{name} has no ordinal form; expected alpha, or another metric")
+        # Items with two ratings or more: counted by distinct item, of which there are few.
+        ratings = (self._answers >= 0).sum(axis=1)
+        paired = ratings >= 2
+        n = int(self._often[paired].sum())
+        if not n:
+            return sample.nothing_measured(unmeasured, "items")
+        units = features = _FEATURES[name](self._answers, self._q)
         if self._grouped:
-            assert run is not None
-            self._units = np.stack([np.bincount(run, weights=f[kind]) for f in features.T], axis=1)
-            self._repeats = np.ones(len(self._units))
-        # Every pair of categories as an item of the first two raters, and its mass.
-        #
-        # Agreeing pairs weigh 1 together, disagreeing ones 1: for two classes Dirichlet(1/2).
-        first, second = np.divmod(np.arange(q * q), q)
-        pairs = np.full((q * q, given.shape[1]), -1, dtype=np.int64)
-        pairs[:, 0], pairs[:, 1] = first, second
-        self._mass = np.where(first == second, 1 / q, 1 / max(q * (q - 1), 1))
-        self._pairs = _FEATURES[name](pairs, q)
-        if name == "alpha" and self.paired:
-            # An item weighs as many coincidences there as it has ratings: their mean number.
-            self._pairs = (
-                self._pairs * float(np.average(ratings[paired], weights=often[paired])) / 2
+            units = np.stack(
+                [np.bincount(self._run, weights=f[self._kind]) for f in features.T], axis=1
             )
+        distance = category_distances(metric, self._q)
 
-    def value(self) -> float:
-        """Return the coefficient itself, NaN where undefined."""
-        return float(self._values((self._repeats @ self._units)[None, :])[0])
+        def value_of(sums: Floats) -> Floats:
+            if distance is not None:
+                return _VALUES[name](sums, distance)
+            used = sums.reshape(-1, self._q, self._q).sum(axis=2)
+            return _VALUES[name](sums, ordinal_distances(used))
 
-    def limits(self, rng: np.random.Generator, draws: int, level: float) -> tuple[float, float]:
-        """Return the limits: quantiles over weights, or the jackknife's where runs are too many."""
+        whole = self._repeats @ units
+        value = float(value_of(whole[None, :])[0])
+        if not np.isfinite(value):
+            return Unmeasured(
+                "undefined",
+                f"{name} has no value: {n} items got one and the same answer from every rater",
+            )
+        limits: tuple[float | None, float | None] = None, None
+        few = self._runs < 2
         tails = (1 - level) / 2, (1 + level) / 2
-        if draws * len(self._repeats) > MOST_WEIGHTS:
-            return self._jackknife_limits(tails)
-        shape = self._shape(level)
-        weights = rng.standard_gamma(self._repeats * shape, (draws, len(self._repeats)))
-        pseudo = rng.standard_gamma(self._mass * shape, (draws, len(self._mass)))
-        low, high = np.quantile(self._values(weights @ self._units + pseudo @ self._pairs), tails)
-        return float(low), float(high)
+        if not few and draws * len(self._repeats) > MOST_WEIGHTS:
+            limits = self._jackknife_limits(value, value_of(whole - units), tails)
+        elif not few:
+            key = _FEATURES[name], level, draws
+            if key not in self._sums:
+                # An item weighs as many coincidences as it has ratings: their mean number.
+                mean = float(np.average(ratings[paired], weights=self._often[paired]))
+                self._sums[key] = self._weigh(
+                    name, units, level, draws, mean / 2 if name == "alpha" else 1.0
+                )
+            low, high = np.quantile(value_of(self._sums[key]), tails)
+            limits = float(low), float(high)
+        return sample.make_estimate(
+            (value, *limits),
+            method="bayesian bootstrap",
+            n=n,
+            frame=EstimateFrame(
+                level=level,
+                unmeasured=unmeasured,
+                unit=name,
+                unit_of_n="items",
+                n_tasks=self._runs,
+                diagnostics=("one run: no limits",) if few else (),
+            ),
+        )
 
-    def _values(self, sums: Floats) -> Floats:
-        if self._distance is not None:
-            return self._of(sums, self._distance)
-        return self._of(sums, ordinal_distances(sums.reshape(-1, self._q, self._q).sum(axis=2)))
+    def _weigh(
+        self, name: CoefficientName, units: Floats, level: float, draws: int, pseudo_mass: float
+    ) -> Floats:
+        """Return sums of features under random weights, with every pair of categories as an item.
+
+        Agreeing pairs weigh 1 together, disagreeing ones 1: for two classes Dirichlet(1/2).
+        """
+        q, shape = self._q, self._shape(level)
+        first, second = np.divmod(np.arange(q * q), q)
+        pairs = np.full((q * q, self._raters), -1, dtype=np.int64)
+        pairs[:, 0], pairs[:, 1] = first, second
+        mass = np.where(first == second, 1 / q, 1 / max(q * (q - 1), 1))
+        weights, pseudo = self._weights.draw(draws, self._repeats * shape, mass * shape)
+        of_pairs = _FEATURES[name](pairs, q) * pseudo_mass
+        return _product(weights, units) + _product(pseudo, of_pairs)
 
     def _shape(self, level: float) -> float:
         """Return the Gamma shape that makes few runs of several items spread as t would.
@@ -395,13 +448,14 @@ class _WeightedCoefficient:
         wider = runs / (runs - 1) * float(stdtrit(runs - 1, tail) / ndtri(tail)) ** 2
         return max(float(1 / wider - 1 / runs), 1 / runs)
 
-    def _jackknife_limits(self, tails: tuple[float, float]) -> tuple[float, float]:
+    def _jackknife_limits(
+        self, value: float, left: Floats, tails: tuple[float, float]
+    ) -> tuple[float, float]:
         from scipy.special import ndtri
 
-        left = self._values(self._repeats @ self._units - self._units)
         n = self._repeats.sum()
         error = np.sqrt((n - 1) / n * (self._repeats @ (left - self._repeats @ left / n) ** 2))
-        low, high = (self.value() + float(ndtri(tail)) * float(error) for tail in tails)
+        low, high = (value + float(ndtri(tail)) * float(error) for tail in tails)
         return low, high
 
 
@@ -419,3 +473,41 @@ def category_shares(ratings: npt.ArrayLike, *, categories: int | None = None) ->
     given, q = _check_ratings(ratings, categories)
     used = np.stack([np.bincount(column[column >= 0], minlength=q) for column in given.T])
     return np.asarray(used / np.maximum(used.sum(axis=1, keepdims=True), 1))
+
+
+def first_bad_step(bad: Bools, runs: Ints, places: Ints) -> tuple[Share, Share, float | None]:
+    """Return on which share of runs two raters name the same first bad step, and by chance.
+
+    Between the two: on which share they name the same or neighbours. Runs on which neither names
+    any count as the same. By chance: each rater calls its own share of steps bad, whatever stands
+    there.
+
+    Args:
+        bad: shape (n, 2), which steps each calls bad, in the order of the runs' steps.
+        runs: shape (n,), the run of each step.
+        places: shape (n,), the place of each step: that of its neighbour is one off; where it
+            falls, another pair begins.
+
+    Source: FirstErrAcc of AgentProcessBench (2026), as ProcessBench counts runs without an error.
+
+    >>> bad = np.array([[1, 1], [0, 1], [0, 0], [0, 1]], bool)
+    >>> found, near, chance = first_bad_step(bad, np.array([0, 0, 1, 1]), np.arange(4))
+    >>> found.value, near.value, round(chance, 4)
+    (0.5, 0.5, 0.2578)
+    """
+    if not len(bad):
+        none = Unmeasured("insufficient_data", "no step that both rated")
+        return none, none, None
+    q, r = bad.mean(axis=0).tolist()
+    both, neither = q * r, (1 - q) * (1 - r)
+    starts = np.flatnonzero((np.diff(runs, prepend=-1) != 0) | (np.diff(places, prepend=0) < 0))
+    steps = np.diff(starts, append=len(runs))
+    # None at all stands further off than any two steps.
+    nowhere = int(places.max()) + 2
+    first = np.minimum.reduceat(np.where(bad, places[:, None], nowhere), starts)
+    apart = np.abs(first[:, 0] - first[:, 1])
+    # The sum of both * neither ** k over the places k of a first bad step, and none at all.
+    found_at = both * (1 - neither**steps) / (1 - neither) if neither < 1 else 0.0
+    chance = float(np.mean(found_at + neither**steps))
+    of = runs[starts]
+    return proportion(apart == 0, of), proportion(apart <= 1, of), chance

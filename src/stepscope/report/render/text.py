@@ -99,12 +99,22 @@ def _lines(table: Table, width: int) -> Iterator[str]:
         wide[0] = columns[0].least
     room = width - table.indent - sum(wide[1:]) - sum(column.gap for column in columns[1:])
     room -= LEAST_ROOM if last < count else 0
+    above: dict[int, str] = {}
     if wide[0] > room:
         wide[0] = max(room, LEAST_NAME)
-        for row, text in zip(rows, texts, strict=True):
+        cut = [clip(visible_line(row.cells[0].short) or text[0], wide[0])
+               for row, text in zip(rows, texts, strict=True)]  # fmt: skip
+        names: dict[str, set[str]] = {}
+        for short, text in zip(cut, texts, strict=True):
+            names.setdefault(short, set()).add(text[0])
+        for at, (short, text) in enumerate(zip(cut, texts, strict=True)):
             if len(text[0]) > wide[0]:
-                text[0] = clip(visible_line(row.cells[0].short) or text[0], wide[0])
-    for row, text in zip(rows, texts, strict=True):
+                # Names that would be cut to one stand whole, above their figures.
+                above |= {at: text[0]} if len(names[short]) > 1 else {}
+                text[0] = "" if at in above else short
+    for at, (row, text) in enumerate(zip(rows, texts, strict=True)):
+        if at in above:
+            yield from fold(" " * table.indent + above[at], width, table.indent + GAP)
         full = len(text) == count
         line = " " * table.indent + _line(text[: last if full else -1], columns, wide)
         if full and last == count:

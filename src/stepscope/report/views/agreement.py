@@ -196,6 +196,8 @@ def _interval(figure: Figure) -> str:
 def describe_aspect(aspect: RubricAgreement) -> Iterator[str]:
     """Yield what is decided, what to know before the figures are read, and who said what."""
     yield f"Decision: {WORDS[aspect.decision.outcome]}. {_capital(aspect.decision.reason)}."
+    for judge, decision in aspect.judges.items():
+        yield f"{judge} against people: {WORDS[decision.outcome]}. {_capital(decision.reason)}."
     for pair in [*aspect.pairs, *([aspect.together] if len(aspect.together.raters) > 2 else [])]:
         if pair.sentence:
             yield f"{_title(pair)}: {pair.sentence}."
@@ -258,7 +260,11 @@ def describe_first_bad(pair: GroupAgreement) -> str:
         return ""
     share = f"{words.format_share(found.value)} {words.format_interval('agreement', found)}"
     same = f"name the same first bad step, or none, in {share} of {format_count(found.n, 'run')}"
-    return f"{_title(pair)}: {same}; by chance {words.format_share(chance)}."
+    near = pair["first_bad.within_one"]
+    return (
+        f"{_title(pair)}: {same}; one step off or less in {_value(near)} {_interval(near)}; by "
+        f"chance {words.format_share(chance)}."
+    )
 
 
 def describe_weighted(pair: GroupAgreement) -> str:

@@ -564,7 +564,11 @@ def _charts(found: Panels, table: Table) -> Iterator[Chart]:
     """Yield a picture for each group, aspects down and judges across, any and all before them."""
     judges = dict.fromkeys(member.judge for panel in found.panels for member in panel.members)
     order = sorted(judges, key=lambda judge: (judge == "rules", judge))
-    names = {name: short[:LONGEST] for name, short in words.shorten_names(order).items()}
+    names = {
+        # Two that begin alike stay two.
+        name: short if len(short) <= LONGEST else f"{short[: LONGEST - 4]}… {at}"
+        for at, (name, short) in enumerate(words.shorten_names(order).items(), 1)
+    }
     for at, group in enumerate(found.panels[0].groups[:MOST_GROUPS]):
         yield Chart(
             id=f"panel-chart-{at}",

@@ -1,0 +1,170 @@
+"""Confidence of judges: calibrated on people's labels, weighing agreement, moved by a rubric.
+
+Where people labelled, a judge's confidence becomes the share of its verdicts, at that confidence,
+that people found right; confidences of two judges are compared only after that. Without labels a
+judge is compared with itself alone, before and after a new version of the rubric.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from msgspec.structs import replace
+
+from stepscope import stats
+from stepscope.calibrate.ratings import RatingTable, label_of
+from stepscope.calibrate.types import CalibrationCurve, ConfidenceBin, RubricChange
+from stepscope.model import Verdict
+from stepscope.model.records import ANNOTATORS, Figure
+from stepscope.stats.sample import Floats, Ints, codes
+from stepscope.values import Unmeasured
+
+# Verdicts that people labelled, below which a curve would be drawn through noise.
+FEWEST = 20
+# A block of the curve takes this much of each outcome on top, as Jeffreys' prior does: no block of
+# five right ones is certain.
+PRIOR = 0.5
+
+
+def majority_labels(ratings: RatingTable) -> Ints:
+    """Return the code of the label that most people gave each item; -1 where they are split."""
+    people = ratings.people
+    found = np.full(len(ratings.items), -1, np.int64)
+    for place in np.flatnonzero((ratings.codes[:, people] >= 0).any(axis=1)).tolist():
+        top = Counter(ratings.codes[place, people].tolist())
+        del top[-1]
+        (label, n), *others = top.most_common(2)
+        found[place] = label if not others or n > others[0][1] else -1
+    return found
+
+
+def calibration_curves(ratings: RatingTable) -> tuple[CalibrationCurve, ...]:
+    """Return the calibration of every judge that says how sure it is; none without labels."""
+    labels = majority_labels(ratings)
+    judges = [at for at, v in enumerate(ratings.voices) if v.family not in ANNOTATORS]
+    sure = [at for at in judges if not np.isnan(ratings.confidence[:, at]).all()]
+    return tuple(_curve(ratings, at, labels) for at in sure) if (labels >= 0).any() else ()
+
+
+def _curve(ratings: RatingTable, at: int, labels: Ints) -> CalibrationCurve:
+    both = np.flatnonzero(~np.isnan(ratings.confidence[:, at]) & (labels >= 0))
+    confidence = ratings.confidence[both, at]
+    right = np.equal(ratings.codes[both, at], labels[both]).astype(np.float64)
+    runs = ratings.runs[both]
+    if len(both) < FEWEST:
+        few = f"{len(both)} verdicts have a person's label; a curve needs {FEWEST}"
+        bins: tuple[ConfidenceBin, ...] | Unmeasured = Unmeasured("insufficient_data", few)
+    else:
+        bins = tuple(
+            ConfidenceBin(
+                low=float(confidence[block].min()),
+                high=float(confidence[block].max()),
+                confidence=float(confidence[block].mean()),
+                right=stats.proportion(right[block], runs[block], unit_of_n="verdicts"),
+                probability=float((right[block].sum() + PRIOR) / (len(block) + 2 * PRIOR)),
+            )
+            for block in pool_rising(confidence, right)
+        )
+    voice = ratings.voices[at]
+    return CalibrationCurve(judge=voice.name, family=voice.family, n=len(both), bins=bins)
+
+
+def pool_rising(confidence: Floats, right: Floats) -> list[Ints]:
+    """Return the rows of each block of confidences, such that the share right never falls.
+
+    Args:
+        confidence: shape (n,).
+        right: shape (n,), 1 where people agree, else 0.
+
+    Source:
+        Ayer, Brunk, Ewing, Reid and Silverman (1955), Ann. Math. Statist. 26:641-647: neighbours
+        whose means are out of order are pooled until none are.
+
+    >>> pooled = pool_rising(np.array([0.9, 0.6, 0.8]), np.array([1.0, 1.0, 0.0]))
+    >>> [rows.tolist() for rows in pooled]
+    [[1, 2], [0]]
+    """
+    order = np.argsort(confidence, kind="stable")
+    _, starts = np.unique(confidence[order], return_index=True)
+    blocks: list[Ints] = []
+    for rows in np.split(order, starts[1:]):
+        blocks.append(rows)
+        while len(blocks) > 1 and right[blocks[-2]].mean() >= right[blocks[-1]].mean():
+            last = blocks.pop()
+            blocks[-1] = np.concatenate([blocks[-1], last])
+    return blocks
+
+
+def calibrated_confidences(ratings: RatingTable, known: Iterable[CalibrationCurve]) -> Floats:
+    """Return the probability behind each confidence, shape (items, raters); NaN without a curve."""
+    found = np.full(ratings.codes.shape, np.nan)
+    names = [voice.name for voice in ratings.voices]
+    for curve in known:
+        if isinstance(curve.bins, tuple):
+            column = ratings.confidence[:, at := names.index(curve.judge)]
+            # That of the last block which begins at or below.
+            block = np.searchsorted([x.low for x in curve.bins], column, side="right") - 1
+            likely = np.array([x.probability for x in curve.bins])[np.maximum(block, 0)]
+            found[:, at] = np.where(np.isnan(column), np.nan, likely)
+    return found
+
+
+def confidence_weighted(ratings: RatingTable, likely: Floats, pair: list[int]) -> Figure | None:
+    """Return the agreement of two judges that their calibrated confidences lead to expect.
+
+    Each verdict is taken as its label with the calibrated probability, any other label sharing
+    the rest; the figure is the mean chance that both then name the same label. None without a
+    curve of both.
+    """
+    given = ~np.isnan(likely[:, pair])
+    if not given.any(axis=0).all():
+        return None
+    rows = given.all(axis=1)
+    p, q = likely[rows][:, pair].T
+    others = max(len(ratings.labels) - 1, 1)
+    missed = (1 - p) * (1 - q) / others
+    crossed = (p * (1 - q) + q * (1 - p)) / others + missed * (others - 1) / others
+    same = np.equal(*ratings.codes[rows][:, pair].T)
+    chances = np.where(same, p * q + missed, crossed)
+    found = stats.mean_share(chances, ratings.runs[rows], unit_of_n=ratings.unit)
+    if isinstance(found, Unmeasured):
+        return found
+    return replace(found, diagnostics=(*found.diagnostics, "the calibration is taken as known"))
+
+
+def rubric_changes(ratings: RatingTable) -> Iterator[RubricChange]:
+    """Yield every judge whose latest two versions of the rubric judged the same items."""
+    for voice in ratings.voices:
+        version, old = voice.before
+        if voice.family in ANNOTATORS or not old:
+            continue
+        pairs = [
+            (item, a, b)
+            for item, b in voice.said.items()
+            if isinstance(b, Verdict) and isinstance(a := old.get(item), Verdict)
+        ]
+        if not pairs:
+            continue
+        runs = codes(item[0] for item, _, _ in pairs)
+        sure = {
+            at: b.confidence - a.confidence
+            for at, (_, a, b) in enumerate(pairs)
+            if a.confidence is not None and b.confidence is not None
+        }
+        cited = {
+            at: len(set(a.cites) & set(b.cites)) / len({*a.cites, *b.cites})
+            for at, (_, a, b) in enumerate(pairs)
+            if a.cites or b.cites
+        }
+        kept = [float(label_of(a) == label_of(b)) for _, a, b in pairs]
+        yield RubricChange(
+            judge=voice.name,
+            before=version,
+            after=voice.version,
+            n=len(pairs),
+            kept=stats.proportion(kept, runs, unit_of_n="verdicts"),
+            confidence=stats.mean(list(sure.values()), runs[list(sure)], unit_of_n="verdicts"),
+            cites=stats.mean_share(list(cited.values()), runs[list(cited)], unit_of_n="verdicts"),
+        )
