@@ -8,23 +8,23 @@ folded into one number, and versions of a measure are never mixed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from itertools import compress
-from zlib import crc32
 
 import msgspec
 import numpy as np
 
-from stepscope import measures, registry, stats
+from stepscope import measures, stats
 from stepscope.errors import UsageError
 from stepscope.measures.agents import AgentAnswers, measure_agents
 from stepscope.measures.outcome import ANOTHER_WAY, CONTRADICTED
 from stepscope.model import records
 from stepscope.model.records import Figure
 from stepscope.report.evidence import read_look_first as choose
+from stepscope.report.flips import find_rank_flips
 from stepscope.report.panels import build_panels
 from stepscope.report.rows import (
     LABELS_ARE_NO_SCORES,
@@ -33,6 +33,8 @@ from stepscope.report.rows import (
     combine_conditions,
     estimate_shapes,
     hide_texts,
+    is_outdated,
+    read_axis_faults,
     read_outcomes,
     read_table,
     split_groups,
@@ -51,16 +53,18 @@ from stepscope.report.types import (
 )
 from stepscope.report.words import (
     AXES,
-    INCORRECT,
+    COMPARED,
     MEASURES,
     NOT_SCORED,
     SCORE_FIRST,
     give_reason,
+    name_figure,
 )
 from stepscope.safety.redact import hide_in
-from stepscope.stats.sample import Bools, Floats, Ints
+from stepscope.stats.sample import Bools, Floats
 from stepscope.store import Store
 from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, cell_state, text_array
+from stepscope.store.judged import read_judge_answers
 from stepscope.store.where import Where
 from stepscope.values import Decision, Unmeasured, format_count
 
@@ -68,25 +72,12 @@ from stepscope.values import Decision, Unmeasured, format_count
 AxisFaults = dict[str, tuple[Floats, Bools]]
 
 
-def read_axis_faults(table: RunTable, measure: str) -> tuple[Floats, Bools]:
-    """Return in which runs an axis proved a fault, 1 or 0, and in which its checks ran."""
-    column = table.columns[measure]
-    proved = column.label == INCORRECT
-    judged = proved | (column.label == records.UNCERTAIN)
-    return proved.astype(np.float64), column.answered & judged & (not _is_outdated(column))
-
-
-def _is_outdated(column: AnswerColumn) -> bool:
-    current = (registry.measure(column.measure).version,)
-    return bool(column.versions) and column.versions != current
-
-
 def measure_axes(table: RunTable, faults: AxisFaults) -> Iterator[tuple[str, Figure]]:
     """Yield the share of runs in which each axis proved a fault, by the key of the figure."""
     for key, (proved, ran) in faults.items():
         lost = table.lost(key)
         figure: Figure = stats.proportion(proved[ran], table.clusters[ran], unmeasured=lost)
-        if _is_outdated(table.columns[key]):
+        if is_outdated(table.columns[key]):
             version = ", ".join(table.columns[key].versions)
             figure = Unmeasured("missing_input", f"answers of version {version}; {SCORE_FIRST}")
         yield key, give_reason(key, figure)
@@ -137,6 +128,10 @@ def count_outcome_tables(table: RunTable) -> Iterator[OutcomeTable]:
     )
 
 
+# The figures that the grade of a path is made of.
+GRADES = ("subgoals.reached", "policy.violations")
+
+
 def grade_paths(table: RunTable) -> tuple[Bools, Bools]:
     """Return which runs have a grade of the path, and which of these earned a pass by it.
 
@@ -148,15 +143,16 @@ def grade_paths(table: RunTable) -> tuple[Bools, Bools]:
     return graded, graded & ~bad
 
 
-def _loose(joint: stats.JointTable | Unmeasured) -> Decision:
-    """Decide whether outcome and path disagree so rarely that the path's grade adds nothing."""
+def _loose(joint: stats.JointTable | Unmeasured, grades: Iterable[str]) -> Decision:
+    """Decide whether outcome and path disagree so rarely that these grades add nothing."""
     found = joint if isinstance(joint, Unmeasured) else joint.limit
     if isinstance(found, Unmeasured):
         return Decision("undecided", found.reason)
-    upper = f"outcome and path disagree in at most {found:.0%} of runs"
+    by = " and ".join(map(name_figure, grades))
+    upper = f"outcome and path, graded by {by}, disagree in at most {found:.0%} of runs"
     if found < stats.MOST_DISAGREEMENT:
-        return Decision("fail", f"{upper}: the trajectory scorer is too loose to add anything")
-    return Decision("pass", f"nothing shows that the trajectory scorer is too loose: {upper}")
+        return Decision("fail", f"{upper}: this grade of the path is too loose to add anything")
+    return Decision("pass", f"nothing shows that this grade of the path is too loose: {upper}")
 
 
 def _lines(table: RunTable, chosen: Bools, faults: AxisFaults) -> tuple[RunLine, ...]:
@@ -213,52 +209,6 @@ def _joint(
 
 def _full(value: Floats) -> Bools:
     return np.nan_to_num(value) >= 1 - NEARLY
-
-
-# Pairs grow with the square; more groups than this are no ranking that anyone reads.
-MOST_GROUPS = 20
-
-
-def find_rank_flips(
-    groups: Sequence[tuple[str, RunTable]], seed: int
-) -> tuple[stats.Flip, ...] | Unmeasured:
-    """Return the pairs of groups that outcome and path order differently.
-
-    Unmeasured with one group, with too many, or when no two groups share graded tasks.
-    """
-    if not 1 < len(groups) <= MOST_GROUPS:
-        return Unmeasured(
-            "not_applicable", f"{len(groups)} groups; pairs of 2 to {MOST_GROUPS} are compared"
-        )
-    tasks, place = np.unique(
-        np.concatenate([table.clusters for _, table in groups]), return_inverse=True
-    )
-    outcome = np.full((len(groups), len(tasks)), np.nan)
-    grade = outcome.copy()
-    start = 0
-    for row, (_, table) in enumerate(groups):
-        here = place[start : start + len(table)]
-        start += len(table)
-        known, passed = read_outcomes(table)
-        graded, good = grade_paths(table)
-        both = known & graded
-        outcome[row] = _means(passed[both], here[both], len(tasks))
-        grade[row] = _means(good[both], here[both], len(tasks))
-    rng = np.random.default_rng([seed, crc32(b"rank_flips")])
-    found = stats.rank_flips([name for name, _ in groups], outcome, grade, rng=rng)
-    measured = [flip for flip in found if not isinstance(flip, Unmeasured)]
-    if not measured:
-        return Unmeasured("insufficient_data", "no two groups share tasks with both grades")
-    return tuple(flip for flip in measured if flip.flipped)
-
-
-def _means(flags: Bools, place: Ints, n_tasks: int) -> Floats:
-    """Return the mean of each task, NaN where it has no run."""
-    counts = np.bincount(place, minlength=n_tasks)
-    sums = np.bincount(place, weights=flags, minlength=n_tasks)
-    means: Floats = np.full(n_tasks, np.nan)
-    np.divide(sums, counts, out=means, where=counts > 0)
-    return means
 
 
 # What `--by` takes for it.
@@ -464,19 +414,15 @@ def build_report(
         profiles = [msgspec.structs.replace(whole, group=group)]
     if within:
         profiles = [keep_agent_figures(one) for one in profiles]
-    found = build_panels(
-        rows,
-        table,
-        # Judges of runs know nothing of step agents.
-        [whole] if within else profiles,
-        where=combine_conditions(where, since),
-        seed=seed,
-    )
-    titled = [(p.title, t) for p, (_, t) in zip(profiles, parts, strict=True)]
+    chosen = combine_conditions(where, since)
+    judged = read_judge_answers(rows, table.runs, chosen)
+    # Judges of runs know nothing of step agents.
+    groups = [whole] if within else profiles
+    found = build_panels(rows, table, groups, judged, where=chosen, seed=seed)
     report = Report(
         whole=whole,
         profiles=tuple(profiles),
-        rank_flips=NO_RIVALS if within else find_rank_flips(titled, seed),
+        rank_flips=NO_RIVALS if within else find_rank_flips(rows, table, profiles, judged, seed),
         look_first=opened,
         not_claimed=tuple(_not_claimed(rows, table, whole)),
         next=tuple(_next(table, opened)),
@@ -528,6 +474,7 @@ def build_profile(table: RunTable, group: dict[str, str | None], *, seed: int = 
     both = known & graded
     lost = {"missing_input": int((~both).sum())}
     joint = stats.joint_table(passed[both], good[both], table.clusters[both], unmeasured=lost)
+    grades = [key for key in GRADES if (table.columns[COMPARED[key]].valued & both).any()]
     measured = not isinstance(joint, Unmeasured)
     proved = [fault * ran > 0 for fault, ran in faults.values()]
     faulty = np.logical_or.reduce([*proved, table.columns["policy"].value > 0])
@@ -545,7 +492,7 @@ def build_profile(table: RunTable, group: dict[str, str | None], *, seed: int = 
         lucky=_lines(table, lucky, faults),
         unlucky=_lines(table, unlucky, faults),
         disagreement=joint if isinstance(joint, Unmeasured) else joint.disagreement,
-        too_loose=_loose(joint),
+        too_loose=_loose(joint, grades),
         shapes=estimate_shapes(table.shapes, table.clusters, seed),
         inputs=tuple(_count_inputs(table)),
     )
@@ -589,7 +536,7 @@ def _no_shapes(found: Shapes | Unmeasured) -> str:
 def _next(table: RunTable, opened: tuple[LookFirst, ...]) -> list[str]:
     unranked = any(run.reliability and run.nobody is None for run in opened)
     unscored = unranked or table.lost("outcome").get(NOT_SCORED, 0)
-    unscored = unscored or any(_is_outdated(table.columns[key]) for key in AXES)
+    unscored = unscored or any(is_outdated(table.columns[key]) for key in AXES)
     commands = ["stepscope score"] if unscored else []
     if opened:
         first = opened[0]
