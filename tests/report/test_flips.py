@@ -113,9 +113,10 @@ def test_one_group_very_many_and_those_without_shared_tasks_are_unmeasured() -> 
         return build_report(rows(literal)).rank_flips
 
     letters = [chr(97 + at) for at in range(21)]
-    few = Unmeasured("not_applicable", "1 groups; pairs of 2 to 20 are compared")
-    assert found(["1", "2"], ["a", "a"]) == few
-    assert isinstance(found(["1"] * 21 + ["2"] * 21, letters * 2), Unmeasured)
+    alone = Unmeasured("not_applicable", "one group; pairs of groups are compared")
+    assert found(["1", "2"], ["a", "a"]) == alone
+    many = Unmeasured("not_applicable", "21 groups; pairs of 2 to 20 are compared")
+    assert found(["1"] * 21 + ["2"] * 21, letters * 2) == many
     assert isinstance(found(["1"] * 20 + ["2"] * 20, letters[:20] * 2), RankFlips)
     apart = found(["1", "2", "3", "4"], ["a", "a", "b", "b"])
     assert isinstance(apart, Unmeasured)

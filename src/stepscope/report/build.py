@@ -215,6 +215,7 @@ def _full(value: Floats) -> Bools:
 BY = "step_agent"
 
 _OF_RUNS = ("outcome.pass^", "subgoals.", "axes.")
+ALONE = Unmeasured("not_applicable", "one group; pairs of groups are compared")
 NO_RIVALS = Unmeasured("not_applicable", "agents of one run share its outcome")
 _OUTCOME = "of the runs that it took part in"
 
@@ -416,13 +417,14 @@ def build_report(
         profiles = [keep_agent_figures(one) for one in profiles]
     chosen = combine_conditions(where, since)
     judged = read_judge_answers(rows, table.runs, chosen)
+    unranked = NO_RIVALS if within else None if parts[1:] else ALONE
     # Judges of runs know nothing of step agents.
     groups = [whole] if within else profiles
     found = build_panels(rows, table, groups, judged, where=chosen, seed=seed)
     report = Report(
         whole=whole,
         profiles=tuple(profiles),
-        rank_flips=NO_RIVALS if within else find_rank_flips(rows, table, profiles, judged, seed),
+        rank_flips=unranked or find_rank_flips(rows, table, profiles, judged, seed),
         look_first=opened,
         not_claimed=tuple(_not_claimed(rows, table, whole)),
         next=tuple(_next(table, opened)),

@@ -76,8 +76,7 @@ def compare_groups(
         raise UsageError(f"{a!r} is compared with itself; give two values of {by}")
     chosen = combine_conditions(where, since)
     table = read_table(rows, chosen, fields)
-    parts = [(_group(table, by, name), name) for name in (a, b)]
-    (first, _), (second, _) = parts
+    first, second = _group(table, by, a), _group(table, by, b)
     ours, theirs = np.unique(first.clusters), np.unique(second.clusters)
     shared = np.intersect1d(ours, theirs)
     compared = {
@@ -87,7 +86,7 @@ def compare_groups(
     }
     tested = {key: d.p for key, d in compared.items() if d.p is not None}
     adjusted = dict(zip(tested, stats.holm(list(tested.values())).tolist(), strict=True))
-    profiles = [build_profile(part, {by: name}, seed=seed) for part, name in parts]
+    profiles = [build_profile(first, {by: a}, seed=seed), build_profile(second, {by: b}, seed=seed)]
     judged = read_judge_answers(rows, table.runs, chosen)
     report = ComparisonReport(
         first=profiles[0],

@@ -42,12 +42,11 @@ def find_rank_flips(
 ) -> RankFlips | Unmeasured:
     """Return the pairs of groups that outcome and a path figure order differently.
 
-    Unmeasured with one group, with too many, or when no two groups share tasks with both.
+    Unmeasured with too many groups, or when no two groups share tasks with both.
     """
-    if not 1 < len(groups) <= MOST_GROUPS:
-        return Unmeasured(
-            "not_applicable", f"{len(groups)} groups; pairs of 2 to {MOST_GROUPS} are compared"
-        )
+    if len(groups) > MOST_GROUPS:
+        said = f"{len(groups)} groups; pairs of 2 to {MOST_GROUPS} are compared"
+        return Unmeasured("not_applicable", said)
     chosen = [table.matches(group.group) for group in groups]
     parts = [table.take(one) for one in chosen]
     by_rules = [key for key in (*MORE_IS_BETTER, *FEWER_IS_BETTER) if key in COMPARED]

@@ -150,7 +150,7 @@ def describe_flips(found: RankFlips | Unmeasured, most: int | None = None) -> li
         )
         p = words.format_p(max(flip.p_adjusted for flip in flips))
         said = f"{first} is ahead of {second} by outcome ({outcome}) and behind by {behind}"
-        said += f"; largest p {p} after Holm over {over}"
+        said += f"; largest p {p} after Holm over {over}."
         out.append(Paragraph(lead="Rank flip: ", text=visible_line(said), code=True))
     more = len(by_pair) - len(out)
     rest = [Paragraph(text=f"Rank flips of {more:,} more pairs: stepscope report --json")]
