@@ -92,9 +92,10 @@ def rank_flips(
         )
     found: list[Flip] = []
     for pair, keys in tested.items():
-        # A p found by drawing is never below 1 / (draws + 1), and Holm may ask for less.
+        # 999 draws tell the many orders that are not shown. A p found by drawing is never below
+        # 1 / (draws + 1), and Holm may ask for less.
         needed = ceil(len(keys) * len(tested) / FLIP_ALPHA)
-        stages = (draws,) if draws >= needed else (draws, needed)
+        stages = sorted({min(draws, 999), draws, max(draws, needed)})
         for first, second in permutations(pair):
             sides = outcome[first], outcome[second]
             ahead = _show_order(sides, "upper", "share", stages, rng)
