@@ -79,11 +79,13 @@ def test_an_axis_of_the_rules_can_flip() -> None:
 def test_an_axis_of_judges_is_asked_of_runs_that_all_of_them_answered(
     second: str, *, flipped: bool
 ) -> None:
-    passing, failing = runs(12, ("x",), PASSED), runs(12, ("x", "y"), FAILED)[12:]
-    told = [said(ONE, one, axis(ONE, WRONG, 1)) for one in passing]
+    passing, failing = runs(14, ("x",), PASSED), runs(14, ("x", "y"), FAILED)[14:]
+    told = [said(ONE, one, axis(ONE, WRONG, 1)) for one in passing[:13]]
     told += [said(ONE, one, axis(ONE, RIGHT)) for one in failing]
     told += [said(TWO, one, axis(TWO, RIGHT)) for one in failing]
-    told += [said(TWO, one, axis(TWO, second)) for one in passing]
+    told += [said(TWO, one, axis(TWO, second)) for one in passing[:12]]
+    # What rules prove is a figure of its own.
+    told += [said("rules", one, axis("rules", WRONG, 1)) for one in failing]
     told += [said("rules", one, Verdict("outcome", value=1.0)) for one in passing]
     told += [said("rules", one, Verdict("outcome", value=0.0)) for one in failing]
     store = store_of([*passing, *failing], told)
@@ -95,8 +97,26 @@ def test_an_axis_of_judges_is_asked_of_runs_that_all_of_them_answered(
         assert (flip.first, flip.second, flip.figure) == ("x", "y", "judged.axes.tool_selection")
         assert isinstance(flip.path, Estimate)
         assert flip.path.value == 1.0  # one judge is enough
+        assert flip.path.unmeasured == {"incomplete": 1}  # the last run nobody was asked about
     else:
         assert isinstance(found, Unmeasured)
+
+
+@pytest.mark.parametrize(("chance", "flipped"), [(0.5, True), (0.9, False)])
+def test_runs_that_were_drawn_unevenly_are_not_compared_by_their_judges(
+    chance: float, *, flipped: bool
+) -> None:
+    passing, failing = runs(12, ("x",), PASSED), runs(12, ("x", "y"), FAILED)[12:]
+    told = [said(ONE, one, axis(ONE, WRONG, 1)) for one in passing]
+    told += [said(ONE, one, axis(ONE, RIGHT)) for one in failing]
+    told += [said("rules", one, Verdict("outcome", value=1.0)) for one in passing]
+    told += [said("rules", one, Verdict("outcome", value=0.0)) for one in failing]
+    store = store_of([*passing, *failing], told)
+    for drawn, probability in ((passing, 0.5), (failing, chance)):
+        ids = [one.id for one in drawn]
+        store.put_sample("axes.tool_selection", ids, probability, ids)
+    found = build_report(store, by="agent").rank_flips
+    assert isinstance(found, RankFlips) == flipped
 
 
 def test_what_the_figures_are_called_is_known() -> None:

@@ -100,6 +100,18 @@ def test_every_pair_that_is_compared_counts() -> None:
     assert not flips(outcome, figures, "f")  # 3 times .5^6 is above .025
 
 
+def test_a_figure_on_the_side_of_the_outcome_is_no_flip_whatever_its_p() -> None:
+    # One value of 101 is 1 in a case, and .0001 in another: the first has the one, the second the
+    # other, so that the first is ahead, and all but 2 % of the hand-outs put it further ahead.
+    cases = np.repeat(np.arange(2), [100, 100])
+    first = np.zeros(200)
+    first[0] = 1.0
+    ahead = FigureRuns(values=first, cases=cases, unmeasured={})
+    behind = FigureRuns(values=np.array([0.0, 1e-4]), cases=np.arange(2), unmeasured={})
+    fleets = [first_of(12, 40), first_of(0, 40)]
+    assert flips(fleets, {"f": [ahead, behind]}) == ()
+
+
 def test_trials_of_a_case_are_permuted_within_it() -> None:
     # 4 of 4 against 0 of 4 in one case: 1 of 70 hand-outs; 8 of 8 in two cases with runs of 1 : 0
     cases = np.repeat(np.arange(2), 4)
