@@ -1,4 +1,4 @@
-"""What every number and every absence is: `Estimate`, `Unmeasured`, `Decision`.
+"""What every number and every absence is: `Estimate`, `Unmeasured`, `Decision`, `RankFlips`.
 
 A float never means "could not measure": a NaN clamped with `max(0, min(1, x))` becomes a perfect 1.
 These types sit below the statistics, so that `stats` and `shape` can speak of absence without
@@ -94,6 +94,29 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, tag="estimate"):
     def n_unmeasured(self) -> int:
         """Units that could not be measured, all kinds together."""
         return sum(self.unmeasured.values())
+
+
+class Flip(msgspec.Struct, frozen=True, kw_only=True):
+    """Two agents that outcome and a figure of the path order differently."""
+
+    first: str  # ahead by outcome
+    second: str  # ahead by the figure
+    figure: str  # which figure of the path
+    # mean outcome of the first minus the second, over the cases that both have, each counting alike
+    outcome: Estimate | Unmeasured
+    path: Estimate | Unmeasured  # the same of the figure
+    # the larger of two one-sided p: outcome does not favour the first; the figure not the second
+    p: float
+    # the same, the figure's after Holm over all figures, times the pairs compared; at most .025
+    p_adjusted: float
+
+
+class RankFlips(msgspec.Struct, frozen=True, kw_only=True, tag="rank_flips"):
+    """The rank flips that are shown; of every other pair and figure the orders cannot be told."""
+
+    flips: tuple[Flip, ...]  # pair by pair
+    figures: tuple[str, ...]  # figures of the path by which at least one pair was compared
+    n_pairs: int  # pairs of agents compared
 
 
 class Decision(msgspec.Struct, frozen=True, tag="decision"):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from html import unescape
 from importlib import resources
 
 import msgspec
@@ -25,8 +26,7 @@ from stepscope.report.words import (
     format_number,
     list_figures,
 )
-from stepscope.stats import Flip
-from stepscope.values import Decision, Estimate, Unmeasured
+from stepscope.values import Decision, Estimate, Flip, RankFlips, Unmeasured
 from tests.report.literal import HOSTILE, profile, rate, report
 
 AIRLINE = """\
@@ -89,6 +89,7 @@ def comparison() -> ComparisonReport:
         n_only_first=2,
         n_only_second=0,
         worth_seeing=0.05,
+        rank_flips=RankFlips(flips=(), figures=("redundant_calls.per_run",), n_pairs=1),
         provenance=Provenance(where=None, since=None, by="agent", seed=3, judges=(), measures={}),
     )
 
@@ -225,19 +226,65 @@ def test_the_too_loose_warning_is_printed() -> None:
     assert "too loose" in markdown.render(make_report_document(whole))
 
 
-def test_a_rank_flip_is_said_in_words() -> None:
-    flip = Flip(
+def flip(figure: str, path: Estimate | Unmeasured, second: str = "b") -> Flip:
+    return Flip(
         first="a",
-        second="b",
-        outcome_difference=-0.1,
-        path_difference=0.3,
-        probability=0.91,
-        n_tasks=50,
+        second=second,
+        figure=figure,
+        outcome=rate(0.2, 0.1, 0.3),
+        path=path,
+        p=0.001,
+        p_adjusted=0.012,
     )
-    flipped = msgspec.structs.replace(report(), rank_flips=(flip,))
-    said = "a is ahead of b by outcome (.100) and behind by path (.300) over 50 shared tasks"
-    assert said in text.render(make_report_document(flipped))
-    assert "a is ahead of b by outcome" in markdown.render(make_report_document(flipped))
+
+
+def test_rank_flips_are_said_by_pair_and_with_intervals_on_every_medium() -> None:
+    calls = rate(4.9, 4.0, 5.8)
+    alike = Unmeasured("undefined", "all 50 cases differ by 1: no spread")
+    found = RankFlips(
+        flips=(flip("redundant_calls.per_run", calls), flip("judged.axes.termination", alike)),
+        figures=("redundant_calls.per_run", "judged.axes.termination", "axes.sequencing"),
+        n_pairs=1,
+    )
+    said = (
+        "Rank flip: a is ahead of b by outcome (+.200 [.100, .300]) and behind by redundant calls "
+        "a run (+4.900 [4.000, 5.800]), axis: termination, by judges (undefined: all 50 cases "
+        "differ by 1: no spread); largest p .012 after Holm over 3 path figures"
+    )
+    two = msgspec.structs.replace(report(), profiles=(profile("a"), profile("b")))
+    whole = make_report_document(msgspec.structs.replace(two, rank_flips=found))
+    compared = msgspec.structs.replace(comparison(), rank_flips=found)
+    for document in (whole, make_comparison_document(compared)):
+        assert said in " ".join(text.render(document).split())
+        quoted = said.replace("flip: ", "flip: <code>", 1)
+        assert quoted in unescape(markdown.render(document))
+
+
+def test_no_flip_shown_is_not_the_same_order() -> None:
+    said = (
+        "Rank flips: none shown by 1 path figure; whether the path orders these groups as their "
+        "outcome does cannot be told."
+    )
+    two = msgspec.structs.replace(
+        report(), profiles=(profile("a"), profile("b")), rank_flips=comparison().rank_flips
+    )
+    for document in (make_report_document(two), make_comparison_document(comparison())):
+        assert said in " ".join(text.render(document).split())
+        assert said in markdown.render(document)
+        assert "alike" not in text.render(document)
+    absent = msgspec.structs.replace(two, rank_flips=Unmeasured("insufficient_data", "no tasks"))
+    assert "Rank flips: unmeasured, no tasks." in text.render(make_report_document(absent))
+    assert "Rank flip" not in text.render(make_report_document(report()))  # one group
+
+
+def test_a_text_tells_the_flips_of_some_pairs_and_how_many_more_there_are() -> None:
+    flips = tuple(flip("axes.sequencing", rate(0.2, 0.1, 0.3), second=f"b{at}") for at in range(7))
+    found = RankFlips(flips=flips, figures=("axes.sequencing",), n_pairs=28)
+    two = msgspec.structs.replace(report(), profiles=(profile("a"), profile("b")), rank_flips=found)
+    shown = text.render(make_report_document(two))
+    assert shown.count("Rank flip: ") == 5
+    assert "Rank flips of 2 more pairs: stepscope report --json" in shown
+    assert "Holm over 1 path figure and 28 pairs of groups" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Outcome against trajectory: joint table, too-loose warning, rank flips; and the bootstrap."""
+"""Outcome against trajectory: joint table, too-loose warning; and the bootstrap."""
 
 from __future__ import annotations
 
@@ -54,51 +54,6 @@ def test_no_run_with_both_grades_decides_nothing() -> None:
     assert isinstance(one.limit, Unmeasured)
 
 
-def test_the_probability_of_a_flip_is_that_of_two_normal_means() -> None:
-    draw = np.random.default_rng(2)
-    tasks = 4000
-    outcome, grade = draw.normal(0.01, 1, tasks), draw.normal(-0.02, 1, tasks)
-    (flip,) = stats.rank_flips(
-        ["a", "b"],
-        [np.zeros(tasks), outcome],
-        [np.zeros(tasks), grade],
-        rng=np.random.default_rng(0),
-        draws=4000,
-    )
-    assert isinstance(flip, stats.Flip)
-    z = [float(x.mean() / (x.std() / sqrt(tasks))) for x in (outcome, grade)]
-    up = [float(oracle.norm.cdf(x)) for x in z]
-    expected = float(up[0] * (1 - up[1]) + (1 - up[0]) * up[1])
-    assert abs(flip.probability - expected) < 0.03
-    assert flip.flipped == (z[0] * z[1] < 0)
-
-
-def test_agents_far_apart_never_flip_and_pairs_come_in_order() -> None:
-    high, low = np.ones(12), np.zeros(12)
-    found = stats.rank_flips(
-        ["a", "b", "c"], [low, high, low], [low, high, high], rng=np.random.default_rng(0)
-    )
-    pairs = [(f.first, f.second, f.flipped) for f in found if isinstance(f, stats.Flip)]
-    assert pairs == [("a", "b", False), ("a", "c", False), ("b", "c", False)]
-    assert all(isinstance(f, stats.Flip) and f.probability == 0 for f in found)
-
-
-def test_a_flip_is_judged_on_shared_tasks_only() -> None:
-    nothing = float("nan")
-    (flip,) = stats.rank_flips(
-        ["a", "b"],
-        [[1.0, 0.0, nothing], [0.0, 0.0, 1.0]],
-        [[0.0, 0.0, 1.0], [1.0, 1.0, nothing]],
-        rng=np.random.default_rng(0),
-    )
-    assert isinstance(flip, stats.Flip)
-    assert (flip.n_tasks, flip.flipped) == (2, True)
-    (none,) = stats.rank_flips(
-        ["a", "b"], [[1.0], [0.0]], [[1.0], [0.0]], rng=np.random.default_rng(0)
-    )
-    assert isinstance(none, Unmeasured)
-
-
 @pytest.mark.parametrize("shape", ["two kinds", "all different"])
 def test_the_bootstrap_has_the_spread_of_the_clustered_mean(shape: str) -> None:
     draw = np.random.default_rng(3)
@@ -130,10 +85,6 @@ def test_fewer_than_twenty_clusters_are_not_resampled() -> None:
         lambda: stats.joint_table([0.5], [1]),
         lambda: stats.upper_limit(3, 2),
         lambda: stats.upper_limit(0, 2, level=1.0),
-        lambda: stats.rank_flips(
-            ["a"], [[1.0], [0.0]], [[1.0], [0.0]], rng=np.random.default_rng()
-        ),
-        lambda: stats.rank_flips(["a"], [[np.inf]], [[1.0]], rng=np.random.default_rng()),
         lambda: bootstrap_ratio(np.ones(20), np.zeros(20), rng=np.random.default_rng()),
         lambda: bootstrap_ratio(np.ones(20), np.ones(21), rng=np.random.default_rng()),
     ],

@@ -8,11 +8,10 @@ folded into one number, and versions of a measure are never mixed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, partial
 from importlib.resources import files
-from zlib import crc32
 
 import msgspec
 import numpy as np
@@ -24,6 +23,7 @@ from stepscope.measures.outcome import ANOTHER_WAY, CONTRADICTED
 from stepscope.model import records
 from stepscope.model.records import Figure
 from stepscope.report.earned import (
+    GRADES,
     OTHER_WRITES,
     AxisFaults,
     Effects,
@@ -31,13 +31,12 @@ from stepscope.report.earned import (
     find_effects,
     find_faulty,
     grade_paths,
-    is_outdated,
     judge_looseness,
     list_runs,
-    read_axis_faults,
 )
 from stepscope.report.evidence import read_look_first as choose
 from stepscope.report.evidence import weigh_runs
+from stepscope.report.flips import find_rank_flips
 from stepscope.report.panels import build_panels
 from stepscope.report.rows import (
     LABELS_ARE_NO_SCORES,
@@ -46,6 +45,8 @@ from stepscope.report.rows import (
     combine_conditions,
     estimate_shapes,
     hide_texts,
+    is_outdated,
+    read_axis_faults,
     read_outcomes,
     read_table,
     split_groups,
@@ -62,15 +63,16 @@ from stepscope.report.types import (
 )
 from stepscope.report.words import (
     AXES,
+    COMPARED,
     MEASURES,
     NOT_SCORED,
     SCORE_FIRST,
     give_reason,
 )
 from stepscope.safety.redact import hide_in
-from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.store import Store
 from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, cell_state, text_array
+from stepscope.store.judged import read_judge_answers
 from stepscope.store.where import Where
 from stepscope.values import Unmeasured, format_count
 
@@ -106,56 +108,11 @@ def read_check_accuracy() -> tuple[CheckAccuracy, ...]:
     )
 
 
-# Pairs grow with the square; more groups than this are no ranking that anyone reads.
-MOST_GROUPS = 20
-
-
-def find_rank_flips(
-    groups: Sequence[tuple[str, RunTable]], seed: int
-) -> tuple[stats.Flip, ...] | Unmeasured:
-    """Return the pairs of groups that outcome and path order differently.
-
-    Unmeasured with one group, with too many, or when no two groups share graded tasks.
-    """
-    if not 1 < len(groups) <= MOST_GROUPS:
-        return Unmeasured(
-            "not_applicable", f"{len(groups)} groups; pairs of 2 to {MOST_GROUPS} are compared"
-        )
-    tasks, place = np.unique(
-        np.concatenate([table.clusters for _, table in groups]), return_inverse=True
-    )
-    outcome = np.full((len(groups), len(tasks)), np.nan)
-    grade = outcome.copy()
-    start = 0
-    for row, (_, table) in enumerate(groups):
-        here = place[start : start + len(table)]
-        start += len(table)
-        known, passed = read_outcomes(table)
-        graded, good = grade_paths(table)
-        both = known & graded
-        outcome[row] = _means(passed[both], here[both], len(tasks))
-        grade[row] = _means(good[both], here[both], len(tasks))
-    rng = np.random.default_rng([seed, crc32(b"rank_flips")])
-    found = stats.rank_flips([name for name, _ in groups], outcome, grade, rng=rng)
-    measured = [flip for flip in found if not isinstance(flip, Unmeasured)]
-    if not measured:
-        return Unmeasured("insufficient_data", "no two groups share tasks with both grades")
-    return tuple(flip for flip in measured if flip.flipped)
-
-
-def _means(flags: Bools, place: Ints, n_tasks: int) -> Floats:
-    """Return the mean of each task, NaN where it has no run."""
-    counts = np.bincount(place, minlength=n_tasks)
-    sums = np.bincount(place, weights=flags, minlength=n_tasks)
-    means: Floats = np.full(n_tasks, np.nan)
-    np.divide(sums, counts, out=means, where=counts > 0)
-    return means
-
-
 # What `--by` takes for it.
 BY = "step_agent"
 
 _OF_RUNS = ("outcome.pass^", "subgoals.", "axes.")
+ALONE = Unmeasured("not_applicable", "one group; pairs of groups are compared")
 NO_RIVALS = Unmeasured("not_applicable", "agents of one run share its outcome")
 _OUTCOME = "of the runs that it took part in"
 
@@ -358,20 +315,16 @@ def build_report(
         profiles = [msgspec.structs.replace(whole, group=group)]
     if within:
         profiles = [keep_agent_figures(one) for one in profiles]
-    found = build_panels(
-        rows,
-        table,
-        # Judges of runs know nothing of step agents.
-        [whole] if within else profiles,
-        where=combine_conditions(where, since),
-        seed=seed,
-        rubric_version=rubric_version,
-    )
-    titled = [(p.title, t) for p, (_, t) in zip(profiles, parts, strict=True)]
+    chosen = combine_conditions(where, since)
+    judged = read_judge_answers(rows, table.runs, chosen, version=rubric_version)
+    unranked = NO_RIVALS if within else None if parts[1:] else ALONE
+    # Judges of runs know nothing of step agents.
+    groups = [whole] if within else profiles
+    found = build_panels(rows, table, groups, judged, where=chosen, seed=seed)
     report = Report(
         whole=whole,
         profiles=tuple(profiles),
-        rank_flips=NO_RIVALS if within else find_rank_flips(titled, seed),
+        rank_flips=unranked or find_rank_flips(rows, table, profiles, judged, seed),
         look_first=opened,
         not_claimed=tuple(_not_claimed(rows, table, whole)),
         next=tuple(_next(table, opened)),
@@ -430,6 +383,7 @@ def build_profile(
     both = known & graded
     lost = {"missing_input": int((~both).sum())}
     joint = stats.joint_table(passed[both], good[both], table.clusters[both], unmeasured=lost)
+    grades = [key for key in GRADES if (table.columns[COMPARED[key]].valued & both).any()]
     measured = not isinstance(joint, Unmeasured)
     faulty, unlucky = find_faulty(table), measured & both & ~passed & good
     harmless = np.array([effects.get(key) is False for key in table.runs.key.tolist()], np.bool_)
@@ -457,7 +411,7 @@ def build_profile(
             if (proved * ran > 0).any()
         },
         disagreement=joint if isinstance(joint, Unmeasured) else joint.disagreement,
-        too_loose=judge_looseness(joint),
+        too_loose=judge_looseness(joint, grades),
         shapes=estimate_shapes(table.shapes, table.clusters, seed),
         inputs=tuple(_count_inputs(table)),
     )

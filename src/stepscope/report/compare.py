@@ -16,13 +16,15 @@ from stepscope import stats
 from stepscope.errors import UsageError
 from stepscope.model.records import RULES, Figure
 from stepscope.report.build import build_profile
-from stepscope.report.earned import find_effects, read_axis_faults
+from stepscope.report.earned import find_effects
+from stepscope.report.flips import find_rank_flips
 from stepscope.report.rows import (
     LABELS_ARE_NO_SCORES,
     RunTable,
     choose_fields,
     combine_conditions,
     read_table,
+    read_values,
 )
 from stepscope.report.types import (
     NO_CURVES,
@@ -31,12 +33,12 @@ from stepscope.report.types import (
     Provenance,
     ShapesDifference,
 )
-from stepscope.report.words import AXES, give_reason
+from stepscope.report.words import AXES, COMPARED, RATES, give_reason
 from stepscope.safety.redact import hide_in
 from stepscope.shape import fleet
-from stepscope.stats.sample import Bools, Floats
 from stepscope.store import Store
 from stepscope.store.columns import Rows
+from stepscope.store.judged import read_judge_answers
 from stepscope.store.where import Where
 from stepscope.values import Unmeasured
 
@@ -44,22 +46,7 @@ from stepscope.values import Unmeasured
 ALPHA = 0.05
 # The difference in a pass rate that the needed number of cases is given for.
 WORTH_SEEING = 0.05
-# Figure -> the measure whose answers are compared.
-COMPARED = {
-    "outcome.pass": "outcome",
-    "subgoals.reached": "subgoals",
-    "redundant_calls.per_run": "redundant_calls.count",
-    "errors.per_run": "errors",
-    "errors.recovered": "recovery",
-    "policy.violations": "policy",
-    "steps.mean": "efficiency.steps",
-    "tokens.mean": "efficiency.tokens",
-    "cost_usd.mean": "efficiency.cost_usd",
-    "seconds.mean": "efficiency.seconds",
-    **dict(zip(AXES, AXES, strict=True)),
-}
-# Units of the figures that are no shares: what a run has of it, or took.
-RATES = {"redundant_calls.per_run": "calls", "errors.per_run": "errors"}
+# Units of what a run took.
 MEANS = {
     "steps.mean": "steps",
     "tokens.mean": "tokens",
@@ -67,16 +54,6 @@ MEANS = {
     "seconds.mean": "seconds",
 }
 MEAN_SHARES = ("subgoals.reached", "errors.recovered")
-
-
-def _values(table: RunTable, measure: str) -> tuple[Floats, Bools]:
-    """Return a value for each run, and which runs have one."""
-    if measure in AXES:
-        return read_axis_faults(table, measure)
-    column = table.columns[measure]
-    if measure == "policy":
-        return (np.nan_to_num(column.value) > 0).astype(np.float64), column.valued
-    return column.value, column.valued
 
 
 def compare_groups(
@@ -98,7 +75,8 @@ def compare_groups(
     fields = choose_fields(by)
     if a == b:
         raise UsageError(f"{a!r} is compared with itself; give two values of {by}")
-    table = read_table(rows, combine_conditions(where, since), fields)
+    chosen = combine_conditions(where, since)
+    table = read_table(rows, chosen, fields)
     first, second = _group(table, by, a), _group(table, by, b)
     ours, theirs = np.unique(first.clusters), np.unique(second.clusters)
     shared, effects = np.intersect1d(ours, theirs), find_effects(rows, table)
@@ -109,9 +87,12 @@ def compare_groups(
     }
     tested = {key: d.p for key, d in compared.items() if d.p is not None}
     adjusted = dict(zip(tested, stats.holm(list(tested.values())).tolist(), strict=True))
+    pair = ((first, a), (second, b))
+    profiles = [build_profile(one, {by: name}, effects, seed=seed) for one, name in pair]
+    judged = read_judge_answers(rows, table.runs, chosen)
     report = ComparisonReport(
-        first=build_profile(first, {by: a}, effects, seed=seed),
-        second=build_profile(second, {by: b}, effects, seed=seed),
+        first=profiles[0],
+        second=profiles[1],
         differences={
             key: replace(d, p_adjusted=adjusted.get(key), survives=adjusted.get(key, 1.0) <= ALPHA)
             for key, d in compared.items()
@@ -120,6 +101,7 @@ def compare_groups(
         n_only_first=len(ours) - len(shared),
         n_only_second=len(theirs) - len(shared),
         worth_seeing=WORTH_SEEING,
+        rank_flips=find_rank_flips(rows, table, profiles, judged, seed),
         shapes=_shapes(first, second, seed),
         provenance=Provenance(
             where=None if where is None else where.text,
@@ -172,7 +154,7 @@ def _difference(
 ) -> Difference:
     sides = []
     for table in (first, second):
-        values, valued = _values(table, COMPARED[key])
+        values, valued = read_values(table, COMPARED[key])
         sides.append((values[valued], table.clusters[valued], table.lost(COMPARED[key])))
     (xs, x_cases, x_lost), (ys, y_cases, y_lost) = sides
     lost = {k: x_lost.get(k, 0) + y_lost.get(k, 0) for k in {**x_lost, **y_lost}}

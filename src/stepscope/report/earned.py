@@ -10,42 +10,33 @@ there is none (a Parquet folder), the pass stays on the list and is called a dou
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import compress
 
 import numpy as np
 
-from stepscope import registry, stats
+from stepscope import stats
 from stepscope.measures.calls import effect_of, has_succeeded
 from stepscope.measures.conduct import leaf_texts, ways_to_ask
 from stepscope.measures.language import sentences
 from stepscope.model import Exchange, Facts, Step, Trajectory, Verdict
-from stepscope.model.records import UNCERTAIN
-from stepscope.report.rows import RunTable, read_outcomes, sort_findings
+from stepscope.report.rows import RunTable, read_axis_faults, read_outcomes, sort_findings
 from stepscope.report.types import OutcomeTable, RunLine
-from stepscope.report.words import AXES, INCORRECT, describe_value, find_differences
+from stepscope.report.words import (
+    AXES,
+    INCORRECT,
+    describe_value,
+    find_differences,
+    name_figure,
+)
 from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.store import Store
-from stepscope.store.columns import AnswerColumn, Rows
+from stepscope.store.columns import Rows
 from stepscope.values import Decision, Unmeasured
 
 # In which runs each axis proved a fault, and in which its checks ran.
 AxisFaults = dict[str, tuple[Floats, Bools]]
-
-
-def read_axis_faults(table: RunTable, measure: str) -> tuple[Floats, Bools]:
-    """Return in which runs an axis proved a fault, 1 or 0, and in which its checks ran."""
-    column = table.columns[measure]
-    proved = column.label == INCORRECT
-    judged = proved | (column.label == UNCERTAIN)
-    return proved.astype(np.float64), column.answered & judged & (not is_outdated(column))
-
-
-def is_outdated(column: AnswerColumn) -> bool:
-    """True if the answers are those of another version of the measure."""
-    current = (registry.measure(column.measure).version,)
-    return bool(column.versions) and column.versions != current
 
 
 def find_faulty(table: RunTable) -> Bools:
@@ -192,6 +183,10 @@ def count_outcome_tables(table: RunTable) -> Iterator[OutcomeTable]:
     )
 
 
+# The figures that the grade of a path is made of.
+GRADES = ("subgoals.reached", "policy.violations")
+
+
 def grade_paths(table: RunTable) -> tuple[Bools, Bools]:
     """Return which runs have a grade of the path, and which of these earned a pass by it.
 
@@ -203,15 +198,16 @@ def grade_paths(table: RunTable) -> tuple[Bools, Bools]:
     return graded, graded & ~bad
 
 
-def judge_looseness(joint: stats.JointTable | Unmeasured) -> Decision:
-    """Decide whether outcome and path disagree so rarely that the path's grade adds nothing."""
+def judge_looseness(joint: stats.JointTable | Unmeasured, grades: Iterable[str]) -> Decision:
+    """Decide whether outcome and path disagree so rarely that these grades add nothing."""
     found = joint if isinstance(joint, Unmeasured) else joint.limit
     if isinstance(found, Unmeasured):
         return Decision("undecided", found.reason)
-    upper = f"outcome and path disagree in at most {found:.0%} of runs"
+    by = " and ".join(map(name_figure, grades))
+    upper = f"outcome and path, graded by {by}, disagree in at most {found:.0%} of runs"
     if found < stats.MOST_DISAGREEMENT:
-        return Decision("fail", f"{upper}: the trajectory scorer is too loose to add anything")
-    return Decision("pass", f"nothing shows that the trajectory scorer is too loose: {upper}")
+        return Decision("fail", f"{upper}: this grade of the path is too loose to add anything")
+    return Decision("pass", f"nothing shows that this grade of the path is too loose: {upper}")
 
 
 def list_runs(

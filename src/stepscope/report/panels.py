@@ -58,7 +58,7 @@ from stepscope.safety.text import visible_line
 from stepscope.stats.sample import Bools
 from stepscope.store import Store
 from stepscope.store.columns import Rows
-from stepscope.store.judged import JudgeAnswers, RunAnswers, name_and_snapshot, read_judge_answers
+from stepscope.store.judged import JudgeAnswers, RunAnswers, name_and_snapshot
 from stepscope.store.where import Where
 from stepscope.values import Unmeasured, sum_known
 
@@ -476,13 +476,12 @@ def build_panels(
     rows: Rows,  # where their records are
     table: RunTable,  # the runs, as a report reads them
     groups: Sequence[Profile],  # the report's groups of these runs
+    found: Sequence[JudgeAnswers],  # what judges answered about them
     *,
     where: Where | None = None,  # what chose the runs
     seed: int = 0,  # where random draws start
-    rubric_version: str | None = None,  # only what judges answered under it
 ) -> Panels | None:
     """Return what judges say of the runs of a table; None where none was asked."""
-    found = read_judge_answers(rows, table.runs, where, version=rubric_version)
     if not found:
         return None
     asked = [one for one in found if one.asked.measure != SCORES]

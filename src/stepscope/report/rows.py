@@ -19,11 +19,12 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from stepscope import registry
 from stepscope.errors import StoreError, UsageError
 from stepscope.model import Case, Json, Record, Trajectory, Verdict
-from stepscope.model.records import IMPORTED, RULES, STEP_SCORES
+from stepscope.model.records import IMPORTED, RULES, STEP_SCORES, UNCERTAIN
 from stepscope.report.types import NO_CURVES, Shapes
-from stepscope.report.words import ALSO_READ, AXES, MEASURES, NOT_SCORED
+from stepscope.report.words import ALSO_READ, AXES, INCORRECT, MEASURES, NOT_SCORED
 from stepscope.safety.redact import Redactor, hide_in, redact_json
 from stepscope.shape.classifier import classify_ragged
 from stepscope.shape.fleet import prevalence
@@ -508,6 +509,30 @@ def read_outcomes(table: RunTable) -> tuple[Bools, Bools]:
     column = table.columns["outcome"]
     known = column.valued
     return known, known & (np.nan_to_num(column.value) > 0)
+
+
+def read_axis_faults(table: RunTable, measure: str) -> tuple[Floats, Bools]:
+    """Return in which runs an axis proved a fault, 1 or 0, and in which its checks ran."""
+    column = table.columns[measure]
+    proved = column.label == INCORRECT
+    judged = proved | (column.label == UNCERTAIN)
+    return proved.astype(np.float64), column.answered & judged & (not is_outdated(column))
+
+
+def is_outdated(column: AnswerColumn) -> bool:
+    """Tell whether answers are of a version of their measure that is not today's."""
+    current = (registry.measure(column.measure).version,)
+    return bool(column.versions) and column.versions != current
+
+
+def read_values(table: RunTable, measure: str) -> tuple[Floats, Bools]:
+    """Return a value for each run, and which runs have one."""
+    if measure in AXES:
+        return read_axis_faults(table, measure)
+    column = table.columns[measure]
+    if measure == "policy":
+        return (np.nan_to_num(column.value) > 0).astype(np.float64), column.valued
+    return column.value, column.valued
 
 
 def combine_conditions(where: Where | None, since: str | None) -> Where | None:

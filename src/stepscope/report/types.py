@@ -17,8 +17,7 @@ from stepscope.gates.types import GateOutcome, GateReport
 from stepscope.model.records import Figure, Input
 from stepscope.report.panel_types import Panels
 from stepscope.shape.types import CredibleInterval, ShapeLabel, ShapeName, Slopes
-from stepscope.stats import Flip
-from stepscope.values import Decision, Estimate, Unmeasured
+from stepscope.values import Decision, Estimate, RankFlips, Unmeasured
 
 CurveSource = Literal[
     "imported",  # a file of step scores
@@ -320,8 +319,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     whole: Profile  # the vector over all chosen runs
     # one vector a group (an agent in a workflow, or the field of `by`)
     profiles: tuple[Profile, ...]
-    # pairs of groups that outcome and path order differently
-    rank_flips: tuple[Flip, ...] | Unmeasured
+    # pairs of groups that outcome and a path figure order differently
+    rank_flips: RankFlips | Unmeasured
     # runs selected for reading; people's labels on them are marked so
     look_first: tuple[LookFirst, ...]
     not_claimed: tuple[str, ...]  # what this report does not say, one line each
@@ -395,6 +394,7 @@ class ComparisonReport(msgspec.Struct, frozen=True, kw_only=True):
     n_only_first: int  # cases that only the first group ran: outside every paired comparison
     n_only_second: int  # cases that only the second group ran
     worth_seeing: float  # the difference in a share that `cases_needed` speaks of
+    rank_flips: RankFlips | Unmeasured  # path figures that order the two unlike their outcome
     provenance: Provenance
     # the shapes of the two groups compared, or why they cannot be
     shapes: ShapesDifference | Unmeasured = NO_CURVES

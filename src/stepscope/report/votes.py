@@ -95,6 +95,11 @@ class PanelAspect:
             return np.ones(len(self.table), np.bool_)
         return ~np.isnan(self.probability)
 
+    @property
+    def even(self) -> bool:
+        """Whether all runs inside were drawn with one chance: only then are groups compared."""
+        return self.probability is None or len(np.unique(self.probability[self.inside])) < 2
+
     def share(self, failing: Bools, answered: Bools, why: Mapping[str, Bools]) -> Figure:
         """Return the share of failing runs among those answered; `why` are those lost."""
         inside = self.inside
@@ -338,9 +343,7 @@ def claim_differences(
 
     Nothing is claimed of groups that were drawn with different chances, or of very many groups.
     """
-    chances = aspect.probability
-    uneven = chances is not None and len(np.unique(chances[aspect.inside])) > 1
-    if not 2 <= len(groups) <= MOST_GROUPS or uneven:
+    if not 2 <= len(groups) <= MOST_GROUPS or not aspect.even:
         return ()
     whole, *_ = [*list_panels(aspect.votes), aspect.votes]
     answered, _asked = find_complete(whole)

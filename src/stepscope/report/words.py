@@ -19,7 +19,6 @@ from stepscope.report.document import DrawnInterval, TableCell, TableRow, make_r
 from stepscope.report.panel_types import Panel
 from stepscope.report.types import InputCount, LookFirst, OutcomeTable, Profile, Report, RunLine
 from stepscope.safety.text import visible_line
-from stepscope.stats import Flip
 from stepscope.values import Estimate, Unmeasured, format_count
 
 # Figure -> the measure (and aspect) whose answers it is made of.
@@ -50,6 +49,25 @@ AXES: dict[str, str] = {
     "axes.termination": "termination",
 }
 
+# Figure -> the measure whose answers are compared.
+COMPARED = {
+    "outcome.pass": "outcome",
+    "subgoals.reached": "subgoals",
+    "redundant_calls.per_run": "redundant_calls.count",
+    "errors.per_run": "errors",
+    "errors.recovered": "recovery",
+    "policy.violations": "policy",
+    "steps.mean": "efficiency.steps",
+    "tokens.mean": "efficiency.tokens",
+    "cost_usd.mean": "efficiency.cost_usd",
+    "seconds.mean": "efficiency.seconds",
+    **dict(zip(AXES, AXES, strict=True)),
+}
+# Units of the figures of which a run has a number.
+RATES = {"redundant_calls.per_run": "calls", "errors.per_run": "errors"}
+# Before the key of an axis: what judges answer, not the rules.
+JUDGED = "judged."
+
 LABELS: dict[str, str] = {
     "outcome.pass": "outcome: pass",
     "subgoals.reached": "sub-goals reached",
@@ -69,6 +87,7 @@ LABELS: dict[str, str] = {
     "cost_usd.mean": "cost, mean",
     "seconds.mean": "latency, mean",
     **{key: f"axis: {name}" for key, name in AXES.items()},
+    **{JUDGED + key: f"axis: {name}, by judges" for key, name in AXES.items()},
 }
 # What a figure is called where it shares a line with others that are absent for the same reason.
 SHORT = {
@@ -401,6 +420,13 @@ def format_signed(key: str, value: float) -> str:
     return text if text.startswith("-") else f"+{text}"
 
 
+def describe_effect(key: str, effect: Figure) -> str:
+    """Return a difference with its interval, or why there is none."""
+    if isinstance(effect, Unmeasured):
+        return describe_absence(effect, 0)
+    return f"{format_signed(key, effect.value)} {format_interval(key, effect)}"
+
+
 def format_p(p: float | None) -> str:
     """Return p in few characters; "-" where nothing was tested."""
     if p is None:
@@ -577,17 +603,6 @@ def name_some(runs: Sequence[RunLine], most: int) -> str:
     """Return the names of the first runs, and how many there are besides."""
     shown = ", ".join(run.name for run in runs[:most])
     return shown + (f" and {len(runs) - most:,} more" if len(runs) > most else "")
-
-
-def describe_flip(flip: Flip) -> str:
-    """Return a rank flip as a sentence."""
-    ahead = flip.first if flip.outcome_difference < 0 else flip.second
-    behind = flip.second if flip.outcome_difference < 0 else flip.first
-    return visible_line(
-        f"{ahead} is ahead of {behind} by outcome ({format_share(abs(flip.outcome_difference))}) "
-        f"and behind by path ({format_share(abs(flip.path_difference))}) over {flip.n_tasks:,} "
-        f"shared tasks; so in {flip.probability:.0%} of resamples"
-    )
 
 
 def describe_suspect(run: LookFirst) -> tuple[str, str]:

@@ -36,7 +36,7 @@ from stepscope.stats.interrater import category_shares as category_shares
 from stepscope.stats.intervals import upper_limit as upper_limit
 from stepscope.stats.passk import pass_at_k as pass_at_k
 from stepscope.stats.passk import pass_hat_k as pass_hat_k
-from stepscope.stats.ranks import Flip as Flip
+from stepscope.stats.ranks import FigureRuns as FigureRuns
 from stepscope.stats.ranks import rank_correlation as rank_correlation
 from stepscope.stats.ranks import rank_flips as rank_flips
 from stepscope.stats.repeatability import sigma as sigma

@@ -1,118 +1,161 @@
 """Orders of two scores of the same runs: rank flips, rank correlation.
 
-A rank flip is a pair of agents that outcome and trajectory order differently; its probability says
-how often that holds when tasks are resampled. A score that is the same throughout has no rank
-correlation.
+A rank flip is a pair of agents that outcome and a figure of the path order differently. It is told
+only where both orders are shown within tasks; where one is not, nothing is said, least of all that
+the orders are alike. A score that is the same throughout has no rank correlation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
+from math import ceil
 
 import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
 from stepscope.stats import sample
-from stepscope.stats.sample import EstimateFrame, Floats
-from stepscope.values import Estimate, Unmeasured
+from stepscope.stats.comparison import DRAWS, Comparison, compare_paired, holm
+from stepscope.stats.permutation import Tail
+from stepscope.stats.sample import EstimateFrame, Floats, Ints
+from stepscope.values import Estimate, Flip, RankFlips, Unmeasured
+
+# What each of the two directions of a flip may err with; together .05.
+FLIP_ALPHA = 0.025
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flip:
-    """Two agents under two grades, over the tasks where both have both."""
+class FigureRuns:
+    """The runs of one agent that have a figure, and how many have none."""
 
-    first: str  # one agent
-    second: str  # the other
-    outcome_difference: float  # mean outcome of the second minus the first, tasks counting the same
-    path_difference: float  # the same of the trajectory grade
-    probability: float  # share of resamples in which the orders are opposite
-    n_tasks: int  # tasks both agents have with both grades
-
-    @property
-    def flipped(self) -> bool:
-        """Whether the two differences have opposite signs."""
-        return self.outcome_difference * self.path_difference < 0
+    values: Floats  # shape (n,), the figure of each run, finite
+    cases: Ints  # shape (n,), the case of each run, numbered alike for all agents
+    unmeasured: Mapping[str, int]  # runs of the agent without the figure, by kind
 
 
 def rank_flips(
     agents: Sequence[str],
-    outcome: npt.ArrayLike,
-    grade: npt.ArrayLike,
+    outcome: Sequence[FigureRuns],
+    figures: Mapping[str, Sequence[FigureRuns]],
     *,
+    fewer_is_better: Collection[str],
+    units: Mapping[str, str],
     rng: np.random.Generator,
-    draws: int = 2_000,
-) -> tuple[Flip | Unmeasured, ...]:
-    """Compare the order of every pair of agents under the two grades.
+    draws: int = DRAWS,
+) -> RankFlips | Unmeasured:
+    """Find the pairs of agents that outcome and a figure order differently, beyond chance.
 
     Args:
-        agents: names, one a row of the tables.
-        outcome: shape (agents, tasks), mean outcome of each agent's trials of each task; NaN where
-            it has none.
-        grade: shape (agents, tasks), mean trajectory grade; NaN where there is none.
+        agents: names.
+        outcome: the outcomes of each agent, 0 or 1.
+        figures: by name, a figure of the path of each agent.
+        fewer_is_better: the figures of which less is better; of the others more is.
+        units: the units of figures that are no shares.
+        draws: permutations drawn where the null is not exact; more where Holm asks for more.
 
     Returns:
-        One `Flip` a pair, in the order of `agents`; `Unmeasured` for a pair with fewer than two
-        tasks in common.
+        The flips; `Unmeasured` where no two agents share two cases with an outcome and two with one
+        of the figures.
 
     Raises:
-        DataError: shapes differ, or a value is infinite.
+        DataError: there is not one entry an agent.
 
     Source:
-        Rubin (1981), The Bayesian Bootstrap, Annals of Statistics 9:130-134: weights Dirichlet(1)
-        over tasks, so that the share of resamples is a posterior probability.
+        The larger of two one-sided p, each by permuting within cases (`compare_paired`), tests that
+        both orders hold: Berger (1982), Technometrics 24:295-300. That of the outcome is the gate
+        of those of the figures, which Holm (1979) adjusts: Westfall and Krishen (2001), J. Statist.
+        Plann. Inference 99:25-40. Pairs are adjusted by their number (Bonferroni).
 
-    >>> flip, = rank_flips(["a", "b"], [[1.0] * 9, [0.0] * 9], [[0.0] * 9, [1.0] * 9],
-    ...     rng=np.random.default_rng(0))
-    >>> flip.flipped, flip.probability
-    (True, 1.0)
+    >>> def runs(value: float) -> FigureRuns:
+    ...     return FigureRuns(values=np.full(9, value), cases=np.arange(9), unmeasured={})
+    >>> found = rank_flips(["a", "b"], [runs(0), runs(1)], {"errors": [runs(1), runs(2)]},
+    ...     fewer_is_better={"errors"}, units={"errors": "errors"}, rng=np.random.default_rng(0))
+    >>> [(flip.first, flip.second, flip.p) for flip in found.flips]
+    [('b', 'a', 0.001953125)]
     """
-    outcomes, grades = np.asarray(outcome, np.float64), np.asarray(grade, np.float64)
-    if outcomes.shape != grades.shape or outcomes.ndim != 2 or len(outcomes) != len(agents):
-        raise DataError(
-            f"outcome has shape {outcomes.shape}, grade {grades.shape}; expected"
-            f" ({len(agents)}, tasks) for both"
-        )
-    if np.isinf(outcomes).any() or np.isinf(grades).any():
-        raise DataError("rank_flips takes finite grades, or NaN where there is none")
-    return tuple(
-        _flip(
-            (agents[i], agents[j]),
-            outcomes[j] - outcomes[i],
-            grades[j] - grades[i],
-            rng=rng,
-            draws=draws,
-        )
+    if any(len(runs) != len(agents) for runs in (outcome, *figures.values())):
+        raise DataError(f"rank_flips takes an entry for each of {len(agents)} agents")
+    held = {key: [np.unique(one.cases) for one in runs] for key, runs in figures.items()}
+    graded = [np.unique(one.cases) for one in outcome]
+    shared = {
+        (i, j): [key for key in figures if _share_cases(held[key][i], held[key][j])]
         for i, j in combinations(range(len(agents)), 2)
-    )
-
-
-def _flip(
-    pair: tuple[str, str], outcome: Floats, grade: Floats, *, rng: np.random.Generator, draws: int
-) -> Flip | Unmeasured:
-    both = np.isfinite(outcome) & np.isfinite(grade)
-    tasks = int(both.sum())
-    if tasks < 2:
+        if _share_cases(graded[i], graded[j])
+    }
+    tested = {pair: keys for pair, keys in shared.items() if keys}
+    if not tested:
         return Unmeasured(
-            "insufficient_data", f"{pair[0]} and {pair[1]} share {tasks} tasks with both grades"
+            "insufficient_data", "no two groups share two tasks with an outcome and a path figure"
         )
-    differences = np.stack([outcome[both], grade[both]], axis=1)
-    chunk = max(1, sample.CACHED // tasks)
-    opposite = 0
-    for start in range(0, draws, chunk):
-        weighted = rng.standard_exponential((min(chunk, draws - start), tasks)) @ differences
-        opposite += int((weighted[:, 0] * weighted[:, 1] < 0).sum())
-    means = differences.mean(axis=0)
-    return Flip(
-        first=pair[0],
-        second=pair[1],
-        outcome_difference=float(means[0]),
-        path_difference=float(means[1]),
-        probability=opposite / draws,
-        n_tasks=tasks,
+    found: list[Flip] = []
+    for pair, keys in tested.items():
+        # 999 draws tell the many orders that are not shown. A p found by drawing is never below
+        # 1 / (draws + 1), and Holm may ask for less.
+        needed = ceil(len(keys) * len(tested) / FLIP_ALPHA)
+        stages = sorted({min(draws, 999), draws, max(draws, needed)})
+        for first, second in permutations(pair):
+            sides = outcome[first], outcome[second]
+            ahead = _show_order(sides, "upper", "share", stages, rng)
+            if ahead is None:
+                continue
+            behind: dict[str, Comparison] = {}
+            for key in keys:
+                sides = figures[key][first], figures[key][second]
+                tail: Tail = "upper" if key in fewer_is_better else "lower"
+                path = _show_order(sides, tail, units.get(key, "share"), stages, rng)
+                if path is not None:
+                    behind[key] = path
+            # Where no order is shown, p is above the level: as 1 it changes no other's.
+            p = [path.p for path in behind.values()]
+            adjusted = holm([*p, *[1.0] * (len(keys) - len(p))]).tolist()
+            for (key, path), p_path in zip(behind.items(), adjusted, strict=False):
+                flip = Flip(
+                    first=agents[first],
+                    second=agents[second],
+                    figure=key,
+                    outcome=ahead.effect,
+                    path=path.effect,
+                    p=max(ahead.p, path.p),
+                    p_adjusted=min(len(tested) * max(ahead.p, p_path), 1.0),
+                )
+                found += [flip] if flip.p_adjusted <= FLIP_ALPHA else []
+    return RankFlips(
+        flips=tuple(found),
+        figures=tuple(key for key in figures if any(key in keys for keys in tested.values())),
+        n_pairs=len(tested),
     )
+
+
+def _share_cases(first: Ints, second: Ints) -> bool:
+    """Tell whether there are two cases in both: one says nothing of the others."""
+    return len(np.intersect1d(first, second, assume_unique=True)) > 1
+
+
+def _show_order(
+    sides: tuple[FigureRuns, FigureRuns],
+    tail: Tail,
+    unit: str,
+    stages: Sequence[int],
+    rng: np.random.Generator,
+) -> Comparison | None:
+    """Return the first minus the second where it is shown to lie on one side; None elsewhere."""
+    first, second = sides
+    lost = Counter(first.unmeasured) + Counter(second.unmeasured)
+    shown = None
+    for draws in stages:
+        found = compare_paired(
+            second.values, second.cases, first.values, first.cases,
+            rng=rng, unmeasured=lost, unit=unit, draws=draws, tail=tail,
+        )  # fmt: skip
+        if isinstance(found, Unmeasured) or found.p > FLIP_ALPHA:
+            return None
+        shown = found
+    effect = None if shown is None else shown.effect
+    wrong = isinstance(effect, Estimate) and (effect.value <= 0) == (tail == "upper")
+    return None if wrong else shown
 
 
 # Fewer items than this are ordered alike by chance too often to say anything.

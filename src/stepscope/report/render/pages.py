@@ -43,7 +43,6 @@ from stepscope.report.words import (
     brief_value,
     cut_words,
     describe_call,
-    describe_flip,
     describe_inputs,
     describe_profile,
     describe_suspect,
@@ -131,7 +130,7 @@ def make_overview_page(
 ) -> Page:
     """Return the first page of a report: vectors, outcome against path, shapes, gates, runs."""
     profiles, whole = report.profiles, report.whole
-    several, flips = len(profiles) > 1, report.rank_flips
+    several = len(profiles) > 1
     keys = overview.choose_measured(profiles, profiles[0].figures)
     tables = [overview.tabulate_vector(one, f"vector-{at}") for at, one in enumerate(profiles)]
     matrix = overview.tabulate_groups(profiles, keys) if several else None
@@ -181,7 +180,7 @@ def make_overview_page(
             overview.tabulate_outcomes(table, whole, at, links)
             for at, table in enumerate(whole.earned)
         ],
-        flips=[] if isinstance(flips, Unmeasured) else map(describe_flip, flips),
+        flips=overview.describe_flips(report.rank_flips) if several else (),
         recorded=[(profile.name_profile(one), describe_inputs(one)) for one in profiles],
         shapes=overview.tabulate_shape_counts(profiles),
         shapes_chart=shapes_chart,
@@ -332,6 +331,7 @@ def make_groups_page(report: ComparisonReport) -> Page:
         second=second,
         about=compare.describe_comparison(report).partition("   ")[2].replace("   ", " · "),
         said=compare.conclude_comparison(report),
+        flips=overview.describe_flips(report.rank_flips),
         effects=effects,
         found=table,
     )

@@ -16,7 +16,7 @@ from stepscope.report.document import (
     make_row,
 )
 from stepscope.report.types import ComparisonReport, Difference, Shapes, ShapesDifference
-from stepscope.report.views.overview import tabulate_shape_differences
+from stepscope.report.views.overview import describe_flips, tabulate_shape_differences
 from stepscope.report.views.profile import make_figure_cell, make_interval_row, name_profile
 from stepscope.safety.text import visible_line
 from stepscope.values import Estimate, Unmeasured
@@ -37,7 +37,10 @@ def make_comparison_document(report: ComparisonReport) -> Document:
         [Paragraph(heading=title, text=about)],
         [_tabulate_differences(report)],
         shapes,
-        [Paragraph(text=sentence) for sentence in conclude_comparison(report)],
+        [
+            *(Paragraph(text=sentence) for sentence in conclude_comparison(report)),
+            *describe_flips(report.rank_flips),
+        ],
     ]
 
 

@@ -74,12 +74,12 @@ from stepscope.shape.types import SHAPES
 from stepscope.store import Store
 from stepscope.store.columns import Rows, Runs
 from stepscope.store.where import Where
-from stepscope.values import Estimate, Unmeasured, format_count
+from stepscope.values import Estimate, Flip, RankFlips, Unmeasured, format_count
 
-TONES: dict[str, Tone] = {"pass": "good", "fail": "bad", "unknown": "quiet", "undecided": "warn"}
-# Of many groups more pairs than this differ by chance alone; the JSON has them all.
+# Pairs of groups of which a text tells the flips; the page and the JSON have them all.
 SHOWN_FLIPS = 5
 CHANCE = "In brackets: how likely the run went wrong at that step; the rest is other steps, or none"
+TONES: dict[str, Tone] = {"pass": "good", "fail": "bad", "unknown": "quiet", "undecided": "warn"}
 # Cases named of one spot.
 NAMED_CASES = 4
 # Spots closer than this are one: shares of few sub-goals, not measurements.
@@ -120,7 +120,8 @@ def make_report_document(report: Report) -> Document:
         closing.append(Paragraph(lead="Next: ", text=said, hang=6, terminal=True))
     looks: list[Section] = [_look_first(report)] if report.look_first else []
     shown = [[table] for table in tables if table is not None]
-    return [*out, _flips(report), *shown, *looks, closing]
+    flips = describe_flips(report.rank_flips, SHOWN_FLIPS) if len(report.profiles) > 1 else []
+    return [*out, flips, *shown, *looks, closing]
 
 
 def describe_list(found: Sequence[LookFirst]) -> str:
@@ -130,18 +131,33 @@ def describe_list(found: Sequence[LookFirst]) -> str:
     return " ".join(f"{one}." for one in said if one)
 
 
-def _flips(report: Report) -> list[Paragraph]:
-    flips = report.rank_flips
-    if isinstance(flips, Unmeasured):
-        said = f"Rank flips: unmeasured, {flips.reason}"
-    elif not flips:
-        said = "Rank flips: none; outcome and path order these groups alike."
-    else:
-        return [
-            Paragraph(lead="Rank flip: ", text=words.describe_flip(flip), code=True)
-            for flip in flips[:SHOWN_FLIPS]
-        ]
-    return [Paragraph(text=said, terminal=True)] if len(report.profiles) > 1 else []
+def describe_flips(found: RankFlips | Unmeasured, most: int | None = None) -> list[Paragraph]:
+    """Return the rank flips, a sentence for each of `most` pairs of groups; or that none is."""
+    if isinstance(found, Unmeasured):
+        return [Paragraph(text=f"Rank flips: unmeasured, {found.reason}.")]
+    over = format_count(len(found.figures), "path figure")
+    if found.n_pairs > 1:
+        over += f" and {found.n_pairs:,} pairs of groups"
+    by_pair: dict[tuple[str, str], list[Flip]] = {}
+    for flip in found.flips:
+        by_pair.setdefault((flip.first, flip.second), []).append(flip)
+    if not by_pair:
+        said = "whether the path orders these groups as their outcome does cannot be told"
+        return [Paragraph(text=f"Rank flips: none shown by {over}; {said}.")]
+    out = []
+    for (first, second), flips in list(by_pair.items())[:most]:
+        outcome = words.describe_effect("outcome.pass", flips[0].outcome)
+        behind = ", ".join(
+            f"{words.name_figure(flip.figure)} ({words.describe_effect(flip.figure, flip.path)})"
+            for flip in flips
+        )
+        p = words.format_p(max(flip.p_adjusted for flip in flips))
+        said = f"{first} is ahead of {second} by outcome ({outcome}) and behind by {behind}"
+        said += f"; largest p {p} after Holm over {over}."
+        out.append(Paragraph(lead="Rank flip: ", text=visible_line(said), code=True))
+    more = len(by_pair) - len(out)
+    rest = [Paragraph(text=f"Rank flips of {more:,} more pairs: stepscope report --json")]
+    return [*out, *(rest if more else [])]
 
 
 def _look_first(report: Report) -> Section:
