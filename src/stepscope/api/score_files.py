@@ -66,6 +66,7 @@ class CurveBatch:
     runs: list[tuple[str, str]]  # name and judge of each curve, m of them
     tasks: list[str]  # task of each, "" where the file does not say
     starts: Ints  # shape (m + 1,), where each begins
+    sizes: Ints  # shape (m,), steps of each run, up to the last that any judge was shown
     steps: Ints  # shape (n,), index of each scored step
     scores: Floats  # shape (n,), NaN where nobody scored
     repeats: Ints  # shape (m,), fewest scorings averaged in a score of the curve
@@ -87,6 +88,7 @@ class CurveBatch:
             runs=[self.runs[i] for i in at.tolist()],
             tasks=[self.tasks[i] for i in at.tolist()],
             starts=np.append(0, np.cumsum(np.diff(self.starts)[at])),
+            sizes=self.sizes[at],
             steps=self.steps[entries],
             scores=self.scores[entries],
             repeats=self.repeats[at],
@@ -113,11 +115,20 @@ def read_curves(stream: Stream) -> Iterator[CurveBatch]:
         begins = np.flatnonzero(first[entry])
         scores, counts = average_scorings(entry, rows.score)
         places = entry[begins].tolist()
+        sizes = np.maximum.reduceat(rows.step, found.starts[:-1])[run[entry[begins]]] + 1
+        if (sizes > stream.limits.steps).any():
+            at = places[int(sizes.argmax())]
+            raise TraceError(
+                f"{stream.uri}, row {int(rows.row[at])}: run {rows.run[at]!r} has a step "
+                f"{int(sizes.max()) - 1}; it may have {stream.limits.steps:,}, raise limits.steps",
+                offset=int(rows.row[at]),
+            )
         held.append(
             CurveBatch(
                 runs=[(rows.run[i], "" if judges is None else judges[i]) for i in places],
                 tasks=["" if tasks is None else tasks[i] for i in places],
                 starts=np.append(begins, len(entry)),
+                sizes=sizes,
                 steps=rows.step[entry],
                 scores=scores,
                 repeats=count_fewest(counts, begins),
@@ -139,6 +150,7 @@ def _join_batches(parts: list[CurveBatch]) -> CurveBatch:
         runs=[run for part in parts for run in part.runs],
         tasks=[task for part in parts for task in part.tasks],
         starts=np.append(np.concatenate(starts), offsets[-1]),
+        sizes=np.concatenate([part.sizes for part in parts]),
         steps=np.concatenate([part.steps for part in parts]),
         scores=np.concatenate([part.scores for part in parts]),
         repeats=np.concatenate([part.repeats for part in parts]),
@@ -182,8 +194,8 @@ class RunShape(msgspec.Struct, frozen=True, kw_only=True):
     gate_failed: tuple[int, ...] = ()  # steps of weight 3 below the gate
 
 
-def _break_of(found: RunShape, entry: Sequence[int]) -> RunShape:
-    step, first, last = (None if at < 0 else found.steps[at] for at in entry)
+def _break_of(found: RunShape, entry: Sequence[int | None]) -> RunShape:
+    step, first, last = (None if at is None or at < 0 else at for at in entry)
     return msgspec.structs.replace(found, break_step=step, break_first=first, break_last=last)
 
 
@@ -248,7 +260,12 @@ class FileShapes(Closeable):
         for held in read_curves(self._stream):
             for sigma, part in self._by_sigma(held):
                 batch = classify_ragged(
-                    part.scores, np.diff(part.starts), sigma=sigma, quantum=self._quantum
+                    part.scores,
+                    np.diff(part.starts),
+                    steps=part.steps,
+                    sizes=part.sizes,
+                    sigma=sigma,
+                    quantum=self._quantum,
                 )
                 found = replace(part, shapes=batch, sigma=sigma)
                 self._count(found)
@@ -322,21 +339,27 @@ class FileShapes(Closeable):
         for key in (name, held.tasks[at], EVERY_RUN):
             if key in self._weights:
                 found = tuple(self._weights[key])
-                if len(found) != mine.stop - mine.start and key != EVERY_RUN:
+                fits = len(found) in (mine.stop - mine.start, int(held.sizes[at]))
+                if not fits and key != EVERY_RUN:
                     raise UsageError(
                         f"{len(found)} weights for {key!r}, whose run {name!r} has "
                         f"{mine.stop - mine.start} scored steps; expected one a step"
                     )
-                return found if len(found) == mine.stop - mine.start else None
+                return found if fits else None
         return None
 
     def _weighed(self, found: RunShape, held: CurveBatch, at: int) -> RunShape:
         weights = self._weights_of(held, at)
         if weights is None:
             return found
+        steps: Sequence[int] = found.steps
+        if len(weights) != len(steps):  # of all steps, also of those without a row
+            steps = range(len(weights))
+        points = dict(zip(found.steps, found.scores, strict=True))
+        scores = [points.get(step) for step in steps]
         try:
-            mean = weighted_score(found.scores, weights)
-            failed = gate_failed(found.scores, weights, sigma=held.sigma)
+            mean = weighted_score(scores, weights)
+            failed = gate_failed(scores, weights, sigma=held.sigma)
         except DataError as e:
             raise UsageError(f"run {found.run!r}: {e}") from e
         return msgspec.structs.replace(
@@ -344,7 +367,7 @@ class FileShapes(Closeable):
             weighted=None if isinstance(mean, Unmeasured) else mean,
             gate_failed=()
             if isinstance(failed, Unmeasured)
-            else tuple([found.steps[step] for step in failed]),
+            else tuple([steps[step] for step in failed]),
         )
 
     def _shaped(self, found: RunShape, held: CurveBatch, at: int, mine: slice) -> RunShape:
@@ -363,27 +386,29 @@ class FileShapes(Closeable):
         )
         signals = {n: held.numbers[n][mine] for n in _SIGNALS if n in held.numbers}
         if any((~np.isnan(cells)).any() for cells in signals.values()):
-            return self._fused(found, held.sigma, signals)
+            return self._fused(found, held, signals, int(held.sizes[at]))
         entry = [int(a[row]) for a in (batch.break_step, batch.break_low, batch.break_high)]
         return found if unmodelled else _break_of(found, entry)
 
     def _fused(
-        self, found: RunShape, sigma: float | None, signals: Mapping[str, Floats]
+        self, found: RunShape, held: CurveBatch, signals: Mapping[str, Floats], size: int
     ) -> RunShape:
         """Return a curve with the break that scores, latency and cost give together."""
+        cells = {"scores": np.array(found.scores, np.float64), **signals}
+        whole = {name: np.full(size, np.nan) for name in cells}
+        for name, told in cells.items():
+            whole[name][list(found.steps)] = told
         broke = break_point(
-            found.scores,
-            latency=signals.get("latency"),
-            cost=signals.get("cost"),
-            sigma=sigma,
+            whole["scores"],
+            latency=whole.get("latency"),
+            cost=whole.get("cost"),
+            sigma=held.sigma,
             quantum=self._quantum,
         )
         if isinstance(broke, Unmeasured):
             return found
-        entry = [-1 if at is None else at for at in (broke.step, broke.first, broke.last)]
-        watched = msgspec.structs.replace(
-            found, watch=tuple([found.steps[at] for at in broke.watch]), break_from=broke.sources
-        )
+        watched = msgspec.structs.replace(found, watch=broke.watch, break_from=broke.sources)
+        entry = (broke.step, broke.first, broke.last)
         return watched if found.unmodelled else _break_of(watched, entry)
 
     def _source(self) -> str:

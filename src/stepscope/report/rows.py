@@ -156,8 +156,37 @@ def _classify_scored(column: StepColumn, rows: Rows, runs: Runs) -> FleetShapes:
         least, most = (f"{measured.high / sqrt(n):.3f}".lstrip("0") for n in (high, low))
         noise = least if least == most else f"{least} to {most}"
         noise += ", the upper limit over repeated scorings"
-    found = _classify_curves(rows, runs, at[entry][begins], lengths, step[entry], scores, sigma)
+    places, axis = _lay_axes(rows, runs, at[entry][begins], lengths, step[entry])
+    found = _classify_curves(rows, runs, at[entry][begins], lengths, places, scores, sigma, axis)
     return replace(found, source=said, sigma=noise)
+
+
+def axis_of(scored: Sequence[int], made: Sequence[int], size: int) -> list[int]:
+    """Return the steps that a curve is drawn over: a step that nobody scored keeps its place.
+
+    They are the agent's own, `made`, where rules have told them, else all of the run.
+    """
+    return sorted({*scored, *(made or range(size))})
+
+
+def _lay_axes(
+    rows: Rows, runs: Runs, at: Ints, lengths: Ints, steps: Ints
+) -> tuple[Ints, list[Ints]]:
+    """Return the place of each scored step on the axis of its curve, and the axes."""
+    begins = np.cumsum(lengths) - lengths
+    last = steps[begins + lengths - 1] if len(steps) else steps
+    sizes = np.maximum(runs.steps[at], last + 1)
+    if (lengths == sizes).all():
+        return steps, [np.arange(size) for size in sizes.tolist()]
+    made = rows.cited("step_labels.steps", runs)
+    places, axes = np.empty_like(steps), []
+    for place, first, length, size in zip(
+        at.tolist(), begins, lengths, sizes.tolist(), strict=True
+    ):
+        mine = slice(first, first + length)
+        axes.append(np.array(axis_of(steps[mine].tolist(), made[place] or (), size), np.int64))
+        places[mine] = np.searchsorted(axes[-1], steps[mine])
+    return places, axes
 
 
 def _classify_labelled(rows: Rows, runs: Runs) -> FleetShapes | None:
@@ -167,8 +196,7 @@ def _classify_labelled(rows: Rows, runs: Runs) -> FleetShapes | None:
         for label, name in (("ERROR", "errors"), ("REDUNDANT", "redundant"))
     }
     at: list[int] = []
-    lengths: list[int] = []
-    steps: list[int] = []
+    axes: list[Ints] = []
     scores: list[float] = []
     for place, made in enumerate(rows.cited("step_labels.steps", runs)):
         labels: dict[int, str] = {}
@@ -180,14 +208,14 @@ def _classify_labelled(rows: Rows, runs: Runs) -> FleetShapes | None:
         ends = [len(made) * part // parts for part in range(parts + 1)]
         values = [LABEL_SCORES[labels.get(step, "")] for step in made]
         at.append(place)
-        lengths.append(parts)
-        steps += [made[first] for first in ends[:-1]]
+        axes.append(np.array([made[first] for first in ends[:-1]]))
         scores += [sum(values[a:b]) / (b - a) for a, b in pairwise(ends)]
     if not at:
         return None
     found = _classify_curves(
-        rows, runs, np.array(at), np.array(lengths), np.array(steps), np.array(scores),
-        np.full(len(steps), LABEL_SIGMA),
+        rows, runs, np.array(at), np.array([len(axis) for axis in axes]),
+        np.concatenate([np.arange(len(axis)) for axis in axes]), np.array(scores),
+        np.full(len(scores), LABEL_SIGMA), axes,
     )  # fmt: skip
     return replace(
         found,
@@ -258,30 +286,44 @@ def _classify_curves(
     runs: Runs,
     at: Ints,  # shape (k,), place of each run that has a curve among the runs, rising
     lengths: Ints,  # shape (k,), its scored steps
-    steps: Ints,  # shape (n,), index of each scored step in its run, curves laid end to end
+    places: Ints,  # shape (n,), where each score is on the axis of its curve, laid end to end
     scores: Floats,  # shape (n,), NaN where a step was looked at and not scored
     sigma: Floats | None,  # shape (n,), noise of each score; None where nobody has measured it
+    axes: Sequence[Ints],  # the steps of each run that its curve is drawn over
 ) -> FleetShapes:
-    if sigma is not None and len(sigma) and (sigma == sigma[0]).all():
-        batch = classify_ragged(scores, lengths, sigma=float(sigma[0]))
-    else:
-        batch = classify_ragged(scores, lengths, sigma=sigma)
+    sizes = np.array([len(axis) for axis in axes], np.int64)
+    same = sigma is not None and len(sigma) and (sigma == sigma[0]).all()
+    batch = classify_ragged(
+        scores,
+        lengths,
+        steps=places,
+        sizes=sizes,
+        sigma=float(sigma[0]) if same and sigma is not None else sigma,
+    )
     begins = np.cumsum(lengths) - lengths
     entry = batch.break_step.astype(np.int64)
     broken = (entry >= 0) & ~batch.unmodelled
     failed = np.zeros(len(runs), np.bool_)
     weights = rows.weights()
-    each = zip(at.tolist(), begins.tolist(), lengths.tolist(), strict=True) if weights else ()
-    for place, first, length in each:
+    each = zip(at.tolist(), begins.tolist(), lengths.tolist(), sizes.tolist(), strict=True)
+    for place, first, length, size in each if weights else ():
         workflow, task = runs.workflow[place], runs.task[place] or runs.name[place]
         own = weights.get((workflow, task)) or weights.get((workflow, EVERY_TASK))
-        if own is not None and len(own) == length:
+        if own is not None and len(own) in (length, size):
             mine = slice(first, first + length)
+            # Weights are of the steps that have rows, or of all.
+            put = np.arange(length) if len(own) == length else places[mine]
+            points, noise = np.full(len(own), np.nan), np.zeros(len(own))
+            points[put], noise[put] = scores[mine], 0.0 if sigma is None else sigma[mine]
             below = gate_failed(
-                scores[mine].tolist(), own, sigma=None if sigma is None else sigma[mine].tolist()
+                points.tolist(), own, sigma=None if sigma is None else noise.tolist()
             )
             failed[place] = not isinstance(below, Unmeasured) and bool(below)
-    break_step = np.where(broken, steps[begins[batch.rows] + np.maximum(entry, 0)], -1)
+    break_step = np.full(len(entry), -1)
+    break_step[broken] = [
+        axes[row][step]
+        for row, step in zip(batch.rows[broken].tolist(), entry[broken].tolist(), strict=True)
+    ]
     return align_shapes(batch, at, len(runs), gate_failed=failed, break_step=break_step)
 
 

@@ -113,6 +113,31 @@ def check_lengths(values: Floats, lengths: npt.NDArray[np.int64]) -> tuple[Float
     return flat, counts.astype(np.int64)
 
 
+def check_steps(
+    steps: npt.NDArray[np.int64] | None, sizes: npt.NDArray[np.int64] | None, counts: Ints
+) -> tuple[Ints, Ints]:
+    """Return the step of each value and the steps of each run; without `steps` one after the other.
+
+    Raises:
+        DataError: the steps of a run do not rise from 0, or one is beyond the run's end.
+    """
+    begins = np.cumsum(counts) - counts
+    run = np.repeat(np.arange(len(counts)), counts)
+    place = np.arange(len(run)) - begins[run] if steps is None else np.asarray(steps)
+    ends = np.zeros(len(counts), np.int64)
+    if place.shape == run.shape:
+        np.maximum.at(ends, run, place + 1)
+    size = ends if sizes is None else np.asarray(sizes)
+    rising = place.shape == run.shape and (place >= 0).all()
+    rising = rising and (np.diff(place) > 0)[np.diff(run) == 0].all()
+    if not rising or size.shape != counts.shape or (size < ends).any():
+        raise DataError(
+            f"{place.size} steps of {len(counts)} runs; expected the index of each value's step, "
+            "rising from 0 in each run, and sizes beyond the last"
+        )
+    return place.astype(np.int64), size.astype(np.int64)
+
+
 def as_sigma(sigma: float | Sequence[float] | Floats, shape: tuple[int, ...]) -> Floats:
     """Return sigma as an array of the shape of the scores.
 
