@@ -50,9 +50,12 @@ class Assumptions:
 
 
 def check_assumptions(
-    prior: Mapping[ShapeName, float] | None, quantum: float | None, correlation: float
+    prior: Mapping[ShapeName, float] | None,
+    quantum: float | None,
+    correlation: float,
+    scores: Floats | None = None,
 ) -> Assumptions:
-    """Return what was asked.
+    """Return what was asked; a quantum that nobody told is looked for in the scores.
 
     Raises:
         DataError: the prior is not a share for each of the five shapes, the quantum is not within
@@ -67,7 +70,40 @@ def check_assumptions(
             f"correlation is {correlation!r}; "
             f"expected {-MOST_CORRELATION} to {MOST_CORRELATION}, 0 for independent errors"
         )
+    if quantum is None and scores is not None:
+        quantum = notice_quantum(scores)
     return Assumptions(_log_prior(prior), quantum or 0.0, float(correlation))
+
+
+# A judge that answers in so many steps or fewer is noticed; finer rounding than .05 is less than any
+# judge's noise. Scores are on a grid within this share of the scale, rounded as they may be.
+MOST_NOTICED, ON_GRID = 20, 0.004
+# Of fewer scores than this a very coarse or a fine grid may be chance: quarters to tenths are seen.
+FEW_SCORES, FEWEST_PARTS, MOST_PARTS = 20, 4, 10
+# Scores that are looked at first.
+GLANCE = 4096
+
+
+def notice_quantum(scores: Floats, repeats: int = 1) -> float | None:
+    """Return the step between the values of a judge that answers in few; None where none shows.
+
+    Of means of several scorings it is the step whose rounding is as noisy as that of a mean.
+
+    >>> notice_quantum(np.array([0.5, 0.75, 1.0, 0.25, 0.25])), notice_quantum(np.array([0.31, 0.9]))
+    (0.25, None)
+    """
+    flat = scores.ravel()
+    first = flat[:GLANCE]
+    glance = np.unique(first[np.isfinite(first)])
+    few = flat.size < FEW_SCORES
+    least, most = (FEWEST_PARTS, MOST_PARTS) if few else (1, MOST_NOTICED)
+    for parts in range(least, most * repeats + 1) if len(glance) > 1 else ():
+        if all(
+            (np.abs(some - np.round(some * parts) / parts) < ON_GRID / repeats).all()
+            for some in (glance, flat[np.isfinite(flat)])
+        ):
+            return min(math.sqrt(repeats) / parts, 1.0)
+    return None
 
 
 def _log_prior(prior: Mapping[ShapeName, float] | None) -> Floats:

@@ -73,6 +73,7 @@ def learn_noise(
         DataError: the lengths do not sum to the number of values, or the quantum makes no sense.
     """
     flat, counts = inputs.check_lengths(values, lengths)
+    what = inputs.check_assumptions(None, quantum, 0.0, flat)
     patterns = _patterns(flat, counts)
     runs = sum(len(scores) for scores, _ in patterns)
     if runs < FEWEST_RUNS:
@@ -85,10 +86,10 @@ def learn_noise(
     def fits(log_sigma: float, correlation: float) -> float:
         key = (round(log_sigma, 9), round(correlation, 9))
         if key not in seen:
-            what = inputs.check_assumptions(None, quantum, correlation)
+            here = replace(what, correlation=correlation)
             noise = math.exp(log_sigma)
             seen[key] = sum(
-                float(log_density(scores, there, np.full(len(there), noise), what).sum())
+                float(log_density(scores, there, np.full(len(there), noise), here).sum())
                 for scores, there in patterns
             )
         return seen[key]
