@@ -53,8 +53,9 @@ def test_shares_are_of_the_fitting_runs_and_the_others_are_counted() -> None:
 def test_the_source_and_the_noise_are_said() -> None:
     found = told(fleet(*[HOLDS] * 4))
     assert (found.source, found.sigma) == (
-        "imported step scores", ".060, the upper limit over repeated scorings",
-    )  # fmt: skip
+        "imported step scores",
+        ".040 [.030, .060] over repeated scorings; labels take the upper limit",
+    )
     unknown = told(LiteralRows(tasks=list("abcd"), scores={("llm", "gpt"): [HOLDS] * 4}))
     assert unknown.source == "step scores of a judge of gpt"
     assert unknown.sigma == "unknown, averaged over a range; stepscope calibrate sigma measures it"

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import pairwise, takewhile
-from math import sqrt
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -25,9 +24,10 @@ from stepscope.model.records import IMPORTED, RULES, STEP_SCORES
 from stepscope.report.types import NO_CURVES, Shapes
 from stepscope.report.words import ALSO_READ, AXES, MEASURES, NOT_SCORED
 from stepscope.safety.redact import Redactor, hide_in, redact_json
-from stepscope.shape.classifier import classify_ragged
-from stepscope.shape.fleet import prevalence
-from stepscope.shape.types import SHAPES, UNRESOLVED, ShapeBatch
+from stepscope.shape.fleet import FleetEvidence, prevalence, weigh_fleet
+from stepscope.shape.inputs import lay_out
+from stepscope.shape.noise import FleetNoise, learn_noise
+from stepscope.shape.types import SHAPES, UNRESOLVED
 from stepscope.shape.weights import gate_failed
 from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.store import Store
@@ -45,7 +45,7 @@ from stepscope.store.columns import (
 from stepscope.store.records import EVERY_TASK
 from stepscope.store.where import Where
 from stepscope.store.where import started_since as starting
-from stepscope.values import Unmeasured
+from stepscope.values import Estimate, Unmeasured
 
 
 class RuleFindings(NamedTuple):
@@ -148,17 +148,65 @@ def _classify_scored(column: StepColumn, rows: Rows, runs: Runs) -> FleetShapes:
     if len(order) > 1:
         others = sorted(column.scorers[i][1] or "unnamed" for i in order[1:])
         said += f" ({', '.join(others)} left aside)"
+    of, fewest = at[entry][begins], count_fewest(counts, begins)
+    axes, places = _lay_axes(rows, runs, of, np.split(step[entry], begins[1:]))
+    sizes = np.array([len(axis) for axis in axes])
+    scores = lay_out(scores, lengths, np.concatenate(places), sizes)
     measured = rows.noise().get(judge)
-    sigma, noise = None, "unknown, averaged over a range; stepscope calibrate sigma measures it"
-    if measured is not None and measured.high is not None:
-        fewest = count_fewest(counts, begins)
-        sigma = np.repeat(np.minimum(measured.high / np.sqrt(fewest), 1.0), lengths)
-        least, most = (f"{measured.high / sqrt(n):.3f}".lstrip("0") for n in (high, low))
-        noise = least if least == most else f"{least} to {most}"
-        noise += ", the upper limit over repeated scorings"
-    places, axis = _lay_axes(rows, runs, at[entry][begins], lengths, step[entry])
-    found = _classify_curves(rows, runs, at[entry][begins], lengths, places, scores, sigma, axis)
+    sigma, correlation, noise = know_noise(measured, scores, sizes, fewest)
+    found = _classify_curves(
+        rows, runs, of, axes, places, scores,
+        sigma=sigma, repeats=fewest, correlation=correlation,
+    )  # fmt: skip
     return replace(found, source=said, sigma=noise)
+
+
+# A noise learned from curves is off by this factor beside its interval: they are not the templates.
+ROUGH = 1.2
+# Limits further apart than this contradict each other.
+APART = 1.25
+
+
+def know_noise(
+    measured: Estimate | None, scores: Floats, sizes: Ints, repeats: Ints
+) -> tuple[Estimate | None, float, str]:
+    """Return the noise of one scoring, the correlation of errors, and where both come from.
+
+    Arrays are as `learn_noise` takes them; `repeats`, shape (m,), scorings averaged in each.
+    """
+    learned = learn_noise(scores, sizes)
+    looks = None
+    if isinstance(learned, FleetNoise):
+        root = float(np.sqrt(np.median(repeats)))
+        low, high = (learned.sigma.low or 0.0) / ROUGH, (learned.sigma.high or 0.0) * ROUGH
+        looks = msgspec.structs.replace(
+            learned.sigma, value=learned.sigma.value * root, low=low * root, high=high * root
+        )
+    if measured is not None and measured.high is not None:
+        said = f"{format_noise(measured)} over repeated scorings"
+        if looks is not None and (
+            (looks.low or 0) > APART * measured.high
+            or (looks.high or 0) * APART < (measured.low or 0)
+        ):
+            said += f", which the curves contradict: they look like {format_noise(looks)}"
+        return measured, 0.0, f"{said}; labels take the upper limit"
+    advice = "stepscope calibrate sigma measures it"
+    if looks is None or not isinstance(learned, FleetNoise):
+        return None, 0.0, f"unknown, averaged over a range; {advice}"
+    said = f"{format_noise(looks)}, learned from the scores of {learned.sigma.n} runs; {advice}"
+    return looks, learned.correlation_to_tell(), said
+
+
+def format_noise(sigma: Estimate) -> str:
+    """Return a noise with its interval in words.
+
+    >>> format_noise(Estimate(value=0.04, low=0.03, high=0.06, method="", n=9, n_tasks=3))
+    '.040 [.030, .060]'
+    """
+    value, low, high = (
+        f"{x or 0:.3f}".removeprefix("0") for x in (sigma.value, sigma.low, sigma.high)
+    )
+    return f"{value} [{low}, {high}]"
 
 
 def axis_of(scored: Sequence[int], made: Sequence[int], size: int) -> list[int]:
@@ -170,23 +218,18 @@ def axis_of(scored: Sequence[int], made: Sequence[int], size: int) -> list[int]:
 
 
 def _lay_axes(
-    rows: Rows, runs: Runs, at: Ints, lengths: Ints, steps: Ints
-) -> tuple[Ints, list[Ints]]:
-    """Return the place of each scored step on the axis of its curve, and the axes."""
-    begins = np.cumsum(lengths) - lengths
-    last = steps[begins + lengths - 1] if len(steps) else steps
-    sizes = np.maximum(runs.steps[at], last + 1)
-    if (lengths == sizes).all():
-        return steps, [np.arange(size) for size in sizes.tolist()]
+    rows: Rows, runs: Runs, at: Ints, steps: Sequence[Ints]
+) -> tuple[list[Ints], list[Ints]]:
+    """Return the steps that each curve is drawn over, and where among them its rows are."""
+    sizes = [max(int(runs.steps[i]), int(own[-1]) + 1) for i, own in zip(at, steps, strict=True)]
+    if [len(own) for own in steps] == sizes:
+        return list(steps), [np.arange(size) for size in sizes]
     made = rows.cited("step_labels.steps", runs)
-    places, axes = np.empty_like(steps), []
-    for place, first, length, size in zip(
-        at.tolist(), begins, lengths, sizes.tolist(), strict=True
-    ):
-        mine = slice(first, first + length)
-        axes.append(np.array(axis_of(steps[mine].tolist(), made[place] or (), size), np.int64))
-        places[mine] = np.searchsorted(axes[-1], steps[mine])
-    return places, axes
+    axes = [
+        np.array(axis_of(own.tolist(), made[place] or (), size), np.int64)
+        for place, own, size in zip(at.tolist(), steps, sizes, strict=True)
+    ]
+    return axes, [np.searchsorted(axis, own) for axis, own in zip(axes, steps, strict=True)]
 
 
 def _classify_labelled(rows: Rows, runs: Runs) -> FleetShapes | None:
@@ -212,11 +255,10 @@ def _classify_labelled(rows: Rows, runs: Runs) -> FleetShapes | None:
         scores += [sum(values[a:b]) / (b - a) for a, b in pairwise(ends)]
     if not at:
         return None
+    scored = [np.arange(len(axis)) for axis in axes]
     found = _classify_curves(
-        rows, runs, np.array(at), np.array([len(axis) for axis in axes]),
-        np.concatenate([np.arange(len(axis)) for axis in axes]), np.array(scores),
-        np.full(len(scores), LABEL_SIGMA), axes,
-    )  # fmt: skip
+        rows, runs, np.array(at), axes, scored, np.array(scores), sigma=LABEL_SIGMA
+    )
     return replace(
         found,
         source="labels that rules gave to steps, taken as scores",
@@ -245,7 +287,8 @@ class FleetShapes:
     low_level: Bools  # its mean is low, whatever its shape
     gate_failed: Bools  # a step of the highest weight is below the gate
     break_step: Ints  # index of the step where it broke, -1 where no break is declared
-    log_likelihood: Floats  # shape (m, 5); meaningless where the state is not 1
+    log_likelihood: Floats  # shape (m, 3, 5), see `FleetEvidence`; meaningless unless state is 1
+    error: Floats  # shape (m,), the model's
     source: str = ""  # where the scores come from, in words
     sigma: str = ""  # their noise, in words
     scored: bool = True  # whether they are scores, not labels
@@ -285,50 +328,42 @@ def _classify_curves(
     rows: Rows,
     runs: Runs,
     at: Ints,  # shape (k,), place of each run that has a curve among the runs, rising
-    lengths: Ints,  # shape (k,), its scored steps
-    places: Ints,  # shape (n,), where each score is on the axis of its curve, laid end to end
-    scores: Floats,  # shape (n,), NaN where a step was looked at and not scored
-    sigma: Floats | None,  # shape (n,), noise of each score; None where nobody has measured it
     axes: Sequence[Ints],  # the steps of each run that its curve is drawn over
+    scored: Sequence[Ints],  # where on its axis each has rows
+    scores: Floats,  # shape (n,), of all axes end to end; NaN where nobody scored
+    *,
+    sigma: Estimate | float | None,  # noise of one scoring; None where nobody has measured it
+    repeats: Ints | int = 1,  # shape (k,), scorings averaged in each score of a curve
+    correlation: float = 0.0,
 ) -> FleetShapes:
     sizes = np.array([len(axis) for axis in axes], np.int64)
-    same = sigma is not None and len(sigma) and (sigma == sigma[0]).all()
-    batch = classify_ragged(
-        scores,
-        lengths,
-        steps=places,
-        sizes=sizes,
-        sigma=float(sigma[0]) if same and sigma is not None else sigma,
-    )
-    begins = np.cumsum(lengths) - lengths
+    found = weigh_fleet(scores, sizes, sigma=sigma, repeats=repeats, correlation=correlation)
+    batch, most = found.batch, sigma.high if isinstance(sigma, Estimate) else sigma
+    noise = (most or 0.0) / np.sqrt(np.broadcast_to(repeats, at.shape))
     entry = batch.break_step.astype(np.int64)
     broken = (entry >= 0) & ~batch.unmodelled
     failed = np.zeros(len(runs), np.bool_)
     weights = rows.weights()
-    each = zip(at.tolist(), begins.tolist(), lengths.tolist(), sizes.tolist(), strict=True)
-    for place, first, length, size in each if weights else ():
+    each = zip(at.tolist(), np.split(scores, np.cumsum(sizes)[:-1]), scored, noise, strict=True)
+    for place, points, has, own_noise in each if weights else ():
         workflow, task = runs.workflow[place], runs.task[place] or runs.name[place]
         own = weights.get((workflow, task)) or weights.get((workflow, EVERY_TASK))
-        if own is not None and len(own) in (length, size):
-            mine = slice(first, first + length)
-            # Weights are of the steps that have rows, or of all.
-            put = np.arange(length) if len(own) == length else places[mine]
-            points, noise = np.full(len(own), np.nan), np.zeros(len(own))
-            points[put], noise[put] = scores[mine], 0.0 if sigma is None else sigma[mine]
-            below = gate_failed(
-                points.tolist(), own, sigma=None if sigma is None else noise.tolist()
-            )
+        # Weights are of all steps, or of those that have rows.
+        weighed = points if own is not None and len(own) == len(points) else points[has]
+        if own is not None and len(own) == len(weighed):
+            told = None if most is None else float(own_noise)
+            below = gate_failed(weighed.tolist(), own, sigma=told)
             failed[place] = not isinstance(below, Unmeasured) and bool(below)
     break_step = np.full(len(entry), -1)
     break_step[broken] = [
         axes[row][step]
         for row, step in zip(batch.rows[broken].tolist(), entry[broken].tolist(), strict=True)
     ]
-    return align_shapes(batch, at, len(runs), gate_failed=failed, break_step=break_step)
+    return align_shapes(found, at, len(runs), gate_failed=failed, break_step=break_step)
 
 
 def align_shapes(
-    batch: ShapeBatch,
+    found: FleetEvidence,
     of: Ints,  # the place of each curve's run
     size: int,  # how many runs there are
     *,
@@ -336,6 +371,7 @@ def align_shapes(
     break_step: Ints,  # of each curve that was classified, -1 for none
 ) -> FleetShapes:
     """Return the shapes of curves in the places of their runs."""
+    batch = found.batch
     state = np.full(size, NO_RECORD, np.int8)
     kinds = np.array([ANSWERED, *(cell_state(absent.kind) for absent in batch.absences)], np.int8)
     state[of] = kinds[batch.reasons]
@@ -347,7 +383,8 @@ def align_shapes(
         low_level=_spread(at, size, batch.low_level, False),
         gate_failed=gate_failed,
         break_step=_spread(at, size, break_step, -1),
-        log_likelihood=_spread(at, size, batch.log_likelihood, 0.0),
+        log_likelihood=_spread(at, size, found.log_likelihood, 0.0),
+        error=_spread(at, size, found.error, 0.0),
     )
 
 
@@ -381,6 +418,7 @@ def count_shapes(of: FleetShapes, clusters: Ints | None, rng: np.random.Generato
     shares = LABELS_ARE_NO_SCORES if not of.scored else prevalence(
         of.log_likelihood[fitted],
         rng=rng,
+        error=float(of.error[fitted].mean()) if fitted.any() else 0.0,
         clusters=None if clusters is None else clusters[fitted],
         unmeasured={**lost, **({"unmodelled": unmodelled} if unmodelled else {})},
     )  # fmt: skip

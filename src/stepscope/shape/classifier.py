@@ -410,16 +410,10 @@ def _classify_table(values: Floats, noise: Floats | None, what: Assumptions) -> 
     return _join_blocks(parts, reasons)
 
 
-# Cells of a table of runs with steps left out, so that one late step costs no memory: 64 MB.
-CELLS = 8_000_000
-
-
 def classify_ragged(
     values: npt.NDArray[np.float64],
     lengths: npt.NDArray[np.int64],
     *,
-    steps: npt.NDArray[np.int64] | None = None,
-    sizes: npt.NDArray[np.int64] | None = None,
     sigma: float | npt.NDArray[np.float64] | None = None,
     prior: Mapping[ShapeName, float] | None = None,
     quantum: float | None = None,
@@ -429,46 +423,31 @@ def classify_ragged(
 
     Args:
         values: the scores of all runs end to end, NaN where a step was not scored.
-        lengths: shape (m,), the values of each run; they sum to the number of values.
-        steps: the index of each value's step in its run, rising from 0; a step that is left out
-            keeps its place, as if it were NaN. None where none is left out.
-        sizes: shape (m,), the steps of each run; up to the last of `steps` when left out.
+        lengths: shape (m,), the steps of each run; they sum to the number of values.
         sigma: one number, or one for each value; None as in `classify`.
 
     Returns:
-        As `classify_many`; breaks are indexes of steps.
+        As `classify_many`.
 
     Raises:
-        DataError: as `classify_many`, or lengths, steps and sizes do not belong to the values.
+        DataError: as `classify_many`, or the lengths do not sum to the number of values.
 
     >>> found = classify_ragged(np.array([0.9] * 5 + [0.9, 0.4]), np.array([5, 2]), sigma=0.05)
     >>> found.rows.tolist(), found.absences[found.reasons[1] - 1].kind
     ([0], 'insufficient_data')
     """
     flat, counts = inputs.check_lengths(values, lengths)
-    noise = None if sigma is None else inputs.as_sigma(sigma, flat.shape)
     what = inputs.check_assumptions(prior, quantum, correlation, flat)
+    noise = None if sigma is None else inputs.as_sigma(sigma, flat.shape)
     begins = np.cumsum(counts) - counts
-    place, size = inputs.check_steps(steps, sizes, counts)
     parts = []
     reasons = np.zeros(len(counts), np.int8)
-    for length in np.unique(size).tolist():
-        every = np.flatnonzero(size == length)
-        for mine in np.array_split(every, -(-len(every) * max(length, 1) // CELLS)):
-            entry = np.repeat(begins[mine] - np.cumsum(counts[mine]) + counts[mine], counts[mine])
-            entry += np.arange(len(entry))
-            at = np.repeat(np.arange(len(mine)), counts[mine]), place[entry]
-            table = np.full((len(mine), length), np.nan)
-            table[at] = flat[entry]
-            own = None
-            if noise is not None and noise.size and noise.strides != (0,):
-                own = np.ones_like(table)
-                own[at] = noise[entry]
-            elif noise is not None:
-                own = np.broadcast_to(noise[0] if noise.size else 1.0, table.shape)
-            part = _classify_table(table, own, what)
-            reasons[mine] = part.reasons
-            parts.append(replace(part, rows=mine[part.rows]))
+    for length in np.unique(counts).tolist():
+        mine = np.flatnonzero(counts == length)
+        at = begins[mine, None] + np.arange(length)
+        part = _classify_table(flat[at], None if noise is None else noise[at], what)
+        reasons[mine] = part.reasons
+        parts.append(replace(part, rows=mine[part.rows]))
     return _join_blocks(parts, reasons)
 
 

@@ -19,6 +19,8 @@ import numpy.typing as npt
 
 from stepscope.errors import DataError
 from stepscope.shape import mixture
+from stepscope.shape.classifier import classify_ragged
+from stepscope.shape.inputs import check_lengths, notice_quantum
 from stepscope.shape.mixture import (
     fit_shares,
     influence,
@@ -26,7 +28,7 @@ from stepscope.shape.mixture import (
     scale_likelihood,
     sum_shapes_by_cluster,
 )
-from stepscope.shape.types import SHAPES, ShapeName
+from stepscope.shape.types import SHAPES, ShapeBatch, ShapeName
 from stepscope.stats import sample
 from stepscope.stats.intervals import normal_quantile, student_quantile
 from stepscope.stats.sample import Bools, EstimateFrame, Floats, Ints
@@ -243,10 +245,91 @@ class FleetComparison:
         return tuple(s for s in SHAPES if self.p[s] <= alpha and self.difference[s].value < 0)
 
 
+# What templates get wrong of curves that are not theirs, in standard deviations of one run's share:
+# its least, and its growth with the noise over the root of the scores. Root mean squares over five
+# generators, 5 to 20 steps, noise .05 to .11 (docs/design/fleets.md).
+LEAST_ERROR, ERROR_BY_NOISE = 0.05, 2.5
+# Shares below this are known no better than at it.
+RARE = 0.03
+# Noise that nobody knows: where shares are looked at beside its average.
+UNKNOWN = (0.05, 0.12)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetEvidence:
+    """What the scores of a fleet say of its runs; rows are those of the batch."""
+
+    batch: ShapeBatch  # the runs one by one, under the upper limit of sigma
+    # shape (k, 3, 5), log evidence under sigma, and one standard error of it below and above
+    log_likelihood: Floats
+    error: Floats  # shape (k,), the model's, see `prevalence`
+
+
+def weigh_fleet(
+    values: npt.ArrayLike,
+    lengths: npt.ArrayLike,
+    *,
+    sigma: Estimate | float | None = None,
+    repeats: npt.ArrayLike = 1,
+    quantum: float | None = None,
+    correlation: float = 0.0,
+) -> FleetEvidence:
+    """Classify the runs of a fleet, and weigh them for its shares.
+
+    Args:
+        values: as `classify_ragged`, as are lengths, quantum and correlation.
+        sigma: noise of one scoring, with its interval where it was measured or learned. Labels
+            take the upper limit; shares the value, and what its error does to them.
+        repeats: scorings averaged in each value, one number or one a run.
+
+    Raises:
+        DataError: as `classify_ragged`.
+
+    >>> found = weigh_fleet([0.9] * 5 + [0.9, 0.9, 0.4, 0.4, 0.4], [5, 5], sigma=0.05)
+    >>> found.batch.label.tolist(), found.log_likelihood.shape, found.error.round(3).tolist()
+    ([0, 1], (2, 3, 5), [0.065, 0.065])
+    """
+    flat, counts = check_lengths(np.asarray(values, np.float64), np.asarray(lengths))
+    often = np.broadcast_to(np.asarray(repeats, np.float64), counts.shape)
+    if quantum is None:
+        quantum = notice_quantum(flat, int(often.min(initial=1)))
+    seen: dict[float | None, ShapeBatch] = {}
+
+    def under(noise: float | None) -> ShapeBatch:
+        if noise not in seen:
+            own = None if noise is None else np.minimum(noise / np.sqrt(often), 1.0)
+            alike = own is not None and len(own) > 0 and bool((own == own[0]).all())
+            seen[noise] = classify_ragged(
+                flat, counts, quantum=quantum, correlation=correlation,
+                sigma=own if own is None else float(own[0]) if alike else np.repeat(own, counts),
+            )  # fmt: skip
+        return seen[noise]
+
+    value, most = (sigma.value, sigma.high) if isinstance(sigma, Estimate) else (sigma, sigma)
+    least = sigma.low if isinstance(sigma, Estimate) else None
+    around: tuple[float | None, ...] = (value, value)
+    if value is None:
+        around = UNKNOWN
+    elif least and most:
+        error = np.exp(np.log(most / least) / 2 / normal_quantile(0.95))
+        around = (float(value / error), float(value * error))
+    batch = under(value if most is None else most)
+    point = under(value)
+    run = np.repeat(np.arange(len(counts)), counts)
+    scored = np.bincount(run[~np.isnan(flat)], minlength=len(counts))[batch.rows]
+    noise = np.hypot(point.sigma, (quantum or 0.0) / 12**0.5)
+    return FleetEvidence(
+        batch=batch,
+        log_likelihood=np.stack([under(x).log_likelihood for x in (value, *around)], axis=1),
+        error=np.maximum(LEAST_ERROR, ERROR_BY_NOISE * noise / np.sqrt(scored)),
+    )
+
+
 def prevalence(
     log_likelihood: npt.ArrayLike,
     *,
     rng: np.random.Generator,
+    error: float = 0.0,
     clusters: npt.ArrayLike | None = None,
     unmeasured: Mapping[str, int] | None = None,
     level: float = 0.95,
@@ -256,8 +339,10 @@ def prevalence(
 
     Args:
         log_likelihood: shape (m, 5), log evidence of each run by shape in the order of `SHAPES`, up
-            to a constant of the run, as `classify_many` gives; -inf where a shape is impossible.
+            to a constant of the run, as `classify_many` gives; -inf where a shape is impossible. Or
+            (m, 3, 5), as `weigh_fleet` gives: limits then hold the error of sigma.
         rng: draws the posterior behind the intervals.
+        error: the model's, in standard deviations of one run's share; the mean of `weigh_fleet`'s.
         clusters: shape (m,), the task or user of each run; their runs repeat each other, and the
             intervals widen by the design effect. None for runs that are independent.
         unmeasured: runs without a likelihood, by kind: worst-case bounds are over them too.
@@ -273,20 +358,21 @@ def prevalence(
     Source:
         Dempster, Laird and Rubin (1977), JRSS B 39:1-38; Diebolt and Robert (1994), JRSS B
         56:363-375, with Jeffreys' limits given the counts; design effect: Kish (1965), with t at
-        clusters - 1.
+        clusters - 1. The errors of sigma and of the model are added in quadrature.
 
     >>> runs = np.log([[0.8, 0.05, 0.05, 0.05, 0.05]] * 15 + [[0.1, 0.6, 0.1, 0.1, 0.1]] * 5)
     >>> found = prevalence(runs, rng=np.random.default_rng(0))
     >>> round(found["healthy"].value, 2), round(found["healthy"].low, 1)
     (0.88, 0.6)
     """
-    runs = _runs(log_likelihood)
+    runs, around = _runs(log_likelihood)
     frame = EstimateFrame(level=level, unmeasured=unmeasured, scale=(0.0, 1.0))
     cluster = _numbers(clusters, len(runs))
     if (absent := _find_fleet_absence(runs, cluster, frame)) is not None:
         return absent
-    fitted = _fit_draws(runs, cluster, level, rng=rng, draws=draws)
-    return _estimates(*fitted, runs=runs, cluster=cluster, frame=frame)
+    shares, drawn = _fit_draws(runs, cluster, level, rng=rng, draws=draws)
+    margin = np.hypot(_shift(around), error * _spread(shares))
+    return _estimates(shares, drawn, margin, runs=runs, cluster=cluster, frame=frame)
 
 
 def compare_fleets(
@@ -294,6 +380,7 @@ def compare_fleets(
     second: npt.ArrayLike,
     *,
     rng: np.random.Generator,
+    error: float = 0.0,
     clusters: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     unmeasured: tuple[Mapping[str, int], Mapping[str, int]] | None = None,
     level: float = 0.95,
@@ -302,9 +389,10 @@ def compare_fleets(
     """Compare two fleets: the shares of their shapes, and which of them differ.
 
     Args:
-        first: shape (m, 5), see `prevalence`.
-        second: shape (k, 5).
+        first: shape (m, 5) or (m, 3, 5), see `prevalence`.
+        second: shape (k, 5) or (k, 3, 5).
         rng: draws posteriors and hand-outs.
+        error: the model's, as `prevalence`; both fleets share it, so differences have none.
         clusters: task or user of each run of both fleets; a label in both is the same task or user,
             whose runs are then handed out anew within it, while clusters of one fleet move whole.
         draws: hand-outs of runs to the fleets.
@@ -325,7 +413,8 @@ def compare_fleets(
     >>> compare_fleets(good, good[:6] + bad[:6], rng=np.random.default_rng(0)).risen()
     ('early_collapse',)
     """
-    both = _runs(first), _runs(second)
+    (a, a_around), (b, b_around) = _runs(first), _runs(second)
+    both, shifts = (a, b), (_shift(a_around), _shift(b_around))
     given: tuple[npt.ArrayLike | None, npt.ArrayLike | None] = clusters or (None, None)
     numbers = [_numbers(side, len(runs)) for side, runs in zip(given, both, strict=True)]
     frames = [
@@ -339,8 +428,12 @@ def compare_fleets(
         _fit_draws(*side, level, rng=rng, draws=KEPT) for side in zip(both, numbers, strict=True)
     ]
     shares = [
-        _estimates(*fit, runs=runs, cluster=cluster, frame=frame)
-        for fit, runs, cluster, frame in zip(fits, both, numbers, frames, strict=True)
+        _estimates(
+            *fit, np.hypot(shift, error * _spread(fit[0])), runs=runs, cluster=cluster, frame=frame
+        )
+        for fit, shift, runs, cluster, frame in zip(
+            fits, shifts, both, numbers, frames, strict=True
+        )
     ]
     joined = np.concatenate(both)
     # The clusters of both fleets, numbered alike.
@@ -351,22 +444,45 @@ def compare_fleets(
     return FleetComparison(
         first=shares[0],
         second=shares[1],
-        difference=_difference(fits, frames, numbers, n=len(joined)),
+        difference=_difference(fits, shifts[1] - shifts[0], frames, numbers, n=len(joined)),
         p=dict(zip(SHAPES, p.tolist(), strict=True)),
         method=method,
     )
 
 
-def _runs(log_likelihood: npt.ArrayLike) -> Floats:
+def _runs(log_likelihood: npt.ArrayLike) -> tuple[Floats, Floats | None]:
+    """Return the evidence, (m, 5), and that under a lower and a higher sigma, (m, 2, 5)."""
     runs = np.asarray(log_likelihood, dtype=np.float64)
     if runs.size == 0:
-        return np.empty((0, len(SHAPES)))
+        return np.empty((0, len(SHAPES))), None
+    if runs.shape[1:] == (3, len(SHAPES)):
+        return np.ascontiguousarray(runs[:, 0]), runs[:, 1:]
     if runs.ndim != 2 or runs.shape[1] != len(SHAPES):
         raise DataError(
             f"log likelihoods have shape {runs.shape}; expected (runs, {len(SHAPES)}), in the "
-            "order of SHAPES"
+            f"order of SHAPES, or (runs, 3, {len(SHAPES)})"
         )
-    return runs
+    return runs, None
+
+
+def _shift(around: Floats | None) -> Floats:
+    """Return what one standard error of sigma does to the shares, shape (shapes,)."""
+    if around is None or not np.isfinite(around).all():
+        return np.zeros(len(SHAPES))
+    low, high = (fit_shares(scale_likelihood(around[:, side])) for side in (0, 1))
+    return np.asarray((high - low) / 2)
+
+
+def _spread(shares: Floats) -> Floats:
+    """Return the standard deviation of whether one run has each shape."""
+    held = np.clip(shares, RARE, 1 - RARE)
+    return np.asarray(np.sqrt(held * (1 - held)))
+
+
+def _widen(shares: Floats, limits: Floats, margin: Floats, level: float) -> Floats:
+    """Return limits, shape (2, shapes), with a standard error added to both in quadrature."""
+    away = np.hypot(limits - shares, normal_quantile(level) * margin)
+    return np.asarray(shares + np.array([[-1.0], [1.0]]) * away)
 
 
 def _numbers(clusters: npt.ArrayLike | None, n: int) -> Ints:
@@ -413,13 +529,21 @@ def _fit_draws(
 
 
 def _estimates(
-    shares: Floats, drawn: Floats, *, runs: Floats, cluster: Ints, frame: EstimateFrame
+    shares: Floats,
+    drawn: Floats,
+    margin: Floats,
+    *,
+    runs: Floats,
+    cluster: Ints,
+    frame: EstimateFrame,
 ) -> Shares:
     """Turn shares and draws into estimates; limits within one run of none or all are 0 or 1."""
     m, clusters = len(runs), int(cluster.max()) + 1
     tail = (1 - frame.level) / 2
     low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
     low, high = np.where(low * m < 1, 0.0, low), np.where((1 - high) * m < 1, 1.0, high)
+    limits = np.array([np.minimum(low, shares), np.maximum(high, shares)])
+    low, high = np.clip(_widen(shares, limits, margin, frame.level), 0.0, 1.0)
     method = "em, gibbs" if clusters == m else "em, gibbs clustered"
     frame = replace(frame, n_tasks=clusters)
     return {
@@ -429,13 +553,19 @@ def _estimates(
 
 
 def _difference(
-    fits: list[tuple[Floats, Floats]], frames: list[EstimateFrame], numbers: list[Ints], *, n: int
+    fits: list[tuple[Floats, Floats]],
+    margin: Floats,
+    frames: list[EstimateFrame],
+    numbers: list[Ints],
+    *,
+    n: int,
 ) -> Shares:
     """Second minus first; draws of the two are independent, so that any pairing will do."""
     (a, before), (b, after) = fits
     size = min(len(before), len(after))
     tail = (1 - frames[0].level) / 2
-    low, high = np.quantile(after[-size:] - before[-size:], [tail, 1 - tail], axis=0)
+    limits = np.quantile(after[-size:] - before[-size:], [tail, 1 - tail], axis=0)
+    low, high = _widen(b - a, limits, margin, frames[0].level) if margin.any() else limits
     frame = EstimateFrame(
         level=frames[0].level,
         unmeasured=Counter(frames[0].unmeasured) + Counter(frames[1].unmeasured),

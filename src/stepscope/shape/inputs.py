@@ -75,8 +75,8 @@ def check_assumptions(
     return Assumptions(_log_prior(prior), quantum or 0.0, float(correlation))
 
 
-# A judge that answers in so many steps or fewer is noticed; finer rounding than .05 is less than any
-# judge's noise. Scores are on a grid within this share of the scale, rounded as they may be.
+# A judge that answers in so many steps or fewer is noticed; finer rounding is less than any judge's
+# noise. Scores are on a grid within this share of the scale, rounded as they may be.
 MOST_NOTICED, ON_GRID = 20, 0.004
 # Of fewer scores than this a very coarse or a fine grid may be chance: quarters to tenths are seen.
 FEW_SCORES, FEWEST_PARTS, MOST_PARTS = 20, 4, 10
@@ -89,8 +89,8 @@ def notice_quantum(scores: Floats, repeats: int = 1) -> float | None:
 
     Of means of several scorings it is the step whose rounding is as noisy as that of a mean.
 
-    >>> notice_quantum(np.array([0.5, 0.75, 1.0, 0.25, 0.25])), notice_quantum(np.array([0.31, 0.9]))
-    (0.25, None)
+    >>> notice_quantum(np.array([0.5, 0.75, 1.0, 0.25, 0.25]))
+    0.25
     """
     flat = scores.ravel()
     first = flat[:GLANCE]
@@ -149,29 +149,31 @@ def check_lengths(values: Floats, lengths: npt.NDArray[np.int64]) -> tuple[Float
     return flat, counts.astype(np.int64)
 
 
-def check_steps(
-    steps: npt.NDArray[np.int64] | None, sizes: npt.NDArray[np.int64] | None, counts: Ints
-) -> tuple[Ints, Ints]:
-    """Return the step of each value and the steps of each run; without `steps` one after the other.
+def lay_out(values: Floats, lengths: Ints, steps: Ints, sizes: Ints) -> Floats:
+    """Return scores of runs laid end to end, `sizes` steps each, NaN where a step is left out.
+
+    A step that nobody scored keeps its place in time: closed up, a run has another shape.
+
+    Args:
+        steps: the index of each value's step in its run, different within a run.
 
     Raises:
-        DataError: the steps of a run do not rise from 0, or one is beyond the run's end.
+        DataError: lengths, steps and sizes do not belong to the values.
+
+    >>> lay_out(np.array([0.9, 0.4]), np.array([2]), np.array([0, 2]), np.array([3])).tolist()
+    [0.9, nan, 0.4]
     """
-    begins = np.cumsum(counts) - counts
+    flat, counts = check_lengths(values, lengths)
     run = np.repeat(np.arange(len(counts)), counts)
-    place = np.arange(len(run)) - begins[run] if steps is None else np.asarray(steps)
-    ends = np.zeros(len(counts), np.int64)
-    if place.shape == run.shape:
-        np.maximum.at(ends, run, place + 1)
-    size = ends if sizes is None else np.asarray(sizes)
-    rising = place.shape == run.shape and (place >= 0).all()
-    rising = rising and (np.diff(place) > 0)[np.diff(run) == 0].all()
-    if not rising or size.shape != counts.shape or (size < ends).any():
+    fits = steps.shape == flat.shape and sizes.shape == counts.shape
+    if not (fits and (steps >= 0).all() and (steps < sizes[run]).all()):
         raise DataError(
-            f"{place.size} steps of {len(counts)} runs; expected the index of each value's step, "
-            "rising from 0 in each run, and sizes beyond the last"
+            f"{len(steps)} steps of {len(sizes)} runs for {len(flat)} values; expected the index "
+            "of each value's step, and steps enough in each run"
         )
-    return place.astype(np.int64), size.astype(np.int64)
+    whole = np.full(int(sizes.sum()), np.nan)
+    whole[(np.cumsum(sizes) - sizes)[run] + steps] = flat
+    return whole
 
 
 def as_sigma(sigma: float | Sequence[float] | Floats, shape: tuple[int, ...]) -> Floats:

@@ -26,6 +26,10 @@ Peak = tuple[float, float]
 
 # Fewer runs tell too little.
 FEWEST_RUNS = 30
+# And shorter ones; longer ones are many scores of a few runs.
+FEWEST_SCORES, MOST_STEPS = 7, 400
+# Runs that are looked at for those that share their steps.
+LOOKED_AT = 3_000
 # More runs than this, or more patterns of observed steps, sharpen nothing worth the time.
 MOST_RUNS, MOST_PATTERNS = 300, 12
 SIGMAS = np.geomspace(0.01, 0.4, 14)
@@ -66,8 +70,8 @@ def learn_noise(
             it. Noise above .1 is cut off at the ends of the scale, and seems smaller than it is.
 
     Returns:
-        The noise; `Unmeasured` with fewer than 30 runs that could be classified, or where no sigma
-        from .01 to .4 is the best.
+        The noise; `Unmeasured` with fewer than 30 runs of seven scores that could be classified, or
+        where no sigma from .01 to .4 is the best.
 
     Raises:
         DataError: the lengths do not sum to the number of values, or the quantum makes no sense.
@@ -79,7 +83,7 @@ def learn_noise(
     if runs < FEWEST_RUNS:
         return Unmeasured(
             "insufficient_data",
-            f"{runs} runs can be compared with the templates; {FEWEST_RUNS} tell their noise",
+            f"{runs} runs have {FEWEST_SCORES} scores; {FEWEST_RUNS} tell their noise",
         )
     seen: dict[Peak, float] = {}
 
@@ -106,10 +110,12 @@ def _patterns(flat: Floats, counts: Ints) -> list[tuple[Floats, Bools]]:
     """Return scores (k, n) with the steps (n,) that they share, the commonest patterns first."""
     begins = np.cumsum(counts) - counts
     found: dict[bytes, list[Floats]] = {}
-    for begin, count in zip(begins.tolist(), counts.tolist(), strict=True):
-        scores = flat[begin : begin + count]
+    long = np.flatnonzero((counts >= FEWEST_SCORES) & (counts <= MOST_STEPS))
+    for run in long[:: -(-len(long) // LOOKED_AT) or 1].tolist():
+        scores = flat[begins[run] : begins[run] + counts[run]]
         there = ~np.isnan(scores)
-        if inputs.find_absence_of_shape(scores, there, None) is None:
+        told = there.sum() >= FEWEST_SCORES
+        if told and inputs.find_absence_of_shape(scores, there, None) is None:
             found.setdefault(there.tobytes(), []).append(scores)
     common = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))[:MOST_PATTERNS]
     every = [(key, scores) for key, group in common for scores in group]
