@@ -45,4 +45,4 @@ def draw_stories(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> 
             falls, stays = some(0.12, 0.45), some(0.15, 0.35)
             mends = some(0.75, 1.05) * _soft_step(u, falls + stays, 0.02)
             lost = depth * (_soft_step(u, falls, 0.015) - mends)
-    return np.clip(level - lost + wander - wander.mean(1, keepdims=True), 0.0, 1.0)
+    return np.asarray(np.clip(level - lost + wander - wander.mean(1, keepdims=True), 0, 1))

@@ -111,19 +111,19 @@ def main(count: int = FLEETS) -> int:
         for mix, runs in itertools.product(MIXES, RUNS):
             truth = np.array(MIXES[mix])
             for now, before in fleets(pool, mix, runs, share, rng):
-                for name, limits in (("now", now), ("before", before)):
+                for when, limits in (("now", now), ("before", before)):
                     if limits is not None:
                         inside = (limits[0] - 1e-9 <= truth) & (truth <= limits[1] + 1e-9)
-                        row = np.array([inside, limits[1] - limits[0]], np.float64)
+                        seen = np.array([inside, limits[1] - limits[0]], np.float64)
                         cell = f"n {n}, sigma {sigma:g}"
                         for key in (mix, f"{mix}, {runs} runs", f"{mix}, {generator}", cell):
-                            held.setdefault((name, key), []).append(row)
+                            held.setdefault((when, key), []).append(seen)
     print(f"shares of fleets, {count} a cell, sigma of 20 x 3 scorings, seed 0\n")
     print(f"{'':<34}{'mean':>7}{'worst':>7}{'width':>7}")
     means = {key: np.mean(rows, axis=0) for key, rows in held.items()}
-    for key in sorted(means):
-        inside, width = means[key]
-        print(f"{', '.join(key):<34}{inside.mean():>7.3f}{inside.min():>7.3f}{width.mean():>7.3f}")
+    for row in sorted(means):
+        inside, width = means[row]
+        print(f"{', '.join(row):<34}{inside.mean():>7.3f}{inside.min():>7.3f}{width.mean():>7.3f}")
     print()
     all_hold = True
     for mix in MIXES:

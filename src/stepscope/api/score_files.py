@@ -58,10 +58,6 @@ BATCH_CURVES = 20_000
 LOT = 8_000_000
 
 
-def _weigh_nothing() -> FleetEvidence:
-    return weigh_fleet((), np.empty(0, np.int64))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CurveBatch:
     """Curves laid end to end, one for each run and judge."""
@@ -76,7 +72,7 @@ class CurveBatch:
     # latency, cost and weight of each step, where the file has them; NaN where empty
     numbers: dict[str, Floats]
     # of the curves, once they are classified
-    found: FleetEvidence = field(default_factory=_weigh_nothing)
+    found: FleetEvidence = field(default_factory=lambda: weigh_fleet((), np.empty(0, np.int64)))
     sigma: float | None = None  # noise of one scoring, with which they were labelled
 
     def __len__(self) -> int:
@@ -123,12 +119,9 @@ def read_curves(stream: Stream) -> Iterator[CurveBatch]:
         places = entry[begins].tolist()
         sizes = np.maximum.reduceat(rows.step, found.starts[:-1])[run[entry[begins]]] + 1
         if (sizes > stream.limits.steps).any():
-            at = places[int(sizes.argmax())]
-            raise TraceError(
-                f"{stream.uri}, row {int(rows.row[at])}: run {rows.run[at]!r} has a step "
-                f"{int(sizes.max()) - 1}; it may have {stream.limits.steps:,}, raise limits.steps",
-                offset=int(rows.row[at]),
-            )
+            at, most = places[int(sizes.argmax())], stream.limits.steps
+            name = f"{stream.uri}, row {int(rows.row[at])}: run {rows.run[at]!r}"
+            raise TraceError(f"{name} has over {most:,} steps; raise limits.steps")
         held.append(
             CurveBatch(
                 runs=[(rows.run[i], "" if judges is None else judges[i]) for i in places],
@@ -239,7 +232,7 @@ class FileShapes(Closeable):
         self._seed = seed
         self._progress = progress
         # Of every curve that was read: a few numbers, and its task.
-        self._found = [_align(_weigh_nothing())]
+        self._found = [_align(weigh_fleet((), np.empty(0, np.int64)))]
         self._tasks: list[str] = []
         # Of every judge: the noise of one scoring, the correlation of errors, and both in words.
         self._known: dict[str, tuple[Estimate | float | None, float, str]] = {}
@@ -417,11 +410,9 @@ class FileShapes(Closeable):
         return f"{said}, means of up to {self._repeats} scorings" if self._repeats > 1 else said
 
     def _noise_text(self) -> str:
-        said = dict.fromkeys(
-            f"{judge}: {noise}" if len(self._known) > 1 and self._sigma is None else noise
-            for judge, (_, _, noise) in sorted(self._known.items())
-        )
-        return "; ".join(said)
+        several = len(self._known) > 1 and self._sigma is None
+        known = sorted((judge, noise) for judge, (_, _, noise) in self._known.items())
+        return "; ".join(dict.fromkeys(f"{j}: {said}" if several else said for j, said in known))
 
 
 def shapes(

@@ -141,19 +141,6 @@ def read_points(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Cur
     return _scored(held, noise) or _labelled(held)
 
 
-def average_noise(judge: str, repeats: int, noise: Mapping[str, Estimate]) -> float | None:
-    """Return the upper limit of a judge's sigma for the mean of some scorings; None when unknown.
-
-    >>> found = Estimate(value=0.1, low=0.05, high=0.2, method="", n=9, n_tasks=3)
-    >>> average_noise("j", 4, {"j": found}), average_noise("k", 4, {"j": found})
-    (0.1, None)
-    """
-    found = noise.get(judge)
-    if found is None or found.high is None:
-        return None
-    return min(found.high / sqrt(repeats), 1.0)
-
-
 def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Curve | None:
     by_scorer: dict[tuple[str, str], dict[int, list[float | None]]] = {}
     for record in records:
@@ -170,7 +157,8 @@ def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Curve |
     )
     known = {step: [v for v in steps[step] if v is not None] for step in sorted(steps)}
     repeats = min((len(values) for values in known.values() if values), default=1)
-    sigma = average_noise(judge, repeats, noise)
+    most = noise[judge].high if judge in noise else None
+    sigma = None if most is None else min(most / sqrt(repeats), 1.0)
     others = ", ".join([other or "unnamed" for _, other in sorted(by_scorer) if other != judge])
     return Curve(
         steps=tuple(known),

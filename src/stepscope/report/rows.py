@@ -26,7 +26,7 @@ from stepscope.report.words import ALSO_READ, AXES, MEASURES, NOT_SCORED
 from stepscope.safety.redact import Redactor, hide_in, redact_json
 from stepscope.shape.fleet import FleetEvidence, prevalence, weigh_fleet
 from stepscope.shape.inputs import lay_out
-from stepscope.shape.noise import FleetNoise, learn_noise
+from stepscope.shape.noise import learn_noise
 from stepscope.shape.types import SHAPES, UNRESOLVED
 from stepscope.shape.weights import gate_failed
 from stepscope.stats.sample import Bools, Floats, Ints
@@ -161,10 +161,13 @@ def _classify_scored(column: StepColumn, rows: Rows, runs: Runs) -> FleetShapes:
     return replace(found, source=said, sigma=noise)
 
 
-# A noise learned from curves is off by this factor beside its interval: they are not the templates.
-ROUGH = 1.2
 # Limits further apart than this contradict each other.
 APART = 1.25
+
+
+def _span(sigma: Estimate) -> str:
+    found = (f"{x or 0.0:.3f}".removeprefix("0") for x in (sigma.value, sigma.low, sigma.high))
+    return "{} [{}, {}]".format(*found)
 
 
 def know_noise(
@@ -174,39 +177,23 @@ def know_noise(
 
     Arrays are as `learn_noise` takes them; `repeats`, shape (m,), scorings averaged in each.
     """
-    learned = learn_noise(scores, sizes)
-    looks = None
-    if isinstance(learned, FleetNoise):
-        root = float(np.sqrt(np.median(repeats)))
-        low, high = (learned.sigma.low or 0.0) / ROUGH, (learned.sigma.high or 0.0) * ROUGH
-        looks = msgspec.structs.replace(
-            learned.sigma, value=learned.sigma.value * root, low=low * root, high=high * root
-        )
+    learned, said = learn_noise(scores, sizes), "stepscope calibrate sigma measures it"
     if measured is not None and measured.high is not None:
-        said = f"{format_noise(measured)} over repeated scorings"
-        if looks is not None and (
-            (looks.low or 0) > APART * measured.high
-            or (looks.high or 0) * APART < (measured.low or 0)
-        ):
-            said += f", which the curves contradict: they look like {format_noise(looks)}"
-        return measured, 0.0, f"{said}; labels take the upper limit"
-    advice = "stepscope calibrate sigma measures it"
-    if looks is None or not isinstance(learned, FleetNoise):
-        return None, 0.0, f"unknown, averaged over a range; {advice}"
-    said = f"{format_noise(looks)}, learned from the scores of {learned.sigma.n} runs; {advice}"
-    return looks, learned.correlation_to_tell(), said
-
-
-def format_noise(sigma: Estimate) -> str:
-    """Return a noise with its interval in words.
-
-    >>> format_noise(Estimate(value=0.04, low=0.03, high=0.06, method="", n=9, n_tasks=3))
-    '.040 [.030, .060]'
-    """
+        said = f"{_span(measured)} over repeated scorings; labels take the upper limit"
+    if isinstance(learned, Unmeasured):
+        absent = "unknown, averaged over a range; " if measured is None else ""
+        return measured, 0.0, f"{absent}{said}"
+    root = float(np.sqrt(np.median(repeats)))
     value, low, high = (
-        f"{x or 0:.3f}".removeprefix("0") for x in (sigma.value, sigma.low, sigma.high)
+        root * (x or 0.0) for x in (learned.sigma.value, learned.sigma.low, learned.sigma.high)
     )
-    return f"{value} [{low}, {high}]"
+    looks = msgspec.structs.replace(learned.sigma, value=value, low=low, high=high)
+    if measured is None:
+        said = f"{_span(looks)}, learned from the scores of {looks.n} runs; {said}"
+        return looks, learned.correlation_to_tell(), said
+    if low > APART * (measured.high or 1.0) or high * APART < (measured.low or 0.0):
+        said += f"; the curves contradict it: they look like {_span(looks)}"
+    return measured, 0.0, said
 
 
 def axis_of(scored: Sequence[int], made: Sequence[int], size: int) -> list[int]:

@@ -30,7 +30,6 @@ from stepscope.shape.likelihood import (
     templates_under,
     weigh_many,
     weigh_templates,
-    weigh_templates_by_sigma,
 )
 from stepscope.shape.posterior import (
     COMPOUND_LOG_FACTOR,
@@ -106,7 +105,8 @@ def classify(
     noise = None if sigma is None else inputs.as_sigma(sigma, values.shape)
     if (absent := inputs.find_absence_of_shape(values, observed, noise)) is not None:
         return absent
-    found = weigh_templates_by_sigma(values, observed, noise, what)
+    noises = [np.full(len(values), s) for s in SIGMAS] if noise is None else [noise]
+    found = [weigh_templates(values, observed, one, what) for one in noises]
     if len(found[0].lens.weights) < SHORTEST:
         return inputs.TOO_CLOSE
     return _shape(values, observed, found, what, given=noise is not None)

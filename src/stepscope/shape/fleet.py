@@ -34,10 +34,9 @@ from stepscope.stats.intervals import normal_quantile, student_quantile
 from stepscope.stats.sample import Bools, EstimateFrame, Floats, Ints
 from stepscope.values import Estimate, Unmeasured
 
-# Runs (or clusters, where they move whole) handed out in all draws together; beyond, the largest of
-# correlated normal deviates stands in for the hand-outs.
-WORK = 20_000_000
-NORMAL_DRAWS = 20_000
+# Runs (or clusters, where they move whole) handed out in all draws together; of large fleets fewer
+# draws are made, but so many that p below .05 is told.
+WORK, FEWEST_DRAWS = 20_000_000, 199
 # Numbers held at one time: 16 MB.
 HELD = 2_000_000
 # Statistics closer than this, or than this share, are the same.
@@ -83,15 +82,12 @@ def largest_p(
     part = sum_shapes_by_cluster(pull[:, second], cluster[second], k)
     parts = (total - part)[:, None], part[:, None]
     seen = _statistic(parts, (sizes[0][None], sizes[1][None]), covariance)[:, 0]
-    if (len(cluster) if crossed else k) * draws > WORK:
-        spread = _residuals(total, sizes) if covariance is None else covariance
-        null, method = _draw_normal_maxima(spread, rng), "normal"
-    else:
-        permuted = _permuted_statistics(pull, cluster, sizes, covariance, rng, draws)
-        null = np.concatenate([found.max(0) for found in permuted])
-        method = "permutation drawn"
+    draws = min(draws, max(FEWEST_DRAWS, WORK // (len(cluster) if crossed else k)))
+    permuted = _permuted_statistics(pull, cluster, sizes, covariance, rng, draws)
+    null = np.concatenate([found.max(0) for found in permuted])
     hits = (null[None, :] >= seen[:, None] * (1 - TIE) - TIE).sum(1)
-    return np.asarray((1 + hits) / (1 + len(null))), f"{method}, largest of {len(seen)}"
+    method = f"permutation drawn, largest of {len(seen)}"
+    return np.asarray((1 + hits) / (1 + len(null))), method
 
 
 def _statistic(
@@ -166,17 +162,6 @@ def _draw_within_clusters(
     return both[..., 0::2], both[..., 1::2]
 
 
-def _residuals(total: Floats, sizes: tuple[Floats, Floats]) -> Floats:
-    """Covariance of the difference by cluster, for fleets without a cluster in common."""
-    first, second = sizes
-    of_second = second > 0
-    residual = np.empty_like(total)
-    for mine, size in ((~of_second, first), (of_second, second)):
-        mean = total[:, mine].sum(1, keepdims=True) / size.sum()
-        residual[:, mine] = (total[:, mine] - mean * size[mine]) / size.sum()
-    return np.asarray(residual @ residual.T)
-
-
 def _covariance(pull: Floats, cluster: Ints, sizes: tuple[Floats, Floats]) -> Floats:
     """Exact covariance of the difference over hand-outs within clusters, and of whole ones.
 
@@ -200,17 +185,6 @@ def _covariance(pull: Floats, cluster: Ints, sizes: tuple[Floats, Floats]) -> Fl
     return np.asarray(covariance * (1 / first.sum() + 1 / second.sum()) ** 2)
 
 
-def _draw_normal_maxima(covariance: Floats, rng: np.random.Generator) -> Floats:
-    """Draw the largest of normal deviates correlated as the differences are."""
-    values, vectors = np.linalg.eigh(covariance)
-    deviates = (
-        vectors * np.sqrt(np.maximum(values, 0.0)) @ rng.normal(size=(len(values), NORMAL_DRAWS))
-    )
-    spread = np.sqrt(np.diag(covariance))[:, None]
-    scaled = np.divide(deviates, spread, out=np.zeros_like(deviates), where=spread > 0)
-    return np.asarray(np.abs(scaled).max(0), np.float64)
-
-
 # Draws kept of the posterior in all chains together, and thrown away at the start of each. Of large
 # fleets fewer are kept: there all quantiles lie close to the point.
 KEPT, KEPT_OF_MANY = 2_000, 200
@@ -223,6 +197,7 @@ HAND_OUTS = 1_999
 ALPHA = 0.05
 
 Shares = dict[ShapeName, Estimate]
+Fit = tuple[Floats, Floats]  # the most likely shares, and draws about them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,31 +265,26 @@ def weigh_fleet(
     ([0, 1], (2, 3, 5), [0.065, 0.065])
     """
     flat, counts = check_lengths(np.asarray(values, np.float64), np.asarray(lengths))
-    often = np.broadcast_to(np.asarray(repeats, np.float64), counts.shape)
+    root = np.sqrt(np.broadcast_to(np.asarray(repeats, np.float64), counts.shape))
     if quantum is None:
-        quantum = notice_quantum(flat, int(often.min(initial=1)))
+        quantum = notice_quantum(flat, round(root.min(initial=np.inf) ** 2) if len(root) else 1)
     seen: dict[float | None, ShapeBatch] = {}
 
     def under(noise: float | None) -> ShapeBatch:
         if noise not in seen:
-            own = None if noise is None else np.minimum(noise / np.sqrt(often), 1.0)
-            alike = own is not None and len(own) > 0 and bool((own == own[0]).all())
+            own = None if noise is None else np.repeat(np.minimum(noise / root, 1.0), counts)
             seen[noise] = classify_ragged(
-                flat, counts, quantum=quantum, correlation=correlation,
-                sigma=own if own is None else float(own[0]) if alike else np.repeat(own, counts),
-            )  # fmt: skip
+                flat, counts, sigma=own, quantum=quantum, correlation=correlation
+            )
         return seen[noise]
 
-    value, most = (sigma.value, sigma.high) if isinstance(sigma, Estimate) else (sigma, sigma)
-    least = sigma.low if isinstance(sigma, Estimate) else None
-    around: tuple[float | None, ...] = (value, value)
-    if value is None:
-        around = UNKNOWN
-    elif least and most:
-        error = np.exp(np.log(most / least) / 2 / normal_quantile(0.95))
-        around = (float(value / error), float(value * error))
-    batch = under(value if most is None else most)
-    point = under(value)
+    value = most = sigma.value if isinstance(sigma, Estimate) else sigma
+    around: tuple[float | None, ...] = UNKNOWN if value is None else (value, value)
+    if isinstance(sigma, Estimate) and sigma.low and sigma.high:
+        most = sigma.high
+        error = (most / sigma.low) ** (0.5 / normal_quantile(sigma.level))
+        around = (sigma.value / error, sigma.value * error)
+    batch, point = under(most), under(value)
     run = np.repeat(np.arange(len(counts)), counts)
     scored = np.bincount(run[~np.isnan(flat)], minlength=len(counts))[batch.rows]
     noise = np.hypot(point.sigma, (quantum or 0.0) / 12**0.5)
@@ -371,8 +341,9 @@ def prevalence(
     if (absent := _find_fleet_absence(runs, cluster, frame)) is not None:
         return absent
     shares, drawn = _fit_draws(runs, cluster, level, rng=rng, draws=draws)
-    margin = np.hypot(_shift(around), error * _spread(shares))
-    return _estimates(shares, drawn, margin, runs=runs, cluster=cluster, frame=frame)
+    held = np.clip(shares, RARE, 1 - RARE)
+    margin = np.hypot(_shift(around), error * np.sqrt(held * (1 - held)))
+    return _estimates(shares, drawn, margin, cluster=cluster, frame=frame)
 
 
 def compare_fleets(
@@ -380,7 +351,6 @@ def compare_fleets(
     second: npt.ArrayLike,
     *,
     rng: np.random.Generator,
-    error: float = 0.0,
     clusters: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     unmeasured: tuple[Mapping[str, int], Mapping[str, int]] | None = None,
     level: float = 0.95,
@@ -392,7 +362,6 @@ def compare_fleets(
         first: shape (m, 5) or (m, 3, 5), see `prevalence`.
         second: shape (k, 5) or (k, 3, 5).
         rng: draws posteriors and hand-outs.
-        error: the model's, as `prevalence`; both fleets share it, so differences have none.
         clusters: task or user of each run of both fleets; a label in both is the same task or user,
             whose runs are then handed out anew within it, while clusters of one fleet move whole.
         draws: hand-outs of runs to the fleets.
@@ -428,12 +397,8 @@ def compare_fleets(
         _fit_draws(*side, level, rng=rng, draws=KEPT) for side in zip(both, numbers, strict=True)
     ]
     shares = [
-        _estimates(
-            *fit, np.hypot(shift, error * _spread(fit[0])), runs=runs, cluster=cluster, frame=frame
-        )
-        for fit, shift, runs, cluster, frame in zip(
-            fits, shifts, both, numbers, frames, strict=True
-        )
+        _estimates(*fit, np.abs(shift), cluster=cluster, frame=frame)
+        for fit, shift, cluster, frame in zip(fits, shifts, numbers, frames, strict=True)
     ]
     joined = np.concatenate(both)
     # The clusters of both fleets, numbered alike.
@@ -444,7 +409,7 @@ def compare_fleets(
     return FleetComparison(
         first=shares[0],
         second=shares[1],
-        difference=_difference(fits, shifts[1] - shifts[0], frames, numbers, n=len(joined)),
+        difference=_difference(fits, shifts[1] - shifts[0], frames, numbers),
         p=dict(zip(SHAPES, p.tolist(), strict=True)),
         method=method,
     )
@@ -473,16 +438,13 @@ def _shift(around: Floats | None) -> Floats:
     return np.asarray((high - low) / 2)
 
 
-def _spread(shares: Floats) -> Floats:
-    """Return the standard deviation of whether one run has each shape."""
-    held = np.clip(shares, RARE, 1 - RARE)
-    return np.asarray(np.sqrt(held * (1 - held)))
-
-
-def _widen(shares: Floats, limits: Floats, margin: Floats, level: float) -> Floats:
-    """Return limits, shape (2, shapes), with a standard error added to both in quadrature."""
-    away = np.hypot(limits - shares, normal_quantile(level) * margin)
-    return np.asarray(shares + np.array([[-1.0], [1.0]]) * away)
+def _widen(
+    value: Floats, limits: tuple[Floats, Floats], margin: Floats, level: float
+) -> tuple[Floats, Floats]:
+    """Return limits with a standard error added to each in quadrature."""
+    far = normal_quantile(level) * margin
+    low, high = np.maximum(value - limits[0], 0.0), np.maximum(limits[1] - value, 0.0)
+    return value - np.hypot(low, far), value + np.hypot(high, far)
 
 
 def _numbers(clusters: npt.ArrayLike | None, n: int) -> Ints:
@@ -504,7 +466,7 @@ def _find_fleet_absence(runs: Floats, cluster: Ints, frame: EstimateFrame) -> Un
 
 def _fit_draws(
     runs: Floats, cluster: Ints, level: float, *, rng: np.random.Generator, draws: int
-) -> tuple[Floats, Floats]:
+) -> Fit:
     """Return the most likely shares, and draws of shape (draws, shapes) about them."""
     rows = mixture.scale_likelihood(runs)
     shares, m = mixture.fit_shares(rows), len(runs)
@@ -529,21 +491,14 @@ def _fit_draws(
 
 
 def _estimates(
-    shares: Floats,
-    drawn: Floats,
-    margin: Floats,
-    *,
-    runs: Floats,
-    cluster: Ints,
-    frame: EstimateFrame,
+    shares: Floats, drawn: Floats, margin: Floats, *, cluster: Ints, frame: EstimateFrame
 ) -> Shares:
     """Turn shares and draws into estimates; limits within one run of none or all are 0 or 1."""
-    m, clusters = len(runs), int(cluster.max()) + 1
+    m, clusters = len(cluster), int(cluster.max()) + 1
     tail = (1 - frame.level) / 2
     low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
     low, high = np.where(low * m < 1, 0.0, low), np.where((1 - high) * m < 1, 1.0, high)
-    limits = np.array([np.minimum(low, shares), np.maximum(high, shares)])
-    low, high = np.clip(_widen(shares, limits, margin, frame.level), 0.0, 1.0)
+    low, high = np.clip(_widen(shares, (low, high), margin, frame.level), 0.0, 1.0)
     method = "em, gibbs" if clusters == m else "em, gibbs clustered"
     frame = replace(frame, n_tasks=clusters)
     return {
@@ -553,19 +508,14 @@ def _estimates(
 
 
 def _difference(
-    fits: list[tuple[Floats, Floats]],
-    margin: Floats,
-    frames: list[EstimateFrame],
-    numbers: list[Ints],
-    *,
-    n: int,
+    fits: list[Fit], margin: Floats, frames: list[EstimateFrame], numbers: list[Ints]
 ) -> Shares:
     """Second minus first; draws of the two are independent, so that any pairing will do."""
     (a, before), (b, after) = fits
     size = min(len(before), len(after))
     tail = (1 - frames[0].level) / 2
     limits = np.quantile(after[-size:] - before[-size:], [tail, 1 - tail], axis=0)
-    low, high = _widen(b - a, limits, margin, frames[0].level) if margin.any() else limits
+    low, high = _widen(b - a, (limits[0], limits[1]), margin, frames[0].level)
     frame = EstimateFrame(
         level=frames[0].level,
         unmeasured=Counter(frames[0].unmeasured) + Counter(frames[1].unmeasured),
@@ -573,7 +523,9 @@ def _difference(
     )
     return {
         name: _without_absence(
-            sample.make_estimate(tuple(row), method="em, gibbs", n=n, frame=frame)
+            sample.make_estimate(
+                tuple(row), method="em, gibbs", n=sum(map(len, numbers)), frame=frame
+            )
         )
         for name, row in zip(SHAPES, np.array([b - a, low, high]).T.tolist(), strict=True)
     }

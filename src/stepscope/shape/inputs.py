@@ -95,8 +95,7 @@ def notice_quantum(scores: Floats, repeats: int = 1) -> float | None:
     flat = scores.ravel()
     first = flat[:GLANCE]
     glance = np.unique(first[np.isfinite(first)])
-    few = flat.size < FEW_SCORES
-    least, most = (FEWEST_PARTS, MOST_PARTS) if few else (1, MOST_NOTICED)
+    least, most = (FEWEST_PARTS, MOST_PARTS) if flat.size < FEW_SCORES else (1, MOST_NOTICED)
     for parts in range(least, most * repeats + 1) if len(glance) > 1 else ():
         if all(
             (np.abs(some - np.round(some * parts) / parts) < ON_GRID / repeats).all()
@@ -152,10 +151,8 @@ def check_lengths(values: Floats, lengths: npt.NDArray[np.int64]) -> tuple[Float
 def lay_out(values: Floats, lengths: Ints, steps: Ints, sizes: Ints) -> Floats:
     """Return scores of runs laid end to end, `sizes` steps each, NaN where a step is left out.
 
-    A step that nobody scored keeps its place in time: closed up, a run has another shape.
-
-    Args:
-        steps: the index of each value's step in its run, different within a run.
+    A step that nobody scored keeps its place in time: closed up, a run has another shape. `steps`
+    is the index of each value's step in its run.
 
     Raises:
         DataError: lengths, steps and sizes do not belong to the values.
@@ -166,11 +163,8 @@ def lay_out(values: Floats, lengths: Ints, steps: Ints, sizes: Ints) -> Floats:
     flat, counts = check_lengths(values, lengths)
     run = np.repeat(np.arange(len(counts)), counts)
     fits = steps.shape == flat.shape and sizes.shape == counts.shape
-    if not (fits and (steps >= 0).all() and (steps < sizes[run]).all()):
-        raise DataError(
-            f"{len(steps)} steps of {len(sizes)} runs for {len(flat)} values; expected the index "
-            "of each value's step, and steps enough in each run"
-        )
+    if not (fits and ((steps >= 0) & (steps < sizes[run])).all()):
+        raise DataError("expected the index of each value's step, and steps enough in each run")
     whole = np.full(int(sizes.sum()), np.nan)
     whole[(np.cumsum(sizes) - sizes)[run] + steps] = flat
     return whole

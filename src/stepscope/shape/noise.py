@@ -34,6 +34,8 @@ LOOKED_AT = 3_000
 MOST_RUNS, MOST_PATTERNS = 300, 12
 SIGMAS = np.geomspace(0.01, 0.4, 14)
 CORRELATIONS = np.arange(-0.3, 0.91, 0.15)
+# Curves are not the templates: a sigma is off by a fifth beside what the likelihood says.
+ROUGH = math.log(1.2)
 # Two-sided 95 %, in standard errors.
 NORMAL_95 = 1.959963984540054
 # A correlation below this changes no answer worth the change.
@@ -148,7 +150,9 @@ def _noise(fits: Callable[[float, float], float], runs: int) -> FleetNoise | Unm
     (x, x_error), (y, y_error) = _parabola(table)
     middle = logs[at] + x * width
     return FleetNoise(
-        sigma=_estimate((middle, NORMAL_95 * x_error * width), math.exp, runs=runs, unit="score"),
+        sigma=_estimate(
+            (middle, NORMAL_95 * x_error * width + ROUGH), math.exp, runs=runs, unit="score"
+        ),
         correlation=_correlation((rhos[lag] + y * height, NORMAL_95 * y_error * height), runs),
     )
 
