@@ -97,10 +97,10 @@ def notice_quantum(scores: Floats, repeats: int = 1) -> float | None:
     glance = np.unique(first[np.isfinite(first)])
     least, most = (FEWEST_PARTS, MOST_PARTS) if flat.size < FEW_SCORES else (1, MOST_NOTICED)
     for parts in range(least, most * repeats + 1) if len(glance) > 1 else ():
-        if all(
-            (np.abs(some - np.round(some * parts) / parts) < ON_GRID / repeats).all()
-            for some in (glance, flat[np.isfinite(flat)])
-        ):
+        far = (np.abs(some - np.round(some * parts) / parts) for some in (glance, flat))
+        with np.errstate(invalid="ignore"):  # of infinite scores, which are refused later
+            on_grid = not any((off >= ON_GRID / repeats).any() for off in far)
+        if on_grid:
             return min(math.sqrt(repeats) / parts, 1.0)
     return None
 
