@@ -31,6 +31,7 @@ from stepscope.report.rows import (
     count_shapes,
     join_shapes,
     know_noise,
+    note_grid,
 )
 from stepscope.report.types import Shapes
 from stepscope.report.views import overview
@@ -54,7 +55,7 @@ Floats = npt.NDArray[np.float64]
 
 # Curves held at once: enough that what is made for a length of curve serves many.
 BATCH_CURVES = 20_000
-# Steps classified at once: 64 MB for each of a few arrays.
+# Steps classified at once, or one late step of each run would fill the memory.
 LOT = 8_000_000
 
 
@@ -165,6 +166,7 @@ def _join_batches(parts: list[CurveBatch]) -> CurveBatch:
 Weights = Mapping[str, Sequence[float]]
 
 _NONE = np.empty(0, np.bool_)
+JudgeNoise = tuple[Estimate | float | None, float, str]
 # Weights of every run, beside those of a run or a task by its name.
 EVERY_RUN = "*"
 _SIGNALS = ("latency", "cost")
@@ -235,7 +237,7 @@ class FileShapes(Closeable):
         self._found = [_align(weigh_fleet((), np.empty(0, np.int64)))]
         self._tasks: list[str] = []
         # Of every judge: the noise of one scoring, the correlation of errors, and both in words.
-        self._known: dict[str, tuple[Estimate | float | None, float, str]] = {}
+        self._known: dict[str, JudgeNoise] = {}
         self._repeats = 1
         self.unweighed = 0  # curves so far for which no weights of their length are said
 
@@ -260,7 +262,6 @@ class FileShapes(Closeable):
             judges = [judge for _, judge in held.runs]
             for judge in dict.fromkeys(judges):
                 mine = np.flatnonzero([one == judge for one in judges])
-                # In lots of so many steps, or one late step of each run would fill the memory.
                 lots = np.diff(np.cumsum(held.sizes[mine]) // LOT)
                 for lot in np.split(mine, np.flatnonzero(lots) + 1):
                     found = self._classified(held.take(lot), judge)
@@ -283,19 +284,21 @@ class FileShapes(Closeable):
     def _classified(self, part: CurveBatch, judge: str) -> CurveBatch:
         """Return the curves of one judge with their shapes."""
         scores = lay_out(part.scores, np.diff(part.starts), part.steps, part.sizes)
-        if self._sigma is not None:
-            self._known[judge] = self._sigma, 0.0, f"{self._sigma:g}, given"
-        elif judge not in self._known:
-            measured = self._noise.get(judge)
-            self._known[judge] = know_noise(measured, scores, part.sizes, part.repeats)
+        if judge not in self._known:
+            known: JudgeNoise = (self._sigma, 0.0, f"{self._sigma or 0:g}, given")
+            if self._sigma is None:
+                known = know_noise(self._noise.get(judge), scores, part.sizes, part.repeats)
+            grid = note_grid(scores, part.repeats) if self._quantum is None else ""
+            self._known[judge] = *known[:2], known[2] + grid
         sigma, correlation, _ = self._known[judge]
         self._repeats = max(self._repeats, int(part.repeats.max()))
         found = weigh_fleet(
             scores, part.sizes, sigma=sigma, repeats=part.repeats,
             quantum=self._quantum, correlation=correlation,
         )  # fmt: skip
-        most = sigma.high if isinstance(sigma, Estimate) else sigma
-        return replace(part, found=found, sigma=most)
+        return replace(
+            part, found=found, sigma=sigma.high if isinstance(sigma, Estimate) else sigma
+        )
 
     def _count(self, found: CurveBatch) -> None:
         failed = np.zeros(len(found), np.bool_)

@@ -25,7 +25,7 @@ from stepscope.report.types import NO_CURVES, Shapes
 from stepscope.report.words import ALSO_READ, AXES, MEASURES, NOT_SCORED
 from stepscope.safety.redact import Redactor, hide_in, redact_json
 from stepscope.shape.fleet import FleetEvidence, prevalence, weigh_fleet
-from stepscope.shape.inputs import lay_out
+from stepscope.shape.inputs import lay_out, notice_quantum
 from stepscope.shape.noise import learn_noise
 from stepscope.shape.types import SHAPES, UNRESOLVED
 from stepscope.shape.weights import gate_failed
@@ -158,11 +158,17 @@ def _classify_scored(column: StepColumn, rows: Rows, runs: Runs) -> FleetShapes:
         rows, runs, of, axes, places, scores,
         sigma=sigma, repeats=fewest, correlation=correlation,
     )  # fmt: skip
-    return replace(found, source=said, sigma=noise)
+    return replace(found, source=said, sigma=noise + note_grid(scores, fewest))
 
 
 # Limits further apart than this contradict each other.
 APART = 1.25
+
+
+def note_grid(scores: Floats, repeats: Ints) -> str:
+    """Return what is said of the noise where scores show that their judge answers in few steps."""
+    step = notice_quantum(scores, int(repeats.min(initial=99)) if len(repeats) else 1)
+    return f"; {step / 12**0.5:.3f} of rounding added: few values occur" if step else ""
 
 
 def _span(sigma: Estimate) -> str:

@@ -257,9 +257,6 @@ def weigh_fleet(
             take the upper limit; shares the value, and what its error does to them.
         repeats: scorings averaged in each value, one number or one a run.
 
-    Raises:
-        DataError: as `classify_ragged`.
-
     >>> found = weigh_fleet([0.9] * 5 + [0.9, 0.9, 0.4, 0.4, 0.4], [5, 5], sigma=0.05)
     >>> found.batch.label.tolist(), found.log_likelihood.shape, found.error.round(3).tolist()
     ([0, 1], (2, 3, 5), [0.065, 0.065])

@@ -79,9 +79,8 @@ def check_assumptions(
 # noise. Scores are on a grid within this share of the scale, rounded as they may be.
 MOST_NOTICED, ON_GRID = 20, 0.004
 # Of fewer scores than this a very coarse or a fine grid may be chance: quarters to tenths are seen.
-FEW_SCORES, FEWEST_PARTS, MOST_PARTS = 20, 4, 10
-# Scores that are looked at first.
-GLANCE = 4096
+# Of many so many are looked at first.
+FEW_SCORES, FEWEST_PARTS, MOST_PARTS, GLANCE = 20, 4, 10, 4096
 
 
 def notice_quantum(scores: Floats, repeats: int = 1) -> float | None:
@@ -156,9 +155,6 @@ def lay_out(values: Floats, lengths: Ints, steps: Ints, sizes: Ints) -> Floats:
 
     Raises:
         DataError: lengths, steps and sizes do not belong to the values.
-
-    >>> lay_out(np.array([0.9, 0.4]), np.array([2]), np.array([0, 2]), np.array([3])).tolist()
-    [0.9, nan, 0.4]
     """
     flat, counts = check_lengths(values, lengths)
     run = np.repeat(np.arange(len(counts)), counts)

@@ -26,10 +26,8 @@ Peak = tuple[float, float]
 
 # Fewer runs tell too little.
 FEWEST_RUNS = 30
-# And shorter ones; longer ones are many scores of a few runs.
-FEWEST_SCORES, MOST_STEPS = 7, 400
-# Runs that are looked at for those that share their steps.
-LOOKED_AT = 3_000
+# So do shorter ones, and a few very long ones; of so many the common patterns are looked for.
+FEWEST_SCORES, MOST_STEPS, LOOKED_AT = 7, 400, 3_000
 # More runs than this, or more patterns of observed steps, sharpen nothing worth the time.
 MOST_RUNS, MOST_PATTERNS = 300, 12
 SIGMAS = np.geomspace(0.01, 0.4, 14)
