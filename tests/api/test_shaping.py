@@ -45,6 +45,46 @@ def test_every_run_has_its_shape_and_break(place: Path) -> None:
     assert found["a"].scores == FALLS
 
 
+def test_rows_left_out_are_rows_left_blank(place: Path) -> None:
+    values, out = (*HOLDS[:2], *FALLS[2:]), (2, 3, 7)
+    blank = tuple([None if i in out else value for i, value in enumerate(values)])
+    whole = HEAD + rows("a", blank)
+    left = "".join(line for line in whole.splitlines(keepends=True) if not line.endswith(",\n"))
+    assert left.count("\n") == whole.count("\n") - 3
+    one, two = told(place, left, sigma=0.06)["a"], told(place, whole, sigma=0.06)["a"]
+    fields = ("shape", "posterior", "break_step", "break_first", "break_last", "mean")
+    assert [getattr(one, name) for name in fields] == [getattr(two, name) for name in fields]
+    # weights of all steps find theirs, and the mean of a run with a step left out is not known
+    given = {"a": (1,) * 4 + (3,) + (1,) * 5}
+    weighed = [told(place, text, sigma=0.06, weights=given)["a"] for text in (left, whole)]
+    assert [(run.gate_failed, run.weighted) for run in weighed] == [((4,), None)] * 2
+
+
+def test_a_coarse_grid_of_scores_is_said(place: Path) -> None:
+    text = HEAD + "".join(rows(f"r{i}", (1, 0.75, 0.75, 0.5, 0.25, 0.25)) for i in range(5))
+    place.write_text(text, encoding="utf-8")
+    for quantum, said in (
+        (None, "0.05, given; 0.072 of rounding added: few values occur"),
+        (0.25, "0.05, given"),
+    ):
+        with ss.shapes(place, sigma=0.05, quantum=quantum) as found:
+            list(found)
+            assert found.fleet().sigma == said
+
+
+def test_the_noise_of_one_scoring_is_divided_by_the_root_of_the_repeats(place: Path) -> None:
+    values = zip(FALLS, range(10), strict=True)
+    text = "run,step,repeat,score\n" + "".join(
+        f"a,{i},{again},{value}\n" for value, i in values for again in range(4)
+    )
+    assert told(place, text, sigma=0.08)["a"].sigma == pytest.approx(0.04)
+
+
+def test_a_step_beyond_the_limit_is_an_error_with_its_row(place: Path) -> None:
+    with pytest.raises(TraceError, match=r"row 2: run 'a' has over 100,000 steps"):
+        told(place, HEAD + "a,0,0.9\na,2000000000,0.8\n")
+
+
 def test_the_order_of_runs_and_of_rows_changes_nothing(place: Path) -> None:
     text = HEAD + rows("a", FALLS) + rows("b", HOLDS) + rows("c", FALLS[2:])
     lines = text.split("\n")[1:-1]

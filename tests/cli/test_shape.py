@@ -124,7 +124,10 @@ def test_measured_noise_is_printed_kept_and_used(
     assert "(no judge named)" in out
     assert ".040  [.032, .053]" in out
     assert main(["shape", "scores.csv", "--store", "s.db"]) == 0
-    assert "noise: 0.053, the upper limit over repeated scorings" in capsys.readouterr().out
+    assert (
+        "noise: .040 [.032, .053] over repeated scorings; labels take the upper limit"
+        in capsys.readouterr().out
+    )
     assert main(["import", "scores.csv", "--store", "s.db"]) == 0
     assert main(["show", "falls", "--store", "s.db"]) == 0
     assert "noise .053, upper limit over repeated scorings" in capsys.readouterr().out

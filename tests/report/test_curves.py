@@ -62,8 +62,25 @@ def test_a_run_that_holds_is_healthy_and_has_no_break() -> None:
 def test_steps_are_those_of_the_run_not_places_in_the_curve() -> None:
     sparse = [StepScore(step=3 * i + 2, value=v) for i, v in enumerate(FALLS)]
     made = drawn(sparse, noise=NOISE)
-    assert made.steps == tuple(range(2, 32, 3))
-    assert (made.break_step, made.break_first, made.break_last) == (14, 14, 14)
+    assert made.steps == tuple(range(30))
+    assert [i for i, score in enumerate(made.scores) if score is not None] == [*range(2, 30, 3)]
+    # it fell after step 11 and by step 14; of the two between nobody knows
+    assert (made.break_first, made.break_last) == (12, 14)
+
+
+def test_a_step_without_a_row_keeps_its_place_in_time() -> None:
+    given = scores(*HOLDS[:2], *FALLS[2:])
+    out = [2, 3, 7]
+    left = drawn([score for score in given if score.step not in out], noise=NOISE)
+    blank = drawn(
+        [
+            msgspec.structs.replace(score, value=None) if score.step in out else score
+            for score in given
+        ],
+        noise=NOISE,
+    )
+    assert left == blank
+    assert left.steps == tuple(range(10))
 
 
 def test_without_measured_noise_it_is_averaged_over_a_range_and_said() -> None:

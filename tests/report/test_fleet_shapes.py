@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import stepscope
+from stepscope.lab import add_noise, draw_curves
 from stepscope.report.build import build_report
 from stepscope.report.compare import compare_groups
 from stepscope.report.evidence import read_curve
@@ -53,8 +54,9 @@ def test_shares_are_of_the_fitting_runs_and_the_others_are_counted() -> None:
 def test_the_source_and_the_noise_are_said() -> None:
     found = told(fleet(*[HOLDS] * 4))
     assert (found.source, found.sigma) == (
-        "imported step scores", ".060, the upper limit over repeated scorings",
-    )  # fmt: skip
+        "imported step scores",
+        ".040 [.030, .060] over repeated scorings; labels take the upper limit",
+    )
     unknown = told(LiteralRows(tasks=list("abcd"), scores={("llm", "gpt"): [HOLDS] * 4}))
     assert unknown.source == "step scores of a judge of gpt"
     assert unknown.sigma == "unknown, averaged over a range; stepscope calibrate sigma measures it"
@@ -206,3 +208,32 @@ def test_labels_decide_no_recorded_run(shared: Path, runs: str, labelled: int) -
     drawn = [one for one in curves if isinstance(one, Curve)]
     assert len(drawn) == labelled
     assert {one.shape for one in drawn} == {"unresolved"}
+
+
+def drawn_fleet(sigma: float, runs: int, n: int = 10) -> list[tuple[float | None, ...]]:
+    rng = np.random.default_rng(2)
+    parts = [draw_curves("smooth", shape, n, runs // 5, rng).curves for shape in SHAPES]
+    return [tuple(row) for row in add_noise(np.vstack(parts), sigma, rng).tolist()]
+
+
+def test_thirty_runs_that_nobody_measured_tell_their_noise() -> None:
+    found = told(
+        LiteralRows(tasks=[str(i) for i in range(30)], scores={JUDGE: drawn_fleet(0.08, 30)})
+    )
+    assert (
+        ", learned from the scores of 30 runs; stepscope calibrate sigma measures it" in found.sigma
+    )
+    assert float(found.sigma[:4]) == pytest.approx(0.08, rel=0.25)
+    fewer = told(
+        LiteralRows(tasks=[str(i) for i in range(25)], scores={JUDGE: drawn_fleet(0.08, 25)})
+    )
+    assert fewer.sigma.startswith("unknown")
+
+
+@pytest.mark.parametrize(("sigma", "contradicted"), [(0.05, False), (0.15, True)])
+def test_curves_that_contradict_a_measured_noise_are_said_to(
+    sigma: float, contradicted: bool
+) -> None:
+    found = told(fleet(*drawn_fleet(sigma, 60)))
+    assert found.sigma.startswith(".040 [.030, .060] over repeated scorings")
+    assert ("the curves contradict it: they look like .1" in found.sigma) == contradicted

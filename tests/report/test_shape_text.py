@@ -164,6 +164,7 @@ def test_the_shapes_of_one_group() -> None:
         "  late drift          .100 [.050, .200]",
         "  steady degradation  .050 [.000, .100]",
         "  recovery            .040 [.000, .100]",
+        "  shares are of       39 of 200 runs",
         "  unresolved          11 of 40 runs",
         "  no shape fits       1 of 40 runs",
         "  without a shape     160 missing_input",
@@ -211,7 +212,9 @@ def test_a_comparison_has_the_shapes_of_both() -> None:
     shown = text.render(make_comparison_document(made))
     (row,) = [line for line in shown.split("\n") if line.startswith("early collapse")]
     assert row.split()[2:5] == [".000", "1.000", "+1.000"] or row.split()[4].startswith("+.9")
-    assert "Shapes rest on imported step scores; noise: .060" in " ".join(shown.split())
+    assert "Shapes rest on imported step scores; noise: .040 [.030, .060]" in " ".join(
+        shown.split()
+    )
     assert "| early collapse |" in markdown.render(make_comparison_document(made))
 
 

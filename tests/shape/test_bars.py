@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from bars.shape import shape
+from bars.shape import coarse, fleet_shares, shape
+from bars.shape._fleets import MIXES
 from bars.shape._shape import WITHIN, Line
 from stepscope.lab.curves import GENERATORS
 
@@ -52,3 +54,19 @@ def test_a_line_is_missed_two_standard_errors_beyond_its_bar(ours: float, verdic
 def test_a_line_without_a_bar_binds_nothing() -> None:
     assert Line(what="free", where="here", ours=9.0).holds()
     assert not Line(what="false", where="here", ours=0.02, most=0.01).holds()
+
+
+def test_shares_hold_where_sigma_is_measured_and_curves_are_no_templates() -> None:
+    rng = np.random.default_rng(4)
+    pool = fleet_shares.make_pool("stories", 5, 0.08, rng)
+    truth = np.array(MIXES["even"])
+    now, before = zip(*fleet_shares.fleets(pool, "even", 1_000, 40, rng), strict=True)
+    held = np.mean([(low <= truth) & (truth <= high) for low, high in now])
+    alone = np.mean([(one[0] <= truth) & (truth <= one[1]) for one in before if one is not None])
+    assert held >= 0.9
+    assert alone < 0.8
+    assert np.mean([high - low for low, high in now]) < 0.2
+
+
+def test_coarse_scores_rows_left_out_and_unknown_noise_at_small_size() -> None:
+    assert coarse.main(60) == 0

@@ -188,3 +188,26 @@ def test_scores_that_are_no_table_are_refused() -> None:
         classify_many(np.full(4, 0.5), sigma=0.05)
     with pytest.raises(DataError, match="expected one number, or one for each step"):
         classify_many(np.full((4, 6), 0.5), sigma=np.full(5, 0.05))
+
+
+def test_steps_that_are_left_out_are_steps_without_a_score() -> None:
+    rng = np.random.default_rng(3)
+    table = rng.random((40, 9))
+    table[rng.random(table.shape) < 0.3] = np.nan
+    there = ~np.isnan(table)
+    whole = classify_many(table, sigma=0.06)
+    values, lengths, sizes = table[there], there.sum(1), np.full(40, 9)
+    laid = inputs.lay_out(values, lengths, np.nonzero(there)[1], sizes)
+    assert columns(classify_ragged(laid, sizes, sigma=0.06)) == columns(whole)
+    # closed up, one in ten of these had another label
+    closed = classify_ragged(values, lengths, sigma=0.06)
+    assert (closed.best[: len(whole.best)] != whole.best).mean() > 0.1
+
+
+@pytest.mark.parametrize(
+    ("steps", "sizes"),
+    [([0, 1, 2], [4]), ([-1, 0, 1, 2], [4]), ([0, 1, 2, 5], [5]), ([0, 1, 2, 3], [4, 4])],
+)
+def test_steps_beyond_their_run_are_refused(steps: list[int], sizes: list[int]) -> None:
+    with pytest.raises(DataError, match="steps enough in each run"):
+        inputs.lay_out(np.full(4, 0.5), np.array([4]), np.array(steps), np.array(sizes))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.errors import DataError
 from stepscope.lab.curves import EXAMPLES
-from stepscope.shape.classifier import classify
+from stepscope.shape.classifier import classify, classify_many
+from stepscope.shape.inputs import notice_quantum
 from stepscope.shape.types import SHAPES, Shape, ShapeName
 from stepscope.values import Unmeasured
 
@@ -188,8 +190,41 @@ def test_a_noisy_step_weighs_less() -> None:
 def test_quantised_scores_carry_the_noise_of_rounding() -> None:
     # Tenths: rounding alone has sd .029, so a sigma of .01 is more like .03.
     scores = [0.9, 0.8, 0.9, 0.9, 0.8, 0.9, 0.8, 0.8, 0.9, 0.8]
-    bare, rounded = (shape(classify(scores, sigma=0.01, quantum=q)) for q in (None, 0.1))
+    bare, rounded = (shape(classify(scores, sigma=0.01, quantum=q)) for q in (0.01, 0.1))
     assert bare.gof_p < 0.01 < 0.05 < rounded.gof_p
+    # nobody need say so: the scores show it
+    assert classify(scores, sigma=0.01) == rounded
+    assert classify([*scores[:9], 0.83], sigma=0.01) != rounded
+
+
+@pytest.mark.parametrize(
+    ("values", "repeats", "quantum"),
+    [
+        ([0, 0.25, 0.5, 0.75, 1] * 4, 1, 0.25),
+        ([0.33, 0.67, 1.0] * 7, 1, 1 / 3),
+        ([0.0, 1.0] * 10, 1, 1.0),
+        ([0.5, 1.0] * 3, 1, 0.25),  # six scores of halves may be of quarters
+        ([1.0] * 30, 1, None),
+        ([0.85, 0.9] * 3, 1, None),
+        ([0.85, 0.9] * 30, 1, 0.05),
+        ([0.83, 0.9] * 30, 1, None),
+        ([0.25, 0.5, 1 / 3, 7 / 12] * 9, 3, 0.25 / 3**0.5),  # means of three of quarters
+    ],
+)
+def test_a_coarse_grid_of_scores_is_noticed(
+    values: list[float], repeats: int, quantum: float | None
+) -> None:
+    assert notice_quantum(np.array(values), repeats) == pytest.approx(quantum)
+
+
+@pytest.mark.parametrize(("n", "label"), [(7, "unresolved"), (8, "early_collapse")])
+def test_a_noise_that_nobody_knows_leaves_short_runs_unresolved(n: int, label: str) -> None:
+    scores = [0.91, 0.92, *[0.31, 0.33, 0.32, 0.31, 0.34, 0.33][: n - 2]]
+    found = shape(classify(scores))
+    assert (found.best, found.label) == ("early_collapse", label)
+    assert shape(classify(scores, sigma=0.05)).label == "early_collapse"
+    several = classify_many(np.array([scores, scores]))
+    assert (several.label == -1).all() == (label == "unresolved")
 
 
 def test_errors_that_last_make_a_run_of_low_scores_less_telling() -> None:

@@ -10,10 +10,14 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from scipy.stats import beta
 
 from stepscope.errors import DataError
-from stepscope.shape.fleet import FleetComparison, Shares, compare_fleets, prevalence
+from stepscope.lab import add_noise, draw_curves
+from stepscope.shape import fleet as room
+from stepscope.shape.classifier import classify_many
+from stepscope.shape.fleet import FleetComparison, Shares, compare_fleets, prevalence, weigh_fleet
 from stepscope.shape.types import SHAPES
 from stepscope.values import Estimate, Unmeasured
 
@@ -217,18 +221,77 @@ def test_tasks_of_both_fleets_are_compared_within() -> None:
 
 
 @pytest.mark.parametrize("by_task", [False, True])
-def test_many_hand_outs_are_replaced_by_normal_deviates_of_the_same_answer(by_task: bool) -> None:
+def test_large_fleets_are_handed_out_fewer_times(
+    by_task: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     drawn = np.random.default_rng(3)
     first = noisy(drawn, [0.5, 0.2, 0.1, 0.1, 0.1], 200)
     second = noisy(drawn, [0.38, 0.32, 0.1, 0.1, 0.1], 200)
     task = np.arange(200) // 2
     tasks = (task, task) if by_task else None
     small = compared(compare_fleets(first, second, rng=rng(), clusters=tasks, draws=2_000))
-    large = compared(compare_fleets(first, second, rng=rng(), clusters=tasks, draws=60_000))
-    assert small.method.startswith("permutation drawn")
-    assert large.method.startswith("normal")
+    monkeypatch.setattr(room, "WORK", 1_000)
+    large = compared(compare_fleets(first, second, rng=rng(), clusters=tasks, draws=2_000))
     for name in SHAPES:
-        assert large.p[name] == pytest.approx(small.p[name], abs=0.04)
+        assert large.p[name] == pytest.approx(small.p[name], abs=0.08)
+        assert large.p[name] * 200 == pytest.approx(round(large.p[name] * 200))
+
+
+def curves(runs: int, sigma: float, seed: int = 5) -> Floats:
+    """Return scores of ten steps, equally many runs of each shape."""
+    drawn = np.random.default_rng(seed)
+    made = [draw_curves("walk", shape, 10, runs, drawn).curves for shape in SHAPES]
+    return add_noise(np.vstack(made), sigma, drawn)
+
+
+MEASURED = Estimate(value=0.08, low=0.066, high=0.102, method="pooled", n=60, n_tasks=20)
+
+
+def test_labels_take_the_upper_limit_of_sigma_and_shares_the_value() -> None:
+    scores = curves(10, 0.08)
+    found = weigh_fleet(scores.ravel(), np.full(50, 10), sigma=MEASURED)
+    assert np.array_equal(found.batch.posterior, classify_many(scores, sigma=0.102).posterior)
+    # one standard error of log sigma: ln(.102 / .066) over 2 x 1.96
+    for at, sigma in enumerate((0.08, 0.07159, 0.08939)):
+        told = classify_many(scores, sigma=sigma).log_likelihood
+        assert np.allclose(found.log_likelihood[:, at], told, atol=0.01)
+    assert found.error == pytest.approx(2.5 * 0.08 / 10**0.5)
+
+
+def test_means_of_scorings_have_the_noise_of_one_over_the_root_of_their_number() -> None:
+    scores = curves(4, 0.04)
+    found = weigh_fleet(scores.ravel(), np.full(20, 10), sigma=0.08, repeats=np.full(20, 4))
+    assert np.array_equal(found.batch.posterior, classify_many(scores, sigma=0.04).posterior)
+    assert found.error == pytest.approx(0.05)
+
+
+def test_limits_hold_the_errors_of_sigma_and_of_the_model() -> None:
+    found = weigh_fleet(curves(100, 0.11).ravel(), np.full(500, 10), sigma=0.11)
+    sure = shares_of(prevalence(found.log_likelihood, rng=rng()))
+    point = shares_of(prevalence(found.log_likelihood[:, 0], rng=rng()))
+    assert sure == point  # a sigma that is given has no error
+    unsure = structs.replace(MEASURED, value=0.11, low=0.08, high=0.15)
+    measured = weigh_fleet(curves(100, 0.11).ravel(), np.full(500, 10), sigma=unsure)
+    wider = shares_of(prevalence(measured.log_likelihood, rng=rng()))
+    modelled = shares_of(prevalence(found.log_likelihood, error=0.1, rng=rng()))
+    for name in SHAPES:
+        share = sure[name]
+        assert (wider[name].value, modelled[name].value) == (share.value, share.value)
+        low = modelled[name].low
+        assert share.low is not None
+        assert low is not None
+        # in quadrature: .1 standard deviations of one run, 1.96 times
+        spread = 1.959964 * 0.1 * (share.value * (1 - share.value)) ** 0.5
+        far = np.hypot(share.value - share.low, spread)
+        assert share.value - low == pytest.approx(far, rel=1e-3)
+    assert max(width(wider[name]) - width(sure[name]) for name in SHAPES) > 0.03
+
+
+def test_a_noise_that_nobody_knows_makes_shares_less_sure() -> None:
+    found = weigh_fleet(curves(20, 0.11).ravel(), np.full(100, 10))
+    shares = shares_of(prevalence(found.log_likelihood, rng=rng()))
+    sure = shares_of(prevalence(found.log_likelihood[:, 0], rng=rng()))
+    assert sum(map(width, shares.values())) > sum(map(width, sure.values())) + 0.1
 
 
 numbers = st.floats(-800, 800) | st.sampled_from([math.nan, math.inf, -math.inf])

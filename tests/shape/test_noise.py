@@ -48,7 +48,12 @@ def test_where_sigma_is_measured_the_correlation_is_the_one_that_goes_with_it() 
 def test_a_few_runs_tell_nothing_of_their_noise() -> None:
     found = fleet("gaussian", 0.05, runs=25)
     assert isinstance(found, Unmeasured)
-    assert found.reason.startswith("25 runs can be compared")
+    assert found.reason == "25 runs have 7 scores; 30 tell their noise"
+
+
+def test_short_runs_tell_nothing_of_their_noise() -> None:
+    scores = draw_cell("smooth", "gaussian", 6, 0.05, trials=200, seed=3)[0]
+    assert isinstance(learn_noise(scores.ravel(), np.full(len(scores), 6)), Unmeasured)
 
 
 def test_a_noise_beyond_what_is_looked_at_is_unmeasured() -> None:

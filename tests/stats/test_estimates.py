@@ -94,7 +94,26 @@ def test_means_take_students_t_over_clusters() -> None:
 def test_no_event_at_all_still_has_an_upper_limit() -> None:
     found = measured(stats.rate([0] * 200, np.repeat(np.arange(50), 4)))
     assert (found.value, found.low) == (0.0, 0.0)
-    assert round(found.high or 0, 4) == 0.0738  # 3.689 events in 50 tasks
+    # 3.689 events in 200 runs, t at 49 degrees of freedom: 1.0512 times (2.0096/1.96)^2
+    assert round(found.high or 0, 4) == 0.0194
+    few = measured(stats.rate([0] * 20, np.repeat(np.arange(5), 4)))
+    assert round(few.high or 0, 3) == 0.370  # 3.689 * (2.7764/1.96)^2 / 20
+    assert isinstance(stats.rate([1, 0], ["one", "one"]), Unmeasured)
+
+
+def test_a_rate_is_as_wide_as_its_tasks_differ() -> None:
+    # 6 events in 20 runs; tasks have 4, 0, 2, 0, 0: variance 5/4 * 12.8 over 6 is 2.667
+    counts = [1, 1, 1, 1, *[0] * 4, 1, 0, 1, 0, *[0] * 8]
+    found = measured(stats.rate(counts, np.repeat(np.arange(5), 4)))
+    phi = 5 / 4 * 12.8 / 6 * (2.7764451051977987 / 1.959963984540054) ** 2
+    low, high = oracle.gamma.ppf(0.025, 6 / phi), oracle.gamma.ppf(0.975, 6 / phi + 1)
+    assert isclose(found.low or 0, low * phi / 20)
+    assert isclose(found.high or 0, high * phi / 20)
+    # tasks that are all alike are no surer than a Poisson count
+    alike = measured(stats.rate([1] * 20, np.repeat(np.arange(5), 4)))
+    assert isclose(
+        alike.high or 0, oracle.gamma.ppf(0.975, 20 / 2.00665 + 1) * 2.00665 / 20, rel_tol=1e-4
+    )
 
 
 def test_the_quantile_interval_is_exact_for_independent_values() -> None:

@@ -12,6 +12,7 @@ from scipy import stats as oracle
 from stepscope.errors import DataError
 from stepscope.stats.intervals import (
     cluster_variance,
+    count_limits,
     difference_limits,
     effective_size,
     mean_limits,
@@ -139,7 +140,14 @@ def test_positive_figures_get_students_interval_of_the_log() -> None:
     [(0, 0.0, 3.689), (1, 0.025, 5.572), (5, 1.623, 11.668), (10, 4.795, 18.390)],
 )
 def test_poisson_limits_are_garwoods(events: int, low: float, high: float) -> None:
-    assert [round(x, 3) for x in poisson_limits(events, 1, 0.95)] == [low, high]
+    assert [round(float(x), 3) for x in poisson_limits(events, 1, 0.95)] == [low, high]
+
+
+def test_counts_of_uneven_tasks_are_told_by_the_effective_ones() -> None:
+    # without an event only the doubt is left: tasks of 1, 1 and 6 runs are worth 64/38 of three
+    _, low, high = count_limits(np.zeros(3), np.array([1.0, 1.0, 6.0]), 0.95)
+    doubt = (12.706204736432095 / 1.959963984540054) ** 2  # t at the one degree that is least
+    assert (float(low), isclose(float(high), 3.6888794541139363 * doubt / 8)) == (0.0, True)
 
 
 def test_bonett_and_price_hold_where_no_case_differs() -> None:

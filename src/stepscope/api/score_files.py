@@ -22,7 +22,6 @@ from stepscope.formats.scores.files import read_score_rows
 from stepscope.formats.scores.runs import group_runs
 from stepscope.model import Quarantined, Stream
 from stepscope.report.document import TableColumn
-from stepscope.report.evidence import average_noise
 from stepscope.report.render import text
 from stepscope.report.rows import (
     FleetShapes,
@@ -31,6 +30,8 @@ from stepscope.report.rows import (
     count_fewest,
     count_shapes,
     join_shapes,
+    know_noise,
+    note_grid,
 )
 from stepscope.report.types import Shapes
 from stepscope.report.views import overview
@@ -41,8 +42,9 @@ from stepscope.safety.limits import open_file
 from stepscope.safety.text import visible_line
 from stepscope.settings import Settings, load_settings
 from stepscope.shape.breaks import break_point
-from stepscope.shape.classifier import classify_ragged
-from stepscope.shape.types import SHAPES, UNRESOLVED, ShapeBatch, ShapeLabel
+from stepscope.shape.fleet import FleetEvidence, weigh_fleet
+from stepscope.shape.inputs import lay_out
+from stepscope.shape.types import SHAPES, UNRESOLVED, ShapeLabel
 from stepscope.shape.weights import gate_failed, weighted_score
 from stepscope.stats import codes
 from stepscope.store import Store
@@ -53,10 +55,8 @@ Floats = npt.NDArray[np.float64]
 
 # Curves held at once: enough that what is made for a length of curve serves many.
 BATCH_CURVES = 20_000
-
-
-def _classify_nothing() -> ShapeBatch:
-    return classify_ragged(np.empty(0), np.empty(0, np.int64))
+# Steps classified at once, or one late step of each run would fill the memory.
+LOT = 8_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,18 +66,22 @@ class CurveBatch:
     runs: list[tuple[str, str]]  # name and judge of each curve, m of them
     tasks: list[str]  # task of each, "" where the file does not say
     starts: Ints  # shape (m + 1,), where each begins
+    sizes: Ints  # shape (m,), steps of each run, up to the last that any judge was shown
     steps: Ints  # shape (n,), index of each scored step
     scores: Floats  # shape (n,), NaN where nobody scored
     repeats: Ints  # shape (m,), fewest scorings averaged in a score of the curve
     # latency, cost and weight of each step, where the file has them; NaN where empty
     numbers: dict[str, Floats]
-    shapes: ShapeBatch = field(
-        default_factory=_classify_nothing
-    )  # of the curves, once they are classified
-    sigma: float | None = None  # noise of their scores
+    # of the curves, once they are classified
+    found: FleetEvidence = field(default_factory=lambda: weigh_fleet((), np.empty(0, np.int64)))
+    sigma: float | None = None  # noise of one scoring, with which they were labelled
 
     def __len__(self) -> int:
         return len(self.runs)
+
+    def noise_of(self, at: int) -> float | None:
+        """Return the noise of the scores of a curve."""
+        return None if self.sigma is None else min(self.sigma / float(self.repeats[at]) ** 0.5, 1.0)
 
     def take(self, at: Ints) -> CurveBatch:
         """Return the curves at some places."""
@@ -87,6 +91,7 @@ class CurveBatch:
             runs=[self.runs[i] for i in at.tolist()],
             tasks=[self.tasks[i] for i in at.tolist()],
             starts=np.append(0, np.cumsum(np.diff(self.starts)[at])),
+            sizes=self.sizes[at],
             steps=self.steps[entries],
             scores=self.scores[entries],
             repeats=self.repeats[at],
@@ -113,11 +118,17 @@ def read_curves(stream: Stream) -> Iterator[CurveBatch]:
         begins = np.flatnonzero(first[entry])
         scores, counts = average_scorings(entry, rows.score)
         places = entry[begins].tolist()
+        sizes = np.maximum.reduceat(rows.step, found.starts[:-1])[run[entry[begins]]] + 1
+        if (sizes > stream.limits.steps).any():
+            at, most = places[int(sizes.argmax())], stream.limits.steps
+            name = f"{stream.uri}, row {int(rows.row[at])}: run {rows.run[at]!r}"
+            raise TraceError(f"{name} has over {most:,} steps; raise limits.steps")
         held.append(
             CurveBatch(
                 runs=[(rows.run[i], "" if judges is None else judges[i]) for i in places],
                 tasks=["" if tasks is None else tasks[i] for i in places],
                 starts=np.append(begins, len(entry)),
+                sizes=sizes,
                 steps=rows.step[entry],
                 scores=scores,
                 repeats=count_fewest(counts, begins),
@@ -139,6 +150,7 @@ def _join_batches(parts: list[CurveBatch]) -> CurveBatch:
         runs=[run for part in parts for run in part.runs],
         tasks=[task for part in parts for task in part.tasks],
         starts=np.append(np.concatenate(starts), offsets[-1]),
+        sizes=np.concatenate([part.sizes for part in parts]),
         steps=np.concatenate([part.steps for part in parts]),
         scores=np.concatenate([part.scores for part in parts]),
         repeats=np.concatenate([part.repeats for part in parts]),
@@ -154,6 +166,7 @@ def _join_batches(parts: list[CurveBatch]) -> CurveBatch:
 Weights = Mapping[str, Sequence[float]]
 
 _NONE = np.empty(0, np.bool_)
+JudgeNoise = tuple[Estimate | float | None, float, str]
 # Weights of every run, beside those of a run or a task by its name.
 EVERY_RUN = "*"
 _SIGNALS = ("latency", "cost")
@@ -182,14 +195,14 @@ class RunShape(msgspec.Struct, frozen=True, kw_only=True):
     gate_failed: tuple[int, ...] = ()  # steps of weight 3 below the gate
 
 
-def _break_of(found: RunShape, entry: Sequence[int]) -> RunShape:
-    step, first, last = (None if at < 0 else found.steps[at] for at in entry)
+def _break_of(found: RunShape, entry: Sequence[int | None]) -> RunShape:
+    step, first, last = (None if at is None or at < 0 else at for at in entry)
     return msgspec.structs.replace(found, break_step=step, break_first=first, break_last=last)
 
 
-def _align(batch: ShapeBatch, gate_failed: npt.NDArray[np.bool_] = _NONE) -> FleetShapes:
-    n, broke = len(gate_failed), batch.break_step.astype(np.int64)
-    return align_shapes(batch, np.arange(n), n, gate_failed=gate_failed, break_step=broke)
+def _align(found: FleetEvidence, gate_failed: npt.NDArray[np.bool_] = _NONE) -> FleetShapes:
+    n, broke = len(gate_failed), found.batch.break_step.astype(np.int64)
+    return align_shapes(found, np.arange(n), n, gate_failed=gate_failed, break_step=broke)
 
 
 class FileShapes(Closeable):
@@ -221,10 +234,10 @@ class FileShapes(Closeable):
         self._seed = seed
         self._progress = progress
         # Of every curve that was read: a few numbers, and its task.
-        self._found = [_align(_classify_nothing())]
+        self._found = [_align(weigh_fleet((), np.empty(0, np.int64)))]
         self._tasks: list[str] = []
-        self._judges: set[str] = set()
-        self._sigmas: set[float | None] = set()
+        # Of every judge: the noise of one scoring, the correlation of errors, and both in words.
+        self._known: dict[str, JudgeNoise] = {}
         self._repeats = 1
         self.unweighed = 0  # curves so far for which no weights of their length are said
 
@@ -246,13 +259,14 @@ class FileShapes(Closeable):
         """Yield curves some thousands at a time, classified; raises as `__iter__`."""
         done = 0
         for held in read_curves(self._stream):
-            for sigma, part in self._by_sigma(held):
-                batch = classify_ragged(
-                    part.scores, np.diff(part.starts), sigma=sigma, quantum=self._quantum
-                )
-                found = replace(part, shapes=batch, sigma=sigma)
-                self._count(found)
-                yield found
+            judges = [judge for _, judge in held.runs]
+            for judge in dict.fromkeys(judges):
+                mine = np.flatnonzero([one == judge for one in judges])
+                lots = np.diff(np.cumsum(held.sizes[mine]) // LOT)
+                for lot in np.split(mine, np.flatnonzero(lots) + 1):
+                    found = self._classified(held.take(lot), judge)
+                    self._count(found)
+                    yield found
             done += len(held)
             if self._progress is not None:
                 self._progress(done, 0)
@@ -267,23 +281,24 @@ class FileShapes(Closeable):
             np.random.default_rng(self._seed),
         )
 
-    def _by_sigma(self, held: CurveBatch) -> Iterator[tuple[float | None, CurveBatch]]:
-        """Yield the curves by the noise of their scores: one part, unless judges differ."""
-        asked = list(zip(held.runs, held.repeats.tolist(), strict=True))
-        known = {
-            key: average_noise(key[0], key[1], self._noise) if self._sigma is None else self._sigma
-            for key in {(judge, repeats) for (_, judge), repeats in asked}
-        }
-        self._judges.update(judge for judge, _ in known)
-        self._repeats = max(self._repeats, *(n for _, n in known))
-        self._sigmas.update(known.values())
-        values = list(dict.fromkeys(known.values()))
-        if len(values) == 1:
-            yield values[0], held
-            return
-        of = [known[judge, repeats] for (_, judge), repeats in asked]
-        for value in values:
-            yield value, held.take(np.flatnonzero([sigma == value for sigma in of]))
+    def _classified(self, part: CurveBatch, judge: str) -> CurveBatch:
+        """Return the curves of one judge with their shapes."""
+        scores = lay_out(part.scores, np.diff(part.starts), part.steps, part.sizes)
+        if judge not in self._known:
+            known: JudgeNoise = (self._sigma, 0.0, f"{self._sigma or 0:g}, given")
+            if self._sigma is None:
+                known = know_noise(self._noise.get(judge), scores, part.sizes, part.repeats)
+            grid = note_grid(scores, part.repeats) if self._quantum is None else ""
+            self._known[judge] = *known[:2], known[2] + grid
+        sigma, correlation, _ = self._known[judge]
+        self._repeats = max(self._repeats, int(part.repeats.max()))
+        found = weigh_fleet(
+            scores, part.sizes, sigma=sigma, repeats=part.repeats,
+            quantum=self._quantum, correlation=correlation,
+        )  # fmt: skip
+        return replace(
+            part, found=found, sigma=sigma.high if isinstance(sigma, Estimate) else sigma
+        )
 
     def _count(self, found: CurveBatch) -> None:
         failed = np.zeros(len(found), np.bool_)
@@ -292,7 +307,7 @@ class FileShapes(Closeable):
             self.unweighed += len(found) - len(weighed)
             failed[weighed] = [bool(self.shape_of(found, at).gate_failed) for at in weighed]
         self._tasks += found.tasks
-        self._found.append(_align(found.shapes, failed))
+        self._found.append(_align(found.found, failed))
 
     def shape_of(self, held: CurveBatch, at: int) -> RunShape:
         """Return one curve of a batch with its shape."""
@@ -303,13 +318,13 @@ class FileShapes(Closeable):
             judge=judge,
             steps=tuple(held.steps[mine].tolist()),
             scores=tuple([None if np.isnan(s) else float(s) for s in held.scores[mine].tolist()]),
-            sigma=held.sigma,
+            sigma=held.noise_of(at),
             shape="unresolved",
         )
         found = self._weighed(found, held, at)
-        reason = int(held.shapes.reasons[at])
-        if reason:
-            return msgspec.structs.replace(found, shape=held.shapes.absences[reason - 1])
+        batch = held.found.batch
+        if reason := int(batch.reasons[at]):
+            return msgspec.structs.replace(found, shape=batch.absences[reason - 1])
         return self._shaped(found, held, at, mine)
 
     def _weights_of(self, held: CurveBatch, at: int) -> tuple[float, ...] | None:
@@ -322,21 +337,27 @@ class FileShapes(Closeable):
         for key in (name, held.tasks[at], EVERY_RUN):
             if key in self._weights:
                 found = tuple(self._weights[key])
-                if len(found) != mine.stop - mine.start and key != EVERY_RUN:
+                fits = len(found) in (mine.stop - mine.start, int(held.sizes[at]))
+                if not fits and key != EVERY_RUN:
                     raise UsageError(
                         f"{len(found)} weights for {key!r}, whose run {name!r} has "
                         f"{mine.stop - mine.start} scored steps; expected one a step"
                     )
-                return found if len(found) == mine.stop - mine.start else None
+                return found if fits else None
         return None
 
     def _weighed(self, found: RunShape, held: CurveBatch, at: int) -> RunShape:
         weights = self._weights_of(held, at)
         if weights is None:
             return found
+        steps: Sequence[int] = found.steps
+        if len(weights) != len(steps):  # of all steps, also of those without a row
+            steps = range(len(weights))
+        points = dict(zip(found.steps, found.scores, strict=True))
+        scores = [points.get(step) for step in steps]
         try:
-            mean = weighted_score(found.scores, weights)
-            failed = gate_failed(found.scores, weights, sigma=held.sigma)
+            mean = weighted_score(scores, weights)
+            failed = gate_failed(scores, weights, sigma=held.noise_of(at))
         except DataError as e:
             raise UsageError(f"run {found.run!r}: {e}") from e
         return msgspec.structs.replace(
@@ -344,11 +365,11 @@ class FileShapes(Closeable):
             weighted=None if isinstance(mean, Unmeasured) else mean,
             gate_failed=()
             if isinstance(failed, Unmeasured)
-            else tuple([found.steps[step] for step in failed]),
+            else tuple([steps[step] for step in failed]),
         )
 
     def _shaped(self, found: RunShape, held: CurveBatch, at: int, mine: slice) -> RunShape:
-        batch = held.shapes
+        batch = held.found.batch
         row = int(np.searchsorted(batch.rows, at))
         label = int(batch.label[row])
         unmodelled = bool(batch.unmodelled[row])
@@ -363,43 +384,38 @@ class FileShapes(Closeable):
         )
         signals = {n: held.numbers[n][mine] for n in _SIGNALS if n in held.numbers}
         if any((~np.isnan(cells)).any() for cells in signals.values()):
-            return self._fused(found, held.sigma, signals)
+            return self._fused(found, signals, int(held.sizes[at]))
         entry = [int(a[row]) for a in (batch.break_step, batch.break_low, batch.break_high)]
         return found if unmodelled else _break_of(found, entry)
 
-    def _fused(
-        self, found: RunShape, sigma: float | None, signals: Mapping[str, Floats]
-    ) -> RunShape:
+    def _fused(self, found: RunShape, signals: Mapping[str, Floats], size: int) -> RunShape:
         """Return a curve with the break that scores, latency and cost give together."""
+        cells = {"scores": np.array(found.scores, np.float64), **signals}
+        whole = {name: np.full(size, np.nan) for name in cells}
+        for name, told in cells.items():
+            whole[name][list(found.steps)] = told
         broke = break_point(
-            found.scores,
-            latency=signals.get("latency"),
-            cost=signals.get("cost"),
-            sigma=sigma,
+            whole["scores"],
+            latency=whole.get("latency"),
+            cost=whole.get("cost"),
+            sigma=found.sigma,
             quantum=self._quantum,
         )
         if isinstance(broke, Unmeasured):
             return found
-        entry = [-1 if at is None else at for at in (broke.step, broke.first, broke.last)]
-        watched = msgspec.structs.replace(
-            found, watch=tuple([found.steps[at] for at in broke.watch]), break_from=broke.sources
-        )
+        watched = msgspec.structs.replace(found, watch=broke.watch, break_from=broke.sources)
+        entry = (broke.step, broke.first, broke.last)
         return watched if found.unmodelled else _break_of(watched, entry)
 
     def _source(self) -> str:
-        named = sorted(judge for judge in self._judges if judge)
+        named = sorted(judge for judge in self._known if judge)
         said = f"{self._stream.uri}, judged by {', '.join(named)}" if named else self._stream.uri
         return f"{said}, means of up to {self._repeats} scorings" if self._repeats > 1 else said
 
     def _noise_text(self) -> str:
-        if self._sigma is not None:
-            return f"{self._sigma:g}, given"
-        known = sorted(sigma for sigma in self._sigmas if sigma is not None)
-        if not known:
-            return "unknown, averaged over a range; --sigma says it"
-        said = f"{known[0]:.3f}" + (f" to {known[-1]:.3f}" if len(known) > 1 else "")
-        more = "; of some judges unknown" if None in self._sigmas else ""
-        return f"{said}, the upper limit over repeated scorings{more}"
+        several = len(self._known) > 1 and self._sigma is None
+        known = sorted((judge, noise) for judge, (_, _, noise) in self._known.items())
+        return "; ".join(dict.fromkeys(f"{j}: {said}" if several else said for j, said in known))
 
 
 def shapes(

@@ -104,7 +104,7 @@ def sigma(
     """Measure how noisy each judge is, from steps scored twice.
 
     Some 15 steps scored three times each, spread over the range of scores, are a good design. The
-    result is kept in the store; its upper limit is the noise that report, show and shape assume.
+    result is kept in the store; report, show and shape label runs with its upper limit.
 
     Example: stepscope calibrate sigma repeated.csv
     """
@@ -171,5 +171,5 @@ def _lines(found: Sequence[JudgeNoise], width: int) -> Iterator[str]:
         for note in filter(None, notes):
             yield from textwrap.wrap(note, width, initial_indent="  ", subsequent_indent="    ")
     yield ""
-    yield "Shapes are classified with the upper limit. Duplicates tell how well a judge agrees with"
+    yield "Runs are labelled with the upper limit. Duplicates tell how well a judge agrees with"
     yield "itself, not whether it is right."

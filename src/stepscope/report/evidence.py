@@ -145,19 +145,6 @@ def read_points(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Cur
     return _scored(held, noise) or _labelled(held)
 
 
-def average_noise(judge: str, repeats: int, noise: Mapping[str, Estimate]) -> float | None:
-    """Return the upper limit of a judge's sigma for the mean of some scorings; None when unknown.
-
-    >>> found = Estimate(value=0.1, low=0.05, high=0.2, method="", n=9, n_tasks=3)
-    >>> average_noise("j", 4, {"j": found}), average_noise("k", 4, {"j": found})
-    (0.1, None)
-    """
-    found = noise.get(judge)
-    if found is None or found.high is None:
-        return None
-    return min(found.high / sqrt(repeats), 1.0)
-
-
 def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Curve | None:
     by_scorer: dict[tuple[str, str], dict[int, list[float | None]]] = {}
     for record in records:
@@ -174,7 +161,8 @@ def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Curve |
     )
     known = {step: [v for v in steps[step] if v is not None] for step in sorted(steps)}
     repeats = min((len(values) for values in known.values() if values), default=1)
-    sigma = average_noise(judge, repeats, noise)
+    most = noise[judge].high if judge in noise else None
+    sigma = None if most is None else min(most / sqrt(repeats), 1.0)
     others = ", ".join([other or "unnamed" for _, other in sorted(by_scorer) if other != judge])
     return Curve(
         steps=tuple(known),
@@ -235,6 +223,15 @@ def make_curve(
     found = read_points(held, noise)
     if isinstance(found, Unmeasured):
         return found
+    scored = found.steps
+    if found.source != "step_labels":
+        made = rows.sort_findings(held).cites("step_labels.steps")
+        size = max(scored) + 1 if trajectory is None else len(trajectory.steps)
+        points = dict(zip(scored, found.scores, strict=True))
+        steps = tuple(rows.axis_of(scored, made, size))
+        found = msgspec.structs.replace(
+            found, steps=steps, scores=tuple([points.get(step) for step in steps])
+        )
     told: dict[str, dict[int, float]] = {LATENCY: {}, COST: {}}
     for record in held:
         answer = record.answer
@@ -263,7 +260,9 @@ def make_curve(
         return drawn
     # The weights of its task, else those of every task.
     own = weights.get((trajectory.workflow, trajectory.task or trajectory.name))
-    return _weighed(drawn, weights.get((trajectory.workflow, EVERY_TASK)) if own is None else own)
+    return _weighed(
+        drawn, scored, weights.get((trajectory.workflow, EVERY_TASK)) if own is None else own
+    )
 
 
 def _shaped(drawn: Curve, cost: Cells | None) -> Curve:
@@ -299,20 +298,24 @@ def _shaped(drawn: Curve, cost: Cells | None) -> Curve:
     )
 
 
-def _weighed(drawn: Curve, weights: tuple[float, ...] | None) -> Curve:
+def _weighed(drawn: Curve, scored: Sequence[int], weights: tuple[float, ...] | None) -> Curve:
+    """Weigh all steps of a curve, or those that have rows, whichever the weights are of."""
     if weights is None:
         return drawn
-    if len(weights) != len(drawn.steps):
-        note = f"not weighed: {len(weights)} weights are fixed for {len(drawn.steps)} scored steps"
+    points = dict(zip(drawn.steps, drawn.scores, strict=True))
+    steps = drawn.steps if len(weights) == len(points) else scored
+    if len(weights) != len(steps):
+        note = f"not weighed: {len(weights)} weights are fixed for {len(steps)} scored steps"
         return msgspec.structs.replace(drawn, notes=(*drawn.notes, note))
-    mean = weighted_score(drawn.scores, weights)
-    failed = gate_failed(drawn.scores, weights, sigma=drawn.sigma)
+    scores = [points[step] for step in steps]
+    mean = weighted_score(scores, weights)
+    failed = gate_failed(scores, weights, sigma=drawn.sigma)
     below = () if isinstance(failed, Unmeasured) else failed
     return msgspec.structs.replace(
         drawn,
         weights=weights,
         weighted=None if isinstance(mean, Unmeasured) else mean,
-        gate_failed=tuple([drawn.steps[at] for at in below]),
+        gate_failed=tuple([steps[at] for at in below]),
     )
 
 

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import pairwise, takewhile
-from math import sqrt
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -26,9 +25,10 @@ from stepscope.model.records import IMPORTED, RULES, STEP_SCORES, UNCERTAIN
 from stepscope.report.types import NO_CURVES, Shapes
 from stepscope.report.words import ALSO_READ, AXES, INCORRECT, MEASURES, NOT_SCORED
 from stepscope.safety.redact import Redactor, hide_in, redact_json
-from stepscope.shape.classifier import classify_ragged
-from stepscope.shape.fleet import prevalence
-from stepscope.shape.types import SHAPES, UNRESOLVED, ShapeBatch
+from stepscope.shape.fleet import FleetEvidence, prevalence, weigh_fleet
+from stepscope.shape.inputs import lay_out, notice_quantum
+from stepscope.shape.noise import learn_noise
+from stepscope.shape.types import SHAPES, UNRESOLVED
 from stepscope.shape.weights import gate_failed
 from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.store import Store
@@ -46,7 +46,7 @@ from stepscope.store.columns import (
 from stepscope.store.records import EVERY_TASK
 from stepscope.store.where import Where
 from stepscope.store.where import started_since as starting
-from stepscope.values import Unmeasured
+from stepscope.values import Estimate, Unmeasured
 
 
 class RuleFindings(NamedTuple):
@@ -149,16 +149,81 @@ def _classify_scored(column: StepColumn, rows: Rows, runs: Runs) -> FleetShapes:
     if len(order) > 1:
         others = sorted(column.scorers[i][1] or "unnamed" for i in order[1:])
         said += f" ({', '.join(others)} left aside)"
+    of, fewest = at[entry][begins], count_fewest(counts, begins)
+    axes, places = _lay_axes(rows, runs, of, np.split(step[entry], begins[1:]))
+    sizes = np.array([len(axis) for axis in axes])
+    scores = lay_out(scores, lengths, np.concatenate(places), sizes)
     measured = rows.noise().get(judge)
-    sigma, noise = None, "unknown, averaged over a range; stepscope calibrate sigma measures it"
+    sigma, correlation, noise = know_noise(measured, scores, sizes, fewest)
+    found = _classify_curves(
+        rows, runs, of, axes, places, scores,
+        sigma=sigma, repeats=fewest, correlation=correlation,
+    )  # fmt: skip
+    return replace(found, source=said, sigma=noise + note_grid(scores, fewest))
+
+
+# Limits further apart than this contradict each other.
+APART = 1.25
+
+
+def note_grid(scores: Floats, repeats: Ints) -> str:
+    """Return what is said of the noise where scores show that their judge answers in few steps."""
+    step = notice_quantum(scores, int(repeats.min(initial=99)) if len(repeats) else 1)
+    return f"; {step / 12**0.5:.3f} of rounding added: few values occur" if step else ""
+
+
+def _span(sigma: Estimate) -> str:
+    found = (f"{x or 0.0:.3f}".removeprefix("0") for x in (sigma.value, sigma.low, sigma.high))
+    return "{} [{}, {}]".format(*found)
+
+
+def know_noise(
+    measured: Estimate | None, scores: Floats, sizes: Ints, repeats: Ints
+) -> tuple[Estimate | None, float, str]:
+    """Return the noise of one scoring, the correlation of errors, and where both come from.
+
+    Arrays are as `learn_noise` takes them; `repeats`, shape (m,), scorings averaged in each.
+    """
+    learned, said = learn_noise(scores, sizes), "stepscope calibrate sigma measures it"
     if measured is not None and measured.high is not None:
-        fewest = count_fewest(counts, begins)
-        sigma = np.repeat(np.minimum(measured.high / np.sqrt(fewest), 1.0), lengths)
-        least, most = (f"{measured.high / sqrt(n):.3f}".lstrip("0") for n in (high, low))
-        noise = least if least == most else f"{least} to {most}"
-        noise += ", the upper limit over repeated scorings"
-    found = _classify_curves(rows, runs, at[entry][begins], lengths, step[entry], scores, sigma)
-    return replace(found, source=said, sigma=noise)
+        said = f"{_span(measured)} over repeated scorings; labels take the upper limit"
+    if isinstance(learned, Unmeasured):
+        absent = "unknown, averaged over a range; " if measured is None else ""
+        return measured, 0.0, f"{absent}{said}"
+    root = float(np.sqrt(np.median(repeats)))
+    value, low, high = (
+        root * (x or 0.0) for x in (learned.sigma.value, learned.sigma.low, learned.sigma.high)
+    )
+    looks = msgspec.structs.replace(learned.sigma, value=value, low=low, high=high)
+    if measured is None:
+        said = f"{_span(looks)}, learned from the scores of {looks.n} runs; {said}"
+        return looks, learned.correlation_to_tell(), said
+    if low > APART * (measured.high or 1.0) or high * APART < (measured.low or 0.0):
+        said += f"; the curves contradict it: they look like {_span(looks)}"
+    return measured, 0.0, said
+
+
+def axis_of(scored: Sequence[int], made: Sequence[int], size: int) -> list[int]:
+    """Return the steps that a curve is drawn over: a step that nobody scored keeps its place.
+
+    They are the agent's own, `made`, where rules have told them, else all of the run.
+    """
+    return sorted({*scored, *(made or range(size))})
+
+
+def _lay_axes(
+    rows: Rows, runs: Runs, at: Ints, steps: Sequence[Ints]
+) -> tuple[list[Ints], list[Ints]]:
+    """Return the steps that each curve is drawn over, and where among them its rows are."""
+    sizes = [max(int(runs.steps[i]), int(own[-1]) + 1) for i, own in zip(at, steps, strict=True)]
+    if [len(own) for own in steps] == sizes:
+        return list(steps), [np.arange(size) for size in sizes]
+    made = rows.cited("step_labels.steps", runs)
+    axes = [
+        np.array(axis_of(own.tolist(), made[place] or (), size), np.int64)
+        for place, own, size in zip(at.tolist(), steps, sizes, strict=True)
+    ]
+    return axes, [np.searchsorted(axis, own) for axis, own in zip(axes, steps, strict=True)]
 
 
 def _classify_labelled(rows: Rows, runs: Runs) -> FleetShapes | None:
@@ -168,8 +233,7 @@ def _classify_labelled(rows: Rows, runs: Runs) -> FleetShapes | None:
         for label, name in (("ERROR", "errors"), ("REDUNDANT", "redundant"))
     }
     at: list[int] = []
-    lengths: list[int] = []
-    steps: list[int] = []
+    axes: list[Ints] = []
     scores: list[float] = []
     for place, made in enumerate(rows.cited("step_labels.steps", runs)):
         labels: dict[int, str] = {}
@@ -181,15 +245,14 @@ def _classify_labelled(rows: Rows, runs: Runs) -> FleetShapes | None:
         ends = [len(made) * part // parts for part in range(parts + 1)]
         values = [LABEL_SCORES[labels.get(step, "")] for step in made]
         at.append(place)
-        lengths.append(parts)
-        steps += [made[first] for first in ends[:-1]]
+        axes.append(np.array([made[first] for first in ends[:-1]]))
         scores += [sum(values[a:b]) / (b - a) for a, b in pairwise(ends)]
     if not at:
         return None
+    scored = [np.arange(len(axis)) for axis in axes]
     found = _classify_curves(
-        rows, runs, np.array(at), np.array(lengths), np.array(steps), np.array(scores),
-        np.full(len(steps), LABEL_SIGMA),
-    )  # fmt: skip
+        rows, runs, np.array(at), axes, scored, np.array(scores), sigma=LABEL_SIGMA
+    )
     return replace(
         found,
         source="labels that rules gave to steps, taken as scores",
@@ -218,7 +281,8 @@ class FleetShapes:
     low_level: Bools  # its mean is low, whatever its shape
     gate_failed: Bools  # a step of the highest weight is below the gate
     break_step: Ints  # index of the step where it broke, -1 where no break is declared
-    log_likelihood: Floats  # shape (m, 5); meaningless where the state is not 1
+    log_likelihood: Floats  # shape (m, 3, 5), see `FleetEvidence`; meaningless unless state is 1
+    error: Floats  # shape (m,), the model's
     source: str = ""  # where the scores come from, in words
     sigma: str = ""  # their noise, in words
     scored: bool = True  # whether they are scores, not labels
@@ -258,36 +322,42 @@ def _classify_curves(
     rows: Rows,
     runs: Runs,
     at: Ints,  # shape (k,), place of each run that has a curve among the runs, rising
-    lengths: Ints,  # shape (k,), its scored steps
-    steps: Ints,  # shape (n,), index of each scored step in its run, curves laid end to end
-    scores: Floats,  # shape (n,), NaN where a step was looked at and not scored
-    sigma: Floats | None,  # shape (n,), noise of each score; None where nobody has measured it
+    axes: Sequence[Ints],  # the steps of each run that its curve is drawn over
+    scored: Sequence[Ints],  # where on its axis each has rows
+    scores: Floats,  # shape (n,), of all axes end to end; NaN where nobody scored
+    *,
+    sigma: Estimate | float | None,  # noise of one scoring; None where nobody has measured it
+    repeats: Ints | int = 1,  # shape (k,), scorings averaged in each score of a curve
+    correlation: float = 0.0,
 ) -> FleetShapes:
-    if sigma is not None and len(sigma) and (sigma == sigma[0]).all():
-        batch = classify_ragged(scores, lengths, sigma=float(sigma[0]))
-    else:
-        batch = classify_ragged(scores, lengths, sigma=sigma)
-    begins = np.cumsum(lengths) - lengths
+    sizes = np.array([len(axis) for axis in axes], np.int64)
+    found = weigh_fleet(scores, sizes, sigma=sigma, repeats=repeats, correlation=correlation)
+    batch, most = found.batch, sigma.high if isinstance(sigma, Estimate) else sigma
+    noise = (most or 0.0) / np.sqrt(np.broadcast_to(repeats, at.shape))
     entry = batch.break_step.astype(np.int64)
     broken = (entry >= 0) & ~batch.unmodelled
     failed = np.zeros(len(runs), np.bool_)
     weights = rows.weights()
-    each = zip(at.tolist(), begins.tolist(), lengths.tolist(), strict=True) if weights else ()
-    for place, first, length in each:
+    each = zip(at.tolist(), np.split(scores, np.cumsum(sizes)[:-1]), scored, noise, strict=True)
+    for place, points, has, own_noise in each if weights else ():
         workflow, task = runs.workflow[place], runs.task[place] or runs.name[place]
         own = weights.get((workflow, task)) or weights.get((workflow, EVERY_TASK))
-        if own is not None and len(own) == length:
-            mine = slice(first, first + length)
-            below = gate_failed(
-                scores[mine].tolist(), own, sigma=None if sigma is None else sigma[mine].tolist()
-            )
+        # Weights are of all steps, or of those that have rows.
+        weighed = points if own is not None and len(own) == len(points) else points[has]
+        if own is not None and len(own) == len(weighed):
+            told = None if most is None else float(own_noise)
+            below = gate_failed(weighed.tolist(), own, sigma=told)
             failed[place] = not isinstance(below, Unmeasured) and bool(below)
-    break_step = np.where(broken, steps[begins[batch.rows] + np.maximum(entry, 0)], -1)
-    return align_shapes(batch, at, len(runs), gate_failed=failed, break_step=break_step)
+    break_step = np.full(len(entry), -1)
+    break_step[broken] = [
+        axes[row][step]
+        for row, step in zip(batch.rows[broken].tolist(), entry[broken].tolist(), strict=True)
+    ]
+    return align_shapes(found, at, len(runs), gate_failed=failed, break_step=break_step)
 
 
 def align_shapes(
-    batch: ShapeBatch,
+    found: FleetEvidence,
     of: Ints,  # the place of each curve's run
     size: int,  # how many runs there are
     *,
@@ -295,6 +365,7 @@ def align_shapes(
     break_step: Ints,  # of each curve that was classified, -1 for none
 ) -> FleetShapes:
     """Return the shapes of curves in the places of their runs."""
+    batch = found.batch
     state = np.full(size, NO_RECORD, np.int8)
     kinds = np.array([ANSWERED, *(cell_state(absent.kind) for absent in batch.absences)], np.int8)
     state[of] = kinds[batch.reasons]
@@ -306,7 +377,8 @@ def align_shapes(
         low_level=_spread(at, size, batch.low_level, False),
         gate_failed=gate_failed,
         break_step=_spread(at, size, break_step, -1),
-        log_likelihood=_spread(at, size, batch.log_likelihood, 0.0),
+        log_likelihood=_spread(at, size, found.log_likelihood, 0.0),
+        error=_spread(at, size, found.error, 0.0),
     )
 
 
@@ -340,6 +412,7 @@ def count_shapes(of: FleetShapes, clusters: Ints | None, rng: np.random.Generato
     shares = LABELS_ARE_NO_SCORES if not of.scored else prevalence(
         of.log_likelihood[fitted],
         rng=rng,
+        error=float(of.error[fitted].mean()) if fitted.any() else 0.0,
         clusters=None if clusters is None else clusters[fitted],
         unmeasured={**lost, **({"unmodelled": unmodelled} if unmodelled else {})},
     )  # fmt: skip

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from stepscope.shape.breaks import break_point as break_point
     from stepscope.shape.classifier import classify as classify
     from stepscope.shape.classifier import classify_many as classify_many
+    from stepscope.shape.classifier import classify_ragged as classify_ragged
     from stepscope.shape.fleet import compare_fleets as compare_fleets
     from stepscope.shape.fleet import prevalence as prevalence
+    from stepscope.shape.fleet import weigh_fleet as weigh_fleet
+    from stepscope.shape.inputs import lay_out as lay_out
     from stepscope.shape.noise import learn_noise as learn_noise
     from stepscope.shape.types import SHAPES as SHAPES
     from stepscope.shape.types import Shape as Shape
@@ -26,8 +29,9 @@ __all__, __getattr__, __dir__ = lazy_names(
     {
         ".articles": ("v3_many",),
         ".breaks": ("break_point",),
-        ".classifier": ("classify", "classify_many"),
-        ".fleet": ("compare_fleets", "prevalence"),
+        ".classifier": ("classify", "classify_many", "classify_ragged"),
+        ".fleet": ("compare_fleets", "prevalence", "weigh_fleet"),
+        ".inputs": ("lay_out",),
         ".noise": ("learn_noise",),
         ".types": ("SHAPES", "Shape", "ShapeBatch"),
     },

@@ -30,7 +30,6 @@ from stepscope.shape.likelihood import (
     templates_under,
     weigh_many,
     weigh_templates,
-    weigh_templates_by_sigma,
 )
 from stepscope.shape.posterior import (
     COMPOUND_LOG_FACTOR,
@@ -61,6 +60,9 @@ from stepscope.values import Unmeasured
 RESOLVED = 0.8
 # A break is declared when it is more probable than none.
 DECLARED = 0.5
+# With fewer scores than this an unknown noise is not told from a shape: no label is given. At a
+# noise of .15 one in five labels above .9 would be wrong.
+FEWEST_BLIND = 8
 # No finite evidence of ten scores says more.
 LARGEST_FACTOR = 1e12
 
@@ -78,9 +80,11 @@ def classify(
     Args:
         scores: n scores within 0..1, None or NaN where a step was not scored.
         sigma: noise of a score, one standard deviation, for all steps or for each; above 0, at
-            most 1. None averages over `weigh_templates.SIGMAS`, and resolves less.
+            most 1. None averages over `likelihood.SIGMAS`, resolves less, and no run of fewer than
+            eight scores.
         prior: share of each shape in the fleet; the same for all unless given.
-        quantum: step between the values that the judge can give (0.1 for tenths).
+        quantum: step between the values that the judge can give (0.1 for tenths); None looks
+            whether the scores themselves show it.
         correlation: of the errors of neighbouring steps; see `noise.learn`.
 
     Returns:
@@ -95,13 +99,14 @@ def classify(
     >>> found.label, found.break_.step, round(found.depth.value, 2)
     ('early_collapse', 3, 0.31)
     """
-    what = inputs.check_assumptions(prior, quantum, correlation)
     values = inputs.as_scores(scores)
+    what = inputs.check_assumptions(prior, quantum, correlation, values)
     observed = ~np.isnan(values)
     noise = None if sigma is None else inputs.as_sigma(sigma, values.shape)
     if (absent := inputs.find_absence_of_shape(values, observed, noise)) is not None:
         return absent
-    found = weigh_templates_by_sigma(values, observed, noise, what)
+    noises = [np.full(len(values), s) for s in SIGMAS] if noise is None else [noise]
+    found = [weigh_templates(values, observed, one, what) for one in noises]
     if len(found[0].lens.weights) < SHORTEST:
         return inputs.TOO_CLOSE
     return _shape(values, observed, found, what, given=noise is not None)
@@ -135,7 +140,8 @@ def _shape(
     mean = CredibleInterval(
         float(means[0]), float(means[0] - halves[0]), float(means[0] + halves[0])
     )
-    resolved = posterior[best] >= RESOLVED and not unmodelled
+    told = given or int(observed.sum()) >= FEWEST_BLIND
+    resolved = told and posterior[best] >= RESOLVED and not unmodelled
     recovered = np.where(templates.shape == RECOVERY, weights.sum(0), 0.0)
     return Shape(
         posterior={name: float(posterior[i]) for i, name in enumerate(SHAPES)},
@@ -264,6 +270,8 @@ def classify_block(
     noise = product(share.T, np.stack(noises))
     mean, half = mean_level(values, np.broadcast_to(observed, values.shape), noise, what)
     resolved = (posterior.max(1) >= RESOLVED) & ~unmodelled
+    if sigma is None and int(observed.sum()) < FEWEST_BLIND:
+        resolved[:] = False
     where = _break_columns(sums * np.exp(what.log_prior[groups.shape]), groups, seen[0].lens.part)
     return ShapeBatch(
         rows=rows,
@@ -368,14 +376,19 @@ def classify_many(
     >>> found.label.tolist(), found.break_step.tolist()
     ([0, 1], [-1, 2])
     """
-    what = inputs.check_assumptions(prior, quantum, correlation)
     try:
         values = np.asarray(scores, dtype=np.float64)
     except (TypeError, ValueError) as e:
         raise DataError(f"scores are not a table of numbers ({e}); expected shape (m, n)") from e
     if values.ndim != 2:
         raise DataError(f"scores have shape {values.shape}; expected (m, n), one row a run")
+    what = inputs.check_assumptions(prior, quantum, correlation, values)
     noise = None if sigma is None else inputs.as_sigma(sigma, values.shape)
+    return _classify_table(values, noise, what)
+
+
+def _classify_table(values: Floats, noise: Floats | None, what: Assumptions) -> ShapeBatch:
+    """Return the shapes of runs of one length; both arrays are (m, n)."""
     observed = ~np.isnan(values)
     found = inputs.find_absences(values, observed, noise)
     reasons = np.where(found.any(1), found.argmax(1) + 1, 0).astype(np.int8)
@@ -424,6 +437,7 @@ def classify_ragged(
     ([0], 'insufficient_data')
     """
     flat, counts = inputs.check_lengths(values, lengths)
+    what = inputs.check_assumptions(prior, quantum, correlation, flat)
     noise = None if sigma is None else inputs.as_sigma(sigma, flat.shape)
     begins = np.cumsum(counts) - counts
     parts = []
@@ -431,13 +445,7 @@ def classify_ragged(
     for length in np.unique(counts).tolist():
         mine = np.flatnonzero(counts == length)
         at = begins[mine, None] + np.arange(length)
-        part = classify_many(
-            flat[at],
-            sigma=None if noise is None else noise[at],
-            prior=prior,
-            quantum=quantum,
-            correlation=correlation,
-        )
+        part = _classify_table(flat[at], None if noise is None else noise[at], what)
         reasons[mine] = part.reasons
         parts.append(replace(part, rows=mine[part.rows]))
     return _join_blocks(parts, reasons)

@@ -19,6 +19,8 @@ import numpy.typing as npt
 
 from stepscope.errors import DataError
 from stepscope.shape import mixture
+from stepscope.shape.classifier import classify_ragged
+from stepscope.shape.inputs import check_lengths, notice_quantum
 from stepscope.shape.mixture import (
     fit_shares,
     influence,
@@ -26,16 +28,15 @@ from stepscope.shape.mixture import (
     scale_likelihood,
     sum_shapes_by_cluster,
 )
-from stepscope.shape.types import SHAPES, ShapeName
+from stepscope.shape.types import SHAPES, ShapeBatch, ShapeName
 from stepscope.stats import sample
 from stepscope.stats.intervals import normal_quantile, student_quantile
 from stepscope.stats.sample import Bools, EstimateFrame, Floats, Ints
 from stepscope.values import Estimate, Unmeasured
 
-# Runs (or clusters, where they move whole) handed out in all draws together; beyond, the largest of
-# correlated normal deviates stands in for the hand-outs.
-WORK = 20_000_000
-NORMAL_DRAWS = 20_000
+# Runs (or clusters, where they move whole) handed out in all draws together; of large fleets fewer
+# draws are made, but so many that p below .05 is told.
+WORK, FEWEST_DRAWS = 20_000_000, 199
 # Numbers held at one time: 16 MB.
 HELD = 2_000_000
 # Statistics closer than this, or than this share, are the same.
@@ -81,15 +82,12 @@ def largest_p(
     part = sum_shapes_by_cluster(pull[:, second], cluster[second], k)
     parts = (total - part)[:, None], part[:, None]
     seen = _statistic(parts, (sizes[0][None], sizes[1][None]), covariance)[:, 0]
-    if (len(cluster) if crossed else k) * draws > WORK:
-        spread = _residuals(total, sizes) if covariance is None else covariance
-        null, method = _draw_normal_maxima(spread, rng), "normal"
-    else:
-        permuted = _permuted_statistics(pull, cluster, sizes, covariance, rng, draws)
-        null = np.concatenate([found.max(0) for found in permuted])
-        method = "permutation drawn"
+    draws = min(draws, max(FEWEST_DRAWS, WORK // (len(cluster) if crossed else k)))
+    permuted = _permuted_statistics(pull, cluster, sizes, covariance, rng, draws)
+    null = np.concatenate([found.max(0) for found in permuted])
     hits = (null[None, :] >= seen[:, None] * (1 - TIE) - TIE).sum(1)
-    return np.asarray((1 + hits) / (1 + len(null))), f"{method}, largest of {len(seen)}"
+    method = f"permutation drawn, largest of {len(seen)}"
+    return np.asarray((1 + hits) / (1 + len(null))), method
 
 
 def _statistic(
@@ -164,17 +162,6 @@ def _draw_within_clusters(
     return both[..., 0::2], both[..., 1::2]
 
 
-def _residuals(total: Floats, sizes: tuple[Floats, Floats]) -> Floats:
-    """Covariance of the difference by cluster, for fleets without a cluster in common."""
-    first, second = sizes
-    of_second = second > 0
-    residual = np.empty_like(total)
-    for mine, size in ((~of_second, first), (of_second, second)):
-        mean = total[:, mine].sum(1, keepdims=True) / size.sum()
-        residual[:, mine] = (total[:, mine] - mean * size[mine]) / size.sum()
-    return np.asarray(residual @ residual.T)
-
-
 def _covariance(pull: Floats, cluster: Ints, sizes: tuple[Floats, Floats]) -> Floats:
     """Exact covariance of the difference over hand-outs within clusters, and of whole ones.
 
@@ -198,17 +185,6 @@ def _covariance(pull: Floats, cluster: Ints, sizes: tuple[Floats, Floats]) -> Fl
     return np.asarray(covariance * (1 / first.sum() + 1 / second.sum()) ** 2)
 
 
-def _draw_normal_maxima(covariance: Floats, rng: np.random.Generator) -> Floats:
-    """Draw the largest of normal deviates correlated as the differences are."""
-    values, vectors = np.linalg.eigh(covariance)
-    deviates = (
-        vectors * np.sqrt(np.maximum(values, 0.0)) @ rng.normal(size=(len(values), NORMAL_DRAWS))
-    )
-    spread = np.sqrt(np.diag(covariance))[:, None]
-    scaled = np.divide(deviates, spread, out=np.zeros_like(deviates), where=spread > 0)
-    return np.asarray(np.abs(scaled).max(0), np.float64)
-
-
 # Draws kept of the posterior in all chains together, and thrown away at the start of each. Of large
 # fleets fewer are kept: there all quantiles lie close to the point.
 KEPT, KEPT_OF_MANY = 2_000, 200
@@ -221,6 +197,7 @@ HAND_OUTS = 1_999
 ALPHA = 0.05
 
 Shares = dict[ShapeName, Estimate]
+Fit = tuple[Floats, Floats]  # the most likely shares, and draws about them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,10 +220,83 @@ class FleetComparison:
         return tuple(s for s in SHAPES if self.p[s] <= alpha and self.difference[s].value < 0)
 
 
+# What templates get wrong of curves that are not theirs, in standard deviations of one run's share:
+# its least, and its growth with the noise over the root of the scores. Root mean squares over five
+# generators, 5 to 20 steps, noise .05 to .11 (docs/design/fleets.md).
+LEAST_ERROR, ERROR_BY_NOISE = 0.05, 2.5
+# Shares below this are known no better than at it.
+RARE = 0.03
+# Noise that nobody knows: where shares are looked at beside its average.
+UNKNOWN = (0.05, 0.12)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetEvidence:
+    """What the scores of a fleet say of its runs; rows are those of the batch."""
+
+    batch: ShapeBatch  # the runs one by one, under the upper limit of sigma
+    # shape (k, 3, 5), log evidence under sigma, and one standard error of it below and above
+    log_likelihood: Floats
+    error: Floats  # shape (k,), the model's, see `prevalence`
+
+
+def weigh_fleet(
+    values: npt.ArrayLike,
+    lengths: npt.ArrayLike,
+    *,
+    sigma: Estimate | float | None = None,
+    repeats: npt.ArrayLike = 1,
+    quantum: float | None = None,
+    correlation: float = 0.0,
+) -> FleetEvidence:
+    """Classify the runs of a fleet, and weigh them for its shares.
+
+    Args:
+        values: as `classify_ragged`, as are lengths, quantum and correlation.
+        sigma: noise of one scoring, with its interval where it was measured or learned. Labels
+            take the upper limit; shares the value, and what its error does to them.
+        repeats: scorings averaged in each value, one number or one a run.
+
+    >>> found = weigh_fleet([0.9] * 5 + [0.9, 0.9, 0.4, 0.4, 0.4], [5, 5], sigma=0.05)
+    >>> found.batch.label.tolist(), found.log_likelihood.shape, found.error.round(3).tolist()
+    ([0, 1], (2, 3, 5), [0.065, 0.065])
+    """
+    flat, counts = check_lengths(np.asarray(values, np.float64), np.asarray(lengths))
+    root = np.sqrt(np.broadcast_to(np.asarray(repeats, np.float64), counts.shape))
+    if quantum is None:
+        quantum = notice_quantum(flat, round(root.min(initial=np.inf) ** 2) if len(root) else 1)
+    seen: dict[float | None, ShapeBatch] = {}
+
+    def under(noise: float | None) -> ShapeBatch:
+        if noise not in seen:
+            own = None if noise is None else np.repeat(np.minimum(noise / root, 1.0), counts)
+            seen[noise] = classify_ragged(
+                flat, counts, sigma=own, quantum=quantum, correlation=correlation
+            )
+        return seen[noise]
+
+    value = most = sigma.value if isinstance(sigma, Estimate) else sigma
+    around: tuple[float | None, ...] = UNKNOWN if value is None else (value, value)
+    if isinstance(sigma, Estimate) and sigma.low and sigma.high:
+        most = sigma.high
+        error = (most / sigma.low) ** (0.5 / normal_quantile(sigma.level))
+        around = (sigma.value / error, sigma.value * error)
+    batch, point = under(most), under(value)
+    run = np.repeat(np.arange(len(counts)), counts)
+    scored = np.bincount(run[~np.isnan(flat)], minlength=len(counts))[batch.rows]
+    noise = np.hypot(point.sigma, (quantum or 0.0) / 12**0.5)
+    return FleetEvidence(
+        batch=batch,
+        log_likelihood=np.stack([under(x).log_likelihood for x in (value, *around)], axis=1),
+        error=np.maximum(LEAST_ERROR, ERROR_BY_NOISE * noise / np.sqrt(scored)),
+    )
+
+
 def prevalence(
     log_likelihood: npt.ArrayLike,
     *,
     rng: np.random.Generator,
+    error: float = 0.0,
     clusters: npt.ArrayLike | None = None,
     unmeasured: Mapping[str, int] | None = None,
     level: float = 0.95,
@@ -256,8 +306,10 @@ def prevalence(
 
     Args:
         log_likelihood: shape (m, 5), log evidence of each run by shape in the order of `SHAPES`, up
-            to a constant of the run, as `classify_many` gives; -inf where a shape is impossible.
+            to a constant of the run, as `classify_many` gives; -inf where a shape is impossible. Or
+            (m, 3, 5), as `weigh_fleet` gives: limits then hold the error of sigma.
         rng: draws the posterior behind the intervals.
+        error: the model's, in standard deviations of one run's share; the mean of `weigh_fleet`'s.
         clusters: shape (m,), the task or user of each run; their runs repeat each other, and the
             intervals widen by the design effect. None for runs that are independent.
         unmeasured: runs without a likelihood, by kind: worst-case bounds are over them too.
@@ -273,20 +325,22 @@ def prevalence(
     Source:
         Dempster, Laird and Rubin (1977), JRSS B 39:1-38; Diebolt and Robert (1994), JRSS B
         56:363-375, with Jeffreys' limits given the counts; design effect: Kish (1965), with t at
-        clusters - 1.
+        clusters - 1. The errors of sigma and of the model are added in quadrature.
 
     >>> runs = np.log([[0.8, 0.05, 0.05, 0.05, 0.05]] * 15 + [[0.1, 0.6, 0.1, 0.1, 0.1]] * 5)
     >>> found = prevalence(runs, rng=np.random.default_rng(0))
     >>> round(found["healthy"].value, 2), round(found["healthy"].low, 1)
     (0.88, 0.6)
     """
-    runs = _runs(log_likelihood)
+    runs, around = _runs(log_likelihood)
     frame = EstimateFrame(level=level, unmeasured=unmeasured, scale=(0.0, 1.0))
     cluster = _numbers(clusters, len(runs))
     if (absent := _find_fleet_absence(runs, cluster, frame)) is not None:
         return absent
-    fitted = _fit_draws(runs, cluster, level, rng=rng, draws=draws)
-    return _estimates(*fitted, runs=runs, cluster=cluster, frame=frame)
+    shares, drawn = _fit_draws(runs, cluster, level, rng=rng, draws=draws)
+    held = np.clip(shares, RARE, 1 - RARE)
+    margin = np.hypot(_shift(around), error * np.sqrt(held * (1 - held)))
+    return _estimates(shares, drawn, margin, cluster=cluster, frame=frame)
 
 
 def compare_fleets(
@@ -302,8 +356,8 @@ def compare_fleets(
     """Compare two fleets: the shares of their shapes, and which of them differ.
 
     Args:
-        first: shape (m, 5), see `prevalence`.
-        second: shape (k, 5).
+        first: shape (m, 5) or (m, 3, 5), see `prevalence`.
+        second: shape (k, 5) or (k, 3, 5).
         rng: draws posteriors and hand-outs.
         clusters: task or user of each run of both fleets; a label in both is the same task or user,
             whose runs are then handed out anew within it, while clusters of one fleet move whole.
@@ -325,7 +379,8 @@ def compare_fleets(
     >>> compare_fleets(good, good[:6] + bad[:6], rng=np.random.default_rng(0)).risen()
     ('early_collapse',)
     """
-    both = _runs(first), _runs(second)
+    (a, a_around), (b, b_around) = _runs(first), _runs(second)
+    both, shifts = (a, b), (_shift(a_around), _shift(b_around))
     given: tuple[npt.ArrayLike | None, npt.ArrayLike | None] = clusters or (None, None)
     numbers = [_numbers(side, len(runs)) for side, runs in zip(given, both, strict=True)]
     frames = [
@@ -339,8 +394,8 @@ def compare_fleets(
         _fit_draws(*side, level, rng=rng, draws=KEPT) for side in zip(both, numbers, strict=True)
     ]
     shares = [
-        _estimates(*fit, runs=runs, cluster=cluster, frame=frame)
-        for fit, runs, cluster, frame in zip(fits, both, numbers, frames, strict=True)
+        _estimates(*fit, np.abs(shift), cluster=cluster, frame=frame)
+        for fit, shift, cluster, frame in zip(fits, shifts, numbers, frames, strict=True)
     ]
     joined = np.concatenate(both)
     # The clusters of both fleets, numbered alike.
@@ -351,22 +406,42 @@ def compare_fleets(
     return FleetComparison(
         first=shares[0],
         second=shares[1],
-        difference=_difference(fits, frames, numbers, n=len(joined)),
+        difference=_difference(fits, shifts[1] - shifts[0], frames, numbers),
         p=dict(zip(SHAPES, p.tolist(), strict=True)),
         method=method,
     )
 
 
-def _runs(log_likelihood: npt.ArrayLike) -> Floats:
+def _runs(log_likelihood: npt.ArrayLike) -> tuple[Floats, Floats | None]:
+    """Return the evidence, (m, 5), and that under a lower and a higher sigma, (m, 2, 5)."""
     runs = np.asarray(log_likelihood, dtype=np.float64)
     if runs.size == 0:
-        return np.empty((0, len(SHAPES)))
+        return np.empty((0, len(SHAPES))), None
+    if runs.shape[1:] == (3, len(SHAPES)):
+        return np.ascontiguousarray(runs[:, 0]), runs[:, 1:]
     if runs.ndim != 2 or runs.shape[1] != len(SHAPES):
         raise DataError(
             f"log likelihoods have shape {runs.shape}; expected (runs, {len(SHAPES)}), in the "
-            "order of SHAPES"
+            f"order of SHAPES, or (runs, 3, {len(SHAPES)})"
         )
-    return runs
+    return runs, None
+
+
+def _shift(around: Floats | None) -> Floats:
+    """Return what one standard error of sigma does to the shares, shape (shapes,)."""
+    if around is None or not np.isfinite(around).all():
+        return np.zeros(len(SHAPES))
+    low, high = (fit_shares(scale_likelihood(around[:, side])) for side in (0, 1))
+    return np.asarray((high - low) / 2)
+
+
+def _widen(
+    value: Floats, limits: tuple[Floats, Floats], margin: Floats, level: float
+) -> tuple[Floats, Floats]:
+    """Return limits with a standard error added to each in quadrature."""
+    far = normal_quantile(level) * margin
+    low, high = np.maximum(value - limits[0], 0.0), np.maximum(limits[1] - value, 0.0)
+    return value - np.hypot(low, far), value + np.hypot(high, far)
 
 
 def _numbers(clusters: npt.ArrayLike | None, n: int) -> Ints:
@@ -388,7 +463,7 @@ def _find_fleet_absence(runs: Floats, cluster: Ints, frame: EstimateFrame) -> Un
 
 def _fit_draws(
     runs: Floats, cluster: Ints, level: float, *, rng: np.random.Generator, draws: int
-) -> tuple[Floats, Floats]:
+) -> Fit:
     """Return the most likely shares, and draws of shape (draws, shapes) about them."""
     rows = mixture.scale_likelihood(runs)
     shares, m = mixture.fit_shares(rows), len(runs)
@@ -413,13 +488,14 @@ def _fit_draws(
 
 
 def _estimates(
-    shares: Floats, drawn: Floats, *, runs: Floats, cluster: Ints, frame: EstimateFrame
+    shares: Floats, drawn: Floats, margin: Floats, *, cluster: Ints, frame: EstimateFrame
 ) -> Shares:
     """Turn shares and draws into estimates; limits within one run of none or all are 0 or 1."""
-    m, clusters = len(runs), int(cluster.max()) + 1
+    m, clusters = len(cluster), int(cluster.max()) + 1
     tail = (1 - frame.level) / 2
     low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
     low, high = np.where(low * m < 1, 0.0, low), np.where((1 - high) * m < 1, 1.0, high)
+    low, high = np.clip(_widen(shares, (low, high), margin, frame.level), 0.0, 1.0)
     method = "em, gibbs" if clusters == m else "em, gibbs clustered"
     frame = replace(frame, n_tasks=clusters)
     return {
@@ -429,13 +505,14 @@ def _estimates(
 
 
 def _difference(
-    fits: list[tuple[Floats, Floats]], frames: list[EstimateFrame], numbers: list[Ints], *, n: int
+    fits: list[Fit], margin: Floats, frames: list[EstimateFrame], numbers: list[Ints]
 ) -> Shares:
     """Second minus first; draws of the two are independent, so that any pairing will do."""
     (a, before), (b, after) = fits
     size = min(len(before), len(after))
     tail = (1 - frames[0].level) / 2
-    low, high = np.quantile(after[-size:] - before[-size:], [tail, 1 - tail], axis=0)
+    limits = np.quantile(after[-size:] - before[-size:], [tail, 1 - tail], axis=0)
+    low, high = _widen(b - a, (limits[0], limits[1]), margin, frames[0].level)
     frame = EstimateFrame(
         level=frames[0].level,
         unmeasured=Counter(frames[0].unmeasured) + Counter(frames[1].unmeasured),
@@ -443,7 +520,9 @@ def _difference(
     )
     return {
         name: _without_absence(
-            sample.make_estimate(tuple(row), method="em, gibbs", n=n, frame=frame)
+            sample.make_estimate(
+                tuple(row), method="em, gibbs", n=sum(map(len, numbers)), frame=frame
+            )
         )
         for name, row in zip(SHAPES, np.array([b - a, low, high]).T.tolist(), strict=True)
     }

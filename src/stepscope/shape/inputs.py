@@ -50,9 +50,12 @@ class Assumptions:
 
 
 def check_assumptions(
-    prior: Mapping[ShapeName, float] | None, quantum: float | None, correlation: float
+    prior: Mapping[ShapeName, float] | None,
+    quantum: float | None,
+    correlation: float,
+    scores: Floats | None = None,
 ) -> Assumptions:
-    """Return what was asked.
+    """Return what was asked; a quantum that nobody told is looked for in the scores.
 
     Raises:
         DataError: the prior is not a share for each of the five shapes, the quantum is not within
@@ -67,7 +70,38 @@ def check_assumptions(
             f"correlation is {correlation!r}; "
             f"expected {-MOST_CORRELATION} to {MOST_CORRELATION}, 0 for independent errors"
         )
+    if quantum is None and scores is not None:
+        quantum = notice_quantum(scores)
     return Assumptions(_log_prior(prior), quantum or 0.0, float(correlation))
+
+
+# A judge that answers in so many steps or fewer is noticed; finer rounding is less than any judge's
+# noise. Scores are on a grid within this share of the scale, rounded as they may be.
+MOST_NOTICED, ON_GRID = 20, 0.004
+# Of fewer scores than this a very coarse or a fine grid may be chance: quarters to tenths are seen.
+# Of many so many are looked at first.
+FEW_SCORES, FEWEST_PARTS, MOST_PARTS, GLANCE = 20, 4, 10, 4096
+
+
+def notice_quantum(scores: Floats, repeats: int = 1) -> float | None:
+    """Return the step between the values of a judge that answers in few; None where none shows.
+
+    Of means of several scorings it is the step whose rounding is as noisy as that of a mean.
+
+    >>> notice_quantum(np.array([0.5, 0.75, 1.0, 0.25, 0.25]))
+    0.25
+    """
+    flat = scores.ravel()
+    first = flat[:GLANCE]
+    glance = np.unique(first[np.isfinite(first)])
+    least, most = (FEWEST_PARTS, MOST_PARTS) if flat.size < FEW_SCORES else (1, MOST_NOTICED)
+    for parts in range(least, most * repeats + 1) if len(glance) > 1 else ():
+        far = (np.abs(some - np.round(some * parts) / parts) for some in (glance, flat))
+        with np.errstate(invalid="ignore"):  # of infinite scores, which are refused later
+            on_grid = not any((off >= ON_GRID / repeats).any() for off in far)
+        if on_grid:
+            return min(math.sqrt(repeats) / parts, 1.0)
+    return None
 
 
 def _log_prior(prior: Mapping[ShapeName, float] | None) -> Floats:
@@ -111,6 +145,25 @@ def check_lengths(values: Floats, lengths: npt.NDArray[np.int64]) -> tuple[Float
             "expected the steps of each run, which lie end to end"
         )
     return flat, counts.astype(np.int64)
+
+
+def lay_out(values: Floats, lengths: Ints, steps: Ints, sizes: Ints) -> Floats:
+    """Return scores of runs laid end to end, `sizes` steps each, NaN where a step is left out.
+
+    A step that nobody scored keeps its place in time: closed up, a run has another shape. `steps`
+    is the index of each value's step in its run.
+
+    Raises:
+        DataError: lengths, steps and sizes do not belong to the values.
+    """
+    flat, counts = check_lengths(values, lengths)
+    run = np.repeat(np.arange(len(counts)), counts)
+    fits = steps.shape == flat.shape and sizes.shape == counts.shape
+    if not (fits and ((steps >= 0) & (steps < sizes[run])).all()):
+        raise DataError("expected the index of each value's step, and steps enough in each run")
+    whole = np.full(int(sizes.sum()), np.nan)
+    whole[(np.cumsum(sizes) - sizes)[run] + steps] = flat
+    return whole
 
 
 def as_sigma(sigma: float | Sequence[float] | Floats, shape: tuple[int, ...]) -> Floats:

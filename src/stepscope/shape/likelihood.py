@@ -172,15 +172,6 @@ class TemplateEvidence:
     depth: Floats  # shape (K,), posterior mean of the depth before it is cut off at the least
 
 
-def weigh_templates_by_sigma(
-    scores: Floats, observed: Bools, sigma: Floats | None, what: Assumptions
-) -> list[TemplateEvidence]:
-    """Return the evidence under the given noise, or under each of `SIGMAS`."""
-    if sigma is not None:
-        return [weigh_templates(scores, observed, sigma, what)]
-    return [weigh_templates(scores, observed, np.full(len(scores), one), what) for one in SIGMAS]
-
-
 def weigh_templates(
     scores: Floats, observed: Bools, sigma: Floats, what: Assumptions, *, compound: bool = False
 ) -> TemplateEvidence:

@@ -26,10 +26,14 @@ Peak = tuple[float, float]
 
 # Fewer runs tell too little.
 FEWEST_RUNS = 30
+# So do shorter ones, and a few very long ones; of so many the common patterns are looked for.
+FEWEST_SCORES, MOST_STEPS, LOOKED_AT = 7, 400, 3_000
 # More runs than this, or more patterns of observed steps, sharpen nothing worth the time.
 MOST_RUNS, MOST_PATTERNS = 300, 12
 SIGMAS = np.geomspace(0.01, 0.4, 14)
 CORRELATIONS = np.arange(-0.3, 0.91, 0.15)
+# Curves are not the templates: a sigma is off by a fifth beside what the likelihood says.
+ROUGH = math.log(1.2)
 # Two-sided 95 %, in standard errors.
 NORMAL_95 = 1.959963984540054
 # A correlation below this changes no answer worth the change.
@@ -66,29 +70,30 @@ def learn_noise(
             it. Noise above .1 is cut off at the ends of the scale, and seems smaller than it is.
 
     Returns:
-        The noise; `Unmeasured` with fewer than 30 runs that could be classified, or where no sigma
-        from .01 to .4 is the best.
+        The noise; `Unmeasured` with fewer than 30 runs of seven scores that could be classified, or
+        where no sigma from .01 to .4 is the best.
 
     Raises:
         DataError: the lengths do not sum to the number of values, or the quantum makes no sense.
     """
     flat, counts = inputs.check_lengths(values, lengths)
+    what = inputs.check_assumptions(None, quantum, 0.0, flat)
     patterns = _patterns(flat, counts)
     runs = sum(len(scores) for scores, _ in patterns)
     if runs < FEWEST_RUNS:
         return Unmeasured(
             "insufficient_data",
-            f"{runs} runs can be compared with the templates; {FEWEST_RUNS} tell their noise",
+            f"{runs} runs have {FEWEST_SCORES} scores; {FEWEST_RUNS} tell their noise",
         )
     seen: dict[Peak, float] = {}
 
     def fits(log_sigma: float, correlation: float) -> float:
         key = (round(log_sigma, 9), round(correlation, 9))
         if key not in seen:
-            what = inputs.check_assumptions(None, quantum, correlation)
+            here = replace(what, correlation=correlation)
             noise = math.exp(log_sigma)
             seen[key] = sum(
-                float(log_density(scores, there, np.full(len(there), noise), what).sum())
+                float(log_density(scores, there, np.full(len(there), noise), here).sum())
                 for scores, there in patterns
             )
         return seen[key]
@@ -105,10 +110,12 @@ def _patterns(flat: Floats, counts: Ints) -> list[tuple[Floats, Bools]]:
     """Return scores (k, n) with the steps (n,) that they share, the commonest patterns first."""
     begins = np.cumsum(counts) - counts
     found: dict[bytes, list[Floats]] = {}
-    for begin, count in zip(begins.tolist(), counts.tolist(), strict=True):
-        scores = flat[begin : begin + count]
+    long = np.flatnonzero((counts >= FEWEST_SCORES) & (counts <= MOST_STEPS))
+    for run in long[:: -(-len(long) // LOOKED_AT) or 1].tolist():
+        scores = flat[begins[run] : begins[run] + counts[run]]
         there = ~np.isnan(scores)
-        if inputs.find_absence_of_shape(scores, there, None) is None:
+        told = there.sum() >= FEWEST_SCORES
+        if told and inputs.find_absence_of_shape(scores, there, None) is None:
             found.setdefault(there.tobytes(), []).append(scores)
     common = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))[:MOST_PATTERNS]
     every = [(key, scores) for key, group in common for scores in group]
@@ -141,7 +148,9 @@ def _noise(fits: Callable[[float, float], float], runs: int) -> FleetNoise | Unm
     (x, x_error), (y, y_error) = _parabola(table)
     middle = logs[at] + x * width
     return FleetNoise(
-        sigma=_estimate((middle, NORMAL_95 * x_error * width), math.exp, runs=runs, unit="score"),
+        sigma=_estimate(
+            (middle, NORMAL_95 * x_error * width + ROUGH), math.exp, runs=runs, unit="score"
+        ),
         correlation=_correlation((rhos[lag] + y * height, NORMAL_95 * y_error * height), runs),
     )
 

@@ -62,7 +62,7 @@ def gate_failed(
     scores: Sequence[float | None],
     weights: Sequence[float],
     *,
-    sigma: float | Sequence[float] | None = None,
+    sigma: float | None = None,
     floor: float = FLOOR,
     alpha: float = ALPHA,
 ) -> tuple[int, ...] | Unmeasured:
@@ -71,9 +71,9 @@ def gate_failed(
     Args:
         scores: shape (n,), a score a step; None or a number that is not finite is missing.
         weights: shape (n,), each 1, 2 or 3.
-        sigma: noise of one score, one standard deviation, for all steps or for each; with it a step
-            fails by its upper limit, so that noise alone fails a run in at most `alpha` of cases,
-            all critical steps together. None fails a step by its score.
+        sigma: noise of one score, one standard deviation; with it a step fails by its upper limit,
+            so that noise alone fails a run in at most `alpha` of cases, all critical steps
+            together. None fails a step by its score.
         floor: the score to reach.
         alpha: a share, see `sigma`.
 
@@ -97,14 +97,16 @@ def gate_failed(
     _check(scores, weights)
     if not 0 < alpha < 1:
         raise DataError(f"alpha is {alpha!r}; expected a share between 0 and 1, such as 0.05")
-    noise = _noise(sigma, len(scores))
+    noise = 0.0 if sigma is None else sigma
+    if not (isfinite(noise) and noise >= 0):
+        raise DataError(f"sigma is {sigma!r}; expected 0 or more")
     critical = [step for step, weight in enumerate(weights) if weight == CRITICAL]
     if not critical:
         return Unmeasured("not_applicable", "no step has weight 3: there is no gate to fail")
     z = max(NormalDist().inv_cdf(1 - alpha / len(critical)), 0.0)
     known = [(step, score) for step in critical if (score := _score(scores[step])) is not None]
     return tuple([
-        step for step, score in known if score + (0.0 if noise is None else z * noise[step]) < floor
+        step for step, score in known if score + z * noise < floor
     ])  # fmt: skip
 
 
@@ -118,15 +120,3 @@ def _check(scores: Sequence[float | None], weights: Sequence[float]) -> None:
     for step, weight in enumerate(weights):
         if weight not in SCALE:
             raise DataError(f"weight of step {step} is {weight!r}; expected 1, 2 or 3")
-
-
-def _noise(sigma: float | Sequence[float] | None, n: int) -> list[float] | None:
-    if sigma is None:
-        return None
-    noise = [float(sigma)] * n if isinstance(sigma, int | float) else [float(s) for s in sigma]
-    if len(noise) != n:
-        raise DataError(f"{len(noise)} sigmas for {n} steps; expected one, or one a step")
-    bad = [s for s in noise if not (isfinite(s) and s >= 0)]
-    if bad:
-        raise DataError(f"sigma is {bad[0]!r}; expected 0 or more")
-    return noise

@@ -163,20 +163,41 @@ def mean_limits(
     return value, value / factor, value * factor
 
 
-def poisson_limits(events: float, clusters: float, level: float) -> tuple[float, float]:
-    """Exact interval of events per unit when `events` were counted in `clusters` units.
+def poisson_limits(
+    events: npt.ArrayLike, exposure: npt.ArrayLike, level: float, *, spread: npt.ArrayLike = 1.0
+) -> tuple[Floats, Floats]:
+    """Interval of events per unit of exposure, whose variance is `spread` times a Poisson count's.
 
     Source:
-        Garwood (1936), Biometrika 28:437-442.
+        Garwood (1936), Biometrika 28:437-442, exact at a spread of 1; McCullagh and Nelder (1989),
+        Generalized Linear Models, section 6.2, for the spread.
 
-    >>> [round(x, 3) for x in poisson_limits(0, 1, 0.95)]
+    >>> [round(float(x), 3) for x in poisson_limits(0, 1, 0.95)]
     [0.0, 3.689]
     """
     from scipy.special import gammaincinv  # lazy: .25 s of import
 
-    tail = (1 - level) / 2
-    low = float(gammaincinv(events, tail)) if events > 0 else 0.0
-    return low / clusters, float(gammaincinv(events + 1, 1 - tail)) / clusters
+    tail, each = (1 - level) / 2, np.asarray(spread, np.float64)
+    unit = each / np.asarray(exposure, np.float64)
+    worth = np.asarray(events, np.float64) / each
+    low = np.where(worth > 0, gammaincinv(np.where(worth > 0, worth, 1.0), tail), 0.0)
+    return np.asarray(low * unit), np.asarray(gammaincinv(worth + 1, 1 - tail) * unit)
+
+
+def count_limits(sums: Floats, sizes: Floats, level: float) -> tuple[Floats, Floats, Floats]:
+    """Value, low and high of events a run; `sums` has shape (..., G), so have the runs, `sizes`.
+
+    The spread is the clustered variance of all events over their number, never below that of a
+    Poisson count, times (t/z)^2 for the few clusters that tell it. Without an event it is 1.
+
+    Source:
+        as `poisson_limits`; docs/design/intervals.md for the choice.
+    """
+    value, variance, clusters = cluster_variance(sums, sizes)
+    events, runs = sums.sum(-1), sizes.sum(-1)
+    spread = np.divide(variance * runs**2, events, out=np.zeros_like(value), where=events > 0)
+    doubt = (student_quantile(clusters - 1, level) / normal_quantile(level)) ** 2
+    return value, *poisson_limits(events, runs, level, spread=np.maximum(spread, 1.0) * doubt)
 
 
 def upper_limit(events: float, n: float, level: float = 0.95) -> float:

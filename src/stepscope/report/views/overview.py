@@ -362,6 +362,9 @@ def tabulate_shapes_of(held: Sequence[Shapes], titles: Sequence[TableColumn]) ->
     rows = [
         (words.name_shape(shape), [_share(shapes, shape) for shapes in held]) for shape in SHAPES
     ]
+    if any(shapes.shares for shapes in held):
+        sums = [(s.n_runs - s.unmodelled, s.n_runs + sum(s.unmeasured.values())) for s in held]
+        rows.append(("shares are of", [f"{n:,} of {total:,} runs" for n, total in sums]))
     for field, called in BESIDE.items():
         counts = [int(getattr(shapes, field)) for shapes in held]
         if any(counts):
