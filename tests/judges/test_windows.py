@@ -99,8 +99,8 @@ def test_a_digest_of_many_short_texts_keeps_as_many_as_there_is_room_for() -> No
 
 
 def test_a_digest_takes_the_room_that_the_steps_leave() -> None:
-    window = planned([3_000] + [10] * 24, 30_000, most=12)[1]
-    assert "tool0 " + "x" * 200 in window.text
+    window = planned([3_000] + [10] * 24, 12_000, most=12)[1]
+    assert "tool0 " + "x" * 3_000 in window.text
     assert window.left_out == 0
 
 
