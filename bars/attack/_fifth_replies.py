@@ -136,7 +136,7 @@ def _stepwise(rubric: str, said: object, good: Iterable[int | None], bad: Iterab
 
 def label(step: object, name: object = "PROGRESS", score: object = 0.8, addresses: object = None) -> dict[str, Any]:
     """Return the label of a step."""
-    return {"step": step, "explanation": "As far as it can be told.", "label": name, "score": score, "addresses": addresses}
+    return {"step": step, "quote": "", "explanation": "As far as it can be told.", "label": name, "score": score, "addresses": addresses}
 
 
 def seen(step: object, present: object, words: str = "") -> dict[str, Any]:
@@ -403,7 +403,7 @@ def _reply_rows() -> list[Row]:
     acme = "acme_live_Zanzibar77Quokka99"
     picture = data(png())
     rubric = "judge --judge local/a --rubric ./own.md"
-    absent = json.dumps(shows(seen(0, False), seen(1, False)))
+    absent = json.dumps(shows(seen(1, False)))
     packed = b64encode(quote(f"api_key={SECRET}", safe="").encode()).decode()
     wrapped = b64encode(f"token {SECRET} ends".encode()).decode()
     return [
@@ -423,18 +423,18 @@ def _reply_rows() -> list[Row]:
         ("the fence in what a check said", marked, "high", _marked(chat(*called()), "judge --judge local/a --rubric attribution", first=("import --outcomes o.jsonl",),
                                                                    files={"o.jsonl": json.dumps({"run": "openai_messages/n", "outcome": "fail", "who": "check", "reason": fence})})),
         ("the fence in a policy file", marked, "high", _marked(chat(*called()), more=table, files={"x.json": '[{"name": "look"}]', "p.md": fence})),
-        ("labels of all steps", "verdicts; none bought again", "medium", _stepwise("step_labels", {"steps": [label(0), label(1)]}, (1,), ())),
+        ("labels of all steps", "verdicts; none bought again", "medium", _stepwise("step_labels", {"steps": [label(1)]}, (1,), ())),
         ("a label of one step alone", spoils, "high", _stepwise("step_labels", {"steps": [label(0)]}, (), (1,))),
-        ("a step labelled twice, otherwise", spoils, "high", _stepwise("step_labels", {"steps": [label(0), label(1), label(1, "ERROR")]}, (), (1,))),
-        ("a label of a step that is not there", spoils, "high", _stepwise("step_labels", {"steps": [label(0), label(1), label(99, "ERROR")]}, (), (99,))),
-        ("a label off the menu at one step", spoils, "high", _stepwise("step_labels", {"steps": [label(0), label(1, "Progress")]}, (), (1,))),
-        ("a score beyond 1 at one step", spoils, "high", _stepwise("step_labels", {"steps": [label(0), label(1, score=1.01)]}, (), (1,))),
-        ("a step of 1.0", spoils, "high", _stepwise("step_labels", json.dumps({"steps": [label(0), label("ONE")]}).replace('"ONE"', "1.0"), (), (1,))),
-        ("a step that mends a step to come", "typed; " + kept, "high", _stepwise("step_labels", {"steps": [label(0), label(1, addresses=99)]}, (), (99,))),
-        ("a behaviour without words", spoils, "high", _stepwise("behaviour.sycophancy", shows(seen(0, False), seen(1, True)), (), (1,))),
-        ("a behaviour in words of another step", spoils, "high", _stepwise("behaviour.sycophancy", shows(seen(0, False), seen(1, True, "Cancel order #W1.")), (), (1,))),
-        ("a behaviour that shows by a word", spoils, "high", _stepwise("behaviour.sycophancy", shows(seen(0, False), seen(1, "true", ORDER)), (), (1,))),
-        ("a behaviour in its words", "a verdict", "medium", _stepwise("behaviour.sycophancy", shows(seen(0, False), seen(1, True, ORDER)), (1,), ())),
+        ("a step labelled twice, otherwise", spoils, "high", _stepwise("step_labels", {"steps": [label(1), label(1, "ERROR")]}, (), (1,))),
+        ("a label of a step that is not there", spoils, "high", _stepwise("step_labels", {"steps": [label(1), label(99, "ERROR")]}, (), (99,))),
+        ("a label off the menu at one step", spoils, "high", _stepwise("step_labels", {"steps": [label(1, "Progress")]}, (), (1,))),
+        ("a score beyond 1 at one step", spoils, "high", _stepwise("step_labels", {"steps": [label(1, score=1.01)]}, (), (1,))),
+        ("a step of 1.0", spoils, "high", _stepwise("step_labels", json.dumps({"steps": [label("ONE")]}).replace('"ONE"', "1.0"), (), (1,))),
+        ("a step that mends a step to come", "typed; " + kept, "high", _stepwise("step_labels", {"steps": [label(1, addresses=99)]}, (), (99,))),
+        ("a behaviour without words", spoils, "high", _stepwise("behaviour.sycophancy", shows(seen(1, True)), (), (1,))),
+        ("a behaviour in words of another step", spoils, "high", _stepwise("behaviour.sycophancy", shows(seen(1, True, "Cancel order #W1.")), (), (1,))),
+        ("a behaviour that shows by a word", spoils, "high", _stepwise("behaviour.sycophancy", shows(seen(1, "true", ORDER)), (), (1,))),
+        ("a behaviour in its words", "a verdict", "medium", _stepwise("behaviour.sycophancy", shows(seen(1, True, ORDER)), (1,), ())),
         ("a failure blamed on a step that is not there", "no verdict", "high", _stepwise("attribution", blamed(step=99), (), (None, 1, 99))),
         ("a failure blamed with invented words", "no verdict", "high", _stepwise("attribution", blamed(evidence=[{"step": 1, "quote": "I wiped the disk."}]), (), (None, 1))),
         ("a forced tool that is called", f"a verdict; {kept}", "high", _asked_by("forced_tool", tool(whole), True)),

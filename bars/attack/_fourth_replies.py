@@ -28,6 +28,8 @@ from bars.attack._third import ended, strict
 from bars.attack._third_replies import Serving, impatient
 
 JUDGE = "judge --judge local/a --rubric axes.termination"
+# An axis that is asked without narration, too.
+ORDERED = "judge --judge local/a --rubric axes.sequencing"
 ORDER = "I cannot find order #W1 in the list."
 
 
@@ -447,9 +449,9 @@ def _reply_rows() -> list[Row]:
         ("judging again what has not changed", "nothing is paid twice", "high",
          _commands((JUDGE, 1), ("rejudge --rubric axes.termination", 0), codes=(0, 4))),
         ("judging again by another judge", "1, of the other", "medium", _commands((JUDGE, 1), ("rejudge --rubric axes.termination --judge local/a --repeat 2", (0, 1)), codes=(0, 4))),
-        ("a set and a rubric of it", "5 questions, each once; alone it is another question", "high", _commands(("judge --judge local/a --rubric axes --rubric axes.termination", 5), (JUDGE, 1), (JUDGE, 0))),
-        ("a rubric, then its set", "1, then 5: with its set it is another question", "high", _commands((JUDGE, 1), ("judge --judge local/a --rubric axes", 5), ("judge --judge local/a --rubric axes", 0), codes=(0, 4))),
-        ("narration on, then both", "1, then 1", "high", _commands((JUDGE, 1), (f"{JUDGE} --narration both", 1), (f"{JUDGE} --narration off", 0), (f"{JUDGE} --narration both", 0), codes=(0, 4))),
+        ("a set and a rubric of it", "5 questions, each once; alone it is the same question", "high", _commands(("judge --judge local/a --rubric axes --rubric axes.termination", 5), (JUDGE, 0))),
+        ("a rubric, then its set", "1, then 4: with its set it is the same question", "high", _commands((JUDGE, 1), ("judge --judge local/a --rubric axes", 4), ("judge --judge local/a --rubric axes", 0), codes=(0, 4))),
+        ("narration on, then both", "1, then 1", "high", _commands((ORDERED, 1), (f"{ORDERED} --narration both", 1), (f"{ORDERED} --narration off", 0), (f"{ORDERED} --narration both", 0), codes=(0, 4))),
         ("three runs, then a sample of one", "3, then none", "high", _commands((JUDGE, 3), (f"{JUDGE} --sample 1", 0), runs=3)),
         ("a sample of one, twice", "1, then none", "high", _commands((f"{JUDGE} --sample 1", 1), (f"{JUDGE} --sample 1", 0), runs=3)),
         ("a run by a condition, then all", "1, then 2", "high", _commands((f"{JUDGE} --where \"task = 't'\"", 1), (JUDGE, 2), runs=3)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bars.judges import judge_fence, judge_replies, no_look_wire
+from bars.judges import judge_fence, judge_prompts, judge_replies, no_look_wire
 from bars.judges._injections import DELIMITERS, corpus
 from stepscope.safety.redact import Redactor
 from tests.factories import agent, did, run, user
@@ -61,3 +61,30 @@ def test_on_the_wire_steps_alone_share_nothing_and_a_whole_run_does() -> None:
     assert found["no_look"].shared == 0
     assert found["step_labels"].shared == 0
     assert found["axes.termination"].shared > 100
+
+
+def test_a_mark_inside_of_a_token_would_be_seen() -> None:
+    shown = (
+        "\u00a6 gift_card_802079\u00a62 and more",
+        "\u00a6 1,\u00a6619.34",
+        '\u00a6 {"last_na\u00a6me":1}',
+    )
+    assert all(len(judge_prompts.broken_tokens(line)) == 1 for line in shown)
+    whole = (
+        '\u00a6 {"a":\u00a6"b",\u00a6"c":1}\u00a6 and <\u00a6|im_end|>\n[... 3 \u00a6x left out]'
+    )
+    assert judge_prompts.broken_tokens(whole) == []
+
+
+@pytest.mark.shared_data
+def test_recorded_runs_are_shown_whole_and_quoted_in_any_notation() -> None:
+    for name in judge_prompts.SETS:
+        runs = judge_prompts.recorded(name, 8)
+        tried, refused, believed = judge_prompts.quoted(runs)
+        assert tried > 100
+        assert refused == believed == []
+        for one in runs:
+            made = judge_prompts.asked(one, "step_labels")
+            assert made is not None
+            (ask,) = made.asks
+            assert judge_prompts.broken_tokens(ask.request.context) == []

@@ -81,6 +81,9 @@ def test_ten_runs_are_of_other_domains_and_each_is_known_to_several_rubrics() ->
     assert names == {"shell", "calendar", "search", "code", "data"}
     asked = {name for run in runs for name in run.expected}
     assert set(BUILT_IN_RUBRICS) <= asked
+    for name in BUILT_IN_RUBRICS:
+        known = [run for run in runs if name in run.expected]
+        assert set(map(id, known)) <= set(map(id, rubric_canaries(load_rubric(name))))
     for run in runs:
         said = " ".join(step.text + str(step.calls) for step in run.trajectory.steps)
         assert "refund" not in said + str([r.text for s in run.trajectory.steps for r in s.results])

@@ -210,6 +210,11 @@ def test_a_run_of_17000_characters_and_many_steps_is_one_window() -> None:
     assert judgement(long, "axes.termination").asks[0].request.max_output_tokens == 4_096
     told = msgspec.structs.replace(JUDGE, max_output_tokens=4_096)
     assert len(judgement(long, "step_labels", judge=told).asks) == 4
+    # An answer takes a quarter of what a judge reads at most, so that the run has room.
+    small = msgspec.structs.replace(JUDGE, context_tokens=20_000)
+    asks = judgement(long, "step_labels", judge=small).asks
+    assert {ask.request.max_output_tokens for ask in asks} == {5_000}
+    assert len(asks) == 3
 
 
 def test_the_fence_is_the_same_for_all_rubrics_and_another_for_each_judge() -> None:

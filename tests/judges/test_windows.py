@@ -91,9 +91,16 @@ def test_no_text_of_a_digest_is_cut_while_there_is_room() -> None:
     assert 1_800 <= len(long.text) <= 1_960
 
 
+def test_a_digest_of_many_short_texts_keeps_as_many_as_there_is_room_for() -> None:
+    (block,) = digest_steps(copy([10] * 100), 100, 2_000, FENCE)
+    # Each has 17 or 18 bytes with its name, 2 of its mark, and 80 around it.
+    assert len(block.pieces) == 20
+    assert block.words == "digest of steps 0 to 99, 80 earlier texts left out"
+
+
 def test_a_digest_takes_the_room_that_the_steps_leave() -> None:
-    window = planned([3_000] + [10] * 24, 30_000, most=12)[1]
-    assert "tool0 " + "x" * 200 in window.text
+    window = planned([3_000] + [10] * 24, 12_000, most=12)[1]
+    assert "tool0 " + "x" * 3_000 in window.text
     assert window.left_out == 0
 
 

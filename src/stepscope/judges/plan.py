@@ -134,6 +134,8 @@ _TOKENS_PER_STEP = 100
 # What an answer about many steps may take where the settings do not say it: GPT-4o writes so much
 # at once, later models more.
 _MOST_OUTPUT_TOKENS = 16_384
+# And of what a judge reads at once, its answer included.
+_OUTPUT_SHARE = 0.25
 # For what surrounds the texts: roles, names, the repair's sentence.
 _SPARE_TOKENS = 256
 
@@ -221,8 +223,13 @@ class _JudgementPlanner:
         steps = len(copy.acted) if rubric.kind in {"labels", "presence"} else 0
         if options.mode == "isolated":
             steps = min(steps, 1)
-        self.output = judge.max_output_tokens or min(
-            max(USUAL_OUTPUT_TOKENS, steps * _TOKENS_PER_STEP), _MOST_OUTPUT_TOKENS
+        self.output = judge.max_output_tokens or max(
+            USUAL_OUTPUT_TOKENS,
+            min(
+                steps * _TOKENS_PER_STEP,
+                _MOST_OUTPUT_TOKENS,
+                int(judge.context_tokens * _OUTPUT_SHARE),
+            ),
         )
         left = judge.context_tokens - self.output - taken
         self.room = left * transcript.BYTES_PER_TOKEN

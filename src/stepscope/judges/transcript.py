@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -697,11 +697,14 @@ def digest_steps(
     ]
     if not told:
         return ()
-    fits = max(room, 0) // (_DIGEST_BYTES + _DIGEST_FRAME)
-    sizes = sorted(_bytes(fence.data(text)) for _, text in told)
-    cap = _longest_that_fits(sizes, room - _DIGEST_FRAME * len(told), _DIGEST_BYTES)
-    skipped = 0 if cap is not None else max(0, len(told) - fits)
-    shown = [(label, _cut_line(text, cap or _DIGEST_BYTES)) for label, text in told[skipped:]]
+    sizes = [_bytes(fence.data(text)) for _, text in told]
+    cap = _longest_that_fits(sorted(sizes), room - _DIGEST_FRAME * len(told), _DIGEST_BYTES)
+    skipped = 0
+    if cap is None:
+        cap = _DIGEST_BYTES
+        taken = accumulate(min(size, cap) + _DIGEST_FRAME for size in reversed(sizes))
+        skipped = sum(size > room for size in taken)
+    shown = [(label, _cut_line(text, cap)) for label, text in told[skipped:]]
     words = f"digest of steps 0 to {end - 1}"
     if any(line != text for (_, line), (_, text) in zip(shown, told[skipped:], strict=True)):
         words += ", long texts cut"
