@@ -143,12 +143,18 @@ def test_what_is_no_file_is_looked_at_before_it_is_opened_for_writing(tmp_path: 
     ):
         with pytest.raises(UsageError, match=why), open_output(place, follow=follow):
             pass
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    for name in (str(pipe), f"/dev/fd/{os.open(pipe, os.O_WRONLY)}"):
+    unnamed = os.pipe()
+    readers = {
+        str(pipe): os.open(pipe, os.O_RDONLY | os.O_NONBLOCK),
+        f"/dev/fd/{unnamed[1]}": unnamed[0],
+    }
+    for name, reader in readers.items():
         with open_output(name) as file:
             assert os.get_blocking(file.fileno())
             file.write(b"whole")
         assert os.read(reader, 99) == b"whole"
+    for opened in (*readers.values(), unnamed[1]):
+        os.close(opened)
 
 
 # Where files are opened for writing besides `safety.limits.open_output`, and what they are.
