@@ -154,12 +154,12 @@ def test_the_install_step_takes_what_is_on_the_path_or_installs_by_name(tmp_path
     tools = tmp_path / "tools"
     tools.mkdir()
     script = (
-        '#!/bin/bash\nmkdir -p "$3/bin"\nprintf \'#!/bin/bash\\necho "$@"\\n\' > "$3/bin/python"\n'
+        '#!/bin/bash\nmkdir -p "$4/bin"\nprintf \'#!/bin/bash\\necho "$@"\\n\' > "$4/bin/python"\n'
     )
-    executable(tools / "python3", script + 'chmod +x "$3/bin/python"\n')
+    executable(tools / "python3", script + 'chmod +x "$4/bin/python"\n')
     path = f"{tools}:/usr/bin:/bin"
     ran = run_step(install, tmp_path, {"version": "0.1.0"}, PATH=path)
-    assert ran.stdout == "-m pip install --quiet stepscope==0.1.0\n"
+    assert ran.stdout == "-I -m pip install --quiet stepscope==0.1.0\n"
     bin_ = tmp_path / "runner temp" / "stepscope-venv" / "bin"
     assert (tmp_path / "PATH").read_text() == f"{bin_}\n"
 
@@ -240,7 +240,7 @@ def test_no_job_reads_traces_and_may_write(path: Path) -> None:
 def test_the_gitlab_job_runs_as_it_stands(tmp_path: Path) -> None:
     job = parsed(ROOT / "examples" / "workflows" / "gitlab-ci.yml")["agent gate"]
     install, line = job["script"]
-    assert install == "python -m pip install --quiet stepscope"
+    assert install == "python -I -m pip install --quiet stepscope"
     (tmp_path / "traces").mkdir()
     (tmp_path / "traces" / "runs.json").write_bytes(RUNS.read_bytes())
     (tmp_path / "stepscope.toml").write_text(GATES.format(6), encoding="utf-8")

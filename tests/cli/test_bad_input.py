@@ -97,6 +97,29 @@ def test_a_fifo_is_refused_without_waiting(
     one_line(capsys, "pipe")
 
 
+def test_programs_of_the_working_folder_are_not_run(workspace: Path) -> None:
+    Path("t").mkdir()
+    for name in ("json", "sitecustomize", "msgspec", "stepscope"):
+        Path(f"{name}.py").write_text("open('pwned', 'a').write(__name__)", encoding="utf-8")
+    for number in range(4):
+        held = RUNS.read_text(encoding="utf-8").replace('"task_id": ', f'"task_id": {number + 1}')
+        Path(f"t/{number}.json").write_text(held, encoding="utf-8")
+    assert run("import", "t", "--workers", "3", "--store", "w.db").returncode == 0
+    assert not Path("pwned").exists()
+
+
+def test_a_pipe_where_a_gate_writes_is_an_error_at_once(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("w").mkdir()
+    os.mkfifo("w/gate.json")
+    gate = "[workflow.airline.gates]\noutcome = { min_rate = 0.01 }\n"
+    Path("stepscope.toml").write_text(gate, encoding="utf-8")
+    capsys.readouterr()
+    assert main(["gate", "--store", "good.db", "--write", "w"]) == 2
+    one_line(capsys, "w/gate.json is no file; name another")
+
+
 def test_an_unreadable_file_is_refused(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", "other.json"]) == 2  # loads what nobody may not load
     capsys.readouterr()

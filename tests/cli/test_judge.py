@@ -182,6 +182,12 @@ def test_a_budget_of_nothing_sends_nothing_and_is_code_5(
     assert main(["judge", *JUDGES, *FEW, "--budget", "0"]) == 5
     assert "40 budget" in capsys.readouterr().out
     assert provider.asked == []
+    termination = ["--rubric", "axes.termination"]
+    assert main(["judge", "--judge", A, *FEW, *termination]) == 0
+    asked = len(provider.asked)
+    again = ["rejudge", "--judge", B, *termination, "--store", "good.db", "--budget", "0"]
+    assert main(again) == 5
+    assert len(provider.asked) == asked
 
 
 @pytest.mark.parametrize(

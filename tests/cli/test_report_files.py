@@ -72,6 +72,17 @@ def test_charts_are_written_as_png_and_svg(store: Path, tmp_path: Path) -> None:
     assert (folder / "vector.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("link", ["vector.png", "vector.svg"])
+def test_a_chart_goes_over_no_store_that_a_link_leads_to(
+    store: Path, tmp_path: Path, link: str
+) -> None:
+    pytest.importorskip("vl_convert")
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / link).symlink_to(store)
+    assert main(["report", "--store", str(store), "--plots", str(tmp_path / "p")]) == 2
+    assert store.read_bytes().startswith(b"SQLite format 3")
+
+
 def test_a_report_in_a_notebook_gives_its_charts_and_its_page(store: Path, tmp_path: Path) -> None:
     with stepscope.open(store) as notebook:
         report = notebook.report()

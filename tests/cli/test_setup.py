@@ -16,6 +16,8 @@ from stepscope.cli import setup
 from stepscope.cli.main import main
 from stepscope.cli.setup import find_bundled
 from stepscope.settings import KEY_VARIABLES, Settings, load_settings
+from stepscope.store import Store
+from tests.factories import did, run
 
 RUNS = Path(__file__).resolve().parents[2] / "examples" / "airline" / "runs.json"
 
@@ -124,6 +126,27 @@ def test_init_writes_what_the_runs_suggest_and_overwrites_nothing(
     )
     assert main(["init", "--yes", "--force", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["tools"]["cancel_reservation"] == "write"
+
+
+def test_a_secret_in_a_tools_name_is_neither_printed_nor_written(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = "sk-proj-" + "aB3dE5gH" * 5
+    with Store.open("s.db") as store:
+        store.put([run(*did(f"send_{secret}"), *did("send_mail"), id="r1", name="n1")])
+    assert main(["init", "--yes", "--store", "s.db"]) == 0
+    assert main(["init", "--yes", "--force", "--json", "--store", "s.db"]) == 0
+    shown = capsys.readouterr()
+    text = Path("stepscope.toml").read_text(encoding="utf-8")
+    assert secret not in shown.out + shown.err + text
+    assert 'send_mail = "write"' in text
+    assert "send_[secret:" in text
+    assert "send_[secret:" in shown.out
+    Path("stepscope.toml").write_text(f'"{secret}" = 1\n', encoding="utf-8")
+    assert main(["doctor"]) == 2
+    shown = capsys.readouterr()
+    assert "[secret:" in shown.out
+    assert secret not in shown.out
 
 
 def test_init_without_runs_writes_the_sample(here: Path) -> None:

@@ -269,6 +269,13 @@ def test_lines_of_other_kinds_are_kept_raw_where_they_stood() -> None:
     assert run.steps[1].extra == {"parentUuid": "bb", "requestId": "req_1"}
 
 
+def test_what_is_repaired_in_a_line_before_the_session_is_told() -> None:
+    early = b'{"type": "summary", "leafUuid": "x", "zz": 1, "zz": 2}\n'
+    (run,) = read(FORMAT, early + lines(line("user", "go", "a"), line("assistant", "ok", "bb")))
+    assert isinstance(run, Trajectory)
+    assert [warn.code for warn in run.warnings] == ["duplicate_key"]
+
+
 def test_what_changes_between_lines_is_said_by_the_step() -> None:
     (run,) = runs(
         line("user", "go", "a", cwd="/a", version="2.0.1"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +16,10 @@ import pytest
 from stepscope import api, registry
 from stepscope.errors import StepscopeError, TraceError
 from stepscope.formats.reading import Account, FileReading, read_files
-from stepscope.model import Json, Quarantined, Trajectory
+from stepscope.model import Json, Quarantined, Stream, Trajectory
 from stepscope.safety.limits import MIB, Limits
 from stepscope.settings import Settings
+from stepscope.testing.format_check import sample_files
 
 GOOD = b'{"task_id": 1, "trial": 0, "traj": [{"role": "user", "content": "hi"}]}'
 
@@ -51,6 +53,24 @@ def imported(
 
 def said(found: Trajectory) -> str:
     return found.steps[0].text
+
+
+@pytest.mark.parametrize("path", sample_files(), ids=lambda path: path.name)
+def test_a_key_twice_is_told_wherever_it_stands(path: Path) -> None:
+    text, form = path.read_text(encoding="utf-8"), registry.format(path.stem)
+    for place in re.finditer(r"\{(\s*\})?", text):
+        twice = '{"zz": 1, "zz": 2' + ("}" if place[1] else ", ")
+        raw = (text[: place.start()] + twice + text[place.end() :]).encode()
+        try:
+            _ = [
+                json.loads(part) for part in (raw.splitlines() if path.suffix[-1] == "l" else [raw])
+            ]
+        except json.JSONDecodeError:
+            continue  # it stood within a text
+        found = list(form.read(Stream(io.BytesIO(raw), path.name, Limits())))
+        told = {w.code for one in found if isinstance(one, Trajectory) for w in one.warnings}
+        set_aside = any(isinstance(one, Quarantined) for one in found)
+        assert "duplicate_key" in told or set_aside, place.start()
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_a_judge_without_a_verdict_is_code_4(
 def test_a_budget_of_nothing_buys_nothing(
     provider: Threaded, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*COMMAND, "--class", "authority", "--budget", "0"]) == 4
+    assert main([*COMMAND, "--class", "authority", "--budget", "0"]) == 5
     shown = capsys.readouterr()
     assert "as they are: 3 unasked" in shown.out
     assert "replies: 0 bought, 0 kept; 3 judgements without an answer" in shown.err

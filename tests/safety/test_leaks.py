@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import stepscope
 from stepscope import api
 from stepscope.cli.main import main
 from stepscope.errors import UsageError
@@ -79,6 +82,26 @@ def test_an_export_is_nobody_elses_and_sweeps_what_a_killed_one_left(tmp_path: P
         ["export", "s.db", "--force"],
         ["report", "-o", "stepscope.toml"],
         ["export", "link", "--force"],
+        ["report", "-o", "s.db-wal"],
+        ["export", "p", "--verdicts", "only", "--format", "parquet", "--force"],
+        [
+            "lab",
+            "envelope",
+            "--n",
+            "5",
+            "--sigma",
+            "0.1",
+            "--trials",
+            "100",
+            "--classifier",
+            "v1",
+            "--generator",
+            "walk",
+            "--plot",
+            "e.svg",
+        ],
+        ["init", "--force"],
+        ["judge", "--judge", "a/b", "--propose-goals", "goals.toml"],
     ],
 )
 def test_no_output_goes_over_a_store_or_settings(
@@ -91,11 +114,98 @@ def test_no_output_goes_over_a_store_or_settings(
     monkeypatch.chdir(tmp_path)
     Path("stepscope.toml").write_text("seed = 7\n", encoding="utf-8")
     Path("link").symlink_to("s.db")
+    Path("p").mkdir()
+    Path("p/records.parquet").hardlink_to("s.db")
+    Path("e.svg").symlink_to("stepscope.toml")
+    Path("goals.toml").symlink_to(".env")
+    if words[0] == "init":
+        Path("stepscope.toml").unlink()
+        Path("pyproject.toml").touch()
+        Path("stepscope.toml").symlink_to("pyproject.toml")
     before = {path: path.read_bytes() for path in (Path("s.db"), Path("stepscope.toml"))}
-    assert main([*words, "--store", "s.db"]) == 2
+    more = [] if words[0] == "lab" else ["--store", "s.db"]
+    assert main([*words, *more]) == 2
     assert "a database or settings; name another file" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in before} == before
-    assert not list(tmp_path.glob("*.part"))
+    assert not list(tmp_path.rglob("*.part")) + list(tmp_path.glob(".env"))
+
+
+def test_what_is_no_file_is_looked_at_before_it_is_opened_for_writing(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with socket.socket(socket.AF_UNIX) as ours:
+        ours.bind(str(tmp_path / "socket"))
+    for place, follow, why in (
+        (pipe, True, "nobody reads this pipe"),
+        (pipe, False, "no file; name another"),
+        (tmp_path / "socket", True, "no file; name another"),
+        (tmp_path, True, "a folder; name a file in it"),
+    ):
+        with pytest.raises(UsageError, match=why), open_output(place, follow=follow):
+            pass
+    unnamed = os.pipe()
+    readers = {
+        str(pipe): os.open(pipe, os.O_RDONLY | os.O_NONBLOCK),
+        f"/dev/fd/{unnamed[1]}": unnamed[0],
+    }
+    for name, reader in readers.items():
+        with open_output(name) as file:
+            assert os.get_blocking(file.fileno())
+            file.write(b"whole")
+        assert os.read(reader, 99) == b"whole"
+    for opened in (*readers.values(), unnamed[1]):
+        os.close(opened)
+
+
+# Where files are opened for writing besides `safety.limits.open_output`, and what they are.
+WRITERS = {
+    "cli/main.py": "null devices for streams that are closed, and a report of a bug in a new file",
+    "cli/setup.py": "a new file that says whether a folder can be written",
+    "cli/terminal.py": "the job summary, which is appended to after `refuse_to_write`",
+    "runtime/database.py": "the file of a store, made where nothing is, and its copy beside it",
+    "runtime/processes.py": "a pipe",
+    "sandbox/check.py": "files of a folder that it made",
+    "sandbox/probe.py": "what a command in the sandbox must not open",
+    "sandbox/run.py": "a new file without a name",
+    "sandbox/workspace.py": "copies in a folder that it made",
+    "store/damage.py": "blobs beside a store that was made now",
+    "store/runs.py": "blobs of a store, by their hash",
+}
+# Where files are read that no user names, or names and it was asked before whether they are files.
+READERS = {"api/score_files.py", "formats/files.py", "judges/canaries.py", "judges/rubrics.py",
+           "judges/tools_sandboxed.py", "lab/attacks.py",
+           "ledger/states.py", "measures/localise.py", "report/build.py", "report/render/html.py",
+           "sandbox/check.py", "sandbox/probe.py", "settings.py", "store/store.py",
+           "ledger/ledger.py", "testing/format_check.py", "web/app.py", "cli/setup.py"}  # fmt: skip
+
+
+def openings(call: ast.Call) -> str:
+    """Whether a call opens a file by its name: "w", "r", or "" where it does not."""
+    name = ast.unparse(call.func)
+    last = name.rpartition(".")[2]
+    said = ast.unparse(call)
+    if last in {"write_text", "write_bytes", "touch", "save", "copytree", "copyfile", "copy2",
+                "mkstemp", "NamedTemporaryFile", "TemporaryFile", "savefig"}:  # fmt: skip
+        return "" if name == "seen.save" else "w"
+    if name == "os.open":
+        return "w" if re.search("O_(WRONLY|RDWR|CREAT|APPEND)|how|flags", said) else "r"
+    if last in {"open", "fdopen"}:
+        modes = [a.value for a in (*call.args, *(k.value for k in call.keywords))
+                 if isinstance(a, ast.Constant) and isinstance(a.value, str)]  # fmt: skip
+        modes = [mode for mode in modes if re.fullmatch("[rwxabt+]{1,3}", mode)]
+        return "w" if re.search("[wxa+]", "".join(modes)) else "r" if modes else ""
+    return "r" if last in {"read_text", "read_bytes"} else ""
+
+
+def test_files_are_written_by_the_one_writer_and_read_by_the_one_reader() -> None:
+    source = Path(stepscope.__file__).parent
+    found: dict[str, set[str]] = {"w": set(), "r": set(), "": set()}
+    for path in source.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                found[openings(node)].add(str(path.relative_to(source)))
+    assert found["w"] == {*WRITERS, "safety/limits.py"}
+    assert found["r"] - found["w"] == READERS - found["w"]
 
 
 def test_a_bug_in_what_is_written_stays_a_bug_and_leaves_what_was_there(tmp_path: Path) -> None:

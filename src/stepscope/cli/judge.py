@@ -289,10 +289,13 @@ def _what_rules_found(notebook: Notebook, where: str | None, *, as_json: bool) -
 
 
 def _write_goals(notebook: Notebook, path: Path, where: str | None, since: str | None) -> int:
+    from stepscope.safety.limits import open_output
+
     if path.exists():
         raise UsageError(f"{path} is there already; name another file, or move it away")
     draft = notebook.propose_goals(where=where, since=since)
-    path.write_text(draft.text, encoding="utf-8")
+    with open_output(path) as file:
+        file.write(draft.text.encode())
     terminal.print_text(
         f"{draft}\nRead {path}, mend it, say confirmed = true, then:\n"
         f"  stepscope judge --rubric no_look --goals {path} --judge PROVIDER/MODEL"
@@ -340,6 +343,7 @@ def rejudge(
 
     Asks about the runs that a judge answered about before, by the rubric as it is now: the same
     judges, or the ones that are named. Says which labels turned, and what share with its interval.
+    Exit codes as of judge.
 
     Example: stepscope rejudge --rubric axes --judge openai/gpt-5.1
     """
@@ -362,6 +366,4 @@ def rejudge(
             found, as_json=as_json, hint="stepscope agree", store=Path(notebook.store.path)
         )
         acknowledge_calls(notebook, [found.judged])
-    if found.judged.ran.stopped:
-        return STOPPED
-    return 0 if found.judged.ran.records else options.UNMEASURED
+    return exit_code_of_judging([found.judged])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 from typer import Option
 
 from stepscope.cli import options, terminal
-from stepscope.cli.judge import load_judge_settings
+from stepscope.cli.judge import BUDGET, load_judge_settings
 from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -140,7 +140,8 @@ def redteam(
 
     Each failing run is judged as it is, then with each text of each attack class standing in it.
     Says flips by class with upper limits, and what claims of the agent alone buy. Costs money.
-    Without --store the bundled runs are attacked. Exit code 4 when no judge gave a verdict.
+    Without --store the bundled runs are attacked. Exit code 5 when the budget ended it, 4 when no
+    judge gave a verdict.
 
     Example: stepscope lab redteam --judge openai/gpt-5-mini --runs 5 --class authority
     """
@@ -197,6 +198,8 @@ def redteam(
                 )  # fmt: skip
     _print(found, lab_views.make_redteam_document(found), as_json=as_json)
     terminal.print_note(_sum_usage(rounds))
+    if any(one.failed.get("budget") for one in rounds):
+        return BUDGET
     return 0 if any(row.runs for one in found.judges for row in one.flips) else options.UNMEASURED
 
 

@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from stepscope import safety
 from stepscope.cli import options, terminal
 from stepscope.cli.judge import Budget, Judges
 from stepscope.errors import ConfigError, EnvironmentFault, UsageError
@@ -171,7 +172,8 @@ def doctor(
     else:
         for check in found:
             advice = f"; {check.advice}" if check.advice else ""
-            terminal.print_text(f"{check.state:<5} {check.name:<10} {check.found}{advice}")
+            line = f"{check.state:<5} {check.name:<10} {check.found}{advice}"
+            terminal.print_text(safety.scrub_message(line))
     return max((check.exit_code for check in found if check.state == "fail"), default=0)
 
 
@@ -197,6 +199,7 @@ def init(
 
     Example: stepscope init --store .stepscope/demo.db
     """
+    from stepscope.safety.limits import open_output
     from stepscope.safety.text import visible_line
 
     if FILE.exists() and not force:
@@ -205,7 +208,9 @@ def init(
     asking = sys.stdin.isatty() and not yes and not as_json
     lines = []
     for tool, effect in effects.items():
-        if asking and effect != "read":
+        if (shown := safety.scrub_message(tool)) != tool:
+            lines.append(f"# {toml_key(shown)}: a secret is in its name, which is not written here")
+        elif asking and effect != "read":
             asked = f"Does {visible_line(tool)} change the world?"
             writes = typer.confirm(asked, default=effect == "write", err=True)
             effects[tool] = "write" if writes else "read"
@@ -224,7 +229,8 @@ def init(
         text = re.sub(
             r'(?m)^store = "[^"]*"', lambda _: f"store = {_toml_string(str(store))}", text
         )
-    FILE.write_text(text, encoding="utf-8")
+    with open_output(FILE, own=FILE.name) as file:
+        file.write(text.encode())
     if as_json:
         terminal.print_json({"path": str(FILE), "tools": effects})
     else:
@@ -246,7 +252,8 @@ def _say(effects: dict[str, str], *, asked: bool) -> None:
     terminal.print_text(f"wrote {FILE}")
     source = "" if asked else "  (inferred from names)"
     for effect in ("write", "read", "unknown"):
-        tools = ", ".join(visible_line(tool) for tool in effects if effects[tool] == effect)
+        named = [safety.scrub_message(tool) for tool in effects if effects[tool] == effect]
+        tools = ", ".join(map(visible_line, named))
         if tools:
             terminal.print_text(f"  {effect:<8}{tools}{source}")
     if not effects:

@@ -32,6 +32,7 @@ from stepscope.measures.step_features import (
 )
 from stepscope.model import Record, Trajectory, Verdict
 from stepscope.model.records import HUMAN, JUDGE_PREFIX, RULES
+from stepscope.safety.limits import open_output
 from stepscope.store import Store
 from stepscope.store.judged import current_records
 from stepscope.store.where import parse_where
@@ -108,7 +109,8 @@ def fit_store(store: Store) -> LocaliseFit:
     used = path is not None and gain > error and fitted_first >= shipped_first
     if used and path is not None:
         try:
-            path.write_bytes(msgspec.json.format(msgspec.json.encode(_table(runs))) + b"\n")
+            with open_output(path) as file:
+                file.write(msgspec.json.format(msgspec.json.encode(_table(runs))) + b"\n")
         except OSError as e:
             raise EnvironmentFault(f"cannot write {str(path)!r}: {e.strerror}") from e
     return LocaliseFit(

@@ -16,10 +16,10 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import rest
-from stepscope.formats.format import FileFormat, RunLabels, parse_records
+from stepscope.formats.format import FileFormat, RunLabels, parse_records, quarantine_record
 from stepscope.formats.opening import Opening
 from stepscope.model import Json, Label, Quarantined, Stream, Trajectory
-from stepscope.safety.limits import Limits
+from stepscope.safety.limits import Limits, open_file
 
 NAME = "agentrx_labels"
 ANNOTATOR = "AgentRx"
@@ -53,7 +53,7 @@ def load_labels(path: Path, limits: Limits) -> RunLabels | None:
     """
     by_task: dict[str, tuple[Label, ...]] = {}
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             for item in parse_records(Stream(file, str(path), limits), parse_labels):
                 if not isinstance(item, Quarantined):
                     task, labels = item[1]
@@ -131,7 +131,11 @@ def _likeness(opening: Opening) -> float:
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
     """Yield no runs, only the records that cannot be read."""
-    yield from (x for x in parse_records(stream, parse_labels) if isinstance(x, Quarantined))
+    for item in parse_records(stream, parse_labels):
+        if isinstance(item, Quarantined):
+            yield item
+        elif told := [one.reason for one in item[0].repairs if one.code == "duplicate_key"]:
+            yield quarantine_record(item[0], "; ".join(told))
 
 
 FORMAT = FileFormat(NAME, _likeness, _read, load_labels=load_labels)

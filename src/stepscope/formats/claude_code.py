@@ -346,6 +346,7 @@ class ClaudeSession:
         """Put the lines of another session before these."""
         shift = len(other._lines)
         self._lines = other._lines + self._lines
+        self.repairs = other.repairs + self.repairs
         self._lost = other._lost + [at + shift for at in self._lost]
 
     def gaps(self, agent: str | None) -> list[int]:

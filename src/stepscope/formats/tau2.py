@@ -43,7 +43,7 @@ from stepscope.model import (
     ToolResult,
     Trajectory,
 )
-from stepscope.safety.limits import Limits
+from stepscope.safety.limits import Limits, open_file
 
 _QUOTE_LENGTH = 200
 _SPEECH_KEYS = frozenset({"role", "content", "tool_calls", "turn_idx", "timestamp"})
@@ -242,7 +242,7 @@ def _read_results(path: str, _changed: int, limits: Limits) -> dict[str, Json]:
     # One file is asked for by each of its simulations in turn; its own faults are told when it
     # is imported itself.
     try:
-        with Path(path).open("rb") as file:
+        with open_file(path) as file:
             first = next(decode_records(Stream(file, path, limits)), None)
     except OSError:
         return {}

@@ -17,6 +17,7 @@ import msgspec
 from stepscope.errors import ModelError, UsageError
 from stepscope.model import Reply, Request
 from stepscope.models.dialect import request_hash
+from stepscope.safety.limits import open_file, open_output
 
 
 class RecordedReply(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +77,7 @@ def read_replies(path: Path) -> Iterator[tuple[str, Reply]]:
         UsageError: no such file, or a line is none.
     """
     try:
-        with path.open("rb") as lines:
+        with open_file(path) as lines:
             for number, line in enumerate(lines, 1):
                 if not line.strip():
                     continue
@@ -92,7 +93,7 @@ def read_replies(path: Path) -> Iterator[tuple[str, Reply]]:
 def write_replies(path: Path, replies: Iterable[tuple[str, Reply]]) -> int:
     """Write pairs of request hash and reply as JSON lines; return how many."""
     written = 0
-    with path.open("wb") as lines:
+    with open_output(path) as lines:
         for key, reply in replies:
             lines.write(msgspec.json.encode(RecordedReply(request=key, reply=reply)) + b"\n")
             written += 1

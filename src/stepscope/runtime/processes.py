@@ -128,6 +128,7 @@ def start_child(function: Function, start: bytes) -> subprocess.Popen[bytes]:
     child = subprocess.Popen(
         [
             sys.executable,
+            "-P",  # `import json` before the path is ours would run json.py of the folder
             "-c",
             _CHILD,
             json.dumps(sys.path),

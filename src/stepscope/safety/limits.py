@@ -64,29 +64,36 @@ def read_file(path: str | Path, most: int = -1) -> bytes:
 
 # How the file of a database begins; and what is nobody's output.
 _DATABASE = b"SQLite format 3\0"
+_LOG = re.compile(r"-(?:wal|shm|journal)$")
 _SETTINGS = frozenset({"stepscope.toml", "pyproject.toml", ".env"})
 # What is being written, by the number of its process.
 _PART = re.compile(r"\.(\d+)(?:\.[0-9a-f]{8})?\.part$")
 
 
-def refuse_to_write(place: Path) -> None:
-    """Raise UsageError where a file is a store or settings: results are never written there."""
-    if place.name in _SETTINGS or (place.is_file() and read_file(place, 16) == _DATABASE):
+def refuse_to_write(place: Path, own: str = "") -> None:
+    """Raise UsageError where a file is a store or settings: results are never written there.
+
+    `own` is the name of the settings that are meant.
+    """
+    of_log = place.with_name(_LOG.sub("", place.name) or place.name)
+    held = any(one.is_file() and read_file(one, 16) == _DATABASE for one in (place, of_log))
+    if held or place.name in _SETTINGS - {own}:
         raise UsageError(f"{place}: a database or settings; name another file to write to")
 
 
 @contextmanager
 def open_output(
-    path: str | Path, *, private: bool = False, follow: bool = True
+    path: str | Path, *, private: bool = False, follow: bool = True, own: str = ""
 ) -> Iterator[BinaryIO]:
     """Open a file of results for writing: it appears whole and durable, or not at all.
 
     It is written beside its place and put there in one move; what a killed writer left beside it is
     removed. What a link leads to is replaced, or the link where `follow` is False; a device or a
-    pipe takes what comes. `private` is mode 0600.
+    pipe that is read takes what comes, where links are followed. `private` is mode 0600, `own` as
+    in `refuse_to_write`.
 
     Raises:
-        UsageError: a folder, or a store or settings of the user.
+        UsageError: a folder, a socket, a pipe that nobody reads, or a store or settings.
         OSError: the disk does not take it; what was there stands, and the file as asked for is
             named.
     """
@@ -96,13 +103,11 @@ def open_output(
     except (RuntimeError, ValueError) as e:  # a circle of links; NUL in a name
         raise UsageError(f"{path}: cannot be written ({e})") from e
     try:
-        if place.exists() and not place.is_file():
-            if place.is_dir():
-                raise UsageError(f"{path} is a folder; name a file in it")
-            with place.open("wb") as file:
+        if Path(path).exists() and not Path(path).is_file():
+            with _open_stream(Path(path), follow) as file:
                 yield file
             return
-        refuse_to_write(place)
+        refuse_to_write(place, own)
         for left in place.parent.glob(f".{glob.escape(place.name)}.*.part"):
             if not _may_be_written(left):
                 left.unlink(missing_ok=True)
@@ -119,6 +124,23 @@ def open_output(
             part.unlink(missing_ok=True)
     except OSError as e:
         raise OSError(e.errno, e.strerror, str(path)) from e
+
+
+def _open_stream(path: Path, streams: bool) -> BinaryIO:
+    """Open what is no file, and takes what comes; what nobody reads is not waited for."""
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise UsageError(f"{path} is a folder; name a file in it")
+    if not (streams and (stat.S_ISFIFO(mode) or stat.S_ISCHR(mode))):
+        raise UsageError(f"{path} is no file; name another")
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError as e:
+        if e.errno != errno.ENXIO:
+            raise
+        raise UsageError(f"{path}: nobody reads this pipe; read it first, or name a file") from e
+    os.set_blocking(handle, True)
+    return os.fdopen(handle, "wb")
 
 
 def _may_be_written(part: Path) -> bool:

@@ -9,7 +9,6 @@ extra.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -25,6 +24,7 @@ import numpy.typing as npt
 from stepscope.errors import ConfigError, EnvironmentFault, StoreError
 from stepscope.model import Record
 from stepscope.runtime.database import Connection, open_memory
+from stepscope.safety.limits import open_output
 from stepscope.store import columns, records
 from stepscope.store.columns import ANSWERED, AnswerColumn, Runs, StepColumn, Texts
 from stepscope.store.records import WHOLE, RecordRow, decode_record
@@ -112,11 +112,11 @@ def write_parquet(db: Connection, folder: Path, where: Where | None) -> None:
         ).fetchall()
         columns = list(zip(*runs, strict=True)) or [()] * len(run_schema)
         arrays = [pa.array(c, f.type) for c, f in zip(columns, run_schema, strict=True)]
-        with _replace_when_written(folder / RUNS) as part:
-            pq.write_table(pa.Table.from_arrays(arrays, schema=run_schema), part)
+        with open_output(folder / RUNS, private=True) as file:
+            pq.write_table(pa.Table.from_arrays(arrays, schema=run_schema), file)
         with (
-            _replace_when_written(folder / RECORDS) as part,
-            pq.ParquetWriter(part, record_schema) as writer,
+            open_output(folder / RECORDS, private=True) as file,
+            pq.ParquetWriter(file, record_schema) as writer,
         ):
             for _, group in groupby(_batches(db, where, record_schema), key=lambda item: item[0]):
                 while rows := list(islice(group, GROUP_ROWS // _FETCH_ROWS)):
@@ -126,19 +126,6 @@ def write_parquet(db: Connection, folder: Path, where: Where | None) -> None:
         raise EnvironmentFault(f"{folder}: Parquet cannot be written here ({e})") from e
     finally:
         db.execute("ROLLBACK")
-
-
-@contextmanager
-def _replace_when_written(path: Path) -> Iterator[Path]:
-    """Give a file that takes the name `path` when all went well."""
-    part = path.with_name(path.name + ".part")
-    part.unlink(missing_ok=True)
-    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    try:
-        yield part
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _batches(

@@ -31,7 +31,7 @@ from stepscope.formats.finish import Ordinals, find_oddities, finish_run
 from stepscope.formats.opening import HEAD_BYTES, MARGIN, SURE
 from stepscope.formats.ours import decode_run, encode_run
 from stepscope.model import Format, Json, Quarantined, Stream, Trajectory, Usage
-from stepscope.safety.limits import Limits
+from stepscope.safety.limits import Limits, read_file
 from stepscope.safety.text import visible_line
 
 # What a reader may not raise: all but our own errors and what ends the process.
@@ -536,7 +536,7 @@ def check_format(format: Format | str, *files: str | Path) -> FormatChecked:
     form = registry.format(format) if isinstance(format, str) else format
     if not files:
         raise UsageError(f"check_format({form.name!r}) needs a file that the format reads")
-    subjects = [FormatSubject(form, str(path), Path(path).read_bytes()) for path in files]
+    subjects = [FormatSubject(form, str(path), read_file(path)) for path in files]
     faults = []
     for subject, rule in product(subjects, RULES):
         lines = list(rule(subject))

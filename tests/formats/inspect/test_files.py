@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from stepscope.errors import LimitError, TraceError
@@ -224,6 +225,20 @@ def test_samples_that_were_not_logged_come_from_their_summaries() -> None:
     assert (found[1].outcome.status, found[1].termination) == ("pass", "completed")
     journal = ("_journal/summaries/1.json", [known, summary])
     assert len(runs(packed(log(FIRST), journal, start=True))) == 2
+
+
+def test_a_key_twice_in_the_header_is_told() -> None:
+    whole = log(FIRST)
+    plain = packed(whole)
+    twice = msgspec.json.encode(header(whole)).replace(b"{", b'{"zz": 1, "zz": 2, ', 1)
+    with zipfile.ZipFile(io.BytesIO(plain)) as before, io.BytesIO() as raw:
+        with zipfile.ZipFile(raw, "w") as after:
+            for name in before.namelist():
+                after.writestr(name, twice if name == "header.json" else before.read(name))
+        told, run = read(FORMAT, raw.getvalue())
+    assert isinstance(told, Quarantined)
+    assert told.reason.startswith("the header of the log: 1 key(s) of an object came twice")
+    assert isinstance(run, Trajectory)
 
 
 def test_what_stands_between_samples_is_told() -> None:

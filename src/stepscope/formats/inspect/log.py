@@ -148,7 +148,11 @@ def split_eval(stream: Stream) -> Iterator[RawRecord | Quarantined]:
     """
     with open_archive(stream.file, stream.uri, stream.limits) as archive:
         log = _Log(stream, archive)
-        header = log.header()
+        header, raw = log.header()
+        if fault := _header_fault(raw, stream.limits):
+            yield Quarantined(
+                reason=f"the header of the log: {fault}", offset=0, raw=raw, uri=stream.uri
+            )
         for entry in archive.entries:
             name = entry.filename
             if _WHOLE.match(name):
@@ -174,14 +178,14 @@ class _Log:
                 of_sample = self.chunks.setdefault(folder, {})
                 of_sample.setdefault(sequence, []).append((int(start), entry))
 
-    def header(self) -> bytes:
-        """Return the header, or the one that the log was begun with."""
+    def header(self) -> tuple[bytes, bytes]:
+        """Return the header, or the one that the log was begun with, stripped and as it stands."""
         for name in (HEADER, START):
             if name in self.names:
                 found = self.record(self.names[name])
                 if isinstance(found, Quarantined):
                     raise TraceError(f"{self.stream.uri}: {found.reason}")
-                return strip_header(found.raw, self.stream.limits)
+                return strip_header(found.raw, self.stream.limits), found.raw
         raise TraceError(f"{self.stream.uri}: no Inspect log; it has neither {HEADER} nor {START}")
 
     def record(self, entry: zipfile.ZipInfo) -> RawRecord | Quarantined:
@@ -299,17 +303,19 @@ def split_json(stream: Stream) -> Iterator[RawRecord | Quarantined]:
     around = bytes(splitter.around)
     if header is None and b'"eval"' not in _whole_header(stream, around):
         raise TraceError(f"{stream.uri}: no log of Inspect: neither `eval` nor a sample in it")
-    if not told and not _is_whole(stream, around):
-        reason = "the log is broken outside its samples, or ends there"
+    fault = _header_fault(around.removeprefix(BOM).strip(WHITESPACE), stream.limits)
+    if fault and not told:
+        reason = f"outside its samples, {fault}"
         yield Quarantined(reason=reason, offset=0, raw=around, uri=stream.uri)
 
 
-def _is_whole(stream: Stream, around: bytes) -> bool:
+def _header_fault(raw: bytes, limits: Limits) -> str:
+    """Return what is wrong with a whole header; its runs, which may come before, do not say it."""
     try:
-        strip_header(around.removeprefix(BOM).strip(WHITESPACE), stream.limits)
+        repairs = decode(raw, limits=limits).repairs
     except TraceError:
-        return False
-    return True
+        return "the log is broken, or ends there"
+    return next((one.reason for one in repairs if one.code == "duplicate_key"), "")
 
 
 def _header(stream: Stream, before: bytes) -> bytes:

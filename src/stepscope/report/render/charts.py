@@ -13,13 +13,14 @@ from functools import cache, partial
 from importlib.util import find_spec
 from itertools import compress, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
 from stepscope.errors import ConfigError, UsageError
 from stepscope.report.document import Chart
 from stepscope.report.views.run import name_curve_chart
+from stepscope.safety.limits import open_output
 from stepscope.values import Unmeasured
 
 if TYPE_CHECKING:
@@ -273,7 +274,7 @@ CHARTS: dict[str, Callable[[], alt.LayerChart | alt.VConcatChart]] = {
         for panels in (tuple(compress(PANELS, chosen)) for chosen in product((0, 1), repeat=3))
     },
 }
-KINDS: dict[str, Literal["png", "svg"]] = {".png": "png", ".svg": "svg"}
+KINDS = (".png", ".svg")
 PANEL = 200
 # What two standard errors may not leave.
 LEAST, MOST = 0.0, 1.0
@@ -287,7 +288,7 @@ def save_envelope_chart(envelope: ClassifierEnvelope, path: Path) -> None:
         ConfigError: the `plots` extra is not installed.
     """
     check_picture_path(path)
-    make_envelope_chart(envelope).save(str(path), format=KINDS[path.suffix.lower()], scale_factor=2)
+    _write_picture(make_envelope_chart(envelope).to_dict(), path)
 
 
 def check_picture_path(path: Path) -> None:
@@ -356,20 +357,25 @@ def write_plots(drawn: Mapping[str, Chart], folder: str | Path) -> list[Path]:
     Raises:
         ConfigError: the extra is not installed.
     """
-    try:
-        import vl_convert
-    except ImportError as e:
-        raise ConfigError(
-            "pictures of charts need vl-convert: pip install 'stepscope[plots]'"
-        ) from e
+    if find_spec("vl_convert") is None:
+        raise ConfigError("pictures of charts need vl-convert: pip install 'stepscope[plots]'")
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     written = []
     for name, chart in drawn.items():
         spec = make_chart(chart.spec, chart.rows).to_dict()
-        png, svg = place / f"{name}.png", place / f"{name}.svg"
-        png.write_bytes(vl_convert.vegalite_to_png(spec, scale=SCALE, allowed_base_urls=[]))
-        text = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
-        svg.write_text(text, encoding="utf-8", newline="\n")
-        written += [png, svg]
+        for path in [place / f"{name}{kind}" for kind in KINDS]:
+            _write_picture(spec, path)
+            written.append(path)
     return written
+
+
+def _write_picture(spec: Spec, path: Path) -> None:
+    import vl_convert
+
+    if path.suffix.lower() == ".png":
+        raw = vl_convert.vegalite_to_png(spec, scale=SCALE, allowed_base_urls=[])
+    else:
+        raw = vl_convert.vegalite_to_svg(spec, allowed_base_urls=[]).encode()
+    with open_output(path) as file:
+        file.write(raw)
