@@ -218,6 +218,35 @@ def test_a_rule_about_a_tool_that_nobody_has_is_refused_not_kept(
     assert main(["gate", "--runs", str(RUNS)]) == 3
 
 
+TOOLS = '[tools]\nthink = "read"\nbook_reservation = "write"\n'
+KEPT = '[[policy]]\nname = "r"\nforbid = "think"\nwhere = { no = "x" }\n'
+THINKS = '[[policy]]\nname = "r"\nforbid = "write"\nwhere = { thought = "." }\n'
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (KEPT + TOOLS, '[[policy]]\nname = "s"\nforbid = "book_reservation"\n' + TOOLS),
+        (THINKS + '[tools]\nthink = "read"\n', THINKS + '[tools]\nthink = "write"\n'),
+    ],
+)
+def test_answers_under_other_settings_are_given_again_and_count_as_none_where_they_cannot_be(
+    gated: Path, capsys: pytest.CaptureFixture[str], before: str, after: str
+) -> None:
+    settings, gate = Path("stepscope.toml"), ["gate", "--json", "--undecided", "pass"]
+    gates = 'store = "good.db"\n[workflow.airline.gates]\npolicy = { max_per_run = 0 }\n'
+    for told in (before, after, before):
+        settings.write_text(gates + told, encoding="utf-8")
+        assert main(gate) == (0 if told == before else 3)
+    assert main(["purge", "--older-than", "0d", "--yes"]) == 0
+    for told in (before, after):
+        settings.write_text(gates + told, encoding="utf-8")
+        capsys.readouterr()
+        # What was answered under the same settings, whenever that was, still counts.
+        assert main(gate) == (0 if told == before else 3)
+    assert main(["score"]) == 0
+
+
 def test_records_that_could_not_be_read_are_counted_in_every_output(
     gated: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -239,6 +240,17 @@ def test_a_store_that_holds_them_as_set_aside_fails(based: Path, text: str, file
     same = {name: [r.replace("new:", f"{text}:") for r in lines] for name, lines in files.items()}
     write("t", same)
     done("import t", "score")
+    assert main(["gate"]) == 3
+
+
+@pytest.mark.parametrize("erased", ["--older-than 0d", "--where \"name = 'w/c0/1'\""])
+def test_what_is_erased_takes_no_unread_record_with_it(based: Path, erased: str) -> None:
+    Path("stepscope.toml").write_text(policy("outcome = { min_rate = 1.0 }", ""), encoding="utf-8")
+    write("t", {"a.jsonl": [line(0, 1), *CUT], "b.jsonl": [line(1, 1)]})
+    write("u", {"c.jsonl": runs()})
+    done("import u", "import t", "score")
+    assert main(["gate"]) == 3
+    assert main(["purge", "--yes", *shlex.split(erased)]) == 0
     assert main(["gate"]) == 3
 
 
