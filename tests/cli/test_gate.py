@@ -218,6 +218,34 @@ def test_a_rule_about_a_tool_that_nobody_has_is_refused_not_kept(
     assert main(["gate", "--runs", str(RUNS)]) == 3
 
 
+TOOLS = '[tools]\nthink = "read"\nbook_reservation = "write"\n'
+KEPT = '[[policy]]\nname = "r"\nforbid = "think"\nwhere = { no = "x" }\n'
+THINKS = '[[policy]]\nname = "r"\nforbid = "write"\nwhere = { thought = "." }\n'
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (KEPT + TOOLS, '[[policy]]\nname = "s"\nforbid = "book_reservation"\n' + TOOLS),
+        (THINKS + '[tools]\nthink = "read"\n', THINKS + '[tools]\nthink = "write"\n'),
+    ],
+)
+@pytest.mark.parametrize("erased", [False, True])
+def test_answers_under_other_settings_are_given_again_and_count_as_none_where_they_cannot_be(
+    gated: Path, capsys: pytest.CaptureFixture[str], before: str, after: str, erased: bool
+) -> None:
+    settings, gate = Path("stepscope.toml"), ["gate", "--json", "--undecided", "pass"]
+    gates = 'store = "good.db"\n[workflow.airline.gates]\npolicy = { max_per_run = 0 }\n'
+    settings.write_text(gates + before, encoding="utf-8")
+    assert main(gate) == 0
+    if erased:
+        assert main(["purge", "--older-than", "0d", "--yes"]) == 0
+        assert main(gate) == 0  # what was answered under the same settings still counts
+    settings.write_text(gates + after, encoding="utf-8")
+    capsys.readouterr()
+    assert main(gate) == (4 if erased else 3)
+
+
 def test_records_that_could_not_be_read_are_counted_in_every_output(
     gated: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -240,6 +241,17 @@ def test_a_store_that_holds_them_as_set_aside_fails(based: Path, text: str, file
     write("t", same)
     done("import t", "score")
     assert main(["gate"]) == 3
+
+
+@pytest.mark.parametrize("erased", ["--older-than 0d", "--where \"task = 'c0'\""])
+def test_what_is_erased_takes_no_unread_record_with_it(based: Path, erased: str) -> None:
+    Path("stepscope.toml").write_text(policy("outcome = { min_rate = 1.0 }", ""), encoding="utf-8")
+    write("t", {"a.jsonl": [line(0, 1, text="t"), *CUT]})
+    write("u", {"c.jsonl": runs()})
+    done(*(f"{one} --store n.db" for one in ("import t", "import u", "score")))
+    assert main(["gate", "--store", "n.db"]) == 3
+    assert main(["purge", "--store", "n.db", "--yes", *shlex.split(erased)]) == 0
+    assert main(["gate", "--store", "n.db"]) == 3
 
 
 def test_the_baseline_s_own_file_written_over_fails(based: Path) -> None:

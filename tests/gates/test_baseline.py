@@ -29,7 +29,7 @@ FILE = """{
  "workflow": "w",
  "commit": "abc",
  "agents": ["bot"],
- "measures": {"axes.sequencing": {"version": "5"}, "efficiency.steps": {"version": "1"}, \
+ "measures": {"axes.sequencing": {"version": "6"}, "efficiency.steps": {"version": "1"}, \
 "outcome": {"version": "1"}},
  "n_runs": 3,
  "n_cases": 2,

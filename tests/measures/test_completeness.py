@@ -179,8 +179,10 @@ def test_results_that_no_agent_of_several_has_are_missing() -> None:
 SAID = (user("Hi"), agent("Shall I cancel order W1?"), user("[REDACTED]"))
 
 
-@pytest.mark.parametrize(("answer", "faults"), [("[REDACTED]", 0), ("no, do not", 1)])
-def test_consent_that_may_have_been_redacted_is_not_missing(answer: str, faults: int) -> None:
+@pytest.mark.parametrize(("answer", "faults"), [("[REDACTED]", None), ("no, do not", 1)])
+def test_consent_that_may_have_been_redacted_is_unmeasured_not_missing(
+    answer: str, faults: int | None
+) -> None:
     hidden = did("get_order", "[REDACTED]", id="W1")  # results are not the user's words
     steps = (*hidden, *SAID[:2], user(answer), *did("cancel_order", order_id="W1"))
     rule = PolicyRule(name="ask", before="write", require="confirm")
@@ -198,14 +200,19 @@ def test_a_write_is_not_unasked_where_the_users_words_are_hidden() -> None:
     assert [label(answer) for answer in found] == ["incorrect", "uncertain"]
 
 
-def test_what_was_never_answered_may_have_succeeded() -> None:
-    facts = Facts(preconditions=(Precondition(tool="cancel_order", after="get_order"),))
+def test_what_was_never_answered_may_have_kept_a_habit_but_no_declared_rule() -> None:
+    rule = Precondition(tool="cancel_order", after="get_order")
+    mined = msgspec.structs.replace(rule, support=40, kept=1.0)
+    facts, said = Facts(preconditions=(mined,)), Facts(preconditions=(rule,))
     unknown = calls(ToolCall("get_order", {"id": "W1"}, id="a"))
     failed = (*did("other"), *did("cancel_order", order_id="W1"))
     early = whole(SEQUENCING, run(ASK, *failed), facts=facts)["axes.sequencing"]
     assert label(early) == "incorrect"
     open_ = run(ASK, unknown, *did("cancel_order", order_id="W1"), agent("Done"))
     assert label(whole(SEQUENCING, open_, facts=facts)["axes.sequencing"]) == "uncertain"
+    assert label(whole(SEQUENCING, open_, facts=said)["axes.sequencing"]) == "incorrect"
+    none = run(ASK, unknown, calls(ToolCall("cancel_order", {"id": "W1"})))
+    assert label(whole(SEQUENCING, none, facts=said)["axes.sequencing"]) == "uncertain"
 
 
 GIVEN = Facts(tools=LIST, instructions="Fees are 25 dollars. Ask for confirmation.")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from stepscope.errors import ConfigError
+from stepscope.measures.axes.choice import TOOL_SELECTION
 from stepscope.measures.conduct import POLICY
 from stepscope.model import Case, Facts, PolicyRule, Step, ToolCall
+from stepscope.values import Unmeasured
 from tests.factories import agent, calls, did, failed, result, run, user
 from tests.measures.answers import cites, label, labels, value, whole
 
@@ -54,6 +57,62 @@ def test_every_call_that_breaks_the_rule_is_cited(
 def test_what_is_required_must_be_answered_before_the_call_is_made() -> None:
     both = calls(ToolCall("get_order", {}, id="1"), ToolCall("refund", {}, id="2"))
     assert broken(LOOK_FIRST, both, result("A", call_id="1"), result("ok", call_id="2")) == (0,)
+
+
+UNANSWERED = calls(ToolCall("get_order", {"id": "A"}, id="9"))
+
+
+def test_what_nobody_answered_has_not_succeeded() -> None:
+    assert broken(LOOK_FIRST, UNANSWERED, *did("refund")) == (1,)
+
+
+def unmeasured(rule: PolicyRule, *steps: Step) -> str:
+    found = whole(POLICY, run(*steps), facts=Facts(policy=(rule,)))["policy"]
+    return found.reason if isinstance(found, Unmeasured) else ""
+
+
+def test_where_no_result_was_recorded_nobody_knows_what_succeeded() -> None:
+    refund = calls(ToolCall("refund", {}))
+    assert "look first may be broken at 1" in unmeasured(LOOK_FIRST, UNANSWERED, refund)
+    assert broken(LOOK_FIRST, refund, UNANSWERED) == (0,)
+
+
+PAID = ToolCall("refund", {"method": "cash", "usd": 250})
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ToolCall("refund", raw='{method: "cash"', parse_error="not JSON"),
+        ToolCall("refund", "cash"),
+        ToolCall("refund", ["cash", 250]),
+        ToolCall("refund", {"method": "cash", "usd": "[REDACTED]"}),
+        ToolCall("refund"),  # no call of the run has any
+    ],
+)
+def test_a_rule_on_arguments_that_cannot_be_read_is_unmeasured(arguments: ToolCall) -> None:
+    assert "no cash may be broken at 0" in unmeasured(NO_CASH, calls(arguments), result("ok"))
+    axis = whole(TOOL_SELECTION, run(calls(arguments)), facts=Facts(policy=(NO_CASH,)))
+    assert label(axis["axes.tool_selection"]) == "missing_input"
+
+
+def test_json_within_a_text_is_read_and_what_is_not_named_is_no_breach() -> None:
+    twice = msgspec.structs.replace(PAID, arguments='"{\\"method\\": \\"cash\\", \\"usd\\": 250}"')
+    assert broken(NO_CASH, calls(twice)) == (0,)
+    for other in ({"method": "card", "usd": "****"}, {"note": "[REDACTED]"}, {}):
+        assert broken(NO_CASH, calls(ToolCall("refund", other))) == ()
+    assert broken(NO_CASH, calls(ToolCall("refund")), *did("get", id="A")) == ()
+
+
+def test_what_may_be_broken_hides_no_breach_and_what_is_kept_anyway_is_no_doubt() -> None:
+    broken_json = calls(ToolCall("refund", raw="{", parse_error="not JSON"))
+    assert "no cash at 1" in unmeasured(NO_CASH, broken_json, calls(PAID))
+    assert labels(POLICY, run(broken_json, calls(PAID)), facts=Facts(policy=(NO_CASH,))) == {
+        1: "no cash"
+    }
+    first = PolicyRule(name="f", before="refund", require="get_order", where={"usd": "5"})
+    assert broken(first, *did("get_order"), broken_json) == ()
+    assert "f may be broken at 0" in unmeasured(first, broken_json)
 
 
 @pytest.mark.parametrize(

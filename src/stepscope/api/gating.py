@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -30,6 +31,7 @@ from stepscope.report.render import data, markdown, text
 from stepscope.report.views import gates
 from stepscope.safety.redact import scrub_value
 from stepscope.score.importing import Added
+from stepscope.score.measures import score_runs
 from stepscope.settings import Settings
 from stepscope.store.where import Where
 
@@ -116,12 +118,18 @@ def gate_store(
     """Decide the gates of a store's runs; with a commit, the log of looks is kept.
 
     What the imports of these runs could not read counts at its worst; older imports do not matter.
+    Answers of rules that are not those of today's settings and measures are given again.
 
     Raises:
         ConfigError: the log of looks is torn, or a rule of conduct names a tool nobody knows.
         StoreError: the records of a measure are of two versions.
         UsageError: there is nothing to gate.
     """
+    store, names = notebook.store, needed_measures(policies)
+    step, facts = _Reading((), request.enough or (lambda: False)).step, notebook.settings.declared
+    with suppress(_TimeOver):
+        if any(store.facts(one.workflow) for one in policies):
+            score_runs(store, measures=names, where=request.where, declared=facts, progress=step)
     held = baselines.load_baselines(policies)
     return _decided(notebook, policies, request, held, _set_aside(notebook, request, held))
 

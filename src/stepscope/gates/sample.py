@@ -20,11 +20,12 @@ from stepscope import registry
 from stepscope.errors import StoreError
 from stepscope.gates import settings
 from stepscope.gates.settings import GatePolicy
-from stepscope.model import digest, records
+from stepscope.model import Facts, digest, records
 from stepscope.safety.redact import Redactor
 from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.store import Store
 from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, unmeasured_kind
+from stepscope.store.store import Current
 from stepscope.store.where import Where
 from stepscope.values import UNMEASURED_KINDS
 
@@ -127,6 +128,9 @@ def read_samples(
                 f"records of {name!r} are of versions {', '.join(column.versions)}, which may not "
                 f"be mixed; score again: {settings.rescore_command(name)}"
             )
+        if isinstance(rows, Store) and rows.purged():
+            stale = [key for workflow in workflows for key in _stale_runs(rows, name, workflow)]
+            column.state[np.isin(runs.key, stale)] = NO_RECORD
     places: dict[str, list[int]] = {workflow: [] for workflow in workflows}
     for at, workflow in enumerate(runs.workflow.tolist()):
         if workflow in places:
@@ -187,16 +191,31 @@ def _cells(column: AnswerColumn, chosen: Ints, *, labelled: bool) -> tuple[Cell,
     return tuple(cells)
 
 
+def _stale_runs(store: Store, measure: str, workflow: str) -> set[int]:
+    """Return the runs, by row, that answered when something else was declared, and not since."""
+    name = settings.find_installed_measure(measure)
+    found: dict[bool, set[int]] = {True: set(), False: set()}
+    now: tuple[object, ...] = ()
+    for facts in store.all_facts(workflow) if name is not None else ():
+        one = registry.measure(name or "")
+        then = (_digest_declared(facts, one.learns), facts.tools, facts.instructions)
+        now = now or then
+        asked = Current(one.name, workflow, one.version, facts.hash_of(one.learns))
+        found[then == now] |= store.answered(asked)
+    return found[False] - found[True]
+
+
 def _hash_of_declared(rows: Rows, measure: str, workflow: str) -> str:
     """Return the hash of what the user declared and a measure uses; "" where it uses nothing."""
     name = settings.find_installed_measure(measure)
-    if not isinstance(rows, Store) or name is None:
+    facts = rows.facts(workflow) if isinstance(rows, Store) and name is not None else None
+    if facts is None or name is None:
         return ""
-    learnt = [table for table in registry.measure(name).learns if table in DECLARED]
-    facts = rows.facts(workflow) if learnt else None
-    if facts is None:
-        return ""
-    chosen = {table: getattr(facts, table) for table in learnt}
+    return _digest_declared(facts, registry.measure(name).learns)
+
+
+def _digest_declared(facts: Facts, learns: Iterable[str]) -> str:
+    chosen = {table: getattr(facts, table) for table in learns if table in DECLARED}
     if "preconditions" in chosen:
         # Those mined from runs have their support; they change with every import.
         chosen["preconditions"] = [rule for rule in facts.preconditions if rule.support is None]

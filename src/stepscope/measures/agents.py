@@ -16,7 +16,7 @@ import msgspec
 
 from stepscope.measures.axes.arguments import declared_tools, schema_violations
 from stepscope.measures.calls import agent_calls, effect_of, failed_calls, no_calls
-from stepscope.measures.conduct import declared_rules, find_breaches
+from stepscope.measures.conduct import declared_rules, find_breaches, find_doubts
 from stepscope.measures.errors import has_known_status, reactions_of
 from stepscope.measures.facts import MISSING, supply_context
 from stepscope.measures.same_calls import redundant_calls
@@ -159,6 +159,8 @@ def _policy(
     if not rules:
         reason = "no policy is declared for this workflow"
         return Unmeasured("missing_input", reason, "policy")
+    if doubts := find_doubts(trajectory, rules, facts):
+        return Unmeasured("missing_input", doubts[0], "policy")
     found = find_breaches(trajectory, rules, facts)
     return _count("policy", [breach.step for breach in found if breach.step in steps])
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 
+import msgspec
+
 from stepscope.measures.rule import cached_on_run, cached_with_facts
-from stepscope.model import Effect, Exchange, Facts, Trajectory
+from stepscope.model import Effect, Exchange, Facts, Json, ToolCall, Trajectory
 from stepscope.model.effects import infer_effect, words_of
 from stepscope.values import Unmeasured
 
@@ -37,6 +40,15 @@ def failed_calls(trajectory: Trajectory) -> tuple[Exchange, ...]:
 def has_succeeded(exchange: Exchange) -> bool:
     """True if an answer came that is no error; without an answer nobody knows."""
     return exchange.result is not None and exchange.result.status != "error"
+
+
+def named_arguments(call: ToolCall) -> dict[str, Json] | None:
+    """Return a call's arguments by name, also those of JSON within a text; None if unreadable."""
+    given = {} if call.arguments is None and call.parse_error is None else call.arguments
+    with suppress(msgspec.MsgspecError, UnicodeError, RecursionError):
+        while isinstance(given, str):
+            given = msgspec.json.decode(given)
+    return given if isinstance(given, dict) else None
 
 
 def effect_of(tool: str, facts: Facts | None) -> Effect:

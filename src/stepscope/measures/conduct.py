@@ -18,8 +18,8 @@ from typing import Literal
 import msgspec
 
 from stepscope.errors import ConfigError
-from stepscope.measures.calls import agent_calls, effect_of
-from stepscope.measures.completeness import hides_words
+from stepscope.measures.calls import agent_calls, effect_of, has_succeeded, named_arguments
+from stepscope.measures.completeness import hidden_state, hides_words
 from stepscope.measures.language import REMEMBERED
 from stepscope.measures.rule import Fault, RuleMeasure, cached_on_run, one_a_step
 from stepscope.measures.same_calls import overlaps
@@ -356,14 +356,13 @@ def _policy(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> I
     if not rules:
         return _NO_POLICY
     found = find_breaches(trajectory, rules, facts)
-    if not found:
+    doubts = find_doubts(trajectory, rules, facts)
+    if not found and not doubts:
         return _KEPT
-    whole = Verdict(
-        "policy",
-        float(len(found)),
-        cites=tuple(sorted({breach.step for breach in found})),
-        reason="; ".join(f"{breach.rule} at {breach.step}" for breach in found),
-    )
+    said = "; ".join(doubts[:1] + [f"{breach.rule} at {breach.step}" for breach in found])
+    cited = tuple(sorted({breach.step for breach in found}))
+    whole: Answer = Verdict("policy", float(len(found)), cites=cited, reason=said)
+    whole = Unmeasured("missing_input", said, "policy") if doubts else whole
     each = [
         Verdict("policy", label=b.rule, step=b.step, cites=(b.step,), reason=b.reason)
         for b in found
@@ -410,17 +409,30 @@ def find_breaches(
     return sorted(found, key=lambda fault: (fault.step, fault.rule, fault.reason))
 
 
-def _breaches(trajectory: Trajectory, rule: PolicyRule, facts: Facts | None) -> Iterator[Fault]:
+def find_doubts(run: Trajectory, rules: Sequence[PolicyRule], facts: Facts | None) -> list[str]:
+    """Say which rules may be broken besides, for all that the trace shows, and why."""
+    why = "what it asks about was not recorded, is hidden or cannot be read"
+    known = set(find_breaches(run, rules, facts))
+    may = (fault for rule in rules for fault in _breaches(run, rule, facts, worst=True))
+    return [f"{one.rule} may be broken at {one.step}: {why}" for one in may if one not in known]
+
+
+def _breaches(
+    trajectory: Trajectory, rule: PolicyRule, facts: Facts | None, *, worst: bool = False
+) -> Iterator[Fault]:
+    """Yield the breaches of a rule; where nobody knows, those that there may be if `worst`."""
     made = agent_calls(trajectory)
     tool = check_rule(rule)
     patterns = {name: _pattern(rule.name, text) for name, text in rule.where.items()}
+    told = any(x.call.arguments is not None or x.call.raw for x in made)
     hits = [
         at
-        for at, exchange in enumerate(made)
-        if _is_about(exchange, tool, facts) and _applies(exchange.call.arguments, patterns)
+        for at, x in enumerate(made)
+        if _is_about(x, tool, facts)
+        and _applies(named_arguments(x.call) if told else None, patterns, worst)
     ]
     if rule.before is not None:
-        yield from _order(trajectory, rule, made, hits)
+        yield from _order(trajectory, rule, hits, worst=worst)
     elif rule.max_calls is not None:
         for at in hits[rule.max_calls :]:
             why = f"call {hits.index(at) + 1} of at most {rule.max_calls}"
@@ -431,17 +443,19 @@ def _breaches(trajectory: Trajectory, rule: PolicyRule, facts: Facts | None) -> 
 
 
 def _order(
-    trajectory: Trajectory, rule: PolicyRule, made: Sequence[Exchange], hits: Iterable[int]
+    trajectory: Trajectory, rule: PolicyRule, hits: Iterable[int], *, worst: bool
 ) -> Iterator[Fault]:
+    made = agent_calls(trajectory)
+    lenient = not worst and all(x.result is None for x in made)
     for at in hits:
         if rule.require == CONSENT:
             why = lacks_consent(trajectory, at)
-            if why is not None and not hides_words(trajectory):
+            if why is not None and (worst or not hides_words(trajectory)):
                 yield Fault(made[at].step, f"{made[at].call.name}: {why}", rule=rule.name)
         elif not any(
             earlier.call.name == rule.require
-            and not earlier.failed
-            and (earlier.result_step or 0) < made[at].step
+            and (has_succeeded(earlier) or lenient)
+            and earlier.answer_step < made[at].step
             for earlier in made[:at]
         ):
             why = f"{made[at].call.name} before {rule.require} succeeded"
@@ -453,20 +467,23 @@ def _is_about(exchange: Exchange, tool: str, facts: Facts | None) -> bool:
     return name == tool or (tool == EVERY_WRITE and effect_of(name, facts) == "write")
 
 
-def _applies(arguments: Json, patterns: dict[str, TextPattern]) -> bool:
-    """True if every named argument is there and its text holds its pattern."""
-    if not patterns or not isinstance(arguments, dict):
-        return not patterns
+def _applies(given: dict[str, Json] | None, patterns: dict[str, TextPattern], worst: bool) -> bool:
+    """True if every named argument is there and its text holds its pattern, or may if `worst`."""
+    if not patterns or given is None:
+        return not patterns or worst
     told = {
         name: value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        for name, value in arguments.items()
+        for name, value in given.items()
         if name in patterns
     }
-    return all(x in told and pattern.search(told[x]) for x, pattern in patterns.items())
+    return all(
+        x in told and (bool(pattern.search(told[x])) or (worst and hidden_state(told[x])))
+        for x, pattern in patterns.items()
+    )
 
 
 def _pattern(rule: str, text: str) -> TextPattern:
     return compile_pattern(text, f"policy rule {rule!r}")
 
 
-POLICY = RuleMeasure("policy", "4", Scale(0.0, inf), ("effects", "policy"), _policy)
+POLICY = RuleMeasure("policy", "5", Scale(0.0, inf), ("effects", "policy"), _policy)

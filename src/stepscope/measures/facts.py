@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from stepscope.errors import ConfigError
-from stepscope.measures.calls import agent_calls, has_succeeded
+from stepscope.measures.calls import agent_calls, has_succeeded, named_arguments
 from stepscope.measures.rule import RuleMeasure, cached_on_run
 from stepscope.model import (
     Answer,
@@ -111,6 +111,8 @@ def _needs_before(
 
 def calls_too_early(made: Sequence[Exchange], rule: Precondition) -> Iterator[Exchange]:
     """Yield the calls of a tool that were made before what it needs had succeeded."""
+    # A habit is no rule, and a trace may lack all results: what has none may have succeeded.
+    lenient = rule.support is not None or all(x.result is None for x in made)
     for exchange in made:
         if exchange.call.name != rule.tool:
             continue
@@ -119,7 +121,7 @@ def calls_too_early(made: Sequence[Exchange], rule: Precondition) -> Iterator[Ex
             continue
         if not any(
             x.call.name == rule.after
-            and not x.failed
+            and (has_succeeded(x) or (lenient and not x.failed))
             and x.answer_step < exchange.step
             and _argument_text(x, rule.by) == value
             for x in made
@@ -129,8 +131,8 @@ def calls_too_early(made: Sequence[Exchange], rule: Precondition) -> Iterator[Ex
 
 def _argument_text(exchange: Exchange, name: str | None) -> str | None:
     """Return the text that a call gives under a name, None where it gives none."""
-    given = exchange.call.arguments
-    value = given.get(name) if name is not None and isinstance(given, dict) else None
+    given = named_arguments(exchange.call) if name is not None else None
+    value = given.get(name) if name is not None and given is not None else None
     return value if isinstance(value, str) and value else None
 
 

@@ -78,8 +78,9 @@ def purge_texts(db: Connection, path: str, blobs: Path | None, where: Where | No
         ):
             db.execute(statement)
         db.execute(
-            "UPDATE runs SET purged_ns = coalesce(purged_ns, ?), uri = NULL WHERE seq IN "
-            + _DOOMED,
+            # An account keeps its path; by it gates count the unread records beside these runs.
+            "UPDATE runs SET purged_ns = coalesce(purged_ns, ?), uri = (SELECT uri FROM accounts"
+            " WHERE accounts.uri = runs.uri) WHERE seq IN " + _DOOMED,
             (time.time_ns(),),
         )
         db.execute("DROP TABLE temp.doomed")
@@ -136,7 +137,7 @@ def _remains(db: Connection, path: str) -> Iterable[str]:
     yield f"{purged:,} erased runs: id, name, workflow, task, trial, agent, outcome, figures, tags"
     yield f"{numbers:,} records of theirs: numbers, labels and cited steps, without reasons"
     yield f"{whole:,} runs with everything, {quarantined:,} quarantined records"
-    yield f"{accounts:,} accounts of imported files: their paths and counts"
+    yield f"{accounts:,} accounts of imported files: paths, and counts that gates go on to read"
     if path != database.MEMORY:
         for copy in sorted(Path(path).parent.glob(Path(path).name + ".v*.bak")):
             yield f"the backup {copy}, made before a migration, with everything it held then"

@@ -522,14 +522,19 @@ class Store(Database):
 
     def facts(self, workflow: str) -> Facts | None:
         """Return the facts last fitted for a workflow."""
-        rows = self._execute(
-            "SELECT body FROM facts WHERE workflow = ? ORDER BY fitted_ns DESC, hash LIMIT 1",
-            (workflow,),
-        )
-        return msgspec.json.decode(rows[0][0], type=Facts) if rows else None
+        return next(self.all_facts(workflow), None)
 
-    def put_facts(self, fitted: Iterable[Facts], current: Iterable[Current]) -> None:
+    def all_facts(self, workflow: str) -> Iterator[Facts]:
+        """Yield the facts that were fitted for a workflow, the last first."""
+        query = "SELECT body FROM facts WHERE workflow = ? ORDER BY fitted_ns DESC, hash"
+        for (body,) in self._execute(query, (workflow,)):
+            yield msgspec.json.decode(body, type=Facts)
+
+    def put_facts(self, fitted: Collection[Facts], current: Collection[Current]) -> None:
         """Keep facts, and say which answers of which measures are current from now on."""
+        rows = self._execute("SELECT measure, workflow, version, facts FROM current")
+        if {*current} <= {*rows} and all(self.facts(f.workflow) == f for f in fitted):
+            return
         now = time.time_ns()
         with self._writing():
             self._db.executemany(

@@ -10,7 +10,7 @@ import pytest
 from stepscope.formats import read_files
 from stepscope.measures.axes.claims import find_claims, is_english
 from stepscope.measures.axes.results import RESULT_INTERPRETATION, RESULT_INTERPRETATION_NAME
-from stepscope.model import Facts, Step, ToolCall, Trajectory, Verdict
+from stepscope.model import Facts, Step, ToolCall, ToolDef, Trajectory, Verdict
 from stepscope.values import Unmeasured
 from tests.factories import agent, calls, did, failed, result, run, user
 from tests.measures.answers import whole
@@ -159,6 +159,36 @@ def test_other_languages_are_said_not_to_be_judged_unless_the_settings_know_the_
 
 def test_nothing_is_claimed_of_runs_that_record_no_acts() -> None:
     assert label(user("hi"), agent("I have sent the e-mail and cancelled it.")) == "not_applicable"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Ihre Bestellung W7 ist storniert.", "incorrect"),
+        ("I have cancelled order W7.", "incorrect"),
+        ("Your order W7 has been cancelled.", "incorrect"),
+        ("Soll W7 storniert werden?", "not_applicable"),
+        ("Shall I see whether it has been cancelled?", "not_applicable"),
+        ("I have sent you a voucher.", "not_applicable"),  # of no tool that is known
+        ("I have looked at order W7.", "not_applicable"),
+    ],
+)
+def test_an_act_told_as_done_in_a_run_without_any_call_is_a_false_claim(
+    text: str, expected: str
+) -> None:
+    known = Facts(claims={"storniert": ("cancel_order",)})
+    assert label(user("Storniere W7"), agent(text), facts=known) == expected
+    if text.isascii() and "storniert" not in text:
+        offered = run(user("Cancel W7"), agent(text), tools=(ToolDef("cancel_order"),))
+        (found,) = whole(RESULT_INTERPRETATION, offered).values()
+        assert getattr(found, "label", "not_applicable") == expected
+
+
+def test_what_the_user_tells_may_be_told_again_and_a_tool_that_reads_does_nothing() -> None:
+    said = user("It has been cancelled by my wife."), agent("Order W7 has been cancelled.")
+    for steps, tool in ((said, "cancel_order"), (said[1:], "get_cancelled_orders")):
+        (found,) = whole(RESULT_INTERPRETATION, run(*steps, tools=(ToolDef(tool),))).values()
+        assert isinstance(found, Unmeasured)
 
 
 def test_a_request_answered_by_done_without_a_call_is_a_false_claim() -> None:

@@ -30,6 +30,7 @@ from stepscope.measures.conduct import (
     declared_rules,
     find_breaches,
     find_decision,
+    find_doubts,
     is_agreement,
     is_proposed,
     lacks_consent,
@@ -52,6 +53,7 @@ from stepscope.measures.rule import (
 from stepscope.measures.same_calls import same_key
 from stepscope.model import Answer, Case, Exchange, Facts, Precondition, Trajectory
 from stepscope.model.effects import infer_effect, words_of
+from stepscope.values import Unmeasured
 
 TOOL_SELECTION_NAME = "axes.tool_selection"
 
@@ -80,9 +82,12 @@ def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
         if again:
             return fault_answers(TOOL_SELECTION_NAME, again)
         return _SELECTION_OF_NO_CALLS
+    rules = declared_rules(case, facts)
+    rules = tuple(rule for rule in rules if rule.before is None and rule.max_calls is None)
+    found = find_breaches(trajectory, rules, facts)
     faults = [
         *_undeclared_tools(trajectory, made),
-        *_forbidden_tools(trajectory, case, facts),
+        *(Fault(one.step, f"policy {one.rule!r}: {one.reason}") for one in found),
         *(_unchanged_retries(made, facts) if failed_calls(trajectory) else ()),
         *_done_twice(trajectory, made, facts),
     ]
@@ -95,6 +100,8 @@ def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     ]
     if faults:
         return fault_answers(TOOL_SELECTION_NAME, faults)
+    if doubts := find_doubts(trajectory, rules, facts):
+        return (Unmeasured("missing_input", doubts[0], TOOL_SELECTION_NAME),)
     if unasked:
         cites = tuple(sorted({exchange.step for exchange in unasked}))
         why = f"{unasked[0].call.name} seems to write without having been asked for"
@@ -114,15 +121,6 @@ def _undeclared_tools(trajectory: Trajectory, made: Sequence[Exchange]) -> Itera
             offered = len({tool.name for tool in trajectory.tools})
             reason = f"{call.name} is not among the {offered} tools that were offered"
             yield Fault(exchange.step, reason)
-
-
-def _forbidden_tools(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterator[Fault]:
-    rules = declared_rules(case, facts)
-    forbidding = [rule for rule in rules if rule.before is None and rule.max_calls is None]
-    for breach in find_breaches(trajectory, forbidding, facts):
-        yield Fault(breach.step, f"policy {breach.rule!r}: {breach.reason}")
 
 
 def _unchanged_retries(made: Sequence[Exchange], facts: Facts | None) -> Iterator[Fault]:
@@ -235,7 +233,7 @@ def _unasked_writes(
 
 
 TOOL_SELECTION = RuleMeasure(
-    TOOL_SELECTION_NAME, "4", AXIS_SCALE, ("effects", "policy"), _selection
+    TOOL_SELECTION_NAME, "5", AXIS_SCALE, ("effects", "policy"), _selection
 )
 
 
@@ -383,5 +381,5 @@ def _was_never_put(trajectory: Trajectory, write: Exchange, heard: int) -> bool:
 
 
 SEQUENCING = RuleMeasure(
-    SEQUENCING_NAME, "5", AXIS_SCALE, ("effects", "policy", "preconditions"), _sequencing
+    SEQUENCING_NAME, "6", AXIS_SCALE, ("effects", "policy", "preconditions"), _sequencing
 )

@@ -300,7 +300,7 @@ def check_claims(trajectory: Trajectory, facts: Facts | None) -> tuple[int, int,
     # Of a run without calls only the environment shows that what is done is recorded at all.
     talks = not trajectory.exchanges
     if talks and not any(step.actor == "environment" or step.results for step in trajectory.steps):
-        return 0, 0, []
+        return 0, 0, list(_find_claims_without_calls(trajectory, facts))
     # A terminal's agent has what it ran in its own messages.
     runs = talks and any(step.actor == "agent" and step.results for step in trajectory.steps)
     acts: Acts | None = None
@@ -325,6 +325,21 @@ def check_claims(trajectory: Trajectory, facts: Facts | None) -> tuple[int, int,
                 faults.append(fault)
                 break
     return checked, unread, faults
+
+
+def _find_claims_without_calls(trajectory: Trajectory, facts: Facts | None) -> Iterator[Fault]:
+    """Yield what a run without calls tells as done: declared acts, and those of its tools."""
+    own_words = facts.claims if facts is not None else {}
+    had = {x.name for x in trajectory.tools or ()}.union(*own_words.values())
+    tools = [x for x in sorted(had) if effect_of(x, facts) != "read"]
+    for step in trajectory.steps if had else ():
+        text = step.text if step.actor == "agent" else ""
+        told = [x for x in find_claims(text, weak=False) if any(_makes(t, x.act) for t in tools)]
+        for claim in (*told, *_claims_of_settings(text, own_words)):
+            things, before = set(_THING.findall(claim.said)), trajectory.steps[: step.index]
+            if _OWN.search(claim.said) or not _was_said(before, claim, things):
+                yield Fault(step.index, f"tells {claim.said[:100]!r}, and no call was made at all")
+                break
 
 
 def _claims_of_settings(text: str, words: Iterable[str]) -> Iterator[Claim]:

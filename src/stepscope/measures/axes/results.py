@@ -676,7 +676,7 @@ def _says_about(text: str) -> bool:
 
 RESULT_INTERPRETATION = RuleMeasure(
     RESULT_INTERPRETATION_NAME,
-    "9",
+    "10",
     AXIS_SCALE,
     ("alternatives", "claims", "effects"),
     needing("results", _interpret),
