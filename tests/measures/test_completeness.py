@@ -52,7 +52,7 @@ def cut(text: str) -> Step:
         ((POLICY_TEXT, ASK, *did("get_order", id="W1")), []),
         ((POLICY_TEXT, ASK, agent("Hello")), []),
         ((POLICY_TEXT, *did("get_order", id="W1")), ["task not recorded"]),
-        ((ASK, *did("get_order", id="W1")), ["policy not recorded"]),
+        ((ASK, *did("get_order", id="W1")), ["policy text not recorded"]),
         ((POLICY_TEXT, user("[REDACTED]"), ASK), ["task redacted in 1 of 2"]),
         ((POLICY_TEXT, ASK, *did("get_order"), *did("get_order", id="W1")), []),
         (
