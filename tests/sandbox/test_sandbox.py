@@ -71,7 +71,8 @@ def test_the_probes_see_a_machine_without_a_sandbox(shown: Path) -> None:
         }
         code = (
             "import json, sys; names = {'__name__': 'probe'}; exec(sys.argv[1], names);"
-            "print(json.dumps({n: names['_' + n](json.loads(sys.argv[2])) for n in sys.argv[3:]}))"
+            "probes, told = names['PROBES'], json.loads(sys.argv[2]);"
+            "print(json.dumps({n: probes[n](told) for n in sys.argv[3:]}))"
         )
         seen = (
             *("write_host", "read_etc", "read_home", "read_host", "loopback", "abstract_socket"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -192,45 +192,34 @@ def _align(batch: ShapeBatch, gate_failed: npt.NDArray[np.bool_] = _NONE) -> Fle
     return align_shapes(batch, np.arange(n), n, gate_failed=gate_failed, break_step=broke)
 
 
+@dataclass(eq=False)
 class FileShapes(Closeable):
     """The shapes of a file of scores: iterate once over its curves, then ask for the `fleet`.
 
     A context manager that closes the file.
     """
 
-    def __init__(
-        self,
-        stream: Stream,  # the file
-        *,
-        # noise of one score; when left out that of `noise`, else it is averaged over
-        sigma: float | None = None,
-        quantum: float | None = None,  # step between the values that the judge can give
-        weights: Weights | None = None,  # of steps, by name of a run or task, or `EVERY`
-        # the sigma of each judge, from repeated scorings
-        noise: Mapping[str, Estimate] | None = None,
-        seed: int = 0,  # where random draws start
-        # called with the number of curves done, and 0
-        progress: Callable[[int, int], None] | None = None,
-    ) -> None:
-        """Read nothing yet."""
-        self._stream = stream
-        self._sigma = sigma
-        self._quantum = quantum
-        self._weights = weights or {}
-        self._noise = noise or {}
-        self._seed = seed
-        self._progress = progress
-        # Of every curve that was read: a few numbers, and its task.
-        self._found = [_align(_classify_nothing())]
-        self._tasks: list[str] = []
-        self._judges: set[str] = set()
-        self._sigmas: set[float | None] = set()
-        self._repeats = 1
-        self.unweighed = 0  # curves so far for which no weights of their length are said
+    stream: Stream  # the file
+    _: KW_ONLY
+    sigma: float | None = None  # noise of one score; when left out that of `noise`, else a range
+    quantum: float | None = None  # step between the values that the judge can give
+    # of steps, by name of a run or task, or `EVERY_RUN`
+    weights: Weights = field(default_factory=dict)
+    # the sigma of each judge, from repeated scorings
+    noise: Mapping[str, Estimate] = field(default_factory=dict)
+    seed: int = 0  # where random draws start
+    progress: Callable[[int, int], None] | None = None  # called with the curves done, and 0
+    unweighed: int = 0  # curves so far for which no weights of their length are said
+    # Of every curve that was read: a few numbers, and its task.
+    _found: list[FleetShapes] = field(default_factory=lambda: [_align(_classify_nothing())])
+    _tasks: list[str] = field(default_factory=list)
+    _judges: set[str] = field(default_factory=set)
+    _sigmas: set[float | None] = field(default_factory=set)
+    _repeats: int = 1
 
     def close(self) -> None:
         """Close the file."""
-        self._stream.file.close()
+        self.stream.file.close()
 
     def __iter__(self) -> Iterator[RunShape]:
         """Yield every curve of the file.
@@ -245,17 +234,17 @@ class FileShapes(Closeable):
     def batches(self) -> Iterator[CurveBatch]:
         """Yield curves some thousands at a time, classified; raises as `__iter__`."""
         done = 0
-        for held in read_curves(self._stream):
+        for held in read_curves(self.stream):
             for sigma, part in self._by_sigma(held):
                 batch = classify_ragged(
-                    part.scores, np.diff(part.starts), sigma=sigma, quantum=self._quantum
+                    part.scores, np.diff(part.starts), sigma=sigma, quantum=self.quantum
                 )
                 found = replace(part, shapes=batch, sigma=sigma)
                 self._count(found)
                 yield found
             done += len(held)
-            if self._progress is not None:
-                self._progress(done, 0)
+            if self.progress is not None:
+                self.progress(done, 0)
 
     def fleet(self) -> Shapes:
         """Return the shares of the shapes over the curves read so far, and what was counted."""
@@ -264,14 +253,14 @@ class FileShapes(Closeable):
         return count_shapes(
             of,
             codes(self._tasks) if tasks and all(tasks) else None,
-            np.random.default_rng(self._seed),
+            np.random.default_rng(self.seed),
         )
 
     def _by_sigma(self, held: CurveBatch) -> Iterator[tuple[float | None, CurveBatch]]:
         """Yield the curves by the noise of their scores: one part, unless judges differ."""
         asked = list(zip(held.runs, held.repeats.tolist(), strict=True))
         known = {
-            key: average_noise(key[0], key[1], self._noise) if self._sigma is None else self._sigma
+            key: average_noise(key[0], key[1], self.noise) if self.sigma is None else self.sigma
             for key in {(judge, repeats) for (_, judge), repeats in asked}
         }
         self._judges.update(judge for judge, _ in known)
@@ -287,7 +276,7 @@ class FileShapes(Closeable):
 
     def _count(self, found: CurveBatch) -> None:
         failed = np.zeros(len(found), np.bool_)
-        if self._weights or "weight" in found.numbers:
+        if self.weights or "weight" in found.numbers:
             weighed = [at for at in range(len(found)) if self._weights_of(found, at)]
             self.unweighed += len(found) - len(weighed)
             failed[weighed] = [bool(self.shape_of(found, at).gate_failed) for at in weighed]
@@ -319,16 +308,15 @@ class FileShapes(Closeable):
         mine = slice(int(held.starts[at]), int(held.starts[at + 1]))
         if own is not None and not np.isnan(own[mine]).any():
             return tuple(own[mine].tolist())
-        for key in (name, held.tasks[at], EVERY_RUN):
-            if key in self._weights:
-                found = tuple(self._weights[key])
-                if len(found) != mine.stop - mine.start and key != EVERY_RUN:
-                    raise UsageError(
-                        f"{len(found)} weights for {key!r}, whose run {name!r} has "
-                        f"{mine.stop - mine.start} scored steps; expected one a step"
-                    )
-                return found if len(found) == mine.stop - mine.start else None
-        return None
+        steps = mine.stop - mine.start
+        key = next((k for k in (name, held.tasks[at], EVERY_RUN) if k in self.weights), EVERY_RUN)
+        found = tuple(self.weights.get(key, ()))
+        if len(found) != steps and key != EVERY_RUN:
+            raise UsageError(
+                f"{len(found)} weights for {key!r}, whose run {name!r} has {steps} scored steps; "
+                "expected one a step"
+            )
+        return found if len(found) == steps else None
 
     def _weighed(self, found: RunShape, held: CurveBatch, at: int) -> RunShape:
         weights = self._weights_of(held, at)
@@ -376,7 +364,7 @@ class FileShapes(Closeable):
             latency=signals.get("latency"),
             cost=signals.get("cost"),
             sigma=sigma,
-            quantum=self._quantum,
+            quantum=self.quantum,
         )
         if isinstance(broke, Unmeasured):
             return found
@@ -388,12 +376,12 @@ class FileShapes(Closeable):
 
     def _source(self) -> str:
         named = sorted(judge for judge in self._judges if judge)
-        said = f"{self._stream.uri}, judged by {', '.join(named)}" if named else self._stream.uri
+        said = f"{self.stream.uri}, judged by {', '.join(named)}" if named else self.stream.uri
         return f"{said}, means of up to {self._repeats} scorings" if self._repeats > 1 else said
 
     def _noise_text(self) -> str:
-        if self._sigma is not None:
-            return f"{self._sigma:g}, given"
+        if self.sigma is not None:
+            return f"{self.sigma:g}, given"
         known = sorted(sigma for sigma in self._sigmas if sigma is not None)
         if not known:
             return "unknown, averaged over a range; --sigma says it"
@@ -448,7 +436,7 @@ def shapes(
         open_score_file(str(scores), held),
         sigma=sigma,
         quantum=quantum,
-        weights=weights,
+        weights=weights or {},
         noise=noise,
         seed=held.seed if seed is None else seed,
         progress=progress,

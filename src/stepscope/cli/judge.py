@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -265,7 +266,7 @@ def exit_code_of_judging(done: Sequence[JudgingResult]) -> int:
 
 def acknowledge_calls(notebook: Notebook, done: Sequence[JudgingResult]) -> None:
     """Note that calls of unknown outcome were printed; what was not is printed by the next run."""
-    terminal.flush_output()
+    sys.stdout.flush()
     notebook.ledger.acknowledge(call for one in done for call in one.ran.unknown)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -354,7 +355,7 @@ def view(
         terminal.print_json({"url": shown, "store": path})
     else:
         terminal.print_text(f"Showing {path} at\n  {shown}\nThe address opens once. Ctrl-C ends.")
-    terminal.flush_output()
+    sys.stdout.flush()  # also into a pipe: it serves until it is stopped
     if not no_open:
         _open(opened)
     try:

@@ -34,7 +34,6 @@ class Provider:
     keys: tuple[str, ...]  # variables that may hold its key, in the order they are looked for
     # hosts that its key may be sent to; one with a dot before it stands for all below
     hosts: tuple[str, ...]
-    prices: str  # its name in the table of prices
     # how structured output is asked for, where that is known; None finds out
     structure: Structure | None = None
     batch: float = 1.0  # share of the price that a batch costs
@@ -53,7 +52,6 @@ PROVIDERS: dict[str, Provider] = {
         base_url="https://api.anthropic.com",
         keys=("ANTHROPIC_API_KEY",),
         hosts=("api.anthropic.com",),
-        prices="anthropic",
         batch=0.5,
     ),
     "deepseek": Provider(
@@ -61,7 +59,6 @@ PROVIDERS: dict[str, Provider] = {
         base_url="https://api.deepseek.com",
         keys=("DEEPSEEK_API_KEY",),
         hosts=("api.deepseek.com",),
-        prices="deepseek",
         structure="forced_tool",  # its json_object takes no schema
     ),
     "google": Provider(
@@ -69,21 +66,18 @@ PROVIDERS: dict[str, Provider] = {
         base_url="https://generativelanguage.googleapis.com/v1beta/openai",
         keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         hosts=("generativelanguage.googleapis.com",),
-        prices="google",
     ),
     "mistral": Provider(
         protocol="openai",
         base_url="https://api.mistral.ai/v1",
         keys=("MISTRAL_API_KEY",),
         hosts=("api.mistral.ai",),
-        prices="mistral",
     ),
     "openai": Provider(
         protocol="openai",
         base_url="https://api.openai.com/v1",
         keys=("OPENAI_API_KEY",),
         hosts=("api.openai.com", ".api.openai.com"),
-        prices="openai",
         batch=0.5,
     ),
     "openrouter": Provider(
@@ -91,7 +85,6 @@ PROVIDERS: dict[str, Provider] = {
         base_url="https://openrouter.ai/api/v1",
         keys=("OPENROUTER_API_KEY",),
         hosts=("openrouter.ai",),
-        prices="openrouter",
     ),
 }
 # Variables that hold what opens something else; no judge is ever given one.

@@ -91,9 +91,6 @@ def read_replies(path: Path) -> Iterator[tuple[str, Reply]]:
 
 def write_replies(path: Path, replies: Iterable[tuple[str, Reply]]) -> int:
     """Write pairs of request hash and reply as JSON lines; return how many."""
-    written = 0
-    with path.open("wb") as lines:
-        for key, reply in replies:
-            lines.write(msgspec.json.encode(RecordedReply(request=key, reply=reply)) + b"\n")
-            written += 1
-    return written
+    found = [RecordedReply(request=key, reply=reply) for key, reply in replies]
+    path.write_bytes(msgspec.json.Encoder().encode_lines(found))
+    return len(found)

@@ -270,21 +270,16 @@ def _read_output(
                 if not piece:
                     ready.unregister(key.fileobj)
     if not (cut or late):
-        late = _is_late(child, start + bounds.seconds - time.monotonic())
+        try:
+            child.wait(max(start + bounds.seconds - time.monotonic(), 0.0))
+        except subprocess.TimeoutExpired:
+            late = True  # it closed its streams and went on
     _end_command(child)
     out, err = (b"".join(parts) for parts in pieces.values())
     seconds = time.monotonic() - start
     return FinishedCommand(
         code=child.returncode, out=out, err=err, cut=cut, late=late, seconds=seconds
     )
-
-
-def _is_late(child: subprocess.Popen[bytes], seconds: float) -> bool:
-    try:
-        child.wait(max(seconds, 0.0))
-    except subprocess.TimeoutExpired:
-        return True  # it closed its streams and went on
-    return False
 
 
 def _end_command(child: subprocess.Popen[bytes]) -> None:
