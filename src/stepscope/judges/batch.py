@@ -321,11 +321,11 @@ class _BatchRun:
             cost = None if usd is None else to_nano_usd(usd)
             made.append((item.key, pack_reply(reply), cost))
             paid.append(Paid(reply, cost, fresh=True))
-        new = await self._commit(
-            partial(states.store_batch_replies, replies=made, owner=batch.owner)
+        before = await self._commit(
+            lambda db: [states.store_reply(db, *reply, batch.owner) for reply in made]
         )
-        for item, is_new, one in zip(items, new, paid, strict=True):
-            if is_new:
+        for item, other, one in zip(items, before, paid, strict=True):
+            if other is None:
                 self.fresh.add(item.key)
                 usage, snapshot = one.reply.usage, one.reply.model
                 saved = self.clients.prices.saved(model, usage, model=snapshot, batch=True)

@@ -177,17 +177,13 @@ class LedgerModel:
             raise ConfigError(f"no model is open for the judge {ask.model!r}, and nothing recorded")
         self._ask = ask
         self._model = model
+        self.name = model.name
         self._calls = calls
         self._session = calls.session
         self.paid: Paid | None = None
         self._sent = False
         # Whether the last sending may have been paid for without an answer here.
         self._open = False
-
-    @property
-    def name(self) -> str:
-        """The name of the model that is asked."""
-        return self._model.name
 
     async def pay(self) -> Paid | Failed | None:
         """Return the reply or why there is none; None where another worker has the ask by now."""

@@ -29,7 +29,7 @@ from stepscope.safety.redact import scrub_message
 class Provider:
     """A provider of models."""
 
-    protocol: str  # how it is spoken to
+    protocol: str = "openai"  # how it is spoken to
     base_url: str  # where it is
     keys: tuple[str, ...]  # variables that may hold its key, in the order they are looked for
     # hosts that its key may be sent to; one with a dot before it stands for all below
@@ -55,33 +55,28 @@ PROVIDERS: dict[str, Provider] = {
         batch=0.5,
     ),
     "deepseek": Provider(
-        protocol="openai",
         base_url="https://api.deepseek.com",
         keys=("DEEPSEEK_API_KEY",),
         hosts=("api.deepseek.com",),
         structure="forced_tool",  # its json_object takes no schema
     ),
     "google": Provider(
-        protocol="openai",
         base_url="https://generativelanguage.googleapis.com/v1beta/openai",
         keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         hosts=("generativelanguage.googleapis.com",),
     ),
     "mistral": Provider(
-        protocol="openai",
         base_url="https://api.mistral.ai/v1",
         keys=("MISTRAL_API_KEY",),
         hosts=("api.mistral.ai",),
     ),
     "openai": Provider(
-        protocol="openai",
         base_url="https://api.openai.com/v1",
         keys=("OPENAI_API_KEY",),
         hosts=("api.openai.com", ".api.openai.com"),
         batch=0.5,
     ),
     "openrouter": Provider(
-        protocol="openai",
         base_url="https://openrouter.ai/api/v1",
         keys=("OPENROUTER_API_KEY",),
         hosts=("openrouter.ai",),

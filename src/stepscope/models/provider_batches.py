@@ -99,11 +99,7 @@ class _SdkBatches:
     def __init__(self, model: SdkModel) -> None:
         """Make batches of questions to this model."""
         self._model = model
-
-    @property
-    def name(self) -> str:
-        """The judge's name."""
-        return self._model.name
+        self.name = model.name
 
     @property
     def structure(self) -> Structure:
