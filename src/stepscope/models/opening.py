@@ -88,11 +88,6 @@ FOREIGN = frozenset(
 )
 
 
-def key_owner(variable: str) -> Provider | None:
-    """Return the provider whose key a variable holds by its name; None for the user's own."""
-    return next((one for one in PROVIDERS.values() if variable in one.keys), None)
-
-
 def judge_table(name: str, table: JudgesTable) -> JudgeTable:
     """Return what the settings say of a judge.
 
@@ -114,12 +109,6 @@ def own_provider(name: str, table: JudgesTable) -> Provider | None:
     if provider is None or (judge.base_url and not provider.owns(_address(name, judge.base_url))):
         return None
     return provider
-
-
-def endpoint_protocol(name: str, table: JudgesTable) -> str:
-    """Return how a judge is spoken to."""
-    provider = PROVIDERS.get(name.partition("/")[0])
-    return judge_table(name, table).protocol or (provider.protocol if provider else "openai")
 
 
 def resolve_endpoint(
@@ -184,7 +173,8 @@ def _refuse_elsewhere(
     keys: Mapping[str, str],
 ) -> None:
     host = address.hostname or ""
-    of_provider = key_owner(variable)
+    # None of a key of the user's own.
+    of_provider = next((one for one in PROVIDERS.values() if variable in one.keys), None)
     if variable in FOREIGN:
         raise ConfigError(f"judge {name!r}: {variable} opens no model; name another variable")
     if of_provider is not None and not of_provider.owns(address):
@@ -306,7 +296,9 @@ def open_model(
     """
     if OWN_MODEL_MARK in name:
         return load_own_model(name)
-    opener = registry.model(endpoint_protocol(name, table))
+    provider = PROVIDERS.get(name.partition("/")[0])
+    protocol = judge_table(name, table).protocol or (provider.protocol if provider else "openai")
+    opener = registry.model(protocol)
     if not callable(opener):
         raise ConfigError(
             f"judge {name!r}: its protocol names a model, not what opens one: a function of an "
