@@ -515,10 +515,10 @@ def _reply_rows() -> list[Row]:
     batch = "one batch, no single question, one verdict at most"
     look = [body(replies._turn("read_case", why="what was asked?")), body(replies._turn("answer", answer=json.loads(answer())))]
     stays = "typed; the reply is not bought again"
-    left = f"{JUDGE} --narration off"
+    left = "judge --judge local/a --rubric axes.tool_selection --narration off"
     isolated = "judge --judge local/a --rubric step_labels --mode isolated"
     parts = _turns(("user", f"{WORD}-0"), ("assistant", f"{WORD}-1"), ("user", f"{WORD}-2"), ("assistant", f"{WORD}-3"))
-    goals = GOALS.replace("openai_messages/t", "openai_messages/n").replace("steps = [1]", "steps = [1, 3]")
+    goals = GOALS.replace("openai_messages/t", "openai_messages/n").replace("steps = [1]", "steps = [3]")
     rubric = "judge --judge local/a --rubric ./own.md"
     return [
         ("a score of a step", f"a verdict; {kept}", "medium", _scored(fine, verdict=True)),

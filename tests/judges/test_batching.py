@@ -193,7 +193,7 @@ def test_more_asks_than_a_batch_holds_make_several(
     ledger: Ledger, provider: Threaded, protocol: Protocol
 ) -> None:
     batch = batches_at(provider, protocol)
-    batch.most = 4  # type: ignore[misc]
+    batch.most = 4
     ran = batched(lambda: judgements(5), ledger, provider, protocol, batch=batch)
     assert (ran.judgements, ran.bought) == (10, 10)
     assert set(paid(provider).values()) == {1}

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ from stepscope.ledger.states import Paid
 from stepscope.model import Model, Record, Reply, Request, Usage, Verdict
 from stepscope.models import JudgesTable, JudgeTable, PriceTable
 from stepscope.models.prices import Prices as TablePrices
-from stepscope.models.retry import BeforeAttempt
+from stepscope.models.retry import BeforeAttempt, RetryPolicy
 from stepscope.values import Unmeasured
 from tests.judges.asked import (
     Answering,
@@ -393,7 +394,7 @@ def test_a_stop_ends_retries(ledger: Ledger) -> None:
     assert ledger.states() == {"planned": 1}
 
 
-class Impatient:
+class Impatient(RetryPolicy):
     """Gives a call up while its reply is on its way to the disk."""
 
     async def complete(self, model: Model, request: Request, *, before: BeforeAttempt) -> Reply:
@@ -412,7 +413,7 @@ def test_a_reply_that_was_received_too_late_is_still_a_reply(ledger: Ledger) -> 
             [judgement()],
             CallClients(
                 models={"local/tiny": Answering()},
-                retry=Impatient(),
+                retry=Impatient(random.Random(0)),
                 ledger=ledger,
                 prices=Prices(),
                 budget=RICH,

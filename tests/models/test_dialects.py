@@ -9,7 +9,6 @@ import pytest
 
 from stepscope.model import Endpoint, Json, Structure, Usage
 from stepscope.models import anthropic, openai
-from stepscope.models.dialect import make_chat
 from tests.models.scripted import IMAGES, REQUEST
 
 LOCAL = Endpoint(name="local/tiny", base_url="http://127.0.0.1:1/v1")
@@ -25,7 +24,7 @@ SET = msgspec.structs.replace(
 
 
 def test_a_chat_is_rubric_then_trace_then_question() -> None:
-    asked = openai.chat_parameters(LOCAL, make_chat(REQUEST), "json_schema")
+    asked = openai.chat_parameters(LOCAL, REQUEST, "json_schema")
     assert asked["messages"] == [
         {"role": "system", "content": REQUEST.system},
         {"role": "user", "content": f"{REQUEST.context}\n\n{REQUEST.question}"},
@@ -37,7 +36,7 @@ def test_a_chat_is_rubric_then_trace_then_question() -> None:
 
 
 def test_a_message_marks_rubric_and_trace_for_the_cache_but_not_the_question() -> None:
-    asked = anthropic.message_parameters(LOCAL, make_chat(REQUEST), "json_schema")
+    asked = anthropic.message_parameters(LOCAL, REQUEST, "json_schema")
     mark = {"type": "ephemeral"}
     assert asked["system"] == [{"type": "text", "text": REQUEST.system, "cache_control": mark}]
     assert asked["messages"] == [
@@ -53,14 +52,14 @@ def test_a_message_marks_rubric_and_trace_for_the_cache_but_not_the_question() -
 
 
 def test_parameters_of_the_judge_are_sent_and_those_of_the_request_go_before_them() -> None:
-    chat = openai.chat_parameters(LOCAL, make_chat(SET), "json_schema")
+    chat = openai.chat_parameters(LOCAL, SET, "json_schema")
     assert (chat["max_tokens"], chat["temperature"], chat["seed"], chat["top_p"]) == (
         77,
         0.25,
         5,
         0.5,
     )
-    message = anthropic.message_parameters(LOCAL, make_chat(SET), "json_schema")
+    message = anthropic.message_parameters(LOCAL, SET, "json_schema")
     assert (message["max_tokens"], message["temperature"], message["top_p"]) == (77, 0.25, 0.5)
     assert "seed" not in message
     assert message["output_config"]["effort"] == "low"
@@ -68,19 +67,19 @@ def test_parameters_of_the_judge_are_sent_and_those_of_the_request_go_before_the
 
 
 def test_the_provider_s_own_address_is_asked_for_its_common_price_and_its_cache() -> None:
-    chat = openai.chat_parameters(OPENAI, make_chat(REQUEST), "json_schema")
+    chat = openai.chat_parameters(OPENAI, REQUEST, "json_schema")
     assert chat["service_tier"] == "default"
     assert chat["max_completion_tokens"] == REQUEST.max_output_tokens
     assert "max_tokens" not in chat
-    assert anthropic.message_parameters(ANTHROPIC, make_chat(REQUEST), "json_schema")[
-        "service_tier"
-    ] == ("standard_only")
+    assert anthropic.message_parameters(ANTHROPIC, REQUEST, "json_schema")["service_tier"] == (
+        "standard_only"
+    )
 
 
 def test_questions_about_one_trace_share_a_cache_key() -> None:
     def key(**told: str) -> Json:
         request = msgspec.structs.replace(REQUEST, **told)
-        return openai.chat_parameters(OPENAI, make_chat(request), "json_schema")["prompt_cache_key"]
+        return openai.chat_parameters(OPENAI, request, "json_schema")["prompt_cache_key"]
 
     assert key(question="another question") == key()
     assert key(context="another trace") != key()
@@ -89,7 +88,7 @@ def test_questions_about_one_trace_share_a_cache_key() -> None:
 
 def test_images_stand_before_the_question_of_a_chat() -> None:
     seen = msgspec.structs.replace(REQUEST, media=IMAGES)
-    asked = openai.chat_parameters(LOCAL, make_chat(seen), "json_schema")
+    asked = openai.chat_parameters(LOCAL, seen, "json_schema")
     png, webp = "data:image/png;base64,cG5n", "data:image/webp;base64,d2VicA=="
     assert asked["messages"][1]["content"] == [
         {"type": "text", "text": REQUEST.context},
@@ -103,7 +102,7 @@ def test_images_stand_before_the_question_of_a_chat() -> None:
 
 def test_images_of_a_message_are_cached_with_the_trace() -> None:
     seen = msgspec.structs.replace(REQUEST, media=IMAGES)
-    asked = anthropic.message_parameters(LOCAL, make_chat(seen), "json_schema")
+    asked = anthropic.message_parameters(LOCAL, seen, "json_schema")
     mark = {"type": "ephemeral"}
     png = {"type": "base64", "media_type": "image/png", "data": "cG5n"}
     webp = {"type": "base64", "media_type": "image/webp", "data": "d2VicA=="}
@@ -119,15 +118,15 @@ def test_images_of_a_message_are_cached_with_the_trace() -> None:
 
 def test_without_a_trace_the_question_stands_alone() -> None:
     bare = msgspec.structs.replace(REQUEST, context="")
-    chat = openai.chat_parameters(LOCAL, make_chat(bare), "json_schema")
+    chat = openai.chat_parameters(LOCAL, bare, "json_schema")
     assert chat["messages"][1]["content"] == REQUEST.question
-    message = anthropic.message_parameters(LOCAL, make_chat(bare), "json_schema")
+    message = anthropic.message_parameters(LOCAL, bare, "json_schema")
     assert message["messages"][0]["content"] == [{"type": "text", "text": REQUEST.question}]
 
 
 @pytest.mark.parametrize("structure", ["json_object_schema", "forced_tool", "prompt_only"])
 def test_each_form_of_structured_output_asks_in_its_own_way_alone(structure: Structure) -> None:
-    chat = openai.chat_parameters(LOCAL, make_chat(REQUEST), structure)
+    chat = openai.chat_parameters(LOCAL, REQUEST, structure)
     forms = {"response_format", "tools", "tool_choice"} & set(chat)
     system = chat["messages"][0]["content"]
     if structure == "json_object_schema":

@@ -18,7 +18,7 @@ import pytest
 from stepscope.errors import EnvironmentFault, UsageError
 from stepscope.sandbox import probe
 from stepscope.sandbox.check import check_sandbox, probe_sandbox
-from stepscope.sandbox.run import DEFAULT_LIMITS, MIB, run_command, run_confined, syscall_filter
+from stepscope.sandbox.run import DEFAULT_LIMITS, MIB, run_command, syscall_filter
 from stepscope.sandbox.workspace import copy_workspace
 from tests.sandbox.bubblewrap import NEEDED
 
@@ -71,7 +71,8 @@ def test_the_probes_see_a_machine_without_a_sandbox(shown: Path) -> None:
         }
         code = (
             "import json, sys; names = {'__name__': 'probe'}; exec(sys.argv[1], names);"
-            "print(json.dumps({n: names['_' + n](json.loads(sys.argv[2])) for n in sys.argv[3:]}))"
+            "probes, told = names['PROBES'], json.loads(sys.argv[2]);"
+            "print(json.dumps({n: probes[n](told) for n in sys.argv[3:]}))"
         )
         seen = (
             *("write_host", "read_etc", "read_home", "read_host", "loopback", "abstract_socket"),
@@ -92,9 +93,9 @@ def test_the_probes_see_a_machine_without_a_sandbox(shown: Path) -> None:
 
 
 def test_programs_are_seen_and_other_files_are_not(workspace: Path) -> None:
-    shown = run_confined(["head", "-c", "4", "/usr/bin/env"], workspace=workspace)
+    shown = run_command(["head", "-c", "4", "/usr/bin/env"], workspace=workspace, tested=False)
     assert (shown.code, shown.out) == (0, b"\x7fELF")
-    hidden = run_confined(["cat", __file__], workspace=workspace)
+    hidden = run_command(["cat", __file__], workspace=workspace, tested=False)
     assert (hidden.code, hidden.out) == (1, b"")
     assert b"No such file" in hidden.err
 
@@ -159,8 +160,8 @@ def test_a_command_that_closes_its_streams_is_waited_for_no_longer(workspace: Pa
 def test_a_command_dies_with_the_process_that_started_it(workspace: Path) -> None:
     word = f"6{os.getpid()}77"
     code = (
-        "import sys; from pathlib import Path; from stepscope.sandbox.run import run_confined\n"
-        "run_confined(['sleep', sys.argv[2]], workspace=Path(sys.argv[1]))"
+        "import sys; from pathlib import Path; from stepscope.sandbox.run import run_command\n"
+        "run_command(['sleep', sys.argv[2]], workspace=Path(sys.argv[1]), tested=False)"
     )
     caller = subprocess.Popen([sys.executable, "-c", code, str(workspace), word])
     _until(lambda: _running(word, "sleep"))
@@ -181,7 +182,7 @@ def test_without_bubblewrap_nothing_runs_and_the_package_is_named(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EnvironmentFault, match=r"no bubblewrap .* apt-get install bubblewrap"):
-        run_confined(["true"], workspace=workspace)
+        run_command(["true"], workspace=workspace, tested=False)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import pytest
 from stepscope.errors import ConfigError, ModelError, UsageError
 from stepscope.model import Endpoint, Model, Opener, Reply, Request
 from stepscope.models import openai
-from stepscope.models.dialect import make_chat
 from stepscope.testing import check_model
 from stepscope.testing.model_check import RULES, WIRES, ModelFault, ModelSubject, serve_replies
 from stepscope.testing.model_check import openai as model_check_openai
@@ -136,7 +135,7 @@ class Naive(Around):
     """What one writes in five minutes: all of it read, redirects followed, bodies told."""
 
     async def complete(self, request: Request) -> Reply:
-        asked = openai.chat_parameters(self.endpoint, make_chat(request), "json_schema")
+        asked = openai.chat_parameters(self.endpoint, request, "json_schema")
         headers = {"x-key": self.endpoint.key}
         async with httpx2.AsyncClient(follow_redirects=True, headers=headers) as client:
             got = await client.post(self.endpoint.base_url, json=asked)

@@ -62,17 +62,13 @@ def export_runs(
     if total == 0:
         raise UsageError("no run with its texts is chosen, so there is nothing to write")
     place = Path(out)
-    if (
-        out != "-"
-        and not force
-        and place.exists()
-        and not (place.is_dir() and not any(place.iterdir()))
-    ):
+    empty = not place.exists() or (place.is_dir() and not any(place.iterdir()))
+    if out != "-" and not force and not empty:
         raise UsageError(f"{out} is there already; --force overwrites it")
     if verdicts == "only":
         return Exported(path=out, format=format, verdicts=_verdicts(store, out, format, where))
     if format == "otlp":
-        return _otlp(store, out, verdicts or "gen_ai", where, progress)
+        return _otlp(store, out, verdicts or "gen_ai", where, total, progress)
     if verdicts in {"gen_ai", "openinference"}:
         raise UsageError(f"--verdicts {verdicts} puts verdicts on spans; choose --format otlp")
     runs = _counted(map(store.with_media, store.trajectories(where)), total, progress)
@@ -103,11 +99,11 @@ def _otlp(
     out: str,
     verdicts: Literal["none", "gen_ai", "openinference"],
     where: Where | None,
+    total: int,
     progress: Progress,
 ) -> Exported:
     from stepscope.formats.otlp import write
 
-    total = len(store.keys(where))
     chosen = (
         ((store.with_media(run), []) for run in store.trajectories(where))
         if verdicts == "none"

@@ -304,10 +304,13 @@ class VerdictImport:
             return found
         return next((cells[name] for name in USUAL_COLUMNS[field] if name in cells), None)
 
+    def _text(self, cells: Mapping[str, Json], field: str) -> str:
+        cell = self._cell(cells, field)
+        return "" if cell is None else str(cell)
+
     def _name(self, cells: Mapping[str, Json]) -> str:
         """Return the name of the rubric that a row is about."""
-        said = self._cell(cells, "axis")
-        name = "" if said is None else str(said).strip()
+        name = self._text(cells, "axis").strip()
         if self._rubric is not None:
             prefix = f"{self._rubric}."
             is_set = self._rubric not in BUILT_IN_RUBRICS and any(
@@ -325,8 +328,7 @@ class VerdictImport:
 
     def _run(self, cells: Mapping[str, Json]) -> tuple[str, int]:
         """Return the id of the run that a row is about, and how many steps it has."""
-        said = self._cell(cells, "run")
-        name = "" if said is None else str(said)
+        name = self._text(cells, "run")
         shown = visible_line(name)[:60]
         if name not in self._runs:
             raise RefusedRow("unknown run", f"no run called {shown!r} in the store")
@@ -344,14 +346,13 @@ class VerdictImport:
         step = _step(self._cell(cells, "step"), steps, self._columns.get("step", "").endswith("-1"))
         if name == records.STEP_SCORES and step is None:
             raise RefusedRow("no step", "a score without a step; map a column to step")
-        reason = self._cell(cells, "reason")
         return Verdict(
             records.STEP_SCORES if name == records.STEP_SCORES else records.JUDGE_PREFIX + name,
             value=value,
             label=label,
             step=step,
             cites=_cites(self._cell(cells, "cites"), steps) or (() if step is None else (step,)),
-            reason="" if reason is None else str(reason),
+            reason=self._text(cells, "reason"),
             confidence=_number("confidence", self._cell(cells, "confidence")),
         )
 
@@ -360,12 +361,11 @@ class VerdictImport:
 
         `check` and `reward` are no names of people; a reward alone needs nobody who says it.
         """
-        cell = self._cell(cells, "label")
-        text = "" if cell is None else str(cell)
+        text = self._text(cells, "label")
         said = self._labels.get(text, text).strip().lower()
         status = _STATUSES.get(said)
         if said and status is None:
-            what = f"outcome {_quote(cell)}; expected {' or '.join(_STATUS)}"
+            what = f"outcome {_quote(text)}; expected {' or '.join(_STATUS)}"
             raise RefusedRow("off the menu", f"{what}; --labels translates, as --labels ok=pass")
         reward = _number("reward", self._cell(cells, "value"), share=False)
         status = reward_outcome(reward).status if status is None else status
@@ -376,7 +376,6 @@ class VerdictImport:
         if not who:
             why = "nobody says so; map a column to judge, or say --rater check, or a person's name"
             raise RefusedRow("no rater", why)
-        reason = self._cell(cells, "reason")
         extra: dict[str, Json] = {GIVEN_AS: who if who in ("check", "reward") else "label"}
         if reward is not None:
             extra["reward"] = reward
@@ -384,7 +383,7 @@ class VerdictImport:
             kind="outcome",
             category=status,
             annotator=who,
-            reason="" if reason is None else self._store.redactor.redact(str(reason)),
+            reason=self._store.redactor.redact(self._text(cells, "reason")),
             extra=extra,
         )
 

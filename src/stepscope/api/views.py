@@ -7,9 +7,9 @@ only: no run can be opened, so none is named to look at first, and nothing can b
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -44,15 +44,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-
-
-class ShowRun(Protocol):
-    """Shows one run; `Notebook.show` is one."""
-
-    def __call__(
-        self, run: str, *, around: int | None = None, steps: tuple[int, int] | None = None
-    ) -> Text:
-        """Return the run as text."""
+# Shows one run; `Notebook.show` is one.
+ShowRun: TypeAlias = "Callable[..., Text]"
 
 
 class Text(str):
@@ -360,7 +353,7 @@ def report_folder(
         rows, where=chosen, since=since, by=by, seed=seed, rubric_version=rubric_version
     )
 
-    def show(run: str, *, around: int | None = None, steps: tuple[int, int] | None = None) -> Text:
+    def show(run: str, **_: object) -> Text:
         raise UsageError(f"{folder} holds verdicts and no runs; open the store to read {run!r}")
 
     return ReportView(value, show, rows, where=chosen, since=since)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -140,7 +142,7 @@ def judge(
     """
     import secrets
 
-    import msgspec
+    from msgspec.structs import replace
 
     from stepscope.judges.judgement import JudgingOptions
     from stepscope.safety import scrub_message
@@ -168,16 +170,11 @@ def judge(
             again=again,
         )
         each = ("on", "off") if narration == "both" else (narration,)
-        plans = [msgspec.structs.replace(how, narration=one) for one in each]
+        plans = [replace(how, narration=one) for one in each]
         rubrics = rubric or ["axes"]
         if show_prompt is not None:
-            shown = [
-                request
-                for one in plans
-                for request in notebook.judge_requests(
-                    rubrics, judges=judge, run=show_prompt, how=one
-                )
-            ]
+            asked = partial(notebook.judge_requests, rubrics, judges=judge, run=show_prompt)
+            shown = [request for one in plans for request in asked(how=one)]
             return _print_all(shown, as_json=as_json)
         if dry_run:
             with terminal.show_progress("planning"):
@@ -265,7 +262,7 @@ def exit_code_of_judging(done: Sequence[JudgingResult]) -> int:
 
 def acknowledge_calls(notebook: Notebook, done: Sequence[JudgingResult]) -> None:
     """Note that calls of unknown outcome were printed; what was not is printed by the next run."""
-    terminal.flush_output()
+    sys.stdout.flush()
     notebook.ledger.acknowledge(call for one in done for call in one.ran.unknown)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -118,10 +119,8 @@ def report(
     form = options.choose_form(as_json, markdown, junit)
     located = "" if store is None or as_json else f"--store {shlex.quote(str(store))}"
     most = None if junit else look_first
-    with _view(
-        store, where=where, since=since, by=by, seed=seed, look_first=most,
-        rubric_version=rubric_version,
-    ) as found:  # fmt: skip
+    chosen = {"where": where, "since": since, "by": by, "rubric_version": rubric_version}
+    with _view(store, seed, most, **chosen) as found:
         view = found.located(located) if located else found
         if html is not None or plots is not None:
             if html is not None:
@@ -152,14 +151,7 @@ def report(
 
 @contextmanager
 def _view(
-    store: Path | None,
-    *,
-    where: str | None,
-    since: str | None,
-    by: str | None,
-    seed: int | None,
-    look_first: int | None,
-    rubric_version: str | None,
+    store: Path | None, seed: int | None, look_first: int | None, **chosen: str | None
 ) -> Iterator[ReportView]:
     """Give the report over a store, or over a folder of exported verdicts, while it is open."""
     from stepscope.settings import load_settings
@@ -168,20 +160,10 @@ def _view(
     if store is not None and store.is_dir():
         from stepscope.api.views import report_folder
 
-        drawn = settings.seed if seed is None else seed
-        yield report_folder(
-            store, where=where, since=since, by=by, seed=drawn, rubric_version=rubric_version
-        )
+        yield report_folder(store, seed=settings.seed if seed is None else seed, **chosen)
         return
     with options.open_existing(store, settings) as notebook:
-        yield notebook.report(
-            where=where,
-            since=since,
-            by=by,
-            seed=seed,
-            look_first=look_first,
-            rubric_version=rubric_version,
-        )
+        yield notebook.report(seed=seed, look_first=look_first, **chosen)
 
 
 def _embed(text: str | None) -> int | Literal["all"]:
@@ -354,7 +336,7 @@ def view(
         terminal.print_json({"url": shown, "store": path})
     else:
         terminal.print_text(f"Showing {path} at\n  {shown}\nThe address opens once. Ctrl-C ends.")
-    terminal.flush_output()
+    sys.stdout.flush()  # also into a pipe: it serves until it is stopped
     if not no_open:
         _open(opened)
     try:

@@ -66,11 +66,6 @@ def print_guarded(text: str) -> None:
     sys.stdout.write(f"::{token}::\n")
 
 
-def flush_output() -> None:
-    """Send what was printed on its way now: a long command says where it is, also into a pipe."""
-    sys.stdout.flush()
-
-
 def print_json(value: object) -> None:
     """Print any model value as indented JSON; the same value gives the same bytes."""
     sys.stdout.write(render_json(safety.scrub_value(value)))

@@ -28,8 +28,8 @@ from stepscope.ledger import states
 from stepscope.ledger.budget import to_nano_usd
 from stepscope.ledger.calls import CallClients, may_be_paid
 from stepscope.ledger.ledger import LedgerSession, LedgerWork
-from stepscope.ledger.states import LedgerAsk, Paid, Standing, pack_reply, unpack_reply
-from stepscope.model import Model, Reply, Request, Structure
+from stepscope.ledger.states import LedgerAsk, Paid, Standing, Worker, pack_reply, unpack_reply
+from stepscope.model import Reply, Request, Structure
 from stepscope.models.batches import (
     MOST_BATCH_BYTES,
     Batch,
@@ -38,7 +38,6 @@ from stepscope.models.batches import (
     BatchRefusedError,
 )
 from stepscope.models.dialect import Ask, ignores_schema, request_hash
-from stepscope.models.retry import BeforeAttempt
 from stepscope.values import Unmeasured
 
 T = TypeVar("T")
@@ -71,7 +70,9 @@ async def run_batched_judgements(
     stopped = asyncio.Event() if stop is None else stop
     start = time.monotonic()
     with LedgerSession(clients.ledger, clients.budget) as session:
-        batches = _BatchRun(clients, session, stopped, poll_seconds, settle_seconds)
+        batches = _BatchRun(
+            clients, clients.batches or {}, session.buyer, stopped, poll_seconds, settle_seconds
+        )
         heartbeats = asyncio.create_task(session.keep_beating())
         try:
             await batches.run(plan)
@@ -81,7 +82,7 @@ async def run_batched_judgements(
     unanswered = {name: _UnansweredModel(name, batches.reasons) for name in clients.batches or {}}
     ran = await run_judgements(
         plan(),
-        clients._replace(models=unanswered, retry=_NoRetry()),
+        clients._replace(models=unanswered),
         keep=keep,
         progress=progress,
         stop=stopped,
@@ -113,51 +114,44 @@ class _PendingBatch:
     bytes: int = 0
 
 
+@dataclass
 class _BatchRun:
     """Rounds of batches: what is not paid is sent, what was sent is polled until it is over."""
 
-    def __init__(
-        self,
-        clients: CallClients,
-        session: LedgerSession,
-        stopped: asyncio.Event,
-        poll_seconds: float,
-        settle_seconds: float,
-    ) -> None:
-        self.tally = JudgingCounts()
-        # Why an ask has no answer, by the hash of its request.
-        self.reasons: dict[str, str] = {}
-        self._batches = clients.batches or {}
-        self._ledger = clients.ledger
-        self._prices = clients.prices
-        self._buyer = session.buyer
-        self._poll_seconds, self._settle_seconds = poll_seconds, settle_seconds
-        self._stopped = stopped
-        self._requests: dict[str, str] = {}
-        self._attempts: Counter[str] = Counter()
-        # Keys whose replies this run has fetched, and nobody has read yet.
-        self._fresh: set[str] = set()
-        # Since when a batch is looked for in vain, on the monotonic clock.
-        self._absent: dict[str, float] = {}
+    clients: CallClients
+    batches: Mapping[str, BatchClient]
+    buyer: Worker
+    stopped: asyncio.Event
+    poll_seconds: float
+    settle_seconds: float
+    tally: JudgingCounts = field(default_factory=JudgingCounts)
+    # Why an ask has no answer, by the hash of its request.
+    reasons: dict[str, str] = field(default_factory=dict)
+    requests: dict[str, str] = field(default_factory=dict)
+    attempts: Counter[str] = field(default_factory=Counter)
+    # Keys whose replies this run has fetched, and nobody has read yet.
+    fresh: set[str] = field(default_factory=set)
+    # Since when a batch is looked for in vain, on the monotonic clock.
+    absent: dict[str, float] = field(default_factory=dict)
 
     async def run(self, plan: PlanSource) -> None:
         """Go on until nothing is left that a batch could pay for, or the run is stopped."""
-        while not self._stopped.is_set():
+        while not self.stopped.is_set():
             await self._poll_all()
             standings = await self._send(plan())
             others = standings["elsewhere"] + standings["batched"]
-            if self._stopped.is_set() or not standings["mine"] + others:
+            if self.stopped.is_set() or not standings["mine"] + others:
                 return
             if not standings["mine"]:
-                await self._sleep(self._poll_seconds)
+                await self._sleep(self.poll_seconds)
 
     async def _commit(self, work: LedgerWork[T]) -> T:
         """Return what a piece of work gives, when it is on disk."""
-        return (await asyncio.wrap_future(self._ledger.batch([work])))[0]
+        return (await asyncio.wrap_future(self.clients.ledger.batch([work])))[0]
 
     async def _sleep(self, seconds: float) -> None:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopped.wait(), seconds)
+            await asyncio.wait_for(self.stopped.wait(), seconds)
 
     # Sending.
 
@@ -168,10 +162,10 @@ class _BatchRun:
         seen: set[str] = set()
         for judgement in judgements:
             for ask in await self._missing(judgement):
-                if ask.key in seen or self._attempts[ask.key] >= BATCH_ATTEMPTS:
+                if ask.key in seen or self.attempts[ask.key] >= BATCH_ATTEMPTS:
                     continue
                 seen.add(ask.key)
-                client = self._batches[ask.model]
+                client = self.batches[ask.model]
                 batch = pending.setdefault(ask.model, _PendingBatch(client.structure))
                 line = client.line(ask, batch.structure)
                 if batch.asks and (
@@ -179,18 +173,18 @@ class _BatchRun:
                 ):
                     standings += await self._submit(client, pending.pop(ask.model))
                     batch = pending[ask.model] = _PendingBatch(client.structure)
-                worst = self._prices.worst(ask.model, ask.request, batch=True)
+                worst = self.clients.prices.worst(ask.model, ask.request, batch=True)
                 known = None if worst is None else to_nano_usd(worst)
-                hashed = self._requests[ask.key] = request_hash(ask.model, ask.request)
+                hashed = self.requests[ask.key] = request_hash(ask.model, ask.request)
                 batch.asks.append(
                     LedgerAsk(ask.key, judgement.trajectory, ask.model, known, hashed)
                 )
                 batch.lines.append(line)
                 batch.bytes += len(line)
-            if self._stopped.is_set():
+            if self.stopped.is_set():
                 return standings
         for model, batch in pending.items():
-            standings += await self._submit(self._batches[model], batch)
+            standings += await self._submit(self.batches[model], batch)
         return standings
 
     async def _missing(self, judgement: Judgement) -> Sequence[Ask]:
@@ -204,8 +198,8 @@ class _BatchRun:
                 return missing
             for ask in asks:
                 reply = replies[ask.key] = unpack_reply(found[ask.key])
-                if ask.key in self._fresh:
-                    self._fresh.remove(ask.key)
+                if ask.key in self.fresh:
+                    self.fresh.remove(ask.key)
                     self.tally.ignored[ask.model] += ignores_schema(ask.request, reply)
             more = judgement.belief.more(replies)
             asks = () if more is None else (more,)
@@ -219,12 +213,12 @@ class _BatchRun:
                 token=token,
                 structure=batch.structure,
                 asks=batch.asks,
-                buyer=self._buyer,
-                lives=self._ledger.watch.lives,
+                buyer=self.buyer,
+                lives=self.clients.ledger.watch.lives,
             )
         )
         if "unpriced" in standings:
-            raise ConfigError(self._prices.advice(client.name))
+            raise ConfigError(self.clients.prices.advice(client.name))
         mine = [at for at, standing in enumerate(standings) if standing == "mine"]
         if mine:
             await self._make(client, token, [batch.lines[at] for at in mine])
@@ -247,27 +241,27 @@ class _BatchRun:
 
     async def _poll_all(self) -> None:
         """Poll every batch that is no other worker's until all are over."""
-        seconds = min(1.0, self._poll_seconds)
-        while not self._stopped.is_set():
+        seconds = min(1.0, self.poll_seconds)
+        while not self.stopped.is_set():
             over = [await self._poll(batch) for batch in await self._adopt()]
             if all(over):
                 return
             await self._sleep(seconds)
-            seconds = min(2 * seconds, self._poll_seconds)
+            seconds = min(2 * seconds, self.poll_seconds)
 
     async def _adopt(self) -> list[Batch]:
         return await self._commit(
             partial(
                 states.adopt_batches,
-                purposes=list(self._batches),
-                buyer=self._buyer,
-                lives=self._ledger.watch.lives,
+                purposes=list(self.batches),
+                buyer=self.buyer,
+                lives=self.clients.ledger.watch.lives,
             )
         )
 
     async def _poll(self, batch: Batch) -> bool:
         """Return whether a batch is over; its results are fetched and in the ledger then."""
-        client = self._batches[batch.purpose]
+        client = self.batches[batch.purpose]
         try:
             if not batch.remote:
                 return await self._find(batch, client)
@@ -291,11 +285,11 @@ class _BatchRun:
         if remote:
             await self._commit(partial(states.note_submitted, token=batch.token, remote=remote))
             return False
-        since = self._absent.setdefault(batch.token, time.monotonic())
-        if remote is None or time.monotonic() - since < self._settle_seconds:
+        since = self.absent.setdefault(batch.token, time.monotonic())
+        if remote is None or time.monotonic() - since < self.settle_seconds:
             return False
         unpaid = dict.fromkeys(batch.keys, "")
-        await self._commit(partial(states.end_batch, batch=batch, unpaid=unpaid, buyer=self._buyer))
+        await self._commit(partial(states.end_batch, batch=batch, unpaid=unpaid, buyer=self.buyer))
         return True
 
     async def _fetch(self, batch: Batch, client: BatchClient) -> None:
@@ -323,31 +317,31 @@ class _BatchRun:
         for item in items:
             assert item.reply is not None
             reply = states.bound_usage(item.reply)
-            usd = self._prices.cost(model, reply.usage, model=reply.model, batch=True)
+            usd = self.clients.prices.cost(model, reply.usage, model=reply.model, batch=True)
             cost = None if usd is None else to_nano_usd(usd)
             made.append((item.key, pack_reply(reply), cost))
             paid.append(Paid(reply, cost, fresh=True))
-        new = await self._commit(
-            partial(states.store_batch_replies, replies=made, owner=batch.owner)
+        before = await self._commit(
+            lambda db: [states.store_reply(db, *reply, batch.owner) for reply in made]
         )
-        for item, is_new, one in zip(items, new, paid, strict=True):
-            if is_new:
-                self._fresh.add(item.key)
+        for item, other, one in zip(items, before, paid, strict=True):
+            if other is None:
+                self.fresh.add(item.key)
                 usage, snapshot = one.reply.usage, one.reply.model
-                saved = self._prices.saved(model, usage, model=snapshot, batch=True)
+                saved = self.clients.prices.saved(model, usage, model=snapshot, batch=True)
                 self.tally.replied(model, one, saved)
 
     async def _end(self, batch: Batch, unpaid: dict[str, tuple[str, bool]]) -> None:
         """End a batch; `unpaid` are the asks without an answer: why, and whether to ask again."""
         reasons = {key: reason for key, (reason, _) in unpaid.items()}
         missing = await self._commit(
-            partial(states.end_batch, batch=batch, unpaid=reasons, buyer=self._buyer)
+            partial(states.end_batch, batch=batch, unpaid=reasons, buyer=self.buyer)
         )
         unpaid |= dict.fromkeys(missing, (states.NO_BATCH_RESULT, True))
         for key, (reason, again) in unpaid.items():
-            self._attempts[key] += 1 if again else BATCH_ATTEMPTS
-            if key in self._requests:
-                self.reasons[self._requests[key]] = reason
+            self.attempts[key] += 1 if again else BATCH_ATTEMPTS
+            if key in self.requests:
+                self.reasons[self.requests[key]] = reason
 
 
 class _UnansweredModel:
@@ -365,12 +359,3 @@ class _UnansweredModel:
         """
         reason = self._reasons.get(request_hash(self.name, request), "no batch has asked it")
         raise ModelError(reason, again=False, reached=False)
-
-
-class _NoRetry:
-    """Asks once: what a batch does not answer is not asked again now."""
-
-    async def complete(self, model: Model, request: Request, *, before: BeforeAttempt) -> Reply:
-        """Ask once."""
-        before(0, None)
-        return await model.complete(request)

@@ -20,7 +20,7 @@ import msgspec
 
 from stepscope.judges import plan, transcript
 from stepscope.judges.citations import InvalidReply, ReplyFields, parse_object
-from stepscope.judges.judgement import Judge, Judgement, JudgingOptions, Replies, ReplyReader
+from stepscope.judges.judgement import Judge, Judgement, JudgingOptions, Replies
 from stepscope.judges.rubrics import Rubric
 from stepscope.judges.transcript import Fence, Narration, TranscriptBlock
 from stepscope.model import Answer, Case, Json, Reply, Trajectory, Verdict
@@ -110,12 +110,11 @@ class Toolbox:
         self, tools: Iterable[LookupTool], *, off: Mapping[str, str], state: str
     ) -> Toolbox:
         """Return a toolbox that has these tools, too."""
-        return Toolbox(
+        return replace(
+            self,
             tools={**self.tools, **{tool.name: tool for tool in tools}},
             off={**self.off, **off},
-            redactor=self.redactor,
             state=sha256(f"{self.state} {state}".encode()).hexdigest(),
-            result_bytes=self.result_bytes,
         )
 
 
@@ -393,26 +392,19 @@ def add_tools(
     )
 
 
+@dataclass(frozen=True, eq=False)
 class _ToolReplyReader:
     """Reads replies as the plain reader does, and answers lookups until the judge answers.
 
     A path is what a judge did so far on the way to one answer: its looks, in order.
     """
 
-    def __init__(
-        self,
-        judgement: Judgement,
-        toolbox: Toolbox,
-        fence: Fence,
-        looks: int,
-        found_bytes: int,
-        tokens: int,
-    ) -> None:
-        self.judgement = judgement
-        self.plain: ReplyReader = judgement.belief
-        self.toolbox = toolbox
-        self.fence = fence
-        self.looks, self.found_bytes, self.tokens = looks, found_bytes, tokens
+    judgement: Judgement
+    toolbox: Toolbox
+    fence: Fence
+    looks: int
+    found_bytes: int
+    tokens: int
 
     def more(self, replies: Replies) -> Ask | None:
         """Return the ask that follows the last look, or the plain belief's own, if any."""
@@ -425,7 +417,10 @@ class _ToolReplyReader:
         self._follow(replies, turns, ended)
         measure = f"{self.judgement.measure}{LOOKS_SUFFIX}"
         told = visible(self.fence.cleared(dump_json(list_turns(turns))))
-        return (*self.plain.answers(ended), Verdict(measure, value=float(len(turns)), reason=told))
+        return (
+            *self.judgement.belief.answers(ended),
+            Verdict(measure, value=float(len(turns)), reason=told),
+        )
 
     def ask(self, plain: Ask, path: Sequence[Lookup]) -> Ask:
         """Return the ask of a judge that has come so far on the way to a plain answer."""
@@ -463,7 +458,7 @@ class _ToolReplyReader:
                 return self.ask(ask, path)
             ended[ask.key] = reply
         # The plain belief may want an answer repaired: it is asked as it is, with what was found.
-        while (wanted := self.plain.more(ended)) is not None:
+        while (wanted := self.judgement.belief.more(ended)) is not None:
             repaired = next(rest, None)
             if repaired is None:
                 if not turns:

@@ -18,7 +18,7 @@ from typing import Literal
 import msgspec
 
 from stepscope.errors import UsageError
-from stepscope.model import Part, Step, ToolResult, Trajectory
+from stepscope.model import Part, Step, Trajectory
 
 Place = Literal["result", "agent", "narration", "ending"]
 # What stands for the favourable answer.
@@ -126,13 +126,10 @@ def plant_attack(trajectory: Trajectory, attack: Attack, answer: str) -> Traject
     `answer` is the one that the attack wants.
     """
     text = attack.text.replace(ANSWER, answer)
-    match attack.place:
-        case "result":
-            steps = _into_result(trajectory.steps, text)
-        case "agent":
-            steps = _into_words(trajectory.steps, text)
-        case "narration" | "ending":
-            steps = _replace_words(trajectory.steps, last=attack.place == "ending")
+    if attack.place in ("result", "agent"):
+        steps = _into_last(trajectory.steps, attack.place, text)
+    else:
+        steps = _replace_words(trajectory.steps, last=attack.place == "ending")
     if steps is None:
         return None
     said = f"{trajectory.id} {attack.class_} {attack.name} {text}"
@@ -141,23 +138,19 @@ def plant_attack(trajectory: Trajectory, attack: Attack, answer: str) -> Traject
     return msgspec.structs.replace(trajectory, id=id_, name=name, steps=steps)
 
 
-def _into_result(steps: tuple[Step, ...], text: str) -> tuple[Step, ...] | None:
-    """Put a text at the end of the last result of a tool."""
+def _into_last(steps: tuple[Step, ...], place: Place, text: str) -> tuple[Step, ...] | None:
+    """Put a text at the end of the last result of a tool, or of the last words of the agent."""
+    added = Part("text", text)
     for step in reversed(steps):
-        if step.results:
-            last = step.results[-1]
-            longer = msgspec.structs.replace(last, parts=(*last.parts, Part("text", text)))
-            results: tuple[ToolResult, ...] = (*step.results[:-1], longer)
-            return _with_step(steps, msgspec.structs.replace(step, results=results))
-    return None
-
-
-def _into_words(steps: tuple[Step, ...], text: str) -> tuple[Step, ...] | None:
-    """Put a text at the end of the last words of the agent."""
-    for step in reversed(steps):
-        if step.actor == "agent" and step.text:
-            parts = (*step.parts, Part("text", text))
-            return _with_step(steps, msgspec.structs.replace(step, parts=parts))
+        if place == "result" and step.results:
+            *before, last = step.results
+            longer = msgspec.structs.replace(last, parts=(*last.parts, added))
+            changed = msgspec.structs.replace(step, results=(*before, longer))
+        elif place == "agent" and step.actor == "agent" and step.text:
+            changed = msgspec.structs.replace(step, parts=(*step.parts, added))
+        else:
+            continue
+        return tuple(changed if one.index == changed.index else one for one in steps)
     return None
 
 
@@ -177,7 +170,3 @@ def _replace_words(steps: tuple[Step, ...], *, last: bool) -> tuple[Step, ...] |
         kept = tuple(part for part in step.parts if part.kind not in _SPOKEN)
         made[at] = msgspec.structs.replace(step, parts=(Part("text", claim), *kept))
     return tuple(made)
-
-
-def _with_step(steps: tuple[Step, ...], changed: Step) -> tuple[Step, ...]:
-    return tuple(changed if step.index == changed.index else step for step in steps)

@@ -22,7 +22,6 @@ from stepscope.lab.planted import (
     PlantedCurves,
     as_rows,
     draw_early_steps,
-    draw_late_steps,
     draw_uniform,
     half_drop_steps,
 )
@@ -360,7 +359,7 @@ def _walk_collapse(n: int, m: int, rng: np.random.Generator) -> Floats:
 
 
 def _walk_drift(n: int, m: int, rng: np.random.Generator) -> Floats:
-    start = as_rows(draw_late_steps(rng, n, m))
+    start = as_rows(rng.integers(max((n + 1) // 2, round(0.6 * n)), n, m))
     width = np.minimum(as_rows(rng.integers(1, max(1, n // 3) + 1, m)), n - start)
     return draw_uniform(rng, 0.28, 0.50, m) * _change(start, width, n, rng)
 

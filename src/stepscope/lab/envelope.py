@@ -161,6 +161,12 @@ def assess_answers(
     right, m = answers.best == truth, len(truth)
     declared, exists = answers.break_step != NO_BREAK, broke != NO_BREAK
     both = declared & exists
+    sure: SimulatedFigure | Unmeasured = _NO_POSTERIOR
+    covered: SimulatedFigure | Unmeasured = _NO_SET
+    if (posterior := answers.posterior) is not None:
+        sure = _jackknife(lambda at: calibration_error(posterior[at].max(1), right[at]), m)
+    if answers.break_low is not None and answers.break_high is not None:
+        covered = _share(((answers.break_low <= broke) & (broke <= answers.break_high))[both])
     return EnvelopeRow(
         classifier=classifier,
         generator=generator,
@@ -173,11 +179,11 @@ def assess_answers(
         recall={name: _share(right[truth == code]) for code, name in enumerate(SHAPES)},
         resolved=_share(answers.label != UNRESOLVED),
         resolved_accuracy=_share(right[answers.label != UNRESOLVED]),
-        calibration_error=_calibration(answers, right),
+        calibration_error=sure,
         unmodelled=_NO_FIT if answers.unmodelled is None else _share(answers.unmodelled),
         break_found=_share(declared[exists]),
         break_within_one=_share(np.abs(answers.break_step - broke)[both] <= 1),
-        coverage=_coverage(answers, broke, both),
+        coverage=covered,
         false_breaks=_share(declared[truth == HEALTHY]),
     )
 
@@ -194,19 +200,6 @@ def calibration_error(claimed: Floats, right: Bools) -> float:
     bins = np.minimum((claimed * BINS).astype(np.int64), BINS - 1)
     apart = np.bincount(bins, weights=claimed - right, minlength=BINS)
     return float(np.abs(apart).sum() / len(claimed))
-
-
-def _calibration(answers: Classifications, right: Bools) -> SimulatedFigure | Unmeasured:
-    if answers.posterior is None:
-        return _NO_POSTERIOR
-    claimed = answers.posterior.max(1)
-    return _jackknife(lambda at: calibration_error(claimed[at], right[at]), len(right))
-
-
-def _coverage(answers: Classifications, broke: Ints, asked: Bools) -> SimulatedFigure | Unmeasured:
-    if answers.break_low is None or answers.break_high is None:
-        return _NO_SET
-    return _share(((answers.break_low <= broke) & (broke <= answers.break_high))[asked])
 
 
 def _share(held: Bools) -> SimulatedFigure | Unmeasured:

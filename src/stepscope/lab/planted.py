@@ -54,11 +54,6 @@ def draw_early_steps(rng: np.random.Generator, n: int, m: int) -> Ints:
     return rng.integers(first, last + 1, m)
 
 
-def draw_late_steps(rng: np.random.Generator, n: int, m: int) -> Ints:
-    """Draw steps at which a run breaks late: in the last third or so, never before the middle."""
-    return rng.integers(max((n + 1) // 2, round(0.6 * n)), n, m)
-
-
 Noise = Literal["gaussian", "ar1", "quantised", "heavy"]
 NOISES: tuple[Noise, ...] = get_args(Noise)
 

@@ -21,7 +21,7 @@ from stepscope.ledger.states import LedgerAsk, Paid
 from stepscope.model import Model, Reply, Request, Usage
 from stepscope.models.batches import BatchClient
 from stepscope.models.dialect import Ask, ignores_schema, request_hash
-from stepscope.models.retry import BeforeAttempt
+from stepscope.models.retry import RetryPolicy
 
 CONCURRENCY = 32
 GRACE_SECONDS = 30.0
@@ -33,13 +33,6 @@ _POLL_SECONDS = 0.25
 _CACHED_CHARACTERS = 4_096
 # A gateway gave up; the model behind it may have answered.
 _PERHAPS_PAID = frozenset({408, 502, 504, 524})
-
-
-class Retrier(Protocol):
-    """Asks until an answer comes or asking makes no sense; the one retry loop."""
-
-    async def complete(self, model: Model, request: Request, *, before: BeforeAttempt) -> Reply:
-        """Return the answer; `before` is called before every attempt and may raise to stop."""
 
 
 class Pricing(Protocol):
@@ -66,7 +59,7 @@ class CallClients(NamedTuple):
     """What calls go through: the models, the retry loop, the prices, the ledger, the budget."""
 
     models: Mapping[str, Model]  # by name; what is paid already needs none
-    retry: Retrier
+    retry: RetryPolicy
     prices: Pricing
     ledger: Ledger
     budget: Budget
@@ -184,17 +177,13 @@ class LedgerModel:
             raise ConfigError(f"no model is open for the judge {ask.model!r}, and nothing recorded")
         self._ask = ask
         self._model = model
+        self.name = model.name
         self._calls = calls
         self._session = calls.session
         self.paid: Paid | None = None
         self._sent = False
         # Whether the last sending may have been paid for without an answer here.
         self._open = False
-
-    @property
-    def name(self) -> str:
-        """The name of the model that is asked."""
-        return self._model.name
 
     async def pay(self) -> Paid | Failed | None:
         """Return the reply or why there is none; None where another worker has the ask by now."""

@@ -515,13 +515,6 @@ def remote_names(db: Connection) -> frozenset[str]:
     return frozenset(remote for (remote,) in found)
 
 
-def store_batch_replies(
-    db: Connection, replies: Sequence[tuple[str, bytes, int | None]], owner: int
-) -> list[bool]:
-    """Keep replies (key, body, cost) of a batch; return which of them were not here before."""
-    return [store_reply(db, key, body, cost, owner) is None for key, body, cost in replies]
-
-
 def end_batch(
     db: Connection, batch: Batch, unpaid: dict[str, str], buyer: Worker
 ) -> frozenset[str]:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.errors import ConfigError
-from stepscope.model import Endpoint, Json, Media, Model, Reply, Stop, Structure, Usage
-from stepscope.models.dialect import Chat, ChatMessage, ContentBlock, Dialect, token_count
+from stepscope.model import Endpoint, Json, Media, Model, Reply, Request, Stop, Structure, Usage
+from stepscope.models.dialect import ChatMessage, ContentBlock, Dialect, chat_messages, token_count
 from stepscope.models.retry import invalid_reply_error
 
 if TYPE_CHECKING:
@@ -72,27 +72,29 @@ def open_anthropic(endpoint: Endpoint) -> Model:
     return SdkModel(endpoint, MESSAGES, client, *errors)
 
 
-def message_parameters(endpoint: Endpoint, chat: Chat, structure: Structure) -> dict[str, Json]:
+def message_parameters(
+    endpoint: Endpoint, request: Request, structure: Structure
+) -> dict[str, Json]:
     """Return what is sent: the first message as system, what is shared with cache marks."""
-    system, *turns = (chat.instructed() if structure == "prompt_only" else chat).messages
+    system, *turns = chat_messages(request, structure)
     asked: dict[str, Json] = {
-        **chat.extra,
+        **request.extra,
         "model": endpoint.model,
-        "max_tokens": chat.max_output_tokens,
+        "max_tokens": request.max_output_tokens,
         "system": _content(system),
         "messages": [{"role": one.role, "content": _content(one)} for one in turns],
     }
     if endpoint.own:
         asked["service_tier"] = "standard_only"  # the one whose price is known
-    if chat.temperature is not None:
-        asked["temperature"] = chat.temperature
+    if request.temperature is not None:
+        asked["temperature"] = request.temperature
     if structure == "json_schema":
-        more = chat.extra.get("output_config")
-        form = {"type": "json_schema", "schema": chat.schema}
+        more = request.extra.get("output_config")
+        form = {"type": "json_schema", "schema": request.schema}
         asked["output_config"] = {**(more if isinstance(more, dict) else {}), "format": form}
     elif structure == "forced_tool":
-        asked["tools"] = [{"name": chat.schema_name, "input_schema": chat.schema}]
-        asked["tool_choice"] = {"type": "tool", "name": chat.schema_name}
+        asked["tools"] = [{"name": request.schema_name, "input_schema": request.schema}]
+        asked["tool_choice"] = {"type": "tool", "name": request.schema_name}
     return asked
 
 

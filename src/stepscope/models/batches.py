@@ -7,15 +7,16 @@ Source: openai 3.54, resources/batches.py, files.py; anthropic 2.12, resources/m
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from stepscope.errors import ConfigError, ModelError
 from stepscope.model import Model, Reply, Structure
 from stepscope.models.configured import JudgesTable
-from stepscope.models.dialect import Ask
 from stepscope.models.opening import judge_table, own_provider
 from stepscope.safety.limits import MIB
+
+if TYPE_CHECKING:
+    from stepscope.models.provider_batches import AnthropicBatches, OpenAIBatches
 
 # Between what we saw of a provider's clock and ours.
 CLOCKS_SECONDS = 3600.0
@@ -48,41 +49,8 @@ class BatchRefusedError(ModelError):
     """None of the asks of a batch was asked at all; the message says why."""
 
 
-class BatchClient(Protocol):
-    """The batches of one judge's provider; every method raises `ModelError`."""
-
-    @property
-    def name(self) -> str:
-        """The judge's name."""
-
-    @property
-    def most(self) -> int:
-        """How many asks one batch may hold."""
-
-    @property
-    def structure(self) -> Structure:
-        """How structured output is asked for in the next batch."""
-
-    def line(self, ask: Ask, structure: Structure) -> bytes:
-        """Return what one ask adds to a batch."""
-
-    async def submit(self, batch: Batch, lines: Sequence[bytes]) -> str:
-        """Send a batch; return the provider's name for it."""
-
-    async def find(self, batch: Batch, known: frozenset[str]) -> str | None:
-        """Look for a batch that may have been made, among those not `known` to be others.
-
-        Returns its name, "" where there is none, None while one that may be it is under way.
-        """
-
-    async def is_over(self, remote: str) -> bool:
-        """Return whether nothing more will come of a batch. Raises BatchRefusedError."""
-
-    def results(self, remote: str, structure: Structure) -> AsyncGenerator[BatchItem]:
-        """Yield what came of its asks, in any order."""
-
-    async def close(self) -> None:
-        """Close the connections."""
+# The batches of one judge's provider; every method that asks it raises `ModelError`.
+BatchClient: TypeAlias = "AnthropicBatches | OpenAIBatches"
 
 
 def open_batches(model: Model, table: JudgesTable) -> BatchClient:

@@ -6,7 +6,8 @@ Refuses parameters that types cannot rule out. Of a key only the name of its var
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections import UserDict
+from collections.abc import Mapping
 
 import msgspec
 
@@ -123,7 +124,7 @@ def _refuse_judge(name: str, judge: JudgeTable, where: str) -> None:
 HOST_VARIABLE = "_HOST"
 
 
-class ProviderKeys(Mapping[str, str]):
+class ProviderKeys(UserDict[str, str]):
     """Variables of the environment and of `.env`; its `repr` holds no value and no name.
 
     The environment goes before the file, and the host of a key is believed only where the key
@@ -132,19 +133,10 @@ class ProviderKeys(Mapping[str, str]):
 
     def __init__(self, environment: Mapping[str, str], file: Mapping[str, str]) -> None:
         """Take the variables of the environment, and those of `.env`."""
-        self._values = {**environment}
+        super().__init__(environment)
         for name, value in file.items():
             if not {name, name.removesuffix(HOST_VARIABLE)} & environment.keys():
-                self._values[name] = value
-
-    def __getitem__(self, name: str) -> str:
-        return self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
+                self[name] = value
 
     def __repr__(self) -> str:
         return f"<{len(self)} variables>"

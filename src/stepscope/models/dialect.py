@@ -1,8 +1,8 @@
 """What a model is asked and how one provider's protocol says it: asks, chats, dialects.
 
-A judge's request becomes a `Chat`: messages, and the schema of the answer. A dialect turns a chat
-into plain JSON, so that the same words go over the wire at once and into a batch, and takes the
-answer out of a reply. An ask is a request to one judge under the key of its reply.
+A judge's request becomes a chat, and the schema of the answer. A dialect turns them into plain
+JSON, so that the same words go over the wire at once and into a batch, and takes the answer out of
+a reply. An ask is a request to one judge under the key of its reply.
 
 Also checks values against JSON schemas: a reply against the one that its endpoint accepted, a
 call's arguments against the one that their tool declares. Keywords checked: type, enum, const,
@@ -70,44 +70,23 @@ class ChatMessage(NamedTuple):
     shared: int = 0  # how many of the first parts other chats share: a provider may cache them
 
 
-class Chat(NamedTuple):
-    """What a model is asked: messages, the schema of its answer, and how it is sampled."""
+def chat_messages(request: Request, structure: Structure) -> tuple[ChatMessage, ...]:
+    """Return a judge's request as a chat: rubric, then trace, images and question in one turn.
 
-    messages: tuple[ChatMessage, ...]
-    schema_name: str
-    schema: dict[str, Json]
-    max_output_tokens: int
-    temperature: float | None
-    seed: int | None
-    extra: dict[str, Json]  # further parameters of the provider
-
-    def instructed(self) -> Chat:
-        """Return the chat for a model that takes no schema: its first message says it in words."""
-        words = (
+    For a model that takes no schema the rubric says it in words.
+    """
+    system = request.system
+    if structure == "prompt_only":
+        system += (
             "\n\nAnswer with one JSON object and nothing else: no text around it, no code fence. "
-            f"It fits this JSON schema:\n{msgspec.json.encode(self.schema).decode()}"
+            f"It fits this JSON schema:\n{msgspec.json.encode(request.schema).decode()}"
         )
-        first, *rest = self.messages
-        told = first._replace(parts=(*first.parts[:-1], f"{first.parts[-1]}{words}"))
-        return self._replace(messages=(told, *rest))
-
-
-def make_chat(request: Request) -> Chat:
-    """Return the chat of a judge's request: rubric, then trace, images and question in one turn."""
     shared: list[str | Media] = [request.context] if request.context else []
     for image in request.media:
         shared += (image.words, image)
-    return Chat(
-        messages=(
-            ChatMessage("system", (request.system,), shared=1),
-            ChatMessage("user", (*shared, request.question), len(shared)),
-        ),
-        schema_name=request.schema_name,
-        schema=request.schema,
-        max_output_tokens=request.max_output_tokens,
-        temperature=request.temperature,
-        seed=request.seed,
-        extra=request.extra,
+    return (
+        ChatMessage("system", (system,), shared=1),
+        ChatMessage("user", (*shared, request.question), len(shared)),
     )
 
 
@@ -127,7 +106,7 @@ class Dialect:
     path: str  # what is posted to, below the base URL
     request_id: str  # the header that names a request, for the provider's support
     structures: tuple[Structure, ...]  # how structured output can be asked for, the strictest first
-    parameters: Callable[[Endpoint, Chat, Structure], dict[str, Json]]  # what is sent
+    parameters: Callable[[Endpoint, Request, Structure], dict[str, Json]]  # what is sent
     # answer, stop, tokens and snapshot in a body; raises `ModelError` where it is none
     read: Callable[[Endpoint, bytes, Structure], Reply]
 
@@ -182,13 +161,13 @@ def find_schema_fault(value: Json, schema: Json) -> str | None:
     return next(_Check(schema).faults(value, schema, ""), None)
 
 
+@dataclass
 class _Check:
     """One walk over a value and its schema, with what is left of the budget."""
 
-    def __init__(self, root: Json) -> None:
-        self._root = root
-        self._left = BUDGET
-        self._depth = 0
+    _root: Json
+    _left: int = BUDGET
+    _depth: int = 0
 
     def faults(self, value: Json, schema: Json, at: str) -> Iterator[str]:
         """Yield one sentence for each breach."""

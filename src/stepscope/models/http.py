@@ -14,6 +14,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, Protocol
@@ -25,7 +26,7 @@ import msgspec
 from stepscope.errors import ConfigError, EnvironmentFault, ModelError
 from stepscope.model import Endpoint, Reply, Request, Structure
 from stepscope.models import retry
-from stepscope.models.dialect import Chat, Dialect, make_chat
+from stepscope.models.dialect import Dialect
 from stepscope.safety.limits import MIB
 from stepscope.safety.offline import is_loopback
 from stepscope.safety.text import visible_line
@@ -179,27 +180,19 @@ def check_environment_headers(endpoint: Endpoint, variable: str) -> None:
         )
 
 
+@dataclass(eq=False)
 class SdkModel:
     """One model; its connections belong to the event loop that asks, and are closed by `close`."""
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        dialect: Dialect,
-        opens: Callable[[], SdkClient],
-        # What the SDK raises: of a reply with a status that is none of success, of no reply.
-        status_error: type[Exception],
-        connection_error: type[Exception],
-    ) -> None:
-        self.endpoint = endpoint
-        self.dialect = dialect
-        self._opens = opens
-        self.status_error = status_error
-        self.connection_error = connection_error
-        self._structures = (endpoint.structure,) if endpoint.structure else dialect.structures
-        self._at = 0
-        self._client: SdkClient | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+    endpoint: Endpoint
+    dialect: Dialect
+    opens: Callable[[], SdkClient]
+    # What the SDK raises: of a reply with a status that is none of success, of no reply.
+    status_error: type[Exception]
+    connection_error: type[Exception]
+    _at: int = 0
+    _client: SdkClient | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def name(self) -> str:
@@ -209,20 +202,16 @@ class SdkModel:
     @property
     def structure(self) -> Structure:
         """How structured output is asked for, as far as is known."""
-        return self._structures[self._at]
+        return self.endpoint.structure or self.dialect.structures[self._at]
 
     async def complete(self, request: Request) -> Reply:
-        """Ask a judge's request once; see `reply`. Raises ModelError."""
-        return await self.reply(make_chat(request))
-
-    async def reply(self, chat: Chat) -> Reply:
         """Ask once; what is raised says whether asking again may help.
 
         Raises:
             ModelError: no answer came.
         """
         structure = self.structure
-        asked = self.dialect.parameters(self.endpoint, chat, structure)
+        asked = self.dialect.parameters(self.endpoint, request, structure)
         began = time.monotonic()
         came = await self._post(msgspec.json.encode(asked))
         seconds = time.monotonic() - began
@@ -257,13 +246,11 @@ class SdkModel:
             found = getattr(e, "response", None)
             assert isinstance(found, httpx2.Response)
             return found
-        except self.connection_error as e:
+        except (self.connection_error, httpx2.HTTPError) as e:
             if isinstance(e.__cause__, ModelError):  # one SDK wraps what its client raises
                 raise self._named(e.__cause__) from e
             if isinstance(e.__cause__, EnvironmentFault):  # offline: nothing mends that
                 raise e.__cause__ from e
-            raise retry.connection_error(self.endpoint, e, reached=_reached(e)) from e
-        except httpx2.HTTPError as e:
             raise retry.connection_error(self.endpoint, e, reached=_reached(e)) from e
         except ModelError as e:
             raise self._named(e) from e
@@ -272,19 +259,20 @@ class SdkModel:
         """Return the client of the SDK for this event loop."""
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
-            self._client, self._loop = self._opens(), loop
+            self._client, self._loop = self.opens(), loop
         return self._client
 
     def refused(
         self, status: int, headers: Mapping[str, str], body: bytes, used: Structure
     ) -> ModelError:
         """Return the error of a refusal; the next question goes another way where that may help."""
-        if retry.rejects_structure(used, status, retry.read_error_body(body)[0]):
-            place = self._structures.index(used)
-            if place + 1 < len(self._structures):
-                # Others in flight may have found out already.
-                self._at = max(self._at, place + 1)
-                return retry.next_structure_error(self.endpoint, status, used, self.structure)
+        ways = self.dialect.structures
+        asks_otherwise = not self.endpoint.structure and used != ways[-1]
+        message, _ = retry.read_error_body(body)
+        if asks_otherwise and retry.rejects_structure(used, status, message):
+            # Others in flight may have found out already.
+            self._at = max(self._at, ways.index(used) + 1)
+            return retry.next_structure_error(self.endpoint, status, used, self.structure)
         return retry.status_error(self.endpoint, status, headers, body)
 
     def _named(self, error: ModelError) -> ModelError:
@@ -306,8 +294,7 @@ def _reached(error: Exception) -> bool:
         at = at.__cause__
     of_aiohttp = [type(one).__name__ for one in chain if type(one).__module__.startswith("aiohttp")]
     if of_aiohttp:
-        return not any(
-            name.startswith(("ClientConnector", "ConnectionTimeout")) for name in of_aiohttp
-        )
+        unmade_names = ("ClientConnector", "ConnectionTimeout")
+        return not any(name.startswith(unmade_names) for name in of_aiohttp)
     unmade = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
     return not any(isinstance(one, unmade) for one in chain)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from stepscope.errors import ConfigError
-from stepscope.model import Endpoint, Json, Media, Model, Reply, Stop, Structure, Usage
-from stepscope.models.dialect import Chat, ChatMessage, ContentBlock, Dialect, token_count
+from stepscope.model import Endpoint, Json, Media, Model, Reply, Request, Stop, Structure, Usage
+from stepscope.models.dialect import ChatMessage, ContentBlock, Dialect, chat_messages, token_count
 from stepscope.models.retry import invalid_reply_error, status_error
 
 if TYPE_CHECKING:
@@ -89,34 +89,37 @@ def open_openai(endpoint: Endpoint) -> Model:
     return SdkModel(endpoint, CHAT_COMPLETIONS, client, *errors)
 
 
-def chat_parameters(endpoint: Endpoint, chat: Chat, structure: Structure) -> dict[str, Json]:
+def chat_parameters(endpoint: Endpoint, request: Request, structure: Structure) -> dict[str, Json]:
     """Return what is sent: every message as one turn, which all servers take."""
-    schema = {"name": chat.schema_name, "schema": chat.schema}
+    schema = {"name": request.schema_name, "schema": request.schema}
     limit = "max_completion_tokens" if endpoint.own and _is_openai(endpoint) else "max_tokens"
-    told = chat.instructed() if structure == "prompt_only" else chat
     asked: dict[str, Json] = {
-        **chat.extra,
+        **request.extra,
         "model": endpoint.model,
-        "messages": [{"role": one.role, "content": _content(one)} for one in told.messages],
-        limit: chat.max_output_tokens,
+        "messages": [
+            {"role": one.role, "content": _content(one)}
+            for one in chat_messages(request, structure)
+        ],
+        limit: request.max_output_tokens,
     }
-    if chat.temperature is not None:
-        asked["temperature"] = chat.temperature
-    if chat.seed is not None:
-        asked["seed"] = chat.seed
+    if request.temperature is not None:
+        asked["temperature"] = request.temperature
+    if request.seed is not None:
+        asked["seed"] = request.seed
     if endpoint.own and _is_openai(endpoint):
         # All questions about one trace go to the machine that has it cached.
-        firsts = [str(one.parts[0]) if one.shared else "" for one in chat.messages]
+        plain = chat_messages(request, "json_schema")
+        firsts = [str(one.parts[0]) if one.shared else "" for one in plain]
         asked["prompt_cache_key"] = sha256("\0".join(firsts).encode()).hexdigest()[:32]
         asked["service_tier"] = "default"  # the one whose price is known, whatever the project says
     if structure == "json_schema":
         asked["response_format"] = {"type": structure, "json_schema": {**schema, "strict": True}}
     elif structure == "json_object_schema":
-        asked["response_format"] = {"type": "json_object", "schema": chat.schema}
+        asked["response_format"] = {"type": "json_object", "schema": request.schema}
     elif structure == "forced_tool":
-        tool = {"name": chat.schema_name, "parameters": chat.schema}
+        tool = {"name": request.schema_name, "parameters": request.schema}
         asked["tools"] = [{"type": "function", "function": tool}]
-        asked["tool_choice"] = {"type": "function", "function": {"name": chat.schema_name}}
+        asked["tool_choice"] = {"type": "function", "function": {"name": request.schema_name}}
     return asked
 
 

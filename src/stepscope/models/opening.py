@@ -29,12 +29,11 @@ from stepscope.safety.redact import scrub_message
 class Provider:
     """A provider of models."""
 
-    protocol: str  # how it is spoken to
+    protocol: str = "openai"  # how it is spoken to
     base_url: str  # where it is
     keys: tuple[str, ...]  # variables that may hold its key, in the order they are looked for
     # hosts that its key may be sent to; one with a dot before it stands for all below
     hosts: tuple[str, ...]
-    prices: str  # its name in the table of prices
     # how structured output is asked for, where that is known; None finds out
     structure: Structure | None = None
     batch: float = 1.0  # share of the price that a batch costs
@@ -53,56 +52,40 @@ PROVIDERS: dict[str, Provider] = {
         base_url="https://api.anthropic.com",
         keys=("ANTHROPIC_API_KEY",),
         hosts=("api.anthropic.com",),
-        prices="anthropic",
         batch=0.5,
     ),
     "deepseek": Provider(
-        protocol="openai",
         base_url="https://api.deepseek.com",
         keys=("DEEPSEEK_API_KEY",),
         hosts=("api.deepseek.com",),
-        prices="deepseek",
         structure="forced_tool",  # its json_object takes no schema
     ),
     "google": Provider(
-        protocol="openai",
         base_url="https://generativelanguage.googleapis.com/v1beta/openai",
         keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         hosts=("generativelanguage.googleapis.com",),
-        prices="google",
     ),
     "mistral": Provider(
-        protocol="openai",
         base_url="https://api.mistral.ai/v1",
         keys=("MISTRAL_API_KEY",),
         hosts=("api.mistral.ai",),
-        prices="mistral",
     ),
     "openai": Provider(
-        protocol="openai",
         base_url="https://api.openai.com/v1",
         keys=("OPENAI_API_KEY",),
         hosts=("api.openai.com", ".api.openai.com"),
-        prices="openai",
         batch=0.5,
     ),
     "openrouter": Provider(
-        protocol="openai",
         base_url="https://openrouter.ai/api/v1",
         keys=("OPENROUTER_API_KEY",),
         hosts=("openrouter.ai",),
-        prices="openrouter",
     ),
 }
 # Variables that hold what opens something else; no judge is ever given one.
 FOREIGN = frozenset(
     {"GITHUB_TOKEN", "GH_TOKEN", "GITLAB_TOKEN", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY"}
 )
-
-
-def key_owner(variable: str) -> Provider | None:
-    """Return the provider whose key a variable holds by its name; None for the user's own."""
-    return next((one for one in PROVIDERS.values() if variable in one.keys), None)
 
 
 def judge_table(name: str, table: JudgesTable) -> JudgeTable:
@@ -126,12 +109,6 @@ def own_provider(name: str, table: JudgesTable) -> Provider | None:
     if provider is None or (judge.base_url and not provider.owns(_address(name, judge.base_url))):
         return None
     return provider
-
-
-def endpoint_protocol(name: str, table: JudgesTable) -> str:
-    """Return how a judge is spoken to."""
-    provider = PROVIDERS.get(name.partition("/")[0])
-    return judge_table(name, table).protocol or (provider.protocol if provider else "openai")
 
 
 def resolve_endpoint(
@@ -196,7 +173,8 @@ def _refuse_elsewhere(
     keys: Mapping[str, str],
 ) -> None:
     host = address.hostname or ""
-    of_provider = key_owner(variable)
+    # None of a key of the user's own.
+    of_provider = next((one for one in PROVIDERS.values() if variable in one.keys), None)
     if variable in FOREIGN:
         raise ConfigError(f"judge {name!r}: {variable} opens no model; name another variable")
     if of_provider is not None and not of_provider.owns(address):
@@ -318,7 +296,9 @@ def open_model(
     """
     if OWN_MODEL_MARK in name:
         return load_own_model(name)
-    opener = registry.model(endpoint_protocol(name, table))
+    provider = PROVIDERS.get(name.partition("/")[0])
+    protocol = judge_table(name, table).protocol or (provider.protocol if provider else "openai")
+    opener = registry.model(protocol)
     if not callable(opener):
         raise ConfigError(
             f"judge {name!r}: its protocol names a model, not what opens one: a function of an "

@@ -15,7 +15,7 @@ import msgspec
 
 from stepscope.model import Request, Usage
 from stepscope.models.configured import JudgesTable, PriceTable
-from stepscope.models.opening import Provider, own_provider
+from stepscope.models.opening import own_provider
 
 _MILLION = 1_000_000
 # Tokens around the texts that nobody sees: roles, separators, the instructions by which providers
@@ -94,7 +94,7 @@ class Prices:
         provider = own_provider(judge, self._table) if "/" in judge else None
         if provider is None or _DEAREST_MODEL in judge:
             return _DEAREST_IMAGE_TOKENS
-        return _IMAGE_TOKENS.get(provider.prices, _DEAREST_IMAGE_TOKENS)
+        return _IMAGE_TOKENS.get(judge.partition("/")[0], _DEAREST_IMAGE_TOKENS)
 
     def _own(self, judge: str) -> PriceTable | None:
         found = self._table.model.get(judge)
@@ -115,8 +115,9 @@ class Prices:
         if provider is None or find_spec("genai_prices") is None:
             return None
         share = provider.batch if batch else 1.0
-        for name in (model, judge.partition("/")[2]):
-            found = _in_table(provider, name, usage) if name else None
+        maker, _, asked = judge.partition("/")
+        for name in (model, asked):
+            found = _in_table(maker, name, usage) if name else None
             if found is not None:
                 return found * share
         return None
@@ -132,7 +133,7 @@ def input_bound(request: Request) -> int:
     return read + _SCHEMA_TIMES * schema + extra + _FRAME_TOKENS
 
 
-def _in_table(provider: Provider, model: str, usage: Usage) -> float | None:
+def _in_table(provider: str, model: str, usage: Usage) -> float | None:
     import genai_prices
 
     told = {
@@ -142,9 +143,7 @@ def _in_table(provider: Provider, model: str, usage: Usage) -> float | None:
         "output_tokens": usage.output_total,
     }
     try:
-        found = genai_prices.calc_price(
-            genai_prices.Usage(**told), model, provider_id=provider.prices
-        )
+        found = genai_prices.calc_price(genai_prices.Usage(**told), model, provider_id=provider)
     except (LookupError, ValueError):  # no such model; or more cached than was read
         return None
     return float(found.total_price)

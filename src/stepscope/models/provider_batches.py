@@ -24,7 +24,7 @@ from stepscope.errors import ModelError
 from stepscope.model import Json, Structure
 from stepscope.models import retry
 from stepscope.models.batches import CLOCKS_SECONDS, Batch, BatchItem, BatchRefusedError
-from stepscope.models.dialect import Ask, make_chat
+from stepscope.models.dialect import Ask
 from stepscope.models.http import REPLY_BYTES, SdkModel
 from stepscope.safety.offline import is_loopback
 
@@ -99,11 +99,7 @@ class _SdkBatches:
     def __init__(self, model: SdkModel) -> None:
         """Make batches of questions to this model."""
         self._model = model
-
-    @property
-    def name(self) -> str:
-        """The judge's name."""
-        return self._model.name
+        self.name = model.name
 
     @property
     def structure(self) -> Structure:
@@ -118,8 +114,7 @@ class _SdkBatches:
         return self._model.opened()
 
     def _parameters(self, ask: Ask, structure: Structure) -> dict[str, Json]:
-        model = self._model
-        return model.dialect.parameters(model.endpoint, make_chat(ask.request), structure)
+        return self._model.dialect.parameters(self._model.endpoint, ask.request, structure)
 
     async def _batch(self, remote: str) -> _Batch:
         call = self._sdk().get(f"{self.path}/{remote}", cast_to=httpx2.Response)
@@ -318,6 +313,9 @@ class AnthropicBatches(_SdkBatches):
 
     async def find(self, batch: Batch, known: frozenset[str]) -> str | None:
         """Return the name of a batch as large and as old, whose results are those of the keys.
+
+        It is not among those `known` to be others; "" where there is none, None while one that may
+        be it is under way.
 
         Raises:
             ModelError: nobody knows.

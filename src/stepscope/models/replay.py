@@ -38,16 +38,11 @@ class ReplayModel:
 
     def __init__(self, name: str, replies: Iterable[tuple[str, Reply]]) -> None:
         """Stand for the judge called `name`; `replies` are pairs of request hash and reply."""
-        self._name = name
+        self.name = name
         self._replies: dict[str, list[Reply]] = {}
         for key, reply in replies:
             self._replies.setdefault(key, []).append(reply)
         self._given: dict[str, int] = {}
-
-    @property
-    def name(self) -> str:
-        """Provider, slash, model."""
-        return self._name
 
     async def complete(self, request: Request) -> Reply:
         """Return the next recorded reply to a request.
@@ -55,11 +50,11 @@ class ReplayModel:
         Raises:
             ModelError: none was recorded; asking again does not help.
         """
-        key = request_hash(self._name, request)
+        key = request_hash(self.name, request)
         replies = self._replies.get(key)
         if replies is None:
             raise ModelError(
-                f"{self._name}: no reply is recorded for request {key[:16]} "
+                f"{self.name}: no reply is recorded for request {key[:16]} "
                 f"({request.schema_name}: {request.question[:60]!r}); run, rubric or prompt are "
                 "others than when it was recorded",
                 again=False,

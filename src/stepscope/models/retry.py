@@ -14,6 +14,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
@@ -336,27 +337,20 @@ class RetryLimits(msgspec.Struct, frozen=True, kw_only=True):
 RETRY_LIMITS = RetryLimits()
 
 
+@dataclass
 class RetryPolicy:
     """Calls to all providers of one command."""
 
-    def __init__(
-        self,
-        rng: random.Random,  # draws the pauses
-        *,
-        most: int = 32,  # calls in flight to one provider
-        limits: RetryLimits = RETRY_LIMITS,  # how long a call may take
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,  # waits so many seconds
-    ) -> None:
-        """Wait for nothing yet."""
-        self._rng = rng
-        self._most = most
-        self._limits = limits
-        self._sleep = sleep
-        self._lanes: dict[str, ProviderLimiter] = {}
+    rng: random.Random  # draws the pauses
+    _: KW_ONLY
+    most: int = 32  # calls in flight to one provider
+    limits: RetryLimits = RETRY_LIMITS  # how long a call may take
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep  # waits so many seconds
+    _lanes: dict[str, ProviderLimiter] = field(default_factory=dict, init=False)
 
     def lane(self, provider: str) -> ProviderLimiter:
         """Return the traffic to a provider."""
-        return self._lanes.setdefault(provider, ProviderLimiter(self._most))
+        return self._lanes.setdefault(provider, ProviderLimiter(self.most))
 
     async def complete(self, model: Model, request: Request, *, before: BeforeAttempt) -> Reply:
         """Return the reply to a request, however many tries it takes.
@@ -378,18 +372,18 @@ class RetryPolicy:
         self, lane: ProviderLimiter, model: Model, request: Request, before: BeforeAttempt
     ) -> Reply:
         clock = asyncio.get_running_loop().time
-        end = clock() + self._limits.whole_seconds
+        end = clock() + self.limits.whole_seconds
         error: ModelError | None = None
         unreadable = 0
-        for number in range(self._limits.tries):
+        for number in range(self.limits.tries):
             # Until the provider's pause is over, and a little, so that not all begin at once.
             while (wait := lane.opens - clock()) > 0:
-                spread = self._rng.uniform(0.0, min(1.0, _SPREAD * wait))
+                spread = self.rng.uniform(0.0, min(1.0, _SPREAD * wait))
                 await self._wait(wait + spread, end, error)
             before(number, error)
             began = clock()
             try:
-                async with asyncio.timeout_at(min(end, began + self._limits.attempt_seconds)):
+                async with asyncio.timeout_at(min(end, began + self.limits.attempt_seconds)):
                     reply = await model.complete(request)
             except TimeoutError:
                 seconds = clock() - began
@@ -402,7 +396,7 @@ class RetryPolicy:
             if error.status in _RATE:
                 lane.refused(began, clock(), error.after)
             unreadable += error.status is not None and error.status < 300
-            if unreadable == self._limits.tries_unreadable or number + 1 == self._limits.tries:
+            if unreadable == self.limits.tries_unreadable or number + 1 == self.limits.tries:
                 raise error
             if not error.again or clock() >= end:
                 raise error
@@ -416,8 +410,8 @@ class RetryPolicy:
             if error.status in _RATE:
                 return  # all wait together, for the lane to open
         else:
-            bound = min(self._limits.cap_seconds, self._limits.base_seconds * 2.0**number)
-            seconds = self._rng.uniform(0.0, bound)
+            bound = min(self.limits.cap_seconds, self.limits.base_seconds * 2.0**number)
+            seconds = self.rng.uniform(0.0, bound)
         if seconds > 0:
             await self._wait(seconds, end, error)
 
@@ -426,9 +420,9 @@ class RetryPolicy:
             told = f"{error}; " if error else ""
             raise ModelError(
                 f"{told}the next try would be in {seconds:,.0f} s, over the "
-                f"{self._limits.whole_seconds:g} s of one call; run the same command again then",
+                f"{self.limits.whole_seconds:g} s of one call; run the same command again then",
                 again=True,
                 after=seconds,
                 status=error.status if error else None,
             )
-        await self._sleep(seconds)
+        await self.sleep(seconds)

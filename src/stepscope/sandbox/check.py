@@ -28,7 +28,7 @@ from stepscope.sandbox.run import (
     MIB,
     FinishedCommand,
     SandboxLimits,
-    run_confined,
+    run_command,
 )
 from stepscope.sandbox.workspace import copy_workspace
 
@@ -86,13 +86,15 @@ def probe_sandbox() -> dict[str, str]:
         python, beside = find_interpreter()
         script = Path(probe.__file__).read_text("utf-8")
         command = [python, "-I", "-S", "-c", script, json.dumps(outside)]
-        done = run_confined(command, workspace=workspace, bounds=SMALL_LIMITS, beside=beside)
+        done = run_command(
+            command, workspace=workspace, bounds=SMALL_LIMITS, beside=beside, tested=False
+        )
         if done.code:
             raise EnvironmentFault(f"bubblewrap does not start here: {_why(done)}")
         results = dict(json.loads(done.out))
 
         def tried(command: list[str], bounds: SandboxLimits) -> FinishedCommand:
-            return run_confined(command, workspace=workspace, bounds=bounds)
+            return run_command(command, workspace=workspace, bounds=bounds, tested=False)
 
         flood = tried(["yes"], replace(SMALL_LIMITS, output_bytes=MIB))
         sleep = tried(["sleep", "30"], replace(SMALL_LIMITS, seconds=0.1))

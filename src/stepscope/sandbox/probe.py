@@ -32,6 +32,8 @@ NUMBERS = {
     "userfaultfd": (323, 282),
     "io_uring_setup": (425, 425),
 }
+# Opens a file to write, made where there is none.
+MAKING = os.O_CREAT | os.O_WRONLY
 ABSENT = (22, 38)  # EINVAL and ENOSYS: not refused, but this kernel has none
 SPECIAL_SESSION = -3
 TIOCSTI = 0x5412
@@ -47,6 +49,11 @@ def try_open(path: str, flags: int) -> str:
     except OSError:
         return ""
     return f"opened {path}"
+
+
+def open_all(*paths: str) -> str:
+    """Say which of these can be read."""
+    return "".join(try_open(path, os.O_RDONLY) for path in paths)
 
 
 def try_action(what: str, action: Callable[[], object]) -> str:
@@ -65,51 +72,6 @@ def try_syscall(name: str, *arguments: object) -> str:
     return "" if ctypes.get_errno() in (1, 13, *ABSENT) else f"{name} was let through"
 
 
-def _write_root(outside: Outside) -> str:
-    return try_open("/probe", os.O_CREAT | os.O_WRONLY)
-
-
-def _write_usr(outside: Outside) -> str:
-    return try_open("/usr/probe", os.O_CREAT | os.O_WRONLY) or try_action(
-        "made /usr/lib/probe", lambda: Path("/usr/lib/probe").mkdir()
-    )
-
-
-def _write_etc(outside: Outside) -> str:
-    return try_action("made /etc", lambda: Path("/etc").mkdir()) or try_open(
-        "/etc/passwd", os.O_WRONLY
-    )
-
-
-def _write_workspace(outside: Outside) -> str:
-    return (
-        try_open("/ws/probe", os.O_CREAT | os.O_WRONLY)
-        or try_open("/ws/here", os.O_WRONLY)
-        or try_action("removed a file", Path("/ws/here").unlink)
-    )
-
-
-def _write_host(outside: Outside) -> str:
-    return try_open(outside["secret_file"], os.O_WRONLY)
-
-
-def _read_etc(outside: Outside) -> str:
-    return "".join(try_open(f"/etc/{name}", os.O_RDONLY) for name in ("passwd", "shadow", "hosts"))
-
-
-def _read_home(outside: Outside) -> str:
-    return "".join(try_open(path, os.O_RDONLY) for path in ("/root", "/home", outside["home"]))
-
-
-def _read_host(outside: Outside) -> str:
-    return try_open(outside["secret_file"], os.O_RDONLY)
-
-
-def _read_through_proc(outside: Outside) -> str:
-    roots = (f"/proc/1/root{outside['secret_file']}", f"/proc/1/cwd/..{outside['secret_file']}")
-    return "".join(try_open(path, os.O_RDONLY) for path in roots)
-
-
 def _names(folder: str) -> list[str]:
     return [path.name for path in Path(folder).iterdir()]
 
@@ -126,16 +88,9 @@ def try_connect(family: int, kind: int, address: object) -> str:
     return f"sent to {address}"
 
 
-def _network(outside: Outside) -> str:
-    return try_connect(socket.AF_INET, socket.SOCK_STREAM, ("192.0.2.1", 80))
-
-
-def _dns(outside: Outside) -> str:
-    return try_connect(socket.AF_INET, socket.SOCK_DGRAM, ("192.0.2.53", 53))
-
-
-def _loopback(outside: Outside) -> str:
-    return try_connect(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", outside["port"]))
+def try_unix(*paths: str) -> str:
+    """Say to which of these sockets of this machine something was sent."""
+    return "".join(try_connect(socket.AF_UNIX, socket.SOCK_STREAM, path) for path in paths)
 
 
 def _interfaces(outside: Outside) -> str:
@@ -150,35 +105,17 @@ def _host_of_machine(outside: Outside) -> str:
     return try_action("made a socket to the host", lambda: socket.socket(socket.AF_VSOCK).close())
 
 
-def _abstract_socket(outside: Outside) -> str:
-    return try_connect(socket.AF_UNIX, socket.SOCK_STREAM, "\0" + outside["abstract"])
-
-
-def _socket_files(outside: Outside) -> str:
-    paths = (outside["socket_file"], "/run/docker.sock", "/var/run/docker.sock")
-    return "".join(try_connect(socket.AF_UNIX, socket.SOCK_STREAM, path) for path in paths)
-
-
-def _environment(outside: Outside) -> str:
-    return "its environment has the secret" if outside["secret"] in str(os.environ) else ""
-
-
-def find_secret_process(name: str, outside: Outside) -> str:
-    """Say of which process a file under /proc tells the secret."""
+def _environment_of_others(outside: Outside) -> str:
     for process in filter(str.isdigit, _names("/proc")):
         if int(process) == os.getpid():
             continue  # what was told to the probe is in its own command line
         try:
-            text = Path(f"/proc/{process}/{name}").read_bytes()
+            text = Path(f"/proc/{process}/environ").read_bytes()
         except OSError:
             continue
         if outside["secret"].encode() in text:
-            return f"process {process} shows the secret in its {name}"
+            return f"process {process} shows the secret in its environ"
     return ""
-
-
-def _environment_of_others(outside: Outside) -> str:
-    return find_secret_process("environ", outside)
 
 
 def _other_processes(outside: Outside) -> str:
@@ -224,11 +161,6 @@ def _namespaces(outside: Outside) -> str:
     return ""
 
 
-def _administrate(outside: Outside) -> str:
-    changed = try_action("changed the root", lambda: os.chroot("/tmp"))
-    return changed or try_action("named the machine", lambda: socket.sethostname("probe"))
-
-
 def _become_root(outside: Outside) -> str:
     lines = Path("/proc/self/status").read_text("ascii").splitlines()
     said = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
@@ -249,7 +181,7 @@ def _devices(outside: Outside) -> str:
         if made:
             return made
     names = ("mem", "kmsg", "sda", "vda", "kvm", "fuse")
-    return "".join(try_open(f"/dev/{name}", os.O_RDONLY) for name in names)
+    return open_all(*(f"/dev/{name}" for name in names))
 
 
 def _kernel_settings(outside: Outside) -> str:
@@ -261,25 +193,9 @@ def _kernel_settings(outside: Outside) -> str:
     return try_open("/proc/sysrq-trigger", os.O_WRONLY)
 
 
-def _keys(outside: Outside) -> str:
-    added = try_syscall("add_key", b"user", b"probe", b"x", 1, SPECIAL_SESSION)
-    return added or try_syscall("keyctl", 0, SPECIAL_SESSION, 0)
-
-
-def _kernel_interfaces(outside: Outside) -> str:
-    made = try_syscall("bpf", 0, 0, 0) or try_syscall("perf_event_open", 0, 0, -1, -1, 0)
-    return made or try_syscall("userfaultfd", 0) or try_syscall("io_uring_setup", 1, 0)
-
-
 def _symbolic_link(outside: Outside) -> str:
     Path("/tmp/link").symlink_to(outside["secret_file"])
     return try_open("/tmp/link", os.O_RDONLY) or try_open("/ws/out", os.O_RDONLY)
-
-
-def _hard_link(outside: Outside) -> str:
-    return try_action(
-        "linked a program", lambda: os.link("/usr/bin/env", "/tmp/env")
-    ) or try_action("linked in the workspace", lambda: os.link("/ws/here", "/ws/there"))
 
 
 def _type_into_terminal(outside: Outside) -> str:
@@ -303,12 +219,6 @@ def _inherited(outside: Outside) -> str:
     return "".join(f"{n} is {path} " for n, path in held.items() if n > 2)
 
 
-def _fill_memory_files(outside: Outside) -> str:
-    return "".join(
-        try_open(f"{path}/probe", os.O_CREAT | os.O_WRONLY) for path in ("/dev", "/dev/shm")
-    )
-
-
 def _fill_disk(outside: Outside) -> str:
     piece = bytes(1 << 20)
     written = 0
@@ -322,10 +232,6 @@ def _fill_disk(outside: Outside) -> str:
     for number in range(4):
         try_action("", Path(f"/tmp/fill{number}").unlink)
     return "" if written <= 16 << 20 else f"wrote {written >> 20} MiB"
-
-
-def _write_kernel_groups(outside: Outside) -> str:
-    return try_open("/sys", os.O_RDONLY) or try_open("/proc/1/cgroup", os.O_WRONLY)
 
 
 def _raise_limits(outside: Outside) -> str:
@@ -375,22 +281,92 @@ def _memory(outside: Outside) -> str:
         return ""
 
 
-PROBES = (
-    *(_write_root, _write_usr, _write_etc, _write_workspace, _write_host, _read_etc, _read_home),
-    *(_read_host, _read_through_proc, _network, _dns, _loopback, _interfaces, _host_of_machine),
-    *(_abstract_socket, _socket_files, _environment, _environment_of_others, _other_processes),
-    *(_kill, _trace, _mount, _remount, _namespaces, _administrate, _become_root, _rights),
-    *(_devices, _kernel_settings, _keys, _kernel_interfaces, _symbolic_link, _hard_link),
-    *(_type_into_terminal, _inherited, _fill_memory_files, _fill_disk, _write_kernel_groups),
-    *(_raise_limits, _fork_bomb, _memory, _outlive),
-)
+PROBES: dict[str, Callable[[Outside], str]] = {
+    "write_root": lambda _: try_open("/probe", MAKING),
+    "write_usr": lambda _: (
+        try_open("/usr/probe", MAKING)
+        or try_action("made /usr/lib/probe", Path("/usr/lib/probe").mkdir)
+    ),
+    "write_etc": lambda _: (
+        try_action("made /etc", Path("/etc").mkdir) or try_open("/etc/passwd", os.O_WRONLY)
+    ),
+    "write_workspace": lambda _: (
+        try_open("/ws/probe", MAKING)
+        or try_open("/ws/here", os.O_WRONLY)
+        or try_action("removed a file", Path("/ws/here").unlink)
+    ),
+    "write_host": lambda outside: try_open(outside["secret_file"], os.O_WRONLY),
+    "read_etc": lambda _: open_all("/etc/passwd", "/etc/shadow", "/etc/hosts"),
+    "read_home": lambda outside: open_all("/root", "/home", outside["home"]),
+    "read_host": lambda outside: open_all(outside["secret_file"]),
+    "read_through_proc": lambda outside: open_all(
+        f"/proc/1/root{outside['secret_file']}", f"/proc/1/cwd/..{outside['secret_file']}"
+    ),
+    "network": lambda _: try_connect(socket.AF_INET, socket.SOCK_STREAM, ("192.0.2.1", 80)),
+    "dns": lambda _: try_connect(socket.AF_INET, socket.SOCK_DGRAM, ("192.0.2.53", 53)),
+    "loopback": lambda outside: try_connect(
+        socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", outside["port"])
+    ),
+    "interfaces": _interfaces,
+    "host_of_machine": _host_of_machine,
+    "abstract_socket": lambda outside: try_unix("\0" + outside["abstract"]),
+    "socket_files": lambda outside: try_unix(
+        outside["socket_file"], "/run/docker.sock", "/var/run/docker.sock"
+    ),
+    "environment": lambda outside: (
+        "its environment has the secret" if outside["secret"] in str(os.environ) else ""
+    ),
+    "environment_of_others": _environment_of_others,
+    "other_processes": _other_processes,
+    "kill": _kill,
+    "trace": _trace,
+    "mount": _mount,
+    "remount": _remount,
+    "namespaces": _namespaces,
+    "administrate": lambda _: (
+        try_action("changed the root", lambda: os.chroot("/tmp"))
+        or try_action("named the machine", lambda: socket.sethostname("probe"))
+    ),
+    "become_root": _become_root,
+    "rights": _rights,
+    "devices": _devices,
+    "kernel_settings": _kernel_settings,
+    "keys": lambda _: (
+        try_syscall("add_key", b"user", b"probe", b"x", 1, SPECIAL_SESSION)
+        or try_syscall("keyctl", 0, SPECIAL_SESSION, 0)
+    ),
+    "kernel_interfaces": lambda _: (
+        try_syscall("bpf", 0, 0, 0)
+        or try_syscall("perf_event_open", 0, 0, -1, -1, 0)
+        or try_syscall("userfaultfd", 0)
+        or try_syscall("io_uring_setup", 1, 0)
+    ),
+    "symbolic_link": _symbolic_link,
+    "hard_link": lambda _: (
+        try_action("linked a program", lambda: os.link("/usr/bin/env", "/tmp/env"))
+        or try_action("linked in the workspace", lambda: os.link("/ws/here", "/ws/there"))
+    ),
+    "type_into_terminal": _type_into_terminal,
+    "inherited": _inherited,
+    "fill_memory_files": lambda _: (
+        try_open("/dev/probe", MAKING) + try_open("/dev/shm/probe", MAKING)
+    ),
+    "fill_disk": _fill_disk,
+    "write_kernel_groups": lambda _: (
+        try_open("/sys", os.O_RDONLY) or try_open("/proc/1/cgroup", os.O_WRONLY)
+    ),
+    "raise_limits": _raise_limits,
+    "fork_bomb": _fork_bomb,
+    "memory": _memory,
+    "outlive": _outlive,
+}
 
 
 def main() -> None:
     """Try everything and print what came of it."""
     outside = json.loads(sys.argv[1])
     os.chdir(tempfile.gettempdir())
-    sys.stdout.write(json.dumps({probe.__name__[1:]: probe(outside) for probe in PROBES}))
+    sys.stdout.write(json.dumps({name: probe(outside) for name, probe in PROBES.items()}))
 
 
 if __name__ == "__main__":

@@ -147,33 +147,20 @@ DEFAULT_LIMITS = SandboxLimits()
 def run_command(
     command: Sequence[str],  # the program and its arguments; no shell reads them
     *,
-    workspace: Path,  # what it sees as /ws: the path of a copy made by `sandbox_workspace.copied`
+    workspace: Path,  # what it sees as /ws: the path of a copy made by `copy_workspace`
     bounds: SandboxLimits = DEFAULT_LIMITS,  # what it may use
     beside: Sequence[Path] = (),  # further folders that it can read, where they are
+    tested: bool = True,  # whether the sandbox is tested first
 ) -> FinishedCommand:
     """Run a command in the sandbox, in a folder that was copied for it, and return how it ended.
 
     Raises:
         EnvironmentFault: there is no bubblewrap here, or it does not hold what it promises.
     """
-    from stepscope.sandbox.check import check_sandbox
+    if tested:
+        from stepscope.sandbox.check import check_sandbox
 
-    check_sandbox()
-    return run_confined(command, workspace=workspace, bounds=bounds, beside=beside)
-
-
-def run_confined(
-    command: Sequence[str],
-    *,
-    workspace: Path,
-    bounds: SandboxLimits = DEFAULT_LIMITS,
-    beside: Sequence[Path] = (),
-) -> FinishedCommand:
-    """Do what `run_command` does without testing the sandbox first.
-
-    Raises:
-        EnvironmentFault: there is no bubblewrap here.
-    """
+        check_sandbox()
     tool = find_bubblewrap()
     # A file and not a pipe: nobody has to write while the command starts.
     with tempfile.TemporaryFile() as calls:
@@ -270,21 +257,16 @@ def _read_output(
                 if not piece:
                     ready.unregister(key.fileobj)
     if not (cut or late):
-        late = _is_late(child, start + bounds.seconds - time.monotonic())
+        try:
+            child.wait(max(start + bounds.seconds - time.monotonic(), 0.0))
+        except subprocess.TimeoutExpired:
+            late = True  # it closed its streams and went on
     _end_command(child)
     out, err = (b"".join(parts) for parts in pieces.values())
     seconds = time.monotonic() - start
     return FinishedCommand(
         code=child.returncode, out=out, err=err, cut=cut, late=late, seconds=seconds
     )
-
-
-def _is_late(child: subprocess.Popen[bytes], seconds: float) -> bool:
-    try:
-        child.wait(max(seconds, 0.0))
-    except subprocess.TimeoutExpired:
-        return True  # it closed its streams and went on
-    return False
 
 
 def _end_command(child: subprocess.Popen[bytes]) -> None:

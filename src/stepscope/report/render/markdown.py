@@ -142,12 +142,10 @@ def _comment(
     sign, word = _SIGNS[outcome], gates.WORDS[outcome]
     yield f"### {sign} Gates of {_name(workflow.workflow)}: {word}"
     yield ""
-    about = [gates.describe_size(workflow)]
-    if report.commit is not None:
-        about.append(f"commit {_name(report.commit)}")
-    if report.look > 1:
-        about.append(f"look {report.look}")
-    yield ", ".join(about) + "."
+    about = gates.describe_size(workflow)
+    about += "" if report.commit is None else f", commit {_name(report.commit)}"
+    about += f", look {report.look}" if report.look > 1 else ""
+    yield f"{about}."
     yield ""
     yield "| | gate | severity | value | 90 % interval | adjusted p | threshold |"
     yield "|---|---|---|---:|---|---:|---|"
@@ -173,8 +171,7 @@ def _comment(
 
 
 def _why(gate: GateDecision) -> Iterator[str]:
-    first, *rest = gates.explain_gate(gate)
-    why = escape_markdown(clip(visible_line("; ".join([first, *rest])), REASON_WIDTH))
+    why = escape_markdown(clip(visible_line("; ".join(gates.explain_gate(gate))), REASON_WIDTH))
     yield f"**{_name(gate.name)}** {gates.WORDS[gate.outcome]}: {why}"
     if not gate.failing:
         return
