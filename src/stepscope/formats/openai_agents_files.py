@@ -357,9 +357,7 @@ def _failure(failure: Json) -> str | None:
     match failure:
         case None:
             return None
-        case {"message": str(message), "data": {"error": str(more)}}:
-            return f"{message}: {more}"
-        case {"message": str(message), "data": {"guardrail": str(more)}}:
+        case {"message": str(message), "data": {"error": str(more)} | {"guardrail": str(more)}}:
             return f"{message}: {more}"
         case {"message": str(message)}:
             return message
@@ -378,11 +376,10 @@ def _complete_run(run: Trajectory, spans: list[RawSpan], about: dict[str, Json])
         for step in run.steps
         if step.span in bodiless and not step.calls and not step.results and not step.parts
     ]
-    named = next((span.name for span in spans if span.kind == "agent"), None)
     return msgspec.structs.replace(
         run,
         workflow=fields.text_at(about, "workflow_name") or run.workflow or NAME,
-        agent=run.agent or named,
+        agent=run.agent or next((span.name for span in spans if span.kind == "agent"), None),
         tags=run.tags if group is None else {**run.tags, "session": group},
         termination=run.termination or _ending(spans),
         warnings=(*run.warnings, *missing),

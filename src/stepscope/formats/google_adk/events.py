@@ -155,11 +155,9 @@ def read_function_response(
     bare = held["result"] if isinstance(held, dict) and held.keys() == {"result"} else held
     parts = () if bare == {} else read_result_parts(bare)
     said = fields.parts_text(parts)
-    judged = (
-        fields.infer_object_status(bare, said)
-        if isinstance(bare, dict)
-        else fields.infer_text_status(said)
-    )
+    judged = fields.infer_text_status(said)
+    if isinstance(bare, dict):
+        judged = fields.infer_object_status(bare, said)
     structured = held if isinstance(held, dict) else None
     name, own = fields.text_at(about, "name"), fields.text_at(about, "id")
     extra = fields.merge_extra(fields.rest(about, _RESPONSE), beside)

@@ -70,8 +70,7 @@ class RunMetrics:
 
 def _grew(before: Json, now: Json) -> bool:
     """Say whether a list is an earlier one and more."""
-    both = isinstance(before, list) and isinstance(now, list)
-    return both and now[: len(before)] == before
+    return (isinstance(before, list) and isinstance(now, list)) and now[: len(before)] == before
 
 
 def _tokens(entry: Json) -> Usage | None:
@@ -320,8 +319,7 @@ def _judged(name: str, content: str, event: dict[str, Json], extras: dict[str, J
         )
     for flag, good in ((event.get("success"), True), (extras.get("error"), False)):
         if isinstance(flag, bool):
-            worked = flag is good
-            return ToolStatus(
-                "ok" if worked else "error", "explicit", None if worked else content[:200]
-            )
+            if flag is good:
+                return ToolStatus("ok", "explicit", None)
+            return ToolStatus("error", "explicit", content[:200])
     return fields.infer_text_status(content)

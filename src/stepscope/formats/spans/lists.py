@@ -18,6 +18,7 @@ from stepscope.formats.fields import parse_ns, rest, text_at
 from stepscope.formats.format import DecodedRecord, FileFormat, quarantine_record
 from stepscope.formats.opening import any_record
 from stepscope.formats.spans.assemble import read_span_file
+from stepscope.formats.spans.attributes import find_text
 from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus, make_event
 from stepscope.model import Json, Quarantined
 
@@ -165,10 +166,8 @@ def _parent(record: dict[str, Json]) -> str | None:
     above = record.get("parentSpanContext")
     if isinstance(above, dict):
         return text_at(above, "spanId")
-    for key in ("parent_span_id", "parentSpanId", "parent_id", "parentId"):
-        if parent := text_at(record, key):
-            return parent.removeprefix("0x")
-    return None
+    parent = find_text(record, "parent_span_id", "parentSpanId", "parent_id", "parentId")
+    return None if parent is None else parent.removeprefix("0x")
 
 
 def find_ns(record: dict[str, Json], *keys: str) -> int | None:

@@ -172,9 +172,8 @@ def assign_roles(sayings: Sequence[SpanContent], tree: SpanTree) -> SpanTree:
             continue
         outer[at] = above
         if said.operation in _FOLDABLE:
-            frame[at] = (
-                above if above is not None and (found[above].operation == said.operation) else None
-            )
+            same = above is not None and found[above].operation == said.operation
+            frame[at] = above if same else None
             outer[at] = at
     frames = {at for at in frame if at is not None}
     # Counts and costs are sums of several rounds: inside only where no round has its own.

@@ -43,8 +43,7 @@ def _agent(about: Mapping[str, Json], limits: Limits) -> SpanContent:
 
 
 def _named(listed: Json) -> tuple[ToolDef, ...]:
-    names = listed if isinstance(listed, list) else []
-    return tuple([ToolDef(str(name)) for name in names])
+    return tuple([ToolDef(str(name)) for name in (listed if isinstance(listed, list) else [])])
 
 
 def _function(about: Mapping[str, Json], limits: Limits) -> SpanContent:

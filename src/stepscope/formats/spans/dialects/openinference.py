@@ -143,8 +143,7 @@ def read_input_output(
         if not (isinstance(held, dict) and "tool_call_id" in held and held.keys() <= _ANSWER_KEYS):
             return SpanContent(parts=read_result_parts(about.get(made)))
         parts = read_result_parts(held.get("content"))
-        plain = parts_text(parts)
-        belief = messages.judge_tool_status(held, plain)
+        belief = messages.judge_tool_status(held, parts_text(parts))
         return SpanContent(parts=parts, response_id=find_text(held, "tool_call_id"), status=belief)
     if sort in {"retrieval", "embedding", "guardrail"}:
         return SpanContent(
