@@ -14,7 +14,6 @@ Source: OpenAI SDK 3.54.0 `CompletionUsage`, `ResponseUsage`; Anthropic SDK 2.12
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -226,7 +225,7 @@ def data_part(
     """
     try:
         content = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         return Part(kind, media_type=media_type, data=data, extra=extra)
     return Part(
         kind,

@@ -169,9 +169,8 @@ def _of_item(item: Json, reading: MessageOptions, answers: _Answers) -> Step:
         return Step(index=0, actor="agent", kind="other", agent=_name(item, "agent"), extra=item)
     step = item_step(raw, 0, reading)
     about = {key: value for key, value in item.items() if key not in _ITEM and value is not None}
-    if "output" in about and step.results:
-        if about["output"] in (step.results[0].text, raw.get("output")):
-            del about["output"]
+    if step.results and about.get("output") in (step.results[0].text, raw.get("output")):
+        about.pop("output", None)
     for key in ("agent", "source_agent", "target_agent"):
         agent = item.get(key)
         more = fields.rest(agent, frozenset({"name"})) if isinstance(agent, dict) else agent
@@ -366,11 +365,8 @@ def _failure(failure: Json) -> str | None:
 
 def _complete_run(run: Trajectory, spans: list[RawSpan], about: dict[str, Json]) -> Trajectory:
     group = fields.text_at(about, "group_id")
-    bodiless = {
-        span.span_id
-        for span in spans
-        if span.kind == "response" and not span.attributes.keys() & _BODIES
-    }
+    answers = [span for span in spans if span.kind == "response"]
+    bodiless = {span.span_id for span in answers if not span.attributes.keys() & _BODIES}
     missing = [
         Warn("response_without_body", f"response {step.id!r} came without its messages", step.index)
         for step in run.steps

@@ -73,9 +73,8 @@ def _grew(before: Json, now: Json) -> bool:
     return (isinstance(before, list) and isinstance(now, list)) and now[: len(before)] == before
 
 
-def _tokens(entry: Json) -> Usage | None:
-    if not isinstance(entry, dict):
-        return None
+def _tokens(told: Json) -> Usage | None:
+    entry = told if isinstance(told, dict) else {}
     return normalise_usage(
         find_count(entry, "prompt_tokens"),
         find_count(entry, "completion_tokens"),
