@@ -547,6 +547,4 @@ def infer_object_status(value: Json, text: str) -> ToolStatus:
         flags.append(False)
     elif isinstance(status, str) and status.lower() in {"success", "ok", "succeeded"}:
         flags.append(True)
-    if False in flags:
-        return error_status(text)
-    return OK_STATUS if flags else UNKNOWN_STATUS
+    return error_status(text) if False in flags else OK_STATUS if flags else UNKNOWN_STATUS

@@ -218,10 +218,11 @@ class ListeningStarted(ReceiverEvent, frozen=True, kw_only=True, tag="listening"
         """Say where to send, and what is taken up."""
         said = f"Receiving OTLP at {self.url}, into {self.store}. Ctrl-C ends."
         if self.traces:
-            said += (
-                f" Going on with {format_count(self.traces, 'open trace')} "
-                f"({format_count(self.spans, 'span')})."
+            traces, spans = (
+                format_count(self.traces, "open trace"),
+                format_count(self.spans, "span"),
             )
+            said += f" Going on with {traces} ({spans})."
         return said
 
 

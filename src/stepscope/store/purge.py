@@ -77,11 +77,8 @@ def purge_texts(db: Connection, path: str, blobs: Path | None, where: Where | No
             " WHERE runs.case_id = cases.id)",
         ):
             db.execute(statement)
-        db.execute(
-            "UPDATE runs SET purged_ns = coalesce(purged_ns, ?), uri = NULL WHERE seq IN "
-            + _DOOMED,
-            (time.time_ns(),),
-        )
+        erased = "UPDATE runs SET purged_ns = coalesce(purged_ns, ?), uri = NULL WHERE seq IN "
+        db.execute(erased + _DOOMED, (time.time_ns(),))
         db.execute("DROP TABLE temp.doomed")
     deleted = _sweep(db, path, blobs)
     database.rewrite_database(db, path)

@@ -263,6 +263,4 @@ def _refusal(at: int, found: str, expected: str) -> UsageError:
 
 
 def _unquote(text: str) -> str:
-    if text[:1] in ("'", '"'):
-        return text[1:-1].replace(text[0] * 2, text[0])
-    return text
+    return text[1:-1].replace(text[0] * 2, text[0]) if text[:1] in ("'", '"') else text

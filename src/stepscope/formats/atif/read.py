@@ -255,9 +255,8 @@ def _kind(step: _Step, calls: tuple[ToolCall, ...]) -> StepKind:
 
 def _parts(step: _Step) -> tuple[Part, ...]:
     parts = read_content_parts(step.message)
-    if step.reasoning_content:
-        return (Part("reasoning", step.reasoning_content), *parts)
-    return parts
+    thoughts = [Part("reasoning", step.reasoning_content)] if step.reasoning_content else []
+    return (*thoughts, *parts)
 
 
 def read_content_parts(content: str | list[Json] | None) -> tuple[Part, ...]:

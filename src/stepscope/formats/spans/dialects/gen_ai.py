@@ -124,9 +124,7 @@ def find_operation(about: Mapping[str, Json]) -> Operation:
         return "tool"
     if not operation and "gen_ai.request.model" in about:
         return "model"
-    if "agent_name" in about and about.keys() & _AGENTS:
-        return "agent"
-    return "other"
+    return "agent" if "agent_name" in about and about.keys() & _AGENTS else "other"
 
 
 def _inputs(span: RawSpan, limits: Limits) -> tuple[SpanMessage, ...]:
