@@ -525,6 +525,13 @@ def infer_text_status(text: str) -> ToolStatus:
     return UNKNOWN_STATUS
 
 
+def passed_control(result: ToolResult) -> ToolResult:
+    """Return the answer to a call that handed control to another agent, which came about."""
+    if result.status != "unknown":
+        return result
+    return msgspec.structs.replace(result, status="ok", source="protocol")
+
+
 def error_status(text: str) -> ToolStatus:
     """Return the belief that a text tells of an error, quoting it."""
     return ToolStatus("error", "heuristic", text.strip()[:_QUOTE_LENGTH])

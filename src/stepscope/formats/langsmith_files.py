@@ -114,8 +114,7 @@ def extend_parents(spans: Sequence[RawSpan]) -> list[RawSpan]:
 
     A beginning that is finer than the end that it is compared with would look like a clock's fault.
     """
-    first = {span.span_id: at for at, span in enumerate(spans)}
-    found = list(spans)
+    first, found = {span.span_id: at for at, span in enumerate(spans)}, list(spans)
     for span in spans:
         at = first.get(span.parent_id or "")
         end = None if at is None else found[at].end_ns
@@ -290,8 +289,7 @@ class LangSmithRuns:
         for trace, ids in members.items():
             ids.sort(key=self._when)
             spans = [
-                make_langsmith_span(run_id, trace, self._told[run_id], self._replaced.get(run_id))
-                for run_id in ids
+                make_langsmith_span(own, trace, told[own], self._replaced.get(own)) for own in ids
             ]
             yield extend_parents(spans), list(self._faults(ids))
 
@@ -300,9 +298,7 @@ class LangSmithRuns:
         return find_start_ns(run_id, told) or 0, text_at(told, "dotted_order") or ""
 
     def _faults(self, ids: list[str]) -> Iterator[tuple[str, Warn]]:
-        if len(ids) > 1 and all(
-            find_start_ns(run_id, self._told[run_id]) is None for run_id in ids
-        ):
+        if len(ids) > 1 and all(find_start_ns(own, self._told[own]) is None for own in ids):
             reason = "no run says when it began: steps stand in the order of kinds, not of time"
             yield ids[0], Warn("runs_without_times", reason)
         for run_id in ids:
@@ -380,9 +376,8 @@ def split_subagents(
             name = group[0].span_id
             group = [msgspec.structs.replace(span, trace_id=name) for span in group]
             group[0] = msgspec.structs.replace(group[0], parent_id=None)
-        (run,) = (
-            read_group(group, extra=extra, repairs=repairs) if parent is None else read_group(group)
-        )
+        whole = {"extra": extra, "repairs": repairs} if parent is None else {}
+        (run,) = read_group(group, **whole)
         nodes = [
             msgspec.structs.replace(node, parent=heads[node.id]) if node.id in heads else node
             for node in run.spans

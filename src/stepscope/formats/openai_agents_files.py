@@ -178,12 +178,7 @@ def _of_item(item: Json, reading: MessageOptions, answers: _Answers) -> Step:
             about[key] = more
     source, target = _name(item, "source_agent"), _name(item, "target_agent")
     if target is not None:
-        results = tuple(
-            msgspec.structs.replace(result, status="ok", source="protocol")
-            if result.status == "unknown"
-            else result
-            for result in step.results
-        )
+        results = tuple(map(fields.passed_control, step.results))
         step = msgspec.structs.replace(
             step, actor="agent", kind="handoff", results=results, extra={"to": target}
         )

@@ -250,9 +250,7 @@ class EventLog:
         """Return an action as the call that it is, as the model wrote it where that is recorded."""
         about = fields.object_at(event, "tool_call_metadata")
         own, name = fields.text_at(about, "tool_call_id"), fields.text_at(about, "function_name")
-        asked = {
-            key: value for key, value in args.items() if key != "thought" and value is not None
-        }
+        asked = fields.rest(args, frozenset({"thought"})) or {}
         written = _written(self._response(event), own)
         made = asked if written is None else written
         at = event.get("id")

@@ -102,9 +102,8 @@ def read_flat_span(record: Json) -> RawSpan:
     """
     ids = _ids(record) if isinstance(record, dict) else None
     if ids is None:
-        raise TraceError(
-            f"a span needs the ids of its trace and its own; found {str(record)[:60]!r}"
-        )
+        found = str(record)[:60]
+        raise TraceError(f"a span needs the ids of its trace and its own; found {found!r}")
     status, kind = record.get("status"), record.get("kind")
     told = status if isinstance(status, dict) else {"code": status}
     code = str(told.get("code", told.get("status_code", ""))).removeprefix("StatusCode.")

@@ -260,9 +260,8 @@ class SpanSteps:
     def _spoken(self, at: int, said: SpanContent) -> None:
         """Add what a model answered, a handoff, or what was retrieved or checked."""
         if said.operation == "model":
-            self._context(
-                at, said if said.inputs else msgspec.structs.replace(said, inputs=said.input_value)
-            )
+            given = said.inputs or said.input_value
+            self._context(at, msgspec.structs.replace(said, inputs=given))
         message, actor, kind = _utterance(said)
         if said.operation == "model":
             self._blank = self._blank or not (said.outputs or said.output_value)

@@ -216,9 +216,8 @@ def _pass_instructions(found: list[SpanContent], tree: SpanTree) -> None:
 
     Not where a model of that agent was told anything by the system itself.
     """
-    told = {
-        at: _system_messages(said) for at, said in enumerate(found) if said.operation == "agent"
-    }
+    agents = [at for at, said in enumerate(found) if said.operation == "agent"]
+    told = {at: _system_messages(found[at]) for at in agents}
     owner: list[int | None] = [None] * len(found)
     for at in tree.order:
         parent = tree.parents[at]
@@ -236,9 +235,8 @@ def _pass_instructions(found: list[SpanContent], tree: SpanTree) -> None:
 
 
 def _system_messages(said: SpanContent) -> tuple[SpanMessage, ...]:
-    return tuple(
-        [message for message in said.inputs or said.input_value if message.actor == "system"]
-    )
+    given = said.inputs or said.input_value
+    return tuple([message for message in given if message.actor == "system"])
 
 
 def _find_better_below(found: list[SpanContent], tree: SpanTree) -> list[bool]:
