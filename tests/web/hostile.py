@@ -241,7 +241,9 @@ def _case(workflow: str, task: str, texts: Sequence[str]) -> Case:
         task=task,
         request=texts[0],
         setup={text: text for text in some},
-        subgoals=tuple(SubGoal(text, text, {text: text}, (texts[0],)) for text in some),
+        subgoals=tuple(
+            SubGoal(text, text, {text: text}, (texts[0],), text, like=text) for text in some
+        ),
         outputs=tuple(some),
         reference=tuple(ReferenceCall(text, {text: text}) for text in some),
         policy=tuple(

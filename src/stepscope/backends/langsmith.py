@@ -25,11 +25,11 @@ from stepscope.backends.types import (
     iso_time,
     iter_pages,
     list_objects,
+    send_protobuf,
 )
 from stepscope.errors import EnvironmentFault, UsageError
 from stepscope.formats.fields import parse_time
 from stepscope.formats.langsmith_files import FORMAT as READER
-from stepscope.formats.otlp.protobuf import encode_protobuf
 from stepscope.model import Json, Stream
 from stepscope.safety.json import Decoded
 
@@ -65,9 +65,8 @@ def fetch_langsmith(asked: PullQuery) -> Iterator[PulledItem]:
     if project is None:
         raise UsageError(f"{asked.client.access.host} has no project {asked.place!r}")
     mark = asked.mark or {}
-    newest = mark.get(_NEWEST)
-    first = newest - _LOOK_BACK_NS if isinstance(newest, int) else asked.since_ns
-    began = newest if isinstance(newest, int) else None
+    began = newest if isinstance(newest := mark.get(_NEWEST), int) else None
+    first = asked.since_ns if began is None else began - _LOOK_BACK_NS
     unfinished: list[str] = []
     known = set[str]()
     body: dict[str, Json] = {
@@ -121,12 +120,8 @@ def _pages(body: dict[str, Json], asked: PullQuery) -> Iterator[dict[str, Json]]
 
 def _read(project: str, trace_id: str, asked: PullQuery) -> Iterator[PulledItem]:
     """Yield the run of one whole trace."""
-    body: dict[str, Json] = {
-        "session": [project],
-        "trace": trace_id,
-        "start_time": _EVER,
-        "select": _FIELDS,
-    }
+    body: dict[str, Json]
+    body = {"session": [project], "trace": trace_id, "start_time": _EVER, "select": _FIELDS}
     listed = [_without_ours(run) for run in _pages(body, asked)]
     withheld = asked.told.withheld
     if not listed:
@@ -171,13 +166,7 @@ class LangsmithSender:
 
     def spans(self, body: bytes) -> None:
         """Send one request of OTLP."""
-        self._client.send(
-            "POST",
-            "/otel/v1/traces",
-            content=encode_protobuf(body),
-            kind="application/x-protobuf",
-            headers={"langsmith-project": self._place},
-        )
+        send_protobuf(self._client, "/otel/v1/traces", body, {"langsmith-project": self._place})
 
     def verdicts(self, found: Sequence[Evaluation], *, fresh: bool) -> int:
         """Give feedback on the runs of a trace; return how many are about runs not there."""

@@ -27,9 +27,9 @@ from stepscope.backends.types import (
     iter_pages,
     list_objects,
     quarantine_reply,
+    send_protobuf,
 )
 from stepscope.errors import TraceError, UsageError
-from stepscope.formats.otlp.protobuf import encode_protobuf
 from stepscope.formats.spans.attributes import unflatten
 from stepscope.formats.spans.lists import read_flat_span
 from stepscope.formats.spans.span import RawSpan
@@ -94,8 +94,7 @@ def _path(asked: PullQuery, what: str) -> str:
 
 def _traces(asked: PullQuery) -> Iterator[str]:
     known = set[str]()
-    ids = _began_since(asked) if asked.mark is None else _came_since(asked)
-    for trace_id in ids:
+    for trace_id in _began_since(asked) if asked.mark is None else _came_since(asked):
         if trace_id not in known:
             known.add(trace_id)
             yield trace_id
@@ -156,10 +155,9 @@ def phoenix_span(record: dict[str, Json]) -> RawSpan:
             kept[key] = value
         elif base not in kept:
             kept[base] = msgspec.json.encode(unflatten(span.attributes, f"{base}.")).decode()
-    attributes = kept
     if kind not in {None, "", "UNKNOWN"}:
-        attributes["openinference.span.kind"] = kind
-    return msgspec.structs.replace(span, attributes=attributes)
+        kept["openinference.span.kind"] = kind
+    return msgspec.structs.replace(span, attributes=kept)
 
 
 # Annotations of one request.
@@ -180,11 +178,7 @@ class PhoenixSender:
 
     def spans(self, body: bytes) -> None:
         """Send one request of OTLP."""
-        headers = {"x-project-name": self._place}
-        kind = "application/x-protobuf"
-        self._client.send(
-            "POST", "/v1/traces", content=encode_protobuf(body), kind=kind, headers=headers
-        )
+        send_protobuf(self._client, "/v1/traces", body, {"x-project-name": self._place})
 
     def verdicts(self, found: Sequence[Evaluation], *, fresh: bool) -> int:
         """Annotate spans, and the trace with what is about the whole run."""
@@ -217,11 +211,7 @@ class PhoenixSender:
 
 
 def _annotation(each: Evaluation) -> dict[str, Any]:
-    told: dict[str, Json] = {
-        "score": each.value,
-        "label": each.label,
-        "explanation": each.reason or None,
-    }
+    told = {"score": each.value, "label": each.label, "explanation": each.reason or None}
     return {
         **({"trace_id": each.trace} if each.span is None else {"span_id": each.span}),
         "name": each.name,

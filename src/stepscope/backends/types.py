@@ -7,7 +7,7 @@ has no place in a backend and is not sent.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import NamedTuple, TypeVar
@@ -16,6 +16,7 @@ import msgspec
 
 from stepscope.backends.client import BackendName, Client, TooLarge
 from stepscope.errors import EnvironmentFault
+from stepscope.formats.otlp.protobuf import encode_protobuf
 from stepscope.formats.otlp.values import SPAN_DIGITS, TRACE_DIGITS, make_id
 from stepscope.formats.otlp.write import find_root, restore_spans, synthesise_spans
 from stepscope.formats.spans.assemble import group_by_trace, read_traces
@@ -54,6 +55,12 @@ class PullQuery(NamedTuple):
     mark: PullMark | None
     limits: Limits  # of what is decoded
     told: PullNotes  # where to put what is told
+
+
+def send_protobuf(client: Client, path: str, body: bytes, headers: Mapping[str, str]) -> None:
+    """Send one request of OTLP in protobuf."""
+    kind = "application/x-protobuf"
+    client.send("POST", path, content=encode_protobuf(body), kind=kind, headers=headers)
 
 
 def in_batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
@@ -215,5 +222,4 @@ def list_evaluations(
 
 def iso_time(ns: int) -> str:
     """Return nanoseconds since 1970 as a time with its offset, to the microsecond below."""
-    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=ns // 1000)
-    return moment.isoformat()
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=ns // 1000)).isoformat()

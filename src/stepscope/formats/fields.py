@@ -14,7 +14,6 @@ Source: OpenAI SDK 3.54.0 `CompletionUsage`, `ResponseUsage`; Anthropic SDK 2.12
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -226,7 +225,7 @@ def data_part(
     """
     try:
         content = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         return Part(kind, media_type=media_type, data=data, extra=extra)
     return Part(
         kind,
@@ -526,6 +525,13 @@ def infer_text_status(text: str) -> ToolStatus:
     return UNKNOWN_STATUS
 
 
+def passed_control(result: ToolResult) -> ToolResult:
+    """Return the answer to a call that handed control to another agent, which came about."""
+    if result.status != "unknown":
+        return result
+    return msgspec.structs.replace(result, status="ok", source="protocol")
+
+
 def error_status(text: str) -> ToolStatus:
     """Return the belief that a text tells of an error, quoting it."""
     return ToolStatus("error", "heuristic", text.strip()[:_QUOTE_LENGTH])
@@ -548,6 +554,4 @@ def infer_object_status(value: Json, text: str) -> ToolStatus:
         flags.append(False)
     elif isinstance(status, str) and status.lower() in {"success", "ok", "succeeded"}:
         flags.append(True)
-    if False in flags:
-        return error_status(text)
-    return OK_STATUS if flags else UNKNOWN_STATUS
+    return error_status(text) if False in flags else OK_STATUS if flags else UNKNOWN_STATUS

@@ -208,8 +208,7 @@ def open_paths(paths: Sequence[str]) -> Iterator[OpenedFile | RefusedFile]:
 
 def _glob_top(pattern: str) -> str:
     """Return the folder that all matches of a pattern lie below."""
-    plain = list(takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts))
-    return str(Path(*plain))
+    return str(Path(*list(takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts))))
 
 
 def _match_glob(pattern: str) -> list[str]:

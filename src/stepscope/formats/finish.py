@@ -192,13 +192,9 @@ def read_outcome(opinions: Sequence[Opinion]) -> Outcome:
     >>> read_outcome([Opinion("success", True, "code"), Opinion("success", "no", "person")]).status
     'fail'
     """
-    read = [
-        (opinion, passed)
-        for opinion in opinions
-        if (passed := _opinion_passes(opinion)) is not None
-    ]
     for who in ("person", "code"):
-        held = [(opinion, passed) for opinion, passed in read if opinion.who == who]
+        read = [(one, _opinion_passes(one)) for one in opinions if one.who == who]
+        held = [(opinion, passed) for opinion, passed in read if passed is not None]
         if not held:
             continue
         if len({passed for _, passed in held}) > 1:

@@ -81,8 +81,23 @@ class RunLabels:
         return tuple(missing) if self._found else ()
 
 
+class _Sniffing:
+    """What tells how sure a format is of a file."""
+
+    __slots__ = ()
+    likeness: Callable[[Opening], float]
+    head_likeness: Callable[[bytes], float] | None
+
+    def sniff(self, head: bytes) -> float:
+        """Confidence, 0 to 1, that a file starting with `head` is of this format."""
+        opening = read_opening(head)
+        if opening.shape == "none" and self.head_likeness is not None:
+            return self.head_likeness(head)
+        return self.likeness(opening)
+
+
 @dataclass(frozen=True, slots=True)
-class FileFormat:
+class FileFormat(_Sniffing):
     """A format made of two functions; satisfies `stepscope.model.Format`."""
 
     name: str
@@ -92,13 +107,6 @@ class FileFormat:
     head_likeness: Callable[[bytes], float] | None = None
     # of a format whose files hold no runs: loads the labels of the runs in their folder
     load_labels: Callable[[Path, Limits], RunLabels | None] | None = None
-
-    def sniff(self, head: bytes) -> float:
-        """Confidence, 0 to 1, that a file starting with `head` is of this format."""
-        opening = read_opening(head)
-        if opening.shape == "none" and self.head_likeness is not None:
-            return self.head_likeness(head)
-        return self.likeness(opening)
 
     def read(self, stream: Stream) -> Iterator[Trajectory | Quarantined]:
         """Yield every run of the file; what cannot be read comes out as `Quarantined`."""
@@ -111,7 +119,7 @@ RecordReader = Callable[[RawRecord, str, Limits, Ordinals], Iterable[Trajectory 
 
 
 @dataclass(frozen=True, slots=True)
-class RecordFormat:
+class RecordFormat(_Sniffing):
     """A format whose records are read each by itself; satisfies `stepscope.model.Format`."""
 
     name: str  # what `--format` takes
@@ -121,13 +129,6 @@ class RecordFormat:
     split: Callable[[Stream], Iterator[RawRecord | Quarantined]] = split_records
     # how sure a head that holds no JSON makes it
     head_likeness: Callable[[bytes], float] | None = None
-
-    def sniff(self, head: bytes) -> float:
-        """Confidence, 0 to 1, that a file starting with `head` is of this format."""
-        opening = read_opening(head)
-        if opening.shape == "none" and self.head_likeness is not None:
-            return self.head_likeness(head)
-        return self.likeness(opening)
 
     def read(self, stream: Stream) -> Iterator[Trajectory | Quarantined]:
         """Yield every run of the file; what cannot be read comes out as `Quarantined`."""
@@ -181,10 +182,7 @@ def read_each(runs_of: Callable[[DecodedRecord, Ordinals], Iterable[Trajectory]]
         decoded = _decode_record(record, uri, limits)
         if isinstance(decoded, Quarantined):
             return (decoded,)
-        try:
-            return tuple(runs_of(decoded, ordinals))
-        except (TraceError, msgspec.ValidationError) as e:
-            return (quarantine_record(decoded, e),)
+        return attempt(decoded, lambda found: runs_of(found, ordinals))
 
     return one
 

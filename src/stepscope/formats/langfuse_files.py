@@ -94,11 +94,10 @@ def iter_entries(value: Json) -> Iterator[tuple[Kind, Record]]:
         return
     inner = value.get("trace")
     if isinstance(inner, dict) and not isinstance(value.get("traceId"), str):
-        beside = {key: held for key, held in value.items() if key != "trace"}
+        found = {key: held for key, held in value.items() if key != "trace"}
         # Lists of both places are joined, those of the trace first.
-        found = dict(beside)
         for key in ("observations", "scores"):
-            held, more = inner.get(key), beside.get(key)
+            held, more = inner.get(key), found.get(key)
             if isinstance(held, list) and isinstance(more, list):
                 found[key] = [*held, *more]
         yield from _trace(respell_keys({**inner, **found}))
@@ -209,7 +208,7 @@ def _label(score: Record, first: dict[str, int]) -> Label:
     if source is not None:
         about["annotator_kind"] = _ANNOTATORS.get(source, source)
     about = {key: held for key, held in about.items() if held is not None}
-    more: dict[str, Json] = {**(rest(score, _SCORE_KEYS) or {})}
+    more = rest(score, _SCORE_KEYS) or {}
     if own is not None and own not in first:
         more["observation"] = own
     elif own is None:
@@ -422,8 +421,7 @@ class LangfuseRecords:
         trace = text_at(record, "id" if kind == "trace" else "traceId")
         name = text_at(record, "id")
         if not trace or not name:
-            reason = f"{kind} without ids of its trace and itself"
-            return self._aside(reason, record, offset)
+            return self._aside(f"{kind} without ids of its trace and itself", record, offset)
         self._offset.setdefault(trace, offset)
         members = self._traces if kind == "trace" else self._seen.setdefault(trace, {})
         if name in members:

@@ -114,8 +114,7 @@ def extend_parents(spans: Sequence[RawSpan]) -> list[RawSpan]:
 
     A beginning that is finer than the end that it is compared with would look like a clock's fault.
     """
-    first = {span.span_id: at for at, span in enumerate(spans)}
-    found = list(spans)
+    first, found = {span.span_id: at for at, span in enumerate(spans)}, list(spans)
     for span in spans:
         at = first.get(span.parent_id or "")
         end = None if at is None else found[at].end_ns
@@ -131,9 +130,8 @@ def make_langsmith_span(
     run_id: str, trace: str, record: dict[str, Json], replaced: dict[str, Json] | None
 ) -> RawSpan:
     """Return a run as a span; `replaced` is what was told of it before and is no more true."""
-    failed, start = record.get("error"), find_start_ns(run_id, record)
-    end = find_end_ns(run_id, record)
-    beside = record.get("extra")
+    failed, beside = record.get("error"), record.get("extra")
+    start, end = find_start_ns(run_id, record), find_end_ns(run_id, record)
     kind = (text_at(record, "run_type") or "").lower()
     found: dict[str, Json] = {KIND: kind}
     around = beside.get("metadata") if isinstance(beside, dict) else None
@@ -144,9 +142,8 @@ def make_langsmith_span(
             found[METADATA.rstrip(".")] = held
     if isinstance(beside, dict):
         beside = rest(beside, frozenset({"metadata"}))
-    kept = {"inputs": record.get("inputs"), "outputs": record.get("outputs"), "extra": beside}
-    if "child_runs" in record:
-        kept["child_runs"] = record["child_runs"]
+    kept = {key: record.get(key) for key in ("inputs", "outputs")}
+    kept |= {"extra": beside, "child_runs": record.get("child_runs")}
     kept |= {key: record[key] for key in _TEXTS if not isinstance(record.get(key, ""), str)}
     for key, taken in {"start_time": start, "end_time": end}.items():
         if key in record and (taken is None or parse_ns(record[key]) != taken):
@@ -292,8 +289,7 @@ class LangSmithRuns:
         for trace, ids in members.items():
             ids.sort(key=self._when)
             spans = [
-                make_langsmith_span(run_id, trace, self._told[run_id], self._replaced.get(run_id))
-                for run_id in ids
+                make_langsmith_span(own, trace, told[own], self._replaced.get(own)) for own in ids
             ]
             yield extend_parents(spans), list(self._faults(ids))
 
@@ -302,9 +298,7 @@ class LangSmithRuns:
         return find_start_ns(run_id, told) or 0, text_at(told, "dotted_order") or ""
 
     def _faults(self, ids: list[str]) -> Iterator[tuple[str, Warn]]:
-        if len(ids) > 1 and all(
-            find_start_ns(run_id, self._told[run_id]) is None for run_id in ids
-        ):
+        if len(ids) > 1 and all(find_start_ns(own, self._told[own]) is None for own in ids):
             reason = "no run says when it began: steps stand in the order of kinds, not of time"
             yield ids[0], Warn("runs_without_times", reason)
         for run_id in ids:
@@ -379,15 +373,11 @@ def split_subagents(
     runs: list[Trajectory] = []
     for group, parent in zip(groups, above, strict=True):
         if parent is not None:
-            head, *others = group
-            name = head.span_id
-            group = [
-                msgspec.structs.replace(head, trace_id=name, parent_id=None),
-                *[msgspec.structs.replace(span, trace_id=name) for span in others],
-            ]
-        (run,) = (
-            read_group(group, extra=extra, repairs=repairs) if parent is None else read_group(group)
-        )
+            name = group[0].span_id
+            group = [msgspec.structs.replace(span, trace_id=name) for span in group]
+            group[0] = msgspec.structs.replace(group[0], parent_id=None)
+        whole = {"extra": extra, "repairs": repairs} if parent is None else {}
+        (run,) = read_group(group, **whole)
         nodes = [
             msgspec.structs.replace(node, parent=heads[node.id]) if node.id in heads else node
             for node in run.spans
@@ -461,9 +451,7 @@ def _is_told(entry: Json) -> bool:
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    runs = LangSmithRuns()
-    beside: dict[str, Json] = {}
-    repairs: list[Repair] = []
+    runs, beside, repairs = LangSmithRuns(), dict[str, Json](), list[Repair]()
     first: int | None = None
     for record in decode_records(stream):
         if isinstance(record, Quarantined):
@@ -512,9 +500,7 @@ def _entries(value: Json) -> tuple[list[tuple[Json, bool]], dict[str, Json] | No
         if value and value.keys() <= _BATCH and all(isinstance(v, list) for v in value.values()):
             posted = [(entry, False) for entry in value.get("post", [])]
             return [*posted, *[(entry, True) for entry in value.get("patch", [])]], None
-    if isinstance(value, list):
-        return [(entry, False) for entry in value], None
-    return [(value, False)], None
+    return [(entry, False) for entry in (value if isinstance(value, list) else [value])], None
 
 
 FORMAT = FileFormat(NAME, any_record(_is_like, 0.95), _read)

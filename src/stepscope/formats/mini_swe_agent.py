@@ -124,8 +124,7 @@ def _complete_agent_step(step: Step, more: dict[str, Json]) -> Step:
         response = step.extra or {}
     calls = step.calls or _command_calls(step, actions)
     start = fields.parse_time(more.get("timestamp"))
-    number = isinstance(cost, int | float) and not isinstance(cost, bool)
-    if cost is None or not number or abs(cost) >= _MAX_USD:
+    if not isinstance(cost, int | float) or isinstance(cost, bool) or abs(cost) >= _MAX_USD:
         cost = None
     said = [
         {**call.arguments, **({} if call.id is None else {"tool_call_id": call.id})}
@@ -148,7 +147,7 @@ def _complete_agent_step(step: Step, more: dict[str, Json]) -> Step:
 
 def _complete_other_step(step: Step, more: dict[str, Json]) -> Step:
     start = fields.parse_time(more.get("timestamp"))
-    extra = fields.rest(more, frozenset() if start is None else frozenset({"timestamp"}))
+    extra = fields.rest(more, frozenset(() if start is None else {"timestamp"}))
     results = step.results
     judged = _harness_status(more)
     if results and judged is not None:

@@ -13,7 +13,6 @@ Source: mlflow-skinny 3.17.2, `entities/trace.py`, `entities/span.py`, `entities
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -179,7 +178,7 @@ def to_otel_id(value: Json) -> str | None:
         return plain
     try:
         held = base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         return plain
     return held.hex() if len(held) in _SIZES else plain
 

@@ -169,9 +169,8 @@ def _of_item(item: Json, reading: MessageOptions, answers: _Answers) -> Step:
         return Step(index=0, actor="agent", kind="other", agent=_name(item, "agent"), extra=item)
     step = item_step(raw, 0, reading)
     about = {key: value for key, value in item.items() if key not in _ITEM and value is not None}
-    if "output" in about and step.results:
-        if about["output"] in (step.results[0].text, raw.get("output")):
-            del about["output"]
+    if step.results and about.get("output") in (step.results[0].text, raw.get("output")):
+        about.pop("output", None)
     for key in ("agent", "source_agent", "target_agent"):
         agent = item.get(key)
         more = fields.rest(agent, frozenset({"name"})) if isinstance(agent, dict) else agent
@@ -179,12 +178,7 @@ def _of_item(item: Json, reading: MessageOptions, answers: _Answers) -> Step:
             about[key] = more
     source, target = _name(item, "source_agent"), _name(item, "target_agent")
     if target is not None:
-        results = tuple(
-            msgspec.structs.replace(result, status="ok", source="protocol")
-            if result.status == "unknown"
-            else result
-            for result in step.results
-        )
+        results = tuple(map(fields.passed_control, step.results))
         step = msgspec.structs.replace(
             step, actor="agent", kind="handoff", results=results, extra={"to": target}
         )
@@ -357,9 +351,7 @@ def _failure(failure: Json) -> str | None:
     match failure:
         case None:
             return None
-        case {"message": str(message), "data": {"error": str(more)}}:
-            return f"{message}: {more}"
-        case {"message": str(message), "data": {"guardrail": str(more)}}:
+        case {"message": str(message), "data": {"error": str(more)} | {"guardrail": str(more)}}:
             return f"{message}: {more}"
         case {"message": str(message)}:
             return message
@@ -368,21 +360,17 @@ def _failure(failure: Json) -> str | None:
 
 def _complete_run(run: Trajectory, spans: list[RawSpan], about: dict[str, Json]) -> Trajectory:
     group = fields.text_at(about, "group_id")
-    bodiless = {
-        span.span_id
-        for span in spans
-        if span.kind == "response" and not span.attributes.keys() & _BODIES
-    }
+    answers = [span for span in spans if span.kind == "response"]
+    bodiless = {span.span_id for span in answers if not span.attributes.keys() & _BODIES}
     missing = [
         Warn("response_without_body", f"response {step.id!r} came without its messages", step.index)
         for step in run.steps
         if step.span in bodiless and not step.calls and not step.results and not step.parts
     ]
-    named = next((span.name for span in spans if span.kind == "agent"), None)
     return msgspec.structs.replace(
         run,
         workflow=fields.text_at(about, "workflow_name") or run.workflow or NAME,
-        agent=run.agent or named,
+        agent=run.agent or next((span.name for span in spans if span.kind == "agent"), None),
         tags=run.tags if group is None else {**run.tags, "session": group},
         termination=run.termination or _ending(spans),
         warnings=(*run.warnings, *missing),

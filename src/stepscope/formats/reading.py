@@ -126,15 +126,12 @@ class Counts(msgspec.Struct, array_like=True):
             _count(self.warned, warning.code)
         _count_each(self.extra, found.extra)
         for step in found.steps:
-            if step.extra is not None:
-                _count_each(self.extra, step.extra, "step.")
+            _count_each(self.extra, step.extra, "step.")
             self.calls += len(step.calls)
             for call in step.calls:
-                if call.extra is not None:
-                    _count_each(self.extra, call.extra, "call.")
+                _count_each(self.extra, call.extra, "call.")
             for result in step.results:
-                if result.extra is not None:
-                    _count_each(self.extra, result.extra, "result.")
+                _count_each(self.extra, result.extra, "result.")
 
     def merge(self, other: Counts) -> None:
         """Add what came out of another part."""
@@ -168,8 +165,7 @@ def _count(counted: dict[str, int], key: str, n: int = 1) -> None:
 
 def _count_each(counted: dict[str, int], keys: Iterable[str] | None, prefix: str = "") -> None:
     for key in keys or ():
-        name = prefix + key
-        counted[name] = counted.get(name, 0) + 1
+        _count(counted, prefix + key)
 
 
 _LIMITS = Limits()

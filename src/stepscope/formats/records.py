@@ -55,9 +55,7 @@ class RecordBuffer:
     def add(self, part: bytes) -> None:
         """Append the next bytes."""
         self.size += len(part)
-        room = self.stream.limits.line_bytes - self._kept
-        if len(part) > room:
-            part = part[:room]
+        part = part[: self.stream.limits.line_bytes - self._kept]
         if part:
             self._kept += len(part)
             self._parts.append(part)

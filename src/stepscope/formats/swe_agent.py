@@ -215,9 +215,8 @@ class _Conversation:
             step = Step(index=len(self.made), actor="environment", parts=parts, extra=extra or None)
             if calls:
                 first = calls[0]
-                result = ToolResult(
-                    first.id, first.name, parts, None, *fields.infer_text_status(text)
-                )
+                judged = fields.infer_text_status(text)
+                result = ToolResult(first.id, first.name, parts, None, *judged)
                 step = msgspec.structs.replace(step, kind="result", parts=(), results=(result,))
             self.made.append(step)
 

@@ -86,11 +86,10 @@ def tau2_step(message: Json, index: int, limits: Limits) -> Step:
     if type(message) is not dict:
         raise TraceError(f"message {index} is {str(message)[:60]!r}; expected an object")
     said = msgspec.convert(message, _Message)
-    step = (
-        _result_step(message, index)
-        if said.role == "tool"
-        else _speech_step(message, said, index, limits)
-    )
+    if said.role == "tool":
+        step = _result_step(message, index)
+    else:
+        step = _speech_step(message, said, index, limits)
     if said.role == "assistant":
         step = msgspec.structs.replace(
             step,
@@ -127,10 +126,8 @@ def _speech_step(message: dict[str, Json], said: _Message, index: int, limits: L
 
 def _tool_call(call: Json, limits: Limits) -> ToolCall:
     typed = msgspec.convert(call, _Call)
-    extra = fields.rest(call, _CALL_KEYS)
-    made = fields.parse_call(
-        typed.name, typed.arguments, typed.id or None, limits=limits, extra=extra
-    )
+    extra, own = fields.rest(call, _CALL_KEYS), typed.id or None
+    made = fields.parse_call(typed.name, typed.arguments, own, limits=limits, extra=extra)
     return made if typed.requestor != "user" else msgspec.structs.replace(made, requestor="user")
 
 
@@ -218,9 +215,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
         listed = value.get("simulations")
         if not isinstance(listed, list):
             if listed is not None or "simulation_index" not in value:
-                yield quarantine_record(
-                    record, TraceError("`simulations` needs a list, or an index of it")
-                )
+                yield quarantine_record(record, "`simulations` needs a list, or an index of it")
             continue
         for simulation in listed:
             # One that cannot be read is set aside without the others.
@@ -308,6 +303,7 @@ def _case(tasks: Json, workflow: str, name: str) -> Case | None:
         {k: v for k, v in one.given.items() if one.compare_args is None or k in one.compare_args}
         for one in actions
     ]
+    wanted = tuple([ReferenceCall(action.name, action.given) for action in actions])
     return Case(
         workflow=workflow,
         task=name,
@@ -315,9 +311,7 @@ def _case(tasks: Json, workflow: str, name: str) -> Case | None:
         setup=typed.initial_state,
         subgoals=fields.sub_goals(zip([one.name for one in actions], compared, strict=True)),
         outputs=msgspec.convert(criteria.get("communicate_info") or (), tuple[str, ...]),
-        reference=None
-        if asked is None
-        else tuple([ReferenceCall(action.name, action.given) for action in actions]),
+        reference=None if asked is None else wanted,
         extra=fields.rest(task, frozenset({"id", "initial_state"})),
     )
 

@@ -83,13 +83,12 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         raise TraceError(f"a Who&When run is an object; found {str(record)[:60]!r}")
     run = msgspec.convert(record, _Run)
     steps = tuple([_step(message, index) for index, message in enumerate(run.history)])
-    n_steps = len(steps)
     text = str(run.mistake_step)
     if not text.isascii() or not text.isdigit():
         raise TraceError(f"`mistake_step` is {text!r}; expected digits, counted from 0")
     step = int(text)
-    if step >= n_steps:
-        raise TraceError(f"`mistake_step` is {step}; the history has {n_steps} steps, from 0")
+    if step >= len(steps):
+        raise TraceError(f"`mistake_step` is {step}; the history has {len(steps)} steps, from 0")
     label = Label(
         kind="decisive_step",
         step=step,
@@ -162,11 +161,9 @@ def _step(value: Json, index: int) -> Step:
 
 
 def _step_kind(doing: str | None) -> StepKind:
-    if doing is None:
-        return "message"
-    if doing.startswith("->"):
+    if doing is not None and doing.startswith("->"):
         return "handoff"
-    return "plan" if doing == "thought" else "other"
+    return "message" if doing is None else "plan" if doing == "thought" else "other"
 
 
 FORMAT = RecordFormat(NAME, _likeness, read_each(_runs))

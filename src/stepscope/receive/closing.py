@@ -130,8 +130,7 @@ class Closer:
         try:
             run = _assemble_run(due, before, known, fresh, limits)
         except TraceError as e:
-            kept = self._journal.spans(due.trace, due.upto)
-            raw = b"[" + b",".join([_encode(one.span) for one in kept]) + b"]"
+            raw = _encode([one.span for one in self._journal.spans(due.trace, due.upto)])
             aside = Quarantined(reason=str(e), offset=0, raw=raw, uri=f"received/{due.trace}")
             self._notebook.store.quarantine([aside])
             self._account(aside, aside.uri)
@@ -162,15 +161,9 @@ def _new_spans(
     known: list[RawSpan], kept: Iterable[ReceivedSpan]
 ) -> tuple[list[ReceivedSpan], int]:
     """Return what is in the journal and not in the store, and how much is in both."""
-    held = {span_key(_encode(span)) for span in known}
-    fresh: list[ReceivedSpan] = []
-    again = 0
-    for one in kept:
-        if held and span_key(_encode(one.span)) in held:
-            again += 1
-        else:
-            fresh.append(one)
-    return fresh, again
+    held, came = {span_key(_encode(span)) for span in known}, list(kept)
+    fresh = [one for one in came if not held or span_key(_encode(one.span)) not in held]
+    return fresh, len(came) - len(fresh)
 
 
 def _assemble_run(
@@ -198,7 +191,7 @@ def _assemble_run(
     if due.refused:
         reason = f"{due.refused} span(s) were refused: the trace was at its limits"
         marks.append(Warn("spans_refused", reason))
-    return msgspec.structs.replace(run, warnings=(*run.warnings, *marks)) if marks else run
+    return msgspec.structs.replace(run, warnings=(*run.warnings, *marks))
 
 
 # Seconds between two lines about what senders did wrong: they may do it a thousand times a second.
@@ -225,10 +218,11 @@ class ListeningStarted(ReceiverEvent, frozen=True, kw_only=True, tag="listening"
         """Say where to send, and what is taken up."""
         said = f"Receiving OTLP at {self.url}, into {self.store}. Ctrl-C ends."
         if self.traces:
-            said += (
-                f" Going on with {format_count(self.traces, 'open trace')} "
-                f"({format_count(self.spans, 'span')})."
+            traces, spans = (
+                format_count(self.traces, "open trace"),
+                format_count(self.spans, "span"),
             )
+            said += f" Going on with {traces} ({spans})."
         return said
 
 

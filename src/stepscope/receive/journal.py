@@ -108,9 +108,7 @@ class Journal(Database):
         refused, reason = 0, ""
         for received in batch:
             trace, body = received.span.trace_id, _encode(received)
-            known = held.get(trace)
-            if known is None:
-                known = held[trace] = self._trace(trace)
+            known = held[trace] = held.get(trace) or self._trace(trace)
             if known.spans >= limits.spans or known.bytes + len(body) > limits.trace_bytes:
                 known.refused += 1
                 refused += 1
@@ -153,8 +151,7 @@ class Journal(Database):
             " WHERE state = 'open' AND rooted = 0 AND last <= ? ORDER BY last LIMIT ?",
             (now - quiet, now - idle, most),
         )
-        found: list[DueTrace] = []
-        held = 0
+        found, held = list[DueTrace](), 0
         for trace, spans, size, again, refused, _ in rows:
             held += size
             if found and held > room:

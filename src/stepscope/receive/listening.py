@@ -154,8 +154,7 @@ class ClosingQueue:
 
     def _settled(self, reply: closing.ClosingReply) -> list[closing.ReceiverEvent]:
         """Forget in the journal what is in the store, and return what to tell."""
-        stored = [(c.trace, c.upto) for c in reply.closed if c.became != "left"]
-        self._journal.closed(stored)
+        self._journal.closed([(c.trace, c.upto) for c in reply.closed if c.became != "left"])
         events: list[closing.ReceiverEvent] = []
         for closed in reply.closed:
             match closed.became:

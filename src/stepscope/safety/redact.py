@@ -13,7 +13,7 @@ import binascii
 import hmac
 import re
 import secrets as randomness
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -629,26 +629,20 @@ def _redacted(redactor: Redactor, value: Json, name: str) -> Json:
     if isinstance(value, dict):
         pairs: dict[str, Json] = {}
         for key, item in value.items():
-            pairs[_free_key(redactor.redact(key), pairs)] = _redacted(redactor, item, key)
+            free = redactor.redact(key)
+            while free in pairs:
+                free += "'"
+            pairs[free] = _redacted(redactor, item, key)
         return value if all(pairs.get(key) is item for key, item in value.items()) else pairs
     return value
-
-
-def _free_key(key: str, taken: Mapping[str, Json]) -> str:
-    while key in taken:
-        key += "'"
-    return key
 
 
 class _MessageRedactor:
     """What the words of this process are redacted with: a key that lives as long as it."""
 
     def __init__(self) -> None:
-        self._key = randomness.token_bytes(32)
-        self.redactor = Redactor(self._key)
-
-    def look_also_for(self, forms: Iterable[SecretPattern]) -> None:
-        self.redactor = Redactor(self._key, forms)
+        self.key = randomness.token_bytes(32)
+        self.redactor = Redactor(self.key)
 
 
 @cache
@@ -658,7 +652,8 @@ def _message_redactor() -> _MessageRedactor:
 
 def hide_patterns(forms: Iterable[SecretPattern]) -> None:
     """Hide these forms of the settings, too, in what `scrub_message` returns from now on."""
-    _message_redactor().look_also_for(forms)
+    held = _message_redactor()
+    held.redactor = Redactor(held.key, forms)
 
 
 def scrub_message(text: str) -> str:

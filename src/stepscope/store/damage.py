@@ -114,7 +114,6 @@ def salvage_store(damaged: str, out: str, schema: Schema) -> Salvaged:
             for table in tables:
                 columns = [Column(*row) for row in new.execute("PRAGMA table_info(" + table + ")")]
                 of_name = {one.name: one for one in columns}
-                gone = 0
                 for _, _, parent, source, target, *_ in new.execute(
                     "PRAGMA foreign_key_list(" + table + ")"
                 ).fetchall():
@@ -123,19 +122,17 @@ def salvage_store(damaged: str, out: str, schema: Schema) -> Salvaged:
                     )
                     column = of_name[source]
                     if column.key or (column.required and column.default is None):
-                        gone += new.execute("DELETE FROM " + table + orphans).rowcount
+                        lost[table] += new.execute("DELETE FROM " + table + orphans).rowcount
                     else:
                         cell = column.default or "NULL"
                         new.execute("UPDATE " + table + " SET " + source + " = " + cell + orphans)
-                lost[table] += gone
             new.execute(
                 "UPDATE runs SET purged_ns = ? WHERE purged_ns IS NULL"
                 " AND seq NOT IN (SELECT run FROM traces)",
                 (time.time_ns(),),
             )
-        rows = {
-            table: new.execute("SELECT count(*) FROM " + table).fetchone()[0] for table in tables
-        }
+        counted = "SELECT count(*) FROM "
+        rows = {table: new.execute(counted + table).fetchone()[0] for table in tables}
     if Path(f"{damaged}.blobs").is_dir():
         shutil.copytree(f"{damaged}.blobs", f"{out}.blobs")
     return Salvaged(path=out, rows=rows, lost={table: n for table, n in lost.items() if n})
@@ -147,9 +144,8 @@ def _copy(old: Connection, new: Connection, table: str) -> int:
     ((sql,),) = new.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,))
     key = "rowid"
     if "WITHOUT ROWID" in sql:
-        key = ", ".join(
-            one.name for one in sorted(columns, key=lambda column: column.key) if one.key
-        )
+        ordered = sorted(columns, key=lambda column: column.key)
+        key = ", ".join(one.name for one in ordered if one.key)
     names = ", ".join(one.name for one in columns)
     verb = "REPLACE" if table == "keys" else "IGNORE"  # a new store has made its own
     cells = ", ".join("?" * len(columns))

@@ -12,7 +12,6 @@ moves nothing.
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -123,7 +122,7 @@ def read_blob(folder: Path, name: str) -> bytes:
 def _decode_base64(data: str) -> bytes | None:
     try:
         content = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         return None
     return content if base64.b64encode(content).decode() == data else None
 
@@ -224,9 +223,8 @@ _SPAN_FIELDS = (
 
 def merge_late_spans(old: Trajectory, now: Trajectory) -> Trajectory | None:
     """Return the earlier reading with the spans of the later one; None where it has no more."""
-    if len(now.spans) <= len(old.spans):
-        return None
-    if not {span.id for span in old.spans} <= {span.id for span in now.spans}:
+    before, after = {span.id for span in old.spans}, {span.id for span in now.spans}
+    if len(now.spans) <= len(old.spans) or not before <= after:
         return None
     return msgspec.structs.replace(old, **{name: getattr(now, name) for name in _SPAN_FIELDS})
 
@@ -307,13 +305,11 @@ def _insert_run(
     seq = db.execute(_INSERT, (*msgspec.structs.astuple(run)[:_N_COLUMNS], now, case_id)).lastrowid
     assert seq is not None
     db.execute("INSERT INTO traces (run, head, steps) VALUES (?, ?, ?)", (seq, run.head, run.body))
-    if run.tags:
-        _set_tags(db, seq, run.tags)
-    if media:
-        db.executemany(
-            "INSERT INTO media (run, place, sha256) VALUES (?, ?, ?)",
-            [(seq, place, name) for place, name in media.items()],
-        )
+    _set_tags(db, seq, run.tags)
+    db.executemany(
+        "INSERT INTO media (run, place, sha256) VALUES (?, ?, ?)",
+        [(seq, place, name) for place, name in media.items()],
+    )
     if run.labels:
         insert_records(db, names, label_records(run.id, run.labels, run.steps))
     if run.scores:
@@ -372,9 +368,8 @@ def _set_case(db: Connection, names: RowIds, seq: int, run: PreparedRun) -> None
         return
     records.fix_case_weights(db, run.workflow, run.task or run.name, run.case[1])
     case_id = names.case(db, *run.case)
-    db.execute(
-        "UPDATE runs SET case_id = ? WHERE seq = ? AND case_id <> ?", (case_id, seq, case_id)
-    )
+    query = "UPDATE runs SET case_id = ?1 WHERE seq = ?2 AND case_id <> ?1"
+    db.execute(query, (case_id, seq))
 
 
 def _update_known_run(
@@ -533,12 +528,9 @@ def _is_grown(short: bytes, long: bytes) -> bool:
 def select_keys(db: Connection, where: Where | None) -> list[int]:
     """Return the runs that `where` chooses, superseded and purged ones left out, by name."""
     chosen = Where("1") if where is None else where
-    query = (
-        "SELECT seq FROM runs WHERE superseded_by IS NULL AND purged_ns IS NULL AND ("
-        + chosen.sql
-        + ") ORDER BY name, id"
-    )
-    return [row[0] for row in db.execute(query, chosen.parameters)]
+    query = "SELECT seq FROM runs WHERE superseded_by IS NULL AND purged_ns IS NULL AND ("
+    rows = db.execute(query + chosen.sql + ") ORDER BY name, id", chosen.parameters)
+    return [row[0] for row in rows]
 
 
 class StoredRun(NamedTuple):

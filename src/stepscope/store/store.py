@@ -217,8 +217,7 @@ class Store(Database):
     def put_prepared(self, runs: Iterable[PreparedRun]) -> PutCounts:
         """Store runs that are already encoded, as an import has them; as durable as `put`."""
         total = PutCounts(0, 0, 0)
-        batch: list[PreparedRun] = []
-        held = 0
+        batch, held = list[PreparedRun](), 0
         # Nothing is locked while the caller reads its files.
         for run in runs:
             batch.append(run)
@@ -590,8 +589,7 @@ class Store(Database):
             " WHERE q.measure = ? AND r.state >= 0",
             (measure,),
         ):
-            same_mode = said.partition("+")[1:] == version.partition("+")[1:]
-            if family not in NOT_MODELS and same_mode:
+            if family not in NOT_MODELS and (said.partition("+")[1:] == version.partition("+")[1:]):
                 found[said == version].add((id_, judge.partition("@")[0], repeat))
         return found[False] - found[True]
 

@@ -11,7 +11,7 @@ becomes SQL: fields are looked up in a table of constants, values travel as para
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NoReturn
@@ -162,7 +162,7 @@ class _Parser:
         return self._tokens[self._next]
 
     def _take(self) -> re.Match[str]:
-        token = self._tokens[self._next]
+        token = self._peek()
         self._next += token.lastgroup != "end"
         return token
 
@@ -177,15 +177,12 @@ class _Parser:
         raise _refusal(token.start(str(token.lastgroup)), _text(token), expected)
 
     def _either(self, depth: int) -> str:
-        sql = self._both(depth)
-        while self._takes("or"):
-            sql = "(" + sql + " OR " + self._both(depth) + ")"
-        return sql
+        return self._joined(depth, "or", lambda depth: self._joined(depth, "and", self._one))
 
-    def _both(self, depth: int) -> str:
-        sql = self._one(depth)
-        while self._takes("and"):
-            sql = "(" + sql + " AND " + self._one(depth) + ")"
+    def _joined(self, depth: int, word: str, term: Callable[[int], str]) -> str:
+        sql = term(depth)
+        while self._takes(word):
+            sql = "(" + sql + " " + word.upper() + " " + term(depth) + ")"
         return sql
 
     def _one(self, depth: int) -> str:
@@ -213,8 +210,7 @@ class _Parser:
         negated = self._takes("not")
         operator = self._take()
         if _text(operator).lower() == "in" and operator.lastgroup == "word":
-            found = sql + " IN (" + self._list(field) + ")"
-            found = "coalesce(" + found + ", 0)"
+            found = "coalesce(" + sql + " IN (" + self._list(field) + "), 0)"
         elif operator.lastgroup == "operator" and not negated:
             found = _COMPARE[_text(operator)].format(sql)
             self._parameters.append(self._value(field, _text(operator)))
@@ -267,6 +263,4 @@ def _refusal(at: int, found: str, expected: str) -> UsageError:
 
 
 def _unquote(text: str) -> str:
-    if text[:1] in ("'", '"'):
-        return text[1:-1].replace(text[0] * 2, text[0])
-    return text
+    return text[1:-1].replace(text[0] * 2, text[0]) if text[:1] in ("'", '"') else text

@@ -134,9 +134,8 @@ def _restored_step(step: Step, moved: dict[int, dict[int, ToolResult]]) -> Step:
 
 def _restored_call(call: ToolCall) -> ToolCall:
     extra, residue = split_extra(call.extra)
-    if residue is None:
-        return call
-    return apply_atif_residue(msgspec.structs.replace(call, extra=extra), residue)
+    bare = msgspec.structs.replace(call, extra=extra)
+    return bare if residue is None else apply_atif_residue(bare, residue)
 
 
 def _refilled(step: Step, moved: dict[int, dict[int, ToolResult]]) -> Step:
@@ -224,12 +223,9 @@ def read_atif_step(value: Json, index: int) -> Step:
         raise TraceError(f"step {index}: {e}") from e
     start = fields.parse_time(step.timestamp)
     extra = {**(step.extra or {}), **(fields.rest(value, _STEP) or {})}
-    more = fields.rest(value.get("metrics") or {}, _STEP_METRICS)
-    if more is not None:
-        extra["metrics"] = more
-    seen = fields.rest(value.get("observation") or {}, frozenset({"results"}))
-    if seen is not None:
-        extra["observation"] = seen
+    for key, known in (("metrics", _STEP_METRICS), ("observation", frozenset({"results"}))):
+        if more := fields.rest(value.get(key) or {}, known):
+            extra[key] = more
     if step.timestamp is not None and start is None:
         extra["timestamp"] = step.timestamp
     return Step(
@@ -259,9 +255,8 @@ def _kind(step: _Step, calls: tuple[ToolCall, ...]) -> StepKind:
 
 def _parts(step: _Step) -> tuple[Part, ...]:
     parts = read_content_parts(step.message)
-    if step.reasoning_content:
-        return (Part("reasoning", step.reasoning_content), *parts)
-    return parts
+    thoughts = [Part("reasoning", step.reasoning_content)] if step.reasoning_content else []
+    return (*thoughts, *parts)
 
 
 def read_content_parts(content: str | list[Json] | None) -> tuple[Part, ...]:
@@ -278,9 +273,8 @@ def _part(part: Json) -> Part:
         case {"type": "text", "text": str(text)}:
             return Part("text", text, extra=fields.rest(part, frozenset({"type", "text"})))
         case {"type": "image" | "audio" as kind, "source": {"path": str(path)} as source}:
-            return fields.url_part(
-                _MEDIA[kind], path, extra=fields.rest(source, frozenset({"path"}))
-            )
+            extra = fields.rest(source, frozenset({"path"}))
+            return fields.url_part(_MEDIA[kind], path, extra=extra)
         case dict():
             return Part("data", extra=part)
     return Part("data", extra={"value": part})
@@ -304,12 +298,11 @@ def read_atif_result(value: Json) -> ToolResult:
 
 
 def _read_usage(metrics: _Metrics | None) -> Usage | None:
-    if metrics is None:
-        return None
+    told = metrics or _Metrics()
     usage = Usage(
-        input_total=metrics.prompt_tokens,
-        cache_read=metrics.cached_tokens,
-        output_total=metrics.completion_tokens,
+        input_total=told.prompt_tokens,
+        cache_read=told.cached_tokens,
+        output_total=told.completion_tokens,
     )
     return None if usage == Usage() else usage
 
@@ -385,12 +378,9 @@ def draft_atif_run(
     metrics = run.final_metrics or {}
     counts = {key.removeprefix("total_"): metrics[key] for key in metrics if key in _FINAL_METRICS}
     total = msgspec.convert(counts, _Metrics)
-    for key, value in (
-        ("agent", fields.rest(record["agent"], _AGENT)),
-        ("final_metrics", fields.rest(metrics, _FINAL_METRICS)),
-    ):
-        if value is not None:
-            extra[key] = value
+    for key, known in (("agent", _AGENT), ("final_metrics", _FINAL_METRICS)):
+        if more := fields.rest(record.get(key) or {}, known):
+            extra[key] = more
     extra.update(fields.rest(record, _RUN) or {})
     if run.session_id is not None and run.session_id != source.run_id:
         extra["session_id"] = run.session_id

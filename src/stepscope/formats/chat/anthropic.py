@@ -168,9 +168,8 @@ def _block_part(block: dict[str, Json]) -> Part:
         case {"type": "text", "text": str(text)}:
             return Part("text", text, extra=fields.rest(block, frozenset({"type", "text"})))
         case {"type": "thinking", "thinking": str(text)}:
-            return Part(
-                "reasoning", text, extra=fields.rest(block, frozenset({"type", "thinking"}))
-            )
+            extra = fields.rest(block, frozenset({"type", "thinking"}))
+            return Part("reasoning", text, extra=extra)
         case {"type": "image" | "document" | "file" as kind, "source": dict(source)}:
             extra = fields.rest(block, frozenset({"type", "source"}))
             match source:
@@ -213,9 +212,8 @@ def _body_likeness(record: dict[str, Json]) -> float:
         return 0.0
     likeness = _DIALECT_LIKENESS.get(detect_dialect(record["messages"]), 0.0)
     # Both keys together are Anthropic's alone: OpenAI says its system prompt as a message.
-    return (
-        max(likeness, 0.9) if likeness and {"system", "max_tokens"} <= record.keys() else likeness
-    )
+    both = {"system", "max_tokens"} <= record.keys()
+    return max(likeness, 0.9) if likeness and both else likeness
 
 
 def _is_response(record: Json) -> bool:

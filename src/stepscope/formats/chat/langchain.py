@@ -84,8 +84,7 @@ def langchain_step(value: Json, index: int, limits: Limits) -> Step:
     named = {**inner, "role": kind if kind in _ROLES or kind == "function" else "ai"}
     (said,) = read_messages(named, "user", limits)
     ours = said.actor == "agent"
-    role = fields.text_at(inner, "role")
-    role = None if role in _ROLES else role
+    role = None if (role := fields.text_at(inner, "role")) in _ROLES else role
     about = inner.get("response_metadata")
     around = {} if inner is value else fields.rest(value, _WRAPPING_KEYS) or {}
     found = {**around, **(fields.rest(inner, _known_keys(inner, said)) or {})}
@@ -119,9 +118,8 @@ def _message_usage(inner: dict[str, Json]) -> Usage | None:
     about = inner.get("response_metadata")
     if counted is not None or not isinstance(about, dict):
         return counted
-    return fields.openai_usage(about.get("token_usage")) or fields.anthropic_usage(
-        about.get("usage")
-    )
+    told = fields.openai_usage(about.get("token_usage"))
+    return told or fields.anthropic_usage(about.get("usage"))
 
 
 def _known_keys(inner: dict[str, Json], said: SpanMessage) -> frozenset[str]:
@@ -152,9 +150,8 @@ def _likeness(opening: Opening) -> float:
     if opening.shape in {"array", "lines"} and is_langchain_message(first):
         return _messages_likeness(list(opening.records))
     if isinstance(first, dict):
-        first = (
-            _state_messages(first) if "values" not in first or opening.shape != "array" else None
-        )
+        snapshots = "values" in first and opening.shape == "array"
+        first = None if snapshots else _state_messages(first)
     return _messages_likeness(first) if isinstance(first, list) else 0.0
 
 

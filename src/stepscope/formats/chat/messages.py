@@ -425,13 +425,12 @@ def has_run_fences(messages: Iterable[Json]) -> bool:
     """
     commanded = False
     for message in messages:
-        role, text = None, None
-        if isinstance(message, dict):
-            role, text = message.get("role"), text_at(message, "content")
-        if commanded and role == "user" and text is not None and RETURNED.match(text):
+        about = message if isinstance(message, dict) else {}
+        role, text = about.get("role"), text_at(about, "content") or ""
+        if commanded and role == "user" and RETURNED.match(text):
             return True
-        commanded = role == "assistant" and text is not None and FENCE.search(text) is not None
-        if commanded and text is not None and _OWN_FENCE in text:
+        commanded = role == "assistant" and FENCE.search(text) is not None
+        if commanded and _OWN_FENCE in text:
             return True
     return False
 
@@ -479,9 +478,8 @@ class MessageEnvelope(msgspec.Struct, gc=False):
 
         The format is the workflow too, where none is named; `run_id` is the recorder's own.
         """
-        workflow, trial = self.workflow or format_name, None
-        if self.trial is not None:
-            trial = str(self.trial)
+        workflow = self.workflow or format_name
+        trial = None if self.trial is None else str(self.trial)
         outcome = reward_outcome(self.reward)
         if self.success is not None:
             status: Literal["pass", "fail"] = "pass" if self.success else "fail"

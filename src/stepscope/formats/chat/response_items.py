@@ -57,9 +57,7 @@ def _continues_turn(turn: Step, step: Step) -> bool:
     if step.calls:
         return True
     thinks = turn.parts and all(part.kind in {"reasoning", "data"} for part in turn.parts)
-    if turn.calls or not thinks:
-        return False
-    return turn.id is None or step.id is None
+    return bool(thinks) and not turn.calls and (turn.id is None or step.id is None)
 
 
 def _is_turn(step: Step) -> bool:

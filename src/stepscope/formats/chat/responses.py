@@ -99,20 +99,16 @@ def read_response(found: DecodedRecord) -> ResponseRun:
     start, end = fields.time_bounds(draft.steps)
     status = fields.text_at(answer, "status")
     reason = _response_error(answer) or _finish_reason(answer)
-    if status in _ENDED_WELL:
-        ending = None
-    else:
-        ending = status if reason in {None, status} else f"{status}: {reason}"
+    ending = status if reason in {None, status} else f"{status}: {reason}"
     draft = msgspec.structs.replace(
         draft,
         tools=draft.tools if not tools else (*(draft.tools or ()), *tools),
-        termination=ending,
+        termination=None if status in _ENDED_WELL else ending,
         start=start,
         end=end,
     )
-    earlier = fields.text_at(answer, "previous_response_id") or fields.text_at(
-        request, "previous_response_id"
-    )
+    told = [fields.text_at(side, "previous_response_id") for side in (answer, request)]
+    earlier = told[0] or told[1]
     # What was decoded is told by the draft.
     return ResponseRun(draft, fields.text_at(answer, "id"), earlier, found._replace(value=None))
 

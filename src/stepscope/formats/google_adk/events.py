@@ -155,11 +155,9 @@ def read_function_response(
     bare = held["result"] if isinstance(held, dict) and held.keys() == {"result"} else held
     parts = () if bare == {} else read_result_parts(bare)
     said = fields.parts_text(parts)
-    judged = (
-        fields.infer_object_status(bare, said)
-        if isinstance(bare, dict)
-        else fields.infer_text_status(said)
-    )
+    judged = fields.infer_text_status(said)
+    if isinstance(bare, dict):
+        judged = fields.infer_object_status(bare, said)
     structured = held if isinstance(held, dict) else None
     name, own = fields.text_at(about, "name"), fields.text_at(about, "id")
     extra = fields.merge_extra(fields.rest(about, _RESPONSE), beside)
@@ -227,7 +225,7 @@ def read_event_step(event: Json, index: int) -> Step:
     target = fields.text_at(done, "transfer_to_agent")
     author = fields.text_at(about, "author") or ""
     actor = _actor(author, held) if target is None else "agent"
-    results = held.results if target is None else tuple(map(_handed, held.results))
+    results = held.results if target is None else tuple(map(fields.passed_control, held.results))
     found = _said(fields.rest(about, _KNOWN) or {})
     # What a usage says beyond the counts that `read_adk_usage` reads.
     used = fields.rest(to_snake_keys(about.get("usage_metadata")), _COUNTED)
@@ -269,13 +267,6 @@ def _content(about: dict[str, Json], index: int) -> Content:
         if isinstance(spoken, dict) and isinstance(spoken.get("text"), str):
             return held._replace(parts=(Part("text", spoken["text"]),))
     return held
-
-
-def _handed(result: ToolResult) -> ToolResult:
-    """Return the answer to a transfer's call, which came about."""
-    if result.status != "unknown":
-        return result
-    return msgspec.structs.replace(result, status="ok", source="protocol")
 
 
 def _actor(author: str, held: Content) -> Actor:

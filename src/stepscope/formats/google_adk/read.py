@@ -79,8 +79,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> Iterator[Trajectory | Qua
             ordinals,
         )
     elif sort in {"case", "result"}:
-        run = _case if sort == "case" else _result
-        yield _finished(run(about, {}, found), found, ordinals)
+        yield _member(found, {}, ordinals)
     elif sort is not None:
         listed = "eval_cases" if sort == "set" else "eval_case_results"
         if not about[listed]:
@@ -98,8 +97,7 @@ def _member(found: DecodedRecord, around: dict[str, Json], ordinals: Ordinals) -
     sort = _sort(about)
     if sort not in {"case", "result"}:
         raise TraceError(f"no eval case and no result of one: {str(found.value)[:60]!r}")
-    run = _case if sort == "case" else _result
-    return _finished(run(about, around, found), found, ordinals)
+    return _finished((_case if sort == "case" else _result)(about, around, found), found, ordinals)
 
 
 def _object(value: Json) -> dict[str, Json]:
@@ -174,10 +172,9 @@ def _result(about: dict[str, Json], around: dict[str, Json], found: DecodedRecor
     draft = _draft(steps, found)
     # Events tell the run; what was kept of them beside is kept beside.
     told = {_HELD} if session.get("events") else {_HELD, "actual_invocation"}
-    more = [rest(turn, frozenset(told)) for turn in turns]
     notes = [
         {**evals.invocation_notes(turn), **(said or {})}
-        for turn, said in zip(made, more, strict=True)
+        for turn, said in zip(made, [rest(turn, frozenset(told)) for turn in turns], strict=True)
     ]
     extra = {**around, **(rest(about, _RESULT) or {}), "invocations": notes}
     if expected:

@@ -168,9 +168,8 @@ def read_model_usage(used: ModelUsage) -> Usage:
     fresh, out = used.input_tokens, used.output_tokens
     read, written = used.input_tokens_cache_read, used.input_tokens_cache_write
     included = fresh is not None and used.total_tokens == fresh + (out or 0)
-    total = fresh if fresh is None or included else fresh + (read or 0) + (written or 0)
     return Usage(
-        input_total=total,
+        input_total=(fresh if fresh is None or included else fresh + (read or 0) + (written or 0)),
         cache_read=read,
         cache_write=written,
         output_total=out,

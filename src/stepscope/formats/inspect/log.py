@@ -205,8 +205,7 @@ class _Log:
     def folder(self, folder: str, shell: zipfile.ZipInfo) -> RawRecord | Quarantined:
         """Return a sample that is spread over a folder as one record."""
         piece = RecordBuffer(self.stream, shell.header_offset)
-        sequences = self.chunks.get(folder, {})
-        first = self.record(shell)
+        sequences, first = self.chunks.get(folder, {}), self.record(shell)
         if isinstance(first, Quarantined):
             return first
         piece.add(first.raw.rstrip()[:-1])

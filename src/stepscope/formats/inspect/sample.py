@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import parse_time, rest, text_at, time_bounds
+from stepscope.formats.fields import parse_time, rest, time_bounds
 from stepscope.formats.fields import total_usage as total_of_steps
 from stepscope.formats.finish import PASSING_REWARD, Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord
@@ -221,9 +221,8 @@ def _termination(sample: _Sample, value: dict[str, Json], stopped: str | None) -
     if sample.error is not None:
         return "error"
     if sample.limit is not None:
-        kind = sample.limit if isinstance(sample.limit, str) else None
-        if isinstance(sample.limit, dict):
-            kind = text_at(sample.limit, "type")
+        told = sample.limit.get("type") if isinstance(sample.limit, dict) else sample.limit
+        kind = told if isinstance(told, str) else None
         return f"{kind}_limit" if kind else "limit"
     if stopped in _CUT:
         return stopped

@@ -70,13 +70,11 @@ class RunMetrics:
 
 def _grew(before: Json, now: Json) -> bool:
     """Say whether a list is an earlier one and more."""
-    both = isinstance(before, list) and isinstance(now, list)
-    return both and now[: len(before)] == before
+    return (isinstance(before, list) and isinstance(now, list)) and now[: len(before)] == before
 
 
-def _tokens(entry: Json) -> Usage | None:
-    if not isinstance(entry, dict):
-        return None
+def _tokens(told: Json) -> Usage | None:
+    entry = told if isinstance(told, dict) else {}
     return normalise_usage(
         find_count(entry, "prompt_tokens"),
         find_count(entry, "completion_tokens"),
@@ -252,9 +250,7 @@ class EventLog:
         """Return an action as the call that it is, as the model wrote it where that is recorded."""
         about = fields.object_at(event, "tool_call_metadata")
         own, name = fields.text_at(about, "tool_call_id"), fields.text_at(about, "function_name")
-        asked = {
-            key: value for key, value in args.items() if key != "thought" and value is not None
-        }
+        asked = fields.rest(args, frozenset({"thought"})) or {}
         written = _written(self._response(event), own)
         made = asked if written is None else written
         at = event.get("id")
@@ -320,8 +316,7 @@ def _judged(name: str, content: str, event: dict[str, Json], extras: dict[str, J
         )
     for flag, good in ((event.get("success"), True), (extras.get("error"), False)):
         if isinstance(flag, bool):
-            worked = flag is good
-            return ToolStatus(
-                "ok" if worked else "error", "explicit", None if worked else content[:200]
-            )
+            if flag is good:
+                return ToolStatus("ok", "explicit", None)
+            return ToolStatus("error", "explicit", content[:200])
     return fields.infer_text_status(content)

@@ -186,14 +186,11 @@ def _whole(record: DecodedRecord, ordinals: Ordinals) -> Trajectory:
             agent=draft.agent or fields.text_at(metadata, "agent_class"),
             outcome=_outcome(about),
             termination=fields.text_at(about, "error") or draft.termination,
-            extra={**(draft.extra or {}), **(fields.rest(about, _OUTPUT) or {})} or None,
+            extra=fields.rest(about, _OUTPUT),
         )
     else:
-        extra = {
-            **(draft.extra or {}),
-            **(fields.rest(about, frozenset({"trajectory", "events"})) or {}),
-        }
-        draft = msgspec.structs.replace(draft, extra=extra or None)
+        extra = fields.rest(about, frozenset({"trajectory", "events"}))
+        draft = msgspec.structs.replace(draft, extra=extra)
     return finish_run(draft, ordinals, limits=record.limits, repairs=record.repairs)
 
 

@@ -174,8 +174,7 @@ def _encode_message(kind: str, found: dict[str, Json]) -> bytes:
 
 
 def _encode_field(number: int, holds: str, value: Json) -> bytes:
-    wire = _WIRE.get(holds, BYTES)
-    key = encode_varint(number << 3 | wire)
+    key = encode_varint(number << 3 | _WIRE.get(holds, BYTES))
     held: bytes
     match holds:
         case "number":

@@ -178,8 +178,7 @@ def _kind(kind: Json) -> str:
 def _time(record: dict[str, Json], key: str) -> int | None:
     """Return nanoseconds; 0 is the protocol's absence."""
     value = record.get(key)
-    said = isinstance(value, str | int) and not isinstance(value, bool)
-    whole = parse_whole(value) if said else value
+    whole = parse_whole(value) if isinstance(value, str) else value
     if whole is None or (whole == 0 and whole is not False):
         return None
     if not isinstance(whole, int) or isinstance(whole, bool):
@@ -207,8 +206,7 @@ def any_value_json(value: Json) -> dict[str, Json]:
     if isinstance(value, str):
         return {"stringValue": value}
     if isinstance(value, int):
-        held = "intValue" if -_INT <= value < _INT else "stringValue"
-        return {held: str(value)}
+        return {("intValue" if -_INT <= value < _INT else "stringValue"): str(value)}
     if isinstance(value, float):
         return {"doubleValue": value}
     if isinstance(value, Mapping):
@@ -258,7 +256,7 @@ def span_json(span: RawSpan) -> dict[str, Json]:
         found["attributes"] = attributes_json(span.attributes)
     if span.events:
         found["events"] = [_event_json(event) for event in span.events]
-    if links := [_link_json(link) for link in span.links if _is_link(link)]:
+    if links := [made for link in span.links if (made := _link_json(link)) is not None]:
         found["links"] = links
     if span.status != "unset" or span.status_message is not None:
         message = {} if span.status_message is None else {"message": span.status_message}
@@ -280,17 +278,14 @@ def _event_json(event: SpanEvent) -> dict[str, Json]:
     return found
 
 
-def _is_link(link: Json) -> bool:
-    return isinstance(link, dict) and all(
-        isinstance(link.get(key), str) for key in ("traceId", "spanId")
-    )
-
-
-def _link_json(link: dict[str, Json]) -> dict[str, Json]:
-    found: dict[str, Json] = {
-        "traceId": make_id(link["traceId"], TRACE_DIGITS),
-        "spanId": make_id(link["spanId"], SPAN_DIGITS),
-    }
-    if isinstance(link.get("attributes"), dict) and link["attributes"]:
-        found["attributes"] = attributes_json(link["attributes"])
-    return found
+def _link_json(link: Json) -> dict[str, Json] | None:
+    """Return a link, None where it names no span."""
+    match link:
+        case {"traceId": str(trace_id), "spanId": str(span_id)}:
+            about = object_at(link, "attributes")
+            return {
+                "traceId": make_id(trace_id, TRACE_DIGITS),
+                "spanId": make_id(span_id, SPAN_DIGITS),
+                **({"attributes": attributes_json(about)} if about else {}),
+            }
+    return None

@@ -205,13 +205,12 @@ def _tool(template: RawSpan, exchange: Exchange, run: Trajectory) -> RawSpan:
         ended = _ns(answered.end) or _ns(answered.start)
         if answered.start is not None and answered.end is not None:
             began = _ns(answered.start)
-    late = began is not None and ended is not None and ended < began
     return msgspec.structs.replace(
         template,
         span_id=_span_id(template.trace_id, "call", exchange.position),
         parent_id=template.span_id,
         name=f"execute_tool {call.name}" if call.name else "execute_tool",
-        start_ns=ended if late else began,
+        start_ns=ended if (began is not None and ended is not None and ended < began) else began,
         end_ns=ended,
         status=status,
         status_message=message,

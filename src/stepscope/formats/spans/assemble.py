@@ -95,12 +95,9 @@ def read_content(span: RawSpan, limits: Limits) -> SpanContent:
 
 
 def _exception(span: RawSpan) -> str | None:
-    for event in span.events:
-        if event.name == "exception":
-            said = find_text(event.attributes, "exception.message", "exception.type")
-            if said is not None:
-                return said
-    return None
+    told = [event.attributes for event in span.events if event.name == "exception"]
+    said = (find_text(about, "exception.message", "exception.type") for about in told)
+    return next((text for text in said if text is not None), None)
 
 
 _LIMITS = Limits()
@@ -318,8 +315,7 @@ def _outermost(read: Sequence[SpanContent], tree: SpanTree, name: str) -> list[S
     covered: set[int] = set()
     found: list[SpanContent] = []
     for at in tree.order:
-        parent = tree.parents[at]
-        if parent in covered:
+        if tree.parents[at] in covered:
             covered.add(at)
         elif at not in tree.superseded and getattr(read[at], name) is not None:
             covered.add(at)
@@ -329,11 +325,9 @@ def _outermost(read: Sequence[SpanContent], tree: SpanTree, name: str) -> list[S
 
 def _usage(steps: Sequence[Step], read: Sequence[SpanContent], tree: SpanTree) -> Usage | None:
     """Return the sum over the steps; where they have none, what agents say of themselves."""
-    counted = total_usage(steps)
-    if counted is not None:
-        return counted
     frames = _outermost(read, tree, "usage")
-    return total_usage([Step(index=0, actor="agent", usage=said.usage) for said in frames])
+    own = [Step(index=0, actor="agent", usage=said.usage) for said in frames]
+    return total_usage(steps) or total_usage(own)
 
 
 def _cost(steps: Sequence[Step], read: Sequence[SpanContent], tree: SpanTree) -> float | None:
@@ -356,10 +350,9 @@ def _trace_extra(
         about: dict[str, Json] = {**(span.extra or {})}
         if span.resource:
             key = msgspec.json.encode(span.resource, order="deterministic")
-            if key not in resources:
-                resources[key] = len(listed)
+            about["resource"] = resources.setdefault(key, len(listed))
+            if len(resources) > len(listed):
                 listed.append(span.resource)
-            about["resource"] = resources[key]
         for name in ("scope", "status_message"):
             if getattr(span, name) is not None:
                 about[name] = getattr(span, name)

@@ -30,9 +30,8 @@ def decode_object(value: Json, limits: Limits) -> Json:
     >>> decode_object('{"a": 1}', Limits()), decode_object("{no", Limits())
     ({'a': 1}, '{no')
     """
-    return (
-        decode_value(value, limits) if isinstance(value, str) and _starts_object(value) else value
-    )
+    held = isinstance(value, str) and _starts_object(value)
+    return decode_value(value, limits) if held else value
 
 
 def decode_value(value: Json, limits: Limits) -> Json:
@@ -60,11 +59,7 @@ def find_text(attributes: Mapping[str, Json], *keys: str) -> str | None:
 
 def find_value(attributes: Mapping[str, Json], *keys: str) -> Json:
     """Return what stands under the first of the keys that holds anything."""
-    for key in keys:
-        found = attributes.get(key)
-        if found is not None:
-            return found
-    return None
+    return next((found for key in keys if (found := attributes.get(key)) is not None), None)
 
 
 def find_count(attributes: Mapping[str, Json], *keys: str) -> int | None:
@@ -230,10 +225,8 @@ def read_usage_details(told: Json, limits: Limits) -> Usage | None:
     made = find_count(told, "output", "completion_tokens", "output_tokens", "completionTokens")
     total = find_count(told, "total", "total_tokens", "totalTokens")
     if total is not None and given is not None and made is not None:
-        more_in, more_out = (
-            _sum_details(told, "input", "prompt"),
-            _sum_details(told, "output", "completion"),
-        )
+        more_in = _sum_details(told, "input", "prompt")
+        more_out = _sum_details(told, "output", "completion")
         for in_too, out_too in ((0, 0), (more_in, more_out), (more_in, 0), (0, more_out)):
             if given + in_too + made + out_too == total:
                 given, made = given + in_too, made + out_too

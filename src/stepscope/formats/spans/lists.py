@@ -18,6 +18,7 @@ from stepscope.formats.fields import parse_ns, rest, text_at
 from stepscope.formats.format import DecodedRecord, FileFormat, quarantine_record
 from stepscope.formats.opening import any_record
 from stepscope.formats.spans.assemble import read_span_file
+from stepscope.formats.spans.attributes import find_text
 from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus, make_event
 from stepscope.model import Json, Quarantined
 
@@ -101,9 +102,8 @@ def read_flat_span(record: Json) -> RawSpan:
     """
     ids = _ids(record) if isinstance(record, dict) else None
     if ids is None:
-        raise TraceError(
-            f"a span needs the ids of its trace and its own; found {str(record)[:60]!r}"
-        )
+        found = str(record)[:60]
+        raise TraceError(f"a span needs the ids of its trace and its own; found {found!r}")
     status, kind = record.get("status"), record.get("kind")
     told = status if isinstance(status, dict) else {"code": status}
     code = str(told.get("code", told.get("status_code", ""))).removeprefix("StatusCode.")
@@ -165,10 +165,8 @@ def _parent(record: dict[str, Json]) -> str | None:
     above = record.get("parentSpanContext")
     if isinstance(above, dict):
         return text_at(above, "spanId")
-    for key in ("parent_span_id", "parentSpanId", "parent_id", "parentId"):
-        if parent := text_at(record, key):
-            return parent.removeprefix("0x")
-    return None
+    parent = find_text(record, "parent_span_id", "parentSpanId", "parent_id", "parentId")
+    return None if parent is None else parent.removeprefix("0x")
 
 
 def find_ns(record: dict[str, Json], *keys: str) -> int | None:

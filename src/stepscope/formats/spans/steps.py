@@ -209,7 +209,8 @@ class SpanSteps:
                     if not self._said[key]:
                         self._said[key] += 1
                         step = self._step(at, "agent", "handoff", message)
-                        self._add(at, msgspec.structs.replace(step, start=_start(self._spans[at])))
+                        start = _instant(self._spans[at].start_ns)
+                        self._add(at, msgspec.structs.replace(step, start=start))
                 return ()
             parent = self._tree.parents[parent]
         return said.input_value
@@ -259,14 +260,11 @@ class SpanSteps:
     def _spoken(self, at: int, said: SpanContent) -> None:
         """Add what a model answered, a handoff, or what was retrieved or checked."""
         if said.operation == "model":
-            self._context(
-                at, said if said.inputs else msgspec.structs.replace(said, inputs=said.input_value)
-            )
+            given = said.inputs or said.input_value
+            self._context(at, msgspec.structs.replace(said, inputs=given))
         message, actor, kind = _utterance(said)
-        self._blank = self._blank or (
-            said.operation == "model" and not (said.outputs or said.output_value)
-        )
         if said.operation == "model":
+            self._blank = self._blank or not (said.outputs or said.output_value)
             self._note(message)
         span = self._spans[at]
         self._add(
@@ -276,8 +274,8 @@ class SpanSteps:
                 model=said.model,
                 usage=said.usage,
                 cost_usd=said.cost_usd,
-                start=_start(span),
-                end=None if span.end_ns is None else Instant(span.end_ns, str(span.end_ns)),
+                start=_instant(span.start_ns),
+                end=_instant(span.end_ns),
                 first_token_seconds=said.first_token_seconds,
                 finish_reason=said.finish_reason or message.finish,
                 error=said.failed,
@@ -300,7 +298,7 @@ class SpanSteps:
             step = self._step(at, "agent", "call", SpanMessage("agent", calls=(asked,)))
             self._called.add(_call_id(asked))
             self._said[("call", call_key(asked))] += 1
-            began = _start(self._spans[at])
+            began = _instant(self._spans[at].start_ns)
             self._add(at, msgspec.structs.replace(step, start=began, end=began))
         self._asked[at] = asked
 
@@ -316,8 +314,8 @@ class SpanSteps:
         message = SpanMessage("environment", results=(_result(span, said, asked, parts),))
         self._note(message)
         step = self._step(at, "environment", "result", message)
-        ended = None if span.end_ns is None else Instant(span.end_ns, str(span.end_ns))
-        began = ended if late else _start(span)
+        ended = _instant(span.end_ns)
+        began = ended if late else _instant(span.start_ns)
         self._add(at, msgspec.structs.replace(step, start=began, end=ended))
 
 
@@ -338,18 +336,16 @@ def _result(
 
 
 def _utterance(said: SpanContent) -> tuple[SpanMessage, Actor, StepKind]:
-    extra: dict[str, Json] | None = None
     if said.operation == "model":
         made = _merged(said.outputs or said.output_value)
         return made, "agent", "call" if made.calls else "message"
     asked = [part.text for message in (said.input_value or said.inputs) for part in message.parts]
     if said.operation == "handoff":
-        extra = None if said.target is None else {"to": said.target}
-        return SpanMessage("agent", name=said.agent, extra=extra), "agent", "handoff"
+        to = None if said.target is None else {"to": said.target}
+        return SpanMessage("agent", name=said.agent, extra=to), "agent", "handoff"
     if said.operation == "embedding":
-        parts = tuple(
-            [part for message in said.inputs or said.input_value for part in message.parts]
-        )
+        given = said.inputs or said.input_value
+        parts = tuple([part for message in given for part in message.parts])
         return SpanMessage("agent", parts), "agent", "other"
     extra = {"asked": asked[0] if len(asked) == 1 else asked} if asked else None
     kind: StepKind = "retrieval" if said.operation == "retrieval" else "guardrail"
@@ -393,5 +389,5 @@ def _text(message: SpanMessage) -> str:
     return "\n".join(texts) if texts else repr(message.parts)
 
 
-def _start(span: RawSpan) -> Instant | None:
-    return None if span.start_ns is None else Instant(span.start_ns, str(span.start_ns))
+def _instant(ns: int | None) -> Instant | None:
+    return None if ns is None else Instant(ns, str(ns))

@@ -172,9 +172,8 @@ def assign_roles(sayings: Sequence[SpanContent], tree: SpanTree) -> SpanTree:
             continue
         outer[at] = above
         if said.operation in _FOLDABLE:
-            frame[at] = (
-                above if above is not None and (found[above].operation == said.operation) else None
-            )
+            same = above is not None and found[above].operation == said.operation
+            frame[at] = above if same else None
             outer[at] = at
     frames = {at for at in frame if at is not None}
     # Counts and costs are sums of several rounds: inside only where no round has its own.
@@ -217,9 +216,8 @@ def _pass_instructions(found: list[SpanContent], tree: SpanTree) -> None:
 
     Not where a model of that agent was told anything by the system itself.
     """
-    told = {
-        at: _system_messages(said) for at, said in enumerate(found) if said.operation == "agent"
-    }
+    agents = [at for at, said in enumerate(found) if said.operation == "agent"]
+    told = {at: _system_messages(found[at]) for at in agents}
     owner: list[int | None] = [None] * len(found)
     for at in tree.order:
         parent = tree.parents[at]
@@ -237,9 +235,8 @@ def _pass_instructions(found: list[SpanContent], tree: SpanTree) -> None:
 
 
 def _system_messages(said: SpanContent) -> tuple[SpanMessage, ...]:
-    return tuple(
-        [message for message in said.inputs or said.input_value if message.actor == "system"]
-    )
+    given = said.inputs or said.input_value
+    return tuple([message for message in given if message.actor == "system"])
 
 
 def _find_better_below(found: list[SpanContent], tree: SpanTree) -> list[bool]:

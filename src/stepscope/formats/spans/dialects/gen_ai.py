@@ -75,8 +75,7 @@ _ROLES: dict[str, Actor] = {
 def read_gen_ai(span: RawSpan, limits: Limits) -> SpanContent | None:
     """Return what a span says in these words, None where it uses none of them."""
     about = span.attributes
-    spoken = any(key.startswith(_PREFIXES) for key in about)
-    if not spoken and not any(
+    if not any(key.startswith(_PREFIXES) for key in about) and not any(
         name.startswith("gen_ai.") for e in span.events for name in (e.name, *e.attributes)
     ):
         bodies = [event.extra for event in span.events if event.extra and "body" in event.extra]
@@ -125,17 +124,15 @@ def find_operation(about: Mapping[str, Json]) -> Operation:
         return "tool"
     if not operation and "gen_ai.request.model" in about:
         return "model"
-    if "agent_name" in about and about.keys() & _AGENTS:
-        return "agent"
-    return "other"
+    return "agent" if "agent_name" in about and about.keys() & _AGENTS else "other"
 
 
 def _inputs(span: RawSpan, limits: Limits) -> tuple[SpanMessage, ...]:
     about = span.attributes
     found = read_messages(about.get("gen_ai.system_instructions"), "system", limits)
     for key in ("gen_ai.input.messages", "gen_ai.prompt", "gcp.vertex.agent.llm_request"):
-        messages = read_messages(about.get(key), "user", limits)
-        if more := (() if messages == (SpanMessage("user", (Part("text", "{}"),)),) else messages):
+        more = read_messages(about.get(key), "user", limits)
+        if more and more != (SpanMessage("user", (Part("text", "{}"),)),):
             return (*found, *more)
     if listed := unflatten_list(about, "gen_ai.prompt."):
         return (*found, *read_messages(listed, "user", limits))
@@ -205,8 +202,7 @@ def _messages(side: Json, actor: Actor, limits: Limits) -> tuple[SpanMessage, ..
     """Return messages whose content may hold, as JSON in text, the messages themselves."""
     found: tuple[SpanMessage, ...] = ()
     for entry in entries_at(side, "messages"):
-        content = entry.get("content") if isinstance(entry, dict) else entry
-        inner = decode_object(content, limits)
+        inner = decode_object((entry.get("content") if isinstance(entry, dict) else entry), limits)
         found = (*found, *read_messages(inner if isinstance(inner, dict) else entry, actor, limits))
     return found
 
@@ -275,9 +271,7 @@ def read_pydantic_ai(span: RawSpan, limits: Limits) -> SpanContent | None:
         operation="agent" if find_operation(about) == "agent" else None,
         agent=find_text(about, "agent_name"),
         inputs=read_messages([_read_plain_event(event) for event in asked], "user", limits),
-        outputs=read_messages(
-            [_read_plain_event(event) for event in choices or whole], "agent", limits
-        ),
+        outputs=read_messages(list(map(_read_plain_event, choices or whole)), "agent", limits),
         output_value=read_messages(about.get("final_result"), "agent", limits),
         tools=tool_defs(listed) or (),
     )

@@ -199,10 +199,8 @@ def _first_token(span: RawSpan) -> float | None:
 
 
 def _tools(span: RawSpan, given: Json) -> tuple[ToolDef, ...]:
-    about = fields.object_at(
-        fields.object_at(span.attributes, "langsmith.extra"), "invocation_params"
-    )
-    for held in (given, about):
+    extra = fields.object_at(span.attributes, "langsmith.extra")
+    for held in (given, fields.object_at(extra, "invocation_params")):
         if listed := fields.entries_at(held, "tools"):
             return fields.tool_defs(listed) or ()
     return ()
@@ -274,9 +272,8 @@ def read_langsmith(span: RawSpan, limits: Limits) -> SpanContent | None:
                 parts=(tuple(parts) if isinstance(listed, list) else read_result_parts(listed)),
             )
         case "embedding":
-            return msgspec.structs.replace(
-                base, input_value=read_messages(unwrap_single(given), "user", limits)
-            )
+            asked = read_messages(unwrap_single(given), "user", limits)
+            return msgspec.structs.replace(base, input_value=asked)
         case "chain" | "agent":
             asked = read_messages(unwrap_single(given), "user", limits)
             answer = read_messages(unwrap_single(made), "agent", limits)

@@ -16,7 +16,7 @@ from stepscope.formats.fields import object_at, openai_usage, parse_call
 from stepscope.formats.spans.attributes import find_count, find_text, normalise_usage
 from stepscope.formats.spans.messages import read_messages, read_result_parts
 from stepscope.formats.spans.span import RawSpan, SpanContent
-from stepscope.model import Json, Part, ToolDef, Usage
+from stepscope.model import Json, Part, ToolDef
 from stepscope.safety.limits import Limits
 
 PREFIX = "openai_agents."
@@ -37,14 +37,12 @@ def read_openai_agents(span: RawSpan, limits: Limits) -> SpanContent | None:
 
 
 def _agent(about: Mapping[str, Json], limits: Limits) -> SpanContent:
-    return SpanContent(
-        operation="agent", agent=find_text(about, "name"), tools=_named(about.get("tools"))
-    )
+    name, tools = find_text(about, "name"), _named(about.get("tools"))
+    return SpanContent(operation="agent", agent=name, tools=tools)
 
 
 def _named(listed: Json) -> tuple[ToolDef, ...]:
-    names = listed if isinstance(listed, list) else []
-    return tuple([ToolDef(str(name)) for name in names])
+    return tuple([ToolDef(str(name)) for name in (listed if isinstance(listed, list) else [])])
 
 
 def _function(about: Mapping[str, Json], limits: Limits) -> SpanContent:
@@ -81,11 +79,8 @@ def _response(about: Mapping[str, Json], limits: Limits) -> SpanContent:
 
 
 def _handoff(about: Mapping[str, Json], limits: Limits) -> SpanContent:
-    return SpanContent(
-        operation="handoff",
-        agent=find_text(about, "from_agent"),
-        target=find_text(about, "to_agent") or None,
-    )
+    source, target = find_text(about, "from_agent"), find_text(about, "to_agent")
+    return SpanContent(operation="handoff", agent=source, target=target)
 
 
 def _guardrail(about: Mapping[str, Json], limits: Limits) -> SpanContent:
@@ -97,19 +92,15 @@ def _custom(about: Mapping[str, Json], limits: Limits) -> SpanContent:
     data = about.get("data")
     if not isinstance(data, dict) or "sdk_span_type" not in data:
         return SpanContent(operation="other")
-    return SpanContent(operation="chain", usage=_frame_usage(data.get("usage")))
-
-
-def _frame_usage(told: Json) -> Usage | None:
-    """Return the tokens of all that a task or a turn holds."""
-    if not isinstance(told, dict):
-        return None
-    return normalise_usage(
+    # The tokens of all that a task or a turn holds.
+    told = object_at(data, "usage")
+    usage = normalise_usage(
         find_count(told, "input_tokens"),
         find_count(told, "output_tokens"),
         read=find_count(told, "cached_input_tokens"),
         written=find_count(told, "cache_write_input_tokens"),
     )
+    return SpanContent(operation="chain", usage=usage)
 
 
 def _mcp_tools(about: Mapping[str, Json], limits: Limits) -> SpanContent:

@@ -96,6 +96,8 @@ def read_openinference(span: RawSpan, limits: Limits) -> SpanContent | None:
     said = read_input_output(about, "input.value", "output.value", sort, limits)
     name = find_text(about, "tool.name") or span.name
     arguments = find_value(about, "input.value", "tool.parameters")
+    own = find_text(about, "tool.id") or said.response_id
+    who = find_text(about, "agent.name", "graph.node.name", "graph.node.id")
     told = "llm.token_count."
     listed: list[Json] = []
     for entry in unflatten_list(about, "llm.tools."):
@@ -108,9 +110,7 @@ def read_openinference(span: RawSpan, limits: Limits) -> SpanContent | None:
         outputs=read_messages(_list_messages(about, "llm.output_messages."), "agent", limits),
         input_value=said.input_value,
         output_value=said.output_value,
-        agent=find_text(about, "agent.name", "graph.node.name", "graph.node.id")
-        if sort == "agent"
-        else None,
+        agent=who if sort == "agent" else None,
         model=find_text(about, "llm.response.model_name", "llm.model_name", "embedding.model_name"),
         finish_reason=find_text(about, "llm.finish_reason"),
         usage=normalise_usage(
@@ -121,11 +121,7 @@ def read_openinference(span: RawSpan, limits: Limits) -> SpanContent | None:
             reasoning=find_count(about, f"{told}completion_details.reasoning"),
         ),
         cost_usd=find_number(about, "llm.cost.total"),
-        call=make_tool_call(
-            name, arguments, find_text(about, "tool.id") or said.response_id, limits
-        )
-        if sort == "tool"
-        else None,
+        call=make_tool_call(name, arguments, own, limits) if sort == "tool" else None,
         parts=said.parts or _documents(about),
         tools=tool_defs(listed) or (),
         session=find_text(about, "session.id"),
@@ -143,8 +139,7 @@ def read_input_output(
         if not (isinstance(held, dict) and "tool_call_id" in held and held.keys() <= _ANSWER_KEYS):
             return SpanContent(parts=read_result_parts(about.get(made)))
         parts = read_result_parts(held.get("content"))
-        plain = parts_text(parts)
-        belief = messages.judge_tool_status(held, plain)
+        belief = messages.judge_tool_status(held, parts_text(parts))
         return SpanContent(parts=parts, response_id=find_text(held, "tool_call_id"), status=belief)
     if sort in {"retrieval", "embedding", "guardrail"}:
         return SpanContent(

@@ -98,10 +98,9 @@ def _outputs(about: Mapping[str, Json], limits: Limits) -> tuple[SpanMessage, ..
     listed = decode_object(
         find_value(about, "ai.response.toolCalls", "ai.result.toolCalls"), limits
     )
-    entries = listed if isinstance(listed, list) else []
     calls = [
         read_call({"type": "tool-call", **entry}, limits)
-        for entry in entries
+        for entry in (listed if isinstance(listed, list) else [])
         if isinstance(entry, dict)
     ]
     made = tuple([found for found in calls if found is not None])
