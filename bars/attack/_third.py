@@ -299,7 +299,7 @@ def _no_answer(place: Place) -> str:
     place.write("t/a.jsonl", gates.runs())
     place.must("import", "t")
     place.must("score", "--measure", "termination")
-    return coded(place.run("gate", "--undecided", "pass"), (4,))
+    return coded(place.run("gate", "--undecided", "pass"), (0,))
 
 
 def _out_of_time(place: Place) -> str:
@@ -385,7 +385,7 @@ def _gate_rows() -> list[Row]:
            _words("--runs full", (2,), gates.policy(more=f"trials = {value}\nbaseline = 'base.json'")))
           for value in ("0", "4.0", "'4'", "-4", "[4]")),
         ("links in the folder that is written", "what they lead to stays", "medium", _linked_out),
-        ("runs that have no answer of the measure", "4", "high", _no_answer),
+        ("runs that have no answer of the measure", "0: a gate scores what is not current", "high", _no_answer),
         ("no time, as JUnit", "4, and an error or failure in it", "high", _out_of_time),
         ("failing runs that were erased by age", NEVER, "high", _purged_of_age),
         ("outcomes of a word with a blank", NEVER, "high", _outcomes(["{run}, pass ,nobody?"])),

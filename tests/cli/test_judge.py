@@ -147,6 +147,18 @@ def test_a_dry_run_says_what_is_missing(
     assert "missing" not in capsys.readouterr().out
 
 
+def test_a_secret_in_an_address_is_not_told_as_missing(
+    provider: Threaded, workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = "sk-proj-aB3dE5fG7hJ9kL2mN4pQ6rS8"
+    table = SETTINGS.format(base=f"http://10.0.0.1/v1?key={secret}")
+    (workspace / "stepscope.toml").write_text(table, encoding="utf-8")
+    assert main(["judge", "--judge", A, *FEW, "--dry-run"]) == 0
+    shown = capsys.readouterr()
+    assert "missing: " in shown.out
+    assert secret not in shown.out + shown.err
+
+
 def test_judging_ends_with_what_was_found_and_where_to_look(
     provider: Threaded, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

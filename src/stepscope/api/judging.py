@@ -32,6 +32,7 @@ from stepscope.models.opening import OWN_MODEL_MARK, agent_family, open_model
 from stepscope.models.prices import Prices
 from stepscope.models.retry import RetryPolicy
 from stepscope.report.rows import number_tasks
+from stepscope.safety import scrub_message
 from stepscope.score.judges import JudgePlan, JudgingResult
 from stepscope.settings import Settings, read_keys
 from stepscope.store import PurgeResult, Store
@@ -191,7 +192,7 @@ def find_missing(
             open_batches(one, settings.judges)
         except ConfigError as e:
             missing.append(str(e))
-    return tuple(missing)
+    return tuple([scrub_message(one) for one in missing])
 
 
 class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
