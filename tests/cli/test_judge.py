@@ -145,6 +145,8 @@ def test_a_dry_run_says_what_is_missing(
     assert "OPENAI_API_KEY is not set" in line
     assert main(["judge", "--judge", A, *FEW, "--dry-run"]) == 0
     assert "missing" not in capsys.readouterr().out
+    assert main(["judge", "--judge", "local/unpriced", *FEW, "--dry-run"]) == 0
+    assert "missing: the price of judge 'local/unpriced' is unknown" in capsys.readouterr().out
 
 
 def test_a_secret_in_an_address_is_not_told_as_missing(

@@ -28,7 +28,12 @@ from stepscope.ledger.ledger import Ledger, ledger_path
 from stepscope.model import Model, Record, Request, Verdict, records
 from stepscope.model.records import NOT_MODELS
 from stepscope.models.batches import open_batches
-from stepscope.models.opening import OWN_MODEL_MARK, agent_family, open_model
+from stepscope.models.opening import (
+    OWN_MODEL_MARK,
+    agent_family,
+    needed_sdk,
+    open_model,
+)
 from stepscope.models.prices import Prices
 from stepscope.models.retry import RetryPolicy
 from stepscope.report.rows import number_tasks
@@ -39,7 +44,7 @@ from stepscope.store import PurgeResult, Store
 from stepscope.store.judged import read_judge_answers
 from stepscope.store.store import draw_sample
 from stepscope.store.where import Where
-from stepscope.values import Estimate, Unmeasured
+from stepscope.values import Estimate, Unmeasured, format_count
 
 
 class GoalDraft(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,8 +58,8 @@ class GoalDraft(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         """Say what is in it, in a line."""
         return (
-            f"{self.tasks:,} tasks with {self.goals:,} goals; {self.without_subgoals:,} runs have "
-            "no sub-goals to draft from"
+            f"{format_count(self.tasks, 'task')} with {format_count(self.goals, 'goal')}; "
+            f"{format_count(self.without_subgoals, 'run')} without sub-goals to draft from"
         )
 
 
@@ -187,6 +192,14 @@ def find_missing(
 ) -> tuple[str, ...]:
     """Return what keeps these judges from being asked, a line each; nothing is sent."""
     models, missing = _open_models(settings, names, judges)
+    prices = Prices(settings.judges)
+    for judge in judges:
+        sdk = needed_sdk(judge.name, settings.judges)
+        # A key that is missing is told before its SDK is looked for.
+        if sdk and judge.name not in models and not any(f"[{sdk}]" in one for one in missing):
+            missing.append(f"judge {judge.name!r} needs pip install 'stepscope[{sdk}]'")
+        if not sdk and not prices.source(judge.name):  # prices come with it
+            missing.append(prices.advice(judge.name))
     for one in models.values() if batch else ():
         try:
             open_batches(one, settings.judges)

@@ -204,7 +204,8 @@ def judge(
         if not as_json:
             found = notebook.judge_findings(rubrics, where=chosen, since=since)
             lines = "\n".join(str(one) for one in found if one.judged)
-            terminal.print_text(scrub_message(lines))
+            if lines:
+                terminal.print_text(scrub_message(lines))
             worst = next((one.first for one in found if one.faulted), "")
             terminal.print_hint(
                 f"stepscope show {shlex.quote(worst)}" if worst else "stepscope report",

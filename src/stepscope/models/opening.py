@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
@@ -308,6 +309,14 @@ def open_model(
     from stepscope.models.http import SdkModel
 
     return opened if isinstance(opened, SdkModel) else OwnModel(opened)
+
+
+def needed_sdk(name: str, table: JudgesTable) -> str:
+    """Return the SDK that is needed to ask a judge and is not installed, "" if none is."""
+    provider = PROVIDERS.get(name.partition("/")[0])
+    protocol = judge_table(name, table).protocol or (provider.protocol if provider else "openai")
+    known = {one.protocol for one in PROVIDERS.values()}
+    return protocol if protocol in known and find_spec(protocol) is None else ""
 
 
 @asynccontextmanager
