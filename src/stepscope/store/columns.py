@@ -376,17 +376,12 @@ def fill_cells(
 _decode = msgspec.json.Decoder(tuple[int, ...]).decode
 
 
-def _judged(db: Connection, question: int, order: int) -> tuple[int, int]:
-    runs = "SELECT count(DISTINCT run) FROM records WHERE question = ?"
-    return db.execute(runs, (question,)).fetchone()[0], order
-
-
 def step_values(db: Connection, places: RunPlaces, measure: str, runs: Runs) -> StepColumn:
     """Return the numbers that a measure gave to single steps, whoever gave them.
 
-    Of several questions to one judge that one counts by which most runs were judged, of two the
-    last by version and prompt, never by time. Answers against another case than the run's present
-    one are left out.
+    Of several questions to one judge that one counts by which most of these runs have a number, of
+    two the last by version and prompt, never by time. Answers against another case than the run's
+    present one are left out.
     """
     asked = db.execute(
         "SELECT family, judge, id FROM questions WHERE measure = ?"
@@ -401,22 +396,22 @@ def step_values(db: Connection, places: RunPlaces, measure: str, runs: Runs) -> 
     scorers: list[tuple[str, str]] = []
     parts = []
     for name, ids in several.items():
-        ranks = {_judged(db, one, order): one for order, one in enumerate(ids)} if ids[1:] else {}
-        id_ = ranks[max(ranks)] if ranks else ids[0]
-        rows = db.execute(
-            "SELECT run, case_id, step, repeat, value FROM records"
-            " WHERE question = ? AND step >= 0",
-            (id_,),
-        ).fetchall()
-        if not rows:
-            continue
-        table = np.array(rows, dtype=np.float64)
-        at = places.of(table[:, 0].astype(np.int64))
-        case = table[:, 1].astype(np.int64)
-        kept = (at >= 0) & ((case == 0) | (case == places.case[at]))
-        table = table[kept]
-        if len(table):
-            parts.append((np.full(len(table), len(scorers)), at[kept], *table[:, 2:].T))
+        most, part = -1, np.empty((0, 4))
+        for id_ in ids:
+            rows = db.execute(
+                "SELECT run, case_id, step, repeat, value FROM records"
+                " WHERE question = ? AND step >= 0",
+                (id_,),
+            ).fetchall()
+            table = np.array(rows, dtype=np.float64).reshape(-1, 5)
+            at = places.of(table[:, 0].astype(np.int64))
+            case = table[:, 1].astype(np.int64)
+            kept = (at >= 0) & ((case == 0) | (case == places.case[at]))
+            judged = len(np.unique(at[kept & ~np.isnan(table[:, 4])]))
+            if kept.any() and judged >= most:
+                most, part = judged, np.column_stack([at[kept], table[kept, 2:]])
+        if len(part):
+            parts.append((np.full(len(part), len(scorers)), *part.T))
             scorers.append(name)
     columns = zip(*parts, strict=True) if parts else [[np.empty(0)]] * 5
     scorer, at, step, repeat, value = (np.concatenate(list(column)) for column in columns)
