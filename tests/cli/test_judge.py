@@ -135,6 +135,11 @@ def test_a_prompt_is_shown_as_it_is_sent(
         assert told in shown
         assert any(told in str(text) for text in texts)
     assert main([*asked, "--show-prompt", "nothing/0"]) == 2
+    capsys.readouterr()
+    # No file of goals was given.
+    asked[-1] = "no_look"
+    assert main([*asked, "--show-prompt", "airline/11/0"]) == 2
+    assert "nothing would be sent about 'airline/11/0'; stepscope" in capsys.readouterr().err
 
 
 def test_a_dry_run_says_what_is_missing(

@@ -175,6 +175,9 @@ def judge(
         if show_prompt is not None:
             asked = partial(notebook.judge_requests, rubrics, judges=judge, run=show_prompt)
             shown = [request for one in plans for request in asked(how=one)]
+            if not shown:
+                why = f"stepscope judge {shlex.quote(show_prompt)} --dry-run says why"
+                raise UsageError(f"nothing would be sent about {show_prompt!r}; {why}")
             return _print_all(shown, as_json=as_json)
         if dry_run:
             with terminal.show_progress("planning"):
