@@ -43,6 +43,8 @@ def store(folder: Path) -> Store:
             # Two runs by version 1, one by version 2: the one of most runs counts.
             *(record(id_, measure="scores", step=0, judge="j") for id_ in ("a", "b")),
             record("a", measure="scores", step=0, judge="j", version="2", value=0.75),
+            # Asked without the narration: another question, and no score of the run.
+            record("b", measure="scores", step=0, judge="j", version="2+narration-off", value=0.25),
             # Nobody could score them: no runs that it was judged by.
             *(
                 record(

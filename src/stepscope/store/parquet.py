@@ -253,12 +253,11 @@ class ParquetRows:
                 of_judge.setdefault(asked, []).append(row)
         found: list[tuple[tuple[str, str], int, int, int, float]] = []
         for name, questions in rows_of.items():
-            # By which most of the runs have a number, of two the last: as a store chooses.
-            counts = {
-                (len({x["run"] for x in of if x["value"] is not None}), asked): of
-                for asked, of in questions.items()
-            }
-            for row in counts[max(counts)]:
+            ranks = {}
+            for question, of in questions.items():
+                judged = {x["run"] for x in of if x["value"] is not None}
+                ranks[columns.rank_question(question[0], len(judged)), question] = of
+            for row in ranks[max(ranks)]:
                 value = np.nan if row["value"] is None else row["value"]
                 found.append((name, int(places[row["run"]]), row["step"], row["repeat"], value))
         scorers = sorted({row[0] for row in found})
