@@ -207,6 +207,14 @@ def test_a_goal_that_is_like_a_step_stands_where_that_stands() -> None:
     assert located(long, wants(like="BUYS:9"), **like) == ["too_long"]
 
 
+def test_an_exchange_serves_one_goal_however_it_was_found() -> None:
+    like = wants(like="BUYS:7")
+    assert located(BUYS, wants("get_order", id="A2"), like, BUYS=BUYS) == [(7, 8), "no_exchange"]
+    # A result and its call are one exchange.
+    both = [Goal(name="", goal="So.", steps=(step,)) for step in (7, 8)]
+    assert located(BUYS, *both) == [(7, 8), "no_exchange"]
+
+
 def test_long_messages_are_compared_by_their_first_words() -> None:
     words = [str(n) for n in range(MOST_WORDS)]
     other = run(user("go"), agent(" ".join([*words, *"abc"])), agent("no"), name="other")

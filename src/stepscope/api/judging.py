@@ -63,8 +63,7 @@ def draft_goals(store: Store, where: Where | None) -> GoalDraft:
     drafts: dict[tuple[str, str], tuple[Goal, ...]] = {}
     without = 0
     for run in store.trajectories(where):
-        found = None if run.case is None else propose_goals(run.case)
-        if run.case is None or found is None or isinstance(found, Unmeasured):
+        if run.case is None or isinstance(found := propose_goals(run.case), Unmeasured):
             without += 1
         else:
             drafts.setdefault((run.case.workflow, run.case.task), found)
@@ -219,12 +218,11 @@ class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
 def plan_requests(plan: JudgePlan) -> tuple[PlannedRequest, ...]:
     """Return the requests of a plan; nothing is kept."""
     with plan.open_files():
-        found = [
+        return tuple([
             PlannedRequest(judge=one.judge.name, rubric=one.rubric, request=ask.request)
             for one, _ in plan.planned
             for ask in one.asks
-        ]
-    return tuple(found)
+        ])  # fmt: skip
 
 
 class JudgeFinding(msgspec.Struct, frozen=True, kw_only=True):

@@ -153,13 +153,15 @@ def locate_goals(
         if lost is not None:
             placed[at] = _absent(f"no_exchange: {goal.goal[:60]!r} waits for a goal without one")
             continue
-        found = [steps[0] for steps in before if not isinstance(steps, Unmeasured)]
-        behind = max(found, default=-1)
-        taken = {steps[0] for steps in placed.values() if not isinstance(steps, Unmeasured)}
+        behind = max([one[0] for one in before if not isinstance(one, Unmeasured)], default=-1)
+        taken = {one[0] for one in placed.values() if not isinstance(one, Unmeasured)}
         # Goals of one selector share its exchanges in order.
         same = [n for n, one in enumerate(goals) if _selector(one) == _selector(goal)]
         left = sum([not isinstance(placed.get(n), tuple) for n in same])
-        placed[at] = _locate(trajectory, goal, behind, taken, left, cited)
+        steps = _locate(trajectory, goal, behind, taken, left, cited)
+        if not isinstance(steps, Unmeasured) and steps[0] in taken:
+            steps = _absent(f"no_exchange: step {steps[0]} serves a goal beside {goal.goal[:60]!r}")
+        placed[at] = steps
     return tuple(placed[at] for at in range(len(goals)))
 
 
