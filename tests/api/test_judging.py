@@ -9,10 +9,11 @@ from stepscope import api
 from stepscope.api.notebook import Notebook
 from stepscope.errors import ConfigError, UsageError
 from stepscope.judges.judgement import JudgingOptions
-from stepscope.model import Record, Verdict
+from stepscope.model import Case, Record, Verdict
 from stepscope.models.configured import JudgesTable, JudgeTable, PriceTable
 from stepscope.settings import Settings
 from stepscope.values import Unmeasured
+from tests.factories import goal, run, user
 from tests.judges.asked import Answering
 from tests.score.test_judging import runs, said
 
@@ -75,6 +76,15 @@ def test_a_sample_is_drawn_once_and_kept(tmp_path: Path) -> None:
         assert set(notebook.store.drawn("axes.termination").values()) == {0.75}
         judged = {record.trajectory for record in notebook.records()}
         assert set(notebook.store.drawn("axes.termination")) == judged
+
+
+def test_goals_are_drafted_for_the_task_that_they_are_looked_up_by(tmp_path: Path) -> None:
+    case = Case(workflow="elsewhere", task="9", subgoals=(goal("get_order"),))
+    with opened(tmp_path / "runs.db") as notebook:
+        notebook.store.put([run(user("where is it?"), id="g", name="g", task="2", case=case)])
+        draft = notebook.propose_goals()
+    assert 'workflow = "shop"\ntask = "2"\n' in draft.text
+    assert (draft.tasks, draft.without_subgoals) == (1, 4)
 
 
 def test_findings_count_verdicts_and_say_the_mode(tmp_path: Path) -> None:

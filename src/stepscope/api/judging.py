@@ -66,7 +66,7 @@ def draft_goals(store: Store, where: Where | None) -> GoalDraft:
         if run.case is None or isinstance(found := propose_goals(run.case), Unmeasured):
             without += 1
         else:
-            drafts.setdefault((run.case.workflow, run.case.task), found)
+            drafts.setdefault((run.workflow, run.task or run.case.task), found)
     return GoalDraft(
         text=goals_toml((*task, goals) for task, goals in drafts.items()),
         tasks=len(drafts),
