@@ -3,13 +3,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from stepscope import api
 from stepscope.api.notebook import Notebook
 from stepscope.errors import ConfigError, UsageError
 from stepscope.judges.judgement import JudgingOptions
+from stepscope.model import Case, Record, Verdict
 from stepscope.models.configured import JudgesTable, JudgeTable, PriceTable
 from stepscope.settings import Settings
+from stepscope.values import Unmeasured
+from tests.factories import goal, run, user
 from tests.judges.asked import Answering
 from tests.score.test_judging import runs, said
 
@@ -72,6 +76,46 @@ def test_a_sample_is_drawn_once_and_kept(tmp_path: Path) -> None:
         assert set(notebook.store.drawn("axes.termination").values()) == {0.75}
         judged = {record.trajectory for record in notebook.records()}
         assert set(notebook.store.drawn("axes.termination")) == judged
+
+
+def test_goals_are_drafted_for_the_task_that_they_are_looked_up_by(tmp_path: Path) -> None:
+    case = Case(workflow="elsewhere", task="9", subgoals=(goal("get_order"),))
+    with opened(tmp_path / "runs.db") as notebook:
+        notebook.store.put([run(user("where is it?"), id="g", name="g", task="2", case=case)])
+        draft = notebook.propose_goals()
+    assert 'workflow = "shop"\ntask = "2"\n' in draft.text
+    assert (draft.tasks, draft.without_subgoals) == (1, 4)
+
+
+def test_findings_count_verdicts_and_say_the_mode(tmp_path: Path) -> None:
+    measure = "judge.axes.termination"
+    one = Record(
+        trajectory="r0",
+        answer=Verdict(measure, label="incorrect", cites=(3,)),
+        version="2",
+        family="qwen",
+        judge=NAME,
+        rubric="axes.termination",
+    )
+    absent = replace(one, trajectory="r1", answer=Unmeasured("unparsable", "off_menu", measure))
+    off = replace(one, version="2+narration-off", answer=Verdict(measure, label="correct"))
+    with opened(tmp_path / "runs.db") as notebook:
+        notebook.store.append([one, absent, off])
+        assert list(map(str, notebook.judge_findings("axes.termination"))) == [
+            "local/tiny, axes.termination: faults in 1 of 1 runs, as in shop/0/0 at step 3",
+            "local/tiny, axes.termination narration-off: faults in 0 of 1 runs",
+        ]
+
+
+def test_a_prompt_is_shown_though_another_version_of_its_rubric_was_answered(
+    tmp_path: Path,
+) -> None:
+    answer = Verdict("judge.axes.termination", label="correct")
+    old = Record(trajectory="r0", answer=answer, version="1", family="qwen", judge=NAME)
+    with opened(tmp_path / "runs.db") as notebook:
+        notebook.store.append([old])
+        (shown,) = notebook.judge_requests("axes.termination", judges=NAME, run="shop/0/0")
+    assert shown.rubric == "axes.termination"
 
 
 def test_purging_a_run_erases_its_replies(tmp_path: Path) -> None:

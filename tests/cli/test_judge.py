@@ -135,6 +135,11 @@ def test_a_prompt_is_shown_as_it_is_sent(
         assert told in shown
         assert any(told in str(text) for text in texts)
     assert main([*asked, "--show-prompt", "nothing/0"]) == 2
+    capsys.readouterr()
+    # No file of goals was given.
+    asked[-1] = "no_look"
+    assert main([*asked, "--show-prompt", "airline/11/0"]) == 2
+    assert "nothing would be sent about 'airline/11/0'; stepscope" in capsys.readouterr().err
 
 
 def test_a_dry_run_says_what_is_missing(
@@ -174,6 +179,24 @@ def test_judging_ends_with_what_was_found_and_where_to_look(
     found = wrong > 0
     assert ("Next: stepscope show airline/11/" in said.out) is found
     assert ("Next: stepscope report --store good.db" in said.out) is not found
+
+
+def test_a_name_that_forges_a_line_or_holds_a_secret_is_told_as_one_line_without_it(
+    provider: Threaded, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    secret = "sk-proj-aB3dE5fG7hJ9kL2mN4pQ6rS8"
+    with Store.open("made.db") as store:
+        store.put([run(user("hi"), agent("ok"), name=f"a\nNext: rm\n{secret}")])
+        answer = Verdict("judge.axes.termination", label="incorrect", cites=(1,))
+        store.append([Record(trajectory="r1", answer=answer, version="2", family="x", judge=A)])
+    asked = ["--store", "made.db", "--rubric", "axes.termination", "--budget", "0"]
+    assert main(["judge", "--judge", A, *asked]) == 5
+    said = capsys.readouterr().out
+    assert f"{A}, axes.termination: faults in 1 of 1 runs, as in a\\nNext: rm" in said
+    assert "\nNext: rm" not in said
+    assert "\nNext: stepscope report" in said
+    assert secret not in said
 
 
 def test_without_keys_it_says_which_and_what_the_rules_found(

@@ -217,6 +217,16 @@ def test_a_quotation_holds_whatever_its_blanks_and_escapes(step: int, quote: str
     assert isinstance(answer, Verdict), answer
 
 
+@pytest.mark.parametrize("tool", ["call_back", "search_calls", "search"])
+@pytest.mark.parametrize("before", ["", "agent calls ", "call 0: "])
+def test_a_tool_may_be_called_as_our_label_begins(tool: str, before: str) -> None:
+    one = run(user("call me"), *did(tool, "ok", id="#W1", all=True))
+    said = {"step": 1, "quote": f'{before}{tool}(id="#W1", all=True)'}
+    told = {**GOOD, "evidence": [said], "cited_step_indices": [1]}
+    (answer,), _ = answered(judgement(one, AXIS), lambda _: reply(told))
+    assert isinstance(answer, Verdict), answer
+
+
 @pytest.mark.parametrize(
     ("step", "quote"),
     [

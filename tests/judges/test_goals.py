@@ -16,6 +16,7 @@ from stepscope.errors import ConfigError
 from stepscope.judges.goals import (
     MOST_BYTES,
     MOST_PAIRS,
+    MOST_WORDS,
     NO_GOALS,
     Goal,
     goals_toml,
@@ -152,6 +153,10 @@ def wants(tool: str = "", *after: str, message: Any = "", like: str = "", **give
         ([wants(message="last")], [(13,)]),
         ([wants(message="first"), wants(message="first")], [(11,), (13,)]),
         ([wants("pay"), wants("", "pay", message="first")], ["no_exchange", "no_exchange"]),
+        # More goals than exchanges: nobody knows which of them was not reached.
+        ([wants("buy")] * 3, ["ambiguous"] * 3),
+        # Of a case, which nobody has checked.
+        ([wants("a", "b"), wants("b", "a"), wants("buy")], ["goals_in_a_cycle"] * 3),
     ],
 )
 def test_goals_are_found_by_tool_arguments_and_order(
@@ -190,6 +195,8 @@ def test_a_goal_that_is_like_a_step_stands_where_that_stands() -> None:
         ("BUYS:13", "no_exchange"),
         ("BUYS:99", "no_example"),
         ("X:1", "no_example"),
+        ("BUYS:-1", "no_example"),
+        ("BUYS:first", "no_example"),
     ):
         assert located(other, wants(like=step), **like) == [word]
     one = run(user("go"), *did("look", "so", at="x"))
@@ -198,6 +205,21 @@ def test_a_goal_that_is_like_a_step_stands_where_that_stands() -> None:
         assert located(twice, wants(like="one:1"), one=one) == [found]
     long = run(*(agent(f"so {n}") for n in range(MOST_PAIRS // 6)))
     assert located(long, wants(like="BUYS:9"), **like) == ["too_long"]
+
+
+def test_an_exchange_serves_one_goal_however_it_was_found() -> None:
+    like = wants(like="BUYS:7")
+    assert located(BUYS, wants("get_order", id="A2"), like, BUYS=BUYS) == [(7, 8), "no_exchange"]
+    # A result and its call are one exchange.
+    both = [Goal(name="", goal="So.", steps=(step,)) for step in (7, 8)]
+    assert located(BUYS, *both) == [(7, 8), "no_exchange"]
+
+
+def test_long_messages_are_compared_by_their_first_words() -> None:
+    words = [str(n) for n in range(MOST_WORDS)]
+    other = run(user("go"), agent(" ".join([*words, *"abc"])), agent("no"), name="other")
+    one = run(user("go"), agent(" ".join([*words, *(f"x{n}" for n in range(9_000))])))
+    assert located(one, wants(like="other:1"), other=other) == [(1,)]
 
 
 def test_goals_of_one_run_are_found_in_re_runs_and_never_at_a_wrong_step() -> None:

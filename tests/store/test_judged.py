@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from stepscope.errors import UsageError
@@ -7,6 +8,7 @@ from stepscope.model import Record, Verdict
 from stepscope.store import Store
 from stepscope.store.judged import JudgeAnswers, current_records, read_judge_answers
 from stepscope.store.where import parse_where
+from stepscope.values import Unmeasured
 from tests.factories import run, user
 
 ONE, TWO = "openai/gpt-5", "anthropic/claude"
@@ -81,6 +83,14 @@ def test_the_version_of_most_runs_is_current_or_the_one_that_is_asked_for() -> N
         assert (found.older, labels(found)) == ({"1": 2}, {0: "incorrect"})
         with pytest.raises(UsageError, match="under rubric version '3'; there are 1, 2"):
             read_judge_answers(store, runs, version="3")
+
+
+def test_what_was_not_asked_does_not_make_a_version_current() -> None:
+    noted = [said("", at=f"r{n}", version="2") for n in (2, 3)]
+    absent = Unmeasured("not_applicable", "the run is not known to have failed", AXIS)
+    notes = [msgspec.structs.replace(one, answer=absent) for one in noted]
+    (found,) = held(said("correct"), *notes, runs=3)
+    assert (found.version, labels(found), found.older) == ("1", {0: "correct"}, {"2": 2})
 
 
 def test_a_run_has_the_answer_of_its_last_prompt_and_prompts_are_counted() -> None:

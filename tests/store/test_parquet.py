@@ -43,6 +43,15 @@ def store(folder: Path) -> Store:
             # Two runs by version 1, one by version 2: the one of most runs counts.
             *(record(id_, measure="scores", step=0, judge="j") for id_ in ("a", "b")),
             record("a", measure="scores", step=0, judge="j", version="2", value=0.75),
+            # Asked without the narration: another question, and no score of the run.
+            record("b", measure="scores", step=0, judge="j", version="2+narration-off", value=0.25),
+            # Nobody could score them: no runs that it was judged by.
+            *(
+                record(
+                    id_, measure="scores", step=0, judge="j", version="3", value=None, label="so"
+                )
+                for id_ in ("c", "a", "b")
+            ),
         ]
     )
     store.to_parquet(folder)
@@ -90,6 +99,15 @@ def test_parquet_gives_the_same_rows_as_the_store(
 def test_scores_are_of_the_version_that_most_runs_were_judged_by(store: Store) -> None:
     found = store.step_values("scores", store.runs())
     assert found.value.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(("id_", "value"), [("a", 0.75), ("b", 1.0), ("c", np.nan)])
+def test_that_version_counts_by_which_most_of_the_chosen_runs_have_a_score(
+    store: Store, folder: Path, id_: str, value: float
+) -> None:
+    for rows in (store, ParquetRows(folder)):
+        found = rows.step_values("scores", rows.runs(parse_where(f"id = '{id_}'")))
+        np.testing.assert_array_equal(found.value, [value])
 
 
 def test_a_column_of_all_runs_needs_no_runs(store: Store, folder: Path) -> None:

@@ -68,11 +68,10 @@ def draft_goals(store: Store, where: Where | None) -> GoalDraft:
     drafts: dict[tuple[str, str], tuple[Goal, ...]] = {}
     without = 0
     for run in store.trajectories(where):
-        found = None if run.case is None else propose_goals(run.case)
-        if run.case is None or found is None or isinstance(found, Unmeasured):
+        if run.case is None or isinstance(found := propose_goals(run.case), Unmeasured):
             without += 1
         else:
-            drafts.setdefault((run.case.workflow, run.case.task), found)
+            drafts.setdefault((run.workflow, run.task or run.case.task), found)
     return GoalDraft(
         text=goals_toml((*task, goals) for task, goals in drafts.items()),
         tasks=len(drafts),
@@ -232,21 +231,19 @@ class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
 def plan_requests(plan: JudgePlan) -> tuple[PlannedRequest, ...]:
     """Return the requests of a plan; nothing is kept."""
     with plan.open_files():
-        found = [
+        return tuple([
             PlannedRequest(judge=one.judge.name, rubric=one.rubric, request=ask.request)
             for one, _ in plan.planned
             for ask in one.asks
-        ]
-    plan.take()
-    return tuple(found)
+        ])  # fmt: skip
 
 
 class JudgeFinding(msgspec.Struct, frozen=True, kw_only=True):
     """What one judge found by one rubric."""
 
     judge: str  # who answered
-    rubric: str  # by what
-    judged: int  # runs with an answer
+    rubric: str  # by what, and in which mode where it is not the usual one
+    judged: int  # runs with a verdict
     faulted: int  # runs of which it names a fault
     first: str = ""  # the name of one of these
     step: int | None = None  # the first step that it cites there
@@ -268,23 +265,23 @@ def find_faulted(
     for one in read_judge_answers(store, runs, where):
         bad = failing.get(records.JUDGE_PREFIX + one.asked.measure, ())
         faults: dict[int, tuple[int, ...]] = {}
+        judged: set[int] = set()
         for at, of_run in one.runs.items():
             said = [*of_run.whole.values(), *(x for s in of_run.steps.values() for x in s.values())]
-            answers = [x.answer for x in said if isinstance(x.answer, Verdict)]
-            for answer in answers:
+            for answer in [x.answer for x in said if isinstance(x.answer, Verdict)]:
+                judged.add(at)
                 if answer.label in bad:
                     faults.setdefault(at, answer.cites)
         if bad:
-            first = min(faults, default=None)
-            cites = () if first is None else faults[first]
+            first = min(faults, default=-1)
             found.append(
                 JudgeFinding(
                     judge=one.asked.judge,
-                    rubric=one.rubric,
-                    judged=len(one.runs),
+                    rubric=f"{one.rubric} {one.asked.mode}".rstrip(),
+                    judged=len(judged),
                     faulted=len(faults),
-                    first="" if first is None else str(runs.name[first]),
-                    step=min(cites, default=None),
+                    first="" if first < 0 else str(runs.name[first]),
+                    step=min(faults.get(first, ()), default=None),
                 )
             )
     return tuple(sorted(found, key=lambda one: -one.faulted))

@@ -474,11 +474,15 @@ class Notebook(Closeable):
         run: str,
         how: JudgingOptions | None = None,
     ) -> tuple[PlannedRequest, ...]:
-        """Return what `judge` would send about one run, whole; sends nothing and needs no key."""
+        """Return what `judge --again` would send about one run, whole; sends nothing."""
+        from msgspec.structs import replace
+
         import stepscope.api.judging as judging
+        from stepscope.judges.judgement import DEFAULT_OPTIONS
 
         where = combine_filters(f"id = '{self.store.find(run)}'")
-        _, asked = self._asking(judges, rubrics, where, how, None)
+        again = replace(how or DEFAULT_OPTIONS, again=True)
+        _, asked = self._asking(judges, rubrics, where, again, None)
         return judging.plan_requests(asked)
 
     def judge_findings(

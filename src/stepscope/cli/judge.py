@@ -146,6 +146,7 @@ def judge(
 
     from stepscope.judges.judgement import JudgingOptions
     from stepscope.safety import scrub_message
+    from stepscope.safety.text import visible_line
 
     with options.open_existing(store, load_judge_settings(offline)) as notebook:
         chosen = combine_run_filter(notebook, runs, where)
@@ -175,6 +176,9 @@ def judge(
         if show_prompt is not None:
             asked = partial(notebook.judge_requests, rubrics, judges=judge, run=show_prompt)
             shown = [request for one in plans for request in asked(how=one)]
+            if not shown:
+                why = f"stepscope judge {shlex.quote(show_prompt)} --dry-run says why"
+                raise UsageError(f"nothing would be sent about {show_prompt!r}; {why}")
             return _print_all(shown, as_json=as_json)
         if dry_run:
             with terminal.show_progress("planning"):
@@ -203,10 +207,10 @@ def judge(
         acknowledge_calls(notebook, done)
         if not as_json:
             found = notebook.judge_findings(rubrics, where=chosen, since=since)
-            lines = "\n".join(str(one) for one in found if one.judged)
-            if lines:
-                terminal.print_text(scrub_message(lines))
-            worst = next((one.first for one in found if one.faulted), "")
+            for line in [str(one) for one in found if one.judged]:
+                terminal.print_text(visible_line(scrub_message(line)))
+            names = [one.first for one in found if one.faulted]
+            worst = next((one for one in names if visible_line(scrub_message(one)) == one), "")
             terminal.print_hint(
                 f"stepscope show {shlex.quote(worst)}" if worst else "stepscope report",
                 Path(notebook.store.path),

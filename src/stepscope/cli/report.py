@@ -81,7 +81,7 @@ def report(
     seed: options.Seed = None,
     rubric_version: Annotated[
         str | None,
-        Option("--rubric-version", metavar="V", help="Only what judges answered under it."),
+        Option("--rubric-version", metavar="V", help="Only verdicts of judges under it."),
     ] = None,
     look_first: Annotated[
         int,

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,6 +30,8 @@ from stepscope.values import Unmeasured
 MOST_BYTES = 4 * 1024 * 1024
 # Two runs with more pairs of the agent's steps are not aligned: it would take seconds.
 MOST_PAIRS = 250_000
+# Words of a message, or arguments, by which steps are compared.
+MOST_WORDS = 500
 # Less alike, a step stands for no other; a second place nearly as good leaves open which.
 LEAST_ALIKE, LEAST_AHEAD = 0.5, 0.15
 
@@ -138,8 +141,11 @@ def locate_goals(
     }
     # The first of two that nothing orders takes its exchange first.
     depth: dict[int, int] = {}
-    for at in TopologicalSorter(waits).static_order():
-        depth[at] = 1 + max((depth[one] for one in waits[at]), default=0)
+    try:
+        for at in TopologicalSorter(waits).static_order():
+            depth[at] = 1 + max((depth[one] for one in waits[at]), default=0)
+    except CycleError:
+        return (_absent("goals_in_a_cycle: goals of the case wait for each other"),) * len(goals)
     for at in sorted(depth, key=lambda at: (depth[at], at)):
         goal = goals[at]
         before = [placed[one] for one in sorted(waits[at])]
@@ -147,13 +153,15 @@ def locate_goals(
         if lost is not None:
             placed[at] = _absent(f"no_exchange: {goal.goal[:60]!r} waits for a goal without one")
             continue
-        found = [steps[0] for steps in before if not isinstance(steps, Unmeasured)]
-        behind = max(found, default=-1)
-        taken = {steps[0] for steps in placed.values() if not isinstance(steps, Unmeasured)}
+        behind = max([one[0] for one in before if not isinstance(one, Unmeasured)], default=-1)
+        taken = {one[0] for one in placed.values() if not isinstance(one, Unmeasured)}
         # Goals of one selector share its exchanges in order.
         same = [n for n, one in enumerate(goals) if _selector(one) == _selector(goal)]
-        left = sum([n not in placed for n in same])
-        placed[at] = _locate(trajectory, goal, behind, taken, left, cited)
+        left = sum([not isinstance(placed.get(n), tuple) for n in same])
+        steps = _locate(trajectory, goal, behind, taken, left, cited)
+        if not isinstance(steps, Unmeasured) and steps[0] in taken:
+            steps = _absent(f"no_exchange: step {steps[0]} serves a goal beside {goal.goal[:60]!r}")
+        placed[at] = steps
     return tuple(placed[at] for at in range(len(goals)))
 
 
@@ -200,7 +208,7 @@ def _locate(
         said = [s.index for s in _own_steps(trajectory) if s.index > behind and not s.calls]
         said = [step for step in said[:: -1 if goal.message == "last" else 1] if step not in taken]
     if not said:
-        return _absent(f"no_exchange: nothing in {trajectory.name} is {goal.goal[:60]!r}")
+        return _absent(f"no_exchange: no free step of {trajectory.name} is {goal.goal[:60]!r}")
     return exchange_steps(trajectory, said[0])
 
 
@@ -221,21 +229,22 @@ def _aligned(trajectory: Trajectory, goal: SubGoal, cited: Mapping[str, Trajecto
     if example is None:
         return _absent(f"no_example: {goal.goal[:60]!r} is like a step of {name}, not in the store")
     ours, theirs = _own_steps(trajectory), _own_steps(example)
-    wanted = exchange_steps(example, int(number))[0] if int(number) < len(example.steps) else -1
+    cited_step = next((s.index for s in example.steps if str(s.index) == number), None)
+    wanted = None if cited_step is None else exchange_steps(example, cited_step)[0]
     row = next((at for at, step in enumerate(theirs) if step.index == wanted), None)
     if row is None:
         return _absent(f"no_example: step {number} of {name} is none of its agent's")
     if len(ours) * len(theirs) > MOST_PAIRS:
         return _absent(f"too_long: {trajectory.name} and {name} are too long to align")
     lost = [{x.step for x in of.exchanges if x.failed} for of in (example, trajectory)]
+    words = list(map(_words, ours))
     alike = [
         [
             # A failed try and a success are not the same.
-            _likeness(one, other)
-            - (0.3 if (one.index in lost[0]) != (other.index in lost[1]) else 0)
-            for other in ours
+            _likeness(told, said) - 0.3 * ((one.index in lost[0]) != (other.index in lost[1]))
+            for other, said in zip(ours, words, strict=True)
         ]
-        for one in theirs
+        for one, told in zip(theirs, map(_words, theirs), strict=True)
     ]
     n = len(ours)
     head = _best_sums(alike[:row], n)
@@ -267,22 +276,20 @@ def _best_sums(alike: Sequence[Sequence[float]], columns: int) -> list[float]:
     return best
 
 
-def _likeness(one: Step, other: Step) -> float:
+def _words(step: Step) -> tuple[set[str], set[object]]:
+    """Return the tools that a step calls, and the arguments that it gives them, else its words."""
+    tools = {call.name for call in step.calls}
+    given = ((call.name, *leaf) for call in step.calls for leaf in _leaves(call.arguments))
+    return tools, set(islice(given if tools else step.text.casefold().split(), MOST_WORDS))
+
+
+def _likeness(one: tuple[set[str], set[object]], other: tuple[set[str], set[object]]) -> float:
     """Return how alike two steps of an agent are, from 0 to 1: their calls, else their words."""
-    if not (one.calls or other.calls):
-        return _shared(set(one.text.casefold().split()), set(other.text.casefold().split()))
-    named = {call.name for call in one.calls} & {call.name for call in other.calls}
-    if not named:
-        return 0.0
-    given = [
-        {(call.name, *leaf) for call in step.calls for leaf in _leaves(call.arguments)}
-        for step in (one, other)
-    ]
-    return 0.4 + 0.6 * _shared(*given)
-
-
-def _shared(one: set[Any], other: set[Any]) -> float:
-    return len(one & other) / len(one | other) if one or other else 1.0
+    both = len(one[1] & other[1])
+    either = len(one[1]) + len(other[1]) - both
+    shared = both / either if either else 1.0
+    called = 0.4 + 0.6 * shared if one[0] & other[0] else 0.0
+    return called if one[0] or other[0] else shared
 
 
 def _leaves(value: Json, key: str = "") -> Iterator[tuple[str, str]]:

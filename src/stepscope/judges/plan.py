@@ -12,6 +12,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
@@ -182,26 +183,20 @@ def plan_judgements(
             yield planning.axis()
 
 
+@dataclass(eq=False)
 class _JudgementPlanner:
     """One run, one rubric, one judge: the texts that its asks share."""
 
-    def __init__(
-        self,
-        trajectory: Trajectory,
-        copy: Transcript,
-        fence: Fence,
-        rubric: Rubric,
-        judge: Judge,
-        options: JudgingOptions,
-        repeat: int,
-    ) -> None:
-        self.trajectory = trajectory
-        self.copy = copy
-        self.fence = fence
-        self.rubric = rubric
-        self.judge = judge
-        self.options = options
-        self.repeat = repeat
+    trajectory: Trajectory
+    copy: Transcript
+    fence: Fence
+    rubric: Rubric
+    judge: Judge
+    options: JudgingOptions
+    repeat: int
+
+    def __post_init__(self) -> None:
+        rubric, judge, options = self.rubric, self.judge, self.options
         self.measure = judgement.record_measure(rubric, options.mode)
         self.prompt = judgement.record_prompt(rubric, options)
         self.schema = answer_schema(rubric)
@@ -211,7 +206,7 @@ class _JudgementPlanner:
         self.most_images = most_images(judge.context_tokens)
         if options.send_media:
             self.images = tuple(
-                tuple(map(_sendable_image, _image_parts(step))) for step in trajectory.steps
+                tuple(map(_sendable_image, _image_parts(step))) for step in self.trajectory.steps
             )
         # Bytes that one context may have.
         schema = msgspec.json.encode(self.schema).decode()
@@ -220,7 +215,7 @@ class _JudgementPlanner:
         taken = sum(map(transcript.bound_tokens, texts)) + _SPARE_TOKENS
         taken += IMAGE_TOKENS * min(self.most_images, sendable)
         # Steps of the agent that one answer may be about, and the tokens that it takes.
-        steps = len(copy.acted) if rubric.kind in {"labels", "presence"} else 0
+        steps = len(self.copy.acted) if rubric.kind in {"labels", "presence"} else 0
         if options.mode == "isolated":
             steps = min(steps, 1)
         self.output = judge.max_output_tokens or max(
@@ -267,25 +262,19 @@ class _JudgementPlanner:
     def steps(self) -> Judgement | Unmeasured:
         if not self.copy.acted:
             return Unmeasured("not_applicable", "the run has no step of the agent", self.measure)
-        if self.options.mode == "isolated":
-            alone: list[Window] = []
+        if self.options.mode != "contextual":
+            apart: list[Window] = []
             for step in self.copy.acted:
-                shown = _without_other_steps(self.copy.exchange(step))
-                window = transcript.fit_blocks((shown,), fence=self.fence, room=self.room)
-                if window is None:
-                    return self.too_long()
-                alone.append(window._replace(asked=(step,)))
-            return self._judgement(tuple(alone))
-        if self.options.mode == "prefix":
-            before: list[Window] = []
-            for step in self.copy.acted:
-                end = max(self.copy.exchange_steps(step)) + 1
-                blocks = (self.copy.task, *self.copy.steps[:end])
+                blocks: tuple[TranscriptBlock, ...]
+                blocks = (_without_other_steps(self.copy.exchange(step)),)
+                if self.options.mode == "prefix":
+                    end = max(self.copy.exchange_steps(step)) + 1
+                    blocks = (self.copy.task, *self.copy.steps[:end])
                 window = transcript.fit_blocks(blocks, fence=self.fence, room=self.room)
                 if window is None:
                     return self.too_long()
-                before.append(window._replace(asked=(step,)))
-            return self._judgement(tuple(before))
+                apart.append(window._replace(asked=(step,)))
+            return self._judgement(tuple(apart))
         most = self.output // _TOKENS_PER_STEP
         windows = transcript.split_windows(
             self.copy, fence=self.fence, room=self.room, most_steps=most

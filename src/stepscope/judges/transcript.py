@@ -172,9 +172,13 @@ FENCE_REMOVED = "[fence]"
 
 # What our own lines may say: nothing that a trace could have worded.
 _OURS = re.compile(r"[\w ,.:;/()'-]*", re.ASCII)
-# Where a mark may stand in a line: before a blank, and after a sign that ends an item, but not in a
-# number, a time, a name with colons or an address.
-_BREAK = re.compile(r"(?=[ \t])|[,:}](?!(?<=\d.)\d|(?<=\w:)\w|//|[ \t]|$)")
+# Where a mark may stand in a line: before a blank, after a sign that ends an item, but not in a
+# number, a time, a name with colons or an address; and in Thai, Khmer, Chinese, Japanese and their
+# like, which are written without blanks.
+_BREAK = re.compile(
+    r"(?=[ \t])|[,:}](?!(?<=\d.)\d|(?<=\w:)\w|//|[ \t]|$)"
+    r"|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u312f\u3400-\u9fff](?![ \t]|$)"
+)
 
 
 def fence_nonce(key: bytes, run: str, judge: str) -> str:
@@ -379,8 +383,9 @@ class Transcript:
     def folded_calls(self, step: int) -> str:
         """Return a step's calls in no notation (`fold_call`), each on a line."""
         if step not in self._calls:
+            # Under our label, which a quotation goes without: a tool may be called as it begins.
             calls = (one.text for one in self.steps[step].pieces if one.label.startswith("call"))
-            self._calls[step] = "\n".join(fold_call(fold_text(text)) for text in calls)
+            self._calls[step] = "\n".join(fold_call(f"call0:{fold_text(text)}") for text in calls)
         return self._calls[step]
 
 
@@ -419,15 +424,13 @@ def make_transcript(
     return kept[narration][1]
 
 
+@dataclass(frozen=True, eq=False)
 class _TranscriptBuilder:
     """Reads one run: what hides secrets, whether the agent is heard, who answers whom."""
 
-    def __init__(
-        self, redactor: Redactor, narration: Narration, calls: Mapping[int, tuple[int, int]]
-    ) -> None:
-        self.redactor = redactor
-        self.narration = narration
-        self.calls = calls
+    redactor: Redactor
+    narration: Narration
+    calls: Mapping[int, tuple[int, int]]
 
     def of(self, trajectory: Trajectory) -> Transcript:
         tools = trajectory.tools or ()

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import islice, product
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -185,30 +186,23 @@ class LoopThread:
             self._task.cancel()
 
 
+@dataclass(eq=False, repr=False)
 class JudgePlan:
     """Judgements of the runs of a store, made a few at a time; nothing else is held."""
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        rubrics: tuple[Rubric, ...],  # each is asked of every run
-        judges: tuple[Judge, ...],  # each is asked by every rubric, whatever the others said
-        where: Where | None = None,  # which runs; None for all
-        options: JudgingOptions = DEFAULT_OPTIONS,  # how, and how often
-        key: bytes | None = None,  # for the fences; the store's where it is None
-        # rubric -> ids of the runs that it is asked of; a rubric without an entry, of all
-        drawn: Mapping[str, Container[str]] | None = None,
-    ) -> None:
-        """Plan nothing yet; `files` are the tools over a workspace, while there are any."""
-        self.rubrics = rubrics
-        self.judges = judges
-        self.where = where
-        self.options = options
-        self.store = store
-        self.files: Toolbox | None = None
-        self._drawn: Mapping[str, Container[str]] = drawn or {}
-        self._key = key or store.secret("fence")
+    store: Store
+    _: KW_ONLY
+    rubrics: tuple[Rubric, ...]  # each is asked of every run
+    judges: tuple[Judge, ...]  # each is asked by every rubric, whatever the others said
+    where: Where | None = None  # which runs; None for all
+    options: JudgingOptions = DEFAULT_OPTIONS  # how, and how often
+    key: bytes = b""  # for the fences; the store's where it is empty
+    # rubric -> ids of the runs that it is asked of; a rubric without an entry, of all
+    drawn: Mapping[str, Container[str]] = field(default_factory=dict)
+    files: Toolbox | None = None  # the tools over a workspace, while there are any
+
+    def __post_init__(self) -> None:
+        self.key = self.key or self.store.secret("fence")
         self.restart()
 
     def restart(self) -> JudgePlan:
@@ -278,7 +272,7 @@ class JudgePlan:
                     trajectory = self.store.with_media(trajectory)
                 repeats = range(self.options.repeats)
                 for judge, rubric, repeat in product(self.judges, self.rubrics, repeats):
-                    drawn = self._drawn.get(rubric.name)
+                    drawn = self.drawn.get(rubric.name)
                     if drawn is not None and trajectory.id not in drawn:
                         continue
                     if (trajectory.id, judge.name, repeat) in self._paid(rubric):
@@ -319,7 +313,7 @@ class JudgePlan:
             rubric=rubric,
             judge=tools.reserve_context(judge) if looks_up else judge,
             options=options,
-            key=self._key,
+            key=self.key,
             redactor=self.store.redactor,
             repeat=repeat,
         )
@@ -331,7 +325,7 @@ class JudgePlan:
         if (files := self.files) is not None:
             toolbox = toolbox.with_more(files.tools.values(), off=files.off, state=files.state)
         return (
-            tools.add_tools(item, toolbox, judge=judge, key=self._key)
+            tools.add_tools(item, toolbox, judge=judge, key=self.key)
             if isinstance(item, Judgement)
             else item
             for item in planned

@@ -376,47 +376,45 @@ def fill_cells(
 _decode = msgspec.json.Decoder(tuple[int, ...]).decode
 
 
-def _judged(db: Connection, question: int, order: int) -> tuple[int, int]:
-    runs = "SELECT count(DISTINCT run) FROM records WHERE question = ?"
-    return db.execute(runs, (question,)).fetchone()[0], order
+def rank_question(version: str, judged: int) -> tuple[bool, int]:
+    """Return by what a question to a judge counts: asked as usual, then by runs with a number."""
+    return judged > 0 and "+" not in version, judged
 
 
 def step_values(db: Connection, places: RunPlaces, measure: str, runs: Runs) -> StepColumn:
     """Return the numbers that a measure gave to single steps, whoever gave them.
 
-    Of several questions to one judge that one counts by which most runs were judged, of two the
-    last by version and prompt, never by time. Answers against another case than the run's present
-    one are left out.
+    Of several questions to one judge that one counts by which most of these runs have a number
+    (`rank_question`), of two the last by version and prompt, never by time. Answers against another
+    case than the run's present one are left out.
     """
     asked = db.execute(
-        "SELECT family, judge, id FROM questions WHERE measure = ?"
+        "SELECT family, judge, version, id FROM questions WHERE measure = ?"
         " ORDER BY family, judge, version, facts, prompt",
         (measure,),
     ).fetchall()
-    if not len(runs):
-        asked = []
-    several: dict[tuple[str, str], list[int]] = {}
-    for family, judge, id_ in asked:
-        several.setdefault((family, judge), []).append(id_)
+    several: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    for family, judge, *question in asked if len(runs) else ():
+        several.setdefault((family, judge), []).append((*question,))
     scorers: list[tuple[str, str]] = []
     parts = []
     for name, ids in several.items():
-        ranks = {_judged(db, one, order): one for order, one in enumerate(ids)} if ids[1:] else {}
-        id_ = ranks[max(ranks)] if ranks else ids[0]
-        rows = db.execute(
-            "SELECT run, case_id, step, repeat, value FROM records"
-            " WHERE question = ? AND step >= 0",
-            (id_,),
-        ).fetchall()
-        if not rows:
-            continue
-        table = np.array(rows, dtype=np.float64)
-        at = places.of(table[:, 0].astype(np.int64))
-        case = table[:, 1].astype(np.int64)
-        kept = (at >= 0) & ((case == 0) | (case == places.case[at]))
-        table = table[kept]
-        if len(table):
-            parts.append((np.full(len(table), len(scorers)), at[kept], *table[:, 2:].T))
+        most, part = (False, 0), np.empty((0, 4))
+        for version, id_ in ids:
+            rows = db.execute(
+                "SELECT run, case_id, step, repeat, value FROM records"
+                " WHERE question = ? AND step >= 0",
+                (id_,),
+            ).fetchall()
+            table = np.array(rows, dtype=np.float64).reshape(-1, 5)
+            at = places.of(table[:, 0].astype(np.int64))
+            case = table[:, 1].astype(np.int64)
+            kept = (at >= 0) & ((case == 0) | (case == places.case[at]))
+            rank = rank_question(version, len(np.unique(at[kept & ~np.isnan(table[:, 4])])))
+            if kept.any() and rank >= most:
+                most, part = rank, np.column_stack([at[kept], table[kept, 2:]])
+        if len(part):
+            parts.append((np.full(len(part), len(scorers)), *part.T))
             scorers.append(name)
     columns = zip(*parts, strict=True) if parts else [[np.empty(0)]] * 5
     scorer, at, step, repeat, value = (np.concatenate(list(column)) for column in columns)

@@ -1,7 +1,7 @@
 """What judges said of the chosen runs, a judge and a measure at a time, aligned with the runs.
 
-Of one judge's answers to one measure those are current that were made with the version that most
-runs were judged by (of two the later, never by time), or with one that was asked for. Among these
+Of one judge's answers to one measure those are current that were made with the version by which
+most runs have a verdict (of two the later, never by time), or with one that was asked for. Of these
 each run has the answer of its last prompt and snapshot (a judge with tools has a prompt for each
 state of what it may look at). What was made with another version is set aside and counted. A judge
 that was asked in another mode (`+narration-off` behind the version) is kept apart: that is another
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from stepscope.errors import UsageError
-from stepscope.model import Record
+from stepscope.model import Record, Verdict
 from stepscope.model.records import JUDGE_PREFIX, NOT_MODELS
 from stepscope.model.records import STEP_SCORES as SCORES
 from stepscope.store.columns import Rows, Runs
@@ -198,7 +198,9 @@ def _current(
     aside: dict[str, set[int]] = {}
     for at, record in all_:
         aside.setdefault(_version(record), set()).add(at)
-    chosen = version or max(aside, key=lambda one: (len(aside[one]), judge_version_order(one)))
+    judged = {(_version(record), at) for at, record in all_ if isinstance(record.answer, Verdict)}
+    most = Counter(name for name, _ in judged)
+    chosen = version or max(aside, key=lambda one: (most[one], judge_version_order(one)))
     del aside[chosen]
     last: dict[int, tuple[str, str]] = {}
     for at, record in all_:

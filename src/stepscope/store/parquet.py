@@ -248,18 +248,18 @@ class ParquetRows:
         rows_of: dict[tuple[str, str], dict[tuple[str, ...], list[Any]]] = {}
         for row in self._rows_of(measure):
             asked = (row["version"], row["facts"], row["prompt"])
-            if row["step"] is not None:
+            if row["step"] is not None and places[row["run"]] >= 0:
                 of_judge = rows_of.setdefault((row["family"], row["judge"]), {})
                 of_judge.setdefault(asked, []).append(row)
         found: list[tuple[tuple[str, str], int, int, int, float]] = []
         for name, questions in rows_of.items():
-            # By which most runs were judged, of two the last: as a store chooses.
-            counts = {(len({x["run"] for x in of}), asked): of for asked, of in questions.items()}
-            for row in counts[max(counts)]:
-                at = int(places[row["run"]])
+            ranks = {}
+            for question, of in questions.items():
+                judged = {x["run"] for x in of if x["value"] is not None}
+                ranks[columns.rank_question(question[0], len(judged)), question] = of
+            for row in ranks[max(ranks)]:
                 value = np.nan if row["value"] is None else row["value"]
-                if at >= 0:
-                    found.append((name, at, row["step"], row["repeat"], value))
+                found.append((name, int(places[row["run"]]), row["step"], row["repeat"], value))
         scorers = sorted({row[0] for row in found})
         number = {name: i for i, name in enumerate(scorers)}
         rows = [(number[name], *rest) for name, *rest in found]
