@@ -134,6 +134,32 @@ def test_drawn_and_normal_p_agree_with_the_exact_one(monkeypatch: pytest.MonkeyP
     assert abs(normal - exact) < 0.03
 
 
+def test_of_a_p_above_alpha_only_the_first_draws_are_made() -> None:
+    values = np.random.default_rng(5).normal(size=(2, 30, 2)).tolist()
+    first, second = trials(*values), trials(values[0], [[v + 1 for v in x] for x in values[1]])
+    options = {"rng": rng(), "tail": "upper", "alpha": 0.025}
+    high = permutation.shuffled_p(first, draws=9_999, **options)  # type: ignore[arg-type]
+    assert high == permutation.shuffled_p(first, rng=rng(), draws=999, tail="upper")
+    assert high[0] > 0.1
+    low, _ = permutation.shuffled_p(second, draws=9_999, **options)  # type: ignore[arg-type]
+    assert low < 0.001
+    assert 10_000 * low == pytest.approx(round(10_000 * low))
+
+
+def test_a_p_near_alpha_is_on_the_side_that_all_draws_put_it() -> None:
+    sides = set()
+    for seed in range(30):
+        values = np.random.default_rng(seed).normal(size=(2, 40, 2))
+        near = trials(values[0].tolist(), (values[1] - values[1].mean() + 0.21).tolist())
+        found, whole = (
+            permutation.shuffled_p(near, rng=rng(), draws=9_999, tail="upper", alpha=alpha)[0]
+            for alpha in (0.025, 1.0)
+        )
+        assert found == whole if whole <= 0.025 else found > 0.025
+        sides.add(found > 0.025)
+    assert sides == {True, False}
+
+
 def test_a_common_offset_changes_no_p() -> None:
     first, second = [[1.1, 0.3], [5.2], [2.3]], [[2.7], [4.4, 6.1], [4.5]]
     far = [[[v + 1e12 for v in case] for case in side] for side in (first, second)]

@@ -160,6 +160,25 @@ def test_many_pairs_draw_as_often_as_their_number_asks_for() -> None:
     assert [(flip.first, flip.figure) for flip in found] == [("a", "calls 0")] * 7
 
 
+def test_of_very_many_runs_nothing_is_drawn() -> None:
+    draw, random = np.random.default_rng(5), np.random.default_rng(0)
+    cases = np.repeat(np.arange(2), 1_500)
+    fleets = [
+        FigureRuns(values=draw.random(3_000) + ahead, cases=cases, unmeasured={})
+        for ahead in (0.0, 0.5)
+    ]
+    options = {"fewer_is_better": ("f",), "units": {}, "rng": random}
+    found = stats.rank_flips(["a", "b"], fleets, {"f": fleets}, **options)  # type: ignore[arg-type]
+    assert isinstance(found, RankFlips)
+    assert [flip.first for flip in found.flips] == ["b"]
+    assert random.bit_generator.state == np.random.default_rng(0).bit_generator.state
+
+
+def test_no_agent_is_no_pair() -> None:
+    options = {"fewer_is_better": (), "units": {}, "rng": np.random.default_rng(0)}
+    assert isinstance(stats.rank_flips([], [], {"f": []}, **options), Unmeasured)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("passing", "worse", "figure", "least", "most"),
     [

@@ -97,7 +97,11 @@ def compare_modes(
         if name.endswith(ISOLATED_SUFFIX)
     ]
     pairs += [(STEP_SCORES, CONTEXTUAL_SCORES)] if STEP_SCORES in measures else []
-    pairs += [(name, name.removesuffix(PREFIX_SUFFIX)) for name in measures if _is_prefix(name)]
+    pairs += [
+        (name, name.removesuffix(PREFIX_SUFFIX))
+        for name in measures
+        if name.endswith(PREFIX_SUFFIX)
+    ]
     found = []
     for isolated, contextual in pairs:
         alone, within = (
@@ -123,10 +127,12 @@ def _compare_judge(
     seed: int,
 ) -> ModeComparison | None:
     """Return how one judge's modes differ; None without a step that it answered in both."""
-    prefix = _is_prefix(isolated)
+    prefix = isolated.endswith(PREFIX_SUFFIX)
     scored = isolated == STEP_SCORES or prefix
-    names = dict(zip(chosen.id.tolist(), chosen.name.tolist(), strict=True))
-    steps = dict(zip(chosen.id.tolist(), chosen.steps.tolist(), strict=True))
+    names, steps, outcomes = (
+        dict(zip(chosen.id.tolist(), column.tolist(), strict=True))
+        for column in (chosen.name, chosen.steps, chosen.outcome)
+    )
     shared = alone.said.keys() & within.said.keys()
     last = {run: step for run, step in sorted((run, step or 0) for run, step in shared)}
     items: list[Item] = []
@@ -147,22 +153,20 @@ def _compare_judge(
     if not items:
         return None
     runs = codes(run for run, _ in items)
-    table: dict[str, dict[str, int]] = {}
-    figures: dict[str, Figure]
+    said = [(label_of(b), label_of(a)) for a, b in zip(first, second, strict=True)]
+    if scored:
+        values = [np.array([v.value for v in side], np.float64) for side in (first, second)]
+        differences = values[0] - values[1]
+    else:
+        differences = np.array([float(a != b) for b, a in said])
     if prefix:
-        seen = zip(first, second, strict=True)
-        shifts = np.array([(b.value or 0.0) - (a.value or 0.0) for a, b in seen])
-        differences = -shifts
-        means = np.bincount(runs, shifts) / np.bincount(runs)
-        outcomes = dict(zip(chosen.id.tolist(), chosen.outcome.tolist(), strict=True))
+        shifts = np.bincount(runs, -differences) / np.bincount(runs)
         known = [outcomes[run] for run in dict.fromkeys(run for run, _ in items)]
         figures = {
-            "shift": stats.mean(means, np.arange(len(means)), unit="score"),
-            "halo": measure_halo(means, known),
+            "shift": stats.mean(shifts, np.arange(len(shifts)), unit="score"),
+            "halo": measure_halo(shifts, known),
         }
     elif scored:
-        values = [[v.value or 0.0 for v in side] for side in (first, second)]
-        differences = np.array([a - b for a, b in zip(*values, strict=True)], np.float64)
         figures = {
             "difference": _mean(differences, runs, scored=True),
             "distance": stats.mean_share(np.abs(differences), runs, unit_of_n="steps"),
@@ -171,16 +175,7 @@ def _compare_judge(
             ),
         }
     else:
-        said = [[label_of(v) for v in side] for side in (first, second)]
-        differences = np.array([float(a != b) for a, b in zip(*said, strict=True)], np.float64)
-        labels = tuple(sorted({*said[0], *said[1]}))
-        both = np.array([[labels.index(label) for label in side] for side in said]).T
-        figures = {
-            name: agreement_figure(name, both, runs, labels, {}, seed=seed)
-            for name in ("raw", "kappa", "gwet")
-        }
-        for (a, b), n in sorted(Counter(zip(*said, strict=True)).items()):
-            table.setdefault(b, {})[a] = n
+        figures = _label_figures(said, runs, seed)
     # Which third of its run each step lies in, from 0.
     thirds = np.array([min(3 * (step or 0) // max(steps[run], 1), 2) for run, step in items])
     parts = [(name, thirds == at) for at, name in enumerate(THIRDS)]
@@ -195,7 +190,7 @@ def _compare_judge(
         n=len(items),
         runs=int(runs.max()) + 1,
         figures=figures,
-        table={label: table[label] for label in sorted(table)},
+        table={} if scored else _count_labels(said),
         where=tuple(
             ModeDifference(
                 part=part,
@@ -218,8 +213,22 @@ def _compare_judge(
     )
 
 
-def _is_prefix(measure: str) -> bool:
-    return measure.endswith(PREFIX_SUFFIX)
+def _label_figures(said: Sequence[tuple[str, str]], runs: Ints, seed: int) -> dict[str, Figure]:
+    """Return how far the labels of each step agree, here the contextual ones first."""
+    labels = tuple(sorted({label for pair in said for label in pair}))
+    both = np.array([[labels.index(label) for label in pair] for pair in said])
+    return {
+        name: agreement_figure(name, both, runs, labels, {}, seed=seed)
+        for name in ("raw", "kappa", "gwet")
+    }
+
+
+def _count_labels(said: Sequence[tuple[str, str]]) -> dict[str, dict[str, int]]:
+    """Return how often each first label met each second one."""
+    table: dict[str, dict[str, int]] = {}
+    for (outer, inner), n in sorted(Counter(said).items()):
+        table.setdefault(outer, {})[inner] = n
+    return table
 
 
 def measure_halo(shifts: npt.ArrayLike, outcomes: Sequence[str]) -> Figure:

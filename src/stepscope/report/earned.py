@@ -25,7 +25,6 @@ from stepscope.report.rows import RunTable, read_axis_faults, read_outcomes, sor
 from stepscope.report.types import OutcomeTable, RunLine
 from stepscope.report.words import (
     AXES,
-    INCORRECT,
     describe_value,
     find_differences,
     name_figure,
@@ -39,12 +38,17 @@ from stepscope.values import Decision, Unmeasured
 AxisFaults = dict[str, tuple[Floats, Bools]]
 
 
+def _find_faults(table: RunTable) -> dict[str, Bools]:
+    """Return which runs have a proved fault of each axis, or a breach of a declared rule."""
+    axes = {key: read_axis_faults(table, key) for key in AXES}
+    proved = {key: fault * ran > 0 for key, (fault, ran) in axes.items()}
+    return {**proved, "policy": table.columns["policy"].value > 0}
+
+
 def find_faulty(table: RunTable) -> Bools:
     """Return which passing runs have a proved fault, or a breach of a declared rule."""
     known, passed = read_outcomes(table)
-    proved = [fault * ran > 0 for fault, ran in (read_axis_faults(table, key) for key in AXES)]
-    breach = table.columns["policy"].value > 0
-    found: Bools = known & passed & np.logical_or.reduce([*proved, breach])
+    found: Bools = known & passed & np.logical_or.reduce([*_find_faults(table).values()])
     return found
 
 
@@ -59,16 +63,16 @@ def find_effects(rows: Rows, table: RunTable) -> Effects:
     if not isinstance(rows, Store):
         return {}
     found: dict[int, bool] = {}
-    facts = cache(rows.facts)
-    for stored in rows.stored(table.runs.key[find_faulty(table)][:MOST_OPENED].tolist()):
+    facts, faults = cache(rows.facts), _find_faults(table)
+    chosen = np.flatnonzero(find_faulty(table))[:MOST_OPENED]
+    place = dict(zip(table.runs.key[chosen].tolist(), chosen.tolist(), strict=True))
+    for stored in rows.stored(list(place)):
         run = stored.trajectory
-        held = sort_findings(rows.records(trajectory=run.id))
         effects: set[bool | None] = set()
-        for measure in (*AXES, "policy"):
-            whole, each = held.whole.get(measure), held.by_step.get(measure, ())
-            if whole is not None and (whole.label == INCORRECT or measure == "policy"):
-                effects |= {has_effect(run, fault, facts(run.workflow)) for fault in each}
-                effects |= {None} if not each and (whole.label or whole.value) else set()
+        for measure in (name for name, runs in faults.items() if runs[place[stored.key]]):
+            held = sort_findings(rows.records(trajectory=run.id, measure=measure))
+            each = held.by_step.get(measure, ())
+            effects |= {has_effect(run, fault, facts(run.workflow)) for fault in each} or {None}
         if True in effects or effects == {False}:
             found[stored.key] = True in effects
     return found

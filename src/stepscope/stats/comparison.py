@@ -186,6 +186,7 @@ def compare_paired(
     unit: str = "share",
     draws: int = DRAWS,
     tail: Tail = "both",
+    alpha: float = 1.0,
 ) -> Comparison | Unmeasured:
     """Compare two agents on the cases both ran, trial labels permuted within each case.
 
@@ -196,6 +197,7 @@ def compare_paired(
         second_cases: shape (m,), cases of its runs.
         draws: permutations drawn where the null is not exact.
         tail: both sides, or one that was named beforehand: the second agent lower, or higher.
+        alpha: how far above it a p lies is not asked; few draws tell that it does.
 
     Returns:
         The comparison; `Unmeasured` without a shared case or with values not finite. Its effect is
@@ -205,7 +207,7 @@ def compare_paired(
         DataError: values and cases differ in shape.
 
     Source:
-        `permutation.exact_p`, `shuffling.shuffled_p` and `differences.difference_limits`.
+        `permutation.exact_p`, `permutation.shuffled_p` and `intervals.difference_limits`.
 
     >>> cases = range(20)
     >>> rng = np.random.default_rng(0)
@@ -226,7 +228,7 @@ def compare_paired(
         differences = trials.differences()
         if not np.isfinite(differences).all():
             return Unmeasured("undefined", "the values are too large for a difference")
-        p, method = _paired_p(trials, rng=rng, draws=draws, tail=tail)
+        p, method = _paired_p(trials, rng=rng, draws=draws, tail=tail, alpha=alpha)
         n = len(differences)
         sd = _spread(differences, bounded=bounded)
         return Comparison(
@@ -243,7 +245,7 @@ def compare_paired(
 
 
 def _paired_p(
-    trials: PairedTrials, *, rng: np.random.Generator, draws: int, tail: Tail
+    trials: PairedTrials, *, rng: np.random.Generator, draws: int, tail: Tail, alpha: float
 ) -> tuple[float, str]:
     """Exact p for passes where the null is small enough, shuffled p otherwise."""
     if np.isin(trials.values, (0.0, 1.0)).all():
@@ -253,7 +255,7 @@ def _paired_p(
         p = permutation.exact_p(counts, tail=tail)
         if p is not None:
             return p, "permutation exact"
-    return permutation.shuffled_p(trials, rng=rng, draws=draws, tail=tail)
+    return permutation.shuffled_p(trials, rng=rng, draws=draws, tail=tail, alpha=alpha)
 
 
 def _paired_effect(

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from stepscope.errors import DataError
 from stepscope.stats import sample
 from stepscope.stats.comparison import DRAWS, Comparison, compare_paired, holm
-from stepscope.stats.permutation import Tail
+from stepscope.stats.permutation import Tail, pair_trials
 from stepscope.stats.sample import EstimateFrame, Floats, Ints
 from stepscope.values import Estimate, Flip, RankFlips, Unmeasured
 
@@ -32,7 +32,7 @@ class FigureRuns:
     """The runs of one agent that have a figure, and how many have none."""
 
     values: Floats  # shape (n,), the figure of each run, finite
-    cases: Ints  # shape (n,), the case of each run, numbered alike for all agents
+    cases: Ints  # shape (n,), the case of each run, numbered from 0, alike for all agents
     unmeasured: Mapping[str, int]  # runs of the agent without the figure, by kind
 
 
@@ -78,50 +78,43 @@ def rank_flips(
     """
     if any(len(runs) != len(agents) for runs in (outcome, *figures.values())):
         raise DataError(f"rank_flips takes an entry for each of {len(agents)} agents")
-    held = {key: [np.unique(one.cases) for one in runs] for key, runs in figures.items()}
-    graded = [np.unique(one.cases) for one in outcome]
-    shared = {
-        (i, j): [key for key in figures if _share_cases(held[key][i], held[key][j])]
-        for i, j in combinations(range(len(agents)), 2)
-        if _share_cases(graded[i], graded[j])
-    }
-    tested = {pair: keys for pair, keys in shared.items() if keys}
+    tested = _shared_figures(outcome, figures)
     if not tested:
         return Unmeasured(
             "insufficient_data", "no two groups share two tasks with an outcome and a path figure"
         )
     found: list[Flip] = []
+    alpha = FLIP_ALPHA / len(tested)
     for pair, keys in tested.items():
-        # 999 draws tell the many orders that are not shown. A p found by drawing is never below
-        # 1 / (draws + 1), and Holm may ask for less.
-        needed = ceil(len(keys) * len(tested) / FLIP_ALPHA)
-        stages = sorted({min(draws, 999), draws, max(draws, needed)})
+        # A p found by drawing is never below 1 / (draws + 1), and Holm may ask for less.
+        enough = max(draws, ceil(len(keys) / alpha))
         for first, second in permutations(pair):
             sides = outcome[first], outcome[second]
-            ahead = _show_order(sides, "upper", "share", stages, rng)
+            ahead = _show_order(sides, "upper", "share", alpha, enough, rng)
             if ahead is None:
                 continue
             behind: dict[str, Comparison] = {}
             for key in keys:
                 sides = figures[key][first], figures[key][second]
                 tail: Tail = "upper" if key in fewer_is_better else "lower"
-                path = _show_order(sides, tail, units.get(key, "share"), stages, rng)
+                path = _show_order(sides, tail, units.get(key, "share"), alpha, enough, rng)
                 if path is not None:
                     behind[key] = path
             # Where no order is shown, p is above the level: as 1 it changes no other's.
-            p = [path.p for path in behind.values()]
-            adjusted = holm([*p, *[1.0] * (len(keys) - len(p))]).tolist()
-            for (key, path), p_path in zip(behind.items(), adjusted, strict=False):
-                flip = Flip(
-                    first=agents[first],
-                    second=agents[second],
-                    figure=key,
-                    outcome=ahead.effect,
-                    path=path.effect,
-                    p=max(ahead.p, path.p),
-                    p_adjusted=min(len(tested) * max(ahead.p, p_path), 1.0),
-                )
-                found += [flip] if flip.p_adjusted <= FLIP_ALPHA else []
+            adjusted = holm([behind[key].p if key in behind else 1.0 for key in keys])
+            for key, p_path in zip(keys, adjusted.tolist(), strict=True):
+                p = len(tested) * max(ahead.p, p_path)
+                if key in behind and p <= FLIP_ALPHA:
+                    flip = Flip(
+                        first=agents[first],
+                        second=agents[second],
+                        figure=key,
+                        outcome=ahead.effect,
+                        path=behind[key].effect,
+                        p=max(ahead.p, behind[key].p),
+                        p_adjusted=p,
+                    )
+                    found.append(flip)
     return RankFlips(
         flips=tuple(found),
         figures=tuple(key for key in figures if any(key in keys for keys in tested.values())),
@@ -129,33 +122,52 @@ def rank_flips(
     )
 
 
-def _share_cases(first: Ints, second: Ints) -> bool:
-    """Tell whether there are two cases in both: one says nothing of the others."""
-    return len(np.intersect1d(first, second, assume_unique=True)) > 1
+def _shared_figures(
+    outcome: Sequence[FigureRuns], figures: Mapping[str, Sequence[FigureRuns]]
+) -> dict[tuple[int, int], list[str]]:
+    """Return the figures by which pairs of agents can be compared, of pairs that have any.
+
+    One case says nothing of the others: two must be shared, with the outcome and with the figure.
+    """
+    graded = _count_shared(outcome)
+    shared = {key: _count_shared(runs) for key, runs in figures.items()}
+    found = {
+        pair: [key for key in figures if shared[key][pair] > 1]
+        for pair in combinations(range(len(outcome)), 2)
+        if graded[pair] > 1
+    }
+    return {pair: keys for pair, keys in found.items() if keys}
+
+
+def _count_shared(agents: Sequence[FigureRuns]) -> Floats:
+    """Return how many cases any two agents both have, shape (agents, agents)."""
+    size = 1 + max((int(runs.cases.max(initial=0)) for runs in agents), default=0)
+    held = np.array([np.bincount(runs.cases, minlength=size) > 0 for runs in agents], np.float64)
+    return np.asarray(held @ held.T)
 
 
 def _show_order(
     sides: tuple[FigureRuns, FigureRuns],
     tail: Tail,
     unit: str,
-    stages: Sequence[int],
+    alpha: float,
+    draws: int,
     rng: np.random.Generator,
 ) -> Comparison | None:
     """Return the first minus the second where it is shown to lie on one side; None elsewhere."""
     first, second = sides
-    lost = Counter(first.unmeasured) + Counter(second.unmeasured)
-    shown = None
-    for draws in stages:
-        found = compare_paired(
-            second.values, second.cases, first.values, first.cases,
-            rng=rng, unmeasured=lost, unit=unit, draws=draws, tail=tail,
-        )  # fmt: skip
-        if isinstance(found, Unmeasured) or found.p > FLIP_ALPHA:
-            return None
-        shown = found
-    effect = None if shown is None else shown.effect
-    wrong = isinstance(effect, Estimate) and (effect.value <= 0) == (tail == "upper")
-    return None if wrong else shown
+    # First the side: a p of very uneven values may be small on the other one too.
+    values, cases = (second.values, first.values), (second.cases, first.cases)
+    with np.errstate(all="ignore"):
+        mean = pair_trials(values, cases)[0].differences().mean()
+    if not (mean > 0 if tail == "upper" else mean < 0):
+        return None
+    found = compare_paired(
+        values[0], cases[0], values[1], cases[1],
+        rng=rng, unmeasured=Counter(first.unmeasured) + Counter(second.unmeasured), unit=unit,
+        draws=draws, tail=tail, alpha=alpha,
+    )  # fmt: skip
+    return None if isinstance(found, Unmeasured) or found.p > alpha else found
 
 
 # Fewer items than this are ordered alike by chance too often to say anything.
