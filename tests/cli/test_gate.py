@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from stepscope.cli.main import main
+from stepscope.store import Store
+from stepscope.store.columns import NO_RECORD
+from stepscope.store.where import parse_where
 
 RUNS = Path(__file__).resolve().parents[2] / "examples" / "airline" / "runs.json"
 POLICY = """
@@ -244,6 +247,24 @@ def test_answers_under_other_settings_are_given_again_and_count_as_none_where_th
     settings.write_text(gates + after, encoding="utf-8")
     capsys.readouterr()
     assert main(gate) == (4 if erased else 3)
+
+
+def test_a_gate_asks_again_about_no_run_of_a_workflow_that_it_does_not_gate(gated: Path) -> None:
+    other = {"workflow": "v", "task_id": "t", "messages": [{"role": "user", "content": "Hi"}]}
+    Path("v.json").write_text(json.dumps(other), encoding="utf-8")
+    for words_ in ("import v.json", "score --measure policy"):
+        assert main(words_.split()) == 0
+    gates = 'store = "good.db"\n[workflow.airline.gates]\npolicy = { max_per_run = 0 }\n'
+    Path("stepscope.toml").write_text(gates + KEPT + TOOLS, encoding="utf-8")
+    assert main(["gate"]) == 0
+    with Store.open("good.db") as store:
+        rules = {
+            name: len(found.policy) for name in ("airline", "v") if (found := store.facts(name))
+        }
+        assert rules == {"airline": 1, "v": 0}
+        assert (
+            store.column("policy", store.runs(parse_where("workflow = 'v'"))).state[0] != NO_RECORD
+        )
 
 
 def test_records_that_could_not_be_read_are_counted_in_every_output(

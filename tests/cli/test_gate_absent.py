@@ -254,6 +254,37 @@ def test_what_is_erased_takes_no_unread_record_with_it(based: Path, erased: str)
     assert main(["gate", "--store", "n.db"]) == 3
 
 
+CASH = """[[policy]]
+name = "no cash"
+forbid = "refund"
+where = { method = "cash" }
+"""
+
+
+@pytest.mark.parametrize(("most", "code"), [(0, 3), (1, 3), (2, 4), (3, 4)])
+def test_a_proved_breach_beside_a_call_that_cannot_be_read_stays_one(
+    based: Path, most: int, code: int
+) -> None:
+    given = ['{"method": "cash"}', '{"method": "cash", "usd": 1}', '{"method": ']
+    made = [
+        {
+            "role": "assistant",
+            "tool_calls": [
+                {
+                    "id": str(n),
+                    "type": "function",
+                    "function": {"name": "refund", "arguments": text},
+                }
+            ],
+        }
+        for n, text in enumerate(given)
+    ]
+    gate = policy(f"policy = {{ max_per_run = {most} }}", "")
+    Path("stepscope.toml").write_text(gate + CASH, encoding="utf-8")
+    write("t", {"a.jsonl": [line(0, 1, messages=made)]})
+    assert main(["gate", "--runs", "t"]) == code
+
+
 def test_the_baseline_s_own_file_written_over_fails(based: Path) -> None:
     Path("base.jsonl").write_text("\n".join([*half("base", passed=True), *CUT]), encoding="utf-8")
     done("import base.jsonl", "score")

@@ -22,6 +22,8 @@ from stepscope.model import Facts, Outcome, Precondition, Record, Trajectory, Ve
 from stepscope.model.records import INPUTS
 from stepscope.score import score_runs
 from stepscope.store import Store
+from stepscope.store.store import Current
+from stepscope.store.where import parse_where
 
 BUNDLED = Path(__file__).resolve().parents[2] / "examples" / "airline" / "runs.json"
 POLICY = """
@@ -178,3 +180,27 @@ def test_eight_workflows_are_gated_from_files(tmp_path: Path) -> None:
     assert len(report.gates) == 56
     assert np.isfinite([g.p for g in report.gates if g.p is not None]).all()
     shutil.rmtree(tmp_path / "runs")
+
+
+class CountingStore(Store):
+    """A store that counts how often it is asked who answered."""
+
+    asked = 0
+
+    def answered(self, asked: Current) -> set[int]:
+        self.asked += 1
+        return super().answered(asked)
+
+
+def test_erased_runs_cost_no_more_after_many_imports() -> None:
+    first, *rest = bundled()[:4]
+    with CountingStore.open(":memory:") as store:
+        # The facts of each import are others: how many runs there are is one of them.
+        for run in (first, *rest):
+            store.put([run])
+            score_runs(store, measures=["policy"], workers=1)
+        store.purge(parse_where(f"id = '{first.id}'"))
+        assert len(list(store.all_facts("airline"))) == 4
+        store.asked = 0
+        (cells,) = read_samples(store, ["airline"], ["policy"], None)["airline"].cells.values()
+        assert (store.asked, len(cells)) == (0, 4)

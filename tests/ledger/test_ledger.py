@@ -397,5 +397,6 @@ def test_a_new_file_that_another_process_is_making_is_waited_for(tmp_path: Path)
     other.execute("BEGIN IMMEDIATE")
     ending = threading.Timer(0.2, other.close)
     ending.start()
-    Ledger(path).close()
+    with Ledger(path) as made:
+        assert made.states() == {}
     ending.join()

@@ -15,13 +15,14 @@ from stepscope.model import (
     Instant,
     PolicyRule,
     Step,
+    ToolCall,
     ToolDef,
     Trajectory,
     Usage,
     Verdict,
 )
 from stepscope.values import Unmeasured
-from tests.factories import agent, did, failed, run, user
+from tests.factories import agent, calls, did, failed, run, user
 
 Turn = tuple[Step, ...]
 
@@ -124,6 +125,26 @@ def test_a_breach_belongs_to_the_agent_of_its_call() -> None:
     assert (found["a"]["policy"], found["b"]["policy"]) == (1.0, 0.0)
     case = Case(workflow="shop", task="1", policy=(PolicyRule(name="no look", forbid="look"),))
     assert answers(made, None, case)["b"]["policy"] == 1.0
+
+
+def test_what_one_agent_may_have_broken_leaves_the_others_measured() -> None:
+    rule = PolicyRule(name="cash", forbid="refund", where={"method": "cash"})
+    hidden = calls(ToolCall("refund", raw="{", parse_error="not JSON"))
+    cash = did("refund", method="cash")
+    made = run(
+        user("hi"),
+        *by("a", hidden),
+        *by("b", *cash),
+        *by("c", *did("refund", method="card")),
+        *by("d", hidden, *cash),
+    )
+    found = answers(made, Facts(policy=(rule,)))
+    assert {name: one["policy"] for name, one in found.items()} == {
+        "a": "missing_input",
+        "b": 1.0,
+        "c": 0.0,
+        "d": 1.0,
+    }
 
 
 def test_what_a_step_costs_is_its_agents_and_what_is_not_told_is_not_nothing() -> None:

@@ -8,7 +8,7 @@ import pytest
 from stepscope.errors import ConfigError
 from stepscope.measures.axes.choice import TOOL_SELECTION
 from stepscope.measures.conduct import POLICY
-from stepscope.model import Case, Facts, PolicyRule, Step, ToolCall
+from stepscope.model import Case, Facts, PolicyRule, Step, ToolCall, Verdict
 from stepscope.values import Unmeasured
 from tests.factories import agent, calls, did, failed, result, run, user
 from tests.measures.answers import cites, label, labels, value, whole
@@ -106,7 +106,10 @@ def test_json_within_a_text_is_read_and_what_is_not_named_is_no_breach() -> None
 
 def test_what_may_be_broken_hides_no_breach_and_what_is_kept_anyway_is_no_doubt() -> None:
     broken_json = calls(ToolCall("refund", raw="{", parse_error="not JSON"))
-    assert "no cash at 1" in unmeasured(NO_CASH, broken_json, calls(PAID))
+    found = whole(POLICY, run(broken_json, calls(PAID)), facts=Facts(policy=(NO_CASH,)))["policy"]
+    assert (value(found), label(found), cites(found)) == (1, "at_least", (1,))
+    assert isinstance(found, Verdict)
+    assert found.reason.startswith("no cash at 1; no cash may be broken at 0: ")
     assert labels(POLICY, run(broken_json, calls(PAID)), facts=Facts(policy=(NO_CASH,))) == {
         1: "no cash"
     }

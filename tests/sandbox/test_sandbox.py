@@ -328,8 +328,9 @@ def test_a_workspace_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_the_check_is_made_once_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     check_sandbox()
-    # A second one would find no bubblewrap.
     monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvironmentFault, match="no bubblewrap"):
+        probe_sandbox()
     check_sandbox()
 
 
@@ -347,5 +348,9 @@ def _running(word: str, program: str = "") -> bool:
 
 
 def _until(holds: Callable[[], bool]) -> None:
-    while not holds():
+    """Wait until it holds; a minute is long on the busiest machine, and no hang."""
+    for _ in range(6_000):
+        if holds():
+            return
         time.sleep(0.01)
+    raise AssertionError("it does not come to hold")

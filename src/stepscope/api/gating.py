@@ -125,11 +125,17 @@ def gate_store(
         StoreError: the records of a measure are of two versions.
         UsageError: there is nothing to gate.
     """
-    store, names = notebook.store, needed_measures(policies)
-    step, facts = _Reading((), request.enough or (lambda: False)).step, notebook.settings.declared
+    store, workflows = notebook.store, [one.workflow for one in policies]
     with suppress(_TimeOver):
-        if any(store.facts(one.workflow) for one in policies):
-            score_runs(store, measures=names, where=request.where, declared=facts, progress=step)
+        if any(map(store.facts, workflows)):
+            score_runs(
+                store,
+                measures=needed_measures(policies),
+                where=request.where,
+                workflows=workflows,
+                declared=notebook.settings.declared,
+                progress=_Reading((), request.enough or (lambda: False)).step,
+            )
     held = baselines.load_baselines(policies)
     return _decided(notebook, policies, request, held, _set_aside(notebook, request, held))
 

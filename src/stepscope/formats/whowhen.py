@@ -19,17 +19,7 @@ from stepscope.formats.fields import infer_text_status, rest, text_at
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import Opening
-from stepscope.model import (
-    Actor,
-    Case,
-    Json,
-    Label,
-    Outcome,
-    Part,
-    Step,
-    StepKind,
-    Trajectory,
-)
+from stepscope.model import Actor, Case, Json, Label, Outcome, Part, Step, StepKind, Trajectory
 
 NAME = "whowhen"
 ANNOTATOR = "Who&When"

@@ -37,10 +37,11 @@ ABSENT = "absent"
 DECLARED = ("alternatives", "claims", "effects", "policy", "preconditions")
 
 
-class Absent(msgspec.Struct, frozen=True):
+class Absent(msgspec.Struct, frozen=True, omit_defaults=True):
     """No answer, by kind; `not_scored` where there is no record."""
 
     unmeasured: str
+    at_least: float = 0.0  # a count that is proved, where the whole of it is unmeasured
 
 
 # A number, a label, or neither.
@@ -122,14 +123,15 @@ def read_samples(
     """
     runs = rows.runs(where)
     columns = {name: rows.column(name, runs) for name in measures}
+    purged = rows if isinstance(rows, Store) and rows.purged() else None
     for name, column in columns.items():
         if len(column.versions) > 1:
             raise StoreError(
                 f"records of {name!r} are of versions {', '.join(column.versions)}, which may not "
                 f"be mixed; score again: {settings.rescore_command(name)}"
             )
-        if isinstance(rows, Store) and rows.purged():
-            stale = [key for workflow in workflows for key in _stale_runs(rows, name, workflow)]
+        if purged is not None:
+            stale = [key for workflow in workflows for key in _stale_runs(purged, name, workflow)]
             column.state[np.isin(runs.key, stale)] = NO_RECORD
     places: dict[str, list[int]] = {workflow: [] for workflow in workflows}
     for at, workflow in enumerate(runs.workflow.tolist()):
@@ -182,7 +184,9 @@ def _cells(column: AnswerColumn, chosen: Ints, *, labelled: bool) -> tuple[Cell,
     for value, label, state, has_number in zip(
         *(array[chosen].tolist() for array in arrays), strict=True
     ):
-        if has_number and not (labelled and label is not None):
+        if has_number and label == records.AT_LEAST:
+            cells.append(Absent("missing_input", value))
+        elif has_number and not (labelled and label is not None):
             cells.append(value)
         elif state == ANSWERED and label is not None:
             cells.append(label)
@@ -194,15 +198,16 @@ def _cells(column: AnswerColumn, chosen: Ints, *, labelled: bool) -> tuple[Cell,
 def _stale_runs(store: Store, measure: str, workflow: str) -> set[int]:
     """Return the runs, by row, that answered when something else was declared, and not since."""
     name = settings.find_installed_measure(measure)
-    found: dict[bool, set[int]] = {True: set(), False: set()}
+    asked: dict[bool, set[Current]] = {True: set(), False: set()}
     now: tuple[object, ...] = ()
     for facts in store.all_facts(workflow) if name is not None else ():
         one = registry.measure(name or "")
         then = (_digest_declared(facts, one.learns), facts.tools, facts.instructions)
         now = now or then
-        asked = Current(one.name, workflow, one.version, facts.hash_of(one.learns))
-        found[then == now] |= store.answered(asked)
-    return found[False] - found[True]
+        asked[then == now].add(Current(one.name, workflow, one.version, facts.hash_of(one.learns)))
+    # Facts are as many as imports; most of them ask the same.
+    stale = {run for one in asked[False] - asked[True] for run in store.answered(one)}
+    return stale - {run for one in asked[True] if stale for run in store.answered(one)}
 
 
 def _hash_of_declared(rows: Rows, measure: str, workflow: str) -> str:
@@ -329,7 +334,8 @@ def _badness(gate: GatePolicy, cells: tuple[Cell, ...]) -> tuple[float, float] |
         left = _unrecovered_errors(errors, cell)
         return left if isinstance(left, str) else (left, float(errors))
     if isinstance(cell, Absent):
-        return cell.unmeasured
+        proved = gate.limit is not None and cell.at_least > gate.limit
+        return (1.0, 1.0) if proved else cell.unmeasured
     if kind == "label":
         return _badness_of_label(gate, cell)
     if isinstance(cell, str):

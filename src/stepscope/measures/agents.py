@@ -21,6 +21,7 @@ from stepscope.measures.errors import has_known_status, reactions_of
 from stepscope.measures.facts import MISSING, supply_context
 from stepscope.measures.same_calls import redundant_calls
 from stepscope.model import Answer, Case, Exchange, Facts, Step, Trajectory, Verdict
+from stepscope.model.records import AT_LEAST
 from stepscope.values import Unmeasured
 
 PER_AGENT_NAME = "per_agent"
@@ -159,10 +160,11 @@ def _policy(
     if not rules:
         reason = "no policy is declared for this workflow"
         return Unmeasured("missing_input", reason, "policy")
-    if doubts := find_doubts(trajectory, rules, facts):
-        return Unmeasured("missing_input", doubts[0], "policy")
-    found = find_breaches(trajectory, rules, facts)
-    return _count("policy", [breach.step for breach in found if breach.step in steps])
+    found = [x.step for x in find_breaches(trajectory, rules, facts) if x.step in steps]
+    doubts = [x for x in find_doubts(trajectory, rules, facts) if x.step in steps]
+    if doubts and not found:
+        return Unmeasured("missing_input", doubts[0].reason, "policy")
+    return msgspec.structs.replace(_count("policy", found), label=AT_LEAST if doubts else None)
 
 
 def _schema(trajectory: Trajectory, made: Sequence[Exchange]) -> Answer:

@@ -71,6 +71,8 @@ Annotator = Literal["CODE", "HUMAN", "LLM"]
 ANNOTATORS: dict[str, Annotator] = {RULES: "CODE", HUMAN: "HUMAN"}
 # Labels that commit to nothing.
 UNCERTAIN, NOT_APPLICABLE = NEUTRAL = ("uncertain", "not_applicable")
+# The label of a count that is of what is proved: there may be more.
+AT_LEAST = "at_least"
 # The measure of labels of steps.
 STEP_LABELS_NAME = "step_labels"
 # Records of judges have measure names of their own, beside the rules' of the same rubric.

@@ -18,8 +18,5 @@ if TYPE_CHECKING:
 
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
-    {
-        ".limits": ("Limits",),
-        ".redact": ("OwnSecret", "Redactor", "scrub_message", "scrub_value"),
-    },
+    {".limits": ("Limits",), ".redact": ("OwnSecret", "Redactor", "scrub_message", "scrub_value")},
 )

@@ -9,7 +9,7 @@ its scale, twice, or citing steps that do not exist, that is one `Unmeasured("er
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite
 
@@ -292,13 +292,14 @@ def score_runs(
     *,
     measures: Sequence[str] | None = None,  # registry names; all that are installed when left out
     where: Where | None = None,
+    workflows: Container[str] | None = None,  # whose runs; all when left out
     declared: DeclaredConduct | None = None,  # what the user says about tools and conduct
     workers: int | None = None,  # processes; when left out, one a core for many runs
     progress: Callable[[int, int], None] | None = None,  # called with runs done and runs to do
 ) -> ScoringResult:
     """Ask every measure about every run that it has not answered for yet; never spends.
 
-    Facts are fitted from all runs in any case, and every batch is durable.
+    Facts are fitted from all runs of a workflow in any case, and every batch is durable.
 
     Raises:
         ConfigError: a measure is unknown, or named as an aspect of another.
@@ -307,7 +308,10 @@ def score_runs(
     names = tuple(registry.names("measures") if measures is None else dict.fromkeys(measures))
     asked = [registry.measure(name) for name in names]
     _refuse_aspects([measure.name for measure in asked])
-    facts = _fit_facts(store, declared)
+    workflow_of = store.workflows()
+    if workflows is not None:
+        workflow_of = {key: name for key, name in workflow_of.items() if name in workflows}
+    facts = _fit_facts(store, declared, workflow_of)
     current = [
         Current(measure.name, workflow, measure.version, fitted.hash_of(measure.learns))
         for measure in asked
@@ -320,7 +324,7 @@ def score_runs(
         and (last.tools, last.instructions) != (one.tools, one.instructions)
     }
     store.put_facts(facts.values(), current)
-    keys = store.keys(where)
+    keys = [key for key in store.keys(where) if key in workflow_of]
     bits = {measure.name: 1 << at for at, measure in enumerate(asked)}
     whole = (1 << len(asked)) - 1
     have: dict[int, int] = {}
@@ -328,7 +332,6 @@ def score_runs(
         for key in store.answered(question):
             have[key] = have.get(key, 0) | bits[question.measure]
     todo = [(key, whole & ~have.get(key, 0)) for key in keys if have.get(key, 0) != whole]
-    workflows = store.workflows() if changed else {}
     plan = MeasurePlan(names, facts)
     done = records = 0
     unmeasured: Counter[str] = Counter()
@@ -343,7 +346,7 @@ def score_runs(
         records=records,
         unmeasured_by_kind=dict(sorted(unmeasured.items())),
         skipped=len(keys) - len(todo),
-        outdated=sum(workflows.get(key) in changed for key, _ in todo),
+        outdated=sum(workflow_of[key] in changed for key, _ in todo),
     )
 
 
@@ -359,28 +362,31 @@ def _refuse_aspects(asked: Sequence[str]) -> None:
                 )
 
 
-def _fit_facts(store: Store, declared: DeclaredConduct | None) -> dict[str, Facts]:
+def _fit_facts(
+    store: Store, declared: DeclaredConduct | None, workflow_of: Mapping[int, str]
+) -> dict[str, Facts]:
     rows: dict[str, list[tuple[str, Figures]]] = {}
     for workflow, outcome, figures in store.figures():
         rows.setdefault(workflow, []).append((outcome, figures))
-    passing = _passing_uses(store)
+    passing = _passing_uses(store, workflow_of)
     return {
         workflow: fit_facts(
             workflow, rows[workflow], declared=declared, passing_uses=passing.get(workflow, ())
         )
-        for workflow in sorted(rows)
+        for workflow in sorted(rows.keys() & {*workflow_of.values()})
     }
 
 
-def _passing_uses(store: Store) -> dict[str, list[tuple[SuccessfulCall, ...]]]:
+def _passing_uses(
+    store: Store, workflow_of: Mapping[int, str]
+) -> dict[str, list[tuple[SuccessfulCall, ...]]]:
     """Return what succeeded in the first passing runs of each workflow, in order of import.
 
     The first, so that what was mined stays what it is as runs come in, and answers stay current.
     """
-    workflows = store.workflows()
     chosen: dict[str, list[int]] = {}
-    for key in sorted(store.keys(_PASSED)):
-        keys = chosen.setdefault(workflows[key], [])
+    for key in sorted(workflow_of.keys() & store.keys(_PASSED)):
+        keys = chosen.setdefault(workflow_of[key], [])
         if len(keys) < MINED_RUNS:
             keys.append(key)
     return {

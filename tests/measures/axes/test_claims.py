@@ -12,7 +12,7 @@ from stepscope.measures.axes.claims import find_claims, is_english
 from stepscope.measures.axes.results import RESULT_INTERPRETATION, RESULT_INTERPRETATION_NAME
 from stepscope.model import Facts, Step, ToolCall, ToolDef, Trajectory, Verdict
 from stepscope.values import Unmeasured
-from tests.factories import agent, calls, did, failed, result, run, user
+from tests.factories import agent, calls, did, failed, result, run, system, user
 from tests.measures.answers import whole
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -186,7 +186,13 @@ def test_an_act_told_as_done_in_a_run_without_any_call_is_a_false_claim(
 
 def test_what_the_user_tells_may_be_told_again_and_a_tool_that_reads_does_nothing() -> None:
     said = user("It has been cancelled by my wife."), agent("Order W7 has been cancelled.")
-    for steps, tool in ((said, "cancel_order"), (said[1:], "get_cancelled_orders")):
+    # An agent may have the state of an order in its instructions.
+    held = system("Order W7 has been cancelled by the shop."), said[1]
+    for steps, tool in (
+        (said, "cancel_order"),
+        (held, "cancel_order"),
+        (said[1:], "get_cancelled_orders"),
+    ):
         (found,) = whole(RESULT_INTERPRETATION, run(*steps, tools=(ToolDef(tool),))).values()
         assert isinstance(found, Unmeasured)
 

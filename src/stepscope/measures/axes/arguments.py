@@ -14,12 +14,7 @@ from math import inf
 from typing import Literal, NamedTuple
 
 from stepscope.measures.axes.evidence import Evidence, evidence_of
-from stepscope.measures.axes.quantities import (
-    AgentMessage,
-    first_told,
-    number_of,
-    told_amounts,
-)
+from stepscope.measures.axes.quantities import AgentMessage, first_told, number_of, told_amounts
 from stepscope.measures.axes.records import find_reference_differences
 from stepscope.measures.axes.sums import (
     find_missing_terms,

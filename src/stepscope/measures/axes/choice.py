@@ -101,7 +101,7 @@ def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     if faults:
         return fault_answers(TOOL_SELECTION_NAME, faults)
     if doubts := find_doubts(trajectory, rules, facts):
-        return (Unmeasured("missing_input", doubts[0], TOOL_SELECTION_NAME),)
+        return (Unmeasured("missing_input", doubts[0].reason, TOOL_SELECTION_NAME),)
     if unasked:
         cites = tuple(sorted({exchange.step for exchange in unasked}))
         why = f"{unasked[0].call.name} seems to write without having been asked for"

@@ -337,7 +337,7 @@ def _find_claims_without_calls(trajectory: Trajectory, facts: Facts | None) -> I
         told = [x for x in find_claims(text, weak=False) if any(_makes(t, x.act) for t in tools)]
         for claim in (*told, *_claims_of_settings(text, own_words)):
             things, before = set(_THING.findall(claim.said)), trajectory.steps[: step.index]
-            if _OWN.search(claim.said) or not _was_said(before, claim, things):
+            if _OWN.search(claim.said) or not _was_said(before, claim, things, "system"):
                 yield Fault(step.index, f"tells {claim.said[:100]!r}, and no call was made at all")
                 break
 
@@ -393,13 +393,13 @@ def _check_claim(
     return Fault(here, f"tells {said}, and no call before it did that", cites)
 
 
-def _was_said(before: Sequence[Step], claim: Claim, things: set[str]) -> bool:
-    """True if the user or a result told of the same before: then the agent may report it."""
+def _was_said(before: Sequence[Step], claim: Claim, things: set[str], also: str = "") -> bool:
+    """True if user, result or `also` told of the same before: then the agent may report it."""
     forms = [form for form, verb in _ACT_OF.items() if verb == claim.act]
     sure = "successfully" in claim.said
     for earlier in before if things or not sure else ():
         texts = [result.text for result in earlier.results]
-        if earlier.actor == "user" and not sure:
+        if earlier.actor in ("user", also) and not sure:
             texts.append(earlier.text)
         about = [text.lower() for text in texts if any(x in text for x in things or ("",))]
         if any(form in text for text in about for form in forms):

@@ -549,11 +549,7 @@ def find_misread_things(
 
 
 def _meant_by(
-    amount: ToldAmount,
-    name: str,
-    near: Results,
-    message: AgentMessage,
-    results: ResultReader,
+    amount: ToldAmount, name: str, near: Results, message: AgentMessage, results: ResultReader
 ) -> list[ThingRecord]:
     """Return the records that an amount, by what it is called, is told of."""
     if name == "refund":

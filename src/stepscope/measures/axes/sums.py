@@ -332,11 +332,7 @@ def _lists(records: Sequence[ThingRecord]) -> list[list[ThingRecord]]:
 
 
 def find_untraced_amounts(
-    trajectory: Trajectory,
-    message: AgentMessage,
-    *,
-    found: Sequence[ToldAmount],
-    sound: set[float],
+    trajectory: Trajectory, message: AgentMessage, *, found: Sequence[ToldAmount], sound: set[float]
 ) -> Iterator[Fault]:
     """Yield amounts without a source; `sound` collects the amounts that follow.
 
