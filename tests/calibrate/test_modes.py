@@ -132,6 +132,10 @@ def test_the_halo_is_half_of_what_knowing_the_end_moves_passing_minus_failing_ru
     assert (halo.n, halo.unmeasured) == (6, {"unknown outcome": 1})
     assert halo.low is not None
     assert halo.low < halo.value
+    # Every figure of the table has the sign of the shift.
+    thirds = [one.difference for one in found.where if one.part == "first third"]
+    assert [one.value for one in thirds if isinstance(one, Estimate)] == [shift.value]
+    assert (found.most[0].name, found.most[0].difference) == ("shop/6/0", 0.5)
 
 
 def test_without_outcomes_there_is_a_shift_and_no_halo() -> None:

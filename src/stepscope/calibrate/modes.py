@@ -2,8 +2,8 @@
 
 A step alone may look like an achievement and be a repetition in its run; a step in its run may be
 blamed for what came before it. Where the two differ, and how much, is told by part of the run and
-by what the judge says in context. A difference is always the isolated answer minus the contextual.
-What a judge that sees all up to a step scores otherwise once it knows the end is its halo.
+by what the judge says in context. A difference is the isolated answer minus the contextual. With a
+prefix it is a shift, the contextual minus that: how far knowing the end moves it is the halo.
 """
 
 from __future__ import annotations
@@ -156,11 +156,11 @@ def _compare_judge(
     said = [(label_of(b), label_of(a)) for a, b in zip(first, second, strict=True)]
     if scored:
         values = [np.array([v.value for v in side], np.float64) for side in (first, second)]
-        differences = values[0] - values[1]
+        differences = values[1] - values[0] if prefix else values[0] - values[1]
     else:
         differences = np.array([float(a != b) for b, a in said])
     if prefix:
-        shifts = np.bincount(runs, -differences) / np.bincount(runs)
+        shifts = np.bincount(runs, differences) / np.bincount(runs)
         known = [outcomes[run] for run in dict.fromkeys(run for run, _ in items)]
         figures = {
             "shift": stats.mean(shifts, np.arange(len(shifts)), unit="score"),

@@ -44,7 +44,7 @@ NO_MODES = (
 NAMES = {
     "raw": "same label", "kappa": "kappa", "gwet": "AC1", "difference": "isolated - contextual",
     "distance": "size of the difference", "rank": "rank correlation",
-    "shift": "the end in view - not", "halo": "halo: half of pass - fail",
+    "shift": "whole run - prefix", "halo": "halo: half of pass - fail",
 }  # fmt: skip
 
 
@@ -58,7 +58,9 @@ def _modes(modes: ModeComparison) -> Section:
         f"{modes.judge}: {modes.isolated} against {modes.contextual}   {modes.n:,} steps of "
         f"{modes.runs:,} runs"
     )
+    prefix = "shift" in modes.figures
     what = "mean difference" if modes.of == "scores" else "labels that differ"
+    what = "mean shift" if prefix else what
     figures = [
         (NAMES[name], figure, modes.n if isinstance(figure, Unmeasured) else figure.n)
         for name, figure in modes.figures.items()
@@ -73,7 +75,8 @@ def _modes(modes: ModeComparison) -> Section:
         told = ", ".join(f"{isolated} {n:,}" for isolated, n in row.items())
         out.append(Paragraph(text=f"{label} in context, alone: {told}", indent=2))
     if modes.most:
-        gaps = (Paragraph(text=_gap(gap), indent=4, one_line=True) for gap in modes.most)
+        alone = "up to it" if prefix else "alone"
+        gaps = (Paragraph(text=_gap(gap, alone), indent=4, one_line=True) for gap in modes.most)
         out += [Paragraph(text="Steps that differ most:", indent=2), *gaps]
     return out
 
@@ -96,14 +99,14 @@ def _figures(corner: str, found: Iterable[tuple[str, Figure, int]]) -> Table:
     return Table(id="modes", corner=corner, columns=columns, rows=tuple(rows), indent=2)
 
 
-def _gap(gap: ModeGap) -> str:
+def _gap(gap: ModeGap, seen: str) -> str:
     alone, within = gap.isolated, gap.contextual
     score = [
         "" if one.value is None else f" {words.format_score(one.value)}" for one in (alone, within)
     ]
     why = f": {within.reason}" if within.reason else ""
     head = f"{gap.name} step {gap.step}"
-    return f"{head}  alone {alone.label}{score[0]}, in context {within.label}{score[1]}{why}"
+    return f"{head}  {seen} {alone.label}{score[0]}, in context {within.label}{score[1]}{why}"
 
 
 COLUMNS = (
