@@ -19,7 +19,16 @@ from typing import NamedTuple
 HERE = Path(__file__).resolve().parent
 REQUIREMENTS = HERE / "requirements"
 ENVIRONMENTS = HERE / ".envs"
-PEERS = ("agentevals", "deepeval", "inspect-ai", "krippendorff", "pydantic-evals", "scikit-learn")
+PEERS = (
+    "agentevals",
+    "arize-phoenix",
+    "deepeval",
+    "inspect-ai",
+    "krippendorff",
+    "mlflow-tracing",
+    "pydantic-evals",
+    "scikit-learn",
+)
 # What a peer needs beside it to ask a model of OpenAI's.
 WITH = {"inspect-ai": ("openai",)}
 # Seconds; the largest peer has some hundred packages.
@@ -79,9 +88,12 @@ def clean_environment() -> dict[str, str]:
     return kept | {
         "DEEPEVAL_TELEMETRY_OPT_OUT": "1",
         "DEEPEVAL_UPDATE_WARNING_OPT_IN": "0",
+        "DO_NOT_TRACK": "true",
         "LANGSMITH_TRACING": "false",
         "LOGFIRE_SEND_TO_LOGFIRE": "false",
+        "MLFLOW_DISABLE_TELEMETRY": "true",
         "OPENAI_API_KEY": "not-a-key",  # some constructors ask for one; nothing is ever sent
+        "PHOENIX_TELEMETRY_ENABLED": "false",
     }
 
 
@@ -106,10 +118,12 @@ def lock() -> int:
 def _build(folder: Path, requirements: Path) -> str | None:
     shutil.rmtree(folder, ignore_errors=True)
     venv.create(folder, with_pip=True, symlinks=True)
-    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--require-hashes"]
+    # The file names all that is needed. With hashes pip's resolver refuses what is asked for with
+    # extras (`fastmcp-slim[client]`), because uv pins it without them.
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-deps"]
     try:
         built = subprocess.run(
-            [*pip, "--only-binary=:all:", f"--requirement={requirements}"],
+            [*pip, "--require-hashes", "--only-binary=:all:", f"--requirement={requirements}"],
             env=clean_environment(),
             capture_output=True,
             text=True,

@@ -1,4 +1,4 @@
-"""Times stepscope reading whole runs: `array`, `lines`, `messages`, `otlp`, each let go at once.
+"""Times stepscope reading whole runs of every file that J1 has, each run let go at once.
 
 `rows ...` reads with all cores, as `import` does: other processes build the runs and encode them
 for the store, this one takes the rows. Every round says the highest memory of this process so far.
@@ -28,6 +28,8 @@ def shapes(paths: list[Path]) -> dict[str, list[str]]:
         "lines": named["tau"],
         "messages": named["messages"],
         "otlp": named["otlp"],
+        "mlflow": named["mlflow"],
+        "phoenix": named["phoenix"],
     }
 
 

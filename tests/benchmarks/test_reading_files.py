@@ -19,5 +19,6 @@ def test_every_shape_holds_the_same_runs_and_reads_without_a_loss(tmp_path: Path
                 assert not [warning for warning in run.warnings if "span" in warning.code]
                 texts = [step.text for step in run.steps if step.actor == "agent" and step.text]
                 said[shape].append(texts)
-    assert said["array"] == said["lines"] == said["messages"] == said["otlp"]
+    assert said["array"] == said["lines"] == said["messages"]
+    assert said["array"] == said["otlp"] == said["mlflow"] == said["phoenix"]
     assert len(said["array"]) == 6
