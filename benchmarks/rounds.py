@@ -98,6 +98,7 @@ class Row(NamedTuple):
     """One comparison: ours beside a peer or beside a fixed limit.
 
     `reached` is what the limit is put on (a ratio, or seconds); `at_least` says which side is good.
+    A least of 0 is no limit: the row is there to compare.
     """
 
     work: str
@@ -134,17 +135,12 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
+    compared = (row.work, row.ours, row.peer, f"{row.reached:.3g} {row.unit}")
+    if row.at_least and not row.limit:
+        return (*compared, "none", "", "", row.spread)
     sign = ">=" if row.at_least else "<="
-    return (
-        row.work,
-        row.ours,
-        row.peer,
-        f"{row.reached:.3g} {row.unit}",
-        f"{sign} {row.limit:g} {row.unit}",
-        f"{row.share:.2f}",
-        "kept" if row.met else "MISSED",
-        row.spread,
-    )
+    limit = f"{sign} {row.limit:g} {row.unit}"
+    return (*compared, limit, f"{row.share:.2f}", "kept" if row.met else "MISSED", row.spread)
 
 
 def machine() -> str:

@@ -31,8 +31,9 @@ INTRO = """# Benchmarks
 What stepscope costs, beside named peers: `make bench` runs every job, `make bench JOB=J2` one.
 Competitors run in turn on the same input, each in an environment of its own; a figure is the median
 of the rounds. The input is made from real runs by perturbation (`benchmarks/generate.py`).
-`share` is the part of a limit that is used up: over 1, it is missed. Where the load before a job
-was not near 0, others used the machine meanwhile, and only ratios and CPU times mean much.
+`share` is the part of a limit that is used up: over 1, it is missed; a row whose limit is `none` is
+there to compare. Where the load before a job was not near 0, others used the machine meanwhile, and
+only ratios and CPU times mean much.
 """
 
 

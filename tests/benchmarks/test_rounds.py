@@ -32,6 +32,12 @@ def test_the_table_names_every_missed_limit() -> None:
     assert [("MISSED" in line) for line in text.splitlines()] == [False, True, False]
 
 
+def test_a_row_without_a_limit_is_neither_kept_nor_missed() -> None:
+    line = table([row(9.0, 0.0, at_least=True)]).splitlines()[1]
+    assert line.split() == ["w", "1", "2", "9", "x", "none", "3", "%"]
+    assert row(0.5, 0.0, at_least=True).met
+
+
 def test_the_page_keeps_the_sections_of_jobs_that_did_not_run() -> None:
     page = (
         run.INTRO
