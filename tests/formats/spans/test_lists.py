@@ -52,6 +52,43 @@ def test_the_three_spellings_of_a_span_say_the_same(record: dict[str, Any]) -> N
     assert node.events[0]["time_ns"] == 1_700_000_000_500_000_000
 
 
+# What Phoenix's `span_to_json` writes: attributes cut at their dots.
+NESTED: dict[str, Any] = {
+    "name": "chat",
+    "context": {"trace_id": "t", "span_id": "s"},
+    "span_kind": "LLM",
+    "start_time": "2023-11-14T22:13:20+00:00",
+    "end_time": "2023-11-14T22:13:21+00:00",
+    "status_code": "ERROR",
+    "status_message": "no stock",
+    "attributes": {
+        "openinference": {"span": {"kind": "LLM"}},
+        "metadata": {"shop": {"id": 7}},
+        "tag": {"tags": ["a"]},
+        "llm": {
+            "token_count": {"prompt": 5, "completion": 3},
+            "input_messages": [{"message": {"role": "user", "content": "Add 2 and 2."}}],
+            "output_messages": [{"message": {"role": "assistant", "content": "4"}}],
+        },
+    },
+}
+
+
+def test_attributes_within_objects_are_those_of_whole_keys() -> None:
+    run = run_of(FORMAT, [NESTED])
+    assert [(step.actor, step.text) for step in run.steps] == [
+        ("user", "Add 2 and 2."),
+        ("agent", "4"),
+    ]
+    assert (usage := run.steps[1].usage) is not None
+    assert (usage.input_total, usage.output_total) == (5, 3)
+    (node,) = run.spans
+    assert node.status == "error"
+    assert node.status == "error"
+    kept = node.attributes
+    assert (kept["metadata"], kept["tag.tags"]) == ({"shop": {"id": 7}}, ["a"])
+
+
 def test_a_list_may_stand_under_spans_and_what_is_beside_it_stays() -> None:
     file = {"session_id": "x", "span_count": 1, "spans": [PYTHON]}
     assert FORMAT.sniff(written(file)) > 0.9

@@ -4,11 +4,12 @@ A file is an array of spans, spans one a line, or objects with such an array und
 may say something of the whole beside it. Three spellings: Python's (`trace_id`, `span_id`,
 `start_time`, `span_events`), its `to_json` (`context`, ISO times), JavaScript's (`spanContext`,
 times as seconds and nanoseconds). Spans of one trace are one run, wherever they stand in the file.
+Attributes may be objects within objects, as Phoenix writes its spans: "llm.model_name" under "llm".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 import msgspec
@@ -46,6 +47,9 @@ _STARTS = ("start_time", "startTime", "start_time_unix_nano", "startTimeUnixNano
 _ENDS = ("end_time", "endTime", "end_time_unix_nano", "endTimeUnixNano")
 _STATUS = frozenset({"code", "status_code", "message", "description"})
 _EVENT = frozenset({"name", "event_name", "timestamp", "time", "attributes"})
+# Where one of these holds an object, keys are cut at their dots; not so what is JSON itself.
+_ROOTS = ("openinference", "gen_ai", "llm")
+_WHOLE = frozenset({"metadata", "tool.parameters", "llm.prompt_template.variables"})
 
 
 def _is_like(record: Json) -> bool:
@@ -104,8 +108,10 @@ def read_flat_span(record: Json) -> RawSpan:
     if ids is None:
         found = str(record)[:60]
         raise TraceError(f"a span needs the ids of its trace and its own; found {found!r}")
-    status, kind = record.get("status"), record.get("kind")
-    told = status if isinstance(status, dict) else {"code": status}
+    kind = record.get("kind", record.get("span_kind"))
+    status = record.get("status", record.get("status_code"))
+    message = text_at(record, "status_message")
+    told = status if isinstance(status, dict) else {"code": status, "message": message}
     code = str(told.get("code", told.get("status_code", ""))).removeprefix("StatusCode.")
     message = text_at(told, "message") or text_at(told, "description")
     links = record.get("links") or []
@@ -156,9 +162,24 @@ def read_span_attributes(value: Json) -> dict[str, Json]:
     Raises:
         TraceError: it is no object.
     """
-    if value is None or isinstance(value, dict):
-        return value or {}
-    raise TraceError(f"a span needs an object under `attributes`; found {str(value)[:60]!r}")
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise TraceError(f"a span needs an object under `attributes`; found {str(value)[:60]!r}")
+    if not any([isinstance(value.get(root), dict) for root in _ROOTS]):
+        return value
+    return {key: held for name, found in value.items() for key, held in _joined(name, found)}
+
+
+def _joined(key: str, value: Json) -> Iterator[tuple[str, Json]]:
+    """Yield attributes by their whole keys: "llm.input_messages.0.message.role"."""
+    inner: Iterable[tuple[object, Json]] = ()
+    if isinstance(value, dict) and key not in _WHOLE:
+        inner = value.items()
+    elif isinstance(value, list) and all(isinstance(one, dict) for one in value):
+        inner = enumerate(value)
+    found = [one for name, held in inner for one in _joined(f"{key}.{name}", held)]
+    yield from found or [(key, value)]
 
 
 def _parent(record: dict[str, Json]) -> str | None:
