@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,10 @@ from stepscope import api
 from stepscope.api.notebook import Notebook
 from stepscope.errors import ConfigError, UsageError
 from stepscope.judges.judgement import JudgingOptions
-from stepscope.model import Case, Record, Verdict
+from stepscope.model import Case, Record, Reply, Request, Usage, Verdict
 from stepscope.models.configured import JudgesTable, JudgeTable, PriceTable
 from stepscope.settings import Settings
-from stepscope.values import Unmeasured
+from stepscope.values import Estimate, Unmeasured
 from tests.factories import goal, run, user
 from tests.judges.asked import Answering
 from tests.score.test_judging import runs, said
@@ -105,6 +106,56 @@ def test_findings_count_verdicts_and_say_the_mode(tmp_path: Path) -> None:
             "local/tiny, axes.termination: faults in 1 of 1 runs, as in shop/0/0 at step 3",
             "local/tiny, axes.termination narration-off: faults in 0 of 1 runs",
         ]
+
+
+def scored(run: str, value: float, step: int) -> Record:
+    answer = Verdict("scores", value, step=step, cites=(step,))
+    return Record(
+        trajectory=run, answer=answer, version="2", family="qwen", judge=NAME, rubric="no_look"
+    )
+
+
+def test_a_score_in_the_lowest_band_is_a_finding(tmp_path: Path) -> None:
+    held = [scored("r0", 0.9, 1), scored("r0", 0.2, 3), scored("r1", 0.3, 1)]
+    with opened(tmp_path / "runs.db") as notebook:
+        notebook.store.append(held)
+        (found,) = notebook.judge_findings("no_look")
+    assert str(found) == ("local/tiny, no_look: faults in 1 of 2 runs, as in shop/0/0 at step 3")
+
+
+def labelled(number: int, request: Request) -> Reply:
+    """Say PROGRESS of every step that is asked about."""
+    listed = request.question.rpartition("order: ")[2].rstrip(".").split(", ")
+    entry = {"quote": "", "explanation": "so", "label": "PROGRESS", "score": 0.5, "addresses": None}
+    text = json.dumps({"steps": [{"step": int(step), **entry} for step in listed]})
+    usage = Usage(input_total=50, output_total=20)
+    return Reply(text=text, stop="end", structure="json_schema", usage=usage, model="tiny")
+
+
+def test_rejudging_says_which_of_the_steps_turned(tmp_path: Path) -> None:
+    old = [
+        Record(
+            trajectory=f"r{at}",
+            answer=Verdict("judge.step_labels", 0.5, label, step, (step,)),
+            version="1",
+            family="qwen",
+            judge=NAME,
+            rubric="step_labels",
+            prompt="of version 1",
+        )
+        for at in range(4)
+        for step, label in ((1, "PROGRESS"), (2, "PROGRESS"), (3, "ERROR" if at else "PROGRESS"))
+    ]
+    with api.open(tmp_path / "runs.db", settings=Settings(judges=TABLE)) as notebook:
+        notebook.store.put(replace(one, task=one.id) for one in runs(4))
+        notebook.store.append(old)
+        model = Answering(labelled)
+        done = notebook.rejudge("step_labels", models={NAME: model}, budget_usd=5_000.0)
+    (turned,) = done.turned
+    assert isinstance(turned.changed, Estimate)
+    # Steps 1 and 3 are the agent's: nothing is said of step 2 today.
+    assert (turned.changed.value, turned.changed.n) == (3 / 8, 8)
+    assert "of 8 steps turned\n  shop/1/0 step 3: ERROR -> PROGRESS\n" in str(turned)
 
 
 def test_a_prompt_is_shown_though_another_version_of_its_rubric_was_answered(

@@ -10,7 +10,7 @@ from stepscope.model import Outcome, Record, Verdict
 from stepscope.store import Store
 from stepscope.values import Estimate, Unmeasured
 from tests.calibrate.made import by_step, said, store
-from tests.factories import agent, run
+from tests.factories import agent, run, user
 
 ISOLATED = "step_labels.isolated"
 
@@ -100,6 +100,19 @@ def test_what_one_mode_could_not_answer_is_left_out() -> None:
         by_step("openai/a", ["PPP"]), [*by_step("openai/a", ["PP."], axis=ISOLATED), lost]
     )
     assert found.n == 2
+
+
+def test_steps_of_users_and_tools_are_in_no_comparison_of_modes() -> None:
+    """Of four steps two are the agent's, and on both the modes differ."""
+    steps = [user("u"), agent("a"), user("v"), agent("b")]
+    with Store.open(":memory:") as made:
+        made.put(run(*steps, id=f"r{n}", name=f"shop/{n}/0", task=str(n)) for n in range(6))
+        made.append(by_step("openai/a", ["PEPE"] * 6))
+        made.append(by_step("openai/a", ["PPPP"] * 6, axis=ISOLATED))
+        (found,) = compare_modes(made)
+    raw = found.figures["raw"]
+    assert isinstance(raw, Estimate)
+    assert (raw.value, found.n, found.runs) == (0.0, 12, 6)
 
 
 def viewed(values: list[list[float]], view: str) -> list[Record]:

@@ -303,16 +303,17 @@ def test_whose_steps_they_are_rules_have_said_where_they_scored() -> None:
 
 
 def test_a_behaviour_has_a_place_where_it_begins_and_a_spread_over_the_run() -> None:
+    """Steps 1, 3 and 5 are the agent's: what was said of others shows no behaviour of it."""
     held = runs(16)
-    shown = ["....x.", "..x.x."] + ["....x."] * 6 + ["......"] * 8
+    shown = ["x..x..", ".x.xx."] + ["...x.."] * 6 + ["......"] * 7 + ["..x..."]
     records = [r for of, marks in zip(held, shown, strict=True) for r in behaved(ONE, of, marks)]
     found = panels_of(store_of(held, records))
     (one,) = found.onsets
     assert share(one.runs) == (0.5, 16)
     assert isinstance(one.onset, Estimate)
-    assert one.onset.value == 0.8
+    assert one.onset.value == 0.6
     spread = [None if isinstance(t, Unmeasured) else t.value for t in one.tenths]
-    assert spread == [0.0, None, 0.0, None, 0.0625, None, 0.0, None, 0.5, 0.0]
+    assert spread == [None, None, 0.0625, None, None, None, 0.5, None, None, 0.0]
     assert share(seat(only(found, "behaviour.sycophancy", "present").groups[0], ONE).failing) == (
         0.5, 16,
     )  # fmt: skip

@@ -280,6 +280,13 @@ def test_a_dry_run_says_what_would_be_bought_and_sends_nothing(
     assert "likely unknown" in str(unknown)
 
 
+def test_the_price_of_labels_is_that_of_the_agents_steps(store: Store) -> None:
+    """Of four steps two are the agent's: 40 tokens and 50 for each of these, 25 of a behaviour."""
+    rubrics = (load_rubric("step_labels"), load_rubric("behaviour.sycophancy"))
+    rows = dry_run(asking(store, rubrics), prices=Prices(), ledger=None, budget_usd=None).rows
+    assert [row.output_tokens for row in rows] == [4 * (40 + 2 * 50), 4 * (60 + 2 * 25)]
+
+
 def _stopped(path: Path, interrupts: int, number: str = "SIGINT") -> list[str]:
     told = subprocess.run(
         [sys.executable, "-m", "tests.score.interrupted", str(path), str(interrupts), number],

@@ -2,8 +2,8 @@
 
 Nothing is opened and nothing is sent before it is asked for; a dry run needs no key. `rejudge`
 asks again about the runs that some judge answered about by the rubric before. Old records stay;
-compared is the whole-run answer of the same judge where it was asked before, else of each earlier
-judge, on the same runs.
+compared are the answers about the same runs, or steps, of the same judge where it was asked before,
+else of each earlier judge.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 
 from stepscope import stats
+from stepscope.calibrate.ratings import BANDS, Item, label_of
 from stepscope.errors import ConfigError, UsageError
 from stepscope.judges.goals import Goal, goals_toml, load_goals, propose_goals
 from stepscope.judges.judgement import Judge, JudgingOptions, configured_judge, record_measure
@@ -261,16 +262,20 @@ def find_faulted(
     """Return what judges found by these rubrics, the most faults first."""
     runs = store.runs(where)
     failing = {record_measure(one): one.failing for one in rubrics}
+    scores = records.STEP_SCORES
+    # Scores have no label: those of the lowest band fail.
+    failing |= {scores: (BANDS[0][1],)} if scores in failing else {}
     found: list[JudgeFinding] = []
     for one in read_judge_answers(store, runs, where):
-        bad = failing.get(records.JUDGE_PREFIX + one.asked.measure, ())
+        measure = one.asked.measure
+        bad = failing.get(measure if measure == scores else records.JUDGE_PREFIX + measure, ())
         faults: dict[int, tuple[int, ...]] = {}
         judged: set[int] = set()
         for at, of_run in one.runs.items():
             said = [*of_run.whole.values(), *(x for s in of_run.steps.values() for x in s.values())]
             for answer in [x.answer for x in said if isinstance(x.answer, Verdict)]:
                 judged.add(at)
-                if answer.label in bad:
+                if (label_of(answer) if measure == scores else answer.label) in bad:
                     faults.setdefault(at, answer.cites)
         if bad:
             first = min(faults, default=-1)
@@ -306,7 +311,7 @@ MOST_NAMED = 5
 
 # Rubric, judge without its snapshot, version, prompt: who answered, and what it was asked.
 AnswerKey = tuple[str, str, str, str]
-AnswersByKey = Mapping[AnswerKey, Mapping[str, Verdict]]
+AnswersByKey = Mapping[AnswerKey, Mapping[Item, Verdict]]
 
 
 class ChangedAnswers(msgspec.Struct, frozen=True, kw_only=True):
@@ -316,7 +321,8 @@ class ChangedAnswers(msgspec.Struct, frozen=True, kw_only=True):
     judge: str  # who was asked now
     before: str  # who was asked before
     was: str  # version and prompt hash of the earlier question
-    changed: Estimate | Unmeasured  # share of the runs whose label is another one now
+    # share of the runs, or of the steps that were judged one by one, with another label now
+    changed: Estimate | Unmeasured
     runs: tuple[str, ...]  # names of the first few of them, with both labels
 
     def __str__(self) -> str:
@@ -326,7 +332,7 @@ class ChangedAnswers(msgspec.Struct, frozen=True, kw_only=True):
             return f"{who}: {self.changed.kind}: {self.changed.reason}"
         line = (
             f"{who}: {self.changed.value:.3f} [{self.changed.low:.3f}, {self.changed.high:.3f}] of "
-            f"{self.changed.n:,} runs turned"
+            f"{self.changed.n:,} {self.changed.unit_of_n} turned"
         )
         return "\n".join([line, *(f"  {run}" for run in self.runs)])
 
@@ -344,16 +350,19 @@ class RejudgeResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_first_answers(
     store: Store, rubrics: Iterable[Rubric], where: Where | None
-) -> dict[AnswerKey, dict[str, Verdict]]:
-    """Return the first whole-run answers of all judges by these rubrics, by who was asked what."""
-    found: dict[AnswerKey, dict[str, Verdict]] = {}
+) -> dict[AnswerKey, dict[Item, Verdict]]:
+    """Return the first answers of all judges by these rubrics, by who was asked what.
+
+    An answer about every step has its labels there; what it says of the whole run is a count.
+    """
+    found: dict[AnswerKey, dict[Item, Verdict]] = {}
     for rubric in rubrics:
         for record in store.records(where, measure=record_measure(rubric)):
             if _is_by_judge(record, rubric):
                 asked = (rubric.name, record.judge.partition("@")[0], record.version, record.prompt)
-                of_runs = found.setdefault(asked, {})
-                if isinstance(record.answer, Verdict) and record.answer.step is None:
-                    of_runs.setdefault(record.trajectory, record.answer)
+                answers, answer = found.setdefault(asked, {}), record.answer
+                if isinstance(answer, Verdict) and (answer.label or rubric.kind == "score"):
+                    answers.setdefault((record.trajectory, answer.step), answer)
     return found
 
 
@@ -379,25 +388,29 @@ def compare_answers(
 ) -> tuple[ChangedAnswers, ...]:
     """Return how what was asked now differs from what was asked before, question by question."""
     runs = store.runs()
+    tasks = dict(zip(runs.id.tolist(), number_tasks(runs).tolist(), strict=True))
+    names = dict(zip(runs.id.tolist(), runs.name.tolist(), strict=True))
     found: list[ChangedAnswers] = []
     for asked in sorted(after.keys() - before.keys()):
         earlier = [one for one in sorted(before) if one[0] == asked[0]]
         later = after[asked]
         for was in [one for one in earlier if one[1] == asked[1]] or earlier:
-            both = [at for at, run in enumerate(runs.id) if run in before[was] and run in later]
-            labels = [(before[was][runs.id[at]].label, later[runs.id[at]].label) for at in both]
+            both = [item for item in before[was].keys() & later.keys() if item[0] in names]
+            both.sort(key=lambda item: (names[item[0]], *item[:1], item[1] or 0))
+            labels = [(label_of(before[was][item]), label_of(later[item])) for item in both]
             turned = np.asarray([old != new for old, new in labels], dtype=np.float64)
             lines = [
-                f"{runs.name[at]}: {old} -> {new}"
-                for at, (old, new) in zip(both, labels, strict=True)
+                f"{names[run]}{'' if step is None else f' step {step}'}: {old} -> {new}"
+                for (run, step), (old, new) in zip(both, labels, strict=True)
                 if old != new
             ]
+            unit = "runs" if all(step is None for _, step in both) else "steps"
             changed = ChangedAnswers(
                 rubric=asked[0],
                 judge=asked[1],
                 before=was[1],
                 was=f"version {was[2]}, prompt {was[3]}",
-                changed=stats.proportion(turned, number_tasks(runs)[both]),
+                changed=stats.proportion(turned, [tasks[run] for run, _ in both], unit_of_n=unit),
                 runs=tuple(lines[:MOST_NAMED]),
             )
             found.append(changed)

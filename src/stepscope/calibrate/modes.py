@@ -18,7 +18,14 @@ import numpy.typing as npt
 
 from stepscope import stats
 from stepscope.calibrate.agreement import agreement_figure
-from stepscope.calibrate.ratings import Item, RaterVerdicts, label_of, rater_answer, read_raters
+from stepscope.calibrate.ratings import (
+    Item,
+    RaterVerdicts,
+    label_of,
+    load_agent_steps,
+    rater_answer,
+    read_raters,
+)
 from stepscope.calibrate.types import RaterAnswer
 from stepscope.model import Verdict
 from stepscope.model.records import (
@@ -102,11 +109,16 @@ def compare_modes(
         for name in measures
         if name.endswith(PREFIX_SUFFIX)
     ]
+    held = {name: list(rows.records(where, measure=name)) for pair in pairs for name in pair}
+    judged = {record.trajectory for records in held.values() for record in records}
+    at = [place for place, run in enumerate(chosen.id.tolist()) if run in judged]
+    own = dict(zip(chosen.id[at].tolist(), load_agent_steps(rows, chosen, at), strict=True))
     found = []
-    for isolated, contextual in pairs:
+    for pair in pairs:
+        isolated, contextual = pair
         alone, within = (
-            {(voice.family, voice.name): voice for voice in read_raters(records, "steps")}
-            for records in (rows.records(where, measure=name) for name in (isolated, contextual))
+            {(voice.family, voice.name): voice for voice in read_raters(held[name], "steps", own)}
+            for name in pair
         )
         for key in sorted(alone.keys() & within.keys()):
             made = _compare_judge(

@@ -26,9 +26,9 @@ from stepscope.safety.limits import read_file
 
 # What a rubric sees and in what form it answers.
 #   axis: the whole run; one answer, cited, with a rationale and a confidence
-#   labels: the whole run; a label, a score and an explanation for every step
-#   score: one sub-goal and one step's output, nothing else; a score from 0 to 1
-#   presence: the whole run; present or absent for every step
+#   labels: the whole run; a label, a score and an explanation for every step of the agent
+#   score: one sub-goal and one exchange, nothing else; a score from 0 to 1
+#   presence: the whole run; present or absent for every step of the agent
 #   attribution: a run whose state check failed; which part failed, where, and whose failure it was
 RubricKind = Literal["axis", "labels", "score", "presence", "attribution"]
 

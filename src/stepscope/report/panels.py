@@ -316,8 +316,13 @@ _PASSED = {"pass": True, "fail": False}
 
 
 def read_agent_steps(rows: Rows, table: RunTable, judged: Sequence[JudgeAnswers]) -> Acted:
-    """Return the agent's steps of each run that has labels of steps, None of the others."""
-    steps = {at for one in judged if one.asked.measure == STEP_LABELS for at in one.runs}
+    """Return the agent's steps of each run whose steps were judged, None of the others."""
+    steps = {
+        at
+        for one in judged
+        if one.asked.measure == STEP_LABELS or one.asked.measure.startswith("behaviour.")
+        for at in one.runs
+    }
     known = dict(zip(steps, load_agent_steps(rows, table.runs, steps), strict=True))
     return [known.get(at) for at in range(len(table))]
 
@@ -509,7 +514,7 @@ def build_panels(
         panels=tuple(whole),
         answers=tuple(_answers(table, [o for o in asked if o.asked.measure not in spoken], groups)),
         patterns=tuple(patterns),
-        onsets=tuple(votes.measure_onsets(table, asked, groups, all_)),
+        onsets=tuple(votes.measure_onsets(table, asked, groups, all_, steps)),
         agreement=tuple(compare_judges(rows, sorted(measures, key=_place), where=where, seed=seed)),
         queue=apart,
         n_disputed=n_disputed,

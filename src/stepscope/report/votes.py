@@ -152,7 +152,7 @@ def read_aspects(
         if rubric == STEP_LABELS:
             read = {label: _labelled(label, acted) for label in AGAINST}
         elif of == "behaviour":
-            read = {PRESENT: lambda at, of_run: _over_steps(of_run, PRESENT, None)}
+            read = {PRESENT: _labelled(PRESENT, acted)}
         elif labels <= AXIS_ANSWERS and (labels or rubric.startswith(PARTS)):
             part = rubric.startswith(PARTS) and rubric != THE_END
             read = {INCORRECT: _of_a_part if part else _of_the_whole}
@@ -387,14 +387,15 @@ def measure_onsets(
     judged: Sequence[JudgeAnswers],
     groups: Sequence[Profile],
     aspects: Sequence[PanelAspect],
+    acted: Acted,
 ) -> Iterator[BehaviourOnset]:
-    """Yield what each judge says of each behaviour, by group of runs."""
+    """Yield what each judge says of each behaviour in the agent's steps, by group of runs."""
     by_rubric = {aspect.rubric: aspect for aspect in aspects}
     for one in judged:
         aspect = by_rubric.get(one.asked.measure)
         if not one.main or aspect is None or aspect.failing != PRESENT:
             continue
-        first, present, told = _places(table, one)
+        first, present, told = _places(table, one, acted)
         votes = next(v for v in aspect.votes if v.member.judge == one.asked.judge)
         for of in groups:
             chosen = table.matches(of.group)
@@ -418,7 +419,7 @@ def measure_onsets(
             )
 
 
-def _places(table: RunTable, one: JudgeAnswers) -> tuple[Floats, Floats, Floats]:
+def _places(table: RunTable, one: JudgeAnswers, acted: Acted) -> tuple[Floats, Floats, Floats]:
     """Return the place of the first step that shows it, and steps that do and that were judged.
 
     The first has shape (runs,), NaN where no step does; the others (runs, tenths).
@@ -428,7 +429,8 @@ def _places(table: RunTable, one: JudgeAnswers) -> tuple[Floats, Floats, Floats]
     for at, of_run in one.runs.items():
         last = max(int(table.runs.steps[at]) - 1, 1)
         for step, record in of_run.steps.get(0, {}).items():
-            if not isinstance(record.answer, Verdict):
+            own = acted[at]
+            if not isinstance(record.answer, Verdict) or (own is not None and step not in own):
                 continue
             place = min(step / last, 1.0)
             tenth = min(int(place * TENTHS), TENTHS - 1)

@@ -213,7 +213,7 @@ class JudgePlan:
         self._keys = self.store.keys(self.where)
         self._answered: dict[str, set[tuple[str, str, int]]] = {}
         self._absent: list[Record] = []
-        # The judgements, each with the number of steps of its run.
+        # The judgements, each with the number of the agent's steps in its run.
         self.planned = self._plan_all()
         return self
 
@@ -270,6 +270,7 @@ class JudgePlan:
                 trajectory = supply_context(trajectory, self.store.facts(trajectory.workflow))
                 if self.options.send_media:
                     trajectory = self.store.with_media(trajectory)
+                acted = sum(step.actor == "agent" for step in trajectory.steps)
                 repeats = range(self.options.repeats)
                 for judge, rubric, repeat in product(self.judges, self.rubrics, repeats):
                     drawn = self.drawn.get(rubric.name)
@@ -280,7 +281,7 @@ class JudgePlan:
                         continue
                     for item in self._plan(trajectory, judge, rubric, repeat):
                         if isinstance(item, Judgement):
-                            yield item, len(trajectory.steps)
+                            yield item, acted
                         else:
                             self._note(item, trajectory, judge, rubric, repeat)
 
