@@ -26,7 +26,7 @@ from stepscope.judges.rubrics import Rubric, load_rubrics
 from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Ledger, ledger_path
-from stepscope.model import Model, Record, Request, Verdict, records
+from stepscope.model import Answer, Model, Request, Verdict, records
 from stepscope.model.records import NOT_MODELS
 from stepscope.models.batches import open_batches
 from stepscope.models.opening import (
@@ -311,7 +311,7 @@ MOST_NAMED = 5
 
 # Rubric, judge without its snapshot, version, prompt: who answered, and what it was asked.
 AnswerKey = tuple[str, str, str, str]
-AnswersByKey = Mapping[AnswerKey, Mapping[Item, Verdict]]
+AnswersByKey = Mapping[AnswerKey, Mapping[Item, Answer]]
 
 
 class ChangedAnswers(msgspec.Struct, frozen=True, kw_only=True):
@@ -350,37 +350,38 @@ class RejudgeResult(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_first_answers(
     store: Store, rubrics: Iterable[Rubric], where: Where | None
-) -> dict[AnswerKey, dict[Item, Verdict]]:
-    """Return the first answers of all judges by these rubrics, by who was asked what.
-
-    An answer about every step has its labels there; what it says of the whole run is a count.
-    """
-    found: dict[AnswerKey, dict[Item, Verdict]] = {}
+) -> dict[AnswerKey, dict[Item, Answer]]:
+    """Return the first answers of all judges by these rubrics, by who was asked what."""
+    found: dict[AnswerKey, dict[Item, Answer]] = {}
     for rubric in rubrics:
         for record in store.records(where, measure=record_measure(rubric)):
-            if _is_by_judge(record, rubric):
+            if record.rubric == rubric.name and record.family not in NOT_MODELS:
                 asked = (rubric.name, record.judge.partition("@")[0], record.version, record.prompt)
-                answers, answer = found.setdefault(asked, {}), record.answer
-                if isinstance(answer, Verdict) and (answer.label or rubric.kind == "score"):
-                    answers.setdefault((record.trajectory, answer.step), answer)
+                item = (record.trajectory, record.answer.step)
+                found.setdefault(asked, {}).setdefault(item, record.answer)
     return found
 
 
 def find_judged_runs(
-    store: Store, rubrics: Sequence[Rubric], where: Where | None
+    before: AnswersByKey, rubrics: Iterable[Rubric]
 ) -> tuple[dict[str, frozenset[str]], tuple[str, ...]]:
     """Return rubric -> the runs that a judge was asked about by it, and who was."""
-    runs: dict[str, set[str]] = {rubric.name: set() for rubric in rubrics}
-    judges: dict[str, None] = {}
-    for rubric in rubrics:
-        for record in store.records(where, measure=record_measure(rubric)):
-            if _is_by_judge(record, rubric):
-                runs[rubric.name].add(record.trajectory)
-                judges[record.judge.partition("@")[0]] = None
-    if not judges:
+    runs: dict[str, frozenset[str]] = {rubric.name: frozenset() for rubric in rubrics}
+    if not before:
         names = ", ".join(runs)
         raise UsageError(f"no judge was asked by {names} about these runs; stepscope judge asks")
-    return {name: frozenset(of) for name, of in runs.items()}, tuple(sorted(judges))
+    for asked, answers in before.items():
+        runs[asked[0]] |= {run for run, _ in answers}
+    return runs, tuple(sorted({asked[1] for asked in before}))
+
+
+def _labels(answers: Mapping[Item, Answer]) -> dict[Item, str]:
+    """Return what answers are compared by; that about a run whose steps have labels is a count."""
+    return {
+        item: label_of(answer)
+        for item, answer in answers.items()
+        if isinstance(answer, Verdict) and (answer.label or answer.step is not None)
+    }
 
 
 def compare_answers(
@@ -393,11 +394,12 @@ def compare_answers(
     found: list[ChangedAnswers] = []
     for asked in sorted(after.keys() - before.keys()):
         earlier = [one for one in sorted(before) if one[0] == asked[0]]
-        later = after[asked]
+        later = _labels(after[asked])
         for was in [one for one in earlier if one[1] == asked[1]] or earlier:
-            both = [item for item in before[was].keys() & later.keys() if item[0] in names]
-            both.sort(key=lambda item: (names[item[0]], *item[:1], item[1] or 0))
-            labels = [(label_of(before[was][item]), label_of(later[item])) for item in both]
+            first = _labels(before[was])
+            both = [item for item in first.keys() & later.keys() if item[0] in names]
+            both.sort(key=lambda item: (names[item[0]], item[0], item[1] or 0))
+            labels = [(first[item], later[item]) for item in both]
             turned = np.asarray([old != new for old, new in labels], dtype=np.float64)
             lines = [
                 f"{names[run]}{'' if step is None else f' step {step}'}: {old} -> {new}"
@@ -415,7 +417,3 @@ def compare_answers(
             )
             found.append(changed)
     return tuple(found)
-
-
-def _is_by_judge(record: Record, rubric: Rubric) -> bool:
-    return record.rubric == rubric.name and record.family not in NOT_MODELS

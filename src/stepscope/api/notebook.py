@@ -530,8 +530,8 @@ class Notebook(Closeable):
         asked = judging.unique_names(rubrics, "rubric")
         chosen = combine_filters(where, since)
         files = of_files.load_rubrics(asked)
-        only, before = judging.find_judged_runs(self.store, files, chosen)
         earlier = judging.read_first_answers(self.store, files, chosen)
+        only, before = judging.find_judged_runs(earlier, files)
         judged = self.judge(
             asked,
             judges=judges or before,

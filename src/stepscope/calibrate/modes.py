@@ -111,8 +111,7 @@ def compare_modes(
     ]
     held = {name: list(rows.records(where, measure=name)) for pair in pairs for name in pair}
     judged = {record.trajectory for records in held.values() for record in records}
-    at = [place for place, run in enumerate(chosen.id.tolist()) if run in judged]
-    own = dict(zip(chosen.id[at].tolist(), load_agent_steps(rows, chosen, at), strict=True))
+    own = load_agent_steps(rows, chosen, judged)
     found = []
     for pair in pairs:
         isolated, contextual = pair

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -89,7 +89,6 @@ def read_ratings(
     """
     runs = rows.runs(where)
     names = dict(zip(runs.id.tolist(), runs.name.tolist(), strict=True))
-    places = {id_: place for place, id_ in enumerate(names)}
     own: dict[str, frozenset[int] | None] = {}
     found = []
     for aspect in rated_rubrics(rows.measures(), rubric):
@@ -103,8 +102,7 @@ def read_ratings(
         given = [r for r in rows.records(where, measure=name) if r.family != RULES]
         given += _rules(rows, runs, where, aspect)
         stepped = {r.trajectory for r in given if r.answer.step is not None} - own.keys()
-        at = [places[run] for run in stepped]
-        own |= dict(zip(stepped, load_agent_steps(rows, runs, at), strict=True))
+        own |= load_agent_steps(rows, runs, stepped)
         for unit in ("runs", "steps"):
             told = read_raters(given, unit, own)
             voices = tuple(voice for voice in told if raters is None or rater_key(voice) in raters)
@@ -121,17 +119,20 @@ def read_ratings(
 
 
 def load_agent_steps(
-    rows: Rows, runs: Runs, places: Collection[int]
-) -> Iterator[frozenset[int] | None]:
-    """Yield the agent's steps of the runs at these places, None where nothing tells them."""
-    cited = rows.cited(f"{STEP_LABELS_NAME}.steps", runs) if places else []
-    for at in places:
-        known = cited[at]
+    rows: Rows, runs: Runs, wanted: Container[str]
+) -> dict[str, frozenset[int] | None]:
+    """Return the agent's steps of the wanted runs by id, None where nothing tells them."""
+    found: dict[str, frozenset[int] | None] = {}
+    chosen = [(place, run) for place, run in enumerate(runs.id.tolist()) if run in wanted]
+    cited = rows.cited(f"{STEP_LABELS_NAME}.steps", runs) if chosen else []
+    for place, run in chosen:
+        known = cited[place]
         if known is None and isinstance(rows, Store):
             # Where its texts were purged, the run cannot be opened.
             with suppress(StoreError):
-                known = tuple(agent_steps(rows.trajectory(runs.id[at])))
-        yield None if known is None else frozenset(known)
+                known = tuple(agent_steps(rows.trajectory(run)))
+        found[run] = None if known is None else frozenset(known)
+    return found
 
 
 def rater_key(voice: RaterVerdicts) -> RaterKey:

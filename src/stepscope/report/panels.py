@@ -317,14 +317,10 @@ _PASSED = {"pass": True, "fail": False}
 
 def read_agent_steps(rows: Rows, table: RunTable, judged: Sequence[JudgeAnswers]) -> Acted:
     """Return the agent's steps of each run whose steps were judged, None of the others."""
-    steps = {
-        at
-        for one in judged
-        if one.asked.measure == STEP_LABELS or one.asked.measure.startswith("behaviour.")
-        for at in one.runs
-    }
-    known = dict(zip(steps, load_agent_steps(rows, table.runs, steps), strict=True))
-    return [known.get(at) for at in range(len(table))]
+    ids = table.runs.id.tolist()
+    of_steps = [one for one in judged if one.asked.measure.startswith((STEP_LABELS, "behaviour."))]
+    known = load_agent_steps(rows, table.runs, {ids[at] for one in of_steps for at in one.runs})
+    return [known.get(run) for run in ids]
 
 
 def count_pattern_runs(
