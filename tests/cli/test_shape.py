@@ -37,6 +37,19 @@ def test_a_line_a_curve_and_the_fleet_below(
     assert max(map(len, out)) <= 100
 
 
+def test_a_step_that_is_left_out_is_drawn_as_one_that_is_blank(
+    scores: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out: list[str] = []
+    for gone in ("", "falls,3,\n"):
+        of = rows("falls", FALLS).replace(f"falls,3,{FALLS[3]}\n", gone)
+        scores.write_text(HEAD + of + rows("holds", HOLDS), encoding="utf-8")
+        assert main(["shape", "scores.csv", "--sigma", "0.05"]) == 0
+        out.append(capsys.readouterr().out)
+    assert out[0] == out[1]
+    assert "▇█▇·▄▄▄▄▄▄" in out[0]
+
+
 def test_json_has_every_curve_and_the_fleet(
     scores: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -503,7 +503,8 @@ def curve_line(run: RunShape, width: int) -> str:
     )
     flags = " ".join(_flags_cell(run))
     room = max(width - len(head) - (len(flags) + 2 if flags else 0), 4)
-    drawn = clip(draw_sparkline(run.scores), room)
+    cells = dict(zip(run.steps, run.scores, strict=True))
+    drawn = clip(draw_sparkline([cells.get(at) for at in range(max(cells, default=-1) + 1)]), room)
     return (f"{head}{drawn}  {flags}" if flags else f"{head}{drawn}").rstrip()
 
 
