@@ -71,7 +71,7 @@ def recorded(name: str, most: int | None = None) -> list[Trajectory]:
 
 def asked(run: Trajectory, name: str) -> Judgement | None:
     """Return what one judge is asked of a run by a rubric."""
-    (made,) = plan_judgements(run, run.case, rubric=load_rubric(name), judge=JUDGE,
+    (made,) = plan_judgements(run, rubric=load_rubric(name), judge=JUDGE,
                               options=JudgingOptions(), key=KEY, redactor=REDACTOR)  # fmt: skip
     return made if isinstance(made, Judgement) else None
 

@@ -113,7 +113,7 @@ def right(kind: str) -> dict[str, Json]:
 
 def judged(of: Trajectory, kind: str, judge: Replying) -> tuple[Answer, ...]:
     """Return what is believed of a judge that is a function."""
-    (made,) = plan_judgements(of, None, rubric=load_rubric(KINDS[kind]), judge=JUDGE,
+    (made,) = plan_judgements(of, rubric=load_rubric(KINDS[kind]), judge=JUDGE,
                    options=JudgingOptions(goals=GOALS), key=KEY, redactor=REDACTOR)  # fmt: skip
     if isinstance(made, Unmeasured):
         return (made,)

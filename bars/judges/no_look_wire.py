@@ -107,7 +107,6 @@ def planned(run: Trajectory, name: str, table: JudgesTable) -> list[tuple[int | 
     redactor = Redactor(KEY)
     for made in plan_judgements(
         run,
-        None,
         rubric=load_rubric(name),
         judge=configured_judge(NAME, table),
         options=options,

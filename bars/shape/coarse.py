@@ -58,7 +58,7 @@ def wrong(found: ShapeBatch, truth: Ints) -> tuple[float, float]:
 def few_wrong(found: tuple[float, float], runs: int) -> bool:
     """Tell whether few enough sure labels are wrong, but for the error of the simulation."""
     slack = SLACK * (MOST_WRONG * (1 - MOST_WRONG) / (found[1] * runs or 1)) ** 0.5
-    return found[0] <= MOST_WRONG + slack
+    return bool(found[0] <= MOST_WRONG + slack)
 
 
 def means_hold(runs: int, rng: np.random.Generator) -> bool:

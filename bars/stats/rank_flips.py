@@ -1,6 +1,6 @@
 """Rank flips: are they chance, and are those that are there found?
 
-`python -m bars.stats.rank_flips [REPLICATIONS]`, 2,000 a point unless given. Fleets of 50 tasks
+`python -m bars.stats.rank_flips [REPLICATIONS]`, 4,000 a point unless given. Fleets of 50 tasks
 with 4 trials and 12 figures of the path, two of them counts and the rest shares. Alike in
 everything, at most 5 % may have a flip; so with outcomes .15 and .30 apart and equal paths, with
 paths apart and equal outcomes, and with four fleets. Of one figure that is .43 standard deviations
@@ -20,7 +20,7 @@ from bars.stats._coverage import Cell, Floats, chances
 from stepscope.stats import FigureRuns, rank_flips
 from stepscope.values import RankFlips
 
-REPLICATIONS = 2_000
+REPLICATIONS = 4_000
 TASKS, TRIALS = 50, 4
 MOST_FLIPS, LEAST_FOUND = 0.05, 0.75
 COUNTS = tuple(f"count {at}" for at in range(2))
@@ -97,7 +97,7 @@ def nulls(rng: np.random.Generator, n: int) -> Iterator[Cell]:
         lag = dict.fromkeys((*COUNTS, *SHARES), 0.43)
         share = measure_share(rng, n, (0.5, 0.5), (lag, {}), rho)
         yield Cell("paths apart, outcomes equal", tasks, share)
-    share = measure_share(rng, n // 2, (0.2, 0.4, 0.6, 0.8), ({},) * 4, 0.0)
+    share = measure_share(rng, n, (0.2, 0.4, 0.6, 0.8), ({},) * 4, 0.0)
     yield Cell("four fleets, paths equal", "outcomes .20 apart", share)
 
 

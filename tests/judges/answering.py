@@ -19,7 +19,6 @@ def planned(run: CanaryRun, rubric: Rubric) -> list[Judgement]:
     found = list(
         plan_judgements(
             run.trajectory,
-            None,
             rubric=rubric,
             judge=JUDGE,
             options=JudgingOptions(goals=run.goals),

@@ -37,7 +37,6 @@ def planned(
     return list(
         plan_judgements(
             run,
-            run.case,
             rubric=load_rubric(name),
             judge=judge,
             options=options,

@@ -85,7 +85,6 @@ def judgement(
 ) -> Judgement:
     (plain,) = plan_judgements(
         trajectory,
-        None,
         rubric=load_rubric("axes.result_interpretation"),
         judge=reserve_context(judge, limits.get("found_bytes", MOST_FOUND_BYTES)),
         options=JudgingOptions(),

@@ -21,7 +21,17 @@ from stepscope.judges.plan import plan_judgements
 from stepscope.judges.rubrics import BUILT_IN_RUBRICS, load_rubric, load_rubric_set
 from stepscope.judges.run import judgement_records
 from stepscope.judges.transcript import fence_nonce
-from stepscope.model import Case, Outcome, Part, Request, Step, ToolDef, Trajectory, Verdict
+from stepscope.model import (
+    Case,
+    Outcome,
+    Part,
+    Request,
+    Step,
+    SubGoal,
+    ToolDef,
+    Trajectory,
+    Verdict,
+)
 from stepscope.models.configured import JudgesTable, JudgeTable
 from stepscope.models.opening import close_models, open_model
 from stepscope.safety.redact import Redactor
@@ -31,7 +41,6 @@ from tests.faults.providers import serving
 from tests.judges.believed import (
     JUDGE,
     KEY,
-    REDACTOR,
     answered,
     goals,
     judgement,
@@ -435,20 +444,15 @@ def test_only_labels_are_asked_in_isolation(name: str) -> None:
         planned(RUN, name, options=JudgingOptions(mode="isolated", goals=GOALS))
 
 
-def test_the_case_is_not_shown() -> None:
-    case = Case(workflow="shop", task="1", outputs=("1619.34 is the secret answer",))
-    (made,) = plan_judgements(
-        RUN,
-        case,
-        rubric=load_rubric("axes.termination"),
-        judge=JUDGE,
-        options=JudgingOptions(),
-        key=KEY,
-        redactor=REDACTOR,
-    )
-    assert isinstance(made, Judgement)
-    assert "secret answer" not in made.asks[0].request.context
-    assert made.case == ""
+def test_reference_and_outcome_are_not_shown() -> None:
+    wanted = SubGoal("cancel", "cancel_item", {"item": "hose-77"}, goal="Only the hose goes.")
+    case = Case(workflow="shop", task="1", outputs=("1619.35",), subgoals=(wanted,))
+    outcome = Outcome("fail", reward=0.25, reason="the state differs", source="check")
+    judged = msgspec.structs.replace(RUN, case=case, outcome=outcome)
+    for name in ("axes.termination", "step_labels", "quality.plan", "behaviour.sycophancy"):
+        request = judgement(judged, name).asks[0].request
+        for told in ("1619.35", "hose-77", "Only the hose", "0.25", "state differs"):
+            assert told not in request.system + request.context + request.question
 
 
 def test_secrets_are_not_sent() -> None:
@@ -464,7 +468,7 @@ def test_secrets_are_not_sent() -> None:
 def test_another_store_has_another_fence() -> None:
     contexts = set()
     for key in (b"one", b"two"):
-        (made,) = plan_judgements(RUN, None, rubric=load_rubric("axes.termination"), judge=JUDGE,
+        (made,) = plan_judgements(RUN, rubric=load_rubric("axes.termination"), judge=JUDGE,
                        options=JudgingOptions(), key=key, redactor=Redactor(key))  # fmt: skip
         assert isinstance(made, Judgement)
         contexts.add(made.asks[0].request.context)

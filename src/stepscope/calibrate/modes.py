@@ -99,16 +99,12 @@ def compare_modes(
     chosen = rows.runs(where)
     measures = rows.measures()
     pairs = [
-        (name, name.removesuffix(ISOLATED_SUFFIX))
+        (name, name.removesuffix(suffix))
+        for suffix in (ISOLATED_SUFFIX, PREFIX_SUFFIX)
         for name in measures
-        if name.endswith(ISOLATED_SUFFIX)
+        if name.endswith(suffix)
     ]
     pairs += [(STEP_SCORES, CONTEXTUAL_SCORES)] if STEP_SCORES in measures else []
-    pairs += [
-        (name, name.removesuffix(PREFIX_SUFFIX))
-        for name in measures
-        if name.endswith(PREFIX_SUFFIX)
-    ]
     held = {name: list(rows.records(where, measure=name)) for pair in pairs for name in pair}
     judged = {record.trajectory for records in held.values() for record in records}
     own = load_agent_steps(rows, chosen, judged)

@@ -64,7 +64,6 @@ class Judgement:
     """One judge, one run, one rubric, one repeat."""
 
     trajectory: str  # id of the run
-    case: str = ""  # hash of what the run is measured against; "" where the judge does not see it
     judge: Judge  # who is asked
     measure: str  # the name that the records carry
     rubric: str  # name of the rubric

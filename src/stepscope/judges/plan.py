@@ -26,7 +26,7 @@ from stepscope.judges.judgement import Judge, Judgement, JudgingOptions
 from stepscope.judges.rubrics import Rubric, answer_schema, prompt_parts, schema_name
 from stepscope.judges.transcript import Fence, LabelledText, Transcript, TranscriptBlock, Window
 from stepscope.judges.verdicts import SchemaReplyReader
-from stepscope.model import Case, ImageType, Media, Part, Request, Step, Trajectory
+from stepscope.model import ImageType, Media, Part, Request, Step, Trajectory
 from stepscope.models.configured import USUAL_OUTPUT_TOKENS
 from stepscope.models.dialect import Ask, reply_key
 from stepscope.safety.redact import Redactor
@@ -143,7 +143,6 @@ _SPARE_TOKENS = 256
 
 def plan_judgements(
     trajectory: Trajectory,  # the run, with the data of its media where they are to be sent
-    case: Case | None,  # what it is measured against; judges do not see it
     *,
     rubric: Rubric,  # what is asked
     judge: Judge,  # who is asked
@@ -157,7 +156,6 @@ def plan_judgements(
     Raises:
         ConfigError: the options ask for what the rubric cannot do.
     """
-    del case
     if options.mode != "contextual" and rubric.kind != "labels":
         how = "in isolation" if options.mode == "isolated" else "with what is before them"
         raise ConfigError(f"rubric {rubric.name} cannot be asked of steps {how}; step_labels can")

@@ -46,7 +46,6 @@ def judgement_records(
                 answer=named,
                 version=judgement.version,
                 family=judgement.judge.family,
-                case=judgement.case,
                 judge=judge,
                 rubric=judgement.rubric,
                 prompt=judgement.prompt,

@@ -226,8 +226,7 @@ def attack_judges(
         def judgements() -> Iterator[Judgement]:
             for run, judge in asking:
                 (made,) = plan_judgements(
-                    run, run.case, rubric=rubric, judge=judge, options=options, key=key,
-                    redactor=redactor,
+                    run, rubric=rubric, judge=judge, options=options, key=key, redactor=redactor
                 )  # fmt: skip
                 if isinstance(made, Unmeasured):
                     unasked[run.id, judge.name] = made

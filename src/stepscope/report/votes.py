@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import NamedTuple
 from zlib import crc32
@@ -150,9 +151,9 @@ def read_aspects(
         of, labels = rubric.partition(".")[0], {label for one in judges for label in _labels(one)}
         read: dict[str, Reading] = {}
         if rubric == STEP_LABELS:
-            read = {label: _labelled(label, acted) for label in AGAINST}
+            read = {x: partial(_over_steps, wanted=x, acted=acted) for x in AGAINST}
         elif of == "behaviour":
-            read = {PRESENT: _labelled(PRESENT, acted)}
+            read = {PRESENT: partial(_over_steps, wanted=PRESENT, acted=acted)}
         elif labels <= AXIS_ANSWERS and (labels or rubric.startswith(PARTS)):
             part = rubric.startswith(PARTS) and rubric != THE_END
             read = {INCORRECT: _of_a_part if part else _of_the_whole}
@@ -232,18 +233,10 @@ def is_outranked(record: Record | None) -> bool:
     return record is not None and record.answer.reason.startswith(OUTRANKED)
 
 
-def _labelled(wanted: str, acted: Acted) -> Reading:
-    """Return what reads whether any of the agent's steps has a label."""
-    return lambda at, of_run: _over_steps(of_run, wanted, acted[at])
-
-
-def _over_steps(of_run: RunAnswers, wanted: str, within: frozenset[int] | None) -> bool | str:
-    """Tell whether a step has a label; a step that could not be read leaves a no open."""
-    steps = {
-        at: record
-        for at, record in of_run.steps.get(0, {}).items()
-        if within is None or at in within
-    }
+def _over_steps(at: int, of_run: RunAnswers, *, wanted: str, acted: Acted) -> bool | str:
+    """Tell whether a step of the agent has a label; one that could not be read leaves a no open."""
+    own, told = acted[at], of_run.steps.get(0, {})
+    steps = {step: told[step] for step in told if own is None or step in own}
     if any(isinstance(r.answer, Verdict) and r.answer.label == wanted for r in steps.values()):
         return True
     lost = _no_answer(of_run.verdict) if of_run.verdict is not None or not steps else None

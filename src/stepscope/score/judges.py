@@ -310,7 +310,6 @@ class JudgePlan:
         looks_up = options.tools and tools.allows_tools(rubric, options)
         planned = plan_judgements(
             trajectory,
-            trajectory.case,
             rubric=rubric,
             judge=tools.reserve_context(judge) if looks_up else judge,
             options=options,
