@@ -106,19 +106,16 @@ def compare_modes(
     ]
     pairs += [(STEP_SCORES, CONTEXTUAL_SCORES)] if STEP_SCORES in measures else []
     held = {name: list(rows.records(where, measure=name)) for pair in pairs for name in pair}
-    judged = {record.trajectory for records in held.values() for record in records}
-    own = load_agent_steps(rows, chosen, judged)
+    of = {name: {record.trajectory for record in records} for name, records in held.items()}
+    own = load_agent_steps(rows, chosen, {run for a, b in pairs for run in of[a] & of[b]})
     found = []
     for pair in pairs:
-        isolated, contextual = pair
         alone, within = (
             {(voice.family, voice.name): voice for voice in read_raters(held[name], "steps", own)}
             for name in pair
         )
         for key in sorted(alone.keys() & within.keys()):
-            made = _compare_judge(
-                alone[key], within[key], chosen, isolated=isolated, contextual=contextual, seed=seed
-            )
+            made = _compare_judge(alone[key], within[key], chosen, pair=pair, seed=seed)
             if made is not None:
                 found.append(made)
     return tuple(found)
@@ -129,11 +126,11 @@ def _compare_judge(
     within: RaterVerdicts,
     chosen: Runs,
     *,
-    isolated: str,
-    contextual: str,
+    pair: tuple[str, str],
     seed: int,
 ) -> ModeComparison | None:
     """Return how one judge's modes differ; None without a step that it answered in both."""
+    isolated, contextual = pair
     prefix = isolated.endswith(PREFIX_SUFFIX)
     scored = isolated == STEP_SCORES or prefix
     names, steps, outcomes = (
@@ -161,6 +158,7 @@ def _compare_judge(
         return None
     runs = codes(run for run, _ in items)
     said = [(label_of(b), label_of(a)) for a, b in zip(first, second, strict=True)]
+    table: dict[str, dict[str, int]] = {}
     if scored:
         values = [np.array([v.value for v in side], np.float64) for side in (first, second)]
         differences = values[1] - values[0] if prefix else values[0] - values[1]
@@ -183,6 +181,8 @@ def _compare_judge(
         }
     else:
         figures = _label_figures(said, runs, seed)
+        for (outer, inner), n in sorted(Counter(said).items()):
+            table.setdefault(outer, {})[inner] = n
     # Which third of its run each step lies in, from 0.
     thirds = np.array([min(3 * (step or 0) // max(steps[run], 1), 2) for run, step in items])
     parts = [(name, thirds == at) for at, name in enumerate(THIRDS)]
@@ -197,7 +197,7 @@ def _compare_judge(
         n=len(items),
         runs=int(runs.max()) + 1,
         figures=figures,
-        table={} if scored else _count_labels(said),
+        table=table,
         where=tuple(
             ModeDifference(
                 part=part,
@@ -228,14 +228,6 @@ def _label_figures(said: Sequence[tuple[str, str]], runs: Ints, seed: int) -> di
         name: agreement_figure(name, both, runs, labels, {}, seed=seed)
         for name in ("raw", "kappa", "gwet")
     }
-
-
-def _count_labels(said: Sequence[tuple[str, str]]) -> dict[str, dict[str, int]]:
-    """Return how often each first label met each second one."""
-    table: dict[str, dict[str, int]] = {}
-    for (outer, inner), n in sorted(Counter(said).items()):
-        table.setdefault(outer, {})[inner] = n
-    return table
 
 
 def measure_halo(shifts: npt.ArrayLike, outcomes: Sequence[str]) -> Figure:
