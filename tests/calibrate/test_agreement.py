@@ -261,7 +261,7 @@ def test_a_judge_whose_verdicts_were_imported_too_is_two_raters() -> None:
     assert value(found.raw) == 0.9
 
 
-def test_the_latest_version_counts_and_what_is_left_out_is_told() -> None:
+def test_of_versions_with_as_many_runs_the_later_counts_and_what_is_left_out_is_told() -> None:
     repeat = [msgspec.structs.replace(r, repeat=1) for r in whole("openai/a", [I] * 20)]
     found = asked(
         whole("openai/a", [I] * 20, version="9"),
@@ -272,8 +272,26 @@ def test_the_latest_version_counts_and_what_is_left_out_is_told() -> None:
     )
     judge = found.raters[1]
     assert (judge.version, judge.labels) == ("10", {C: 17, I: 3})
-    assert judge.left_out == {"repeats": 20, "older versions": 20, "variants": 20}
-    assert "left out of openai/a: 20 repeats, 20 older versions, 20 variants" in found.notes
+    assert judge.left_out == {"repeats": 20, "other versions": 20, "variants": 20}
+    assert "left out of openai/a: 20 repeats, 20 other versions, 20 variants" in found.notes
+
+
+def test_one_new_answer_sets_none_of_the_paid_ones_aside() -> None:
+    given = (
+        whole("openai/a", FIRST, version="1"),
+        whole("openai/a", [U], version="2"),
+        whole("anthropic/b", SECOND, version="1"),
+        whole("ann", FIRST, version="7", family="human"),
+    )
+    found = asked(*given)
+    judge = next(rater for rater in found.raters if rater.name == "openai/a")
+    assert (judge.version, judge.labels) == ("1", {C: 17, I: 3})
+    assert judge.left_out == {"other versions": 1}
+    assert found.pair("anthropic/b", "openai/a").n == 20
+    # By version: judges under it alone, and people, who answer under none.
+    newer = asked(*given, version="2")
+    counts = {rater.name: sum(rater.labels.values()) for rater in newer.raters}
+    assert counts == {"openai/a": 1, "ann": 20}
 
 
 def test_a_judge_asked_in_one_mode_alone_is_a_rater_in_that_mode() -> None:

@@ -276,6 +276,25 @@ def test_chosen_raters_are_compared_alone_and_an_unknown_one_is_one_line(
     assert capsys.readouterr().out.startswith("0 in all.")
 
 
+def test_answers_under_another_version_of_a_rubric_are_asked_for(
+    rated: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Store.open(rated) as made:
+        for judge in ("openai/a", "anthropic/b"):
+            made.append(whole(judge, [C, I, C], axis="axes.termination", version="2"))
+    asked = ["agree", "--rubric", "axes.termination", "--store", rated]
+    assert main(asked) == 0
+    assert "axes.termination   30 runs, whole" in capsys.readouterr().out
+    main([*asked, "--rubric-version", "2"])
+    assert "axes.termination   3 runs, whole" in capsys.readouterr().out
+    main([*asked, "--rubric-version", "2", "--queue", "3"])
+    assert capsys.readouterr().out.startswith("0 in all.")
+    for more in ([], ["--queue", "3"]):
+        assert main([*asked, "--rubric-version", "9", *more]) == 2
+        said = capsys.readouterr().err
+        assert said == "error: no judge answered under rubric version '9'; there are 1, 2\n"
+
+
 def test_what_is_decided_of_a_judge_against_people_is_told_and_is_a_decision(
     rated: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

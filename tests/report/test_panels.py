@@ -423,6 +423,24 @@ def test_labels_of_steps_turn_by_the_step() -> None:
     assert [flag.n for flag in flags(found, "flips")] == [1]
 
 
+@pytest.mark.parametrize(("version", "agreed"), [(None, (1.0, 10)), ("2", (0.0, 2))])
+def test_agreement_is_of_the_version_that_the_panel_is_of(
+    version: str | None, agreed: tuple[float, int]
+) -> None:
+    records = [
+        msgspec.structs.replace(record, version=under)
+        for judge, newer in ((ONE, "xx"), (TWO, ".."))
+        for under, marks in (("1", "xx........"), ("2", newer))
+        for record in axes(judge, HELD[: len(marks)], marks)
+    ]
+    found = build_report(store_of(HELD, records), rubric_version=version).panels
+    assert found is not None
+    (pair,) = found.agreement
+    assert share(pair.raw) == agreed
+    assert found.n_disputed == (2 if version else 0)
+    assert only(found, SELECTION, "incorrect").members[0].version == (version or "1")
+
+
 def test_mixed_snapshots_and_older_answers_are_named() -> None:
     def under(judge: str, version: str, place: int) -> Record:
         return said(judge, HELD[place], axis(ONE, "correct", 3), version=version)

@@ -8,7 +8,7 @@ from typing import TypeVar
 from stepscope.api.views import DocumentView
 from stepscope.calibrate import agreement as raters
 from stepscope.calibrate.modes import ModeComparison, compare_modes
-from stepscope.calibrate.ratings import choose_raters, rated_rubrics
+from stepscope.calibrate.ratings import RaterKey, choose_raters, rated_rubrics
 from stepscope.calibrate.types import Agreement, Dispute, RubricAgreement
 from stepscope.errors import UsageError
 from stepscope.report.document import Document
@@ -18,6 +18,7 @@ from stepscope.safety.redact import hide_in
 from stepscope.safety.text import render_json
 from stepscope.store import Store
 from stepscope.store.columns import Rows
+from stepscope.store.judged import read_judge_answers
 from stepscope.store.where import Where
 
 T = TypeVar("T")
@@ -95,23 +96,26 @@ def view_agreement(
     where: Where | None,
     by: str | None,
     names: Sequence[str] | None,
+    version: str | None,
     seed: int,
     threshold: float,
 ) -> AgreementView:
     """Return the agreement of the chosen runs' raters."""
     if not 0 < threshold < 1:
         raise UsageError(f"--min {threshold:g}: expected a kappa between 0 and 1, such as .5")
-    chosen = choose_raters(rows, names, where=where, rubric=rubric)
+    chosen = _choose_raters(rows, names, where, rubric, version)
     found: tuple[Agreement, ...]
     if by is None:
         one = raters.measure_agreement(
-            rows, rubric=rubric, where=where, raters=chosen, seed=seed, threshold=threshold
-        )
+            rows, rubric=rubric, where=where, raters=chosen, version=version, seed=seed,
+            threshold=threshold,
+        )  # fmt: skip
         found = (one,)
     else:
         found = raters.measure_agreement_by(
-            rows, by, rubric=rubric, where=where, raters=chosen, seed=seed, threshold=threshold
-        )
+            rows, by, rubric=rubric, where=where, raters=chosen, version=version, seed=seed,
+            threshold=threshold,
+        )  # fmt: skip
     if rubric is not None and not any(group.aspects for group in found):
         _refuse_unknown(rows, rubric)
     return AgreementView(_hide_secrets(found, rows))
@@ -128,12 +132,29 @@ def _refuse_unknown(rows: Rows, rubric: str) -> None:
         raise UsageError(f"nobody rated {rubric!r}; rated here: {', '.join(known)}")
 
 
+def _choose_raters(
+    rows: Rows,
+    names: Sequence[str] | None,
+    where: Where | None,
+    rubric: str | None,
+    version: str | None,
+) -> frozenset[RaterKey] | None:
+    if version is not None:  # refused where no judge answered under it
+        read_judge_answers(rows, rows.runs(where), where, version=version)
+    return choose_raters(rows, names, where=where, rubric=rubric)
+
+
 def view_disputes(
-    rows: Rows, rubric: str | None, *, where: Where | None, names: Sequence[str] | None
+    rows: Rows,
+    rubric: str | None,
+    *,
+    where: Where | None,
+    names: Sequence[str] | None,
+    version: str | None,
 ) -> QueueView:
     """Return the disputes of the chosen runs."""
-    chosen = choose_raters(rows, names, where=where, rubric=rubric)
-    found = raters.labelling_queue(rows, rubric=rubric, where=where, raters=chosen)
+    chosen = _choose_raters(rows, names, where, rubric, version)
+    found = raters.labelling_queue(rows, rubric=rubric, where=where, raters=chosen, version=version)
     if rubric is not None and not found:
         _refuse_unknown(rows, rubric)
     return QueueView(_hide_secrets(found, rows))

@@ -584,6 +584,7 @@ class Notebook(Closeable):
         since: str | None = None,
         by: str | None = None,
         raters: Sequence[str] | None = None,
+        rubric_version: str | None = None,
         seed: int | None = None,
         threshold: float = 0.5,
     ) -> AgreementView:
@@ -592,6 +593,7 @@ class Notebook(Closeable):
         Args:
             rubric: "axes.termination", or "axes" for its set; all when left out.
             raters: names, families, or how they begin; all when left out.
+            rubric_version: that judges answered under; of each that of most runs when left out.
             threshold: kappa below which a rubric is to be sharpened.
 
         Raises:
@@ -605,6 +607,7 @@ class Notebook(Closeable):
             where=combine_filters(where, since),
             by=by,
             names=raters,
+            version=rubric_version,
             seed=self.settings.seed if seed is None else seed,
             threshold=threshold,
         )
@@ -616,12 +619,13 @@ class Notebook(Closeable):
         where: str | None = None,
         since: str | None = None,
         raters: Sequence[str] | None = None,
+        rubric_version: str | None = None,
     ) -> QueueView:
         """Return the runs and steps on which families disagree, the most telling first."""
         from stepscope.api.agreement import view_disputes
 
         chosen = combine_filters(where, since)
-        return view_disputes(self.store, rubric, where=chosen, names=raters)
+        return view_disputes(self.store, rubric, where=chosen, names=raters, version=rubric_version)
 
     def modes(
         self, *, where: str | None = None, since: str | None = None, seed: int | None = None

@@ -483,6 +483,7 @@ def measure_agreement(
     rubric: str | None = None,  # "axes.termination", or "axes" for a set; None for all
     where: Where | None = None,
     raters: Container[RaterKey] | None = None,  # those that count, see `choose_raters`; None: all
+    version: str | None = None,  # of rubrics, that judges answered under; None: that of most runs
     seed: int = 0,
     threshold: float = THRESHOLD,  # kappa below which a rubric is to be sharpened
 ) -> Agreement:
@@ -491,7 +492,7 @@ def measure_agreement(
     Returns:
         One aspect a rubric and granularity, by name; none where nobody but the rules rated.
     """
-    found = read_ratings(rows, where=where, rubric=rubric, raters=raters)
+    found = read_ratings(rows, where=where, rubric=rubric, raters=raters, version=version)
     judges = sum(len(one.rated) - len(one.people) for one in found if one.people)
     return Agreement(
         aspects=tuple(
@@ -516,6 +517,7 @@ def measure_agreement_by(
     rubric: str | None = None,
     where: Where | None = None,
     raters: Container[RaterKey] | None = None,
+    version: str | None = None,
     seed: int = 0,
     threshold: float = THRESHOLD,
 ) -> tuple[Agreement, ...]:
@@ -527,8 +529,9 @@ def measure_agreement_by(
     groups = []
     for value, chosen in _groups(rows, field, where):
         found = measure_agreement(
-            rows, rubric=rubric, where=chosen, raters=raters, seed=seed, threshold=threshold
-        )
+            rows, rubric=rubric, where=chosen, raters=raters, version=version, seed=seed,
+            threshold=threshold,
+        )  # fmt: skip
         groups.append(replace(found, group={field: value}))
     return tuple(groups)
 
@@ -608,12 +611,13 @@ def labelling_queue(
     rubric: str | None = None,
     where: Where | None = None,
     raters: Container[RaterKey] | None = None,
+    version: str | None = None,
 ) -> tuple[Dispute, ...]:
     """Return the runs and steps on which families disagree, the most telling of each rubric first.
 
     Rubrics take turns, so that the first ten are not all of one.
     """
-    tables = read_ratings(rows, where=where, rubric=rubric, raters=raters)
+    tables = read_ratings(rows, where=where, rubric=rubric, raters=raters, version=version)
     turns = zip_longest(*map(find_disputes, tables))
     return tuple(dispute for turn in turns for dispute in turn if dispute is not None)
 

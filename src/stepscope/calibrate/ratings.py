@@ -1,16 +1,15 @@
 """The raters of a rubric, read from stored records, and their ratings as an array.
 
-A judge is one rater whatever snapshot of its model answered. Of several versions of a rubric the
-latest counts; what is left out (repeats, older versions, other modes, verdicts on steps of users,
-systems or tools) is counted. The rules prove faults and never say correct, so that they are no
-rater; what they prove is compared with each. The array has items down and raters across; scores are
-put into the four bands of the no-look rubric; `uncertain` and `not_applicable` are labels; -1 is no
-verdict.
+A judge is one rater whatever snapshot of its model answered. Of several versions of a rubric that
+of most runs counts, as in a report; what is left out (repeats, other versions, other modes,
+verdicts on steps of users, systems or tools) is counted. The rules prove faults and never say
+correct, so that they are no rater; what they prove is compared with each. The array has items down
+and raters across; scores are put into the four bands of the no-look rubric; `uncertain` and
+`not_applicable` are labels; -1 is no verdict.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -38,6 +37,7 @@ from stepscope.stats.sample import Floats, Ints
 from stepscope.stats.sample import codes as numbered
 from stepscope.store import Store
 from stepscope.store.columns import AnswerColumn, Rows, Runs
+from stepscope.store.judged import MODE, asked_version, judge_version_order
 from stepscope.store.where import Where
 from stepscope.values import Unmeasured, UnmeasuredKind
 
@@ -48,9 +48,6 @@ WHAT_ENTERS = (
 )
 # Behind measures that rate nothing: how windows fit together, and what a judge looked up.
 SEAMS = ".seams"
-# Between the version of a rubric and the mode that it was asked in, where that is another one.
-MODE = "+"
-_PARTS = re.compile(r"\d+|\D+")
 
 # A run's id, and the step, None for the whole run.
 Item = tuple[str, int | None]
@@ -66,7 +63,7 @@ class RaterVerdicts:
 
     name: str  # the rater
     family: str  # its family
-    said: dict[Item, Answer]  # its answers under the latest version of the rubric
+    said: dict[Item, Answer]  # its answers under the version of the rubric that most runs have
     version: str  # that version
     # its answers under the version before, and that version; empty without one
     before: tuple[str, dict[Item, Answer]]
@@ -82,10 +79,12 @@ def read_ratings(
     where: Where | None = None,
     rubric: str | None = None,
     raters: Container[RaterKey] | None = None,
+    version: str | None = None,
 ) -> list[RatingTable]:
     """Return every rubric that somebody but the rules rated, by name, whole runs before steps.
 
-    `raters` are those that count; all when left out.
+    `raters` are those that count; all when left out. With a version of rubrics only what judges
+    answered under it.
     """
     runs = rows.runs(where)
     names = dict(zip(runs.id.tolist(), runs.name.tolist(), strict=True))
@@ -99,7 +98,12 @@ def read_ratings(
         ):
             continue
         name = aspect if aspect == STEP_SCORES else JUDGE_PREFIX + aspect
-        given = [r for r in rows.records(where, measure=name) if r.family != RULES]
+        given = [
+            record
+            for record in rows.records(where, measure=name)
+            if record.family != RULES
+            and (version in {None, asked_version(record)} or record.family in NOT_MODELS)
+        ]
         given += _rules(rows, runs, where, aspect)
         stepped = {r.trajectory for r in given if r.answer.step is not None} - own.keys()
         own |= load_agent_steps(rows, runs, stepped)
@@ -257,7 +261,7 @@ def _voices(
 def _voice(
     family: str, name: str, given: Iterable[Record], own: Mapping[str, Container[int] | None]
 ) -> RaterVerdicts:
-    left = {NOT_OF_AGENT: 0, "repeats": 0, "older versions": 0, "variants": 0}
+    left = {NOT_OF_AGENT: 0, "repeats": 0, "other versions": 0, "variants": 0}
     versions: dict[tuple[str, str], list[Record]] = {}
     silent = 0
     for record in given:
@@ -274,11 +278,17 @@ def _voice(
             versions.setdefault((mode, version), []).append(record)
     # Asked as usual; or, never asked so, in the mode that there is.
     usual = min((mode for mode, _ in versions), default="")
-    ordered = sorted((v for mode, v in versions if mode == usual), key=version_order)
-    latest, before = ["", "", *ordered][-1], ["", "", *ordered][-2]
+    ordered = sorted((v for mode, v in versions if mode == usual), key=judge_version_order)
+    judged = {
+        name: len({r.trajectory for r in versions[usual, name] if isinstance(r.answer, Verdict)})
+        for name in ordered
+    }
+    # Of two versions with as many runs the later.
+    chosen = max(reversed(ordered), key=lambda name: judged[name], default="")
+    before = ["", *ordered][ordered.index(chosen)] if ordered else ""
     left["variants"] = sum(len(told) for (mode, _), told in versions.items() if mode != usual)
-    left["older versions"] = sum(len(versions[usual, version]) for version in ordered[:-1])
-    kept = _latest(versions.get((usual, latest), []))
+    left["other versions"] = sum(len(versions[usual, name]) for name in ordered if name != chosen)
+    kept = _latest(versions.get((usual, chosen), []))
     marks = (
         {r.judge.partition("@")[2] for r in kept.values()} if family not in NOT_MODELS else set()
     )
@@ -287,7 +297,7 @@ def _voice(
         name=name,
         family=family,
         said={item: record.answer for item, record in kept.items()},
-        version=latest + (MODE + usual if usual else ""),
+        version=chosen + (MODE + usual if usual else ""),
         before=(before, {item: record.answer for item, record in old.items()}),
         snapshots=tuple(sorted(marks - {""})),
         prompts=tuple(sorted({record.prompt for record in kept.values()})),
@@ -306,15 +316,6 @@ def _latest(records: Iterable[Record]) -> dict[Item, Record]:
         if item not in told or record.case >= told[item].case:
             told[item] = record
     return {item: record for of in made.values() for item, record in of[max(of)].items()}
-
-
-def version_order(version: str) -> list[tuple[int, int, str]]:
-    """Return what versions are ordered by: numbers in them count as numbers.
-
-    >>> sorted(["10", "9", "1.2"], key=version_order)
-    ['1.2', '9', '10']
-    """
-    return [(0, int(p), "") if p.isdigit() else (1, 0, p) for p in _PARTS.findall(version)]
 
 
 # Where one band of the no-look rubric ends, half-way between the scores that it names, and the

@@ -30,7 +30,7 @@ class Rater(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     snapshots: tuple[str, ...] = ()  # of the model that answered, as its provider names them
     prompts: int = 1  # how many prompts these verdicts were given under
-    # verdicts that are not rated here, by why: repeats, older versions, variants
+    # verdicts that are not rated here, by why: repeats, other versions, variants
     left_out: dict[str, int] = {}
 
     @property

@@ -36,6 +36,7 @@ def agree(
     where: options.WhereText = None,
     since: options.Since = None,
     by: options.By = None,
+    rubric_version: options.RubricVersion = None,
     seed: options.Seed = None,
     threshold: Annotated[
         float, Option("--min", metavar="KAPPA", help="Sharpen a rubric whose kappa is below.")
@@ -62,8 +63,9 @@ def agree(
         raise UsageError("--modes and --queue are two lists; ask for one")
     if modes and rubric is not None:
         raise UsageError("--modes compares whatever was judged in both modes; leave --rubric out")
-    if modes and raters is not None:
-        raise UsageError("--modes compares each judge with itself; leave --raters out")
+    if modes and (raters, rubric_version) != (None, None):
+        what = "--raters" if raters is not None else "--rubric-version"
+        raise UsageError(f"--modes compares each judge with itself; leave {what} out")
     if by is not None and (modes or queue is not None):
         raise UsageError("--by groups the agreement; choose runs with --where here")
     if csv and (queue is None or as_json):
@@ -75,7 +77,9 @@ def agree(
             terminal.print_view(compared, as_json=as_json)
             return 0 if compared.value else options.UNMEASURED
         if queue is not None:
-            found = notebook.disputes(rubric, where=where, since=since, raters=names)
+            found = notebook.disputes(
+                rubric, where=where, since=since, raters=names, rubric_version=rubric_version
+            )
             if csv:
                 terminal.print_text(found.csv(queue))
             else:
@@ -84,8 +88,9 @@ def agree(
                 )
             return 0
         view = notebook.agreement(
-            rubric, where=where, since=since, by=by, raters=names, seed=seed, threshold=threshold
-        )
+            rubric, where=where, since=since, by=by, raters=names, rubric_version=rubric_version,
+            seed=seed, threshold=threshold,
+        )  # fmt: skip
         terminal.print_view(view, as_json=as_json)
         return 0 if view.measured else options.UNMEASURED
 

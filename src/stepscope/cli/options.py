@@ -67,6 +67,9 @@ By = Annotated[
     str | None,
     Option("--by", metavar="FIELD", help="One group for each value of this field, or of tag.KEY."),
 ]
+RubricVersion = Annotated[
+    str | None, Option("--rubric-version", metavar="V", help="Only verdicts of judges under it.")
+]
 Seed = Annotated[
     int | None,
     Option("--seed", min=0, help="Where random draws start. Default: of stepscope.toml, 0."),

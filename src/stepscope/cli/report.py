@@ -79,10 +79,7 @@ def report(
     since: options.Since = None,
     by: options.By = None,
     seed: options.Seed = None,
-    rubric_version: Annotated[
-        str | None,
-        Option("--rubric-version", metavar="V", help="Only verdicts of judges under it."),
-    ] = None,
+    rubric_version: options.RubricVersion = None,
     look_first: Annotated[
         int,
         Option("--look-first", min=0, metavar="N", help="How many runs to look at first."),

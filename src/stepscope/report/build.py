@@ -320,7 +320,9 @@ def build_report(
     unranked = NO_RIVALS if within else None if parts[1:] else ALONE
     # Judges of runs know nothing of step agents.
     groups = [whole] if within else profiles
-    found = build_panels(rows, table, groups, judged, where=chosen, seed=seed)
+    found = build_panels(
+        rows, table, groups, judged, where=chosen, version=rubric_version, seed=seed
+    )
     report = Report(
         whole=whole,
         profiles=tuple(profiles),

@@ -68,11 +68,12 @@ _NO_CITES = Unmeasured("not_applicable", "no step is cited")
 
 
 def compare_judges(
-    rows: Rows, rubrics: Iterable[str], *, where: Where | None, seed: int
+    rows: Rows, rubrics: Iterable[str], *, where: Where | None, seed: int, version: str | None
 ) -> Iterator[PairAgreement]:
     """Yield how far each pair of judges agrees on each rubric."""
     for rubric in dict.fromkeys(rubrics):
-        for aspect in measure_agreement(rows, rubric=rubric, where=where, seed=seed).aspects:
+        found = measure_agreement(rows, rubric=rubric, where=where, version=version, seed=seed)
+        for aspect in found.aspects:
             family = {rater.name: rater.family for rater in aspect.raters}
             for pair in aspect.pairs:
                 if pair.n and aspect.name == rubric:
@@ -89,9 +90,12 @@ def compare_judges(
                     )
 
 
-def list_disputes(rows: Rows, where: Where | None) -> tuple[tuple[DisputedRun, ...], int]:
+def list_disputes(
+    rows: Rows, where: Where | None, version: str | None
+) -> tuple[tuple[DisputedRun, ...], int]:
     """Return the most telling disputes, and how many there are."""
-    all_ = [one for one in labelling_queue(rows, where=where) if one.aspect != SCORES]
+    queue = labelling_queue(rows, where=where, version=version)
+    all_ = [one for one in queue if one.aspect != SCORES]
     return tuple(
         DisputedRun(
             id=one.run,
@@ -480,6 +484,7 @@ def build_panels(
     found: Sequence[JudgeAnswers],  # what judges answered about them
     *,
     where: Where | None = None,  # what chose the runs
+    version: str | None = None,  # of rubrics, that `found` was read under
     seed: int = 0,  # where random draws start
 ) -> Panels | None:
     """Return what judges say of the runs of a table; None where none was asked."""
@@ -505,13 +510,14 @@ def build_panels(
     patterns = () if labels is None else count_pattern_runs(table, asked, groups, labels, steps)
     measures = {one.asked.measure for one in asked}
     spoken = {aspect.rubric for aspect in all_}
-    apart, n_disputed = list_disputes(rows, where)
+    apart, n_disputed = list_disputes(rows, where, version)
+    rubrics = sorted(measures, key=_place)
     return Panels(
         panels=tuple(whole),
         answers=tuple(_answers(table, [o for o in asked if o.asked.measure not in spoken], groups)),
         patterns=tuple(patterns),
         onsets=tuple(votes.measure_onsets(table, asked, groups, all_, steps)),
-        agreement=tuple(compare_judges(rows, sorted(measures, key=_place), where=where, seed=seed)),
+        agreement=tuple(compare_judges(rows, rubrics, where=where, seed=seed, version=version)),
         queue=apart,
         n_disputed=n_disputed,
         trace=choose_worked_trace(rows, table, all_) if isinstance(rows, Store) else None,
