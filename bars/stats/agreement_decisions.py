@@ -1,6 +1,6 @@
 """How often is a rubric told to be sharpened, or let through, that is neither? Kappa of just .5.
 
-`python -m bars.stats.agreement_decisions [REPLICATIONS]`, 1,000 unless given. Two raters judge five
+`python -m bars.stats.agreement_decisions [REPLICATIONS]`, 4,000 unless given. Two raters judge five
 rubrics on the same runs; the kappa of each is .5, so that any decision but undecided is an error.
 The bar: some rubric is decided in at most 5 % + 1 of the replications (calibration of anything
 that decides), whatever the number of runs and however rare the faults are; and a kappa of .85 is
@@ -20,7 +20,7 @@ from stepscope.calibrate.ratings import RaterVerdicts, RatingTable, rating_table
 from stepscope.model import Answer, Verdict
 from stepscope.stats.interrater import SharedWeights
 
-REPLICATIONS = 1_000
+REPLICATIONS = 4_000
 RUNS = (20, 50, 200)
 FAULTS = (0.15, 0.3, 0.5)
 RUBRICS = 5
