@@ -288,10 +288,11 @@ def test_one_new_answer_sets_none_of_the_paid_ones_aside() -> None:
     assert (judge.version, judge.labels) == ("1", {C: 17, I: 3})
     assert judge.left_out == {"other versions": 1}
     assert found.pair("anthropic/b", "openai/a").n == 20
-    # By version: judges under it alone, and people, who answer under none.
+    # By version: of judges what they answered under it, and people, who answer under none.
     newer = asked(*given, version="2")
     counts = {rater.name: sum(rater.labels.values()) for rater in newer.raters}
-    assert counts == {"openai/a": 1, "ann": 20}
+    assert counts == {"openai/a": 1, "ann": 20, "anthropic/b": 0}
+    assert [(change.judge, change.n) for change in newer.changes] == [("openai/a", 1)]
 
 
 def test_a_judge_asked_in_one_mode_alone_is_a_rater_in_that_mode() -> None:

@@ -434,7 +434,7 @@ def test_agreement_is_of_the_version_that_the_panel_is_of(
         for record in axes(judge, HELD[: len(marks)], marks)
     ]
     found = build_report(store_of(HELD, records), rubric_version=version).panels
-    assert found is not None
+    assert isinstance(found, Panels)
     (pair,) = found.agreement
     assert share(pair.raw) == agreed
     assert found.n_disputed == (2 if version else 0)

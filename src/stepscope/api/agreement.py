@@ -8,7 +8,7 @@ from typing import TypeVar
 from stepscope.api.views import DocumentView
 from stepscope.calibrate import agreement as raters
 from stepscope.calibrate.modes import ModeComparison, compare_modes
-from stepscope.calibrate.ratings import RaterKey, choose_raters, rated_rubrics
+from stepscope.calibrate.ratings import choose_raters, rated_rubrics
 from stepscope.calibrate.types import Agreement, Dispute, RubricAgreement
 from stepscope.errors import UsageError
 from stepscope.report.document import Document
@@ -18,7 +18,6 @@ from stepscope.safety.redact import hide_in
 from stepscope.safety.text import render_json
 from stepscope.store import Store
 from stepscope.store.columns import Rows
-from stepscope.store.judged import read_judge_answers
 from stepscope.store.where import Where
 
 T = TypeVar("T")
@@ -103,7 +102,7 @@ def view_agreement(
     """Return the agreement of the chosen runs' raters."""
     if not 0 < threshold < 1:
         raise UsageError(f"--min {threshold:g}: expected a kappa between 0 and 1, such as .5")
-    chosen = _choose_raters(rows, names, where, rubric, version)
+    chosen = choose_raters(rows, names, where=where, rubric=rubric, version=version)
     found: tuple[Agreement, ...]
     if by is None:
         one = raters.measure_agreement(
@@ -132,18 +131,6 @@ def _refuse_unknown(rows: Rows, rubric: str) -> None:
         raise UsageError(f"nobody rated {rubric!r}; rated here: {', '.join(known)}")
 
 
-def _choose_raters(
-    rows: Rows,
-    names: Sequence[str] | None,
-    where: Where | None,
-    rubric: str | None,
-    version: str | None,
-) -> frozenset[RaterKey] | None:
-    if version is not None:  # refused where no judge answered under it
-        read_judge_answers(rows, rows.runs(where), where, version=version)
-    return choose_raters(rows, names, where=where, rubric=rubric)
-
-
 def view_disputes(
     rows: Rows,
     rubric: str | None,
@@ -153,7 +140,7 @@ def view_disputes(
     version: str | None,
 ) -> QueueView:
     """Return the disputes of the chosen runs."""
-    chosen = _choose_raters(rows, names, where, rubric, version)
+    chosen = choose_raters(rows, names, where=where, rubric=rubric, version=version)
     found = raters.labelling_queue(rows, rubric=rubric, where=where, raters=chosen, version=version)
     if rubric is not None and not found:
         _refuse_unknown(rows, rubric)

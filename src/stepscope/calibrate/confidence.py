@@ -135,7 +135,7 @@ def confidence_weighted(ratings: RatingTable, likely: Floats, pair: list[int]) -
 
 
 def rubric_changes(ratings: RatingTable) -> Iterator[RubricChange]:
-    """Yield every judge whose latest two versions of the rubric judged the same items."""
+    """Yield every judge whose version of the rubric judged items that the one before it judged."""
     for voice in ratings.voices:
         version, old = voice.before
         if voice.family in ANNOTATORS or not old:

@@ -37,7 +37,7 @@ from stepscope.stats.sample import Floats, Ints
 from stepscope.stats.sample import codes as numbered
 from stepscope.store import Store
 from stepscope.store.columns import AnswerColumn, Rows, Runs
-from stepscope.store.judged import MODE, asked_version, judge_version_order
+from stepscope.store.judged import MODE, judge_version_order, read_judge_answers
 from stepscope.store.where import Where
 from stepscope.values import Unmeasured, UnmeasuredKind
 
@@ -98,17 +98,12 @@ def read_ratings(
         ):
             continue
         name = aspect if aspect == STEP_SCORES else JUDGE_PREFIX + aspect
-        given = [
-            record
-            for record in rows.records(where, measure=name)
-            if record.family != RULES
-            and (version in {None, asked_version(record)} or record.family in NOT_MODELS)
-        ]
+        given = [r for r in rows.records(where, measure=name) if r.family != RULES]
         given += _rules(rows, runs, where, aspect)
         stepped = {r.trajectory for r in given if r.answer.step is not None} - own.keys()
         own |= load_agent_steps(rows, runs, stepped)
         for unit in ("runs", "steps"):
-            told = read_raters(given, unit, own)
+            told = read_raters(given, unit, own, version)
             voices = tuple(voice for voice in told if raters is None or rater_key(voice) in raters)
             if any(
                 voice.family != RULES
@@ -145,15 +140,22 @@ def rater_key(voice: RaterVerdicts) -> RaterKey:
 
 
 def choose_raters(
-    rows: Rows, words: Iterable[str] | None, *, where: Where | None, rubric: str | None
+    rows: Rows,
+    words: Iterable[str] | None,
+    *,
+    where: Where | None,
+    rubric: str | None,
+    version: str | None = None,
 ) -> frozenset[RaterKey] | None:
     """Return the raters that words name: whole, by the end behind a slash, or by family.
 
     A word that is none of these names all whose name or family begins so. None where all count.
 
     Raises:
-        UsageError: a word names nobody.
+        UsageError: a word names nobody, or no judge answered under the version of rubrics.
     """
+    if version is not None:
+        read_judge_answers(rows, rows.runs(where), where, version=version)
     if words is None:
         return None
     tables = read_ratings(rows, where=where, rubric=rubric)
@@ -190,13 +192,17 @@ def rated_rubrics(measures: Iterable[str], rubric: str | None) -> list[str]:
 
 
 def read_raters(
-    records: Iterable[Record], unit: Unit, own: Mapping[str, Container[int] | None] | None = None
+    records: Iterable[Record],
+    unit: Unit,
+    own: Mapping[str, Container[int] | None],
+    version: str | None = None,
 ) -> tuple[RaterVerdicts, ...]:
     """Return what each rater said of runs, or of steps: by family and name, the rules last.
 
-    `own` are the agent's steps of each run: verdicts on others are counted and left out.
+    `own` are the agent's steps of each run: verdicts on others are counted and left out. `version`
+    is as for `read_ratings`.
     """
-    found = tuple(_voices((record for record in records if _is_rating(record, unit)), own or {}))
+    found = tuple(_voices((one for one in records if _is_rating(one, unit)), own, version))
     names = [voice.name for voice in found]
     # A judge that judged here and whose verdicts came from elsewhere too is two raters.
     return tuple(
@@ -246,7 +252,7 @@ def _is_current(records: Iterable[Record], column: AnswerColumn, at: int) -> boo
 
 
 def _voices(
-    records: Iterable[Record], own: Mapping[str, Container[int] | None]
+    records: Iterable[Record], own: Mapping[str, Container[int] | None], version: str | None
 ) -> Iterator[RaterVerdicts]:
     by_rater: dict[tuple[bool, str, str], list[Record]] = {}
     for record in records:
@@ -255,18 +261,22 @@ def _voices(
         key = (record.family == RULES, record.family, name or record.family)
         by_rater.setdefault(key, []).append(record)
     for (_, family, name), given in sorted(by_rater.items()):
-        yield _voice(family, name, given, own)
+        yield _voice(family, name, given, own, None if family in NOT_MODELS else version)
 
 
 def _voice(
-    family: str, name: str, given: Iterable[Record], own: Mapping[str, Container[int] | None]
+    family: str,
+    name: str,
+    given: Iterable[Record],
+    own: Mapping[str, Container[int] | None],
+    version: str | None,
 ) -> RaterVerdicts:
     left = {NOT_OF_AGENT: 0, "repeats": 0, "other versions": 0, "variants": 0}
     versions: dict[tuple[str, str], list[Record]] = {}
     silent = 0
     for record in given:
         answer = record.answer
-        version, _, mode = record.version.partition(MODE)
+        under, _, mode = record.version.partition(MODE)
         steps = None if answer.step is None else own.get(record.trajectory)
         if steps is not None and answer.step not in steps:
             left[NOT_OF_AGENT] += 1
@@ -275,7 +285,7 @@ def _voice(
         elif family == RULES and isinstance(answer, Verdict) and answer.label == UNCERTAIN:
             silent += 1
         else:
-            versions.setdefault((mode, version), []).append(record)
+            versions.setdefault((mode, under), []).append(record)
     # Asked as usual; or, never asked so, in the mode that there is.
     usual = min((mode for mode, _ in versions), default="")
     ordered = sorted((v for mode, v in versions if mode == usual), key=judge_version_order)
@@ -284,8 +294,8 @@ def _voice(
         for name in ordered
     }
     # Of two versions with as many runs the later.
-    chosen = max(reversed(ordered), key=lambda name: judged[name], default="")
-    before = ["", *ordered][ordered.index(chosen)] if ordered else ""
+    chosen = version or max(reversed(ordered), key=lambda name: judged[name], default="")
+    before = ["", *ordered][ordered.index(chosen)] if chosen in ordered else ""
     left["variants"] = sum(len(told) for (mode, _), told in versions.items() if mode != usual)
     left["other versions"] = sum(len(versions[usual, name]) for name in ordered if name != chosen)
     kept = _latest(versions.get((usual, chosen), []))

@@ -145,13 +145,13 @@ def read_judge_answers(
             if at is not None and key is not None:
                 held.setdefault(key, []).append((at, record))
     if version is not None:
-        known = {asked_version(record) for of_key in held.values() for _, record in of_key}
+        known = {_version(record) for of_key in held.values() for _, record in of_key}
         if version not in known:
             there = ", ".join(sorted(known, key=judge_version_order)) or "no answers of judges"
             raise UsageError(
                 f"no judge answered under rubric version {version!r}; there are {there}"
             )
-        held = {k: v for k, v in held.items() if any(asked_version(one) == version for _, one in v)}
+        held = {k: v for k, v in held.items() if any(_version(one) == version for _, one in v)}
     first = choose_modes(held)
     return tuple(_current(key, held[key], key in first, version) for key in sorted(held))
 
@@ -197,21 +197,19 @@ def _current(
 ) -> JudgeAnswers:
     aside: dict[str, set[int]] = {}
     for at, record in all_:
-        aside.setdefault(asked_version(record), set()).add(at)
-    judged = {
-        (asked_version(record), at) for at, record in all_ if isinstance(record.answer, Verdict)
-    }
+        aside.setdefault(_version(record), set()).add(at)
+    judged = {(_version(record), at) for at, record in all_ if isinstance(record.answer, Verdict)}
     most = Counter(name for name, _ in judged)
     chosen = version or max(aside, key=lambda one: (most[one], judge_version_order(one)))
     del aside[chosen]
     last: dict[int, tuple[str, str]] = {}
     for at, record in all_:
-        if asked_version(record) == chosen:
+        if _version(record) == chosen:
             last[at] = max(last.get(at, ("", "")), _made_by(record))
     runs: dict[int, RunAnswers] = {}
     # In the order of cases: an answer against a case takes the place of one against none.
     for at, record in sorted(all_, key=lambda one: (one[0], one[1].case)):
-        if asked_version(record) == chosen and _made_by(record) == last[at]:
+        if _version(record) == chosen and _made_by(record) == last[at]:
             runs.setdefault(at, RunAnswers()).put(record)
     return JudgeAnswers(
         asked=key,
@@ -230,8 +228,7 @@ def _made_by(record: Record) -> tuple[str, str]:
     return record.prompt, name_and_snapshot(record)[1]
 
 
-def asked_version(record: Record) -> str:
-    """Return the version of the rubric that a record answers, without its mode."""
+def _version(record: Record) -> str:
     return record.version.partition(MODE)[0]
 
 
