@@ -15,7 +15,7 @@ from stepscope.settings import Settings
 from stepscope.store import Store
 from stepscope.values import Estimate, Unmeasured
 from tests.calibrate.made import by_step, said, whole
-from tests.factories import agent, run
+from tests.factories import FAILED, PASSED, agent, run
 
 C, I = "correct", "incorrect"  # noqa: E741
 HALF = [C, I] * 15
@@ -139,6 +139,31 @@ def test_modes_tell_where_steps_alone_are_seen_otherwise(
     assert shown.startswith("openai/a: judge.step_labels.isolated against judge.step_labels   180")
     assert "REDUNDANT in context, alone: PROGRESS 30" in shown
     assert "shop/0/0 step 2  alone PROGRESS .50, in context REDUNDANT .50" in shown
+
+
+def test_the_halo_of_each_judge_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One judge scores .1 higher where the run passed and .1 lower where not; the other as before.
+
+    Scores differ from run to run by hundredths, or nothing would be known of their spread.
+    """
+    path = tmp_path / "halo.db"
+    ends = (PASSED, FAILED) * 5
+    with Store.open(path) as made:
+        made.put(
+            run(*[agent("x")] * 3, id=f"r{n}", name=f"shop/{n}/0", task=str(n), outcome=end)
+            for n, end in enumerate(ends)
+        )
+        for judge, moved in (("anthropic/b", 0.0), ("openai/a", 0.1)):
+            for n, end in enumerate(ends):
+                shift = (moved if end == PASSED else -moved) + 0.01 * (n % 3)
+                for view, value in ((".prefix", 0.5), ("", 0.5 + shift)):
+                    measure = f"judge.step_labels{view}"
+                    answers = (Verdict(measure, value, "PROGRESS", step) for step in range(3))
+                    made.append([said(judge, n, answer) for answer in answers])
+    assert main(["agree", "--modes", "--store", str(path)]) == 0
+    told = [line.split() for line in capsys.readouterr().out.splitlines() if "halo" in line]
+    assert [line[:7] for line in told] == [["halo:", "half", "of", "pass", "-", "fail", x]
+                                           for x in (".001", ".101")]  # fmt: skip
 
 
 def test_a_secret_in_a_reason_is_not_shown(
