@@ -2,8 +2,9 @@
 
 `python -m bars.shape.coarse [RUNS]`, 2,000 runs of each shape in a cell unless given, seed 0.
 Generators: all of the lab and `_stories`. Of labels with a probability above .9: the share that is
-wrong. *Five points*: scores rounded to quarters, sigma told, 5 to 20 steps, noise .05 and .08; it
-must be at most .05 in every cell. *Rows left out*: three of ten steps; the answer must be that of
+wrong. *Five points*: scores rounded to quarters, or to fifths from .2, sigma told, 5 to 20 steps,
+noise .05 and .08; it must be at most .05 in every cell; of four points it is printed, without a
+bar. *Rows left out*: three of ten steps; the answer must be that of
 blank cells, bit for bit. *Means*: of four scorings with a noise of .11 each, ten steps: at most .05
 may be wrong, and more must be sure than before. *Unknown*: 5 and 7 steps at a noise of .15, where
 no label may be given. Beside each what was answered before: without the rounding, closed up, with
@@ -61,6 +62,21 @@ def few_wrong(found: tuple[float, float], runs: int) -> bool:
     return bool(found[0] <= MOST_WRONG + slack)
 
 
+def points_hold(grid: str, parts: int, runs: int, rng: np.random.Generator) -> bool:
+    """Print what scores on a grid are worth; return whether all hold."""
+    truth, hold = np.repeat(np.arange(len(SHAPES)), runs), True
+    least = 1 if parts > POINTS else 0  # the lowest of five points is .2
+    print(f"\n{f'in {grid}':<42}{'before':>14}{'now':>14}")
+    for name, n, sigma in itertools.product(NAMES, (5, 10, 20), (0.05, 0.08)):
+        scores = np.maximum(np.round(draw(name, n, sigma, runs, rng) * parts), least) / parts
+        before = wrong(classify_many(scores, sigma=sigma, quantum=FINE), truth)
+        now = wrong(classify_many(scores, sigma=sigma), truth)
+        hold &= few_wrong(now, len(truth))
+        cells = "".join(f"{share:>7.3f} ({sure:.2f})" for share, sure in (before, now))
+        print(f"{f'{name}, n {n}, sigma {sigma:g}':<42}{cells}")
+    return hold
+
+
 def means_hold(runs: int, rng: np.random.Generator) -> bool:
     """Print what means of scorings are worth; return whether all hold."""
     truth, hold = np.repeat(np.arange(len(SHAPES)), runs), True
@@ -81,16 +97,9 @@ def means_hold(runs: int, rng: np.random.Generator) -> bool:
 def main(runs: int = RUNS) -> int:
     """Run the bar; print its tables."""
     rng, truth = np.random.default_rng(0), np.repeat(np.arange(len(SHAPES)), runs)
-    all_hold = True
     print(f"labels above .9 that are wrong (share that is so sure), {runs:,} runs a shape, seed 0")
-    print(f"\nfive points{'':<31}{'before':>14}{'now':>14}")
-    for name, n, sigma in itertools.product(NAMES, (5, 10, 20), (0.05, 0.08)):
-        scores = np.round(draw(name, n, sigma, runs, rng) * POINTS) / POINTS
-        before = wrong(classify_many(scores, sigma=sigma, quantum=FINE), truth)
-        now = wrong(classify_many(scores, sigma=sigma), truth)
-        all_hold &= few_wrong(now, len(truth))
-        cells = "".join(f"{share:>7.3f} ({sure:.2f})" for share, sure in (before, now))
-        print(f"{f'{name}, n {n}, sigma {sigma:g}':<42}{cells}")
+    all_hold = points_hold("quarters", 4, runs, rng) and points_hold("fifths", 5, runs, rng)
+    points_hold("thirds, no bar", 3, runs, rng)
     print("\nthree of ten rows left out, sigma .05")
     for name in NAMES:
         scores = draw(name, 10, 0.05, runs, rng)
