@@ -15,6 +15,7 @@ from stepscope.report.render.html import make_report_charts, render_report_html
 from stepscope.report.types import Report
 from stepscope.report.views.overview import make_report_document
 from stepscope.report.words import name_panel
+from stepscope.score import score_runs
 from stepscope.store import Store
 from stepscope.store.parquet import ParquetRows
 from stepscope.values import Estimate, Unmeasured
@@ -439,6 +440,22 @@ def test_agreement_is_of_the_version_that_the_panel_is_of(
     assert share(pair.raw) == agreed
     assert found.n_disputed == (2 if version else 0)
     assert only(found, SELECTION, "incorrect").members[0].version == (version or "1")
+    assert found.trace is not None
+    assert {one.label for line in found.trace.lines for one in line.answers} == (
+        {"incorrect", "correct"} if version else {"incorrect"}
+    )
+
+
+@pytest.mark.parametrize("version", [None, "1", "2"])
+def test_runs_to_look_at_first_cite_what_the_panel_is_made_of(version: str | None) -> None:
+    old = [said(ONE, of, axis(ONE, "incorrect", 1)) for of in HELD]
+    new = said(ONE, HELD[0], axis(ONE, "incorrect", 3), version="2")
+    store = store_of(HELD, old, [new])
+    score_runs(store, workers=1)
+    report = build_report(store, rubric_version=version, look_first=10)
+    (look,) = [one for one in report.look_first if one.id == HELD[0].id]
+    suspected = [one for one in look.suspects if "says anthropic" in one.evidence]
+    assert [one.where for one in suspected] == ["3" if version == "2" else "1"]
 
 
 def test_mixed_snapshots_and_older_answers_are_named() -> None:

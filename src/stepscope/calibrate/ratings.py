@@ -29,6 +29,7 @@ from stepscope.model.records import (
     NOT_MODELS,
     PREFIX_SUFFIX,
     RULES,
+    SEAMS_SUFFIX,
     STEP_LABELS_NAME,
     STEP_SCORES,
     UNCERTAIN,
@@ -46,8 +47,9 @@ WHAT_ENTERS = (
     "uncertain and not_applicable of judges and people are labels; the rules prove faults and rate "
     "nothing else; unmeasured verdicts are counted and are no labels"
 )
-# Behind measures that rate nothing: how windows fit together, and what a judge looked up.
-SEAMS = ".seams"
+# Behind measures that rate nothing of their own: of a rubric asked in another view, how windows fit
+# together, what a judge looked up.
+BESIDE = (ISOLATED_SUFFIX, PREFIX_SUFFIX, SEAMS_SUFFIX, LOOKS_SUFFIX)
 
 # A run's id, and the step, None for the whole run.
 Item = tuple[str, int | None]
@@ -179,11 +181,7 @@ def rated_rubrics(measures: Iterable[str], rubric: str | None) -> list[str]:
     >>> rated_rubrics(["judge.axes.termination", "judge.axes.termination.looks"], "axes")
     ['axes.termination']
     """
-    kept = [
-        name
-        for name in measures
-        if not name.endswith((ISOLATED_SUFFIX, PREFIX_SUFFIX, SEAMS, LOOKS_SUFFIX))
-    ]
+    kept = [name for name in measures if not name.endswith(BESIDE)]
     named = [name.removeprefix(JUDGE_PREFIX) for name in kept if name.startswith(JUDGE_PREFIX)]
     named += [STEP_SCORES] if STEP_SCORES in kept else []
     if rubric is None:

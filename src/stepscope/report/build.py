@@ -299,7 +299,9 @@ def build_report(
     """
     if table is None:
         table = read_chosen_runs(rows, where=where, since=since, by=by)
-    opened = tuple(choose(rows, table, look_first)) if isinstance(rows, Store) else ()
+    chosen = combine_conditions(where, since)
+    judged = read_judge_answers(rows, table.runs, chosen, version=rubric_version)
+    opened = tuple(choose(rows, table, look_first, judged)) if isinstance(rows, Store) else ()
     redactor = rows.shown if isinstance(rows, Store) else None
     names = text_array(hide_texts(redactor, table.runs.name.tolist()))
     table = replace(table, runs=replace(table.runs, name=names))
@@ -315,8 +317,6 @@ def build_report(
         profiles = [msgspec.structs.replace(whole, group=group)]
     if within:
         profiles = [keep_agent_figures(one) for one in profiles]
-    chosen = combine_conditions(where, since)
-    judged = read_judge_answers(rows, table.runs, chosen, version=rubric_version)
     unranked = NO_RIVALS if within else None if parts[1:] else ALONE
     # Judges of runs know nothing of step agents.
     groups = [whole] if within else profiles

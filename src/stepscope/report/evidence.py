@@ -33,6 +33,7 @@ from stepscope.shape.types import HEALTHY
 from stepscope.shape.weights import gate_failed, weighted_score
 from stepscope.stats.sample import Floats, Ints
 from stepscope.store import Store
+from stepscope.store.judged import JudgeAnswers, keep_chosen
 from stepscope.store.records import COST, EVERY_TASK, LATENCY
 from stepscope.values import Estimate, Unmeasured
 
@@ -94,8 +95,13 @@ def choose_runs(table: RunTable, count: int | None) -> Ints:
     return order[found[order] > 0][:count]
 
 
-def read_look_first(store: Store, table: RunTable, count: int | None) -> Iterator[LookFirst]:
-    """Yield the chosen runs, each read whole, with its suspects and the command that shows it."""
+def read_look_first(
+    store: Store, table: RunTable, count: int | None, judged: Sequence[JudgeAnswers] | None = None
+) -> Iterator[LookFirst]:
+    """Yield the chosen runs, each read whole, with its suspects and the command that shows it.
+
+    Of judges it hears what is in `judged`, where that is given.
+    """
     names = Counter(table.runs.name.tolist())
     scored = table.shapes is not None and table.shapes.scored
     given = (store.noise(), store.weights()) if scored else None
@@ -116,7 +122,7 @@ def read_look_first(store: Store, table: RunTable, count: int | None) -> Iterato
             )  # fmt: skip
             continue
         evidence = compare_with_trials(store, trajectory, trials)
-        records = list(store.records(trajectory=key))
+        records = keep_chosen(store.records(trajectory=key), judged)
         trajectory, records = rows.hide_secrets(store.shown, trajectory, records)
         curve = None
         if given is not None:

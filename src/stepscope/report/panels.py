@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from stepscope.calibrate.agreement import labelling_queue, measure_agreement
-from stepscope.calibrate.ratings import load_agent_steps
+from stepscope.calibrate.ratings import BESIDE, load_agent_steps
 from stepscope.errors import StoreError
 from stepscope.judges.patterns import (
     PATTERN_ADVICE,
@@ -22,14 +22,7 @@ from stepscope.judges.patterns import (
     find_label_patterns,
 )
 from stepscope.model import Record, Step, Verdict
-from stepscope.model.records import (
-    ISOLATED_SUFFIX,
-    LOOKS_SUFFIX,
-    NARRATION_OFF,
-    PREFIX_SUFFIX,
-    RULES,
-    SEAMS_SUFFIX,
-)
+from stepscope.model.records import NARRATION_OFF, RULES
 from stepscope.model.records import STEP_LABELS_NAME as STEP_LABELS
 from stepscope.model.records import STEP_SCORES as SCORES
 from stepscope.models.configured import JudgesTable
@@ -391,13 +384,16 @@ TOLD, MOST_STEPS = 160, 8
 
 
 def choose_worked_trace(
-    store: Store, table: RunTable, aspects: Sequence[PanelAspect]
+    store: Store,
+    table: RunTable,
+    aspects: Sequence[PanelAspect],
+    judged: Sequence[JudgeAnswers],
 ) -> WorkedTrace | None:
     """Return the run that shows most; None where no run was answered by two judges."""
     axes = [aspect for aspect in aspects if aspect.failing == words.INCORRECT]
     for at in _order(table, axes):
         try:
-            trajectory, _, records = read_shown_run(store, str(table.runs.id[at]))
+            trajectory, _, records = read_shown_run(store, str(table.runs.id[at]), judged)
         except StoreError:
             continue  # its texts were purged; another run serves as well
         lines = tuple(_lines(records, [aspect.rubric for aspect in axes]))
@@ -472,9 +468,6 @@ def _said(step: Step) -> str:
 
 # The order in which rubrics are told; those of users come behind.
 SETS = ("axes", "quality", "step_labels", "behaviour", "attribution")
-# Measures about other measures: of a rubric asked without context, of how windows fit, of what was
-# looked up.
-_BESIDE = (ISOLATED_SUFFIX, PREFIX_SUFFIX, SEAMS_SUFFIX, LOOKS_SUFFIX)
 
 
 def build_panels(
@@ -491,7 +484,7 @@ def build_panels(
     if not found:
         return None
     asked = [one for one in found if one.asked.measure != SCORES]
-    asked = [one for one in asked if not one.asked.measure.endswith(_BESIDE)]
+    asked = [one for one in asked if not one.asked.measure.endswith(BESIDE)]
     steps = read_agent_steps(rows, table, asked)
     all_ = sorted(votes.read_aspects(rows, table, asked, steps), key=lambda one: _place(one.rubric))
     claims = votes.adjust_claims([votes.claim_differences(aspect, groups, seed) for aspect in all_])
@@ -520,7 +513,7 @@ def build_panels(
         agreement=tuple(compare_judges(rows, rubrics, where=where, seed=seed, version=version)),
         queue=apart,
         n_disputed=n_disputed,
-        trace=choose_worked_trace(rows, table, all_) if isinstance(rows, Store) else None,
+        trace=choose_worked_trace(rows, table, all_, asked) if isinstance(rows, Store) else None,
         flags=(*find_flags(table, found, whole, family=agent_family), *_not_drawn(table, all_)),
         costs=count_costs(found),
         judges=tuple(sorted({one.asked.judge for one in found})),

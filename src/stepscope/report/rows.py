@@ -43,6 +43,7 @@ from stepscope.store.columns import (
     cell_state,
     unmeasured_kind,
 )
+from stepscope.store.judged import JudgeAnswers, keep_chosen
 from stepscope.store.records import EVERY_TASK
 from stepscope.store.where import Where
 from stepscope.store.where import started_since as starting
@@ -623,13 +624,16 @@ def hide_texts(redactor: Redactor | None, texts: list[str]) -> list[str]:
     return [put[text] for text in texts] if put else texts
 
 
-def read_shown_run(store: Store, run: str) -> tuple[Trajectory, Case | None, list[Record]]:
+def read_shown_run(
+    store: Store, run: str, judged: Sequence[JudgeAnswers] | None = None
+) -> tuple[Trajectory, Case | None, list[Record]]:
     """Return a run with its case and its records, in the order of measures and steps.
 
-    Secrets in them are hidden, unless the store shows runs as they are.
+    Secrets in them are hidden, unless the store shows runs as they are. Of judges it has what is in
+    `judged`, where that is given.
     """
     key = store.find(run)
-    records = list(store.records(trajectory=key))
+    records = keep_chosen(store.records(trajectory=key), judged)
     records.sort(key=lambda r: (r.family, r.answer.measure, _step(r), r.version))
     trajectory, records = hide_secrets(store.shown, store.trajectory(key), records)
     return trajectory, trajectory.case, records

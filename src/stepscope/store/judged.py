@@ -192,6 +192,15 @@ def current_records(records: Iterable[Record]) -> Iterator[Record]:
                 yield from (record for _, record in sorted(of_run.steps[repeat].items()))
 
 
+def keep_chosen(records: Iterable[Record], judged: Iterable[JudgeAnswers] | None) -> list[Record]:
+    """Return records without those that judges made under versions that `judged` sets aside."""
+    if judged is None:
+        return list(records)
+    chosen = {one.asked: one.version for one in judged}
+    asked = ((record, question_of_record(record)) for record in records)
+    return [one for one, key in asked if key is None or chosen.get(key) == _version(one)]
+
+
 def _current(
     key: JudgedQuestion, all_: list[tuple[int, Record]], main: bool, version: str | None = None
 ) -> JudgeAnswers:
