@@ -20,7 +20,7 @@ from tests.web import looking
 from tests.web.validator import check
 
 RUNS = Path(__file__).resolve().parents[2] / "examples" / "airline"
-TOKEN = "the token of this test, which opens once"
+TOKEN = "the token of this test"
 
 # A name that the browser of the tests finds at this machine, as after DNS rebinding.
 REBOUND = "rebound.example"

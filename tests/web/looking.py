@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 RUNS = ROOT / "examples" / "airline" / "runs.json"
 GATE = ROOT / "examples" / "gate"
-TOKEN = "opens the server of these tests, once"
+TOKEN = "opens the server of these tests"
 # Every page by an address; RUN, PASSED and FAILED are filled in.
 PAGES = {
     "overview": "/",

@@ -292,7 +292,7 @@ def view(
 ) -> int:
     """Show the store in the browser; nothing is written.
 
-    The printed address opens once: the browser that opens it first keeps the way in.
+    The printed address works in any browser on this machine until the server stops.
 
     Example: stepscope view --store runs.db
     """
@@ -332,7 +332,7 @@ def view(
     if as_json:
         terminal.print_json({"url": shown, "store": path})
     else:
-        terminal.print_text(f"Showing {path} at\n  {shown}\nThe address opens once. Ctrl-C ends.")
+        terminal.print_text(f"Showing {path} at\n  {shown}\nCtrl-C ends.")
     sys.stdout.flush()  # also into a pipe: it serves until it is stopped
     if not no_open:
         _open(opened)

@@ -412,7 +412,7 @@ def new_token() -> str:
 def make_web_app(
     store_path: str | Path,  # the store, which must be there
     *,
-    token: str,  # what opens the printed address, once
+    token: str,  # what opens the printed address
     port: int,  # where the server listens: part of the only Host it answers to
     host: str = "127.0.0.1",  # the address it listens at
     settings: Settings | None = None,  # of the store; the defaults when left out

@@ -3,7 +3,7 @@
 Refused is what a page of another site, a name that was rebound to this machine, or a program of
 another user could send: a foreign Host, Origin or Sec-Fetch-Site, a request without this start's
 cookie, an address that needs decoding, a body, anything too long. The token in the printed address
-opens once: whoever follows it first gets the cookie, and the address is spent. Security headers
+is traded for the cookie, in as many browsers as open it until the server stops. Security headers
 are put on every response, errors included. Source: Fetch Metadata Request Headers (W3C), RFC 6454
 (Origin), RFC 6265bis (SameSite).
 """
@@ -172,14 +172,13 @@ POLICY_VIOLATION = 1008  # RFC 6455, 7.4.1
 
 
 class WebGuard:
-    """An ASGI application around another; it holds whether its token is spent."""
+    """An ASGI application around another."""
 
     def __init__(self, app: ASGIApp, policy: WebPolicy, token: str) -> None:
-        """Guard `app`; `token` opens once."""
+        """Guard `app`; a browser that brings `token` gets the cookie."""
         self.app = app
         self.policy = policy
         self._token = token
-        self._spent = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer or pass on one connection."""
@@ -216,18 +215,13 @@ class WebGuard:
         if given is None:
             if inside:
                 return None
-            said = "open the address that stepscope view printed; it works once"
-            return refuse(403, said)
+            return refuse(403, "open the address that stepscope view printed, token and all")
         onward = f"/?{urlencode(asked)}" if asked else "/"
         if not is_same_secret(given, self._token):
             return refuse(403, "not the token of this start; open the address it printed")
         answer = RedirectResponse(onward, HTTPStatus.SEE_OTHER)
         if inside or scope["method"] != "GET":
             return answer
-        if self._spent:
-            said = "this address was opened once already; "
-            return refuse(403, said + "go on in that browser, or start stepscope view anew")
-        self._spent = True
         answer.set_cookie(
             self.policy.cookie, self.policy.session, httponly=True, samesite="strict", path="/"
         )
