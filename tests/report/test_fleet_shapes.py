@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-import stepscope
 from stepscope.lab import add_noise, draw_curves
 from stepscope.report.build import build_report
 from stepscope.report.compare import compare_groups
 from stepscope.report.evidence import read_curve
 from stepscope.report.rows import classify_fleet, estimate_shapes
 from stepscope.report.types import Curve, Shapes
-from stepscope.settings import Settings
 from stepscope.shape.types import SHAPES, UNRESOLVED
 from stepscope.store import Store
 from stepscope.values import Estimate, Unmeasured
@@ -115,20 +111,15 @@ def test_a_fleet_says_of_each_run_what_the_run_says() -> None:
             assert found.break_step[at] == (-1 if one.break_step is None else one.break_step)
 
 
-def test_labels_of_rules_give_no_shares() -> None:
+def test_labels_of_rules_give_no_shapes() -> None:
     cites = {
         "step_labels.steps": [tuple(range(0, 40, 2))] * 3,
         "step_labels.errors": [(30, 32, 34), (), None],
         "step_labels.redundant": [(10,), (), None],
     }
     found = build_report(rows(LiteralRows(tasks=["1", "2", "3"], cites=cites)))  # type: ignore[arg-type]
-    told = found.whole.shapes
-    assert isinstance(told, Shapes)
-    assert (told.n_runs, told.unresolved, told.unmeasured) == (1, 1, {"missing_input": 2})
-    assert told.shares == {}
-    assert told.no_shares is not None
-    assert told.sigma == "0.3, assumed: nobody scored these steps"
-    assert any("the labels of rules decide none of 1 runs" in said for said in found.not_claimed)
+    assert isinstance(found.whole.shapes, Unmeasured)
+    assert "shapes (no step scores here)" in found.not_claimed
 
 
 def test_scores_of_some_runs_leave_labels_aside() -> None:
@@ -190,24 +181,6 @@ def test_a_sigma_is_an_estimate_whose_upper_limit_counts() -> None:
     wide = {"": Estimate(value=0.04, low=0.01, high=0.3, method="pooled", n=4, n_tasks=1)}
     literal = LiteralRows(tasks=list("abcdef"), scores={JUDGE: [FALLS] * 6}, sigma=wide)
     assert told(literal).labels == {}
-
-
-@pytest.mark.shared_data
-@pytest.mark.parametrize(
-    ("runs", "labelled"),
-    [("taubench/airline/runs.json", 38), ("agentrx-retail/runs.json", 27)],
-)
-def test_labels_decide_no_recorded_run(shared: Path, runs: str, labelled: int) -> None:
-    with stepscope.open(":memory:", settings=Settings()) as store:
-        store.add(shared / runs)
-        store.score(measures=["step_labels", "outcome"], workers=1)
-        found = store.shapes()
-        curves = [read_curve(store.store, id_) for id_ in store.store.runs().id.tolist()]
-    assert isinstance(found, Shapes)
-    assert (found.n_runs, found.unresolved, found.labels) == (labelled, labelled, {})
-    drawn = [one for one in curves if isinstance(one, Curve)]
-    assert len(drawn) == labelled
-    assert {one.shape for one in drawn} == {"unresolved"}
 
 
 def drawn_fleet(sigma: float, runs: int, n: int = 10) -> list[tuple[float | None, ...]]:

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from stepscope.model import Record, ToolCall, Verdict
 from stepscope.report.document import Links, ServerLinks
-from stepscope.report.render import charts
 from stepscope.report.render.pages import (
     SIGNS,
     find_fold,
@@ -263,34 +260,9 @@ def test_a_curve_says_what_it_concludes_and_what_that_rests_on() -> None:
     assert chart_curve(found, 6, "r-1", lambda step: None).title == "Score curve"
 
 
-LABELLED: dict[str, object] = {"source": "step_labels", "sigma": 0.25, "sigma_source": "assumed"}
-
-
-def test_a_curve_of_labels_never_says_that_steps_were_scored() -> None:
-    labelled = curve(**LABELLED)
-    chart = chart_curve(labelled, 6, "r-1", lambda step: f"#{step}")
-    assert list(describe_curve(labelled))[1] == (
-        "By the labels of rules, taken as scores, it broke at step 4, with 90 % at steps 3-4."
-    )
-    assert describe_curve_basis(labelled) == (
-        "From labels that rules gave to steps, taken as scores; noise .250: assumed, not measured."
-    )
-    assert (chart.spec, chart.title) == (
-        "labels_break", "Labels of the rules, taken as scores",
-    )  # fmt: skip
-    assert [c.label for c in chart.table.columns][:2] == ["step", "label as score"]
-    assert chart.table.caption == "Labels by step, taken as scores"
-    kinds = [r["kind"] for r in make_curve_rows(labelled, 6)]
-    assert kinds == ["label", "watch", "label", "label", "break", "label"]
-
-
-@pytest.mark.parametrize(("source", "shown"), [("imported", ".900"), ("step_labels", "")])
-def test_a_step_shows_the_score_that_it_was_given_and_no_label_for_one(
-    source: str, shown: str
-) -> None:
-    made = data(*(user(str(at)) for at in range(5)), curve=curve(source=source))
-    scores = [e.text for e in with_class(page(made), "score")]
-    assert scores == ([f"score {shown}", "score .200"] if shown else [])
+def test_a_step_shows_the_score_that_it_was_given() -> None:
+    made = data(*(user(str(at)) for at in range(5)), curve=curve())
+    assert [e.text for e in with_class(page(made), "score")] == ["score .900", "score .200"]
 
 
 def test_the_page_of_a_run_begins_as_show_does_where_its_scores_fell() -> None:
@@ -305,20 +277,6 @@ def test_the_page_of_a_run_begins_as_show_does_where_its_scores_fell() -> None:
     assert with_class(laid_out, "why")[0].text in shown
     assert [e.text for e in with_class(laid_out, "sign")] == ["!"]
     assert [e.text for e in with_class(laid_out, "remark")] == ["scores fall"]
-
-
-def legend(name: str) -> list[str]:
-    return re.findall(r"'domain': \['(\w+)', 'break'", str(charts.make_spec(name)))
-
-
-def test_the_chart_of_labels_calls_them_labels() -> None:
-    assert set(legend("curve_break")) == {"score"}
-    assert set(legend("labels_break")) == {"label"}
-    titles = [view["title"]["text"] for view in charts.make_spec("labels_break")["vconcat"]]
-    assert titles == [
-        "probability that the run broke here, by these labels",
-        "labels as scores, their noise assumed",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -98,20 +98,6 @@ def test_a_missing_score_is_a_dot_and_a_zero_a_thin_bar() -> None:
     ]  # fmt: skip
 
 
-def test_what_is_concluded_from_labels_is_said_to_be() -> None:
-    made = msgspec.structs.replace(
-        DRAWN, source="step_labels", sigma=0.25, sigma_source="assumed", gate_failed=(), watch=()
-    )
-    said = [line.strip() for line in draw_curve(made, 120)]
-    assert said[0].startswith("Labels     1.0")
-    assert said[-3:] == [
-        "by the labels of rules, taken as scores: breaks at 4 (90 % within 4-5); any break at all "
-        ".984",
-        "weighted mean .57; no gate failed",
-        "labels that rules gave to steps, taken as scores; noise .250, assumed, not measured",
-    ]
-
-
 def test_an_unresolved_curve_names_both_candidates_and_no_depth() -> None:
     made = drawn(scores(0.8, 0.8, 0.7, 0.75, 0.62, 0.7))
     said = " ".join(draw_curve(made, 100))
@@ -187,13 +173,6 @@ def test_without_shares_runs_are_counted_by_their_label_and_the_reason_is_said()
     assert "  healthy             20 runs" in lines
     assert "  recovery            0 runs" in lines
     assert lines[-1] == "  no shares: one task; runs by their own label"
-
-
-def test_labels_that_decide_nothing_get_no_table() -> None:
-    labels = msgspec.structs.replace(
-        FLEET, shares={}, labels={}, source="labels that rules gave to steps, taken as scores"
-    )
-    assert tabulate_shapes([msgspec.structs.replace(profile(), shapes=labels)]) is None
 
 
 def test_the_report_has_the_shapes_in_text_and_markdown() -> None:

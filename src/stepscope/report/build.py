@@ -39,7 +39,6 @@ from stepscope.report.evidence import weigh_runs
 from stepscope.report.flips import find_rank_flips
 from stepscope.report.panels import build_panels
 from stepscope.report.rows import (
-    LABELS_ARE_NO_SCORES,
     RunTable,
     choose_fields,
     combine_conditions,
@@ -449,8 +448,6 @@ def _not_claimed(rows: Rows, table: RunTable, whole: Profile) -> list[str]:
 def _no_shapes(found: Shapes | Unmeasured) -> str:
     if isinstance(found, Unmeasured):
         return "no step scores here"
-    if not found.labels and found.no_shares is LABELS_ARE_NO_SCORES:
-        return f"no step scores here; the labels of rules decide none of {found.n_runs:,} runs"
     return found.no_shares.reason if found.no_shares is not None else "no shares"
 
 

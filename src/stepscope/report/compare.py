@@ -19,7 +19,6 @@ from stepscope.report.build import build_profile
 from stepscope.report.earned import find_effects
 from stepscope.report.flips import find_rank_flips
 from stepscope.report.rows import (
-    LABELS_ARE_NO_SCORES,
     RunTable,
     choose_fields,
     combine_conditions,
@@ -119,8 +118,6 @@ def _shapes(first: RunTable, second: RunTable, seed: int) -> ShapesDifference | 
     """Return the shapes of both groups compared, by handing their runs out anew within cases."""
     if first.shapes is None or second.shapes is None:
         return NO_CURVES
-    if not first.shapes.scored:
-        return LABELS_ARE_NO_SCORES
     fitted = first.shapes.fitted, second.shapes.fitted
     found = fleet.compare_fleets(
         first.shapes.log_likelihood[fitted[0]],

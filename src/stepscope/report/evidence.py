@@ -2,8 +2,8 @@
 
 No rate may be computed on the runs to look at first: they are selected. Shapes of curves are
 classified by `stepscope.shape`: the scorer of most steps is taken and the others are named;
-repeated scorings of a step are averaged. Where nobody gave scores, step labels of the rules stand
-in for them (docs/design/score-curves.md). Too few scores for a shape still make a curve.
+repeated scorings of a step are averaged. Where nobody scored there is no curve: labels of rules are
+no scores (docs/design/score-curves.md). Too few scores for a shape still make a curve.
 """
 
 from __future__ import annotations
@@ -74,8 +74,7 @@ def weigh_runs(table: RunTable) -> Floats:
     failed = np.where(known, ~passed, np.logical_or.reduce(faults))
     total += np.where(failed, FAILED_WEIGHT, 0.0)
     shapes = table.shapes
-    # Labels of rules weigh nothing a second time.
-    if shapes is not None and shapes.scored:
+    if shapes is not None:
         broken = (shapes.label > HEALTHY) | (shapes.break_step >= 0)
         total += np.where(shapes.gate_failed, GATE_WEIGHT, 0.0) + (
             np.where(broken, BREAK_WEIGHT, 0.0) + np.where(shapes.low_level, LOW_WEIGHT, 0.0)
@@ -103,8 +102,7 @@ def read_look_first(
     Of judges it hears what is in `judged`, where that is given.
     """
     names = Counter(table.runs.name.tolist())
-    scored = table.shapes is not None and table.shapes.scored
-    given = (store.noise(), store.weights()) if scored else None
+    given = None if table.shapes is None else (store.noise(), store.weights())
     fit = read_fit(store.path)
     chosen = choose_runs(table, count)
     trials = list_passing_trials(store, table.runs.task[chosen])
@@ -138,20 +136,13 @@ def _values_or_zero(table: RunTable, measure: str) -> Floats:
     return np.where(column.valued, np.nan_to_num(column.value), 0.0)
 
 
-NO_LABELS = Unmeasured(
-    "insufficient_data", "no step scores, and the rules labelled no step of this run"
-)
+NO_SCORES = Unmeasured("missing_input", "nobody scored the steps of this run")
 # Of a curve whose scores are known and whose shape is not asked for yet.
 NO_SHAPE = Unmeasured("undefined", "")
 
 
 def read_points(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Curve | Unmeasured:
     """Return the curve of a run without its shape; `noise` is the sigma of each judge."""
-    held = list(records)
-    return _scored(held, noise) or _labelled(held)
-
-
-def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Curve | None:
     by_scorer: dict[tuple[str, str], dict[int, list[float | None]]] = {}
     for record in records:
         answer = record.answer
@@ -160,7 +151,7 @@ def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Curve |
             steps = by_scorer.setdefault((record.family, record.judge), {})
             steps.setdefault(answer.step, []).append(value)
     if not by_scorer:
-        return None
+        return NO_SCORES
     (family, judge), steps = max(
         sorted(by_scorer.items()),
         key=lambda item: sum(any(v is not None for v in values) for values in item[1].values()),
@@ -180,22 +171,6 @@ def _scored(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Curve |
         sigma_source="marginalised" if sigma is None else "repeats",
         shape=NO_SHAPE,
         notes=(f"scores of {others} are left aside",) if others else (),
-    )
-
-
-def _labelled(records: Iterable[Record]) -> Curve | Unmeasured:
-    found = rows.sort_findings(records)
-    steps = found.cites("step_labels.steps")
-    labels = found.labels("step_labels")
-    if not steps or not labels:
-        return NO_LABELS
-    return Curve(
-        steps=steps,
-        scores=tuple([rows.LABEL_SCORES[labels.get(step, "")] for step in steps]),
-        source="step_labels",
-        sigma=rows.LABEL_SIGMA,
-        sigma_source="assumed",
-        shape=NO_SHAPE,
     )
 
 
@@ -230,14 +205,13 @@ def make_curve(
     if isinstance(found, Unmeasured):
         return found
     scored = found.steps
-    if found.source != "step_labels":
-        made = rows.sort_findings(held).cites("step_labels.steps")
-        size = max(scored) + 1 if trajectory is None else len(trajectory.steps)
-        points = dict(zip(scored, found.scores, strict=True))
-        steps = tuple(rows.axis_of(scored, made, size))
-        found = msgspec.structs.replace(
-            found, steps=steps, scores=tuple([points.get(step) for step in steps])
-        )
+    made = rows.sort_findings(held).cites("step_labels.steps")
+    size = max(scored) + 1 if trajectory is None else len(trajectory.steps)
+    points = dict(zip(scored, found.scores, strict=True))
+    steps = tuple(rows.axis_of(scored, made, size))
+    found = msgspec.structs.replace(
+        found, steps=steps, scores=tuple([points.get(step) for step in steps])
+    )
     told: dict[str, dict[int, float]] = {LATENCY: {}, COST: {}}
     for record in held:
         answer = record.answer

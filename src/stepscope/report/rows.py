@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -88,21 +88,6 @@ def sort_findings(records: Iterable[Record]) -> RuleFindings:
         else:
             by_step.setdefault(answer.measure, []).append(answer)
     return RuleFindings(whole, absent, {name: tuple(steps) for name, steps in by_step.items()})
-
-
-# Where labels lie on the four bands of a 0..1 rubric: an error in the lowest, a repeated question
-# in the middle, and what no rule found wrong where the classifier expects a score anyway.
-LABEL_SCORES = {"": 0.8, "ERROR": 0.2, "REDUNDANT": 0.5}
-# A band is .25 wide, the level of a run is known to .18: together .31. What it gives on recorded
-# runs is in docs/design/score-curves.md.
-LABEL_SIGMA = 0.3
-
-# Labels say little of a run's shape: for more runs than this they are not read.
-LABELLED_RUNS = 20_000
-# Labelled runs are read in this many parts: templates for each length of a run take longer to make
-# than a report may take. What is not known of unlabelled steps does not average out over a part, so
-# that its noise is that of one step.
-PARTS = 10
 
 
 def average_scorings(entry: Ints, value: Floats) -> tuple[Floats, Ints]:
@@ -227,47 +212,8 @@ def _lay_axes(
     return axes, [np.searchsorted(axis, own) for axis, own in zip(axes, steps, strict=True)]
 
 
-def _classify_labelled(rows: Rows, runs: Runs) -> FleetShapes | None:
-    """Classify the curves that labels of rules make; None where no run has labels."""
-    by_label = {
-        label: rows.cited(f"step_labels.{name}", runs)
-        for label, name in (("ERROR", "errors"), ("REDUNDANT", "redundant"))
-    }
-    at: list[int] = []
-    axes: list[Ints] = []
-    scores: list[float] = []
-    for place, made in enumerate(rows.cited("step_labels.steps", runs)):
-        labels: dict[int, str] = {}
-        for label in ("REDUNDANT", "ERROR"):
-            labels.update(dict.fromkeys(by_label[label][place] or (), label))
-        if not made or not labels:
-            continue
-        parts = min(len(made), PARTS)
-        ends = [len(made) * part // parts for part in range(parts + 1)]
-        values = [LABEL_SCORES[labels.get(step, "")] for step in made]
-        at.append(place)
-        axes.append(np.array([made[first] for first in ends[:-1]]))
-        scores += [sum(values[a:b]) / (b - a) for a, b in pairwise(ends)]
-    if not at:
-        return None
-    scored = [np.arange(len(axis)) for axis in axes]
-    found = _classify_curves(
-        rows, runs, np.array(at), axes, scored, np.array(scores), sigma=LABEL_SIGMA
-    )
-    return replace(
-        found,
-        source="labels that rules gave to steps, taken as scores",
-        sigma=f"{LABEL_SIGMA:g}, assumed: nobody scored these steps",
-        scored=False,
-    )
-
-
 T = TypeVar("T", bound=np.generic)
 RowMask = Bools | Ints
-
-LABELS_ARE_NO_SCORES = Unmeasured(
-    "missing_input", "labels of rules say where errors are, not how well the other steps went"
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,7 +232,6 @@ class FleetShapes:
     error: Floats  # shape (m,), the model's
     source: str = ""  # where the scores come from, in words
     sigma: str = ""  # their noise, in words
-    scored: bool = True  # whether they are scores, not labels
 
     def take(self, chosen: RowMask) -> FleetShapes:
         """Return the chosen rows."""
@@ -314,9 +259,7 @@ _SHAPE_COLUMNS = [x.name for x in fields(FleetShapes) if x.default is MISSING]
 def classify_fleet(rows: Rows, runs: Runs) -> FleetShapes | None:
     """Return what the curves of the runs say; None where no run has one."""
     column = rows.step_values(STEP_SCORES, runs)
-    if len(column):
-        return _classify_scored(column, rows, runs)
-    return _classify_labelled(rows, runs) if len(runs) <= LABELLED_RUNS else None
+    return _classify_scored(column, rows, runs) if len(column) else None
 
 
 def _classify_curves(
@@ -327,9 +270,9 @@ def _classify_curves(
     scored: Sequence[Ints],  # where on its axis each has rows
     scores: Floats,  # shape (n,), of all axes end to end; NaN where nobody scored
     *,
-    sigma: Estimate | float | None,  # noise of one scoring; None where nobody has measured it
-    repeats: Ints | int = 1,  # shape (k,), scorings averaged in each score of a curve
-    correlation: float = 0.0,
+    sigma: Estimate | None,  # noise of one scoring; None where nobody has measured it
+    repeats: Ints,  # shape (k,), scorings averaged in each score of a curve
+    correlation: float,
 ) -> FleetShapes:
     sizes = np.array([len(axis) for axis in axes], np.int64)
     found = weigh_fleet(scores, sizes, sigma=sigma, repeats=repeats, correlation=correlation)
@@ -388,7 +331,7 @@ def join_shapes(parts: Sequence[FleetShapes], *, source: str, sigma: str) -> Fle
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts]) for name in _SHAPE_COLUMNS
     }
-    return FleetShapes(**columns, source=source, sigma=sigma, scored=True)
+    return FleetShapes(**columns, source=source, sigma=sigma)
 
 
 def _spread(at: Ints, size: int, values: npt.NDArray[T], absent: float) -> npt.NDArray[T]:
@@ -410,13 +353,13 @@ def count_shapes(of: FleetShapes, clusters: Ints | None, rng: np.random.Generato
     fitted, answered = of.fitted, of.state == ANSWERED
     lost = of.lost()
     unmodelled = int(of.unmodelled.sum())
-    shares = LABELS_ARE_NO_SCORES if not of.scored else prevalence(
+    shares = prevalence(
         of.log_likelihood[fitted],
         rng=rng,
         error=float(of.error[fitted].mean()) if fitted.any() else 0.0,
         clusters=None if clusters is None else clusters[fitted],
         unmeasured={**lost, **({"unmodelled": unmodelled} if unmodelled else {})},
-    )  # fmt: skip
+    )
     counts = np.bincount(of.label[of.label >= 0], minlength=len(SHAPES)).tolist()
     return Shapes(
         shares={} if isinstance(shares, Unmeasured) else shares,

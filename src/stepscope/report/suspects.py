@@ -150,7 +150,7 @@ def add_curve_suspects(
     curve: Curve | Unmeasured | None, others: Sequence[SuspectSteps]
 ) -> tuple[SuspectSteps, ...]:
     """Return the suspects of a run that is not ranked, those of its scores first."""
-    if not isinstance(curve, Curve) or curve.source == "step_labels":
+    if not isinstance(curve, Curve):
         return tuple(others)
     return (*(_broken(curve) or _throughout(curve)), *_gates(curve), *others)
 
@@ -273,7 +273,7 @@ def list_suspects(
         if isinstance(ranked, StepRanking):
             # What scores say of the whole run, where they break at no step.
             whole: tuple[SuspectSteps, ...] = ()
-            if isinstance(curve, Curve) and curve.source != "step_labels" and not _broken(curve):
+            if isinstance(curve, Curve) and not _broken(curve):
                 whole = _throughout(curve)
             return msgspec.structs.replace(
                 look,
@@ -393,7 +393,7 @@ def _merge_step(ranked: RankedStep, here: Sequence[SuspectSteps]) -> SuspectStep
 
 def _curve_evidence(curve: Curve | Unmeasured | None) -> Iterator[StepEvidence]:
     """Yield what a curve of scores says of single steps."""
-    if not isinstance(curve, Curve) or curve.source == "step_labels":
+    if not isinstance(curve, Curve):
         return
     for one in (*_broken(curve), *_gates(curve)):
         step = curve.break_step if one.kind == "break" else one.first

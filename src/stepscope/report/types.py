@@ -22,13 +22,11 @@ from stepscope.values import Decision, Estimate, RankFlips, Unmeasured
 CurveSource = Literal[
     "imported",  # a file of step scores
     "judge",  # a judge's step scores, family in `judge`
-    "step_labels",  # the evidence judge's step labels, mapped to scores with a large sigma
 ]
 
 SigmaSource = Literal[
     "given",  # said by the user
     "repeats",  # the upper limit over duplicate scorings of this judge
-    "assumed",  # stated for step labels, not measured
     "marginalised",  # unknown: averaged over a range
 ]
 
@@ -117,9 +115,7 @@ class ShapesDifference(msgspec.Struct, frozen=True, kw_only=True, tag="shapes_di
     sigma: str  # their noise, in words
 
 
-NO_CURVES = Unmeasured(
-    "missing_input", "no step scores; stepscope import scores.csv brings them, score makes labels"
-)
+NO_CURVES = Unmeasured("missing_input", "no step scores; stepscope import scores.csv brings them")
 
 
 class GateDocument(msgspec.Struct, frozen=True, kw_only=True):

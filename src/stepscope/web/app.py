@@ -246,7 +246,7 @@ FILE_ROUTES = [
 # The last of them is on every page, the others only where there is a chart.
 SCRIPTS = tuple(f"/static/{name}" for name in (*pages.CHART_SCRIPTS, "app.js"))
 # Charts that most stores show; each of the others is made when it is first asked for.
-FIRST_CHARTS = ("vector", "earned", "labels_break", "curve_break", "axes", "shapes")
+FIRST_CHARTS = ("vector", "earned", "curve_break", "axes", "shapes")
 # Characters of one text on a page; the whole of it is a click away.
 CLIP = 20_000
 # Pairs of runs, and of groups, that the page of comparisons offers.

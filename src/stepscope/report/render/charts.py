@@ -34,10 +34,8 @@ BLUE, ORANGE, GREEN, RED = "#0072B2", "#E69F00", "#009E73", "#D55E00"
 SKY, PINK, GREY = "#56B4E9", "#CC79A7", "#8a8f98"
 GROUPS = [BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY]
 FORMS = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
-# What a point of a curve may be besides a score, or a label taken as one.
+# What a point of a curve may be besides a score.
 MARKS = ["break", "watch", "below the gate"]
-# What stands above the curve; of labels nobody measured how far they are off.
-SCORED, LABELLED = "score", "labels as scores, their noise assumed"
 # Pixels across, where the page does not say how wide it is.
 WIDTH = 640
 # Left edge of the curve's plot, in pixels: the strips of verdicts below it begin there too.
@@ -175,9 +173,9 @@ def _judges() -> alt.LayerChart:
     return _dressed(alt.LayerChart(layer=[cells, whole, short, absent]), height=alt.Step(36))
 
 
-def _curve(*panels: str, labels: bool = False) -> alt.VConcatChart:
+def _curve(*panels: str) -> alt.VConcatChart:
     """The score with its noise, and above it what is known of the break, of time and of money."""
-    views = [*(PANELS[name](labels) for name in panels), _scores(labels)]
+    views = [*(PANELS[name]() for name in panels), _scores()]
     made: alt.VConcatChart = alt.vconcat(*views, spacing=4).resolve_scale(x="shared")
     made = made.configure_view(stroke=None)
     return made
@@ -207,20 +205,19 @@ def _bars(field: str, title: str, color: str) -> alt.Chart:
     return made
 
 
-def _breaks(labels: bool) -> alt.Chart | alt.LayerChart:
+def _breaks() -> alt.Chart | alt.LayerChart:
     bars = _bars("break_probability", "probability that it broke here", RED)
-    by = ", by these labels" if labels else ""
-    return _panel(bars, f"probability that the run broke here{by}", 40)
+    return _panel(bars, "probability that the run broke here", 40)
 
 
-PANELS: dict[str, Callable[[bool], alt.Chart | alt.LayerChart]] = {
-    "latency": lambda _: _panel(_bars("latency_s", "seconds", GREY), "latency, seconds", 32),
-    "cost": lambda _: _panel(_bars("cost_usd", "usd", GREY), "cost, usd", 32),
+PANELS: dict[str, Callable[[], alt.Chart | alt.LayerChart]] = {
+    "latency": lambda: _panel(_bars("latency_s", "seconds", GREY), "latency, seconds", 32),
+    "cost": lambda: _panel(_bars("cost_usd", "usd", GREY), "cost, usd", 32),
     "break": _breaks,
 }
 
 
-def _scores(labels: bool) -> alt.Chart | alt.LayerChart:
+def _scores() -> alt.Chart | alt.LayerChart:
     base = _base()
     y = alt.Y(
         "score:Q",
@@ -233,11 +230,10 @@ def _scores(labels: bool) -> alt.Chart | alt.LayerChart:
     steps = base.mark_rect(opacity=0).encode(**_across(below), tooltip=[alt.Tooltip("step:Q")])
     broke = base.transform_filter("datum.in_break").mark_rect(color=RED, opacity=0.16)
     scored = base.transform_filter("isValid(datum.score)")
-    color, dash = (GREY, [4, 3]) if labels else (BLUE, [1, 0])
-    noise = scored.mark_area(color=color, opacity=0.15).encode(x="step:Q", y="low:Q", y2="high:Q")
-    line = scored.mark_line(color=color, strokeWidth=1.5, strokeDash=dash).encode(x="step:Q", y=y)
-    domain = ["label" if labels else "score", *MARKS]
-    kinds = alt.Scale(domain=domain, range=[color, RED, ORANGE, PINK])
+    noise = scored.mark_area(color=BLUE, opacity=0.15).encode(x="step:Q", y="low:Q", y2="high:Q")
+    line = scored.mark_line(color=BLUE, strokeWidth=1.5).encode(x="step:Q", y=y)
+    domain = ["score", *MARKS]
+    kinds = alt.Scale(domain=domain, range=[BLUE, RED, ORANGE, PINK])
     forms = alt.Scale(domain=domain, range=["circle", "triangle-down", "diamond", "square"])
     legend = alt.Legend(orient="top", title=None)
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
@@ -253,7 +249,7 @@ def _scores(labels: bool) -> alt.Chart | alt.LayerChart:
         ],
     )
     layers = alt.LayerChart(layer=[broke.encode(**_across(below)), steps, noise, line, points])
-    return _panel(layers, LABELLED if labels else SCORED, 150)
+    return _panel(layers, "score", 150)
 
 
 def _dressed(view: alt.LayerChart, height: float | alt.Step) -> alt.LayerChart:
@@ -269,8 +265,7 @@ CHARTS: dict[str, Callable[[], alt.LayerChart | alt.VConcatChart]] = {
     "panel": _judges,
     "effects": _effects,
     **{
-        name_curve_chart(*panels, labels=labels): partial(_curve, *panels, labels=labels)
-        for labels in (False, True)
+        name_curve_chart(*panels): partial(_curve, *panels)
         for panels in (tuple(compress(PANELS, chosen)) for chosen in product((0, 1), repeat=3))
     },
 }

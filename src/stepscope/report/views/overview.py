@@ -343,11 +343,7 @@ BESIDE = {
 
 def tabulate_shapes(profiles: Sequence[Profile]) -> Table | None:
     """Return the shapes of all groups beside each other; None where there is nothing to say."""
-    held = [
-        (profile, shapes)
-        for profile, shapes in _with_curves(profiles)
-        if shapes.shares or shapes.labels or not shapes.source.startswith("labels")
-    ]
+    held = _with_curves(profiles)
     if not held:
         return None
     titles = [TableColumn(profile.title, code=True) for profile, _ in held]

@@ -403,8 +403,8 @@ def list_step_facts(step: Step) -> Iterator[str]:
 
 
 def list_scores(curve: Curve | Unmeasured) -> dict[int, str]:
-    """Return the scores that somebody gave; labels taken as scores are none."""
-    if isinstance(curve, Unmeasured) or curve.source == "step_labels":
+    """Return the scores that somebody gave, by step."""
+    if isinstance(curve, Unmeasured):
         return {}
     pairs = zip(curve.steps, curve.scores, strict=True)
     return {step: words.format_share(score) for step, score in pairs if score is not None}
@@ -464,37 +464,26 @@ def number_columns(count: int, each: int) -> Iterator[str]:
         yield "" if column % spread else str(column * each)
 
 
-def name_curve_chart(*panels: str, labels: bool = False) -> str:
+def name_curve_chart(*panels: str) -> str:
     """Return the name of the curve's specification with these panels above the score.
 
-    >>> name_curve_chart("latency", "break"), name_curve_chart("break", labels=True)
-    ('curve_latency_break', 'labels_break')
+    >>> name_curve_chart("break", "latency")
+    'curve_latency_break'
     """
-    kept = [name for name in ("latency", "cost", "break") if name in panels]
-    return "_".join(["labels" if labels else "curve", *kept])
+    return "_".join(["curve", *(name for name in ("latency", "cost", "break") if name in panels)])
 
 
 SOURCES = {
     "imported": "imported step scores",
     "judge": "step scores of a judge",
-    "step_labels": "labels that rules gave to steps, taken as scores",
 }
 NOISE = {
     "given": "given",
     "repeats": "upper limit over repeated scorings",
-    "assumed": "assumed, not measured",
     "marginalised": "unknown, averaged over a range",
 }
-# Nobody scored these steps: what is concluded from labels says so where it is said.
-BY_LABELS = "by the labels of rules, taken as scores"
 # Points that a chart can show apart; of a longer run the lowest score of each stretch is drawn.
 MOST_POINTS = 600
-# What is drawn, by where it comes from: nobody scored the steps that rules labelled.
-CHART_TITLES = {
-    "imported": "Score curve",
-    "judge": "Score curve",
-    "step_labels": "Labels of the rules, taken as scores",
-}
 
 
 def chart_curve(curve: Curve, count: int, anchor: str, to: StepAddress) -> Chart:
@@ -508,9 +497,8 @@ def chart_curve(curve: Curve, count: int, anchor: str, to: StepAddress) -> Chart
         )
         if values is not None and any(values)
     ]
-    labelled = curve.source == "step_labels"
     columns: list[tuple[str, str, tuple[float | None, ...] | None]] = [
-        ("score", "label as score" if labelled else "score", curve.scores),
+        ("score", "score", curve.scores),
         ("break", "probability of the break", curve.break_probability or None),
         ("seconds", "seconds", curve.latency_s),
         ("cost_usd", "usd", curve.cost_usd),
@@ -518,13 +506,13 @@ def chart_curve(curve: Curve, count: int, anchor: str, to: StepAddress) -> Chart
     kept = [(key, label, values) for key, label, values in columns if values is not None]
     return Chart(
         id=f"{anchor}-curve",
-        spec=name_curve_chart(*panels, labels=curve.source == "step_labels"),
-        title=CHART_TITLES[curve.source],
-        alt=" ".join(describe_curve(curve)) or f"{CHART_TITLES[curve.source]}, by step.",
+        spec=name_curve_chart(*panels),
+        title="Score curve",
+        alt=" ".join(describe_curve(curve)) or "Score by step.",
         rows=make_curve_rows(curve, count, to),
         table=Table(
             id=f"{anchor}-scores",
-            caption=("Labels by step, taken as scores" if labelled else "Scores by step")
+            caption="Scores by step"
             + (f", the first {MOST_POINTS}" if len(curve.steps) > MOST_POINTS else ""),
             columns=tuple(
                 TableColumn(label, number=True)
@@ -595,7 +583,7 @@ def _kind(curve: Curve, steps: range, watch: set[int], gate: set[int]) -> str:
         return "below the gate"
     if any(step in watch for step in steps):
         return "watch"
-    return "label" if curve.source == "step_labels" else "score"
+    return "score"
 
 
 def describe_curve(curve: Curve) -> Iterator[str]:
@@ -612,9 +600,7 @@ def describe_curve(curve: Curve) -> Iterator[str]:
     if curve.break_step is not None:
         alone = curve.break_first == curve.break_last
         within = "" if alone else f", with 90 % at steps {curve.break_first}-{curve.break_last}"
-        broke = f"at step {curve.break_step}{within}."
-        labels = curve.source == "step_labels"
-        yield f"{BY_LABELS.capitalize()}, it broke {broke}" if labels else f"Broke {broke}"
+        yield f"Broke at step {curve.break_step}{within}."
     elif curve.break_probability:
         yield "No break is declared."
     if curve.watch:

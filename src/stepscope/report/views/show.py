@@ -31,7 +31,6 @@ from stepscope.report.document import (
 from stepscope.report.rows import RuleFindings
 from stepscope.report.types import Curve, LookFirst, SuspectSteps
 from stepscope.report.views.run import (
-    BY_LABELS,
     NOISE,
     SOURCES,
     UNMARKED,
@@ -553,7 +552,6 @@ MARGIN = 16
 LEAST = 0.01
 # Steps named in a line.
 MOST_STEPS = 8
-TEXT_TITLES = {"imported": "Curve", "judge": "Curve", "step_labels": "Labels"}
 
 
 def draw_sparkline(scores: Sequence[float | None]) -> str:
@@ -595,7 +593,7 @@ def _drawn(curve: Curve, width: int) -> Iterator[str]:
     names = {0: "1.0", HEIGHT // 2: ".5"}
     for row in range(HEIGHT):
         bars = "".join([_bar(low, HEIGHT - 1 - row) * wide for low in lows])
-        title = TEXT_TITLES[curve.source] if row == 0 else ""
+        title = "Curve" if row == 0 else ""
         yield f"{title:<10}{names.get(row, ''):>4}  {bars}".rstrip()
     if max(curve.break_probability, default=0.0) >= LEAST:
         sums = [sum(curve.break_probability[i] for i in each) for each in bins]
@@ -660,8 +658,7 @@ def _describe_break(curve: Curve) -> str:
     first, last = curve.break_first, curve.break_last
     where = f"{first}" if first == last else f"{first}-{last}"
     sure = words.format_share(sum(curve.break_probability))
-    said = f"breaks at {curve.break_step} (90 % within {where}); any break at all {sure}"
-    return f"{BY_LABELS}: {said}" if curve.source == "step_labels" else said
+    return f"breaks at {curve.break_step} (90 % within {where}); any break at all {sure}"
 
 
 def _gate(curve: Curve) -> str:
