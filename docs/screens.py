@@ -3,9 +3,8 @@
     python -m docs.screens            take them anew into docs/img/pages/
     python -m docs.screens FOLDER     take them into another folder, to look at
 
-The pages are those of the bundled runs, with step scores made up for two of them (a steady run and
-one that breaks), so that the score curve is seen; the pictures say so in no place, the page on them
-does. Needs a Chromium, found by playwright or as `chromium`.
+The pages are those that `stepscope demo` shows of its airline runs. Needs a Chromium, found by
+playwright or as `chromium`.
 """
 
 from __future__ import annotations
@@ -25,30 +24,15 @@ from stepscope.store.where import parse_where
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "examples" / "airline" / "runs.json"
 PICTURES = ROOT / "docs" / "img" / "pages"
-WIDTHS = {"wide": (1280, 800), "narrow": (360, 740)}
+WIDTHS = {"wide": (1440, 900), "middle": (1024, 768), "narrow": (390, 844)}
 THEMES = ("light", "dark")
-# A run, its number of steps, and the step at which its made-up scores fall.
-SCORED = (("airline/9/2", 62, 44), ("airline/11/0", 36, 99))
-
-
-def scores() -> Iterator[str]:
-    """Yield a CSV file of made-up step scores: high, and low from the break on."""
-    yield "run,step,score,latency_s\n"
-    for run, steps, broken in SCORED:
-        for step in range(2, steps, 2):
-            wave = (step * 7 % 11) / 100
-            score = 0.86 + wave if step < broken else 0.22 + 2 * wave
-            yield f"{run},{step},{score:.2f},{1 + (step * 5 % 7) + 6 * (step >= broken):.1f}\n"
 
 
 def page(folder: Path) -> Path:
     """Write the HTML report of the bundled runs; return its path."""
-    made_up = folder / "scores.csv"
-    made_up.write_text("".join(scores()), encoding="utf-8")
     shutil.copy(ROOT / "examples" / "gate" / "stepscope.toml", folder)
     with stepscope.open(folder / "runs.db", settings=load_settings(folder)) as store:
         store.add(RUNS, agent="gpt-4o")
-        store.add(made_up)
         store.score(workers=1)
         return store.report().html(folder / "report.html", gates=list(gated(store, folder)))
 
@@ -78,7 +62,7 @@ def addresses(text: str) -> dict[str, str]:
     first = text.index('<section class="page run"')
     run = text[text.index('id="', first) + 4 :].partition('"')[0]
     second = text.index('<section class="page compare"')
-    pair = text[text.index('id="', second) + 4 :].partition('"')[0]
+    pair = text[text.index('id="', second) + 4 :].partition('"')[0] + "-d"
     return {
         "overview": "overview",
         "run": run,

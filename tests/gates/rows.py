@@ -76,6 +76,7 @@ class Literal:
             outcome=texts(["unknown"] * n),
             steps=np.full(n, 10),
             calls=np.full(n, 3),
+            start_ns=np.full(n, np.nan),
         )
 
     def id(self, at: int) -> str:

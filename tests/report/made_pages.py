@@ -23,6 +23,8 @@ from stepscope.model import (
 )
 from stepscope.report.build import build_report
 from stepscope.report.render.html import Embed, write_html
+from stepscope.report.rows import read_table
+from stepscope.report.views.runs import RunListRow, make_run_rows
 from stepscope.store import Store
 from stepscope.values import Unmeasured
 
@@ -115,6 +117,10 @@ def hostile_store() -> Store:
     store.put(runs)
     store.append([record for run in runs for record in hostile_records(run.id)])
     return store
+
+
+def read_runs(store: Store) -> tuple[RunListRow, ...]:
+    return make_run_rows(read_table(store, None), store.shown)
 
 
 def file_of(store: Store, folder: Path, *, embed: Embed = 25) -> str:

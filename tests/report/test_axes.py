@@ -11,7 +11,7 @@ from stepscope.report.document import Links
 from stepscope.report.render import markdown, text
 from stepscope.report.views.compare import make_comparison_document
 from stepscope.report.views.overview import make_report_document
-from stepscope.report.views.profile import tabulate_profile
+from stepscope.report.views.profile import draw_axes
 from stepscope.values import Estimate, Unmeasured
 from tests.report.rows import LiteralRows, rows
 
@@ -124,10 +124,11 @@ def test_a_row_names_up_to_three_runs_the_worst_first_and_counts_the_others() ->
     ]
     shown = text.render(make_report_document(report))
     assert "\n    w/001, w/004, w/000 and 2 more\n" in shown
-    (row,) = tabulate_profile(report.profiles, Links([report.whole.faulty[SELECTION][0].id])).rows
-    cell = row.cells[-1]
-    assert (cell.text, cell.note) == ("w/001", "then w/004, w/000 and 2 more")
-    assert (cell.href or "").startswith("#r-")
+    worst = report.whole.faulty[SELECTION][0].id
+    _, rows_drawn = draw_axes(report.profiles, None, Links([worst]))
+    (cell,) = rows_drawn[0][2]
+    assert (cell.words, cell.limits) == ("\u2265 5 of 5", "57\u2013100")
+    assert cell.href == Links([worst]).run(worst)
 
 
 def test_of_several_groups_the_worst_run_of_each_is_named() -> None:

@@ -13,13 +13,13 @@ from stepscope.model.records import Figure
 from stepscope.report.build import build_report
 from stepscope.report.render import data
 from stepscope.report.rows import read_table
-from stepscope.report.views.overview import read_runs
 from stepscope.score import score_runs
 from stepscope.store import Store
 from stepscope.store.where import parse_where
 from stepscope.values import Estimate, Unmeasured
 from tests.factories import PASSED
 from tests.report import made_panels
+from tests.report.made_pages import read_runs
 from tests.report.rows import ABSENT, MISSING, LiteralRows, rows
 
 

@@ -1,4 +1,4 @@
-"""The tables of runs on a page, outcome against path, and charts, templates, scripts as such."""
+"""The tables of runs on a page, and charts, templates, scripts as such."""
 
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ import pytest
 from stepscope.report.document import Links, ServerLinks
 from stepscope.report.render import charts
 from stepscope.report.render.pages import lay_out_runs
-from stepscope.report.views.overview import (
-    RunListRow,
-    RunQuery,
-    plot_outcome_path,
-    select_runs,
-    tabulate_runs,
-)
+from stepscope.report.views.runs import RunListRow, RunQuery, select_runs, tabulate_runs
 from tests.report.made_pages import seen
 
 RENDER = Path(str(files("stepscope.report.render")))
@@ -79,6 +73,15 @@ def test_a_file_shows_all_runs_and_leaves_the_order_to_the_browser() -> None:
     found = tabulate_runs(rows, rows, links)
     assert {column.href for column in found.columns} == {None}
     assert [r.cells[0].href for r in found.rows[:3]] == [None, "#r-r1", None]
+    assert [r.cells[0].note for r in found.rows[:2]] == ["steps are not in this file", ""]
+    assert [r.anchor for r in found.rows[:2]] == ["l-r0", ""]
+
+
+def test_a_file_lists_no_more_runs_than_it_says_and_counts_the_others() -> None:
+    rows = [row(f"r{at}") for at in range(2003)]
+    found = seen(lay_out_runs(rows, RunQuery(), Links()))
+    assert len(found.all("tr")) == 2001
+    assert "3 more runs are not in this file's list" in found.all("p")[-1].text
 
 
 def test_columns_that_nothing_was_measured_for_are_left_out() -> None:
@@ -89,27 +92,6 @@ def test_columns_that_nothing_was_measured_for_are_left_out() -> None:
     rows = [row("a", cost_usd=0.5, faults=())]
     full = tabulate_runs(rows, rows, Links())
     assert [c.label for c in full.columns][-2:] == ["axes at fault", "cost"]
-
-
-# -- Outcome against path.
-
-
-def test_cases_at_one_spot_are_one_point_that_counts_them() -> None:
-    rows = [
-        row("a0", task="a", reached=1.0), row("a1", task="a", reached=0.0, outcome="fail"),
-        row("b0", task="b", reached=0.5), row("b1", task="b", reached=0.5, outcome="fail"),
-        row("c0", task="c"), row("d0", task="d", reached=1.0, outcome="unknown"),
-    ]  # fmt: skip
-    chart = plot_outcome_path(rows, None)
-    assert chart is not None
-    assert [dict(r) for r in chart.rows] == [
-        {"group": "w · a", "path": 0.5, "passed": 0.5, "cases": 2, "named": "a, b"}
-    ]
-    assert "2 runs without both grades are left out" in chart.alt
-
-
-def test_runs_without_a_grade_of_the_path_make_no_point() -> None:
-    assert plot_outcome_path([row("a")], None) is None
 
 
 # -- Charts, templates and scripts as such.
@@ -124,7 +106,7 @@ def test_a_specification_fetches_nothing_and_takes_its_rows_from_the_page(name: 
 
 
 def test_a_chart_in_a_notebook_carries_its_rows() -> None:
-    made = charts.make_chart("axes", [{"label": "a", "group": "g", "value": 0.5, "text": ".5"}])
+    made = charts.make_chart("axes", [{"label": "a", "group": "g", "value": 0.5, "low": 0.4}])
     assert made.to_dict()["datasets"]["rows"][0]["value"] == 0.5
 
 

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
+from math import log
+
 import pytest
 
-from stepscope.model import Record, ToolCall, Verdict
+from stepscope.measures.localise import LOCALISE
+from stepscope.model import Case, Record, SubGoal, Verdict
 from stepscope.report.document import Links, ServerLinks
-from stepscope.report.render.pages import (
-    SIGNS,
-    find_fold,
-    lay_out_text,
-    make_run_page,
-    make_runs_page,
-)
+from stepscope.report.render.pages import make_runs_page
+from stepscope.report.render.run_page import SIGNS, make_run_page
 from stepscope.report.types import Curve
 from stepscope.report.views.run import (
     RunData,
@@ -24,7 +22,6 @@ from stepscope.report.views.run import (
     gather_run,
     list_verdicts,
     make_curve_rows,
-    number_columns,
     place_lanes,
     read_run,
     relate_calls,
@@ -33,15 +30,20 @@ from stepscope.report.views.run import (
 from stepscope.store import Store
 from stepscope.store.records import score_records
 from stepscope.values import Unmeasured
-from tests.factories import FAILED, agent, calls, did, failed, result, run, system, user
+from tests.factories import FAILED, agent, did, failed, result, run, system, user
 from tests.report.literal import show_run
 from tests.report.made_pages import Element, Seen, seen
 from tests.report.test_curves import FALLS, scores
 
 
-def data(*steps: object, records: tuple[Verdict, ...] = (), curve: Curve | None = None) -> RunData:
+def data(
+    *steps: object,
+    records: tuple[Verdict, ...] = (),
+    curve: Curve | None = None,
+    version: str = "1",
+) -> RunData:
     made = run(*steps, outcome=FAILED)  # type: ignore[arg-type]
-    kept = tuple(Record(trajectory=made.id, answer=answer, version="1") for answer in records)
+    kept = tuple(Record(trajectory=made.id, answer=answer, version=version) for answer in records)
     return gather_run(made, None, kept, curve or Unmeasured("missing_input", "no step scores"))
 
 
@@ -57,31 +59,42 @@ def links_of(found: Seen, name: str) -> list[tuple[str, str | None]]:
     return [(e.text, e.attributes.get("href")) for e in with_class(found, name)]
 
 
-def lanes(made: RunData) -> dict[str, str]:
-    by_judge = categorise_steps(list_verdicts(made.records))
-    count = len(made.trajectory.steps)
-    each = count_steps_per_column(count)
-    drawn = {}
-    for name, steps in place_lanes(made, by_judge, []).items():
-        marks = choose_marks(steps, each)
-        drawn[name] = "".join(
-            SIGNS[steps[marks[column]]] if column in marks else "."
-            for column in range(-(-count // each))
-        )
-    return drawn
+def numbers(found: Seen) -> list[str]:
+    return [str(e.text) for e in with_class(found, "no") if e.tag == "div"]
 
 
-# -- The strip and the steps of a run.
+# -- The outline, the strip and the steps of a run.
 
 
-def test_a_strip_has_a_column_a_step_and_a_lane_for_each_who_spoke() -> None:
-    labels = (
-        Verdict("step_labels", label="ERROR", step=1),
-        Verdict("step_labels", label="REDUNDANT", step=3),
-        Verdict("localise", 0.9, label="failed", step=1),
-    )
-    made = data(user("go"), *failed("pay"), *did("look"), records=labels)
-    assert lanes(made) == {"calls": ".✕.▪.", "look": ".?...", "rules": ".✕.○."}
+def test_the_outline_has_a_line_a_step_and_the_strip_a_column() -> None:
+    found = page(data(user("go"), *failed("pay"), *did("look"), agent("done"), user("ok")))
+    assert [e.text for e in with_class(found, "t")] == [
+        "go", "Pays; refused: no", "Refused: no", "Looks", "ok", "done", "ok",
+    ]  # fmt: skip
+    strip = [e.attributes["class"] for e in with_class(found, "k") if e.tag == "a"]
+    assert strip == [f"k {x}" for x in (
+        "user", "writes", "refused", "calls", "returns", "says", "user",
+    )]  # fmt: skip
+
+
+def test_a_call_stands_with_what_it_gave_and_each_step_has_its_address() -> None:
+    found = page(data(user("go"), *failed("pay"), *did("look"), agent("done")))
+    assert numbers(found)[:4] == ["0", "1\u20132", "3\u20134", "5"]
+    ids = {e.attributes.get("id") for e in found.elements}
+    assert {f"r-r1-s{at}" for at in range(6)} <= ids
+
+
+def test_judges_and_people_have_a_lane_below_the_strip_and_rules_have_none() -> None:
+    labels = (Verdict("step_labels", label="ERROR", step=1),)
+    made = data(*(user("a") for _ in range(12)), records=labels)
+    assert place_lanes(made, []) == {}
+    judged = [Record(trajectory="r1", answer=Verdict("judge.step_labels", label="ERROR", step=3),
+                     version="1", family="f", judge="m", prompt="p")]  # fmt: skip
+    both = gather_run(made.trajectory, None, judged, made.curve)
+    assert place_lanes(both, [7]) == {"f": {3: "error"}, "people": {7: "label"}}
+    lane = with_class(page(both), "lane")[0]
+    assert lane.tag == "div"
+    assert SIGNS["error"] in [e.text for e in with_class(page(both), "c-error")]
 
 
 def test_a_long_run_is_drawn_in_columns_with_the_gravest_thing_of_each() -> None:
@@ -92,45 +105,64 @@ def test_a_long_run_is_drawn_in_columns_with_the_gravest_thing_of_each() -> None
         Verdict("step_labels", label="REDUNDANT", step=33),
     )
     made = data(*steps, records=labels)
-    assert len(list(number_columns(250, 3))) == 84
-    assert lanes(made)["rules"][9:13] == ".✕○."
     rules = categorise_steps(list_verdicts(made.records))["rules"]
     assert choose_marks(rules, 3) == {10: 31, 11: 33}
+    assert len([e for e in with_class(page(made), "k") if e.tag == "a"]) == 125
 
 
 @pytest.mark.parametrize(
-    ("count", "each"), [(0, 1), (1, 1), (100, 1), (101, 2), (200, 2), (201, 3), (100_000, 1000)]
+    ("count", "each"), [(0, 1), (1, 1), (150, 1), (151, 2), (300, 2), (301, 3), (100_000, 667)]
 )
 def test_no_strip_has_more_columns_than_a_screen_shows_apart(count: int, each: int) -> None:
     assert count_steps_per_column(count) == each
 
 
-@pytest.mark.parametrize(
-    ("count", "ticks"),
-    [
-        (3, "0 1 2"),
-        (21, "0 . 2 . 4 . 6 . 8 . 10 . 12 . 14 . 16 . 18 . 20"),
-        (
-            41,
-            "0 . . . . 5 . . . . 10 . . . . 15 . . . . 20 . . . . 25 . . . . 30"
-            " . . . . 35 . . . . 40",
-        ),
-    ],
-)
-def test_steps_are_numbered_where_there_is_room(count: int, ticks: str) -> None:
-    assert " ".join(tick or "." for tick in number_columns(count, 1)) == ticks
+@pytest.mark.parametrize(("count", "spread"), [(25, 1), (26, 2), (50, 2), (51, 5)])
+def test_steps_are_numbered_where_there_is_room(count: int, spread: int) -> None:
+    found = page(data(*(user("a") for _ in range(count))))
+    ticks = [e.text for e in found.all("u")]
+    assert ticks == [str(at) if at % spread == 0 else "" for at in range(count)]
 
 
 def test_a_window_of_a_long_run_is_laid_out_and_its_neighbours_are_addresses() -> None:
     made = data(*(user(str(at)) for at in range(1000)))
     shown = page(made, ServerLinks(), range(400, 600))
-    assert [e.text for e in with_class(shown, "index")] == list(map(str, range(400, 600)))
+    assert numbers(shown) == list(map(str, range(400, 600)))
     (steps,) = with_class(shown, "steps")
     assert steps.attributes["data-before"] == "/run/r1?from=200"
     assert steps.attributes["data-after"] == "/run/r1?from=600"
     last = page(made, ServerLinks(), range(900, 1100))
-    assert [e.text for e in with_class(last, "index")] == list(map(str, range(900, 1000)))
+    assert numbers(last) == list(map(str, range(900, 1000)))
     assert with_class(last, "steps")[0].attributes["data-after"] == ""
+
+
+def test_a_search_through_a_long_run_names_the_steps_of_all_windows() -> None:
+    made = data(*(user(f"a {at}") for at in range(1000)))
+    body = make_run_page(made, links=ServerLinks(), window=range(200), find="A 99").body
+    found = seen(body)
+    assert [e.text for e in with_class(found, "i")] == ["99", *map(str, range(990, 1000))]
+    assert "11 steps with 'A 99'" in [e.text for e in found.all("p")]
+    nothing = seen(make_run_page(made, links=ServerLinks(), window=range(9), find="zebra").body)
+    assert with_class(nothing, "i") == []
+    # Of a run that is all there, the browser searches.
+    short = page(data(user("go")), ServerLinks())
+    assert (
+        "action"
+        not in next(e for e in short.all("form") if e.attributes.get("role") == "search").attributes
+    )
+
+
+def test_the_suspects_and_what_remains_sum_to_a_hundred_percent() -> None:
+    steps = [user("go"), *(step for _ in range(8) for step in did("look")), agent("done")]
+    ranked = [
+        Verdict("localise", log(share), label="place", step=step, reason="x")
+        for step, share in zip((1, 3, 5, 7, 9, 11), (0.4, 0.2, 0.1, 0.1, 0.1, 0.1), strict=True)
+    ]
+    nobody = Verdict("localise.nobody", 0.1, label="calls")
+    found = page(data(*steps, records=(*ranked, nobody), version=LOCALISE.version))
+    said = [e.text for e in with_class(found, "chance")][:6]
+    assert sum(int(text.removesuffix(" %")) for text in said) == 100
+    assert [e.text for e in with_class(found, "where")][4:6] == ["", ""]
 
 
 def test_a_citation_leads_into_the_window_or_to_the_page_that_holds_the_step() -> None:
@@ -154,12 +186,12 @@ def test_a_step_tells_who_speaks_of_it_and_each_remark_leads_to_its_verdict() ->
     ]
     assert rows == ["r-r1-v0", "r-r1-v1"]
     assert chips == [
-        ("cited by termination", "chip c-none", "#r-r1-v0"),
+        ("cited by termination", "chip", "#r-r1-v0"),
         ("termination: incorrect", "chip c-fault", "#r-r1-v0"),
         ("step_labels: ERROR", "chip c-error", "#r-r1-v1"),
     ]
     assert [e.attributes["class"] for e in with_class(shown, "step")] == [
-        "step w-user", "step w-agent c-error",
+        "step user said", "step says said",
     ]  # fmt: skip
 
 
@@ -174,31 +206,33 @@ def test_a_verdict_that_cites_most_of_a_run_is_no_remark_on_a_step() -> None:
 @pytest.mark.parametrize(
     ("step", "folded"),
     [
-        (system("be good"), True),
-        (result("fine"), True),
+        (system("be good " * 20), True),
+        (result('{"a": 1}'), True),
+        (result("fine"), False),
         (result("no", "error"), False),
         (user("hello"), False),
         (agent("hello"), False),
-        (calls(ToolCall("look", {})), False),
     ],
 )
-def test_what_is_uneventful_is_folded(step: object, folded: bool) -> None:
-    assert bool(with_class(page(data(step)), "fold")) is folded
+def test_what_is_long_is_folded_and_an_error_never(step: object, folded: bool) -> None:
+    found = page(data(step))
+    assert bool(with_class(found, "fold") or with_class(found, "rest")) is folded
 
 
-def test_a_long_text_is_folded_and_what_a_file_leaves_out_is_counted() -> None:
-    text = "word " * 1000
-    assert 450 < find_fold(text) <= 900
-    assert find_fold("a" * 1300) == 1300
-    whole = seen(lay_out_text("text", text, None))
-    assert (
-        whole.all("div")[0].text.strip() + " " + whole.all("details")[0].text.strip()
-        == text.strip()
-    )
-    cut = seen(lay_out_text("text", text, 2000))
-    assert [e.text for e in with_class(cut, "cut")] == ["3000 characters are not in this page"]
-    short = seen(lay_out_text("text", "a" * 1300, 1300))
-    assert [(e.tag, e.text.strip()) for e in short.elements] == [("div", "a" * 1300)]
+def test_an_expected_call_is_shown_by_what_differs_and_once() -> None:
+    wanted = {"bags": 0, "seat": "1A", "meal": "fish"}
+    made = run(
+        user("go"), *failed("book", "Error: no", **(wanted | {"bags": 2})),
+        *failed("book", "Error: no", **(wanted | {"bags": 2})), outcome=FAILED,
+    )  # fmt: skip
+    goal = SubGoal(name="g", tool="book", arguments=wanted)
+    case = Case(workflow="w", task="t", subgoals=(goal,))
+    missed = Verdict("subgoals", 0.0, label="none")
+    records = [Record(trajectory=made.id, answer=missed, version="1")]
+    found = page(gather_run(made, case, records, Unmeasured("missing_input", "none")))
+    assert [e.text for e in with_class(found, "was")] == ["2"]
+    assert [e.text for e in with_class(found, "want")] == ["0"]
+    assert "the other 2" in [e.text for e in found.all("td")]
 
 
 # -- The curve.
@@ -262,7 +296,8 @@ def test_a_curve_says_what_it_concludes_and_what_that_rests_on() -> None:
 
 def test_a_step_shows_the_score_that_it_was_given() -> None:
     made = data(*(user(str(at)) for at in range(5)), curve=curve())
-    assert [e.text for e in with_class(page(made), "score")] == ["score .900", "score .200"]
+    spans = [e.text for e in page(made).all("span")]
+    assert [text for text in spans if text.startswith("score ")] == ["score .900", "score .200"]
 
 
 def test_the_page_of_a_run_begins_as_show_does_where_its_scores_fell() -> None:
@@ -273,10 +308,10 @@ def test_the_page_of_a_run_begins_as_show_does_where_its_scores_fell() -> None:
         laid_out = page(read_run(store, made.id), ServerLinks())
         shown = show_run(store, made.id)
     assert with_class(laid_out, "where")[0].text == "4"
-    assert with_class(laid_out, "kind")[0].text == "break"
     assert with_class(laid_out, "why")[0].text in shown
-    assert [e.text for e in with_class(laid_out, "sign")] == ["!"]
-    assert [e.text for e in with_class(laid_out, "remark")] == ["scores fall"]
+    assert [e.attributes["id"] for e in laid_out.all("li") if "data-marked" in e.attributes] == [
+        "r-r1-s4"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -315,5 +350,5 @@ def test_calls_with_other_arguments_say_which() -> None:
     (differs,) = with_class(shown, "differs")
     at = shown.elements.index(differs)
     assert [(e.tag, e.text) for e in shown.elements[at + 2 : at + 5]] == [
-        ("b", "amount"), ("del", "3"), ("ins", "4"),
+        ("span", "amount"), ("del", "3"), ("ins", "4"),
     ]  # fmt: skip

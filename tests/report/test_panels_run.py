@@ -9,13 +9,12 @@ import pytest
 
 from stepscope.model import Record, Verdict
 from stepscope.report.document import Links
-from stepscope.report.render.pages import make_run_page
+from stepscope.report.render.run_page import make_run_page
 from stepscope.report.views.run import (
     ShownVerdict,
     categorise_steps,
     list_unmeasured,
     list_verdicts,
-    merge_categories,
     name_judge,
     name_label,
     read_run,
@@ -64,10 +63,9 @@ def patterns(*records: Record) -> list[tuple[str, list[str]]]:
     """Return the patterns that the page of a run names, each with the steps that it cites."""
     found = read_run(store_of(HELD, list(records)), FIRST.id)
     body = make_run_page(found, links=Links([FIRST.id])).body
-    items = body.partition('<ul class="suspects patterns">')[2].partition("</ul>")[0].split("<li>")
+    items = body.partition('<ul class="note patterns">')[2].partition("</ul>")[0].split("<li>")
     return [
-        (seen(item).all("span")[1].text, [e.text for e in seen(item).all("a")])
-        for item in items[1:]
+        (seen(item).all("b")[0].text, [e.text for e in seen(item).all("a")]) for item in items[1:]
     ]
 
 
@@ -220,7 +218,7 @@ def test_a_behaviour_that_does_not_show_is_no_remark_on_a_step() -> None:
     remarks = remark_on_steps(found)
     assert 1 not in remarks
     assert list(remarks[2]) == [f"sycophancy: present ({ONE})"]
-    assert merge_categories((), categorise_steps(found), 400) == {2: "fault"}
+    assert categorise_steps(found) == {"anthropic": {2: "fault"}}
 
 
 def test_patterns_stand_on_the_page_with_the_steps_that_make_them() -> None:
@@ -235,7 +233,7 @@ def test_what_a_judge_could_not_answer_is_listed_by_its_reason() -> None:
 # -- The file.
 
 
-def test_the_file_draws_a_picture_a_group_and_lists_what_judges_said(tmp_path: Path) -> None:
+def test_the_file_draws_judges_beside_each_other_and_lists_what_they_said(tmp_path: Path) -> None:
     held = runs(4, ("gpt-4.1", "o4-mini"))
     store = store_of(
         held,
@@ -245,19 +243,21 @@ def test_the_file_draws_a_picture_a_group_and_lists_what_judges_said(tmp_path: P
     )
     document = seen(file_of(store, tmp_path))
     ids = {element.attributes.get("id") for element in document.elements}
-    assert {"panel-chart-0", "panel-chart-1", "panel-table", "judges-agreement"} <= ids
+    assert {"panel-table", "judges-agreement"} <= ids
     assert {"judges-queue", "judges-trace", "judges-patterns", "judges-flags"} <= ids
     queue = next(e for e in document.elements if e.attributes.get("id") == "judges-queue")
     assert queue.tag == "table"
-    specs = [e.attributes.get("data-spec") for e in document.all("script")]
-    assert "panel" in specs
+    # A judge's opinion is a hollow dot, of each group and beside what is proved.
+    heads = [e.text for e in document.all("span") if e.attributes.get("class") == "name"]
+    assert [head.rpartition(" ")[2] for head in heads] == ["gpt-4.1", "o4-mini"]
+    assert len([e for e in document.all("circle") if e.attributes.get("class") == "hd"]) == 5
     assert document.unbalanced == []
 
 
 def test_a_file_without_judges_has_none_of_it(tmp_path: Path) -> None:
     text = file_of(store_of(HELD, axes("rules", HELD, "x.")), tmp_path)
     assert "What judges found" not in text
-    assert 'data-spec="panel"' not in text
+    assert 'class="hd"' not in text
 
 
 def test_hostile_labels_of_a_judge_stay_text(tmp_path: Path) -> None:

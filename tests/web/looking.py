@@ -1,7 +1,7 @@
 """What the browser tests look at: a store of two agents, scored and gated, served on loopback.
 
-The runs are the bundled ones, two of them with the made-up scores of the documentation's pictures,
-beside the same runs with the regression of `examples/gate/regress.py`.
+The runs are the bundled ones, two of them with made-up step scores so that a curve is drawn, beside
+the same runs with the regression of `examples/gate/regress.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import stepscope
-from docs import screens
 from stepscope.api import gating
 from stepscope.gates import baseline
 from stepscope.settings import load_settings
@@ -39,6 +38,20 @@ PAGES = {
     "profile": "/profile",
     "gates": "/gates",
 }
+
+
+# A run, its number of steps, and the step at which its made-up scores fall.
+SCORED = (("airline/9/2", 62, 44), ("airline/11/0", 36, 99))
+
+
+def scores() -> Iterator[str]:
+    """Yield a CSV file of made-up step scores: high, and low from the break on."""
+    yield "run,step,score,latency_s\n"
+    for run, steps, broken in SCORED:
+        for step in range(2, steps, 2):
+            wave = (step * 7 % 11) / 100
+            score = 0.86 + wave if step < broken else 0.22 + 2 * wave
+            yield f"{run},{step},{score:.2f},{1 + (step * 5 % 7) + 6 * (step >= broken):.1f}\n"
 
 
 class Made(NamedTuple):
@@ -70,9 +83,9 @@ def make(folder: Path) -> Made:
     worse.write_text(json.dumps([regress["worse"](run) for run in runs]), encoding="utf-8")
     with stepscope.open(folder / "runs.db", settings=load_settings(folder)) as notebook:
         notebook.add(RUNS, agent="gpt-4o")
-        scores = folder / "scores.csv"
-        scores.write_text("".join(screens.scores()), encoding="utf-8")
-        notebook.add(scores)
+        made_up = folder / "scores.csv"
+        made_up.write_text("".join(scores()), encoding="utf-8")
+        notebook.add(made_up)
         notebook.add(worse, agent="gpt-4o-v2")
         notebook.score(workers=1)
         (policy,) = gating.choose_policies(notebook.settings)

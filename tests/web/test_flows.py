@@ -55,7 +55,7 @@ def test_the_token_leaves_the_address_bar(page: Page, served: str) -> None:
 
 
 def test_from_the_first_page_to_the_broken_step_is_one_click(page: Page) -> None:
-    first = page.locator(".looks a").first
+    first = page.locator(".look .top a").first
     first.click()
     step = page.url.partition("#")[2]
     assert "-s" in step
@@ -69,7 +69,7 @@ def test_a_citation_leads_to_its_step_and_back_to_where_one_read(
     watch.go(shown.address("/run/RUN"))
     page = watch.page
     page.evaluate("() => { document.querySelector('details.verdicts').open = true; }")
-    cite = page.locator(".verdicts td.cites a").first
+    cite = page.locator(".verdicts td a.cite").first
     cite.scroll_into_view_if_needed()
     target = cite.get_attribute("href") or ""
     before = page.evaluate("() => scrollY")
@@ -82,6 +82,9 @@ def test_a_citation_leads_to_its_step_and_back_to_where_one_read(
 
 def test_what_is_said_of_a_step_leads_to_the_verdict(watch: Watched, shown: looking.Made) -> None:
     watch.go(shown.address("/run/RUN"))
+    watch.page.locator(".step details.checked", has=watch.page.locator("a.chip")).first.locator(
+        "summary"
+    ).first.click()
     chip = watch.page.locator(".step a.chip").first
     target = chip.get_attribute("href") or ""
     chip.click()
@@ -94,6 +97,11 @@ def test_keys_walk_the_steps_and_the_marked_ones(watch: Watched, shown: looking.
     for key, wanted in (("j", 0), ("j", 1), ("k", 0)):
         page.keyboard.press(key)
         assert page.evaluate("() => document.activeElement.id").endswith(f"-s{wanted}")
+        # The cursor is in the address, the outline and the strip as well.
+        assert page.url.endswith(f"-s{wanted}")
+        for place in (".outline", ".strip"):
+            here = page.locator(f"{place} [aria-current]").get_attribute("href") or ""
+            assert here.endswith(f"-s{wanted}")
     page.keyboard.press("n")
     marked = page.evaluate("() => document.activeElement.hasAttribute('data-marked')")
     assert marked
@@ -114,12 +122,57 @@ def test_everything_is_reached_by_the_tab_key(page: Page) -> None:
 def test_two_runs_are_laid_side_by_side_from_the_run(watch: Watched, shown: looking.Made) -> None:
     watch.go(shown.address("/run/FAILED"))
     page = watch.page
-    page.get_by_role("link", name="side by side").first.click()
-    expect(page.locator("h1")).to_have_text("Side by side")
+    page.keyboard.press("c")
+    expect(page.locator("h1")).to_contain_text("They part at step")
     assert page.locator(".aligned .how-same").count() > 0
     assert page.locator(".aligned .pair:not(.how-same)").count() > 0
-    page.locator(".heads h2 a").first.click()
+    # It is opened where the runs part, with both names and outcomes in view.
+    assert in_view(page, page.url[page.url.index("#") :])
+    assert in_view(page, ".versus .pill")
+    page.locator(".versus a").first.click()
     expect(page.locator("h1")).to_contain_text("airline/11/")
+
+
+def test_a_link_to_a_step_shows_the_name_and_the_outcome_of_its_run(
+    watch: Watched, shown: looking.Made
+) -> None:
+    address = shown.address("/run/RUN")
+    watch.go(f"{address}?step=44#r-{address.rpartition('/')[2][:16]}-s44")
+    page = watch.page
+    page.wait_for_function("() => document.activeElement.id.endsWith('-s44')")
+    tops = page.evaluate(
+        "() => [...document.querySelectorAll('.slim, .step.here')].map((e) =>"
+        " e.getBoundingClientRect()).map((box) => [box.top, box.bottom])"
+    )
+    (name, _), (step, _) = tops
+    assert 0 <= name < step
+    assert step >= tops[0][1]
+    expect(page.locator(".slim")).to_contain_text("airline/9/2")
+
+
+def test_a_search_finds_what_is_folded_in_a_step(watch: Watched, shown: looking.Made) -> None:
+    watch.go(shown.address("/run/RUN"))
+    page = watch.page
+    page.keyboard.press("/")
+    page.keyboard.type("certificate_9984806")
+    rows = page.locator(".outline a:visible")
+    count = rows.count()
+    assert 0 < count < page.locator(".outline a").count()
+    page.locator(".outline input").fill("no such words")
+    expect(rows).to_have_count(0)
+
+
+def test_the_map_is_one_stop_of_the_tab_key_and_arrows_move_on_it(page: Page) -> None:
+    assert page.locator(".map a.cell[tabindex='0']").count() == 1
+    page.locator(".map a.cell").first.focus()
+    said = page.locator(".map .read").inner_text()
+    assert "pass" in said
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".map .read").inner_text() != said
+    assert page.locator(".map a.cell[tabindex='0']").count() == 1
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/run/*")
 
 
 def test_a_filter_is_in_the_address_and_goes_along(page: Page) -> None:
@@ -193,7 +246,7 @@ def test_an_open_page_says_that_a_score_is_running(browser: Browser, tmp_path: P
             notebook.score(workers=1)
             expect(watch.page.locator(".live")).to_contain_text("20 of 20 runs scored")
             watch.page.locator(".live button").click()
-            expect(watch.page.locator(".looks li").first).to_be_visible()
+            expect(watch.page.locator(".look li").first).to_be_visible()
             assert watch.faults() == []
 
 
@@ -209,11 +262,11 @@ def test_a_long_run_is_read_window_by_window(browser: Browser, tmp_path: Path) -
         page = watch.page
         assert page.locator(".step").count() == 200
         page.get_by_role("link", name="later steps").click()
-        expect(page.locator(".step .index").first).to_have_text("200")
+        expect(page.locator(".step > .no").first).to_have_text("200")
         # Past the last step of a window, the key leads to the next one.
         page.locator(".step").last.focus()
         page.keyboard.press("j")
-        expect(page.locator(".step .index").first).to_have_text("400")
+        expect(page.locator(".step > .no").first).to_have_text("400")
         watch.go(f"/run/{long.id}?step=1999")
-        expect(page.locator(".step .index").last).to_have_text("1999")
+        expect(page.locator(".step > .no").last).to_have_text("1999")
         assert watch.faults() == []

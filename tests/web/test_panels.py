@@ -41,14 +41,14 @@ def test_the_pages_of_judged_runs_are_quiet_fit_and_are_open_to_everyone(
     assert look(page, address, axe=axe) == []
 
 
-def test_a_picture_is_drawn_for_each_group_of_runs(page: Watched) -> None:
+def test_judges_stand_beside_each_other_for_each_group_of_runs(page: Watched) -> None:
     page.page.set_viewport_size({"width": 1280, "height": 860})
     page.go("/profile")
-    for at in (0, 1):
-        figure = page.page.locator(f"#panel-chart-{at}")
-        figure.scroll_into_view_if_needed()
-        figure.locator("svg").wait_for()
-        assert "claude-sonnet-4-5" in figure.inner_text()
+    table = page.page.locator("table.multiples")
+    assert table.locator("th .name").count() == 2
+    row = table.locator("tr", has_text="Tool selection").first
+    assert "claude-sonnet-4-5" in row.inner_text()
+    assert row.locator("circle.hd").count() == 4
 
 
 def test_a_chip_of_a_judge_leads_to_its_verdict(page: Watched) -> None:

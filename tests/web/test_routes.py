@@ -14,16 +14,16 @@ from tests.web.conftest import client
 
 # Route, an address of it, and what stands in the answer.
 ANSWERS = (
-    ("/", "/", "Did it work, and was it earned?"),
+    ("/", "/", "groups"),
     ("/", "/?by=agent&where=outcome+%3D+'fail'", "outcome = &#39;fail&#39;"),
     ("/", "/?page=9999999&sort=nothing&q=%00", "No run is so"),
-    ("/run", "/run", "Those to look at first"),
+    ("/run", "/run", "these are to be looked at first"),
     ("/run/{run}", "/run/RUN", "airline/9/2"),
     ("/run/{run}", "/run/RUN?step=44", "same error"),
     ("/run/{run}", "/run/RUN?step=9999", "airline/9/2"),
     ("/run/{run}", "/run/RUN?from=9999", "airline/9/2"),
     ("/compare", "/compare", "Runs of one task that ended differently"),
-    ("/compare", "/compare?run=FAILED&with=PASSED", "Side by side"),
+    ("/compare", "/compare?run=FAILED&with=PASSED", "They part at step"),
     ("/compare", "/compare?run=FAILED", "Runs of one task that ended differently"),
     ("/compare", "/compare?a=gpt-4o&b=gpt-4o-v2", "gpt-4o-v2"),
     ("/compare", "/compare?by=trial&a=0&b=1", "1 minus 0"),

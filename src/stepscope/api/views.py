@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import altair as alt
 
     from stepscope.gates.looks import GateHistory
-    from stepscope.report.document import Chart, Document
+    from stepscope.report.document import Document
     from stepscope.report.render.html import Embed
     from stepscope.settings import Settings
     from stepscope.store.columns import Rows
@@ -241,10 +241,11 @@ class ReportView(DocumentView[Report]):
         return place
 
     def charts(self) -> dict[str, alt.TopLevelMixin]:
-        """Return the charts as Altair objects, by name: vector, earned, axes, shapes, panel."""
+        """Return the charts as Altair objects, by name: vector, axes, shapes, panel."""
         from stepscope.report.render import charts
+        from stepscope.report.render.html import make_report_charts
 
-        found = self._charts()
+        found = make_report_charts(self.value)
         return {name: charts.make_chart(chart.spec, chart.rows) for name, chart in found.items()}
 
     def plots(self, folder: str | Path) -> list[Path]:
@@ -254,19 +255,9 @@ class ReportView(DocumentView[Report]):
             ConfigError: the `plots` extra is not installed.
         """
         from stepscope.report.render import charts
-
-        return charts.write_plots(self._charts(), folder)
-
-    def _charts(self) -> dict[str, Chart]:
         from stepscope.report.render.html import make_report_charts
-        from stepscope.report.views.overview import plot_outcome_path, read_runs
 
-        found = make_report_charts(self.value)
-        if self._rows is not None:
-            runs = read_runs(self._rows, where=self._where, since=self._since)
-            earned = plot_outcome_path(runs, self.value.provenance.by)
-            found |= {} if earned is None else {"earned": earned}
-        return found
+        return charts.write_plots(make_report_charts(self.value), folder)
 
     def _repr_html_(self) -> str:
         from stepscope.report.render.html import render_report_html

@@ -42,6 +42,7 @@ class TableCell:
     title: str = ""  # told when it is pointed at, on a page
     tone: Tone = ""
     interval: DrawnInterval | None = None
+    histogram: tuple[int, ...] = ()  # heights from 0 to 100; `text` says from where to where
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ class TableColumn:
     help: str = ""
     href: str | None = None  # orders the rows on the server; without it the browser orders them
     order: SortOrder = ""
+    axis: bool = False  # its cells are drawn on one scale, which stands in its head
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class TableRow:
 
     cells: tuple[TableCell, ...]
     _: KW_ONLY
+    anchor: str = ""  # what leads to it on a page
     match: str = ""
     facets: Mapping[str, str] = field(default_factory=dict)
     below: tuple[Paragraph, ...] = ()
@@ -161,6 +164,11 @@ def run_anchor(run: str) -> str:
     return f"r-{run[:DIGITS]}"
 
 
+def row_anchor(run: str) -> str:
+    """Return the id of the row that stands for a run whose steps are not in the file."""
+    return f"l-{run[:DIGITS]}"
+
+
 def step_anchor(run: str, step: int) -> str:
     """Return the id of the element that holds one step."""
     return f"{run_anchor(run)}-s{step}"
@@ -176,8 +184,15 @@ def pair_anchor(first: str, second: str) -> str:
     return f"c-{first[:DIGITS]}-{second[:DIGITS]}"
 
 
+def parting_anchor(first: str, second: str) -> str:
+    """Return the id of the first pair of calls in which two runs differ."""
+    return f"{pair_anchor(first, second)}-d"
+
+
 class Links:
     """Addresses of pages; None for what is not there. These are fragments inside one file."""
+
+    is_served = False
 
     def __init__(
         self,
@@ -207,8 +222,8 @@ class Links:
         return None
 
     def pair(self, first: str, second: str) -> str | None:
-        """Return the address of two runs side by side."""
-        return f"#{pair_anchor(first, second)}" if (first, second) in self._pairs else None
+        """Return the address of two runs side by side, where they part."""
+        return f"#{parting_anchor(first, second)}" if (first, second) in self._pairs else None
 
     def groups(self, by: str, first: str, second: str) -> str | None:
         """Return the address of two groups side by side."""
@@ -228,6 +243,8 @@ class ServerLinks(Links):
 
     What was chosen (`where`, `since`, `by`) goes along from page to page.
     """
+
+    is_served = True
 
     def __init__(self, kept: Mapping[str, str] | None = None) -> None:
         """Say what of the present address every other one keeps."""
@@ -250,8 +267,9 @@ class ServerLinks(Links):
         return self._address(f"/run/{run}", **{"from": str(first)})
 
     def pair(self, first: str, second: str) -> str | None:
-        """Return the address of two runs side by side."""
-        return self._address("/compare", run=first, **{"with": second})
+        """Return the address of two runs side by side, where they part."""
+        at = self._address("/compare", run=first, **{"with": second})
+        return f"{at}#{parting_anchor(first, second)}"
 
     def groups(self, by: str, first: str, second: str) -> str | None:
         """Return the address of two groups side by side."""

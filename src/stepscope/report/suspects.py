@@ -102,13 +102,13 @@ def find_missed_goals(
     for goal in goals:
         tries = [e for e in trajectory.exchanges if e.call.name == goal.tool]
         if tries:
-            nearest = min(tries, key=lambda e: (len(_lacks(e, goal)), e.failed, -e.position))
+            nearest = min(tries, key=lambda e: (len(find_lacks(e, goal)), e.failed, -e.position))
             near.setdefault(nearest.position, []).append((nearest, goal))
     for attempts in near.values():
         attempt, goal = attempts[0]
         more = f" ({len(attempts)} sub-goals missed)" if len(attempts) > 1 else ""
-        how = "not as expected" if _lacks(attempt, goal) else "as expected, but"
-        lacks = _lacks(attempt, goal)
+        how = "not as expected" if find_lacks(attempt, goal) else "as expected, but"
+        lacks = find_lacks(attempt, goal)
         parts = [
             f"{path} {words.brief_value(was) or repr(was)}, "
             f"expected {words.brief_value(want) or repr(want)}"
@@ -140,7 +140,8 @@ def find_uncalled_goals(trajectory: Trajectory, goals: list[SubGoal]) -> str:
     return f"{stop} {', '.join(names)}{f' and {rest} more' if rest > 0 else ''}"
 
 
-def _lacks(exchange: Exchange, goal: SubGoal) -> list[tuple[str, Json, Json]]:
+def find_lacks(exchange: Exchange, goal: SubGoal) -> list[tuple[str, Json, Json]]:
+    """Return what a call has otherwise than expected: path, value, expected value."""
     given = exchange.call.arguments if isinstance(exchange.call.arguments, dict) else {}
     wanted = goal.arguments
     return list(words.find_differences({name: given.get(name) for name in wanted}, wanted))
@@ -469,6 +470,10 @@ def _other_writes(
             yield KIND_WEIGHTS["other_write"], suspect
 
 
+# Steps before a write in which its request is looked for: a run of 100,000 has thousands of writes.
+LOOK_BACK = 400
+
+
 def find_request(trajectory: Trajectory, write: Exchange) -> int | None:
     """Return the user's message before a write that asks for it; None where none does.
 
@@ -476,7 +481,8 @@ def find_request(trajectory: Trajectory, write: Exchange) -> int | None:
     said by the user: who says yes to a proposal, or leaves the details open, has asked for less.
     """
     verbs, _ = ways_to_ask(write.call.name)
-    heard = [s for s in trajectory.steps[: write.step] if s.actor == "user" and s.text]
+    before = trajectory.steps[max(write.step - LOOK_BACK, 0) : write.step]
+    heard = [s for s in before if s.actor == "user" and s.text]
     passed = words.describe_value(write.call.arguments).replace(" + ", " ").split()
     if verbs is None or not all(any(one in step.text for step in heard) for one in passed):
         return None

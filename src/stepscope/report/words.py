@@ -390,6 +390,32 @@ def format_share(value: float) -> str:
     return text
 
 
+def format_percent(value: float) -> str:
+    """Return a share in percent; below ten percent with one place.
+
+    >>> format_percent(0.42), format_percent(0.05), format_percent(0.0), format_percent(1.0)
+    ('42 %', '5.0 %', '0 %', '100 %')
+    """
+    return f"{100 * value:.1f} %" if 0 < abs(value) < 0.0995 else f"{100 * value:.0f} %"
+
+
+def format_range(key: str, figure: Estimate) -> str:
+    """Return the limits of an interval, a share's in percent; "" where there is neither.
+
+    A limit that cannot be given is an open end.
+    """
+    share = figure.unit == "share"
+    low, high = (
+        "" if x is None
+        else format_percent(x).removesuffix(" %") if share
+        else format_number(key, x)
+        for x in (figure.low, figure.high)
+    )  # fmt: skip
+    if low and high:
+        return f"{low}\u2013{high}"
+    return f"from {low}" if low else f"up to {high}" if high else ""
+
+
 def format_score(value: float) -> str:
     """Return a score to two places, without the zero before the point: no scorer knows more.
 

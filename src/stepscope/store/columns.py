@@ -72,6 +72,7 @@ class Runs:
     outcome: Texts  # "pass", "fail" or "unknown"
     steps: npt.NDArray[np.int64]
     calls: npt.NDArray[np.int64]
+    start_ns: npt.NDArray[np.float64]  # of the run itself; NaN where the trace has no times
 
     def __len__(self) -> int:
         return len(self.key)
@@ -207,14 +208,15 @@ def load_runs(db: Connection, where: Where | None) -> Runs:
     """Return the runs that `where` chooses, superseded ones left out, by name, then id."""
     chosen = Where("1") if where is None else where
     rows = db.execute(
-        "SELECT seq, steps, calls, " + ", ".join(TEXT_FIELDS) + " FROM runs"
+        "SELECT seq, steps, calls, start_ns, " + ", ".join(TEXT_FIELDS) + " FROM runs"
         " WHERE superseded_by IS NULL AND (" + chosen.sql + ") ORDER BY name, id",
         chosen.parameters,
     )
-    values, width = list(chain.from_iterable(rows)), 3 + len(TEXT_FIELDS)
+    values, width = list(chain.from_iterable(rows)), 4 + len(TEXT_FIELDS)
     key, steps, calls = (np.array(values[at::width], dtype=np.int64) for at in range(3))
-    texts = {name: text_array(values[at::width]) for at, name in enumerate(TEXT_FIELDS, 3)}
-    return Runs(key=key, **texts, steps=steps, calls=calls)
+    texts = {name: text_array(values[at::width]) for at, name in enumerate(TEXT_FIELDS, 4)}
+    start = np.array(values[3::width], dtype=np.float64)  # None is NaN
+    return Runs(key=key, **texts, steps=steps, calls=calls, start_ns=start)
 
 
 def read_column(

@@ -43,10 +43,10 @@ from starlette.routing import Route
 from stepscope.errors import EnvironmentFault, StepscopeError, UsageError
 from stepscope.model.records import Figure
 from stepscope.report.document import EmptyNotice, ServerLinks
-from stepscope.report.render import charts, pages
+from stepscope.report.render import pages, run_page
 from stepscope.report.render.data import read_gate_reports
 from stepscope.report.types import Report
-from stepscope.report.views.overview import RunListRow
+from stepscope.report.views.runs import RunListRow
 from stepscope.report.views.show import show_run_json
 from stepscope.safety.offline import accepted_hosts
 from stepscope.safety.redact import scrub_message
@@ -245,8 +245,6 @@ FILE_ROUTES = [
 ]
 # The last of them is on every page, the others only where there is a chart.
 SCRIPTS = tuple(f"/static/{name}" for name in (*pages.CHART_SCRIPTS, "app.js"))
-# Charts that most stores show; each of the others is made when it is first asked for.
-FIRST_CHARTS = ("vector", "earned", "curve_break", "axes", "shapes")
 # Characters of one text on a page; the whole of it is a click away.
 CLIP = 20_000
 # Pairs of runs, and of groups, that the page of comparisons offers.
@@ -267,7 +265,7 @@ async def overview_page(request: Request) -> Response:
     return render_response(request, page)
 
 
-async def run_page(request: Request) -> Response:
+async def show_run(request: Request) -> Response:
     """Return one run around its first suspect, around `?step=K`, or from `?from=K` on."""
     data = await queries.load_run_data(request, request.path_params["run"])
     step = queries.parse_whole_number(request.query_params, "step")
@@ -275,11 +273,14 @@ async def run_page(request: Request) -> Response:
     count = len(data.trajectory.steps)
     window = None
     if first is not None:
-        window = range(first, first + pages.WINDOW)
+        window = range(first, first + run_page.WINDOW)
     elif step is not None:
-        window = pages.choose_window(count, min(step, count - 1))
+        window = run_page.choose_window(count, min(step, count - 1))
     others = await queries.load_trials(request, data)
-    page = pages.make_run_page(data, links=_links(request), window=window, clip=CLIP, others=others)
+    page = run_page.make_run_page(
+        data, links=_links(request), window=window, clip=CLIP, others=others,
+        find=request.query_params.get("find", ""),
+    )  # fmt: skip
     return render_response(request, page)
 
 
@@ -351,18 +352,16 @@ def pair_groups(report: Report, links: ServerLinks) -> Iterator[tuple[str, str]]
 
 def message_page(request: Request, status: int, title: str, said: EmptyNotice) -> Response:
     """Return why there is no page, and what to run."""
-    body = pages.lay_out("message", anchor="message", title=title, why=said)
+    body = pages.lay_out("message_page", anchor="message", title=title, why=said)
     page = pages.Page(name="overview", title=title, body=body)
     # What was chosen may be what is wrong: no address keeps it.
     return render_response(request, page, status, links=ServerLinks())
 
 
 def load_libraries() -> None:
-    """Load what the first page would wait for: statistics, templates, charts."""
+    """Load what the first page would wait for: statistics and templates."""
     import_module("scipy.special")
     pages.open_macros()
-    for name in FIRST_CHARTS:
-        charts.make_spec(name)
 
 
 def render_response(
@@ -397,7 +396,7 @@ def _links(request: Request) -> ServerLinks:
 PAGE_ROUTES = [
     Route("/", overview_page),
     Route("/run", runs_page),
-    Route("/run/{run}", run_page),
+    Route("/run/{run}", show_run),
     Route("/compare", compare_page),
     Route("/profile", profile_page),
     Route("/gates", gates_page),

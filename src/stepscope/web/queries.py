@@ -25,8 +25,8 @@ from stepscope.report.build import build_report, read_chosen_runs
 from stepscope.report.compare import compare_groups
 from stepscope.report.rows import combine_conditions, hide_texts
 from stepscope.report.types import ComparisonReport, Report
-from stepscope.report.views.overview import RunListRow, RunQuery, make_run_rows
 from stepscope.report.views.run import RunData, read_run
+from stepscope.report.views.runs import RunListRow, RunQuery, make_run_rows
 from stepscope.settings import Redaction, Settings
 from stepscope.store import Store
 from stepscope.store.where import Where, parse_where
@@ -64,6 +64,7 @@ def parse_run_query(query: QueryParams) -> RunQuery:
         outcome=query.get("outcome", ""),
         agent=query.get("agent", ""),
         workflow=query.get("workflow", ""),
+        cell=query.get("cell", ""),
         sort=query.get("sort", ""),
         descending=query.get("desc") == "1",
         page=parse_whole_number(query, "page") or 0,

@@ -97,82 +97,6 @@ def _effects() -> alt.LayerChart:
     return _intervals(_labels(), x, zero)
 
 
-def _earned() -> alt.LayerChart:
-    """Cases by share of the path's sub-goals and by pass rate; the area counts cases."""
-    domain = alt.Scale(domain=[-0.06, 1.06], nice=False)
-    axis = alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2f")
-    color, shape = _groups()
-    points = _base().mark_point(filled=True, opacity=0.75).encode(
-        x=alt.X("path:Q", title="path: share of sub-goals reached", scale=domain, axis=axis),
-        y=alt.Y("passed:Q", title="outcome: pass rate", scale=domain, axis=axis),
-        size=alt.Size(
-            "cases:Q",
-            scale=alt.Scale(range=[0, 500]),
-            legend=alt.Legend(
-                orient="bottom",
-                title="cases",
-                format="d",
-                tickMinStep=1,
-                tickCount=4,
-                symbolFillColor=GREY,
-                # No point counts none.
-                labelExpr="datum.value > 0 ? datum.label : ''",
-            ),
-        ),
-        color=color,
-        shape=shape,
-        tooltip=[
-            alt.Tooltip("group:N", title="group"),
-            alt.Tooltip("cases:Q", title="cases here"),
-            alt.Tooltip("named:N", title="for example"),
-            alt.Tooltip("path:Q", title="path", format=".2f"),
-            alt.Tooltip("passed:Q", title="pass rate", format=".2f"),
-        ],
-    )  # fmt: skip
-    edge = {"x": alt.datum(0), "y": alt.datum(0), "x2": alt.datum(1), "y2": alt.datum(1)}
-    agree = _base().mark_rule(strokeDash=[4, 4], color=GREY).encode(**edge)
-    return _dressed(alt.LayerChart(layer=[agree, points]), height=260)
-
-
-def _matrix(names: Sequence[str], legend: str, x: alt.X) -> tuple[alt.Chart, alt.Chart]:
-    """Return a matrix of shares of faults: what all layers have in common, and its cells."""
-    fields = zip(("label:N", "group:N", "text:N", "judged:N"), names, strict=True)
-    tip = [alt.Tooltip(field, title=name) for field, name in fields]
-    base = _base().encode(x=x, y=_labels(), tooltip=tip)
-    scale = alt.Scale(domain=[0, 1], range=["#f5f1e8", RED])
-    color = alt.Color("value:Q", scale=scale, legend=alt.Legend(title=legend, orient="bottom"))
-    return base, base.mark_rect(stroke="#888", strokeWidth=0.5).encode(color=color)
-
-
-def _axes() -> alt.LayerChart:
-    """The failure profile: axes down, groups across, the share of faulty runs in words too."""
-    x = alt.X("group:N", title=None, axis=alt.Axis(orient="top", labelAngle=0, labelLimit=180))
-    base, cells = _matrix(
-        ("axis", "group", "proved at fault", "checked"), "share of runs proved at fault", x
-    )
-    text: Spec = {"lineBreak": "\n", "fontSize": 12, "dy": -7}
-    words = base.transform_filter("isValid(datum.value)").mark_text(color="#111", **text)
-    absent = base.transform_filter("!isValid(datum.value)").mark_text(color=GREY, fontSize=11)
-    layers = [cells, words.encode(text="text:N"), absent.encode(text="text:N")]
-    return _dressed(alt.LayerChart(layer=layers), height=alt.Step(44))
-
-
-def _judges() -> alt.LayerChart:
-    """A panel: aspects down, judges across; where there is little room, shares alone in words."""
-    column = alt.EncodingSortField(field="column", op="min")
-    room = alt.ExprRef("max(bandwidth('x') - 4, 24)")
-    head = alt.Axis(orient="top", labelAngle=0, labelLimit=room)
-    x = alt.X("group:N", title=None, sort=column, axis=head)
-    base, cells = _matrix(("aspect", "judge", "at fault", "judged"), "share at fault", x)
-    wide, narrow = (alt.ExprRef(f"bandwidth('x') {than} 84 ? 1 : 0") for than in (">=", "<"))
-    text: Spec = {"lineBreak": "\n", "fontSize": 12, "color": "#111"}
-    there = base.transform_filter("isValid(datum.value)")
-    whole = there.mark_text(opacity=wide, dy=-7, **text).encode(text="text:N")
-    short = there.mark_text(opacity=narrow, **text).encode(text="short:N")
-    absent = base.transform_filter("!isValid(datum.value)").mark_text(color=GREY, text="-")
-    return _dressed(alt.LayerChart(layer=[cells, whole, short, absent]), height=alt.Step(36))
-
-
 def _curve(*panels: str) -> alt.VConcatChart:
     """The score with its noise, and above it what is known of the break, of time and of money."""
     views = [*(PANELS[name]() for name in panels), _scores()]
@@ -259,10 +183,9 @@ def _dressed(view: alt.LayerChart, height: float | alt.Step) -> alt.LayerChart:
 
 CHARTS: dict[str, Callable[[], alt.LayerChart | alt.VConcatChart]] = {
     "vector": lambda: _intervals(_labels(), _share("share, with 95 % interval")),
-    "earned": _earned,
     "shapes": lambda: _intervals(_labels(), _share("share of runs, with 95 % interval")),
-    "axes": _axes,
-    "panel": _judges,
+    "axes": lambda: _intervals(_labels(), _share("share of runs with a proved fault, at least")),
+    "panel": lambda: _intervals(_labels(), _share("share of runs at fault, by judge")),
     "effects": _effects,
     **{
         name_curve_chart(*panels): partial(_curve, *panels)

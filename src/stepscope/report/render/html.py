@@ -25,14 +25,14 @@ from stepscope.errors import StoreError
 from stepscope.gates.looks import GateHistory
 from stepscope.report.compare import compare_groups
 from stepscope.report.document import Chart, Links, Table, make_columns, make_row
-from stepscope.report.render import charts, pages
+from stepscope.report.render import charts, pages, run_page
 from stepscope.report.render.pages import Page
 from stepscope.report.rows import combine_conditions, read_table
 from stepscope.report.types import Curve, GateDocument, Report
 from stepscope.report.views import overview
-from stepscope.report.views.overview import RunListRow
 from stepscope.report.views.profile import chart_axes, chart_panels
 from stepscope.report.views.run import chart_curve, describe_curve, describe_curve_basis, read_run
+from stepscope.report.views.runs import RunListRow, make_run_rows
 from stepscope.report.words import describe_profile, describe_suspect
 from stepscope.safety.limits import open_output
 from stepscope.safety.redact import hide_in
@@ -90,14 +90,19 @@ def _render(made: Iterator[Page], report: Report) -> Iterator[str]:
         style=Markup(style),
         policy=make_content_policy([style], scripts),
     )
+    held = 0
     for page in made:
         used.update(chart.spec for chart in page.charts)
+        held += page.name == "run"
         yield page.body
+    # The first of them is the choice of a run.
+    yield pages.lay_out("missing", held=f"{held - 1:,}", runs=f"{report.whole.n_runs:,}")
     yield pages.lay_out(
         "foot",
         about=f"stepscope {version('stepscope')}, seed {report.provenance.seed}",
         specs=pages.embed_specs(used),
-        scripts=[Markup(script) for script in scripts],
+        # What draws charts is a megabyte, and few files have any.
+        scripts=[Markup(script) for script in (scripts if used else scripts[-1:])],
     )
 
 
@@ -139,7 +144,7 @@ def _pages(
 ) -> Iterator[Page]:
     table = read_table(store, combine_conditions(where, since))
     shown = store.shown if isinstance(store, Store) else None
-    runs = overview.make_run_rows(table, shown)
+    runs = make_run_rows(table, shown)
     inside = _embedded(store, report, runs, embed)
     of_task: dict[tuple[str, str], list[RunListRow]] = {}
     for row in runs:
@@ -167,7 +172,7 @@ def _pages(
     rows = {row.id: row for row in runs}
     for id_ in inside:
         others = of_task.get((rows[id_].workflow, rows[id_].task), ())
-        yield pages.make_run_page(read_run(store, id_), links=links, clip=CLIP, others=others)
+        yield run_page.make_run_page(read_run(store, id_), links=links, clip=CLIP, others=others)
     for first, second in pairs:
         yield pages.make_runs_page(read_run(store, first), read_run(store, second), links=links)
 

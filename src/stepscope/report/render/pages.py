@@ -8,7 +8,7 @@ alpha.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -18,26 +18,21 @@ from markupsafe import Markup
 
 from stepscope.gates.looks import GateHistory
 from stepscope.gates.types import GateReport
-from stepscope.judges.patterns import PATTERN_ADVICE
-from stepscope.model import Exchange, Part, Step
 from stepscope.report.document import (
     Chart,
     EmptyNotice,
     Links,
     PageName,
-    StepAddress,
     pair_anchor,
-    run_anchor,
-    step_anchor,
-    verdict_anchor,
+    parting_anchor,
 )
 from stepscope.report.render import charts
-from stepscope.report.types import ComparisonReport, GateDocument, LookFirst, Report
+from stepscope.report.types import ComparisonReport, GateDocument, LookFirst, Profile, Report
 from stepscope.report.views import compare, gates, overview, profile
 from stepscope.report.views import run as runs
-from stepscope.report.views.overview import TONES, RunListRow, RunQuery
-from stepscope.report.views.run import RunData, ShownVerdict
-from stepscope.report.votes import describe_pattern, find_patterns
+from stepscope.report.views import runs as run_lists
+from stepscope.report.views.run import RunData
+from stepscope.report.views.runs import TONES, MapCell, RunListRow, RunQuery
 from stepscope.report.words import (
     SCORE_FIRST,
     brief_value,
@@ -48,12 +43,11 @@ from stepscope.report.words import (
     describe_suspect,
     find_differences,
     format_chance,
-    format_json,
-    quote_result,
+    note_unearned,
 )
 from stepscope.safety.redact import scrub_value
 from stepscope.safety.text import visible, visible_line
-from stepscope.values import Unmeasured
+from stepscope.values import format_count
 
 NAVIGATION: Mapping[PageName, str] = {
     "overview": "Overview",
@@ -128,133 +122,198 @@ def make_overview_page(
     query: RunQuery | None = None,  # which runs the table shows; all when left out
     decided: GateReport | None = None,  # the last gate report, where there is one
 ) -> Page:
-    """Return the first page of a report: vectors, outcome against path, shapes, gates, runs."""
-    profiles, whole = report.profiles, report.whole
+    """Return the first page of a report: what passes, the runs as a map, what broke, figures."""
+    profiles, whole, asked = report.profiles, report.whole, report.provenance
     several = len(profiles) > 1
     keys = overview.choose_measured(profiles, profiles[0].figures)
-    tables = [overview.tabulate_vector(one, f"vector-{at}") for at, one in enumerate(profiles)]
-    matrix = overview.tabulate_groups(profiles, keys) if several else None
-    vector = overview.chart_vector(profiles, matrix or tables[0])
-    earned = overview.plot_outcome_path(rows, report.provenance.by)
     shapes_chart = overview.chart_shapes(profiles)
-    groups = [
-        lay_out(
-            "group",
-            title=profile.name_profile(one),
-            about=describe_profile(one, report)[1].partition("   ")[0],
-            vector=table,
-            warning=one.too_loose.reason if one.too_loose.outcome == "fail" else "",
-            folded=several,
-        )
-        for one, table in zip(profiles, tables, strict=True)
-    ]
+    groups = []
+    held = _split_rows(rows, profiles)
+    for at, one in enumerate(profiles):
+        figures = overview.tabulate_report(one, held[at], f"vector-{at}")
+        about = describe_profile(one, report)[1].partition("   ")[0]
+        title = profile.name_profile(one)
+        groups.append(lay_out("group", title=title, about=about, figures=figures, folded=several))
     decisions = []
     for workflow in () if decided is None else decided.workflows:
         outcome = gates.resolve_outcome(workflow)
         tone, word = TONES.get(outcome, "quiet"), gates.WORDS[outcome]
         name, href = workflow.workflow, links.page("gates")
         decisions.append(lay_out("gate_line", workflow=name, word=word, tone=tone, href=href))
-    asked = report.provenance
-    parts = [
-        f"only runs where {asked.where}" if asked.where else "",
-        f"since {asked.since}" if asked.since else "",
-        f"grouped by {asked.by}" if asked.by else "",
-    ]
-    said = ", ".join(part for part in parts if part)
+    chosen = {"only runs where ": asked.where, "since ": asked.since, "grouped by ": asked.by}
+    said = ", ".join(name + value for name, value in chosen.items() if value)
+    failed, breaks = sum(row.outcome == "fail" for row in rows), overview.list_breaks(rows)
     body = lay_out(
-        "overview",
-        anchor="overview",
-        title="Overview",
-        report=report,
+        "overview", anchor="overview", title="Overview", report=report,
         about=describe_profile(whole, report)[1].replace("   ", " · "),
-        chosen=said[:1].upper() + said[1:],
-        kept=links.kept,
-        server=links.runs() is not None,
+        chosen=said[:1].upper() + said[1:], kept=links.kept, server=links.is_served,
+        parts=overview.state_result(report, held if any(held) else [rows], breaks),
+        map=lay_out_map(rows, links),
+        modes=lay_out("breaks", found=breaks, failed=failed) if breaks else "",
         looks_found=_looks(report.look_first, links),
-        looks_right=overview.describe_list(report.look_first),
-        vector=vector,
-        matrix=matrix,
-        groups=groups,
-        earned=earned,
-        joints=[
-            overview.tabulate_outcomes(table, whole, at, links)
-            for at, table in enumerate(whole.earned)
-        ],
+        looks_right=overview.describe_list(report.look_first, SHARES),
+        matrix=overview.tabulate_groups(profiles, keys) if several else None, groups=groups,
+        warnings=[one.too_loose.reason for one in profiles if one.too_loose.outcome == "fail"],
+        earned=_lay_out_earned(whole, links),
         flips=overview.describe_flips(report.rank_flips) if several else (),
         recorded=[(profile.name_profile(one), describe_inputs(one)) for one in profiles],
-        shapes=overview.tabulate_shape_counts(profiles),
-        shapes_chart=shapes_chart,
-        gates=decisions,
+        shapes=overview.tabulate_shapes(profiles), shapes_chart=shapes_chart, gates=decisions,
         runs=lay_out_runs(rows, query or RunQuery(), links),
-    )
-    drawn = tuple(chart for chart in (vector, earned, shapes_chart) if chart is not None)
+    )  # fmt: skip
+    drawn = () if shapes_chart is None else (shapes_chart,)
     return Page(name="overview", title="Overview", body=body, charts=drawn)
+
+
+def _split_rows(
+    rows: Sequence[RunListRow], profiles: Sequence[Profile]
+) -> list[Sequence[RunListRow]]:
+    """Return the runs of each group, as far as a row knows the fields that make groups."""
+    if len(profiles) == 1:
+        return [rows]
+    fields = [name for name in profiles[0].group if name in RunListRow.__struct_fields__]
+    held: dict[tuple[str, ...], list[RunListRow]] = {}
+    for row in rows if fields else ():
+        held.setdefault(tuple([getattr(row, name) for name in fields]), []).append(row)
+    return [held.get(tuple([one.group[name] or "" for name in fields]), []) for one in profiles]
+
+
+def lay_out_map(
+    rows: Sequence[RunListRow], links: Links, letters: Mapping[str, str] | None = None
+) -> Markup:
+    """Return the runs as a map; `letters` are their failure modes by id, where there are any."""
+    blocks = run_lists.arrange_runs(rows)
+    names = run_lists.has_short_names(blocks)
+    laid_out: list[Markup] = []
+    cells: list[tuple[MapCell, str]] = []
+    for at, block in enumerate(blocks):
+        columns = []
+        for name, held in block.columns:
+            drawn = [
+                run_lists.draw_cell(runs, len(cells) + row, links, letters or {})
+                for row, runs in enumerate(held)
+            ]
+            columns.append((name, drawn))
+            cells += [(cell, runs[0].name) for cell, runs in zip(drawn, held, strict=True)]
+        again = at > 0 and blocks[at - 1].agent == block.agent
+        laid_out.append(
+            lay_out(
+                "map_block", agent="" if again else visible_line(block.agent), said=block.said,
+                count=format_count(block.count, "task" if block.tasks else "run"),
+                columns=columns, names=names and block.tasks, first=at == 0,
+            )
+        )  # fmt: skip
+    few = len(rows) <= run_lists.FEW_RUNS
+    about = "One column a task, one cell a trial. Point at a cell, or press the arrow keys."
+    if len(rows) > run_lists.MOST_CELLS:
+        about = f"A cell is the runs of its place: {len(rows):,} runs in {len(cells):,} cells."
+    elif few:
+        about = ""
+    tones = {cell.tone for cell, _ in cells}
+    return lay_out(
+        "run_map", blocks=laid_out, few=cells if few else [], size=run_lists.size_cells(blocks),
+        letters=bool(letters), mixed="mixed" in tones, unknown="unknown" in tones, about=about,
+    )  # fmt: skip
+
+
+def _lay_out_earned(whole: Profile, links: Links) -> Markup:
+    if not whole.earned:
+        return Markup("")
+    said, squares = overview.draw_earned(whole) or ("", [])
+    notes = note_unearned(whole.earned[0], whole)
+    named = [
+        (notes[row], links.run(held[0].id) if held else None)
+        for row, held in (
+            ("pass", sorted(whole.lucky, key=lambda run: not run.sure)),
+            ("fail", whole.unlucky),
+        )
+        if notes.get(row)
+    ]
+    left = f"{whole.earned[0].unmeasured:,}" if whole.earned[0].unmeasured else ""
+    tables = [overview.tabulate_outcomes(one, whole, at) for at, one in enumerate(whole.earned)]
+    return lay_out(
+        "earned_squares", said=said, squares=squares, named=named, left=left, joints=tables
+    )
 
 
 def _looks(found: Sequence[LookFirst], links: Links) -> list[Markup]:
     out = []
     for run in found:
-        where, said = describe_suspect(run)
-        href = links.run(run.id, run.suspects[0].first if run.suspects else None)
-        tone = TONES[run.outcome]
-        out.append(lay_out("look", run=run, tone=tone, where=where, evidence=said, href=href))
+        first = run.suspects[0] if run.suspects else None
+        said = cut_words(describe_suspect(run)[1], EVIDENCE)
+        named = "_" in said.partition(" ")[0]  # a tool, which is written as it is
+        because = f"{'Failed' if run.outcome == 'fail' else 'Not done'}: {run.because}"
+        lines = [said if named else said[:1].upper() + said[1:]]
+        # Why it failed says more of a run than that nothing was found at a step.
+        if first is not None and run.because:
+            lines = [because] if first.kind == "place" else [*lines, because]
+        out.append(lay_out(
+            "look", run=run, tone=TONES[run.outcome], where="" if first is None else first.where,
+            chance="" if first is None or first.share is None else format_chance(first.share),
+            sentence=lines[0], evidence=lines[1] if lines[1:] else "",
+            href=links.run(run.id, None if first is None else first.first),
+            bars=overview.draw_suspicion(run),
+        ))  # fmt: skip
     return out
 
 
 def lay_out_runs(rows: Sequence[RunListRow], query: RunQuery, links: Links) -> Markup:
-    """Return the runs that a query chooses; on a server one page of them."""
-    size, server = overview.PAGE_SIZE, links.runs() is not None
-    chosen = overview.select_runs(rows, query)
+    """Return the runs that a query chooses; on a server one page of them, in a file the first."""
+    server = links.is_served
+    size = run_lists.PAGE_SIZE if server else run_lists.MOST_CELLS
+    chosen = run_lists.select_runs(rows, query)
     here = min(query.page, max(len(chosen) - 1, 0) // size)
     first = here * size
-    shown = chosen[first : first + size] if server else chosen
-    more = server and first + size < len(chosen)
+    shown = chosen[first : first + size]
+    more, left = server and first + size < len(chosen), len(chosen) - len(shown)
     counted = f"{len(chosen):,} of " if len(chosen) < len(rows) else ""
     counted += f"{len(rows):,} runs"
-    address = partial(overview.address_runs, links, query)
+    address = partial(run_lists.address_runs, links, query)
+    gone = f"{left:,} more runs are not in this file's list: stepscope view has all."
     return lay_out(
-        "run_list",
-        found=overview.tabulate_runs(shown, rows, links, query),
-        query=query,
+        "run_list", found=run_lists.tabulate_runs(shown, rows, links, query), query=query,
         choices={
             key: sorted({value for row in rows if (value := getattr(row, key))})
             for key in ("outcome", "agent", "workflow")
         },
         shown=f"{first + 1:,}-{first + len(shown):,} of {counted}" if more or first else counted,
         before=address(page=here - 1) if here else None,
-        after=address(page=here + 1) if more else None,
-        server=server,
-        kept=links.kept,
-    )
+        after=address(page=here + 1) if more else None, server=server, kept=links.kept,
+        left="" if server or not left else gone,
+    )  # fmt: skip
 
 
 def make_profile_page(report: Report, *, links: Links) -> Page:
     """Return the failure profile of every group, by axis and by judge."""
-    panels, axes = report.panels, profile.chart_axes(report.profiles)
-    drawn = profile.chart_panels(panels) if panels else ()
+    panels = report.panels or None
     sheets = overview.tabulate_panels(panels, links) if panels else []
+    ticks, rows = profile.draw_axes(report.profiles, panels, links)
+    heads = profile.head_groups(report.profiles)
+    drawn = lay_out("multiples", axes=ticks, heads=heads, judged=bool(panels), rows=rows)
     body = lay_out(
         "profile",
         anchor="profile",
         title="Profile",
         about="judges: " + (", ".join(report.provenance.judges) or "none"),
+        parts=profile.state_faults(report.profiles, report.whole),
         scored=profile.list_scored_axes(report.profiles),
         score_first=SCORE_FIRST,
-        axes=axes,
-        found=profile.tabulate_profile(report.profiles, links),
+        drawn=drawn if rows else "",
+        found=profile.tabulate_axes(report.profiles),
         bound=profile.LOWER_BOUND,
         runs=links.page("overview"),
         checks=profile.tabulate_checks(report.checks),
         judged=bool(panels),
-        charts=drawn,
         shares=profile.tabulate_all_shares(panels) if panels else None,
         # The table of shares stands in full, not side by side as in a terminal.
         sheets=[sheet for sheet in sheets if sheet.layout != "beside"],
     )
-    shown = drawn if axes is None else (axes, *drawn)
-    return Page(name="profile", title="Profile", body=body, charts=shown)
+    return Page(name="profile", title="Profile", body=body)
 
 
+# What stands behind the step of a run to look at first.
+SHARES = "The share is how likely the run went wrong at that step; the rest is other steps, or none"
+# Characters of the evidence of a run to look at first.
+EVIDENCE = 150
 # A report says nothing of those before it.
 ALONE = "One report, so no history: name earlier ones as well, --gates FILE for each, latest last."
 # Lines of a difference that a page shows; the command that writes the baseline prints all.
@@ -278,35 +337,28 @@ def make_gates_page(
         alone &= history is None
         found = None if one is None else gates.resolve_outcome(one)
         laid_out = lay_out(
-            "gates_of",
-            name=name,
-            word="not decided" if found is None else gates.WORDS[found],
+            "gates_of", name=name, word="not decided" if found is None else gates.WORDS[found],
             tone="quiet" if found is None else gates.TONES[found],
             size="" if one is None else gates.describe_size(one),
             decided=None if one is None else gates.tabulate_gates(one, at),
             changes=() if one is None else gates.describe_changes(one),
             failing=None if one is None else gates.tabulate_failing(one, at, links),
-            history=history,
-            kept=held.get(name),
-            looked=gates.tabulate_looks(held[name], at) if name in held else None,
-            most=MOST_LINES,
-        )
+            history=history, kept=held.get(name),
+            looked=gates.tabulate_looks(held[name], at) if name in held else None, most=MOST_LINES,
+        )  # fmt: skip
         workflows.append(laid_out)
     body = lay_out(
-        "gates",
-        anchor="gates",
-        title="Gates",
+        "gates", anchor="gates", title="Gates",
         summary="" if last is None else gates.summarise_gates(last.report, last.exit_code),
         nothing=_tell_how_to_gate(bool(kept), links) if last is None else None,
-        remarks=() if last is None else last.remarks,
-        workflows=workflows,
+        remarks=() if last is None else last.remarks, workflows=workflows,
         alone=ALONE if alone else "",
-    )
+    )  # fmt: skip
     return Page(name="gates", title="Gates", body=body)
 
 
 def _tell_how_to_gate(declared: bool, links: Links) -> EmptyNotice:
-    served = links.runs() is not None
+    served = links.is_served
     shown = "stepscope view" if served else "stepscope report --html report.html"
     return EmptyNotice(
         said="No gate was decided for this page: decide the gates, and name the report."
@@ -324,17 +376,11 @@ def make_groups_page(report: ComparisonReport) -> Page:
     effects = compare.chart_effects(report, table)
     title = f"{first} and {second}"
     body = lay_out(
-        "compared_groups",
-        anchor="groups-compared",
-        title=title,
-        first=first,
-        second=second,
+        "compared_groups", anchor="groups-compared", title=title, first=first, second=second,
         about=compare.describe_comparison(report).partition("   ")[2].replace("   ", " · "),
-        said=compare.conclude_comparison(report),
-        flips=overview.describe_flips(report.rank_flips),
-        effects=effects,
-        found=table,
-    )
+        said=compare.conclude_comparison(report), flips=overview.describe_flips(report.rank_flips),
+        effects=effects, found=table,
+    )  # fmt: skip
     drawn = () if effects is None else (effects,)
     return Page(name="compare", title=title, body=body, charts=drawn)
 
@@ -343,7 +389,7 @@ def make_choice_page(
     *, links: Links, pairs: Sequence[tuple[str, str]] = (), groups: Sequence[tuple[str, str]] = ()
 ) -> Page:
     """Return what there is to compare; `pairs` and `groups` are names and addresses."""
-    form = links.runs() is not None
+    form = links.is_served
     body = lay_out(
         "comparisons", anchor="compare", title="Compare", form=form, groups=groups, pairs=pairs
     )
@@ -363,12 +409,12 @@ def make_runs_page(first: RunData, second: RunData, *, links: Links) -> Page:
     pairs = list(runs.align_calls(one, other))
     how = [runs.relate_calls(left, right) for left, right in pairs]
     said = [f"{n:,} {words[name]}" for name in words if (n := how.count(name))]
-    differing = next((at for at, name in enumerate(how) if name != "same"), None)
-    start = "No call differs."
+    differing = runs.find_parting(pairs)
+    start = "No call differs." if set(how) <= {"same"} else "Only thoughts differ."
     if differing is not None:
         side = pairs[differing][0] or pairs[differing][1]
         step = "" if side is None else f" at step {side.step}"
-        start = f"First difference{step}: {words[how[differing]]}."
+        start = f"They part{step}: the call is {words[how[differing]]}."
     title = f"{one.name} and {other.name}"
     body = lay_out(
         "compared_runs",
@@ -376,10 +422,11 @@ def make_runs_page(first: RunData, second: RunData, *, links: Links) -> Page:
         title=title,
         summary=", ".join(said) or "neither run made a call",
         first_difference=start,
+        href=None if differing is None else f"#{parting_anchor(one.id, other.id)}",
         sides=[_run_side(first, links), _run_side(second, links)],
         pairs=[
-            _call_pair(name, pair, (one.id, other.id), links)
-            for name, pair in zip(how, pairs, strict=True)
+            _call_pair(name, pair, (one.id, other.id), links, at == differing)
+            for at, (name, pair) in enumerate(zip(how, pairs, strict=True))
         ],
         left=max(len(one.exchanges), len(other.exchanges), runs.MOST_CALLS) - runs.MOST_CALLS,
         last_words=[_last_words(first), _last_words(second)],
@@ -388,7 +435,7 @@ def make_runs_page(first: RunData, second: RunData, *, links: Links) -> Page:
 
 
 def _call_pair(
-    how: runs.CallRelation, pair: runs.ExchangePair, ids: tuple[str, str], links: Links
+    how: runs.CallRelation, pair: runs.ExchangePair, ids: tuple[str, str], links: Links, parts: bool
 ) -> Markup:
     left, right = pair
     found = (
@@ -397,9 +444,7 @@ def _call_pair(
         else []
     )
     return lay_out(
-        "call_pair",
-        how=how,
-        words=runs.RELATION_WORDS[how],
+        "call_pair", how=how, words=runs.RELATION_WORDS[how],
         sides=[
             None
             if exchange is None
@@ -416,22 +461,18 @@ def _call_pair(
         differences=[
             (visible_line(path or "arguments"), brief_value(was), brief_value(now))
             for path, was, now in found[:NAMED_DIFFERENCES]
-        ],
-        more=max(len(found) - NAMED_DIFFERENCES, 0),
-    )
+        ], more=max(len(found) - NAMED_DIFFERENCES, 0),
+        anchor=parting_anchor(*ids) if parts else "",
+    )  # fmt: skip
 
 
 def _run_side(data: RunData, links: Links) -> Markup:
     run = data.trajectory
     return lay_out(
-        "run_side",
-        name=run.name,
-        outcome=run.outcome.status,
-        tone=TONES[run.outcome.status],
-        size=f"{len(run.steps):,} steps, {len(run.exchanges):,} calls",
-        href=links.run(run.id),
-        suspect=data.suspects[0] if data.suspects else None,
-    )
+        "run_side", name=run.name, outcome=run.outcome.status, tone=TONES[run.outcome.status],
+        size=f"{len(run.steps):,} steps, {len(run.exchanges):,} calls", href=links.run(run.id),
+        suspect=cut_words(runs.sum_up(data), EVIDENCE),
+    )  # fmt: skip
 
 
 def _last_words(data: RunData) -> str:
@@ -444,311 +485,3 @@ def make_run_choice_page(report: Report, *, links: Links) -> Page:
     """Return the page of runs before one is chosen: those to look at first."""
     body = lay_out("run_choice", anchor="run", title="Run", found=_looks(report.look_first, links))
     return Page(name="run", title="Run", body=body)
-
-
-# Steps that one page lays out; a page of so many stays quick to scroll.
-WINDOW = 200
-# Steps shown before the one that was asked for.
-LEAD_IN = 20
-# Suspects named at the top.
-MOST_SUSPECTS = 6
-# Verdicts of one run that a page lists; the rest are counted, and `show --json` has all.
-MOST_VERDICTS = 400
-# Characters of a reason that a remark on a step tells; its row has all of it.
-REASON = 90
-# The sign of each category, for those who do not see its colour.
-SIGNS = {
-    "error": "✕", "fault": "!", "redundant": "○", "detour": "~", "suspect": "?", "progress": "·",
-    "label": "▲", "call": "▪", "failed": "✕",
-}  # fmt: skip
-
-
-def make_run_page(
-    data: RunData,  # what `read_run` read
-    *,
-    links: Links,  # where things are
-    window: range | None = None,  # the steps to lay out; around the first suspect when left out
-    clip: int | None = None,  # the most characters of one text; all when left out
-    others: Sequence[RunListRow] = (),  # runs of the same task
-) -> Page:
-    """Return the page of one run: head, curve, suspects, verdicts, and a window of its steps."""
-    run, curve = data.trajectory, data.curve
-    count, anchor = len(run.steps), run_anchor(data.trajectory.id)
-    suspect = data.suspects[0].first if data.suspects else 0
-    shown = choose_window(count, suspect) if window is None else window
-    shown = range(max(shown.start, 0), min(shown.stop, count))
-    to = _address_steps(run.id, shown, count, links)
-    answered, labels = data.verdicts, runs.collect_labels(run)
-    by_judge = runs.categorise_steps(answered)
-    categories = runs.merge_categories(data.suspects, by_judge, MOST_VERDICTS)
-    listed = answered[:MOST_VERDICTS]
-    remarks = runs.remark_on_steps(listed)
-    each = runs.count_steps_per_column(count)
-    ticks = list(runs.number_columns(count, each))
-    labelled = [step for step in labels if step is not None]
-    lanes = [
-        lay_out(
-            "lane",
-            name=visible_line(name),
-            steps=steps,
-            marks=runs.choose_marks(steps, each),
-            columns=len(ticks),
-            signs=SIGNS,
-            to=to,
-        )
-        for name, steps in runs.place_lanes(data, by_judge, labelled).items()
-    ]
-    drawn = None if isinstance(curve, Unmeasured) else runs.chart_curve(curve, count, anchor, to)
-    steps = _lay_out_steps(
-        data, shown, categories=categories, labels=labels, listed=listed, remarks=remarks,
-        to=to, links=links, clip=clip,
-    )  # fmt: skip
-    body = lay_out(
-        "run",
-        anchor=anchor,
-        title=run.name,
-        run=run,
-        tone=TONES[run.outcome.status],
-        because=runs.explain_outcome(run),
-        facts=runs.list_facts(run, data.found),
-        labels=labels.get(None, ()),
-        notes=list(runs.list_notes(run)),
-        to=to,
-        failed_because=data.look.because,
-        suspects=data.suspects,
-        chances=["" if x.share is None else format_chance(x.share) for x in data.suspects],
-        nobody="" if data.look.nobody is None else format_chance(data.look.nobody),
-        reliability=data.look.reliability,
-        most_suspects=MOST_SUSPECTS,
-        patterns=list(_pattern_lines(data, to)),
-        curve=drawn,
-        said=() if isinstance(curve, Unmeasured) else runs.describe_curve(curve),
-        rests_on="" if isinstance(curve, Unmeasured) else runs.describe_curve_basis(curve),
-        no_curve=curve.reason if isinstance(curve, Unmeasured) else "",
-        lanes=lanes,
-        each=each,
-        ticks=ticks,
-        verdicts=[_verdict_row(run.id, at, one, to) for at, one in enumerate(listed)],
-        verdicts_left=len(answered) - len(listed),
-        unmeasured=runs.list_unmeasured(data.records),
-        others=[_other_trial(run.id, row, links) for row in others if row.id != run.id],
-        before=links.window(run.id, max(shown.start - WINDOW, 0)) if shown.start else None,
-        after=links.window(run.id, shown.stop) if shown.stop < count else None,
-        shown=shown,
-        steps=steps,
-    )
-    return Page(name="run", title=run.name, body=body, charts=() if drawn is None else (drawn,))
-
-
-def choose_window(count: int, step: int) -> range:
-    """Return the steps to lay out so that `step` is among them; all of a short run.
-
-    >>> choose_window(150, 90), choose_window(1000, 500), choose_window(1000, 990)
-    (range(0, 150), range(480, 680), range(800, 1000))
-    """
-    if count <= WINDOW:
-        return range(count)
-    start = min(max(step - LEAD_IN, 0), count - WINDOW)
-    return range(start, start + WINDOW)
-
-
-def _address_steps(run: str, shown: range, count: int, links: Links) -> StepAddress:
-    """Return what gives the address of a step: in the window, on another page, or nowhere."""
-
-    def to(step: int) -> str | None:
-        if step in shown:
-            return f"#{step_anchor(run, step)}"
-        elsewhere = links.window(run, step) is not None and 0 <= step < count
-        return links.run(run, step) if elsewhere else None
-
-    return to
-
-
-def _pattern_lines(data: RunData, to: StepAddress) -> Iterator[Markup]:
-    for judge, by_name in find_patterns(data.trajectory, data.records).items():
-        for name, found in by_name.items():
-            cites = dict.fromkeys(step for pattern in found for step in pattern.cites)
-            yield lay_out(
-                "pattern_line",
-                name=name.replace("_", " "),
-                judge=judge,
-                cites=list(cites)[: runs.NAMED_STEPS],
-                to=to,
-                reason=describe_pattern(found),
-                advice=PATTERN_ADVICE[name],
-            )
-
-
-def _verdict_row(run: str, at: int, one: ShownVerdict, to: StepAddress) -> Markup:
-    return lay_out(
-        "verdict_row",
-        anchor=verdict_anchor(run, at),
-        judge=runs.name_judge(one.record),
-        measure=one.called,
-        verdict=one.verdict,
-        label=runs.name_label(one),
-        value=runs.format_value(one.verdict),
-        category=runs.categorise(one.verdict),
-        most=runs.NAMED_STEPS,
-        to=to,
-    )
-
-
-def _other_trial(run: str, row: RunListRow, links: Links) -> Markup:
-    return lay_out(
-        "other_trial",
-        name=row.name,
-        outcome=row.outcome,
-        tone=TONES[row.outcome],
-        href=links.run(row.id),
-        pair=links.pair(run, row.id),
-    )
-
-
-# Characters of a call or a result on its one line.
-LINE = 160
-# A record longer than this is not put into a page beside its own words.
-RAW = 6_000
-# What is said of these is read without unfolding them.
-GRAVE = frozenset({"error", "fault"})
-WHO = {"system": "system", "user": "user", "agent": "agent", "environment": "tool"}
-
-
-def _lay_out_steps(
-    data: RunData,
-    shown: range,
-    *,
-    categories: Mapping[int, str],
-    labels: Mapping[int | None, Sequence[str]],
-    listed: Sequence[ShownVerdict],
-    remarks: Mapping[int, Mapping[str, int]],
-    to: StepAddress,
-    links: Links,
-    clip: int | None,
-) -> Iterator[Markup]:
-    """Yield the steps of a window, each as it was recorded, with the remarks on it."""
-    run = data.trajectory
-    by_step: dict[int, list[Exchange]] = {}
-    previous: dict[str, Exchange] = {}
-    for exchange in run.exchanges:
-        if exchange.step in shown:
-            by_step.setdefault(exchange.step, []).append(exchange)
-        elif exchange.step < shown.start:
-            previous[exchange.call.name] = exchange
-    scores = runs.list_scores(data.curve)
-    for index in shown:
-        step, mark = run.steps[index], data.marks.get(index, runs.UNMARKED)
-        category = categories.get(index, "mark" if mark.sign else "")
-        marked = bool(mark.sign) or category in GRAVE
-        raw_href = links.raw(run.id, index)
-        raw = ""
-        if marked and raw_href is None:
-            raw = msgspec.json.format(msgspec.json.encode(step), indent=1).decode()
-        summary = quote_result(step.results[0]) if step.results else step.text
-        statuses = dict.fromkeys(result.status for result in step.results)
-        yield lay_out(
-            "step",
-            step=step,
-            anchor=step_anchor(run.id, index),
-            actor=WHO[step.actor],
-            who=" ".join([WHO[step.actor], *(one for one in statuses if one != "unknown")]),
-            category=category,
-            mark=mark,
-            marked=marked,
-            score=scores.get(index, ""),
-            facts=runs.list_step_facts(step),
-            folded=_is_uneventful(step) and category not in GRAVE,
-            summary=cut_words(visible_line(summary), LINE),
-            parts=[
-                *(_part(part, clip) for part in step.parts),
-                *_calls(step, by_step.get(index, []), previous, to, clip),
-                *_results(step, clip),
-            ],
-            labels=labels.get(index, ()),
-            chips=list(_chips(run.id, index, remarks.get(index, {}), listed)),
-            raw=raw if len(raw) <= RAW else "",
-            raw_href=raw_href,
-        )
-
-
-def _is_uneventful(step: Step) -> bool:
-    """A system prompt, or a tool's answer that is no error: shut until asked for."""
-    if step.actor == "system":
-        return True
-    return bool(step.results) and not step.text and all(r.status != "error" for r in step.results)
-
-
-def _chips(
-    run: str, step: int, remarks: Mapping[str, int], listed: Sequence[ShownVerdict]
-) -> Iterator[Markup]:
-    for words, at in remarks.items():
-        answer = listed[at].verdict
-        yield lay_out(
-            "chip",
-            words=words,
-            title=cut_words(answer.reason, REASON),
-            category=runs.categorise(answer) if step in runs.list_faulted(answer) else "",
-            href=f"#{verdict_anchor(run, at)}",
-        )
-
-
-def _part(part: Part, clip: int | None) -> Markup:
-    if part.text is not None:
-        return lay_out_text(part.kind, part.text, clip)
-    size = f", {part.size:,} bytes" if part.size is not None else ""
-    shown = f"[{part.kind} {part.media_type or ''}{size}]"
-    return lay_out("text", kind=part.kind, shown=shown, folded="", left=0)
-
-
-# Characters of a text that are seen before it is unfolded; what is hardly longer is not folded.
-OPEN = 900
-LONG = 1300
-
-
-def find_fold(text: str) -> int:
-    """Return where a text is folded: behind a line or a word, at the end of one that is short."""
-    if len(text) <= LONG:
-        return len(text)
-    return text.rfind("\n", OPEN // 2, OPEN) + 1 or text.rfind(" ", OPEN // 2, OPEN) + 1 or OPEN
-
-
-def lay_out_text(kind: str, text: str, clip: int | None) -> Markup:
-    """Return a text with what is seen, what is folded, and how much is left out."""
-    kept = text[:clip]
-    at = find_fold(kept)
-    return lay_out("text", kind=kind, shown=kept[:at], folded=kept[at:], left=len(text) - len(kept))
-
-
-def _calls(
-    step: Step,
-    made: Sequence[Exchange],
-    previous: dict[str, Exchange],
-    to: StepAddress,
-    clip: int | None,
-) -> Iterator[Markup]:
-    """Yield the calls of a step; `previous` has the last call of each tool."""
-    # Copies of earlier calls make no exchange; they are shown as they stand.
-    for at, call in enumerate(step.calls):
-        exchange = made[at] if at < len(made) else None
-        earlier = None if exchange is None else previous.get(exchange.call.name)
-        call = call if exchange is None else exchange.call
-        given = (call.raw or "") if call.arguments is None else format_json(call.arguments)
-        said = describe_call(call, None if earlier is None else earlier.call)
-        answer = None if exchange is None else exchange.result_step
-        yield lay_out(
-            "call",
-            call=call,
-            words=cut_words(visible_line(said), LINE),
-            arguments=lay_out_text("data", given, clip),
-            failed=exchange is not None and exchange.failed,
-            answer_step=None if answer == step.index else answer,
-            answer_href=None if answer is None else to(answer),
-        )
-        if exchange is not None:
-            previous[exchange.call.name] = exchange
-
-
-def _results(step: Step, clip: int | None) -> Iterator[Markup]:
-    for result in step.results:
-        words = lay_out_text("data", quote_result(result), clip)
-        yield lay_out("result", status=result.status, words=words, several=len(step.results) > 1)

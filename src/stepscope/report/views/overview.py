@@ -1,31 +1,25 @@
 """A report in its order: the vector of each group, shapes, outcome against path, and its runs.
 
-A row a run is read from columns; no trace is opened. The default order of runs is that of
-`evidence.weigh_runs`: a reading order, so no rate may be computed on its beginning. In outcome
-against path a case counts with the mean of its runs. Cases at one place are one point whose area
-counts them; runs without both grades are left out and counted. A group without shares of shapes
-counts the labels of its runs instead.
+A page begins with one sentence and its numbers. A known value is shown where its interval is not;
+what cannot be measured is one line with the reasons. A group without shares of shapes counts the
+labels of its runs instead.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from itertools import compress
+from dataclasses import replace
 
-import msgspec
 import numpy as np
 
 from stepscope.report import words
 from stepscope.report.document import (
     Chart,
     Document,
-    EmptyNotice,
     Links,
     Paragraph,
     Section,
-    SortOrder,
     Table,
     TableCell,
     TableColumn,
@@ -34,15 +28,7 @@ from stepscope.report.document import (
     make_columns,
     make_row,
 )
-from stepscope.report.evidence import weigh_runs
 from stepscope.report.panel_types import Panels
-from stepscope.report.rows import (
-    DEFAULT_BY,
-    RunTable,
-    combine_conditions,
-    hide_texts,
-    read_table,
-)
 from stepscope.report.types import (
     LookFirst,
     OutcomeTable,
@@ -53,6 +39,7 @@ from stepscope.report.types import (
 )
 from stepscope.report.views.agreement import tabulate_agreement
 from stepscope.report.views.profile import (
+    chart_intervals,
     choose_largest,
     make_figure_cell,
     make_interval_row,
@@ -68,22 +55,14 @@ from stepscope.report.views.profile import (
     tabulate_shares,
     tabulate_trace,
 )
-from stepscope.safety.redact import Redactor
+from stepscope.report.views.runs import TONES, RunListRow
 from stepscope.safety.text import visible_line
 from stepscope.shape.types import SHAPES
-from stepscope.store import Store
-from stepscope.store.columns import Rows, Runs
-from stepscope.store.where import Where
 from stepscope.values import Estimate, Flip, RankFlips, Unmeasured, format_count
 
 # Pairs of groups of which a text tells the flips; the page and the JSON have them all.
 SHOWN_FLIPS = 5
 CHANCE = "In brackets: how likely the run went wrong at that step; the rest is other steps, or none"
-TONES: dict[str, Tone] = {"pass": "good", "fail": "bad", "unknown": "quiet", "undecided": "warn"}
-# Cases named of one spot.
-NAMED_CASES = 4
-# Spots closer than this are one: shares of few sub-goals, not measurements.
-PLACES = 3
 VECTOR = (
     TableColumn("figure", least=22),
     TableColumn("value", number=True, least=9, gap=0),
@@ -124,10 +103,10 @@ def make_report_document(report: Report) -> Document:
     return [*out, flips, *shown, *looks, closing]
 
 
-def describe_list(found: Sequence[LookFirst]) -> str:
+def describe_list(found: Sequence[LookFirst], chance: str = CHANCE) -> str:
     """Return what the chances mean, and how often the lists are right; "" where none is ranked."""
     ranked = any(x.suspects and x.suspects[0].share is not None for x in found)
-    said = dict.fromkeys([CHANCE if ranked else "", *(x.reliability for x in found)])
+    said = dict.fromkeys([chance if ranked else "", *(x.reliability for x in found)])
     return " ".join(f"{one}." for one in said if one)
 
 
@@ -248,16 +227,7 @@ def chart_vector(profiles: Sequence[Profile], table: Table) -> Chart | None:
             if words.draw_interval(figure) is not None and isinstance(figure, Estimate):
                 name = words.name_figure(key).strip()
                 rows.append(make_interval_row(name, name_profile(profile), key, figure, order))
-    if not rows:
-        return None
-    return Chart(
-        id="vector-chart",
-        spec="vector",
-        title="Outcome and path",
-        alt=f"Shares with 95 % intervals of {len(choose_largest(profiles))} groups; table below.",
-        rows=rows,
-        table=table,
-    )
+    return chart_intervals("vector", "Outcome and path", rows, table)
 
 
 def _with_curves(profiles: Sequence[Profile]) -> list[tuple[Profile, Shapes]]:
@@ -266,70 +236,13 @@ def _with_curves(profiles: Sequence[Profile]) -> list[tuple[Profile, Shapes]]:
 
 def chart_shapes(profiles: Sequence[Profile]) -> Chart | None:
     """Return the shares of shapes of all groups; None where none has any."""
-    held = _with_curves(profiles)
-    shown = {id(profile) for profile in choose_largest([profile for profile, _ in held])}
-    rows: list[dict[str, object]] = []
-    shares = []
-    for profile, shapes in held:
-        for order, (shape, share) in enumerate(shapes.shares.items()):
-            shares.append(
-                make_row(
-                    name_profile(profile),
-                    words.name_shape(shape),
-                    TableCell(words.format_share(share.value), sort=share.value),
-                    words.format_interval("shape", share),
-                    TableCell(words.format_n(share), sort=share.n),
-                )
-            )
-            if id(profile) in shown and share.low is not None and share.high is not None:
-                name, group = words.name_shape(shape), name_profile(profile)
-                rows.append(make_interval_row(name, group, "shape", share, order))
-    if not rows:
-        return None
-    return Chart(
-        id="shapes-chart",
-        spec="shapes",
-        title="Shapes of the effort",
-        alt="Share of the runs by the shape of their score curve, with 95 % intervals.",
-        rows=rows,
-        table=Table(
-            id="shapes-table",
-            caption="Share of runs by shape",
-            columns=make_columns(
-                "group", "shape", "share", "95 % interval", "n", numbers=("share", "n")
-            ),
-            rows=tuple(shares),
-        ),
-    )
-
-
-def tabulate_shape_counts(profiles: Sequence[Profile]) -> Table | None:
-    """Return how many runs of each group have which kind of curve; None where no run has one."""
-    held = _with_curves(profiles)
-    if not held:
-        return None
-    notes = dict.fromkeys(f"Scores: {shapes.source}; noise: {shapes.sigma}." for _, shapes in held)
-    counted = {
-        "runs with a curve": "n_runs",
-        "unresolved": "unresolved",
-        "no shape fits": "unmodelled",
-        "low throughout": "low_level",
-        "a weighty step below the gate": "gate_failed",
-    }
-    rows = []
-    for profile, shapes in held:
-        why = shapes.no_shares
-        said = "estimated" if why is None else f"{why.kind}: {why.reason}"
-        counts = [int(getattr(shapes, field)) for field in counted.values()]
-        cells = (TableCell(f"{count:,}", sort=count) for count in counts)
-        rows.append(make_row(name_profile(profile), *cells, TableCell(said, tone="quiet")))
-    return Table(
-        id="shape-counts",
-        caption="Runs with a curve",
-        columns=make_columns("group", *counted, "shares", numbers=counted),
-        rows=tuple(rows),
-        notes=tuple(notes),
-    )
+    rows = [
+        make_interval_row(words.name_shape(shape), name_profile(profile), "shape", share, order)
+        for profile in choose_largest([profile for profile, _ in _with_curves(profiles)])
+        for order, (shape, share) in enumerate(_with_curves([profile])[0][1].shares.items())
+        if share.low is not None and share.high is not None
+    ]
+    return chart_intervals("shapes", "Shapes of the effort", rows, tabulate_shapes(profiles))
 
 
 # What is counted beside the five shares, and how it is called.
@@ -370,14 +283,10 @@ def tabulate_shapes_of(held: Sequence[Shapes], titles: Sequence[TableColumn]) ->
         lost = [", ".join(f"{n:,} {kind}" for kind, n in s.unmeasured.items()) for s in held]
         rows.append(("without a shape", [said or "0" for said in lost]))
     return Table(
-        id="shapes",
-        corner="Shapes",
-        columns=(TableColumn("shape"), *titles),
+        id="shapes", corner="Shapes", columns=(TableColumn("shape"), *titles),
         rows=tuple(make_row(TableCell(label, level=1), *cells) for label, cells in rows),
-        notes=tuple(describe_basis(held)),
-        layout="beside",
-        own=True,
-    )
+        notes=tuple(describe_basis(held)), layout="beside", own=True,
+    )  # fmt: skip
 
 
 def _share(shapes: Shapes, shape: str) -> str:
@@ -431,21 +340,15 @@ def tabulate_panels(found: Panels, links: Links | None = None) -> list[Table]:
     return [sheet for sheet in all_ if sheet.rows or sheet.notes]
 
 
-def tabulate_outcomes(
-    joint: OutcomeTable, profile: Profile, at: int, links: Links | None = None
-) -> Table:
-    """Return outcome against one grade of the path; on a page the first note leads to its run."""
+def tabulate_outcomes(joint: OutcomeTable, profile: Profile, at: int) -> Table:
+    """Return outcome against one grade of the path."""
     notes = words.note_unearned(joint, profile)
-    lucky = sorted(profile.lucky, key=lambda run: not run.sure)[:1]
-    named = {"pass": lucky, "fail": profile.unlucky[:1]} if at == 0 and links else {}
-    hrefs = {name: links.run(run.id) for name, runs in named.items() for run in runs if links}
     left = f"; {joint.unmeasured:,} runs without both grades" if joint.unmeasured else ""
     noted = any(notes.values())
     rows = []
     for name, counts in (("pass", joint.passed), ("fail", joint.failed)):
         said = notes.get(name, "")
-        href = hrefs.get(name) if said else None
-        note = TableCell(said, tone="quiet", href=href, code=bool(said))
+        note = TableCell(said, tone="quiet", code=bool(said))
         cells = [TableCell(f"{count:,}", sort=count) for count in counts]
         first = TableCell(name, tone=TONES[name], level=1)
         rows.append(make_row(first, *cells, *([note] if noted else [])))
@@ -459,261 +362,245 @@ def tabulate_outcomes(
                 TableColumn(name, number=True, least=max(len(name) + 2, 7), gap=0)
                 for name in joint.columns
             ),
-            *([TableColumn("note" if links else "", gap=3, overflow="wrap")] if noted else []),
+            *([TableColumn("", gap=3, overflow="wrap")] if noted else []),
         ),
         rows=tuple(rows),
     )
 
 
-def plot_outcome_path(runs: Sequence[RunListRow], by: str | None) -> Chart | None:
-    """Return outcome against path over cases; None where no run has both grades."""
-    cases: dict[tuple[str, str], list[RunListRow]] = {}
-    graded = [row for row in runs if row.reached is not None and row.outcome != "unknown"]
-    fields = [x for x in ((by,) if by else DEFAULT_BY) if x in RunListRow.__struct_fields__]
-    title = cache(lambda *values: visible_line(" · ".join(filter(None, values))) or "all runs")
-    for row in graded:
-        group = title(*[str(getattr(row, field)) for field in fields])
-        cases.setdefault((group, row.task or row.name), []).append(row)
-    spots: dict[tuple[str, float, float], list[str]] = {}
-    for (group, case), held in cases.items():
-        path = sum(row.reached or 0.0 for row in held) / len(held)
-        passed = sum(row.outcome == "pass" for row in held) / len(held)
-        spots.setdefault((group, round(path, PLACES), round(passed, PLACES)), []).append(case)
-    if not spots:
-        return None
-    rows: list[dict[str, object]] = []
-    cells = []
-    for (group, path, passed), named in sorted(spots.items()):
-        n = len(named)
-        more = f" and {n - NAMED_CASES} more" if n > NAMED_CASES else ""
-        which = visible_line(", ".join(named[:NAMED_CASES])) + more
-        rows.append({"group": group, "path": path, "passed": passed, "cases": n, "named": which})
-        shares = (TableCell(f"{share:.2f}", sort=share) for share in (path, passed))
-        cells.append(make_row(group, *shares, TableCell(str(n), sort=n), which))
-    left = len(runs) - len(graded)
-    return Chart(
-        id="earned-chart",
-        spec="earned",
-        title="Outcome against path, by case",
-        alt=(
-            f"{len(cases)} cases by mean share of sub-goals reached and pass rate; "
-            f"{left} runs without both grades are left out."
-        ),
-        rows=rows,
-        table=Table(
-            id="earned-table",
-            caption="Cases by path and outcome",
-            columns=make_columns(
-                "group", "path", "pass rate", "cases", "which",
-                numbers=("path", "pass rate", "cases"),
-            ),
-            rows=tuple(cells),
-        ),
-    )  # fmt: skip
+# Groups that the first sentence names; of more it says how far apart they are.
+NAMED_GROUPS = 3
 
 
-# Rows of one page of runs on the server.
-PAGE_SIZE = 100
+def state_result(
+    report: Report,
+    held: Sequence[Sequence[RunListRow]],  # the runs of each group, or all of them together
+    breaks: Sequence[tuple[str, int, int, int]],  # what `list_breaks` found
+    modes: str = "",  # what most failures have in common, in words, where that is known
+) -> list[tuple[str, Tone]]:
+    """Return the first sentence of the report in parts: what passes, and what breaks most."""
+    whole, trials = report.whole, report.whole.trials
+    profiles = report.profiles if len(report.profiles) == len(held) else (whole,)
+    counts = [Counter(row.outcome for row in rows) for rows in held]
+    graded = [
+        (one, count["pass"], count["pass"] + count["fail"])
+        for one, count in zip(profiles, counts, strict=True)
+        if count["pass"] + count["fail"]
+    ]
+    passed, n = sum(count for _, count, _ in graded), sum(n for _, _, n in graded)
+    if not n:
+        runs, calls = format_count(whole.n_runs, "run"), format_count(whole.n_calls, "call")
+        return [(f"{runs} with {calls} were read; nobody says how they ended.", "")]
+    parts: list[tuple[str, Tone]] = []
+    if len(graded) > NAMED_GROUPS:
+        shares = sorted(count / n for _, count, n in graded)
+        ends = dict.fromkeys(words.format_percent(share) for share in (shares[0], shares[-1]))
+        said = f"{len(graded):,} groups pass {' to '.join(ends)} of their runs; together they "
+        parts = [(said, "")]
+        parts += _passes("pass", whole, passed, n, "")
+    for at, (one, count, total) in enumerate(graded if not parts else ()):
+        name = one.group.get("agent") or (one.title if profiles[1:] else "") or "The agent"
+        parts.append((f"{', ' if at else ''}{visible_line(name)} ", ""))
+        workflow = "" if at else one.group.get("workflow") or ""
+        parts += _passes("passes", one, count, total, workflow)
+    rest = sum(map(len, held)) - n
+    if rest:
+        have = "has" if rest == 1 else "have"
+        parts.append((f", {rest:,} more run{'s' * (rest > 1)} {have} no outcome", ""))
+    elif not profiles[1:] and trials is not None and trials.high > 1:
+        tasks = format_count(trials.always + trials.mixed + trials.never, "task")
+        parts.append((f" and {trials.always:,} of {tasks} every time", ""))
+    if passed == n:
+        figure = whole.figures.get("outcome.pass")
+        low_end = figure.low if isinstance(figure, Estimate) else None
+        most = "" if low_end is None else words.format_percent(1 - low_end)
+        limit = f"; at most {most} fail, 95 %" if most else ""
+        return [*parts, (f". Nothing failed{limit}.", "")]
+    if modes:
+        parts += [("; ", ""), (modes, "bad")]
+    elif breaks:
+        said, count, *_ = breaks[0]
+        parts += [("; ", ""), (f"{count:,} of {format_count(n - passed, 'failure')}", "bad")]
+        parts.append((f" {said}", ""))
+    return [*parts, (".", "")]
 
 
-class RunListRow(msgspec.Struct, frozen=True, gc=False):
-    """One run in few figures, in the order of `make_run_rows`; None where one is not measured."""
-
-    id: str
-    name: str
-    workflow: str
-    agent: str
-    task: str
-    trial: str
-    outcome: str
-    steps: int
-    calls: int
-    reached: float | None = None  # share of the sub-goals that were reached
-    failed_calls: float | None = None  # tool calls that failed
-    repeats: float | None = None  # calls that ask again what is known
-    violations: float | None = None  # rules of conduct broken
-    cost_usd: float | None = None
-    seconds: float | None = None
-    faults: tuple[str, ...] | None = None  # axes at fault; None where no axis was scored
-
-    @classmethod
-    def of(cls, runs: Runs, at: int) -> RunListRow:
-        """Return the row of one run in columns, nothing measured."""
-        return cls(
-            id=runs.id[at],
-            name=runs.name[at],
-            workflow=runs.workflow[at],
-            agent=runs.agent[at] or "",
-            task=runs.task[at] or "",
-            trial=runs.trial[at] or "",
-            outcome=runs.outcome[at],
-            steps=int(runs.steps[at]),
-            calls=int(runs.calls[at]),
-        )
+def _passes(
+    verb: str, group: Profile, passed: int, n: int, workflow: str
+) -> list[tuple[str, Tone]]:
+    figure = group.figures.get("outcome.pass")
+    limits = words.format_range("outcome.pass", figure) if isinstance(figure, Estimate) else ""
+    runs = f"{visible_line(workflow)} run" if workflow else "run"
+    said = words.format_percent(passed / n) + (f", {limits}" if limits else "")
+    return [
+        (f"{verb} {passed:,} of {n:,}", "good"), (f" {runs}{'s' * (n != 1)} ", ""),
+        (f"({said})", "quiet"),
+    ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunQuery:
-    """Which runs are shown, and how ordered: what the address says."""
+def list_breaks(rows: Sequence[RunListRow]) -> list[tuple[str, int, int, int]]:
+    """Return what failing runs show, the most frequent first: in words, and in how many runs.
 
-    text: str = ""  # a part of a name, case not minded
-    outcome: str = ""  # "pass", "fail", "unknown"; "" for all
-    agent: str = ""  # an agent; "" for all
-    workflow: str = ""  # a workflow; "" for all
-    sort: str = ""  # a key of `COLUMNS`; anything else is the order of `look_first`
-    descending: bool = False  # whether the order is turned round
-    page: int = 0  # which hundred, from 0
-
-
-# The columns of the table: label, field of a row, and unit of the numbers that it holds.
-COLUMNS: dict[str, tuple[str, str, str]] = {
-    "run": ("run", "name", ""),
-    "outcome": ("outcome", "outcome", ""),
-    "agent": ("agent", "agent", ""),
-    "task": ("task", "task", ""),
-    "steps": ("steps", "steps", "steps"),
-    "calls": ("calls", "calls", "steps"),
-    "reached": ("sub-goals", "reached", "share"),
-    "failed": ("failed calls", "failed_calls", "steps"),
-    "repeats": ("repeats", "repeats", "steps"),
-    "violations": ("rules broken", "violations", "steps"),
-    "axes": ("axes at fault", "faults", ""),
-    "cost": ("cost", "cost_usd", "cost_usd"),
-    "seconds": ("seconds", "seconds", "seconds"),
-}
-
-
-def read_runs(
-    rows: Rows, *, where: Where | None = None, since: str | None = None
-) -> tuple[RunListRow, ...]:
-    """Return a row for each chosen run, most telling first.
-
-    Raises:
-        StoreError: versions of a measure are mixed.
+    The counts are of failing runs that show it, of passing runs that do, and of passing runs. One
+    run may show several.
     """
-    table = read_table(rows, combine_conditions(where, since))
-    return make_run_rows(table, rows.shown if isinstance(rows, Store) else None)
+    kinds = Counter(
+        (row.outcome, row.faults or (), row.reached is not None and row.reached < 1, not row.calls,
+         bool(row.violations), bool(row.failed_calls))
+        for row in rows
+    )  # fmt: skip
+    found: dict[str, list[int]] = {}
+    passing = 0
+    for (outcome, faults, missed, silent, broken, errors), count in kinds.items():
+        passing += count * (outcome == "pass")
+        shown = [f"have a proved fault of {axis}" for axis in faults]
+        shown += ["make no call at all" if silent else "miss a call that is expected"] * missed
+        shown += ["break a rule"] * broken + ["meet a tool error"] * errors
+        for said in shown if outcome != "unknown" else ():
+            found.setdefault(said, [0, 0])[outcome == "pass"] += count
+    breaks = [(said, failed, passed, passing) for said, (failed, passed) in found.items() if failed]
+    return sorted(breaks, key=lambda one: (-one[1], one[2], one[0]))
 
 
-def make_run_rows(table: RunTable, redactor: Redactor | None) -> tuple[RunListRow, ...]:
-    """Return the same from rows that are already read, without secrets."""
-    order = np.argsort(-weigh_runs(table), kind="stable")
-    runs, columns = table.runs, {"id": table.runs.id[order].tolist()}
-    for name in ("name", "workflow", "agent", "task", "trial", "outcome"):
-        texts = [text or "" for text in getattr(runs, name)[order].tolist()]
-        columns[name] = hide_texts(redactor, texts)
-    columns |= {"steps": runs.steps[order].tolist(), "calls": runs.calls[order].tolist()}
-    for name, measure in (
-        ("reached", "subgoals"),
-        ("failed_calls", "errors"),
-        ("repeats", "redundant_calls.count"),
-        ("violations", "policy"),
-        ("cost_usd", "efficiency.cost_usd"),
-        ("seconds", "efficiency.seconds"),
-    ):
-        columns[name] = table.columns[measure].numbers[order].tolist()
-    axes = {name: key for key, name in words.AXES.items() if table.scored(key)}
-    if axes:
-        wrong = [table.columns[key].label[order] == words.INCORRECT for key in axes.values()]
-        columns["faults"] = [tuple(compress(axes, run)) for run in zip(*wrong, strict=True)]
-    return tuple(map(RunListRow, *columns.values()))
+# What figures are called on a page, where they stand alone.
+PAGE_NAMES = {
+    "outcome.pass": "Runs that pass",
+    "subgoals.reached": "Sub-goals reached",
+    "redundant_calls.per_run": "Redundant calls a run",
+    "errors.recovered": "Tool errors recovered",
+    "policy.violations": "Runs that break a rule",
+    "steps.median": "Steps, median",
+    "steps.p95": "Steps, 95th percentile",
+    "tokens.median": "Tokens, median",
+    "cost_usd.median": "Cost, median",
+    "cost_usd.p95": "Cost, 95th percentile",
+    "seconds.median": "Time, median",
+    "seconds.p95": "Time, 95th percentile",
+}
+# Bars of a histogram.
+BINS = 24
+REPORT = (
+    TableColumn("figure"),
+    TableColumn("", axis=True),
+    TableColumn("value", number=True),
+    TableColumn("95 %", number=True),
+    TableColumn("measured on"),
+)
 
 
-def select_runs(runs: Sequence[RunListRow], query: RunQuery) -> list[RunListRow]:
-    """Return the runs that a query chooses, in its order; what is not measured comes last."""
-    text = query.text.casefold()
-    chosen = [
-        row
-        for row in runs
-        if text in row.name.casefold()
-        and query.outcome in ("", row.outcome)
-        and query.agent in ("", row.agent)
-        and query.workflow in ("", row.workflow)
-    ]
-    if query.sort not in COLUMNS:
-        return chosen
-    field = COLUMNS[query.sort][1]
-    values = [getattr(row, field) for row in chosen]
-    if query.sort == "axes":
-        values = [None if faults is None else len(faults) for faults in values]
-    known = [(value, row) for value, row in zip(values, chosen, strict=True) if value is not None]
-    known.sort(key=lambda pair: pair[0], reverse=query.descending)
-    absent = [row for value, row in zip(values, chosen, strict=True) if value is None]
-    return [row for _, row in known] + absent
+def tabulate_report(profile: Profile, rows: Sequence[RunListRow], anchor: str) -> Table:
+    """Return the figures of a group as a page draws them, each with its interval on one scale.
 
-
-def tabulate_runs(
-    shown: Sequence[RunListRow],
-    runs: Sequence[RunListRow],
-    links: Links,
-    query: RunQuery | None = None,
-) -> Table:
-    """Return a table of `shown`, with the columns that any of `runs` has something in."""
-    asked = query or RunQuery()
-    kept = [
-        name
-        for name, (_, field, _) in COLUMNS.items()
-        if any(getattr(row, field) not in (None, "") for row in runs)
-    ]
-    columns = []
-    for name in kept:
-        label, _, unit = COLUMNS[name]
-        turned = bool(unit) if asked.sort != name else not asked.descending
-        order: SortOrder = ""
-        if asked.sort == name:
-            order = "descending" if asked.descending else "ascending"
-        href = address_runs(links, asked, sort=name, descending=turned)
-        columns.append(TableColumn(label, number=bool(unit), href=href, order=order))
-    return Table(
-        id="runs",
-        caption="Runs",
-        columns=tuple(columns),
-        rows=tuple(
-            TableRow(
-                tuple(_cell(name, row, links) or TableCell("-", tone="quiet") for name in kept),
-                match=row.name,
-                facets={"outcome": row.outcome, "agent": row.agent, "workflow": row.workflow},
+    `rows` are the runs of the group; what cannot be measured is one note, with the reasons.
+    """
+    powers = [key for key in profile.figures if "^" in key]
+    lines: list[TableRow] = []
+    absent: dict[str, list[str]] = {}
+    for key, figure in profile.figures.items():
+        if key in words.AXES or key in powers[:-1]:
+            continue
+        name = PAGE_NAMES.get(key) or words.name_figure(key).strip()
+        if "^" in key:
+            name = f"Tasks that pass {key.partition('^')[2]} trials in a row"
+        if isinstance(figure, Unmeasured):
+            name = name.partition(",")[0].lower()
+            names = absent.setdefault(figure.reason or figure.kind, [])
+            names += [name] if name not in names else []
+            continue
+        share = figure.unit == "share"
+        value = words.format_percent(figure.value) if share else words.format_number(
+            key, figure.value
+        )  # fmt: skip
+        limits = words.format_range(key, figure)
+        if key in words.RATES:
+            value = f"{figure.value:.2f}"
+            limits = limits and f"{figure.low or 0.0:.2f}\u2013{figure.high or 0.0:.2f}"
+        counted = f"{round(figure.value * figure.n):,} of " if share and "^" not in key else ""
+        basis = counted + words.format_n(figure)
+        drawn = TableCell("", interval=words.draw_interval(figure))
+        if key.endswith(".median"):
+            drawn = _draw_histogram(key, rows)
+        lines.append(
+            make_row(
+                TableCell(name),
+                drawn,
+                TableCell(value, sort=figure.value),
+                TableCell(limits or "no interval", tone="" if limits else "quiet"),
+                TableCell(basis, note=_remarks(key, figure, profile)),
             )
-            for row in shown
-        ),
-        empty=EmptyNotice(
-            said="No run is so. Clear the filter, or read more runs.",
-            commands=("stepscope import PATHS",),
-        ),
-    )
-
-
-def address_runs(
-    links: Links,
-    query: RunQuery,
-    *,
-    page: int = 0,
-    sort: str | None = None,
-    descending: bool | None = None,
-) -> str | None:
-    """Return the address of the runs that a query chooses, turned to another page or order."""
-    return links.runs(
-        q=query.text,
-        outcome=query.outcome,
-        agent=query.agent,
-        workflow=query.workflow,
-        sort=query.sort if sort is None else sort,
-        desc="1" if (query.descending if descending is None else descending) else "",
-        page=str(page) if page else "",
-    )
-
-
-def _cell(name: str, row: RunListRow, links: Links) -> TableCell | None:
-    """Return one cell; None where there is nothing to say."""
-    _, field, unit = COLUMNS[name]
-    value = getattr(row, field)
-    if value is None or value == "":
-        return None
-    if name == "axes":
-        return TableCell(", ".join(value), sort=len(value))
-    if not unit:
-        href = links.run(row.id) if name == "run" else None
-        return TableCell(
-            value, href=href, tone=TONES.get(value, "quiet") if name == "outcome" else ""
         )
-    return TableCell(words.format_number(unit, value), sort=value, tone="" if value else "quiet")
+    notes = [f"{', '.join(names)} ({why})" for why, names in absent.items()]
+    return Table(
+        id=anchor,
+        caption=f"The report of {name_profile(profile)}",
+        columns=REPORT,
+        rows=tuple(lines),
+        notes=(f"Not measurable here: {'; '.join(notes)}.",) if notes else (),
+    )
+
+
+def _remarks(key: str, figure: Estimate, profile: Profile) -> str:
+    lost = words.format_losses(key, figure)
+    said = [lost.replace("_", " ") if lost != "0" else "", profile.notes.get(key, "")]
+    bounds = words.format_bounds(key, figure) if figure.unit != "share" else ""
+    return "; ".join(filter(None, [*said, bounds, *figure.diagnostics]))
+
+
+def _draw_histogram(key: str, rows: Sequence[RunListRow]) -> TableCell:
+    field = {"steps": "steps", "cost_usd": "cost_usd", "seconds": "seconds"}.get(key.split(".")[0])
+    values = [x for row in rows if field and (x := getattr(row, field)) is not None]
+    if len(values) < 2 or min(values) == max(values):
+        return TableCell("")
+    counts, _ = np.histogram(np.array(values, np.float64), BINS)
+    heights = -(-100 * counts // counts.max())
+    ends = [words.format_number(key, value) for value in (min(values), max(values))]
+    return TableCell(f"{ends[0]} to {ends[1]}", histogram=tuple(int(h) for h in heights))
+
+
+# Pixels across of the largest square.
+SQUARE = 88
+
+
+def draw_earned(profile: Profile) -> tuple[str, list[tuple[str, int, float, str]]] | None:
+    """Return whether outcomes were earned: in a sentence, and four squares whose area is runs.
+
+    A square has its outcome, its runs, its side in pixels, and what is read of it: passed and
+    failed with every sub-goal, then with one missed. None where no run has both grades.
+    """
+    joint = next((table for table in profile.earned if table.grade == "sub-goals"), None)
+    if joint is None:
+        return None
+    (kept, lucky), (unlucky, missed) = joint.passed, joint.failed
+    most = max(kept, lucky, unlucky, missed, 1)
+    all_passed = "Every pass" if not lucky and kept > 1 else f"{kept:,} of {kept + lucky:,} passes"
+    said = f"{all_passed} reached every sub-goal"
+    said += f"; so did {unlucky:,} of {format_count(unlucky + missed, 'failure')}." if (
+        unlucky or not missed
+    ) else f"; no failure did ({missed:,})."  # fmt: skip
+    if not kept + lucky:
+        said = f"No graded run passed; {unlucky:,} of {missed + unlucky:,} reached every sub-goal."
+    squares = [
+        (outcome, count, SQUARE * (count / most) ** 0.5, f"{count:,} {outcome}, {grade}")
+        for outcome, count, grade in (
+            ("pass", kept, "every sub-goal reached"),
+            ("pass", lucky, "a sub-goal missed"),
+            ("fail", unlucky, "every sub-goal reached"),
+            ("fail", missed, "a sub-goal missed"),
+        )
+    ]
+    return said, squares
+
+
+# A suspect below this share is not seen in a strip as long as a line.
+SEEN = 0.02
+
+
+def draw_suspicion(run: LookFirst) -> list[tuple[float, float, str]]:
+    """Return where in a run its suspects stand and how high, in percent, and of which kind."""
+    count = max(run.steps, 1)
+    found: list[tuple[float, float, str]] = []
+    for one in run.suspects:
+        if one.share is None or one.share >= SEEN:
+            height = 100.0 if one.share is None else min(100 * one.share / 0.5, 100.0)
+            found.append((100 * one.first / count, height, one.kind))
+    return found

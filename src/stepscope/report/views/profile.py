@@ -11,24 +11,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple, TypeGuard
 
 from stepscope.model.records import RULES, Figure
 from stepscope.report import words
 from stepscope.report.document import (
     Chart,
+    DrawnInterval,
     Links,
     Paragraph,
     Table,
     TableCell,
     TableColumn,
     TableRow,
+    Tone,
     make_columns,
     make_row,
 )
 from stepscope.report.panel_types import Panel, PanelGroup, Panels
-from stepscope.report.types import CheckAccuracy, Profile, RunLine
+from stepscope.report.types import CheckAccuracy, Profile
 from stepscope.safety.text import visible_line
-from stepscope.values import Estimate, Unmeasured
+from stepscope.values import Estimate, Unmeasured, format_count
 
 # Groups that a chart tells apart by colour and form.
 MOST_GROUPS = 7
@@ -134,14 +137,11 @@ def tabulate_axes(
     notes = [LOWER_BOUND, *([ALL_RUNS] if any(p.faulty for p in profiles) else [])]
     notes += [describe_checks(one) for one in checks if one.axis in scored]
     return Table(
-        id="axes",
-        corner=AXES_TITLE,
+        id="axes", corner=AXES_TITLE,
         columns=AXIS_COLUMNS if len(profiles) == 1 else (TableColumn("axis"), *titles),
-        rows=tuple(rows),
-        notes=(*([f"not scored: {left}"] if left else []), *notes),
-        layout="lines" if len(profiles) == 1 else "beside",
-        own=True,
-    )
+        rows=tuple(rows), notes=(*([f"not scored: {left}"] if left else []), *notes),
+        layout="lines" if len(profiles) == 1 else "beside", own=True,
+    )  # fmt: skip
 
 
 def _axis_cell(key: str, figure: Figure) -> str:
@@ -150,32 +150,143 @@ def _axis_cell(key: str, figure: Figure) -> str:
     return f"at least {count_proved(figure):,} of {figure.n:,} {words.format_interval(key, figure)}"
 
 
+def chart_intervals(
+    spec: str, title: str, rows: list[dict[str, object]], table: Table | None, id: str = ""
+) -> Chart | None:
+    """Return a chart of values with their intervals; None where there is none."""
+    if not rows or table is None:
+        return None
+    alt = f"{title}, each with its 95 % interval."
+    return Chart(id=id or f"{spec}-chart", spec=spec, title=title, alt=alt, rows=rows, table=table)
+
+
 def chart_axes(profiles: Sequence[Profile]) -> Chart | None:
     """Return the failure profile as a chart; None where no axis was scored."""
-    rows: list[dict[str, object]] = []
-    for order, key in enumerate(list_scored_axes(profiles)):
-        for profile in choose_largest(profiles):
-            figure = profile.figures.get(key)
-            measured = figure if isinstance(figure, Estimate) else None
-            said = _axis_cell(key, measured).replace(" [", "\n[", 1) if measured else ""
-            rows.append({
-                "label": words.AXES[key],
-                "group": name_profile(profile),
-                "value": measured.value if measured else None,
-                "text": said or "not checked",
-                "judged": measured.n if measured else 0,
-                "order": order,
-            })  # fmt: skip
-    if not rows:
-        return None
-    return Chart(
-        id="axes-chart",
-        spec="axes",
-        title="Runs with a proved fault, by axis: a lower bound",
-        alt="Axes by groups; each cell has the runs and the 95 % interval of their share in words.",
-        rows=rows,
-        table=tabulate_profile(profiles),
-    )
+    rows = [
+        make_interval_row(words.AXES[key], name_profile(one), key, figure, order)
+        for order, key in enumerate(list_scored_axes(profiles))
+        for one in choose_largest(profiles)
+        if isinstance(figure := one.figures.get(key), Estimate) and figure.low is not None
+    ]
+    title = "Runs with a proved fault, by axis: a lower bound"
+    return chart_intervals("axes", title, rows, tabulate_axes(profiles))
+
+
+class AxisCell(NamedTuple):
+    """One axis of one group as it is drawn, in percent of the scale, and in words."""
+
+    proved: float | None  # None where the rules judge no such axis
+    words: str
+    limits: str
+    href: str | None  # the worst run of those that it was proved in
+    judges: list[DrawnInterval]
+    said: list[tuple[str, str, str]]  # each judge with its share and its limits
+
+
+# What an axis asks, in few words.
+AXIS_WORDS = {
+    "axes.tool_selection": "the wrong tool, or the same failed call again",
+    "axes.argument_validity": "a value without origin, or not as expected",
+    "axes.sequencing": "a write before consent, steps out of order",
+    "axes.result_interpretation": "says what the result does not",
+    "axes.termination": "ends on an error, too early or too late",
+}
+# Where the scale of the small multiples may end, in percent.
+SCALES = (10, 20, 40, 60, 100)
+# Groups beside each other; the table below has all.
+SHOWN_GROUPS = 4
+
+
+def draw_axes(
+    profiles: Sequence[Profile], panels: Panels | None, links: Links
+) -> tuple[list[str], list[tuple[str, str, list[AxisCell]]]]:
+    """Return the ticks of one scale, and a row for each axis or aspect: its cells by group."""
+    shown = profiles[:SHOWN_GROUPS]
+    by_rubric = {panel.rubric: panel for panel in panels.panels} if panels else {}
+    names = name_judges(panels) if panels else JudgeNames()
+    found: dict[str, list[list[tuple[str, Estimate]]]] = {}
+    for key in dict.fromkeys([*list_scored_axes(profiles), *by_rubric]):
+        groups = by_rubric[key].groups if key in by_rubric else ()
+        of = {group.title: group.seats for group in groups}
+        if len(groups) == len(shown) == 1:
+            of = {shown[0].title: groups[0].seats}
+        found[key] = [
+            [
+                (names[seat.judge], seat.failing)
+                for seat in of.get(one.title, ())
+                if seat.judge != RULES and isinstance(seat.failing, Estimate)
+            ]
+            for one in shown
+        ]
+    shares = [f.value for one in shown for f in map(one.figures.get, found) if _is_known(f)]
+    shares += [x.high or x.value for seats in found.values() for some in seats for _, x in some]
+    scale = next(end for end in SCALES if end >= min(100 * max(shares, default=0.0), 100))
+    rows = []
+    for key, seats in found.items():
+        label = words.AXES[key] if key in words.AXES else words.name_panel(by_rubric[key])
+        cells = [
+            _draw_axis(key, one, some, 100 / scale, links)
+            for one, some in zip(shown, seats, strict=True)
+        ]
+        rows.append((label[:1].upper() + label[1:], AXIS_WORDS.get(key, ""), cells))
+    return [f"{scale * at / 4:g}" for at in range(5)], rows
+
+
+def _is_known(figure: Figure | None) -> TypeGuard[Estimate]:
+    return isinstance(figure, Estimate)
+
+
+def _draw_axis(
+    key: str, one: Profile, seats: Sequence[tuple[str, Estimate]], scale: float, links: Links
+) -> AxisCell:
+    drawn, said = [], []
+    for name, seat in seats:
+        limits = words.format_range("share", seat)
+        said.append((f"{name}, of {seat.n:,}", words.format_percent(seat.value), limits))
+        ends = (seat.value if x is None else x for x in (seat.low, seat.value, seat.high))
+        low, value, high = (min(100 * scale * x, 100.0) for x in ends)
+        drawn.append(DrawnInterval(low=low, value=value, high=high))
+    proved, worst = one.figures.get(key), one.faulty.get(key, ())
+    if proved is None or isinstance(proved, Unmeasured):
+        why = "" if proved is None else proved.reason
+        return AxisCell(None, "not checked", why, None, drawn, said)
+    href = links.run(worst[0].id) if worst else None
+    bar, limits = min(100 * scale * proved.value, 97.0), words.format_range("share", proved)
+    if not count_proved(proved):
+        return AxisCell(None, f"none in {proved.n:,}", limits, None, drawn, said)
+    count = f"\u2265 {count_proved(proved):,} of {proved.n:,}"
+    return AxisCell(bar, count, limits, href, drawn, said)
+
+
+def head_groups(profiles: Sequence[Profile]) -> list[tuple[str, str]]:
+    """Return the heads of the small multiples: each group, and how many of its runs pass."""
+    out = []
+    for one in profiles[:SHOWN_GROUPS]:
+        passed = one.figures.get("outcome.pass")
+        said = f"{words.format_percent(passed.value)} pass, " if _is_known(passed) else ""
+        out.append((name_profile(one), f"{said}{format_count(one.n_runs, 'run')}"))
+    return out
+
+
+def state_faults(profiles: Sequence[Profile], whole: Profile) -> list[tuple[str, Tone]]:
+    """Return the first sentence of the profile: which axis breaks most, as far as it is proved."""
+    found = [
+        (count_proved(figure), figure.n, words.AXES[key])
+        for key in list_scored_axes(profiles)
+        if isinstance(figure := whole.figures.get(key), Estimate)
+    ]
+    if not found:
+        return [("Which capability broke: not scored yet.", "")]
+    most = max(found)
+    if not most[0]:
+        return [("No fault of an axis is proved in these runs; nothing proved is not correct.", "")]
+    names = [name for count, _, name in found if count == most[0]]
+    subject = " and ".join(names) if len(names) < 3 else f"{len(names)} axes alike"
+    verb = "break" if len(names) > 1 else "breaks"
+    said = f"at least {most[0]:,} of {most[1]:,} runs"
+    each = " each" if len(names) > 1 else ""
+    return [(f"{subject[:1].upper()}{subject[1:]} {verb} most often: ", ""), (said, "bad"),
+            (f"{each}, proved by rules.", "")]  # fmt: skip
 
 
 def list_scored_axes(profiles: Sequence[Profile]) -> list[str]:
@@ -185,39 +296,6 @@ def list_scored_axes(profiles: Sequence[Profile]) -> list[str]:
         for key in words.AXES
         if any(key in p.figures and not words.is_unscored(p.figures[key]) for p in profiles)
     ]
-
-
-def tabulate_profile(profiles: Sequence[Profile], links: Links | None = None) -> Table:
-    """Return the failure profile in full, a row a group and axis, with its worst runs."""
-    numbers = ("proved in at least", "nothing proved in")
-    return Table(
-        id="profile-table",
-        caption="Failure profile: runs in which the rules proved a fault, a lower bound",
-        columns=make_columns(
-            "group", "axis", "proved in at least", "95 % interval", "nothing proved in",
-            "not checked", "worst runs", numbers=numbers,
-        ),
-        rows=tuple(
-            make_row(
-                name_profile(one),
-                words.AXES[key],
-                *_page_cells(key, one.figures[key]),
-                _worst_runs(one.faulty.get(key, ()), links),
-            )
-            for one in profiles
-            for key in list_scored_axes(profiles)
-            if key in one.figures
-        ),
-    )  # fmt: skip
-
-
-def _worst_runs(runs: Sequence[RunLine], links: Links | None) -> TableCell:
-    """Return the worst run, which its cell leads to, and those after it below."""
-    if not runs:
-        return TableCell("-", tone="quiet")
-    first, then = runs[0], words.name_some(runs[1:], NAMED_RUNS - 1) if runs[1:] else ""
-    href = links.run(first.id) if links else None
-    return TableCell(first.name, href=href, note=f"then {then}" if then else "", code=True)
 
 
 def _page_cells(key: str, figure: Figure) -> tuple[TableCell, ...]:
@@ -264,14 +342,10 @@ def make_sheet(
 ) -> Table:
     """Return a table of what judges say, under a heading."""
     return Table(
-        id=f"judges-{key}",
-        caption=heading,
-        heading=heading,
-        columns=make_columns(*head),
-        rows=tuple(make_row(*row) for row in rows),
-        notes=tuple(notes),
+        id=f"judges-{key}", caption=heading, heading=heading, columns=make_columns(*head),
+        rows=tuple(make_row(*row) for row in rows), notes=tuple(notes),
         layout="beside" if key.startswith("panel") else "wrapped",
-    )
+    )  # fmt: skip
 
 
 class JudgeNames(dict[str, str]):
@@ -550,53 +624,20 @@ def tabulate_costs(found: Panels) -> Table:
     return make_sheet("costs", "What the judges took", head, rows)
 
 
-# A name of a judge longer than this does not fit above its column.
-LONGEST = 24
-
-
-def chart_panels(found: Panels) -> tuple[Chart, ...]:
-    """Return the pictures alone, one for each group of runs."""
-    shares = tabulate_all_shares(found)
-    return () if shares is None else tuple(_charts(found, shares))
-
-
-def _charts(found: Panels, table: Table) -> Iterator[Chart]:
-    """Yield a picture for each group, aspects down and judges across, any and all before them."""
-    judges = dict.fromkeys(member.judge for panel in found.panels for member in panel.members)
-    order = sorted(judges, key=lambda judge: (judge == "rules", judge))
-    names = {
-        # Two that begin alike stay two.
-        name: short if len(short) <= LONGEST else f"{short[: LONGEST - 4]}… {at}"
-        for at, (name, short) in enumerate(words.shorten_names(order).items(), 1)
-    }
-    for at, group in enumerate(found.panels[0].groups[:MOST_GROUPS]):
-        yield Chart(
-            id=f"panel-chart-{at}",
-            spec="panel",
-            title=f"Share of runs at fault, by judge: {group.title}",
-            alt="Aspects by judges; each cell has the share and its 95 % interval in words.",
-            rows=[
-                {"label": words.name_panel(panel), "order": order, **row}
-                for order, panel in enumerate(found.panels)
-                for row in _cells(panel.groups[at], names)
-            ],
-            table=table,
-        )
-
-
-def _cells(group: PanelGroup, names: Mapping[str, str]) -> Iterator[dict[str, object]]:
-    said = [("any", group.votes[0].any), ("all", group.votes[0].all)] if group.votes else []
-    figures = [*said, *((names[seat.judge], seat.failing) for seat in group.seats)]
-    for column, (name, figure) in enumerate(figures):
-        # Judges stand behind any and all, by name, wherever one of them is missing.
-        yield {
-            "group": name,
-            "column": column if column < len(said) else 2 + list(names.values()).index(name),
-            "value": figure.value if isinstance(figure, Estimate) else None,
-            "text": words.format_with_interval("share", figure, "not judged").replace(" [", "\n["),
-            "short": words.format_score(figure.value) if isinstance(figure, Estimate) else "-",
-            "judged": figure.n if isinstance(figure, Estimate) else 0,
-        }
+def chart_panels(found: Panels) -> list[Chart]:
+    """Return a picture for each group of runs: the share at fault by aspect and judge."""
+    shares, names = tabulate_all_shares(found), name_judges(found)
+    charts = []
+    for at, group in enumerate(found.panels[0].groups[:MOST_GROUPS] if found.panels else ()):
+        rows = [
+            make_interval_row(words.name_panel(panel), names[seat.judge], "share", figure, order)
+            for order, panel in enumerate(found.panels)
+            for seat in panel.groups[at].seats
+            if isinstance(figure := seat.failing, Estimate) and figure.low is not None
+        ]
+        title = f"Share of runs at fault, by judge: {group.title}"
+        charts.append(chart_intervals("panel", title, rows, shares, f"panel-chart-{at}"))
+    return [chart for chart in charts if chart is not None]
 
 
 def tabulate_all_shares(found: Panels) -> Table | None:

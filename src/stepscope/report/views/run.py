@@ -17,8 +17,9 @@ from typing import Literal, NamedTuple
 
 from stepscope.findings.ranking import StepEvidence, StoreFit, read_fit
 from stepscope.measures.localise import LOCALISE_NAME
-from stepscope.model import Case, Exchange, Record, Step, Trajectory, Verdict
-from stepscope.model.records import COMPLETENESS_NAME, HUMAN
+from stepscope.model import Case, Exchange, Record, Step, SubGoal, Trajectory, Verdict
+from stepscope.model.effects import words_of
+from stepscope.model.records import COMPLETENESS_NAME, HUMAN, RULES
 from stepscope.report import words
 from stepscope.report.document import Chart, StepAddress, Table, TableCell, TableColumn, make_row
 from stepscope.report.evidence import make_curve
@@ -28,13 +29,22 @@ from stepscope.report.suspects import (
     compare_with_trials,
     list_passing_trials,
     list_suspects,
+    list_unreached,
 )
 from stepscope.report.types import Curve, LookFirst, SuspectKind, SuspectSteps
+from stepscope.report.views.steps import (
+    CallHistory,
+    StepEvent,
+    StepLine,
+    find_event,
+    list_step_lines,
+    read_history,
+)
 from stepscope.report.votes import PRESENT, select_current
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
 from stepscope.store.judged import current_records, question_of_record
-from stepscope.values import Unmeasured
+from stepscope.values import Unmeasured, format_count
 
 # How a step is marked when a suspect of this kind begins there; the evidence stands below the run.
 # A step at which nothing was found has no mark.
@@ -125,6 +135,32 @@ class RunData:
         """The verdicts to tell, which all windows of the run share."""
         return list_verdicts(self.records)
 
+    @cached_property
+    def history(self) -> CallHistory:
+        """What came before each call."""
+        return read_history(self.trajectory)
+
+    @cached_property
+    def events(self) -> list[StepEvent]:
+        """What happens in each step."""
+        return list(map(find_event, self.trajectory.steps))
+
+    @cached_property
+    def goals(self) -> list[SubGoal]:
+        """The expected calls that the run never reached."""
+        return list_unreached(self.trajectory, self.case, self.found)
+
+    @cached_property
+    def several_agents(self) -> bool:
+        """Whether more than one agent acts in the run."""
+        return len({step.agent for step in self.trajectory.steps if step.actor == "agent"}) > 1
+
+    def describe_steps(self, steps: Sequence[int]) -> Iterator[StepLine]:
+        """Yield some steps, each in one line."""
+        return list_step_lines(
+            self.trajectory, steps, history=self.history, suspects=self.suspects, goals=self.goals
+        )
+
 
 def read_run(store: Store, run: str) -> RunData:
     """Return a run of the store by id, unique start of an id, or name.
@@ -153,14 +189,9 @@ def gather_run(
     found = sort_findings(records)
     look = list_suspects(trajectory, case, records, curve=curve, evidence=evidence, fit=fit)
     return RunData(
-        trajectory=trajectory,
-        case=case,
-        records=tuple(records),
-        curve=curve,
-        found=found,
-        look=look,
-        marks=mark_steps(trajectory, found, look.suspects),
-    )
+        trajectory=trajectory, case=case, records=tuple(records), curve=curve, found=found,
+        look=look, marks=mark_steps(trajectory, found, look.suspects),
+    )  # fmt: skip
 
 
 # Steps that one verdict's row names.
@@ -169,7 +200,7 @@ NAMED_STEPS = 12
 MOST_REMARKS = 8
 # The gravest first: what a step's edge and a column of the strip are coloured by.
 CATEGORIES = (
-    "failed", "call", "error", "fault", "redundant", "detour", "suspect", "progress", "label",
+    "error", "fault", "redundant", "detour", "suspect", "progress", "label",
 )  # fmt: skip
 _LABELS = {
     "ERROR": "error",
@@ -260,22 +291,6 @@ def categorise_steps(answered: Sequence[ShownVerdict]) -> dict[str, dict[int, st
     return found
 
 
-def merge_categories(
-    suspects: Sequence[SuspectSteps], by_judge: Mapping[str, Mapping[int, str]], most: int
-) -> dict[int, str]:
-    """Return the gravest category of each step; of a suspect its first `most` steps count."""
-    found: dict[int, str] = {}
-    for suspect in suspects:
-        if suspect.kind == "place":
-            continue
-        for step in range(suspect.first, min(suspect.last, suspect.first + most) + 1):
-            found.setdefault(step, "suspect")
-    for steps in by_judge.values():
-        for step, category in steps.items():
-            found[step] = _gravest(found.get(step, ""), category)
-    return found
-
-
 def name_judge(record: Record) -> str:
     """Return who says so: the family, and the model where one is named.
 
@@ -352,35 +367,84 @@ def explain_outcome(run: Trajectory) -> str:
     return "" if outcome.source == "none" else outcome.source
 
 
-def list_facts(trajectory: Trajectory, found: RuleFindings) -> Iterator[tuple[str, str]]:
-    """Yield what is known of a run, by name; what its trace lacks comes last."""
-    for name in ("workflow", "task", "trial", "agent", "agent_version", "termination"):
-        value: str | None = getattr(trajectory, name)
-        if value:
-            yield name.replace("_", " "), value
-    calls = trajectory.exchanges
-    yield "steps", f"{len(trajectory.steps):,}"
-    yield "calls", f"{len(calls):,}"
-    yield "failed calls", f"{sum(call.failed for call in calls):,}"
-    usage = trajectory.usage
+def place_run(run: Trajectory) -> Iterator[str]:
+    """Yield where a run belongs: workflow, agent, task and trial."""
+    agent = " ".join(filter(None, [run.agent, run.agent_version]))
+    yield from filter(None, [run.workflow, agent])
+    if run.task is not None:
+        yield f"task {run.task}" + (f", trial {run.trial}" if run.trial is not None else "")
+
+
+def list_facts(run: Trajectory) -> Iterator[str]:
+    """Yield what is known of a run."""
+    calls = run.exchanges
+    yield format_count(len(run.steps), "step")
+    failed = sum(call.failed for call in calls)
+    yield format_count(len(calls), "call") + (f", {failed:,} refused" if failed else "")
+    usage = run.usage
     if usage is not None and usage.input_total is not None and usage.output_total is not None:
-        yield "tokens", f"{usage.input_total:,} in, {usage.output_total:,} out"
-    if trajectory.cost_usd is not None:
-        yield "cost", words.format_number("cost_usd", trajectory.cost_usd)
-    if trajectory.start is not None and trajectory.end is not None:
-        seconds = (trajectory.end.ns - trajectory.start.ns) / 1e9
-        yield "latency", words.format_number("seconds", seconds)
-    yield "source", trajectory.source.format
-    if COMPLETENESS_NAME in found.whole:
-        yield COMPLETENESS_NAME, found.whole[COMPLETENESS_NAME].reason
+        yield f"{usage.input_total:,} tokens in, {usage.output_total:,} out"
+    if run.cost_usd is not None:
+        yield words.format_number("cost_usd", run.cost_usd)
+    if run.start is not None and run.end is not None:
+        yield words.format_number("seconds", (run.end.ns - run.start.ns) / 1e9)
+    source = explain_outcome(run)
+    yield run.source.format + (f", {source}" if source else "")
+    if run.termination:
+        yield f"ended: {run.termination}"
+
+
+def sum_up(data: RunData) -> str:
+    """Return a run in one or two sentences: where it most likely went wrong, or that it did not."""
+    run, suspects = data.trajectory, data.suspects
+    if not data.records:
+        return "Nothing was said of this run yet: run stepscope score."
+    failed = sum(call.failed for call in run.exchanges)
+    refused = f" {format_count(failed, 'call')} refused." if failed else ""
+    if run.outcome.status == "fail" and suspects and suspects[0].share is not None:
+        (line,) = data.describe_steps([suspects[0].first])
+        chance = words.format_chance(suspects[0].share)
+        return (
+            f"Most likely it went wrong at step {line.step} ({chance}): {line.sentence}.{refused}"
+        )
+    found = format_count(sum(one.kind != "place" for one in suspects), "thing")
+    if run.outcome.status == "pass":
+        return f"It passed; {found} found all the same." if suspects else (
+            "It passed, and the rules found nothing."
+        )  # fmt: skip
+    how = "It failed" if run.outcome.status == "fail" else "Nobody says how it ended"
+    return f"{how}; {found} found.{refused}" if suspects else f"{how}; the rules found nothing."
+
+
+def add_evidence(sentence: str, evidence: str) -> str:
+    """Return what evidence says beyond a sentence that stands above it.
+
+    >>> add_evidence("Adds 1 + 2", "adds 1 + 2; refused at 45")
+    'refused at 45'
+    """
+    said = sentence.casefold().removesuffix("…")
+    parts = [part for part in evidence.split("; ") if not part.casefold().startswith(said)]
+    return "; ".join(part for part in parts if part.casefold() not in said)
+
+
+def name_message(step: Step, line: StepLine) -> str:
+    """Return what a message is, beside its own words."""
+    if step.actor == "system":
+        return "The instructions"
+    asks = step.text.rstrip().removesuffix("###STOP###").rstrip().endswith("?")
+    count = len(step.text.split())
+    verb = "Asks" if asks else "Says" if count else line.sentence
+    return f"{verb}, {count:,} words" if count > 40 else verb
 
 
 # Remarks from the import that a page lists.
 MOST_NOTES = 20
 
 
-def list_notes(run: Trajectory) -> Iterator[str]:
-    """Yield the remarks from the import."""
+def list_notes(run: Trajectory, found: RuleFindings) -> Iterator[str]:
+    """Yield what the trace lacks, and the remarks from the import."""
+    if COMPLETENESS_NAME in found.whole:
+        yield found.whole[COMPLETENESS_NAME].reason
     warnings = run.warnings
     for warning in warnings[:MOST_NOTES]:
         yield warning.reason if warning.step is None else f"step {warning.step}: {warning.reason}"
@@ -410,35 +474,28 @@ def list_scores(curve: Curve | Unmeasured) -> dict[int, str]:
     return {step: words.format_share(score) for step, score in pairs if score is not None}
 
 
-# Columns that a wide screen shows apart.
-MOST_COLUMNS = 100
+# Columns that a wide screen shows apart, and steps of a run that needs no strip.
+MOST_COLUMNS = 150
+FEW_STEPS = 6
+# Columns up to which each has room for its number.
+ROOMY = 25
 
 
 def count_steps_per_column(count: int) -> int:
     """Return how many steps a column holds.
 
-    >>> count_steps_per_column(100), count_steps_per_column(101), count_steps_per_column(100_000)
-    (1, 2, 1000)
+    >>> count_steps_per_column(150), count_steps_per_column(151), count_steps_per_column(100_000)
+    (1, 2, 667)
     """
     return max(-(-count // MOST_COLUMNS), 1)
 
 
-def place_lanes(
-    data: RunData, by_judge: Mapping[str, Mapping[int, str]], labelled: Sequence[int]
-) -> dict[str, Mapping[int, str]]:
-    """Return the lanes of the strip of marks: categories by step, by who speaks."""
-    run = data.trajectory
-    each = count_steps_per_column(len(run.steps))
-    calls = {exchange.step: "call" for exchange in run.exchanges}
-    calls |= {exchange.step: "failed" for exchange in run.exchanges if exchange.failed}
-    suspects = {
-        step: "suspect"
-        for suspect in reversed(data.suspects)
-        if suspect.kind != "place"
-        for step in range(suspect.first, suspect.last + 1, each)
+def place_lanes(data: RunData, labelled: Sequence[int]) -> dict[str, Mapping[int, str]]:
+    """Return the lanes below the strip: categories by step, of each judge and of people."""
+    lanes: dict[str, Mapping[int, str]] = {
+        name: steps for name, steps in categorise_steps(data.verdicts).items() if name != RULES
     }
-    people = dict.fromkeys(labelled, "label")
-    lanes = {"calls": calls, "look": suspects, **by_judge, "people": people}
+    lanes["people"] = dict.fromkeys(labelled, "label")
     return {name: steps for name, steps in lanes.items() if steps}
 
 
@@ -450,18 +507,6 @@ def choose_marks(steps: Mapping[int, str], each: int) -> dict[int, int]:
         if CATEGORIES.index(steps[step]) < CATEGORIES.index(steps[shown]):
             found[step // each] = step
     return found
-
-
-# Columns up to which each has room for its number.
-ROOMY = 20
-
-
-def number_columns(count: int, each: int) -> Iterator[str]:
-    """Yield what stands below each column: its first step, or nothing where it would be crowded."""
-    columns = -(-count // each)
-    spread = next((n for n in (1, 2) if columns <= ROOMY * n), 5)
-    for column in range(columns):
-        yield "" if column % spread else str(column * each)
 
 
 def name_curve_chart(*panels: str) -> str:
@@ -668,6 +713,20 @@ def _between(left: Sequence[Exchange], right: Sequence[Exchange]) -> Iterator[Ex
         else:
             yield from ((x, None) for x in left[a:b])
             yield from ((None, y) for y in right[c:d])
+
+
+# Tools that only write down what the agent thinks: two runs do not part in these.
+THOUGHTS = frozenset({"think", "thought", "reason", "reflect", "plan"})
+
+
+def find_parting(pairs: Sequence[ExchangePair]) -> int | None:
+    """Return the first pair of calls in which two runs differ, thoughts aside; None for none."""
+    for at, (left, right) in enumerate(pairs):
+        made = left or right
+        thought = made is not None and THOUGHTS.issuperset(words_of(made.call.name)[:1])
+        if relate_calls(left, right) != "same" and not thought:
+            return at
+    return None
 
 
 def relate_calls(left: Exchange | None, right: Exchange | None) -> CallRelation:

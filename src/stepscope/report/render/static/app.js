@@ -1,7 +1,7 @@
 "use strict";
-// What a page can do beyond being read: pages of one file, order and filter of tables, charts,
-// keys, light and dark, and word of a changing store. It lays out and computes no figure; text of a
-// trace is only ever read from the page and written as text.
+// What a page can do beyond being read: pages of one file, the map of runs, the outline and the strip
+// of a run, order and filter of tables, charts, keys, light and dark, word of a changing store. It
+// computes no figure; text of a trace is only ever read from the page and written as text.
 (() => {
   const root = document.documentElement;
   const one = (selector, within = document) => within.querySelector(selector);
@@ -30,28 +30,132 @@
 
   function show() {
     const { anchor } = place();
-    const target = (anchor && document.getElementById(anchor)) || one(".page");
-    const page = target && target.closest(".page");
+    const target = anchor ? document.getElementById(anchor) : one(".page");
+    const page = target ? target.closest(".page") : one("#missing");
     if (!page) return;
     if (inFile) {
       for (const other of all(".page")) other.hidden = other !== page;
+      root.dataset.page = page.dataset.page || "";
       document.title = `${page.dataset.title} · stepscope`;
-      for (const link of all(".top nav a")) {
+      for (const link of all(".bar nav a")) {
         if (link.getAttribute("href") === `#${page.dataset.page}`) link.setAttribute("aria-current", "page");
         else link.removeAttribute("aria-current");
       }
+      if (page.id === "missing") one("b", page).textContent = `#${anchor}`;
     }
     for (let at = target; at && at !== page; at = at.parentElement) {
       if (at.tagName === "DETAILS") at.open = true;
     }
-    if (target === page) { if (inFile) scrollTo(0, 0); } else reveal(target);
+    measure();
+    if (target && target.closest(".step")) go(target, false);
+    else if (target && target !== page) reveal(target);
+    else if (inFile) scrollTo(0, 0);
     restore();
     watch();
   }
 
   function reveal(element) {
-    element.scrollIntoView({ block: element.classList.contains("step") ? "start" : "center" });
+    element.scrollIntoView({ block: element.closest(".step, .pair") ? "start" : "center" });
     element.focus({ preventScroll: true });
+  }
+
+  // What sticks at the top is as high as it is: a step lands below it, with the run's name in view.
+  const measured = new CSSStyleSheet();
+  document.adoptedStyleSheets.push(measured);
+
+  function measure() {
+    const stick = one(".page:not([hidden]) .stick");
+    if (stick) measured.replaceSync(`:root { --strip: ${Math.ceil(stick.getBoundingClientRect().height)}px; }`);
+  }
+
+  // -- The map of runs: one tab stop, arrows move, what is pointed at is read beside the legend.
+
+  for (const map of all(".map")) {
+    const read = one(".read", map);
+    const idle = read.textContent;
+    const say = (event) => {
+      const cell = event.target.closest("a.cell");
+      read.textContent = cell ? cell.getAttribute("aria-label") : idle;
+    };
+    for (const name of ["mouseover", "focusin"]) map.addEventListener(name, say);
+    for (const name of ["mouseleave", "focusout"]) map.addEventListener(name, () => { read.textContent = idle; });
+    map.addEventListener("keydown", (event) => {
+      const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+      const column = event.target.closest(".col");
+      if (!way || !column) return;
+      const columns = all(".col", map);
+      const row = all("a.cell", column).indexOf(event.target);
+      const next = columns[columns.indexOf(column) + way[0]];
+      const to = next && all("a.cell", next)[row + way[1]];
+      event.preventDefault();
+      if (!to) return;
+      event.target.tabIndex = -1;
+      to.tabIndex = 0;
+      to.focus();
+    });
+  }
+
+  // The cells of a failure mode light up while its row is pointed at.
+  function light(event) {
+    const row = event.target.closest("tr[data-mode]");
+    for (const map of all(".page:not([hidden]) .map")) {
+      map.classList.toggle("lit", Boolean(row));
+      for (const cell of all(".cell", map)) {
+        cell.classList.toggle("on", Boolean(row) && cell.dataset.mode === row.dataset.mode);
+      }
+    }
+  }
+  if (one("tr[data-mode]")) for (const name of ["mouseover", "focusin"]) document.addEventListener(name, light);
+
+  // -- One run: the cursor is in the outline, the strip, the detail and the address at once.
+
+  const run = () => one(".page.run:not([hidden])");
+  const number = (address) => Number((/-s(\d+)$/.exec(address || "") || [])[1] ?? NaN);
+
+  function go(element, remembered = true) {
+    const page = element.closest(".page");
+    const step = element.closest(".step");
+    if (!step) return;
+    for (const other of all(".step.here", page)) other.classList.remove("here");
+    step.classList.add("here");
+    const at = number(element.id);
+    let column = null;
+    for (const link of all(".strip a.k", page)) {
+      link.removeAttribute("aria-current");
+      if (number(link.getAttribute("href")) <= at) column = link;
+    }
+    column?.setAttribute("aria-current", "step");
+    const outline = one(".outline", page);
+    for (const row of all("a", outline)) {
+      const here = row.getAttribute("href") === `#${element.id}`;
+      if (here) row.setAttribute("aria-current", "step"); else row.removeAttribute("aria-current");
+      const seen = row.offsetTop - outline.scrollTop;
+      if (here && (seen < 60 || seen > outline.clientHeight - 60)) outline.scrollTop = row.offsetTop - outline.clientHeight / 2;
+    }
+    if (remembered) history.replaceState(null, "", `${inFile ? "" : location.pathname + location.search}#${element.id}`);
+    element.scrollIntoView({ block: "start" });
+    element.focus({ preventScroll: true });
+  }
+
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest(".outline a, .strip a, a.suspect");
+    const target = link && document.getElementById((link.getAttribute("href") || "").slice(1));
+    if (!target || !target.closest(".step") || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    go(target);
+  });
+
+  // A search finds what is written in a step, seen or folded.
+  for (const field of all('.outline input[type="search"]')) {
+    if (field.form.hasAttribute("action")) continue;
+    field.form.addEventListener("submit", (event) => event.preventDefault());
+    field.addEventListener("input", () => {
+      const text = field.value.toLowerCase();
+      for (const row of all("a", field.closest(".outline"))) {
+        const target = document.getElementById(row.getAttribute("href").slice(1));
+        row.hidden = Boolean(text) && !`${row.textContent} ${target?.textContent}`.toLowerCase().includes(text);
+      }
+    });
   }
 
   // -- Tables: ordered by a click on a head, chosen by a form, taken away as CSV.
@@ -80,7 +184,7 @@
 
   function sortable(table) {
     [...table.tHead.rows[0].cells].forEach((head, at) => {
-      if (one("a", head)) return;
+      if (one("a, .axis", head)) return;
       const button = document.createElement("button");
       button.type = "button";
       button.append(...head.childNodes);
@@ -168,7 +272,7 @@
   function colours() {
     const style = getComputedStyle(root);
     const value = (name) => style.getPropertyValue(name).trim();
-    const [ink, soft, line, font] = ["--ink", "--soft", "--line", "--sans"].map(value);
+    const [ink, soft, line, font] = ["--ink", "--ink-2", "--line", "--sans"].map(value);
     const words = { labelColor: soft, titleColor: soft, labelFont: font, titleFont: font, titleFontWeight: "normal" };
     return {
       background: "transparent",
@@ -248,27 +352,22 @@
   // -- Keys.
 
   function step(way, marked) {
-    const steps = all(`.page:not([hidden]) .step${marked ? "[data-marked]" : ""}`);
-    if (!steps.length) return;
-    const every = all(".page:not([hidden]) .step");
-    const here = every.indexOf(one(".page:not([hidden]) .step.here") || document.activeElement.closest?.(".step"));
+    const page = run();
+    if (!page) return;
+    const steps = all(`.step${marked ? "[data-marked]" : ""}`, page);
+    const every = all(".step", page);
+    const here = every.indexOf(one(".step.here", page) || document.activeElement.closest?.(".step"));
     const next = way > 0
       ? steps.find((element) => every.indexOf(element) > here)
       : steps.findLast((element) => here < 0 || every.indexOf(element) < here);
     if (next) { go(next); return; }
-    const more = one(".page:not([hidden]) .steps")?.dataset[way > 0 ? "after" : "before"];
+    const more = one(".steps", page)?.dataset[way > 0 ? "after" : "before"];
     if (more) location.href = more;
-  }
-
-  function go(element) {
-    for (const other of all(".step.here")) other.classList.remove("here");
-    element.classList.add("here");
-    reveal(element);
   }
 
   function fold() {
     const here = one(".page:not([hidden]) .step.here") || one(".step:target");
-    const folds = here ? all("details:not(.raw)", here) : [];
+    const folds = here ? all("details:not(.checked):not(.raw)", here) : [];
     const open = folds.some((details) => !details.open);
     for (const details of folds) details.open = open;
   }
@@ -276,7 +375,8 @@
   const KEYS = {
     j: () => step(1, false), k: () => step(-1, false), n: () => step(1, true), p: () => step(-1, true),
     o: fold, t: nextTheme, "?": () => one("#help").showModal(),
-    "/": () => one(".page:not([hidden]) .filter input")?.focus(),
+    c: () => one(".page:not([hidden]) a[data-compare]")?.click(),
+    "/": () => (one(".page:not([hidden]) .outline input") || one(".bar .find input") || one(".page:not([hidden]) .filter input"))?.focus(),
   };
 
   addEventListener("keydown", (event) => {
@@ -328,6 +428,20 @@
   });
   for (const button of all("[data-do]")) button.hidden = false;
   for (const table of all("table[data-table]")) sortable(table);
+  const narrow = matchMedia("(max-width: 720px)");
+  // A card says the name of a value's column before the value.
+  function cards() {
+    if (!narrow.matches) return;
+    for (const table of all("table.cards:not([data-named])")) {
+      table.dataset.named = "";
+      const heads = [...table.tHead.rows[0].cells].map((head) => head.textContent.trim());
+      for (const row of table.tBodies[0].rows) {
+        [...row.cells].forEach((cell, at) => { if (cell.textContent.trim()) cell.dataset.label = heads[at] || ""; });
+      }
+    }
+  }
+  cards();
+  narrow.addEventListener("change", cards);
   for (const form of all("form[data-filter]")) {
     if (inFile) {
       form.addEventListener("submit", (event) => event.preventDefault());
@@ -342,6 +456,6 @@
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   addEventListener("beforeprint", () => { for (const figure of all("figure[data-chart]")) draw(figure); });
   let wait = 0;
-  addEventListener("resize", () => { clearTimeout(wait); wait = setTimeout(watch, 150); });
+  addEventListener("resize", () => { clearTimeout(wait); wait = setTimeout(() => { measure(); watch(); }, 150); });
   if (document.body.dataset.events) live(document.body.dataset.events);
 })();

@@ -1,0 +1,462 @@
+"""The page of one run: what happened and where, then every step with its evidence.
+
+An outline stays at the left, one line a step; the detail at its right pairs each call with what it
+gave. Words of ours stand left, what was recorded stands right. A long run is laid out in windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+from markupsafe import Markup
+
+from stepscope.judges.patterns import PATTERN_ADVICE
+from stepscope.model import Exchange, Part, Step
+from stepscope.report.document import (
+    Links,
+    StepAddress,
+    run_anchor,
+    step_anchor,
+    verdict_anchor,
+)
+from stepscope.report.render import trace_text
+from stepscope.report.render.pages import Page, lay_out
+from stepscope.report.types import SuspectSteps
+from stepscope.report.views import run as runs
+from stepscope.report.views import steps as narration
+from stepscope.report.views.run import RunData, ShownVerdict
+from stepscope.report.views.runs import TONES, RunListRow
+from stepscope.report.views.steps import StepLine
+from stepscope.report.votes import describe_pattern, find_patterns
+from stepscope.report.words import (
+    brief_value,
+    cut_words,
+    describe_call,
+    format_chance,
+    format_json,
+    quote_result,
+)
+from stepscope.safety.text import visible_line
+from stepscope.values import Unmeasured, format_count
+
+# Steps that one page lays out; a page of so many stays quick to scroll.
+WINDOW = 200
+# Steps shown before the one that was asked for.
+LEAD_IN = 20
+# Suspects named at the top, of a run that is ranked and of one that is not.
+MOST_RANKED, MOST_FOUND = 4, 6
+# Suspects named one by one behind them.
+MOST_SUSPECTS = 40
+# Verdicts of one run that a page lists; the rest are counted, and `show --json` has all.
+MOST_VERDICTS = 400
+# Steps that a search through a long run names.
+MOST_HITS = 200
+# Characters of a reason where there is no more room, of a call on its line, of an error.
+REASON, LINE, ERROR = 90, 160, 600
+# A record longer than this is not put into a page beside its own words.
+RAW = 6_000
+# Probability from which a step is written in bold, and at which its bar in the strip is full.
+HOT, FULL = 0.05, 0.4
+# Pixels of a bar of the strip that is full.
+HIGH = 24
+# The sign of each category, for those who do not see its colour.
+SIGNS = {
+    "error": "✕", "fault": "!", "redundant": "○", "detour": "~", "suspect": "?", "progress": "·",
+    "label": "▲",
+}  # fmt: skip
+WHO = {"system": "system", "user": "user", "agent": "agent", "environment": "tool"}
+
+
+def make_run_page(
+    data: RunData,  # what `read_run` read
+    *,
+    links: Links,  # where things are
+    window: range | None = None,  # the steps to lay out; around the first suspect when left out
+    clip: int | None = None,  # the most characters of one text; all when left out
+    others: Sequence[RunListRow] = (),  # runs of the same task
+    find: str = "",  # what was searched for in a run of several windows
+) -> Page:
+    """Return the page of one run."""
+    run, curve = data.trajectory, data.curve
+    count, anchor = len(run.steps), run_anchor(data.trajectory.id)
+    suspect = data.suspects[0].first if data.suspects else 0
+    shown = choose_window(count, suspect) if window is None else window
+    shown = range(max(shown.start, 0), min(shown.stop, count))
+    to = _address_steps(run.id, shown, count, links)
+    labels, listed = runs.collect_labels(run), data.verdicts[:MOST_VERDICTS]
+    lines = {line.step: line for line in data.describe_steps(shown)}
+    drawn = said = rests_on = None
+    if not isinstance(curve, Unmeasured):
+        drawn = runs.chart_curve(curve, count, anchor, to)
+        said, rests_on = runs.describe_curve(curve), runs.describe_curve_basis(curve)
+    paged = len(shown) < count and links.is_served
+    outlined, found = lines.values(), None
+    if paged and find:
+        hits = _search(data, find)
+        outlined = {line.step: line for line in data.describe_steps(hits)}.values()
+        most = f"; the first {MOST_HITS} are shown" if len(hits) == MOST_HITS else ""
+        found = f"{format_count(len(hits), 'step')} with {find!r}{most}"
+    trials = [row for row in others if row.id != run.id]
+    passed = [row for row in trials if row.outcome == "pass" and links.pair(run.id, row.id)]
+    first, rest = _suspect_lines(data, to)
+    notes, timed = list(runs.list_notes(run, data.found)), narration.lay_out_time(run)
+    strip, each = _strip(data, to)
+    steps = _lay_out_steps(
+        data, shown, lines, labels=labels, listed=listed, to=to, links=links, clip=clip
+    )
+    body = lay_out(
+        "run", anchor=anchor, title=run.name, run=run, tone=TONES[run.outcome.status],
+        eyebrow=list(runs.place_run(run)), facts=list(runs.list_facts(run)),
+        failed_because=data.look.because[:1].upper() + data.look.because[1:],
+        verdict=runs.sum_up(data),
+        passing=(passed[0].name, links.pair(run.id, passed[0].id))
+        if passed and run.outcome.status != "pass" else None,
+        labels=labels.get(None, ()), notes=notes, noted=format_count(len(notes), "remark"),
+        suspects=first, more_suspects=rest, reliability=data.look.reliability,
+        patterns=list(_pattern_lines(data, to)), curve=drawn, said=said, rests_on=rests_on,
+        strip=strip, each=each,
+        lanes=list(_lanes(data, each, len(strip), to, labels)) if strip else [],
+        time=lay_out("time_strip", said=timed[0], lanes=timed[1], bars=timed[2]) if timed else "",
+        outline=[_outline_row(line, data, to) for line in outlined],
+        search=(f"/run/{run.id}", find) if paged else None, found=found,
+        verdicts=[_verdict_row(run.id, at, one, to) for at, one in enumerate(listed)],
+        verdicts_left=len(data.verdicts) - len(listed),
+        unmeasured=runs.list_unmeasured(data.records),
+        others=[_other_trial(run.id, row, links) for row in trials],
+        before=links.window(run.id, max(shown.start - WINDOW, 0)) if shown.start else None,
+        after=links.window(run.id, shown.stop) if shown.stop < count else None,
+        shown=shown, steps=list(steps),
+    )  # fmt: skip
+    return Page(name="run", title=run.name, body=body, charts=() if drawn is None else (drawn,))
+
+
+def choose_window(count: int, step: int) -> range:
+    """Return the steps to lay out so that `step` is among them; all of a short run.
+
+    >>> choose_window(150, 90), choose_window(1000, 500), choose_window(1000, 990)
+    (range(0, 150), range(480, 680), range(800, 1000))
+    """
+    if count <= WINDOW:
+        return range(count)
+    start = min(max(step - LEAD_IN, 0), count - WINDOW)
+    return range(start, start + WINDOW)
+
+
+def _address_steps(run: str, shown: range, count: int, links: Links) -> StepAddress:
+    """Return what gives the address of a step: in the window, on another page, or nowhere."""
+
+    def to(step: int) -> str | None:
+        if step in shown:
+            return f"#{step_anchor(run, step)}"
+        elsewhere = links.window(run, step) is not None and 0 <= step < count
+        return links.run(run, step) if elsewhere else None
+
+    return to
+
+
+def _search(data: RunData, text: str) -> list[int]:
+    """Return the first steps in which a text stands, capitals not minded."""
+    wanted, found = text.casefold(), []
+    for step in data.trajectory.steps:
+        said = [step.text, *(quote_result(result) for result in step.results)]
+        said += [f"{call.name} {call.raw or format_json(call.arguments)}" for call in step.calls]
+        if any(wanted in one.casefold() for one in said):
+            found.append(step.index)
+            if len(found) == MOST_HITS:
+                break
+    return found
+
+
+def _suspect_lines(data: RunData, to: StepAddress) -> tuple[list[Markup], list[Markup]]:
+    """Return the suspects named first, with what remains to a hundred percent, and the others."""
+    ranked = [one for one in data.suspects if one.share is not None]
+    named = data.suspects[: MOST_RANKED if ranked else MOST_FOUND]
+    first = list(_lay_out_suspects(data, named, to))
+    if ranked:
+        others = ranked[len(named) :]
+        left = sum(one.share or 0.0 for one in others)
+        said = f"one of the {len(others):,} other steps of the agent"
+        for share, words in (
+            (left, said if len(others) > 1 else "the other step of the agent"),
+            (data.look.nobody or 0.0, "no step of the agent: the user, a tool, or the check"),
+        ):
+            if share:
+                first.append(_suspect_line("", format_chance(share), share, words, "", None))
+    rest = data.suspects[len(named) : len(named) + MOST_SUSPECTS]
+    return first, list(_lay_out_suspects(data, rest, to))
+
+
+def _lay_out_suspects(
+    data: RunData, found: Sequence[SuspectSteps], to: StepAddress
+) -> Iterator[Markup]:
+    lines = {line.step: line for line in data.describe_steps([one.first for one in found])}
+    for one in found:
+        chance = "" if one.share is None else format_chance(one.share)
+        sentence = lines[one.first].sentence
+        why = "" if one.kind == "place" else runs.add_evidence(sentence, one.evidence)
+        why = cut_words(why, REASON)
+        yield _suspect_line(one.where, chance, one.share, sentence, why, to(one.first))
+
+
+def _suspect_line(
+    where: str, chance: str, share: float | None, sentence: str, why: str, href: str | None
+) -> Markup:
+    full = None if share is None else min(100 * share / FULL, 100)
+    return lay_out(
+        "suspect_line", where=where, chance=chance, share=full, sentence=sentence, evidence=why,
+        href=href,
+    )  # fmt: skip
+
+
+def _strip(data: RunData, to: StepAddress) -> tuple[list[tuple[object, ...]], int]:
+    """Return the columns of the strip, the gravest of each; and how many steps each holds."""
+    count = len(data.trajectory.steps)
+    each = runs.count_steps_per_column(count)
+    shares: dict[int, float] = {}
+    for one in data.suspects:
+        column = one.first // each
+        shares[column] = max(shares.get(column, 0.0), one.share or 0.0)
+    out: list[tuple[object, ...]] = []
+    if count < runs.FEW_STEPS:
+        return out, each
+    spread = next((n for n in (1, 2) if count <= runs.ROOMY * n), 5)
+    for column, event in enumerate(narration.choose_events(data.events, each)):
+        share, step = shares.get(column, 0.0), column * each
+        height = max(round(HIGH * min(share / FULL, 1.0)), 1) if share >= 0.005 else 0
+        sign = "✕" if event == "refused" else ""
+        tick = "" if column % spread else str(step)
+        said = f"step {step}" if each == 1 else f"steps {step} to {min(step + each, count) - 1}"
+        said += f": {event}" + (f", {format_chance(share)}" if height else "")
+        out.append(
+            (event, height, sign, tick, to(step) or f"#{run_anchor(data.trajectory.id)}", said)
+        )
+    return out, each
+
+
+def _lanes(
+    data: RunData,
+    each: int,
+    columns: int,
+    to: StepAddress,
+    labels: Mapping[int | None, Sequence[str]],
+) -> Iterator[Markup]:
+    """Yield a lane for each judge that spoke of steps, and one for people."""
+    for name, found in runs.place_lanes(
+        data, [step for step in labels if step is not None]
+    ).items():
+        marks = runs.choose_marks(found, each)
+        cells = []
+        for column in range(columns):
+            step = marks.get(column)
+            category = "" if step is None else found[step]
+            said = "" if step is None else f"step {step}: {name} {category}"
+            href = None if step is None else to(step)
+            cells.append((category, SIGNS.get(category, ""), href, said))
+        yield lay_out("lane", name=visible_line(name), columns=cells)
+
+
+def _outline_row(line: StepLine, data: RunData, to: StepAddress) -> Markup:
+    step = data.trajectory.steps[line.step]
+    told = line.share is not None and line.share >= narration.TOLD_SHARE
+    return lay_out(
+        "outline_row", href=to(line.step), event=line.event, number=line.step,
+        sign=narration.EVENT_SIGNS[line.event],
+        who=step.agent if data.several_agents and step.actor == "agent" else "",
+        sentence=line.sentence,
+        chance=format_chance(line.share) if told and line.share is not None else "",
+    )  # fmt: skip
+
+
+def _pattern_lines(data: RunData, to: StepAddress) -> Iterator[Markup]:
+    for judge, by_name in find_patterns(data.trajectory, data.records).items():
+        for name, found in by_name.items():
+            cites = dict.fromkeys(step for pattern in found for step in pattern.cites)
+            yield lay_out(
+                "pattern_line", name=name.replace("_", " "), judge=judge,
+                cites=list(cites)[: runs.NAMED_STEPS], to=to, reason=describe_pattern(found),
+                advice=PATTERN_ADVICE[name],
+            )  # fmt: skip
+
+
+def _verdict_row(run: str, at: int, one: ShownVerdict, to: StepAddress) -> Markup:
+    return lay_out(
+        "verdict_row", anchor=verdict_anchor(run, at), judge=runs.name_judge(one.record),
+        measure=one.called, verdict=one.verdict, label=runs.name_label(one),
+        value=runs.format_value(one.verdict), category=runs.categorise(one.verdict),
+        most=runs.NAMED_STEPS, to=to,
+    )  # fmt: skip
+
+
+def _other_trial(run: str, row: RunListRow, links: Links) -> Markup:
+    return lay_out(
+        "other_trial",
+        name=row.name,
+        outcome=row.outcome,
+        tone=TONES[row.outcome],
+        href=links.run(row.id),
+        pair=links.pair(run, row.id),
+    )
+
+
+def _lay_out_steps(
+    data: RunData,
+    shown: range,
+    lines: Mapping[int, StepLine],
+    *,
+    labels: Mapping[int | None, Sequence[str]],
+    listed: Sequence[ShownVerdict],
+    to: StepAddress,
+    links: Links,
+    clip: int | None,
+) -> Iterator[Markup]:
+    """Yield the steps of a window; what a tool gave stands with the call that it answers."""
+    run, remarks = data.trajectory, runs.remark_on_steps(listed)
+    made, _ = narration.group_calls(run, shown)
+    scores = runs.list_scores(data.curve)
+    for index, behind in _pair_steps(run.steps, shown):
+        step, line = run.steps[index], lines[index]
+        inside = [index, *behind]
+        message = step.actor != "environment" and not step.calls
+        marked = (line.share or 0.0) >= narration.TOLD_SHARE or any(
+            lines[at].event == "refused" or data.marks.get(at, runs.UNMARKED).sign == "!"
+            for at in inside
+        )
+        raw_href = links.raw(run.id, index)
+        raw = ""
+        if marked and raw_href is None:
+            raw = msgspec.json.format(msgspec.json.encode(step), indent=1).decode()
+        chips = [chip for at in inside for chip in _chips(run.id, at, remarks.get(at, {}), listed)]
+        said, why = line.sentence, runs.add_evidence(line.sentence, line.why)
+        found = line.why.casefold().startswith(said.casefold().removesuffix("…"))
+        if message and not (line.why and found):
+            said = runs.name_message(step, line)
+        given = list(_results(step, index, None, clip)) if step.results else []
+        for at in behind:
+            given += _results(run.steps[at], at, step_anchor(run.id, at), clip)
+        yield lay_out(
+            "step", anchor=step_anchor(run.id, index),
+            number=f"{index}\u2013{behind[-1]}" if behind else str(index), event=line.event,
+            hot=(line.share or 0.0) >= HOT, said=message, marked=marked,
+            who=step.agent or WHO[step.actor],
+            tools=list(dict.fromkeys(call.name for call in step.calls)),
+            facts=[
+                *([f"score {scores[index]}"] if index in scores else []),
+                *([step.kind] if step.kind not in ("message", "call", "result") else []),
+                *(fact for at in inside for fact in runs.list_step_facts(run.steps[at])),
+            ], sentence=said,
+            chance="" if not line.share or line.share < 0.01 else format_chance(line.share),
+            why=why, labels=[label for at in inside for label in labels.get(at, ())],
+            parts=[_part(part, clip, step) for part in step.parts],
+            calls=list(_calls(data, step, made.get(index, []), to, set(behind), clip)),
+            results=given, error=step.error or "", checked=len(chips), chips=chips,
+            raw=raw if len(raw) <= RAW else "", raw_href=raw_href,
+        )  # fmt: skip
+
+
+def _pair_steps(steps: Sequence[Step], shown: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
+    """Yield each step of a window with those of tools that come right behind the agent's."""
+    held: tuple[int, list[int]] | None = None
+    for index in shown:
+        if held is not None and steps[index].actor == "environment":
+            held[1].append(index)
+            continue
+        if held is not None:
+            yield held
+        held = (index, [])
+        if steps[index].actor != "agent":
+            yield held
+            held = None
+    if held is not None:
+        yield held
+
+
+def _chips(
+    run: str, step: int, remarks: Mapping[str, int], listed: Sequence[ShownVerdict]
+) -> Iterator[Markup]:
+    for words, at in remarks.items():
+        answer = listed[at].verdict
+        yield lay_out(
+            "chip",
+            words=words,
+            category=runs.categorise(answer) if step in runs.list_faulted(answer) else "",
+            href=f"#{verdict_anchor(run, at)}",
+        )
+
+
+def _part(part: Part, clip: int | None, step: Step) -> Markup:
+    if part.text is None:
+        size = f", {part.size:,} bytes" if part.size is not None else ""
+        shown = f"[{part.kind} {part.media_type or ''}{size}]"
+        return lay_out("message", kind=part.kind, shown=shown, folded="", left=0, about="")
+    seen, folded, left = trace_text.lay_out_message(part.text, clip)
+    words = len(part.text.split())
+    about = f"{words:,} words" if step.actor == "system" else f"all {words:,} words"
+    if step.actor == "system" and words > 12:
+        seen, folded = Markup(""), seen + folded
+    return lay_out("message", kind=part.kind, shown=seen, folded=folded, left=left, about=about)
+
+
+def _calls(
+    data: RunData,
+    step: Step,
+    made: Sequence[Exchange],
+    to: StepAddress,
+    behind: set[int],
+    clip: int | None,
+) -> Iterator[Markup]:
+    # Copies of earlier calls make no exchange; they are shown as they stand.
+    for at, call in enumerate(step.calls):
+        exchange = made[at] if at < len(made) else None
+        call = call if exchange is None else exchange.call
+        earlier = None if exchange is None else data.history.earlier.get(exchange.position)
+        given = (call.raw or "") if call.arguments is None else format_json(call.arguments)
+        said = describe_call(call, None if earlier is None else earlier.call)
+        answer = None if exchange is None else exchange.result_step
+        # What was expected is said where a mistake is made, not at each of its repetitions.
+        again = exchange is None or data.history.errors.get(exchange.position)
+        lacks = [] if again or exchange is None else narration.find_expected(exchange, data.goals)
+        fields = len(call.arguments) if isinstance(call.arguments, dict) else 0
+        differing = len({path.partition(".")[0] for path, _, _ in lacks})
+        yield lay_out(
+            "call", call=call, words=cut_words(visible_line(said), LINE),
+            arguments=trace_text.lay_out_data(given, clip),
+            expected=[
+                (visible_line(path), brief_value(was) or "none", brief_value(want) or "none")
+                for path, was, want in lacks
+            ], same=max(fields - differing, 0) if lacks else 0,
+            answer_step=None if answer in (None, step.index, *behind) else answer,
+            answer_href=None if answer is None else to(answer),
+        )  # fmt: skip
+
+
+def _results(step: Step, index: int, anchor: str | None, clip: int | None) -> Iterator[Markup]:
+    """Yield what a step of a tool gave, an error in full, anything else in few words."""
+    for at, result in enumerate(step.results):
+        text = quote_result(result)
+        failed = result.status == "error"
+        short = " ".join(text.split())
+        if failed:
+            said = text if len(text) <= ERROR else cut_words(text, ERROR)
+            more = trace_text.lay_out_data(text, clip) if len(text) > ERROR else Markup("")
+        elif len(short) <= trace_text.LINE and not short.startswith(("{", "[")):
+            said, more = short or "returned nothing", Markup("")
+        else:
+            said = narration.summarise_value(text)
+            more = trace_text.lay_out_data(text, clip)
+        number = str(index) if anchor is not None and at == 0 else ""
+        yield lay_out(
+            "result",
+            anchor=anchor if at == 0 else None,
+            step=number,
+            failed=failed,
+            said=f"{result.name}: {said}" if result.name and len(step.results) > 1 else said,
+            data=more,
+        )
+    if not step.results and anchor is not None:
+        shown, folded, left = trace_text.lay_out_message(step.text, clip)
+        made = lay_out("message", kind="text", shown=shown, folded=folded, left=left, about="all")
+        yield lay_out(
+            "result", anchor=anchor, step=str(index), failed=False,
+            said=narration.summarise_value(step.text), data=made,
+        )  # fmt: skip

@@ -1,0 +1,399 @@
+"""The runs of a report, as a map and as a list.
+
+In the map one cell is one run: tasks across and trials down, an agent (or version) after the other;
+runs without a task stand in the order of time. Tasks that always pass come first, those that never
+do last. Of more runs than a page can hold, a cell has the share that passes of those at its place,
+and leads to their list. The order of the list is that of `evidence.weigh_runs`: a reading order, so
+no rate may be computed on its beginning. Rows are read from columns; no trace is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, compress
+from math import isnan
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+
+from stepscope.report import words
+from stepscope.report.document import (
+    EmptyNotice,
+    Links,
+    SortOrder,
+    Table,
+    TableCell,
+    TableColumn,
+    TableRow,
+    Tone,
+    row_anchor,
+)
+from stepscope.report.evidence import weigh_runs
+from stepscope.report.rows import RunTable, hide_texts
+from stepscope.safety.redact import Redactor
+from stepscope.store.columns import Runs
+from stepscope.values import format_count
+
+T = TypeVar("T")
+TONES: dict[str, Tone] = {"pass": "good", "fail": "bad", "unknown": "quiet", "undecided": "warn"}
+# Cells that one page holds; of more runs a cell is several.
+MOST_CELLS = 2_000
+# Runs up to which each is a line of its own instead of a cell.
+FEW_RUNS = 10
+# Cells above each other, where a cell is several runs or the runs have no tasks.
+MOST_DOWN = 8
+# Agents or versions of a map in which a cell is several runs; the list has all.
+MOST_BLOCKS = 12
+# Columns of tasks, where one is several.
+MOST_ACROSS = 100
+# How tasks are called by how their trials ended, and tasks of one trial.
+TASK_WORDS = ("Always pass", "Sometimes pass", "Never pass", "No outcome")
+RUN_WORDS = ("Pass", "Sometimes pass", "Fail", "No outcome")
+# Characters of a task's name that stand below its column.
+SHORT_NAME = 3
+# How wide a cell may be with so many columns, in pixels; below 14 it has no letter.
+WIDTHS = ((12, 34), (30, 25), (50, 22), (75, 14), (120, 9))
+NARROWEST = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapBlock:
+    """Columns of the map that stand together; a column has a name, and the runs of each cell."""
+
+    agent: str  # whose runs they are; "" where all are one's
+    tasks: bool  # whether a column is a task
+    said: str  # what holds for its tasks: "Always pass"
+    count: int  # its tasks, or its runs
+    columns: list[tuple[str, list[list[RunListRow]]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MapCell:
+    """A cell as it is drawn: its colour, its letter, what is read when it is pointed at."""
+
+    tone: str  # "pass", "fail", "mixed" (of several runs) or "unknown"
+    letter: str = ""  # of its failure mode
+    said: str
+    href: str | None
+
+
+def arrange_runs(rows: Sequence[RunListRow]) -> list[MapBlock]:
+    """Return the blocks of the map of these runs, in an order that the same runs always have."""
+    versions = {(row.workflow, row.agent, row.version) for row in rows}
+    parts = 2 + (len(versions) > len({key[:2] for key in versions}))
+    groups: dict[tuple[str, ...], list[RunListRow]] = {}
+    for row in rows:
+        key = (row.workflow, row.agent, row.version)[:parts]
+        groups.setdefault(key, []).append(row)
+    room, kept = 0, sorted(groups)
+    if len(rows) > MOST_CELLS:
+        kept = sorted(sorted(groups, key=lambda key: -len(groups[key]))[:MOST_BLOCKS])
+        room = MOST_CELLS // len(kept)
+    blocks: list[MapBlock] = []
+    for key in kept:
+        title = " · ".join(filter(None, key)) if len(groups) > 1 else ""
+        of_task: dict[str, list[RunListRow]] = {}
+        for row in groups[key]:
+            of_task.setdefault(row.task, []).append(row)
+        alone = of_task.pop("", [])
+        blocks += _arrange_tasks(title, of_task, room)
+        if alone:
+            alone.sort(key=lambda row: (row.start_ns is None, row.start_ns or 0, row.name, row.id))
+            cells = _chunk(alone, -(-len(alone) // (room or len(alone))))
+            down = max(min(MOST_DOWN, -(-len(cells) // 50)), 1)
+            columns = [("", column) for column in _chunk(cells, down)]
+            said = "By name" if alone[0].start_ns is None else "In the order of time"
+            blocks.append(
+                MapBlock(agent=title, tasks=False, said=said, count=len(alone), columns=columns)
+            )
+    return blocks
+
+
+def _arrange_tasks(
+    title: str, of_task: Mapping[str, list[RunListRow]], room: int
+) -> Iterator[MapBlock]:
+    """Yield the tasks of one agent, those that always pass first; in `room` cells where not 0."""
+    found: dict[int, list[tuple[float, tuple[bool, int, str], str]]] = {}
+    for task, held in of_task.items():
+        graded = [row.outcome == "pass" for row in held if row.outcome != "unknown"]
+        passed = sum(graded)
+        kind = 3 if not graded else 0 if passed == len(graded) else 1 if passed else 2
+        found.setdefault(kind, []).append((-passed / max(len(held), 1), _natural(task), task))
+        held.sort(key=lambda row: (_natural(row.trial), row.name, row.id))
+    words = TASK_WORDS if any(len(held) > 1 for held in of_task.values()) else RUN_WORDS
+    each = -(-len(of_task) // MOST_ACROSS) if room else 1
+    across = sum(-(-len(tasks) // each) for tasks in found.values())
+    down = max(min(room // max(across, 1), MOST_DOWN), 1)
+    for kind, tasks in sorted(found.items()):
+        columns = []
+        for names in _chunk([task for _, _, task in sorted(tasks)], each):
+            runs = [row for name in names for row in of_task[name]]
+            cells = _chunk(runs, -(-len(runs) // down) if room else 1)
+            columns.append((names[0] if len(names) == 1 else "", cells))
+        yield MapBlock(agent=title, tasks=True, said=words[kind], count=len(tasks), columns=columns)
+
+
+def _chunk(items: list[T], each: int) -> list[list[T]]:
+    return [items[at : at + each] for at in range(0, len(items), each)]
+
+
+@lru_cache(65_536)
+def _natural(name: str) -> tuple[bool, int, str]:
+    """Return what orders numbers by their value, before words."""
+    number = name.isdecimal() and len(name) < 16
+    return (not number, int(name) if number else 0, name)
+
+
+def draw_cell(
+    held: Sequence[RunListRow], at: int, links: Links, letters: Mapping[str, str]
+) -> MapCell:
+    """Return the cell `at` its place among all; `letters` are failure modes by run."""
+    if len(held) == 1:
+        (row,) = held
+        letter = letters.get(row.id, "")
+        mode = f", mode {letter}" if letter else ""
+        said = f"{row.name}: {row.outcome}{mode}, {format_count(row.steps, 'step')}"
+        href = links.run(row.id) or f"#{row_anchor(row.id)}"
+        return MapCell(tone=row.outcome, letter=letter, said=said, href=href)
+    graded = [row.outcome == "pass" for row in held if row.outcome != "unknown"]
+    passed, n = sum(graded), len(graded)
+    tone = "unknown" if not n else ("fail", "mixed", "pass")[min(3 * passed // n, 2)]
+    said = f"{passed:,} of {n:,} pass" if n else "no outcome"
+    said += f": {held[0].name} to {held[-1].name}"
+    return MapCell(tone=tone, said=said, href=links.runs(cell=str(at)))
+
+
+def size_cells(blocks: Sequence[MapBlock]) -> int:
+    """Return how wide a cell of the map is at most, in pixels.
+
+    >>> size_cells([])
+    34
+    """
+    columns = sum(len(block.columns) for block in blocks)
+    return next((width for most, width in WIDTHS if columns <= most), NARROWEST)
+
+
+def has_short_names(blocks: Sequence[MapBlock]) -> bool:
+    """Whether the names of tasks fit below their columns."""
+    return all(len(name) <= SHORT_NAME for block in blocks for name, _ in block.columns)
+
+
+def select_cell(rows: Sequence[RunListRow], at: str) -> Sequence[RunListRow]:
+    """Return the runs of the cell `at` its place in the map; none where there is no such."""
+    columns = (held for block in arrange_runs(rows) for _, held in block.columns)
+    cells = list(chain.from_iterable(columns))
+    return cells[int(at)] if at.isdecimal() and len(at) < 6 and int(at) < len(cells) else ()
+
+
+# Rows of one page of runs on the server.
+PAGE_SIZE = 100
+
+
+class RunListRow(msgspec.Struct, frozen=True, gc=False):
+    """One run in few figures, in the order of `make_run_rows`; None where one is not measured."""
+
+    id: str
+    name: str
+    workflow: str
+    agent: str
+    task: str
+    trial: str
+    outcome: str
+    steps: int
+    calls: int
+    reached: float | None = None  # share of the sub-goals that were reached
+    failed_calls: float | None = None  # tool calls that failed
+    repeats: float | None = None  # calls that ask again what is known
+    violations: float | None = None  # rules of conduct broken
+    cost_usd: float | None = None
+    seconds: float | None = None
+    faults: tuple[str, ...] | None = None  # axes at fault; None where no axis was scored
+    version: str = ""  # of the agent
+    start_ns: int | None = None  # None where the trace has no times
+
+    @classmethod
+    def of(cls, runs: Runs, at: int) -> RunListRow:
+        """Return the row of one run in columns, nothing measured."""
+        return cls(
+            id=runs.id[at],
+            name=runs.name[at],
+            workflow=runs.workflow[at],
+            agent=runs.agent[at] or "",
+            task=runs.task[at] or "",
+            trial=runs.trial[at] or "",
+            outcome=runs.outcome[at],
+            steps=int(runs.steps[at]),
+            calls=int(runs.calls[at]),
+            version=runs.agent_version[at] or "",
+            start_ns=None if isnan(runs.start_ns[at]) else int(runs.start_ns[at]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunQuery:
+    """Which runs are shown, and how ordered: what the address says."""
+
+    text: str = ""  # a part of a name, case not minded
+    outcome: str = ""  # "pass", "fail", "unknown"; "" for all
+    agent: str = ""  # an agent; "" for all
+    workflow: str = ""  # a workflow; "" for all
+    cell: str = ""  # a cell of the map; "" for all
+    sort: str = ""  # a key of `COLUMNS`; anything else is the order of `look_first`
+    descending: bool = False  # whether the order is turned round
+    page: int = 0  # which hundred, from 0
+
+
+# The columns of the table: label, field of a row, and unit of the numbers that it holds.
+COLUMNS: dict[str, tuple[str, str, str]] = {
+    "run": ("run", "name", ""),
+    "outcome": ("outcome", "outcome", ""),
+    "agent": ("agent", "agent", ""),
+    "task": ("task", "task", ""),
+    "steps": ("steps", "steps", "steps"),
+    "calls": ("calls", "calls", "steps"),
+    "reached": ("sub-goals", "reached", "share"),
+    "failed": ("failed calls", "failed_calls", "steps"),
+    "repeats": ("repeats", "repeats", "steps"),
+    "violations": ("rules broken", "violations", "steps"),
+    "axes": ("axes at fault", "faults", ""),
+    "cost": ("cost", "cost_usd", "cost_usd"),
+    "seconds": ("seconds", "seconds", "seconds"),
+}
+
+
+def make_run_rows(table: RunTable, redactor: Redactor | None) -> tuple[RunListRow, ...]:
+    """Return a row for each run, most telling first, without secrets."""
+    order = np.argsort(-weigh_runs(table), kind="stable")
+    runs, columns = table.runs, {"id": table.runs.id[order].tolist()}
+    for name in ("name", "workflow", "agent", "task", "trial", "outcome"):
+        texts = [text or "" for text in getattr(runs, name)[order].tolist()]
+        columns[name] = hide_texts(redactor, texts)
+    columns |= {"steps": runs.steps[order].tolist(), "calls": runs.calls[order].tolist()}
+    for name, measure in (
+        ("reached", "subgoals"),
+        ("failed_calls", "errors"),
+        ("repeats", "redundant_calls.count"),
+        ("violations", "policy"),
+        ("cost_usd", "efficiency.cost_usd"),
+        ("seconds", "efficiency.seconds"),
+    ):
+        columns[name] = table.columns[measure].numbers[order].tolist()
+    axes = {name: key for key, name in words.AXES.items() if table.scored(key)}
+    columns["faults"] = [None] * len(order)
+    if axes:
+        wrong = [table.columns[key].label[order] == words.INCORRECT for key in axes.values()]
+        columns["faults"] = [tuple(compress(axes, run)) for run in zip(*wrong, strict=True)]
+    versions = [text or "" for text in runs.agent_version[order].tolist()]
+    columns["version"] = hide_texts(redactor, versions)
+    columns["start_ns"] = [None if x != x else int(x) for x in runs.start_ns[order].tolist()]
+    return tuple(map(RunListRow, *columns.values()))
+
+
+def select_runs(runs: Sequence[RunListRow], query: RunQuery) -> list[RunListRow]:
+    """Return the runs that a query chooses, in its order; what is not measured comes last."""
+    text = query.text.casefold()
+    chosen = [
+        row
+        for row in (select_cell(runs, query.cell) if query.cell else runs)
+        if text in row.name.casefold()
+        and query.outcome in ("", row.outcome)
+        and query.agent in ("", row.agent)
+        and query.workflow in ("", row.workflow)
+    ]
+    if query.sort not in COLUMNS:
+        return chosen
+    field = COLUMNS[query.sort][1]
+    values = [getattr(row, field) for row in chosen]
+    if query.sort == "axes":
+        values = [None if faults is None else len(faults) for faults in values]
+    known = [(value, row) for value, row in zip(values, chosen, strict=True) if value is not None]
+    known.sort(key=lambda pair: pair[0], reverse=query.descending)
+    absent = [row for value, row in zip(values, chosen, strict=True) if value is None]
+    return [row for _, row in known] + absent
+
+
+def tabulate_runs(
+    shown: Sequence[RunListRow],
+    runs: Sequence[RunListRow],
+    links: Links,
+    query: RunQuery | None = None,
+) -> Table:
+    """Return a table of `shown`, with the columns that any of `runs` has something in."""
+    asked = query or RunQuery()
+    kept = [
+        name
+        for name, (_, field, _) in COLUMNS.items()
+        if any(getattr(row, field) not in (None, "") for row in runs)
+    ]
+    columns = []
+    for name in kept:
+        label, _, unit = COLUMNS[name]
+        turned = bool(unit) if asked.sort != name else not asked.descending
+        order: SortOrder = ""
+        if asked.sort == name:
+            order = "descending" if asked.descending else "ascending"
+        href = address_runs(links, asked, sort=name, descending=turned)
+        columns.append(TableColumn(label, number=bool(unit), href=href, order=order))
+    return Table(
+        id="runs",
+        caption="Runs",
+        columns=tuple(columns),
+        rows=tuple(
+            TableRow(
+                tuple(_cell(name, row, links) or TableCell("-", tone="quiet") for name in kept),
+                anchor="" if links.is_served or links.run(row.id) else row_anchor(row.id),
+                match=row.name,
+                facets={"outcome": row.outcome, "agent": row.agent, "workflow": row.workflow},
+            )
+            for row in shown
+        ),
+        empty=EmptyNotice(
+            said="No run is so. Clear the filter, or read more runs.",
+            commands=("stepscope import PATHS",),
+        ),
+    )
+
+
+def address_runs(
+    links: Links,
+    query: RunQuery,
+    *,
+    page: int = 0,
+    sort: str | None = None,
+    descending: bool | None = None,
+) -> str | None:
+    """Return the address of the runs that a query chooses, turned to another page or order."""
+    return links.runs(
+        q=query.text,
+        outcome=query.outcome,
+        agent=query.agent,
+        workflow=query.workflow,
+        cell=query.cell,
+        sort=query.sort if sort is None else sort,
+        desc="1" if (query.descending if descending is None else descending) else "",
+        page=str(page) if page else "",
+    )
+
+
+def _cell(name: str, row: RunListRow, links: Links) -> TableCell | None:
+    """Return one cell; None where there is nothing to say."""
+    _, field, unit = COLUMNS[name]
+    value = getattr(row, field)
+    if value is None or value == "":
+        return None
+    if name == "axes":
+        return TableCell(", ".join(value), sort=len(value))
+    if not unit:
+        href = links.run(row.id) if name == "run" else None
+        absent = name == "run" and href is None
+        return TableCell(
+            value,
+            href=href,
+            note="steps are not in this file" if absent else "",
+            tone=TONES.get(value, "quiet") if name == "outcome" else "",
+        )
+    said = words.format_percent(value) if unit == "share" else words.format_number(unit, value)
+    return TableCell(said, sort=value, tone="" if value else "quiet")
