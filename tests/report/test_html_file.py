@@ -150,7 +150,7 @@ def test_a_pass_that_words_its_calls_otherwise_is_not_called_unearned(bundled: s
     assert "airline/5/1" in bundled
     # Nor are airline/20/1 and 20/3, whose one bad call was refused.
     assert "right for the wrong reason" not in bundled
-    assert "faults in 2 runs changed nothing" in bundled
+    assert "Faults in 2 runs changed nothing." in bundled
 
 
 def test_a_page_says_what_a_chance_is_and_leads_to_the_worst_run_of_a_row(bundled: str) -> None:
@@ -164,8 +164,8 @@ def test_a_pass_that_was_not_earned_is_named_beside_the_counts(tmp_path: Path) -
     proved = (user("cancel W1234567"), *did("cancel", order_id="#W7654321"), agent("done"))
     made = [*runs(), run(*proved, id="c" * 32, name="shop/3/0", task="3", outcome=PASSED)]
     document = seen(file_of(store_of(made), tmp_path))
-    link = next(e for e in document.all("a") if "right for the wrong reason?" in e.text)
-    assert link.text == "right for the wrong reason? shop/3/0"
+    link = next(e for e in document.all("a") if "Right for the wrong reason?" in e.text)
+    assert link.text == "Right for the wrong reason? shop/3/0"
     assert (link.attributes["href"] or "").startswith("#r-")
 
 

@@ -182,7 +182,7 @@ def lay_out_map(
 ) -> Markup:
     """Return the runs as a map; `letters` are their failure modes by id, where there are any."""
     blocks = run_lists.arrange_runs(rows)
-    names = run_lists.has_short_names(blocks)
+    short = all(len(x) <= run_lists.SHORT_NAME for block in blocks for x, _ in block.columns)
     laid_out: list[Markup] = []
     cells: list[tuple[MapCell, str]] = []
     for at, block in enumerate(blocks):
@@ -199,7 +199,7 @@ def lay_out_map(
             lay_out(
                 "map_block", agent="" if again else visible_line(block.agent), said=block.said,
                 count=format_count(block.count, "task" if block.tasks else "run"),
-                columns=columns, names=names and block.tasks, first=at == 0,
+                columns=columns, names=short and block.tasks, first=at == 0,
             )
         )  # fmt: skip
     few = len(rows) <= run_lists.FEW_RUNS
@@ -239,9 +239,13 @@ def _looks(found: Sequence[LookFirst], links: Links) -> list[Markup]:
     out = []
     for run in found:
         first = run.suspects[0] if run.suspects else None
-        said = cut_words(describe_suspect(run)[1], EVIDENCE)
+        said, *more = describe_suspect(run)[1].split("; ")
+        for part in more:  # whole clauses, as many as there is room for
+            said += f"; {part}" if len(f"{said}; {part}") <= EVIDENCE else ""
+        said = cut_words(said, EVIDENCE)
         named = "_" in said.partition(" ")[0]  # a tool, which is written as it is
-        because = f"{'Failed' if run.outcome == 'fail' else 'Not done'}: {run.because}"
+        because = cut_words(run.because, EVIDENCE)
+        because = f"{'Failed' if run.outcome == 'fail' else 'Not done'}: {because}"
         lines = [said if named else said[:1].upper() + said[1:]]
         # Why it failed says more of a run than that nothing was found at a step.
         if first is not None and run.because:
@@ -313,7 +317,7 @@ def make_profile_page(report: Report, *, links: Links) -> Page:
 # What stands behind the step of a run to look at first.
 SHARES = "The share is how likely the run went wrong at that step; the rest is other steps, or none"
 # Characters of the evidence of a run to look at first.
-EVIDENCE = 150
+EVIDENCE = 120
 # A report says nothing of those before it.
 ALONE = "One report, so no history: name earlier ones as well, --gates FILE for each, latest last."
 # Lines of a difference that a page shows; the command that writes the baseline prints all.
@@ -358,8 +362,7 @@ def make_gates_page(
 
 
 def _tell_how_to_gate(declared: bool, links: Links) -> EmptyNotice:
-    served = links.is_served
-    shown = "stepscope view" if served else "stepscope report --html report.html"
+    shown = "stepscope view" if links.is_served else "stepscope report --html report.html"
     return EmptyNotice(
         said="No gate was decided for this page: decide the gates, and name the report."
         if declared
@@ -389,9 +392,13 @@ def make_choice_page(
     *, links: Links, pairs: Sequence[tuple[str, str]] = (), groups: Sequence[tuple[str, str]] = ()
 ) -> Page:
     """Return what there is to compare; `pairs` and `groups` are names and addresses."""
-    form = links.is_served
     body = lay_out(
-        "comparisons", anchor="compare", title="Compare", form=form, groups=groups, pairs=pairs
+        "comparisons",
+        anchor="compare",
+        title="Compare",
+        form=links.is_served,
+        groups=groups,
+        pairs=pairs,
     )
     return Page(name="compare", title="Compare", body=body)
 

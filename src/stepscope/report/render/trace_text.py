@@ -9,8 +9,8 @@ the tables of GitHub Flavored Markdown, by markdown-it-py.
 from __future__ import annotations
 
 import re
-from collections.abc import MutableMapping, Sequence
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -20,9 +20,7 @@ from stepscope.safety.text import visible
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
-    from markdown_it.renderer import RendererHTML
     from markdown_it.token import Token
-    from markdown_it.utils import OptionsDict
 
 # Characters of a text that are seen before it is unfolded; what is hardly longer is not folded.
 OPEN, LONG = 900, 1300
@@ -42,36 +40,22 @@ def _open_markdown() -> MarkdownIt:
 
     made = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable("table")
     made.disable(list(INERT))
-    plain = {
-        "heading_open": "<p><b>", "heading_close": "</b></p>\n", "th_open": "<th>",
-        "td_open": "<td>",
-    }  # fmt: skip
-    for name, tag in plain.items():
-        made.add_render_rule(name, _write(tag))
-    made.add_render_rule("fence", _write_fence)
+    plain = {"heading_open": "<p><b>", "heading_close": "</b></p>\n", "th_open": "<th>"}
+    rules = {name: partial(_write, tag) for name, tag in {**plain, "td_open": "<td>"}.items()}
+    made.renderer.rules.update({**rules, "fence": _write_fence})  # type: ignore[attr-defined]
     return made
 
 
-def _write(tag: str) -> Any:
-    """Return a rule that writes an element of ours, without attributes of the text."""
-
-    def rule(*_: object) -> str:
-        return tag
-
-    return rule
+def _write(tag: str, *_: object) -> str:
+    """Write an element of ours, without attributes of the text."""
+    return tag
 
 
-def _write_fence(
-    renderer: RendererHTML,
-    tokens: Sequence[Token],
-    at: int,
-    options: OptionsDict,
-    env: MutableMapping[str, Any],
-) -> str:
+def _write_fence(tokens: Sequence[Token], at: int, *_: object) -> str:
     """Write a block of code; what a text calls its language stands above it."""
-    token = tokens[at]
-    kind = f'<span class="kind">{escape(token.info.strip())}</span>' if token.info.strip() else ""
-    return f"{kind}<pre>{escape(token.content)}</pre>\n"
+    name = tokens[at].info.strip()
+    kind = f'<span class="kind">{escape(name)}</span>' if name else ""
+    return f"{kind}<pre>{escape(tokens[at].content)}</pre>\n"
 
 
 def render_markdown(text: str) -> Markup:

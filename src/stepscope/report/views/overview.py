@@ -397,12 +397,15 @@ def state_result(
         ends = dict.fromkeys(words.format_percent(share) for share in (shares[0], shares[-1]))
         said = f"{len(graded):,} groups pass {' to '.join(ends)} of their runs; together they "
         parts = [(said, "")]
-        parts += _passes("pass", whole, passed, n, "")
+        parts += _passes("pass ", whole, passed, n, "")
+    before = ""
     for at, (one, count, total) in enumerate(graded if not parts else ()):
         name = one.group.get("agent") or (one.title if profiles[1:] else "") or "The agent"
-        parts.append((f"{', ' if at else ''}{visible_line(name)} ", ""))
-        workflow = "" if at else one.group.get("workflow") or ""
-        parts += _passes("passes", one, count, total, workflow)
+        lead = " and " if name == before else f"{', ' if at else ''}{visible_line(name)} "
+        verb = "" if name == before else "passes "
+        parts.append((lead, ""))
+        parts += _passes(verb, one, count, total, one.group.get("workflow") or "")
+        before = name
     rest = sum(map(len, held)) - n
     if rest:
         have = "has" if rest == 1 else "have"
@@ -433,7 +436,7 @@ def _passes(
     runs = f"{visible_line(workflow)} run" if workflow else "run"
     said = words.format_percent(passed / n) + (f", {limits}" if limits else "")
     return [
-        (f"{verb} {passed:,} of {n:,}", "good"), (f" {runs}{'s' * (n != 1)} ", ""),
+        (f"{verb}{passed:,} of {n:,}", "good"), (f" {runs}{'s' * (n != 1)} ", ""),
         (f"({said})", "quiet"),
     ]  # fmt: skip
 

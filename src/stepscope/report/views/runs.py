@@ -9,6 +9,7 @@ no rate may be computed on its beginning. Rows are read from columns; no trace i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -167,18 +168,16 @@ def draw_cell(
 
 
 def size_cells(blocks: Sequence[MapBlock]) -> int:
-    """Return how wide a cell of the map is at most, in pixels.
+    """Return how wide a cell of the map is at most, in pixels: each agent has a line.
 
     >>> size_cells([])
     34
     """
-    columns = sum(len(block.columns) for block in blocks)
+    lines = Counter[str]()
+    for block in blocks:
+        lines[block.agent] += len(block.columns)
+    columns = max(lines.values(), default=0)
     return next((width for most, width in WIDTHS if columns <= most), NARROWEST)
-
-
-def has_short_names(blocks: Sequence[MapBlock]) -> bool:
-    """Whether the names of tasks fit below their columns."""
-    return all(len(name) <= SHORT_NAME for block in blocks for name, _ in block.columns)
 
 
 def select_cell(rows: Sequence[RunListRow], at: str) -> Sequence[RunListRow]:

@@ -74,8 +74,8 @@
     const read = one(".read", map);
     const idle = read.textContent;
     const say = (event) => {
-      const cell = event.target.closest("a.cell");
-      read.textContent = cell ? cell.getAttribute("aria-label") : idle;
+      const cell = event.target.closest(".col .cell, .few .cell");
+      read.textContent = cell ? cell.getAttribute("aria-label") || cell.title : idle;
     };
     for (const name of ["mouseover", "focusin"]) map.addEventListener(name, say);
     for (const name of ["mouseleave", "focusout"]) map.addEventListener(name, () => { read.textContent = idle; });
