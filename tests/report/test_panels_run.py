@@ -249,7 +249,7 @@ def test_the_file_draws_judges_beside_each_other_and_lists_what_they_said(tmp_pa
     assert queue.tag == "table"
     # A judge's opinion is a hollow dot, of each group and beside what is proved.
     heads = [e.text for e in document.all("span") if e.attributes.get("class") == "name"]
-    assert [head.rpartition(" ")[2] for head in heads] == ["gpt-4.1", "o4-mini"]
+    assert [head.rpartition(" ")[2] for head in heads[-2:]] == ["gpt-4.1", "o4-mini"]
     assert len([e for e in document.all("circle") if e.attributes.get("class") == "hd"]) == 5
     assert document.unbalanced == []
 

@@ -125,7 +125,6 @@ def make_overview_page(
     """Return the first page of a report: what passes, the runs as a map, what broke, figures."""
     profiles, whole, asked = report.profiles, report.whole, report.provenance
     several = len(profiles) > 1
-    keys = overview.choose_measured(profiles, profiles[0].figures)
     shapes_chart = overview.chart_shapes(profiles)
     groups = []
     held = _split_rows(rows, profiles)
@@ -152,7 +151,7 @@ def make_overview_page(
         modes=lay_out("breaks", found=breaks, failed=failed) if breaks else "",
         looks_found=_looks(report.look_first, links),
         looks_right=overview.describe_list(report.look_first, SHARES),
-        matrix=overview.tabulate_groups(profiles, keys) if several else None, groups=groups,
+        matrix=overview.tabulate_groups(profiles) if several else None, groups=groups,
         warnings=[one.too_loose.reason for one in profiles if one.too_loose.outcome == "fail"],
         earned=_lay_out_earned(whole, links),
         flips=overview.describe_flips(report.rank_flips) if several else (),
@@ -379,7 +378,8 @@ def make_groups_page(report: ComparisonReport) -> Page:
     effects = compare.chart_effects(report, table)
     title = f"{first} and {second}"
     body = lay_out(
-        "compared_groups", anchor="groups-compared", title=title, first=first, second=second,
+        "compared_groups", anchor="groups-compared", title=title,
+        sentence=compare.state_difference(report),
         about=compare.describe_comparison(report).partition("   ")[2].replace("   ", " · "),
         said=compare.conclude_comparison(report), flips=overview.describe_flips(report.rank_flips),
         effects=effects, found=table,

@@ -17,7 +17,12 @@ from stepscope.report.document import (
 )
 from stepscope.report.types import ComparisonReport, Difference, Shapes, ShapesDifference
 from stepscope.report.views.overview import describe_flips, tabulate_shape_differences
-from stepscope.report.views.profile import make_figure_cell, make_interval_row, name_profile
+from stepscope.report.views.profile import (
+    chart_intervals,
+    make_figure_cell,
+    make_interval_row,
+    name_profile,
+)
 from stepscope.safety.text import visible_line
 from stepscope.values import Estimate, Unmeasured
 
@@ -137,16 +142,21 @@ def chart_effects(report: ComparisonReport, table: Table) -> Chart | None:
             rows.append(
                 make_interval_row(words.name_figure(key).strip(), group, key, effect, order)
             )
-    if not rows:
-        return None
-    return Chart(
-        id="effects-chart",
-        spec="effects",
-        title=f"{name_profile(report.second)} minus {name_profile(report.first)}",
-        alt="Differences of shares with 95 % intervals; 0 is no difference.",
-        rows=tuple(rows),
-        table=table,
-    )
+    title = f"{name_profile(report.second)} minus {name_profile(report.first)}"
+    return chart_intervals("effects", title, rows, table)
+
+
+def state_difference(report: ComparisonReport) -> str:
+    """Return the first sentence of a comparison: which group passes more, as far as is shown."""
+    first, second = name_profile(report.first), name_profile(report.second)
+    found = report.differences.get("outcome.pass")
+    if found is None or not isinstance(found.effect, Estimate):
+        return f"{second} against {first}: their outcomes cannot be compared."
+    points = 100 * found.effect.value
+    limits = words.format_range("", found.effect).replace("\u2013", " to ")
+    said = f"{second} passes {abs(points):.0f} points {'fewer' if points < 0 else 'more'} than"
+    doubt = "" if found.survives else "; chance alone may do that"
+    return f"{said} {first} (95 %: {limits}){doubt}."
 
 
 def _row(key: str, difference: Difference) -> TableRow:

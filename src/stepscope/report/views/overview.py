@@ -8,7 +8,7 @@ labels of its runs instead.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -39,9 +39,9 @@ from stepscope.report.types import (
 )
 from stepscope.report.views.agreement import tabulate_agreement
 from stepscope.report.views.profile import (
+    SHOWN_GROUPS,
     chart_intervals,
     choose_largest,
-    make_figure_cell,
     make_interval_row,
     name_profile,
     tabulate_answers,
@@ -175,58 +175,51 @@ def tabulate_vector(profile: Profile, anchor: str) -> Table:
     return Table(id=anchor, caption=caption, columns=VECTOR, rows=rows, own=True)
 
 
-def tabulate_groups(profiles: Sequence[Profile], keys: Sequence[str]) -> Table:
-    """Return groups down and figures across, each with its interval."""
-    labels = [name_column(key) for key in keys]
-    return Table(
-        id="groups",
-        caption="Outcome and path, by group",
-        columns=make_columns("group", "runs", *labels, numbers=("runs", *labels)),
-        rows=tuple(
-            make_row(
-                name_profile(profile),
-                TableCell(f"{profile.n_runs:,}", sort=profile.n_runs),
-                *(make_figure_cell(key, profile.figures[key]) for key in keys),
-            )
-            for profile in profiles
-        ),
-    )
+def tabulate_groups(profiles: Sequence[Profile]) -> Table:
+    """Return figures down and the first groups across, each with its interval on one scale."""
+    shown = profiles[:SHOWN_GROUPS]
+    rows = []
+    for key in choose_measured(profiles):
+        cells = [TableCell(name_on_page(key))]
+        for figure in (profile.figures[key] for profile in shown):
+            cells.append(TableCell("", interval=words.draw_interval(figure)))
+            if isinstance(figure, Unmeasured):
+                cells.append(TableCell("-", title=figure.reason, tone="quiet"))
+            else:
+                value, limits = _format_figure(key, figure)
+                cells.append(TableCell(value, sort=figure.value, note=limits))
+        rows.append(make_row(*cells))
+    columns = [TableColumn("figure")]
+    for profile in shown:
+        columns.append(TableColumn(name_profile(profile), axis=True))
+        columns.append(TableColumn(format_count(profile.n_runs, "run"), number=True))
+    more = len(profiles) - len(shown)
+    left = (f"{format_count(more, 'more group')} below.",) if more else ()
+    caption, made = "Outcome and path, by group", tuple(rows)
+    return Table(id="groups", caption=caption, columns=tuple(columns), rows=made, notes=left)
 
 
-def name_column(key: str) -> str:
-    """Return the name of a figure that stands above a column of its own.
-
-    >>> name_column("steps.p95"), name_column("outcome.pass")
-    ('steps, p95', 'outcome: pass')
-    """
-    if key.endswith(".p95"):
-        return words.LABELS[key.removesuffix(".p95") + ".median"].replace("median", "p95")
-    return words.name_figure(key).strip()
-
-
-def choose_measured(profiles: Sequence[Profile], keys: Iterable[str]) -> list[str]:
-    """Return the figures that any of the groups has, in the order given, without axes."""
-    return [
+def choose_measured(profiles: Sequence[Profile]) -> list[str]:
+    """Return the figures that any of the groups has, without axes; of pass^k the largest k."""
+    keys = [
         key
-        for key in keys
+        for key in profiles[0].figures
         if key not in words.AXES
         and all(key in p.figures for p in profiles)
         and any(isinstance(p.figures[key], Estimate) for p in profiles)
     ]
+    powers = [key for key in keys if "^" in key]
+    return [key for key in keys if key not in powers[:-1]]
 
 
 def chart_vector(profiles: Sequence[Profile], table: Table) -> Chart | None:
     """Return the shares of the vector with their intervals; None where there is none."""
-    keys = choose_measured(profiles, profiles[0].figures)
-    powers = [key for key in keys if "^" in key]
-    keys = [key for key in keys if key not in powers[:-1]]
-    rows: list[dict[str, object]] = []
-    for order, key in enumerate(keys):
-        for profile in choose_largest(profiles):
-            figure = profile.figures[key]
-            if words.draw_interval(figure) is not None and isinstance(figure, Estimate):
-                name = words.name_figure(key).strip()
-                rows.append(make_interval_row(name, name_profile(profile), key, figure, order))
+    rows = [
+        make_interval_row(words.name_figure(key).strip(), name_profile(profile), key, figure, order)
+        for order, key in enumerate(choose_measured(profiles))
+        for profile in choose_largest(profiles)
+        if isinstance(figure := profile.figures[key], Estimate) and words.draw_interval(figure)
+    ]
     return chart_intervals("vector", "Outcome and path", rows, table)
 
 
@@ -491,6 +484,28 @@ REPORT = (
 )
 
 
+def name_on_page(key: str) -> str:
+    """Return what a figure is called where it stands alone.
+
+    >>> name_on_page("outcome.pass^4"), name_on_page("steps.median")
+    ('Tasks that pass 4 trials in a row', 'Steps, median')
+    """
+    if "^" in key:
+        return f"Tasks that pass {key.partition('^')[2]} trials in a row"
+    return PAGE_NAMES.get(key) or words.name_figure(key).strip()
+
+
+def _format_figure(key: str, figure: Estimate) -> tuple[str, str]:
+    """Return a value and its limits as a page has them; "" where it has no limits."""
+    limits = words.format_range(key, figure)
+    if key in words.RATES:
+        low, high = figure.low or 0.0, figure.high or 0.0
+        return f"{figure.value:.2f}", limits and f"{low:.2f}\u2013{high:.2f}"
+    share = figure.unit == "share"
+    value = words.format_percent(figure.value) if share else words.format_number(key, figure.value)
+    return value, limits
+
+
 def tabulate_report(profile: Profile, rows: Sequence[RunListRow], anchor: str) -> Table:
     """Return the figures of a group as a page draws them, each with its interval on one scale.
 
@@ -502,22 +517,14 @@ def tabulate_report(profile: Profile, rows: Sequence[RunListRow], anchor: str) -
     for key, figure in profile.figures.items():
         if key in words.AXES or key in powers[:-1]:
             continue
-        name = PAGE_NAMES.get(key) or words.name_figure(key).strip()
-        if "^" in key:
-            name = f"Tasks that pass {key.partition('^')[2]} trials in a row"
+        name = name_on_page(key)
         if isinstance(figure, Unmeasured):
             name = name.partition(",")[0].lower()
             names = absent.setdefault(figure.reason or figure.kind, [])
             names += [name] if name not in names else []
             continue
+        value, limits = _format_figure(key, figure)
         share = figure.unit == "share"
-        value = words.format_percent(figure.value) if share else words.format_number(
-            key, figure.value
-        )  # fmt: skip
-        limits = words.format_range(key, figure)
-        if key in words.RATES:
-            value = f"{figure.value:.2f}"
-            limits = limits and f"{figure.low or 0.0:.2f}\u2013{figure.high or 0.0:.2f}"
         counted = f"{round(figure.value * figure.n):,} of " if share and "^" not in key else ""
         basis = counted + words.format_n(figure)
         drawn = TableCell("", interval=words.draw_interval(figure))
@@ -550,14 +557,15 @@ def _remarks(key: str, figure: Estimate, profile: Profile) -> str:
 
 
 def _draw_histogram(key: str, rows: Sequence[RunListRow]) -> TableCell:
-    field = {"steps": "steps", "cost_usd": "cost_usd", "seconds": "seconds"}.get(key.split(".")[0])
-    values = [x for row in rows if field and (x := getattr(row, field)) is not None]
+    field = key.partition(".")[0]
+    known = field in RunListRow.__struct_fields__
+    values = [x for row in rows if known and (x := getattr(row, field)) is not None]
     if len(values) < 2 or min(values) == max(values):
         return TableCell("")
     counts, _ = np.histogram(np.array(values, np.float64), BINS)
-    heights = -(-100 * counts // counts.max())
+    heights = tuple((-(-100 * counts // counts.max())).tolist())
     ends = [words.format_number(key, value) for value in (min(values), max(values))]
-    return TableCell(f"{ends[0]} to {ends[1]}", histogram=tuple(int(h) for h in heights))
+    return TableCell(" to ".join(ends), histogram=heights)
 
 
 # Pixels across of the largest square.
@@ -575,21 +583,14 @@ def draw_earned(profile: Profile) -> tuple[str, list[tuple[str, int, float, str]
         return None
     (kept, lucky), (unlucky, missed) = joint.passed, joint.failed
     most = max(kept, lucky, unlucky, missed, 1)
-    all_passed = "Every pass" if not lucky and kept > 1 else f"{kept:,} of {kept + lucky:,} passes"
-    said = f"{all_passed} reached every sub-goal"
-    said += f"; so did {unlucky:,} of {format_count(unlucky + missed, 'failure')}." if (
-        unlucky or not missed
-    ) else f"; no failure did ({missed:,})."  # fmt: skip
-    if not kept + lucky:
-        said = f"No graded run passed; {unlucky:,} of {missed + unlucky:,} reached every sub-goal."
+    passed, failed = kept + lucky, unlucky + missed
+    said = f"{kept:,} of {passed:,} passes reached every sub-goal, and so did {unlucky:,} of "
+    said += f"{format_count(failed, 'failure')}."
+    grades = ("every sub-goal reached", "a sub-goal missed")
+    counts = (("pass", kept), ("pass", lucky), ("fail", unlucky), ("fail", missed))
     squares = [
-        (outcome, count, SQUARE * (count / most) ** 0.5, f"{count:,} {outcome}, {grade}")
-        for outcome, count, grade in (
-            ("pass", kept, "every sub-goal reached"),
-            ("pass", lucky, "a sub-goal missed"),
-            ("fail", unlucky, "every sub-goal reached"),
-            ("fail", missed, "a sub-goal missed"),
-        )
+        (outcome, count, SQUARE * (count / most) ** 0.5, f"{count:,} {outcome}, {grades[at % 2]}")
+        for at, (outcome, count) in enumerate(counts)
     ]
     return said, squares
 

@@ -275,18 +275,15 @@ def state_faults(profiles: Sequence[Profile], whole: Profile) -> list[tuple[str,
         for key in list_scored_axes(profiles)
         if isinstance(figure := whole.figures.get(key), Estimate)
     ]
-    if not found:
-        return [("Which capability broke: not scored yet.", "")]
-    most = max(found)
+    most = max(found, default=(0, 0, ""))
     if not most[0]:
         return [("No fault of an axis is proved in these runs; nothing proved is not correct.", "")]
     names = [name for count, _, name in found if count == most[0]]
     subject = " and ".join(names) if len(names) < 3 else f"{len(names)} axes alike"
-    verb = "break" if len(names) > 1 else "breaks"
-    said = f"at least {most[0]:,} of {most[1]:,} runs"
-    each = " each" if len(names) > 1 else ""
-    return [(f"{subject[:1].upper()}{subject[1:]} {verb} most often: ", ""), (said, "bad"),
-            (f"{each}, proved by rules.", "")]  # fmt: skip
+    verb, each = ("break", " each") if len(names) > 1 else ("breaks", "")
+    said = f"{subject[:1].upper()}{subject[1:]} {verb} most often: "
+    runs = f"at least {most[0]:,} of {most[1]:,} runs"
+    return [(said, ""), (runs, "bad"), (f"{each}, proved by rules.", "")]
 
 
 def list_scored_axes(profiles: Sequence[Profile]) -> list[str]:

@@ -24,14 +24,12 @@ from stepscope.report.types import SuspectSteps
 
 # What happens in a step, the gravest first; a column of the strip shows the gravest of its steps.
 StepEvent = Literal["refused", "writes", "calls", "says", "user", "system", "returns"]
-EVENTS: tuple[StepEvent, ...] = (
-    "refused", "writes", "calls", "says", "user", "system", "returns",
-)  # fmt: skip
 # The sign of each, for those who do not see its colour.
 EVENT_SIGNS: Mapping[StepEvent, str] = {
     "refused": "✕", "writes": "■", "calls": "▸", "says": "○", "user": "●", "system": "§",
     "returns": "",
 }  # fmt: skip
+EVENTS = tuple(EVENT_SIGNS)
 # Characters of a sentence, and of one value in it.
 SENTENCE, VALUE = 120, 60
 # Values that a sentence names of one call, and differences.
