@@ -24,7 +24,7 @@ from stepscope.store.where import parse_where
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "examples" / "airline" / "runs.json"
 PICTURES = ROOT / "docs" / "img" / "pages"
-WIDTHS = {"wide": (1440, 900), "middle": (1024, 768), "narrow": (390, 844)}
+WIDTHS = {"wide": (1440, 900), "narrow": (390, 844)}
 THEMES = ("light", "dark")
 
 

@@ -420,8 +420,8 @@ def make_runs_page(first: RunData, second: RunData, *, links: Links) -> Page:
     start = "No call differs." if set(how) <= {"same"} else "Only thoughts differ."
     if differing is not None:
         side = pairs[differing][0] or pairs[differing][1]
-        step = "" if side is None else f" at step {side.step}"
-        start = f"They part{step}: the call is {words[how[differing]]}."
+        tool = "" if side is None else f" at step {side.step}: {side.call.name}"
+        start = f"They part{visible_line(tool)}, {words[how[differing]]}."
     title = f"{one.name} and {other.name}"
     body = lay_out(
         "compared_runs",
