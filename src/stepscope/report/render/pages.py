@@ -182,9 +182,9 @@ def lay_out_map(
     """Return the runs as a map; `letters` are their failure modes by id, where there are any."""
     blocks = run_lists.arrange_runs(rows)
     short = all(len(x) <= run_lists.SHORT_NAME for block in blocks for x, _ in block.columns)
-    laid_out: list[Markup] = []
+    agents: dict[str, list[Markup]] = {}
     cells: list[tuple[MapCell, str]] = []
-    for at, block in enumerate(blocks):
+    for block in blocks:
         columns = []
         for name, held in block.columns:
             drawn = [
@@ -193,14 +193,11 @@ def lay_out_map(
             ]
             columns.append((name, drawn))
             cells += [(cell, runs[0].name) for cell, runs in zip(drawn, held, strict=True)]
-        again = at > 0 and blocks[at - 1].agent == block.agent
-        laid_out.append(
-            lay_out(
-                "map_block", agent="" if again else visible_line(block.agent), said=block.said,
-                count=format_count(block.count, "task" if block.tasks else "run"),
-                columns=columns, names=short and block.tasks, first=at == 0,
-            )
+        made = lay_out(
+            "map_block", said=block.said, columns=columns, names=short and block.tasks,
+            count=format_count(block.count, "task" if block.tasks else "run"), first=not agents,
         )  # fmt: skip
+        agents.setdefault(visible_line(block.agent), []).append(made)
     few = len(rows) <= run_lists.FEW_RUNS
     about = "One column a task, one cell a trial. Point at a cell, or press the arrow keys."
     if len(rows) > run_lists.MOST_CELLS:
@@ -209,7 +206,7 @@ def lay_out_map(
         about = ""
     tones = {cell.tone for cell, _ in cells}
     return lay_out(
-        "run_map", blocks=laid_out, few=cells if few else [], size=run_lists.size_cells(blocks),
+        "run_map", agents=agents, few=cells if few else [], size=run_lists.size_cells(blocks),
         letters=bool(letters), mixed="mixed" in tones, unknown="unknown" in tones, about=about,
     )  # fmt: skip
 

@@ -176,8 +176,8 @@ def tabulate_vector(profile: Profile, anchor: str) -> Table:
 
 
 def tabulate_groups(profiles: Sequence[Profile]) -> Table:
-    """Return figures down and the first groups across, each with its interval on one scale."""
-    shown = profiles[:SHOWN_GROUPS]
+    """Return figures down and the largest groups across, each with its interval on one scale."""
+    shown = choose_largest(profiles, SHOWN_GROUPS)
     rows = []
     for key in choose_measured(profiles):
         cells = [TableCell(name_on_page(key))]
@@ -397,7 +397,8 @@ def state_result(
         lead = " and " if name == before else f"{', ' if at else ''}{visible_line(name)} "
         verb = "" if name == before else "passes "
         parts.append((lead, ""))
-        parts += _passes(verb, one, count, total, one.group.get("workflow") or "")
+        workflow = one.group.get("workflow") or ""
+        parts += _passes(verb, one, count, total, "" if workflow == name else workflow)
         before = name
     rest = sum(map(len, held)) - n
     if rest:

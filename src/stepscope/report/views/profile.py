@@ -42,9 +42,9 @@ def name_profile(profile: Profile) -> str:
     return visible_line(profile.title) or "all runs"
 
 
-def choose_largest(profiles: Sequence[Profile]) -> list[Profile]:
+def choose_largest(profiles: Sequence[Profile], most: int = MOST_GROUPS) -> list[Profile]:
     """Return the groups that a chart can tell apart: those with the most runs, in their order."""
-    kept = sorted(range(len(profiles)), key=lambda at: -profiles[at].n_runs)[:MOST_GROUPS]
+    kept = sorted(range(len(profiles)), key=lambda at: -profiles[at].n_runs)[:most]
     return [profiles[at] for at in sorted(kept)]
 
 
@@ -201,7 +201,7 @@ def draw_axes(
     profiles: Sequence[Profile], panels: Panels | None, links: Links
 ) -> tuple[list[str], list[tuple[str, str, list[AxisCell]]]]:
     """Return the ticks of one scale, and a row for each axis or aspect: its cells by group."""
-    shown = profiles[:SHOWN_GROUPS]
+    shown = choose_largest(profiles, SHOWN_GROUPS)
     by_rubric = {panel.rubric: panel for panel in panels.panels} if panels else {}
     names = name_judges(panels) if panels else JudgeNames()
     found: dict[str, list[list[tuple[str, Estimate]]]] = {}
@@ -261,7 +261,7 @@ def _draw_axis(
 def head_groups(profiles: Sequence[Profile]) -> list[tuple[str, str]]:
     """Return the heads of the small multiples: each group, and how many of its runs pass."""
     out = []
-    for one in profiles[:SHOWN_GROUPS]:
+    for one in choose_largest(profiles, SHOWN_GROUPS):
         passed = one.figures.get("outcome.pass")
         said = f"{words.format_percent(passed.value)} pass, " if _is_known(passed) else ""
         out.append((name_profile(one), f"{said}{format_count(one.n_runs, 'run')}"))
