@@ -177,9 +177,10 @@ def tabulate_vector(profile: Profile, anchor: str) -> Table:
 
 def tabulate_groups(profiles: Sequence[Profile]) -> Table:
     """Return figures down and the largest groups across, each with its interval on one scale."""
-    shown = choose_largest(profiles, SHOWN_GROUPS)
+    large = [profile for profile in profiles if profile.n_runs >= SMALL_GROUP]
+    shown = choose_largest(large or profiles, SHOWN_GROUPS)
     rows = []
-    for key in choose_measured(profiles):
+    for key in choose_measured(shown):
         cells = [TableCell(name_on_page(key))]
         for figure in (profile.figures[key] for profile in shown):
             cells.append(TableCell("", interval=words.draw_interval(figure)))
@@ -361,6 +362,8 @@ def tabulate_outcomes(joint: OutcomeTable, profile: Profile, at: int) -> Table:
     )
 
 
+# Runs below which a group has no column beside larger ones.
+SMALL_GROUP = 5
 # Groups that the first sentence names; of more it says how far apart they are.
 NAMED_GROUPS = 3
 
