@@ -369,16 +369,12 @@ def render_response(
 ) -> Response:
     """Return a page as a document with its navigation."""
     links = links or _links(request)
+    named = pages.NAVIGATION.items()
     head = pages.lay_out(
-        "head",
-        title=f"{page.title} · stepscope",
-        mode="server",
-        navigation=[
-            (links.page(name), label, name == page.name) for name, label in pages.NAVIGATION.items()
-        ],
-        styles=("/static/app.css",),
-        events="/api/events",
-    )
+        "head", title=f"{page.title} · stepscope", mode="server", page=page.name,
+        navigation=[(links.page(name), label, name == page.name) for name, label in named],
+        kept=links.kept, styles=("/static/app.css",), events="/api/events",
+    )  # fmt: skip
     foot = pages.lay_out(
         "foot",
         about=str(queries.get_reader(request).path),

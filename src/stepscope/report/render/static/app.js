@@ -376,7 +376,7 @@
     j: () => step(1, false), k: () => step(-1, false), n: () => step(1, true), p: () => step(-1, true),
     o: fold, t: nextTheme, "?": () => one("#help").showModal(),
     c: () => one(".page:not([hidden]) a[data-compare]")?.click(),
-    "/": () => (one(".page:not([hidden]) .outline input") || one(".bar .find input") || one(".page:not([hidden]) .filter input"))?.focus(),
+    "/": () => (one(".page:not([hidden]) .outline input") || one(".bar .find input") || one(".page:not([hidden]) .choice[open] input") || one(".page:not([hidden]) .filter:not(.choice *) input"))?.focus(),
   };
 
   addEventListener("keydown", (event) => {
