@@ -69,6 +69,24 @@ def test_every_address_of_a_file_is_an_element_of_it(tmp_path: Path) -> None:
     assert {link for link in links if link.removeprefix("#") not in ids} == set()
 
 
+def test_a_comparison_opens_where_its_runs_part_and_at_its_words_where_they_do_not(
+    tmp_path: Path,
+) -> None:
+    made = runs()
+    alike = [
+        run(user("buy"), *did("find"), id=f"9{at}".ljust(32, "f"), name=f"shop/9/{at}", task="9",
+            trial=str(at), outcome=(FAILED, PASSED)[at])
+        for at in range(2)
+    ]  # fmt: skip
+    document = seen(file_of(store_of([*made, *alike]), tmp_path))
+    to = {e.attributes["href"] for e in document.all("a") if "data-compare" in e.attributes}
+    parting, same = "c-10ffffffffffffff-11ffffffffffffff-d", "c-90ffffffffffffff-91ffffffffffffff-d"
+    assert {f"#{parting}", f"#{same}"} <= to
+    held = {e.attributes.get("id"): e for e in document.elements}
+    assert "how-arguments" in str(held[parting].attributes["class"])
+    assert held[same].text == "No call differs."
+
+
 def test_the_policy_allows_what_is_in_the_file_by_its_hash_and_nothing_else(small: str) -> None:
     document = seen(small)
     policy = next(

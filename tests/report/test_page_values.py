@@ -19,6 +19,7 @@ from stepscope.report.views.run import (
     count_steps_per_column,
     describe_curve,
     describe_curve_basis,
+    find_parting,
     gather_run,
     list_verdicts,
     make_curve_rows,
@@ -342,6 +343,24 @@ def test_calls_are_aligned_by_what_they_ask() -> None:
         for left, right in align_calls(first, second)
     ]
     assert pairs == [("result", 1, 1), ("right", None, 3), ("arguments", 3, 5), ("same", 5, 7)]
+
+
+@pytest.mark.parametrize(
+    ("second", "tool"),
+    [
+        ([*did("think", text="b"), *did("pay", amount=4)], "pay"),
+        ([*did("check", text="b"), *did("pay", amount=4)], "check"),
+        ([*did("think", text="b"), *did("pay", amount=3)], None),
+    ],
+)
+def test_two_runs_part_at_the_first_call_that_differs_whatever_they_thought(
+    second: list[object], tool: str | None
+) -> None:
+    first = run(user("go"), *did("think", text="a"), *did("pay", amount=3))
+    pairs = list(align_calls(first, run(user("go"), *second)))
+    at = find_parting(pairs)
+    second_side = None if at is None else pairs[at][1]
+    assert (second_side and second_side.call.name) == tool
 
 
 def test_calls_with_other_arguments_say_which() -> None:

@@ -9,11 +9,13 @@ import pytest
 
 from stepscope.model import Record, Usage, Verdict
 from stepscope.report.build import build_report
+from stepscope.report.document import Links
 from stepscope.report.panel_types import Panels, VerdictFlag
 from stepscope.report.render import data, markdown, text
 from stepscope.report.render.html import make_report_charts, render_report_html
 from stepscope.report.types import Report
 from stepscope.report.views.overview import make_report_document
+from stepscope.report.views.profile import draw_axes
 from stepscope.report.words import name_panel
 from stepscope.score import score_runs
 from stepscope.store import Store
@@ -111,6 +113,17 @@ def test_proofs_of_rules_count_in_any_and_the_rules_are_left_out_of_all() -> Non
     (vote,) = panel.groups[0].votes
     assert (share(vote.any), share(vote.all)) == ((0.2, 10), (0.2, 10))
     assert share(seat(panel.groups[0], "rules").failing) == (0.1, 10)
+
+
+def test_on_the_profile_the_rules_are_a_bound_and_no_dot_of_a_judge() -> None:
+    report = reported(
+        store_of(HELD, axes(ONE, HELD, "xx........"), axes("rules", HELD, "x?????????"))
+    )
+    _, (row,) = draw_axes(report.profiles, report.panels or None, Links())
+    (cell,) = row[2]
+    assert [(said, share) for said, share, _ in cell.said] == [("claude-sonnet-4-5, of 10", "20 %")]
+    assert len(cell.judges) == 1
+    assert cell.words == "\u2265 1 of 10"
 
 
 def test_two_models_are_summed_up_without_the_rules_and_then_with_them() -> None:

@@ -426,7 +426,8 @@ def make_runs_page(first: RunData, second: RunData, *, links: Links) -> Page:
         title=title,
         summary=", ".join(said) or "neither run made a call",
         first_difference=start,
-        href=None if differing is None else f"#{parting_anchor(one.id, other.id)}",
+        parting=parting_anchor(one.id, other.id),
+        parts=differing is not None,
         sides=[_run_side(first, links), _run_side(second, links)],
         pairs=[
             _call_pair(name, pair, (one.id, other.id), links, at == differing)
