@@ -5,7 +5,7 @@ from math import log
 import pytest
 
 from stepscope.measures.localise import LOCALISE
-from stepscope.model import Case, Record, SubGoal, Verdict
+from stepscope.model import Case, Record, Step, SubGoal, Verdict
 from stepscope.report.document import Links, ServerLinks
 from stepscope.report.render.pages import make_runs_page
 from stepscope.report.render.run_page import SIGNS, make_run_page
@@ -354,7 +354,7 @@ def test_calls_are_aligned_by_what_they_ask() -> None:
     ],
 )
 def test_two_runs_part_at_the_first_call_that_differs_whatever_they_thought(
-    second: list[object], tool: str | None
+    second: list[Step], tool: str | None
 ) -> None:
     first = run(user("go"), *did("think", text="a"), *did("pay", amount=3))
     pairs = list(align_calls(first, run(user("go"), *second)))
