@@ -34,7 +34,7 @@ def before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # that could say correct says nothing of a report of schema 2. Rank flips ask every figure.
 CHANGED = {
     "report": {"look_first", "next", "schema", "whole", "profiles", "panels", "rank_flips"},
-    "show": {"suspects"},
+    "show": {"suspects", "curve"},
 }
 ADDED = {"report": {"checks"}, "show": {"because", "nobody", "reliability"}}
 
@@ -51,6 +51,8 @@ def test_an_older_store_says_the_same_but_for_where_to_look(
     assert now.keys() - then.keys() == ADDED[name]
     kept = then.keys() - CHANGED[name]
     assert {key: now[key] for key in kept} == {key: then[key] for key in kept}
+    if name == "show":
+        assert now["curve"]["reason"] == "nobody scored the steps of this run"
 
 
 def test_axes_of_an_older_store_give_no_figure_and_all_others_the_same(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stepscope.errors import EnvironmentFault, StoreError
-from stepscope.model import Case, Label, Record
+from stepscope.model import Case, Instant, Label, Record
 from stepscope.score import score_runs
 from stepscope.store import ParquetRows, Rows, Store
 from stepscope.store.columns import Runs
@@ -29,7 +29,14 @@ def store(folder: Path) -> Store:
     store.put(
         [
             run(user("a"), *did("buy"), id="a", name="c", case=CASE, outcome=PASSED),
-            run(*failed("buy"), id="b", name="b", outcome=FAILED, tags={"set": "dev"}),
+            run(
+                *failed("buy"),
+                id="b",
+                name="b",
+                outcome=FAILED,
+                tags={"set": "dev"},
+                start=Instant(1_700_000_000_000_000_000, ""),
+            ),
             run(agent("x"), id="c", name="a", agent="gpt", labels=(Label(kind="note", step=0),)),
         ]
     )
@@ -62,7 +69,7 @@ def same(a: Rows, b: Rows, where: Where | None) -> None:
     left, right = a.runs(where), b.runs(where)
     for field in Runs.__dataclass_fields__:
         if field != "key":
-            assert getattr(left, field).tolist() == getattr(right, field).tolist()
+            np.testing.assert_array_equal(getattr(left, field), getattr(right, field), field)
     for key in ("set", "nothing"):
         assert a.tag(key, left).tolist() == b.tag(key, right).tolist()
     assert a.measures() == b.measures()
