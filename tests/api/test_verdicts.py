@@ -100,7 +100,7 @@ def test_what_cannot_be_placed_is_set_aside_alone(
     assert aside.reason.startswith("row 2: ")
     assert reason in aside.reason
     assert aside.raw.decode().startswith(row)
-    assert f"1 quarantined (1 {kind})" in str(found)
+    assert f"1 set aside (1 {kind})" in str(found)
 
 
 @pytest.mark.parametrize("value", ["1.0000001", "-0.1", "nan", "inf", "high"])

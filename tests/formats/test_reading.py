@@ -110,7 +110,10 @@ def test_a_folder_is_read_sorted_with_two_formats_and_what_is_no_trace(tmp_path:
         (b"", "an empty file"),
         (b" \n\t", "an empty file"),
         (b"\x00\x01", "binary data"),
-        (b"\x1f\x8b\x08\x00", "gzip; give its content: `gunzip -c FILE | stepscope import -`"),
+        (
+            b'[{"role": "assistant", "tool_calls": []}, {"role": "tool", "content": "3"}]',
+            "example calls: tools are called and nobody speaks",
+        ),
         (b"{}", "JSON beginning '{}'"),
         (b'{"spam": 1}', "a JSON object with keys spam"),
         (b'{"sp\\u001bam": 1}', "a JSON object with keys sp\\x1bam"),
@@ -322,7 +325,10 @@ def test_a_bad_record_is_quarantined_alone_with_its_bytes_and_offset(tmp_path: P
         (text.index('{"task_id": 9'), '{"task_id": 9'),
     ]
     assert {q.uri for q in bad} == {str(path)}
-    assert reading.account.line().endswith("2 runs, 4 steps, 0 calls; quarantined 2")
+    assert reading.account.line().endswith(
+        "2 runs, 4 steps, 0 calls; set aside 2: not JSON: Expecting value (byte 12) (1); "
+        "the file ends inside this record (1)"
+    )
 
 
 def test_repairs_are_counted_in_the_account(tmp_path: Path) -> None:

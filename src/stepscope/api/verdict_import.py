@@ -112,7 +112,7 @@ class AddedVerdicts(msgspec.Struct, frozen=True, kw_only=True):
             f"{self.uri}: {self.rows:,} rows",
             f"{self.new:,} new verdicts, {self.known:,} known",
             *([f"{self.empty:,} without a verdict"] if self.empty else []),
-            f"{aside:,} quarantined" + (f" ({why})" if why else ""),
+            f"{aside:,} set aside" + (f" ({why})" if why else ""),
         ]
         told = ", ".join(f"{visible_line(name)} {n:,}" for name, n in self.rubrics.items())
         lines = ["; ".join(parts)]

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from stepscope import safety
 from stepscope.cli import options, terminal
 from stepscope.errors import UsageError
+from stepscope.safety.text import visible_line
+
+if TYPE_CHECKING:
+    from stepscope.model import Quarantined
+
+# Of a record that was set aside, what is listed of its bytes.
+_SHOWN_BYTES = 80
 
 Paths = Annotated[
     list[str] | None,
@@ -111,6 +119,10 @@ RubricName = Annotated[
     ),
 ]
 Rater = Annotated[str | None, Option("--rater", metavar="NAME", help="With --verdicts: who rated.")]
+SetAside = Annotated[
+    bool,
+    Option("--set-aside", help="List the records that could not be read: of PATHS, or of all."),
+]
 Human = Annotated[bool, Option("--human", help="With --verdicts: people rated.")]
 
 
@@ -145,6 +157,7 @@ def import_(
     agent_version: AgentVersion = None,
     tag: Tags = None,
     strict: Strict = False,
+    set_aside: SetAside = False,
     workers: Workers = None,
     since: Since = None,
     listen: Listen = False,
@@ -220,6 +233,10 @@ def import_(
             as_json=as_json,
         )  # fmt: skip
     _refuse_given(listening, "is for runs that come in with --listen")
+    if set_aside and not paths:
+        with options.open_existing(store) as notebook:
+            _list_set_aside(notebook.store.quarantined(), as_json=as_json)
+        return 0
     if not paths:
         raise UsageError(
             "nothing to import: name files, folders or globs, or receive with --listen"
@@ -244,5 +261,36 @@ def import_(
                 workers=workers,
                 progress=step,
             )
+            told = {account.uri for account in added.files if account.quarantined}
+            aside = [one for one in notebook.store.quarantined() if set_aside and one.uri in told]
+        terminal.print_result(added, as_json=as_json, hint="stepscope score", store=store)
+        if aside and not as_json:
+            _list_set_aside(aside, as_json=False)
+        return _exit_code_of_import(added.failed)
     terminal.print_result(added, as_json=as_json, hint="stepscope score", store=store)
     return 0
+
+
+def _exit_code_of_import(failed: Sequence[str]) -> int:
+    """Return 2 where a file gave nothing, having said so."""
+    if not failed:
+        return 0
+    more = f" and {len(failed) - 1:,} more" if len(failed) > 1 else ""
+    terminal.print_note(f"error: nothing was read of {visible_line(failed[0])}{more}")
+    return UsageError.exit_code
+
+
+def _list_set_aside(records: Iterable[Quarantined], *, as_json: bool) -> None:
+    found = [
+        {
+            "uri": one.uri, "offset": one.offset, "reason": one.reason, "bytes": len(one.raw),
+            "begins": one.raw[:_SHOWN_BYTES].decode("utf-8", "replace"),
+        }
+        for one in records
+    ]  # fmt: skip
+    if as_json:
+        terminal.print_json(found)
+        return
+    lines = ["{uri}, byte {offset}: {reason}: {begins}".format_map(one) for one in found]
+    told = [safety.scrub_message(visible_line(line)) for line in lines]
+    terminal.print_text("\n".join(told) or "no record was set aside")

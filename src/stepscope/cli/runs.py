@@ -159,6 +159,10 @@ def score(
         scored = notebook.score(
             where=where, since=since, measures=measure, workers=workers, progress=step
         )
+    if not scored.runs + scored.skipped:
+        if where is None and since is None:
+            raise UsageError("no run is in the store; read some with stepscope import PATHS")
+        raise UsageError("no run matches --where and --since; nothing was scored")
     terminal.print_result(scored, as_json=as_json, hint="stepscope report", store=store)
 
 

@@ -10,6 +10,8 @@ leads out of the archive, that is encrypted, packed by another method than defla
 itself, is refused alone. No more bytes come out than a member declares, and its checksum is
 compared. Python unpacks zstd from 3.14 on; before it, the package of the extra `zstd` does.
 
+A gzip file is read as what it holds, under the limits of archives.
+
 Parquet says at its end what it holds, so formats are asked about its footer. Sizes that a file
 claims are checked before it is unpacked. It needs the extra `parquet`.
 Source: APPNOTE.TXT 6.3.10, sections 4.3.7, 4.3.12, 4.3.14 to 4.3.16 and 4.4.5; Fifield (2019), A
@@ -20,6 +22,7 @@ other; Apache Parquet, `README.md`.
 from __future__ import annotations
 
 import glob
+import gzip
 import importlib
 import io
 import os
@@ -173,6 +176,10 @@ class OpenedFile(NamedTuple):
     uri: str
     file: BinaryIO
     named: bool
+
+
+# How the problem of a path begins that is deliberately not opened.
+NOT_OPENED = ("a link out of its folder", "not a file but")
 
 
 class RefusedFile(NamedTuple):
@@ -506,6 +513,51 @@ def read_batches(
     claimed = file.metadata.num_rows
     if came != claimed:
         raise TraceError(f"{stream.uri}: damaged Parquet: {came} rows came of {claimed}")
+
+
+GZIP_MAGIC = b"\x1f\x8b"
+_TAR_AT, _TAR_MAGIC = 257, b"ustar"
+
+
+def open_gzip(file: BinaryIO, head: bytes, uri: str, limits: Limits) -> BinaryIO:
+    """Return what a gzip file holds, of which `head` was read; unpacked as it is read.
+
+    Raises:
+        TraceError: it holds an archive, or is packed twice; here and while it is read: it is
+            damaged, or unpacks to more than the limits of archives allow.
+    """
+    unpacked = _UnpackedGzip(rewind(file, head), uri, limits)
+    opened = cast(BinaryIO, io.BufferedReader(unpacked))
+    first = cast(io.BufferedReader, opened).peek(_TAR_AT + len(_TAR_MAGIC))
+    if first.startswith((*ZIP_MAGIC, GZIP_MAGIC)) or first.find(_TAR_MAGIC, _TAR_AT) == _TAR_AT:
+        raise TraceError(f"{uri}: an archive within gzip; unpack it first")
+    return opened
+
+
+class _UnpackedGzip(_Reader):
+    """A gzip file being unpacked, within the limits that archives have."""
+
+    def __init__(self, packed: BinaryIO, uri: str, limits: Limits) -> None:
+        super().__init__()
+        self._packed, self._uri, self._limits = packed, uri, limits
+        self._file = gzip.GzipFile(fileobj=packed)
+        self._bytes = 0
+
+    def following(self, size: int) -> bytes:
+        part = self._file.read(size)
+        self._bytes += len(part)
+        limits = self._limits
+        if self._bytes > limits.zip_total_bytes:
+            raise LimitError(
+                f"{self._uri}: unpacks to more than limits.zip_total_bytes, "
+                f"{limits.zip_total_bytes} bytes"
+            )
+        if self._bytes > limits.zip_ratio_floor_bytes and self._packed.seekable():
+            if self._bytes > self._packed.tell() * limits.zip_ratio:
+                raise LimitError(
+                    f"{self._uri}: unpacks to over {limits.zip_ratio:g} times its size"
+                )
+        return part
 
 
 def rewind(file: BinaryIO, head: bytes) -> BinaryIO:

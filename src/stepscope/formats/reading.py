@@ -15,8 +15,9 @@ the records. A file that neither splits nor is small, or has labels beside it, i
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,13 +29,23 @@ from stepscope.formats import files
 from stepscope.formats.files import OpenedFile, RefusedFile
 from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import FileFormat, RecordFormat, RecordReader, RunLabels
-from stepscope.formats.opening import HEAD_BYTES, SURE, detect, likely_formats, read_opening
+from stepscope.formats.opening import (
+    HEAD_BYTES,
+    NO_TRACE,
+    SURE,
+    detect,
+    is_first_cut,
+    likely_formats,
+    outline_first,
+    read_opening,
+)
 from stepscope.formats.records import RawRecord
 from stepscope.model import Format, Quarantined, Stream, Trajectory
 from stepscope.registry import PluginFault
 from stepscope.safety.json import BOM, REPAIR_CODES
 from stepscope.safety.limits import MIB, Limits
 from stepscope.safety.redact import scrub_message
+from stepscope.safety.text import visible_line
 from stepscope.values import format_count
 
 
@@ -52,6 +63,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     # code of any other warning -> how often it was given
     flagged: dict[str, int] = msgspec.field(default_factory=dict)
     quarantined: int = 0  # records that could not be read
+    # why they were set aside -> how many
+    set_aside: dict[str, int] = msgspec.field(default_factory=dict)
     # key that has no field of its own -> how often it was kept in `extra`; keys of steps, calls and
     # results are prefixed `step.`, `call.`, `result.`
     kept_in_extra: dict[str, int] = msgspec.field(default_factory=dict)
@@ -70,11 +83,32 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """
         return self.quarantined + (self.format is not None and self.problem is not None)
 
+    @property
+    def skipped(self) -> str | None:
+        """Why it is no trace, without what tells such files apart; None for what is one.
+
+        >>> Account(uri="NOTES.md", problem=NO_TRACE + "text beginning '# Notes'").skipped
+        'text'
+        """
+        if self.format is not None or self.problem is None:
+            return None
+        why = self.problem.removeprefix(NO_TRACE)
+        known = why != self.problem or why.startswith(files.NOT_OPENED)
+        return re.split(" beginning '| with keys |; ", why)[0] if known else None
+
+    @property
+    def failed(self) -> bool:
+        """Whether nothing could be read of it, though it is a trace or may be one."""
+        return not (self.runs or self.scores or self.skipped is not None) and bool(
+            self.quarantined or self.problem is not None
+        )
+
     def line(self) -> str:
         """Say it in one line.
 
-        >>> Account(uri="a.json", format="atif", runs=1, steps=9, quarantined=2).line()
-        'a.json: atif, 1 run, 9 steps, 0 calls; quarantined 2'
+        >>> why = {"`$.steps` is text, expected an array": 2}
+        >>> Account(uri="a.json", format="atif", runs=1, quarantined=2, set_aside=why).line()
+        'a.json: atif, 1 run, 0 steps, 0 calls; set aside 2: `$.steps` is text, expected an array'
         >>> Account(uri="b.json", format="mlflow").line()
         'b.json: mlflow, 0 runs, 0 steps, 0 calls; nothing in it is a run'
         """
@@ -97,10 +131,24 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         if self.format is not None and not (self.runs or self.scores or self.quarantined):
             said.append("nothing in it is a run;")
         if self.quarantined:
-            said.append(f"quarantined {self.quarantined:,};")
+            said.append(f"set aside {self.quarantined:,}{_list_reasons(self.set_aside)};")
         if self.problem is not None:
             said.append(f"{self.problem};")
         return " ".join(said).removesuffix(";").removesuffix(":")
+
+
+# Different reasons that are told of a file, and how many of them on its line.
+_REASONS, _SHOWN_REASONS, _REASON_CHARACTERS = 20, 3, 200
+_OTHER_REASONS = "other reasons"
+
+
+def _list_reasons(counted: Mapping[str, int]) -> str:
+    """Return why records were set aside, the most frequent reason first."""
+    ordered = sorted(counted.items(), key=lambda item: -item[1])
+    told = [reason if len(ordered) == 1 else f"{reason} ({n:,})" for reason, n in ordered]
+    if len(told) > _SHOWN_REASONS:
+        told[_SHOWN_REASONS:] = [f"{len(told) - _SHOWN_REASONS} more reasons (--set-aside)"]
+    return f": {'; '.join(told)}" if told else ""
 
 
 class Counts(msgspec.Struct, array_like=True):
@@ -113,11 +161,13 @@ class Counts(msgspec.Struct, array_like=True):
     scores: int = 0
     warned: dict[str, int] = msgspec.field(default_factory=dict)
     extra: dict[str, int] = msgspec.field(default_factory=dict)
+    reasons: dict[str, int] = msgspec.field(default_factory=dict)
 
     def add(self, found: Trajectory | Quarantined) -> None:
         """Count one thing that came out."""
         if isinstance(found, Quarantined):
             self.quarantined += 1
+            self._count_reason(visible_line(scrub_message(found.reason))[:_REASON_CHARACTERS])
             return
         self.runs += 1
         self.steps += len(found.steps)
@@ -133,6 +183,10 @@ class Counts(msgspec.Struct, array_like=True):
             for result in step.results:
                 _count_each(self.extra, result.extra, "result.")
 
+    def _count_reason(self, reason: str, n: int = 1) -> None:
+        known = reason in self.reasons or len(self.reasons) < _REASONS
+        _count(self.reasons, reason if known else _OTHER_REASONS, n)
+
     def merge(self, other: Counts) -> None:
         """Add what came out of another part."""
         for name in ("runs", "steps", "calls", "scores", "quarantined"):
@@ -140,6 +194,8 @@ class Counts(msgspec.Struct, array_like=True):
         for mine, theirs in ((self.warned, other.warned), (self.extra, other.extra)):
             for key, n in theirs.items():
                 _count(mine, key, n)
+        for reason, n in other.reasons.items():
+            self._count_reason(reason, n)
 
     def account(self, uri: str, format_name: str | None, problem: str | None = None) -> Account:
         """Return the counts so far as the account of a file."""
@@ -154,6 +210,7 @@ class Counts(msgspec.Struct, array_like=True):
             repaired={code: n for code, n in warned if code in REPAIR_CODES},
             flagged={code: n for code, n in warned if code not in REPAIR_CODES},
             quarantined=self.quarantined,
+            set_aside=dict(self.reasons),
             kept_in_extra=dict(sorted(self.extra.items())),
             problem=None if problem is None else scrub_message(problem),
         )
@@ -311,12 +368,17 @@ def _read_source(
         if isinstance(found, RefusedFile):
             raise TraceError(f"{found.uri}: {found.problem}")
         head = found.file.read(HEAD_BYTES)
+        if head.startswith(files.GZIP_MAGIC):
+            unpacked = files.open_gzip(found.file, head, found.uri, limits)
+            found, head = found._replace(file=unpacked), unpacked.read(HEAD_BYTES)
         if head.startswith(files.ZIP_MAGIC) and (nested or not found.file.seekable()):
             raise TraceError(f"{found.uri}: a zip within another file; unpack it first")
         if head.startswith(files.ZIP_MAGIC) and not _is_one_trace(head, chosen):
             for member in files.open_members(found.file, found.uri, limits):
                 yield from _read_source(member, chosen, limits, nested=True)
             return
+        if chosen is None and is_first_cut(head):
+            head += found.file.read(limits.line_bytes)  # a larger record is set aside anyway
         format = chosen or _detect(found, head, limits)
         reading = FileReading(
             found, Stream(files.rewind(found.file, head), found.uri, limits), format
@@ -336,6 +398,10 @@ def _read_source(
 
 def _detect(found: OpenedFile, head: bytes, limits: Limits) -> Format:
     """Return the format of a file, of what is behind its first line where that is too large."""
+    if is_first_cut(head[:HEAD_BYTES]) and (outline := outline_first(head)) is not None:
+        with suppress(TraceError):
+            return detect(outline, found.uri)
+    head = head[:HEAD_BYTES]
     try:
         return detect(files.sniffable_bytes(found.file, head), found.uri)
     except TraceError:

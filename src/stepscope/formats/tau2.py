@@ -26,6 +26,7 @@ from stepscope.formats.format import (
     DecodedRecord,
     FileFormat,
     attempt,
+    convert_record,
     decode_records,
     quarantine_record,
 )
@@ -252,7 +253,7 @@ def _runs(
     value = record.value
     if not isinstance(value, dict):
         raise TraceError(f"a tau2 simulation is an object; found {str(value)[:60]!r}")
-    run = msgspec.convert(value, _Simulation)
+    run, unexpected = convert_record(value, _Simulation)
     if run.messages is None or (not run.messages and value.get("ticks")):
         held = "only ticks of a voice run" if value.get("ticks") else "none"
         raise TraceError(f"tau2 simulation {run.id!r} needs `messages`; found {held}")
@@ -268,6 +269,13 @@ def _runs(
         extra["results"] = told
     reward = msgspec.convert((run.reward_info or {}).get("reward"), float | None)
     outcome = reward_outcome(reward, fields.object_at(run.reward_info, "db_check").get("db_match"))
+    case = None
+    try:
+        case = _case(around.get("tasks"), workflow, task)
+    except msgspec.ValidationError as e:
+        listed = [x for x in fields.entries_at(around, "tasks") if isinstance(x, dict)]
+        own = [one for one in listed if str(one.get("id")) == task]
+        unexpected = unexpected.plus("tasks", own, e)
     draft = Trajectory(
         id="",
         name="/".join([part for part in (workflow, task, trial) if part is not None]),
@@ -279,13 +287,14 @@ def _runs(
         agent=fields.text_at(fields.object_at(info, "agent_info"), "implementation"),
         outcome=Outcome() if run.termination_reason in NOT_EVALUABLE else outcome,
         termination=run.termination_reason,
-        case=_case(around.get("tasks"), workflow, task),
+        case=case,
         usage=fields.total_usage([step for step in steps if step.actor == "agent"]),
         cost_usd=run.agent_cost,
         start=fields.parse_time(run.start_time),
         end=fields.parse_time(run.end_time),
         extra=extra or None,
     )
+    draft = unexpected.keep_in(draft)
     return (finish_run(draft, ordinals, limits=record.limits, repairs=record.repairs),)
 
 

@@ -17,7 +17,13 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats.fields import infer_text_status, rest, text_at
 from stepscope.formats.finish import Ordinals, finish_run
-from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
+from stepscope.formats.format import (
+    DecodedRecord,
+    RecordFormat,
+    convert_record,
+    describe_refusal,
+    read_each,
+)
 from stepscope.formats.opening import Opening
 from stepscope.model import Actor, Case, Json, Label, Outcome, Part, Step, StepKind, Trajectory
 
@@ -71,7 +77,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     record = found.value
     if not isinstance(record, dict):
         raise TraceError(f"a Who&When run is an object; found {str(record)[:60]!r}")
-    run = msgspec.convert(record, _Run)
+    run, unexpected = convert_record(record, _Run)
     steps = tuple([_step(message, index) for index, message in enumerate(run.history)])
     text = str(run.mistake_step)
     if not text.isascii() or not text.isdigit():
@@ -100,6 +106,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         case=_case(run, workflow),
         extra=rest(record, _RECORD_KEYS),
     )
+    draft = unexpected.keep_in(draft)
     return (finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs),)
 
 
@@ -122,7 +129,10 @@ def _case(run: _Run, workflow: str) -> Case | None:
 
 
 def _step(value: Json, index: int) -> Step:
-    message = msgspec.convert(value, _Message)
+    try:
+        message = msgspec.convert(value, _Message)
+    except msgspec.ValidationError as e:
+        raise TraceError(describe_refusal(e).replace("`$", f"`$.history[{index}]", 1)) from e
     content = message.content or ""
     parts = (Part("text", content),) if content else ()
     extra = rest(value, frozenset({"role", "content", "name"})) or {}

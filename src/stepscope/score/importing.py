@@ -33,6 +33,7 @@ from stepscope.runtime.processes import Executor, Job, cores
 from stepscope.safety.limits import MIB, Limits
 from stepscope.store import Store
 from stepscope.store.runs import PreparedRun, prepare_run
+from stepscope.values import format_count
 
 # Starting processes costs about half a second: what reading this much costs in one process.
 POOL_FROM_BYTES = 24 * MIB
@@ -232,6 +233,8 @@ def _prepare(run: Trajectory, plan: ImportPlan) -> PreparedRun:
 
 Progress = Callable[[int, int], None]
 
+# Files that are named of those that are no traces, of each kind.
+_NAMED_FILES = 5
 # Files whose accounts are one durable transaction: with one each, the disk would be the limit.
 _ACCOUNTS_AT_ONCE = 256
 # Broken records held before they are stored: each keeps its bytes, up to the limit of a record.
@@ -261,10 +264,34 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
         if self.repaired:
             found = ", ".join(f"{n:,} {code}" for code, n in sorted(self.repaired.items()))
             parts.append(f"repaired: {found}")
-        parts.append(f"{self.quarantined:,} quarantined")
+        parts.append(f"{self.quarantined:,} set aside")
         if self.skipped:
-            parts.append(f"{self.skipped:,} files without runs")
-        return "\n".join([*(account.line() for account in self.files), "; ".join(parts)])
+            parts.append(f"{format_count(self.skipped, 'file')} without runs")
+        return "\n".join([*self._lines(), "; ".join(parts)])
+
+    def _lines(self) -> Iterator[str]:
+        """Yield a line for each file; files that are no traces share one for each kind."""
+        alike: dict[str, list[Account]] = {}
+        for account in self.files:
+            if (kind := account.skipped) is None:
+                yield account.line()
+            else:
+                alike.setdefault(kind, []).append(account)
+        for kind, accounts in alike.items():
+            if len(accounts) == 1:
+                yield accounts[0].line()
+                continue
+            named = [one.uri for one in accounts[:_NAMED_FILES]]
+            more = len(accounts) - len(named)
+            told = ", ".join(named) + (f" and {more:,} more" if more else "")
+            yield f"{len(accounts):,} files that are no traces ({kind}): {told}"
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Files of which nothing could be read; all, where no run came of any."""
+        lost = tuple(one.uri for one in self.files if one.failed)
+        read = any(one.runs or one.scores for one in self.files)
+        return lost if read or lost else tuple(one.uri for one in self.files)
 
 
 def import_traces(
