@@ -190,7 +190,9 @@ _SIGNATURES: dict[str, tuple[str, ...]] = {
     "agentrx_labels": ("trajectoryid failures",),
     "anthropic_messages": ("role", "messages", "request", "response", "body status"),
     "atif": ("schemaversion",),
+    "chat_history": ("role content", "source content", "messages", "history", "chathistory"),
     "claude_code": ("type message", "type sessionid", "type leafuuid", "type snapshot"),
+    "gemini_contents": ("role parts", "contents", "candidates", "request", "response"),
     "google_adk": ("author", "evalid", "evalcases", "evalcaseresults", "events id"),
     "graph_trajectory": ("steps results", "outputs"),
     "inspect_ai": ("eval", _NO_JSON),
@@ -326,8 +328,8 @@ def describe_head(head: bytes) -> str:
     record = found.records[0]
     if not isinstance(record, dict):
         return f"{shape[found.shape]} {type(record).__name__}"
-    roles = {one.get("role") if isinstance(one, dict) else None for one in found.records}
-    if "tool_calls" in record and roles <= {"assistant", "tool"}:
+    roles = [one.get("role") if isinstance(one, dict) else None for one in found.records]
+    if "tool_calls" in record and all(role in ("assistant", "tool") for role in roles):
         return "example calls: tools are called and nobody speaks"
     keys = visible_line(", ".join(list(record)[:_SHOWN_KEYS]))
     kind = shape[found.shape] + (" objects" if found.shape != "object" else "")
