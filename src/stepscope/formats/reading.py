@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -40,13 +42,20 @@ from stepscope.formats.opening import (
     read_opening,
 )
 from stepscope.formats.records import RawRecord
-from stepscope.model import Format, Quarantined, Stream, Trajectory
+from stepscope.model import Format, Label, Quarantined, Stream, Trajectory
 from stepscope.registry import PluginFault
 from stepscope.safety.json import BOM, REPAIR_CODES
-from stepscope.safety.limits import MIB, Limits
+from stepscope.safety.limits import MIB, Limits, open_file
 from stepscope.safety.redact import scrub_message
 from stepscope.safety.text import visible_line
 from stepscope.values import format_count
+
+# The format of files that hold labels of the runs in their folder, a key of theirs, and in how many
+# bytes it is looked for. In a folder of more files than that only those called labels are opened.
+_LABELS, _LABELS_KEY, _LABELS_HEAD = "agentrx_labels", b'"failures"', 16 * 1024
+_MOST_OPENED = 2000
+# A folder that changed just now may change again without its time telling.
+_SETTLED_NS = 2_000_000_000
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -129,7 +138,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 told = ", ".join(f"{name} {n:,}" for name, n in counts.items())
                 said.append(f"{word}: {told};")
         if self.format is not None and not (self.runs or self.scores or self.quarantined):
-            said.append("nothing in it is a run;")
+            labels = "labels of runs; import them with the runs, in one folder;"
+            said.append(labels if self.format == _LABELS else "nothing in it is a run;")
         if self.quarantined:
             said.append(f"set aside {self.quarantined:,}{_list_reasons(self.set_aside)};")
         if self.problem is not None:
@@ -226,8 +236,6 @@ def _count_each(counted: dict[str, int], keys: Iterable[str] | None, prefix: str
 
 
 _LIMITS = Limits()
-# Files that hold labels of the runs in their folder, and the format of each.
-_LABEL_FILES = {"failure_labels.json": "agentrx_labels"}
 
 
 class FileReading:
@@ -422,18 +430,48 @@ def _is_one_trace(head: bytes, chosen: Format | None) -> bool:
     return any(format.sniff(head) >= SURE for format in asked)
 
 
-def _find_label_file(uri: str) -> Path | None:
-    """Return where labels lie beside a file of runs, None where there are none."""
-    paths = [Path(uri).parent / name for name in _LABEL_FILES] if uri != "-" else []
-    return next((p for p in paths if p != Path(uri) and p.is_file() and not p.is_symlink()), None)
+def _find_label_files(uri: str) -> tuple[Path, ...]:
+    """Return where labels lie beside a file of runs, under whatever names."""
+    folder = Path(uri).parent
+    try:
+        changed = folder.stat().st_mtime_ns
+    except OSError:
+        return ()
+    settled = time.time_ns() - changed > _SETTLED_NS
+    look = _label_files if settled else _label_files.__wrapped__
+    found = () if uri == "-" else look(folder, changed)
+    return tuple(path for path in found if path != Path(uri))
+
+
+@lru_cache(maxsize=64)
+def _label_files(folder: Path, _changed_ns: int) -> tuple[Path, ...]:
+    found = []
+    entries = sorted(folder.iterdir())
+    if len(entries) > _MOST_OPENED:
+        entries = [path for path in entries if "label" in path.name.lower()]
+    for path in entries:
+        try:
+            if path.is_symlink() or not path.is_file():
+                continue
+            with open_file(path) as file:
+                head = file.read(_LABELS_HEAD)
+        except OSError:
+            continue
+        if _LABELS_KEY in head and registry.format(_LABELS).sniff(head) >= SURE:
+            found.append(path)
+    return tuple(found)
 
 
 def load_labels_beside(uri: str, limits: Limits) -> RunLabels | None:
     """Return the labels that lie in the folder of a file of runs, None where none do."""
-    path = _find_label_file(uri)
-    form = None if path is None else registry.format(_LABEL_FILES[path.name])
-    load = form.load_labels if isinstance(form, FileFormat) else None
-    return None if path is None or load is None else load(path, limits)
+    by_task: dict[str, tuple[Label, ...]] = {}
+    for path in _find_label_files(uri):
+        form = registry.format(_LABELS)
+        load = form.load_labels if isinstance(form, FileFormat) else None
+        held = None if load is None else load(path, limits)
+        for task, labels in () if held is None else held.by_task.items():
+            by_task[task] = (*by_task.get(task, ()), *labels)
+    return RunLabels(by_task) if by_task else None
 
 
 # A file of at most this size travels as a whole.
@@ -455,7 +493,7 @@ def split_file(reading: FileReading) -> Iterator[FileChunk | Quarantined] | None
     if stream is None or reader is None:
         return iter(())
     name = registry.loaded_name("formats", reader)
-    if isinstance(reader, RecordFormat) and _find_label_file(stream.uri) is None:
+    if isinstance(reader, RecordFormat) and not _find_label_files(stream.uri):
         return _record_chunks(reading, stream, reader, name)
     if not stream.file.seekable():
         return None
