@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import stepscope
 from stepscope.cli.main import main
 
 SAYS = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
@@ -139,3 +140,39 @@ def test_scoring_nothing_fails_and_scoring_again_does_not(
     capsys.readouterr()
     assert main(["score", *where]) == 2
     assert "error: no run " in capsys.readouterr().err
+
+
+def rows() -> list[tuple[str, str, str | None, str | None]]:
+    with stepscope.open("stepscope.db") as notebook:
+        runs = list(notebook.trajectories())
+    return sorted((run.name, run.workflow, run.task, run.trial) for run in runs)
+
+
+NAMED = ["--workflow", "shop", "--task", "7", "--trial", "0"]
+
+
+def test_workflow_task_and_trial_are_given_where_a_trace_names_none() -> None:
+    jsonl("a.jsonl", good())
+    jsonl("b.jsonl", good(workflow="bank", task="t", trial=0))
+    assert main(["import", "a.jsonl", "b.jsonl", *NAMED]) == 0
+    assert rows() == [("bank/t/0", "bank", "t", "0"), ("shop/7/0", "shop", "7", "0")]
+
+
+def test_they_may_come_late_and_an_import_without_them_takes_nothing_back() -> None:
+    jsonl("a.jsonl", good())
+    for options in ([], NAMED, []):
+        assert main(["import", "a.jsonl", *options]) == 0
+    assert rows() == [("shop/7/0", "shop", "7", "0")]
+
+
+def test_a_run_whose_trace_names_its_workflow_alone_keeps_the_task_given() -> None:
+    jsonl("a.jsonl", good(workflow="bank"))
+    for options in (["--task", "7"], []):
+        assert main(["import", "a.jsonl", *options]) == 0
+    assert rows() == [("bank/7", "bank", "7", None)]
+
+
+@pytest.mark.parametrize("more", [["--verdicts", "v.csv"], ["--listen"], ["phoenix:x"]])
+def test_a_task_is_for_runs_of_files(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", *more, "--task", "7"]) == 2
+    assert "error: --task is for " in capsys.readouterr().err

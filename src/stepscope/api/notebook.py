@@ -193,6 +193,9 @@ class Notebook(Closeable):
         agent: str | None = None,
         agent_version: str | None = None,
         tags: Mapping[str, str] | None = None,
+        workflow: str | None = None,
+        task: str | None = None,
+        trial: str | None = None,
         format_name: str | None = None,
         strict: bool = False,
         workers: int | None = None,
@@ -205,6 +208,9 @@ class Notebook(Closeable):
             agent: the agent, where a trace names none.
             agent_version: its version, where a trace names none.
             tags: tags that a trace lacks.
+            workflow: the workflow, task and trial, where a trace names none.
+            task: see `workflow`.
+            trial: see `workflow`.
             format_name: the format; told from the content when left out.
             strict: keep nothing unless everything can be read as it is.
             workers: processes; when left out, one a core for much to read and none for little.
@@ -221,7 +227,7 @@ class Notebook(Closeable):
             format_name=format_name,
             limits=self.settings.limits,
             strict=strict,
-            filling=RunDefaults(agent, agent_version, dict(tags or {})),
+            filling=RunDefaults(agent, agent_version, dict(tags or {}), workflow, task, trial),
             workers=workers,
             progress=progress or ignore_progress,
         )

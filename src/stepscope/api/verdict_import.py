@@ -1,11 +1,12 @@
 """Import verdicts of other people or judges: records of family `imported`, or `human`.
 
-They become a rater like any other, for agreement and calibration. Verdicts under the rubric
-`outcome` say whether runs worked: a check outranks a reward, a reward a person, and what judges had
-said before of a run that failed is marked outranked. Refused, each row alone: a run that the store
-does not have, a step that the run does not have, a label that the rubric does not offer, a number
-outside 0 to 1. Refused rows are quarantined, counted and named. A file imported twice changes
-nothing; a row that contradicts what the same rater said before is quarantined.
+They become a rater like any other, for agreement and calibration. A cell that maps steps to labels
+(`{"1": 1, "3": -1}`) is one verdict a step. Verdicts under the rubric `outcome` say whether runs
+worked: a check outranks a reward, a reward a person, and what judges had said before of a run that
+failed is marked outranked. Refused, each row alone: a run that the store does not have, a step that
+the run does not have, a label that the rubric does not offer, a number outside 0 to 1. Refused rows
+are quarantined, counted and named. A file imported twice changes nothing; a row that contradicts
+what the same rater said before is quarantined.
 """
 
 from __future__ import annotations
@@ -81,6 +82,9 @@ def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
 VERSION = "1"
 # Records held before they are stored.
 _BATCH = 5_000
+
+# Before the name of a field, in the cells of a row that was one step of a map.
+_UNFOLDED = "\0"
 
 VerdictKey = tuple[str, int | None, str, int]
 VerdictContent = tuple[str | None, float | None]
@@ -246,6 +250,30 @@ class VerdictImport:
         except ConfigError:
             return None
 
+    def unfold(self, row: VerdictFileRow) -> list[VerdictFileRow]:
+        """Return the rows that a row stands for: one a step where it holds a map of steps.
+
+        `{"run": "a", "label": {"1": 1, "3": -1}}` is two rows, and `{"a": {"1": 1}}` is one: an
+        object of nothing but runs, each with its map.
+        """
+        cells = row.cells
+        named = self._cell(cells, "run") is not None
+        maps: dict[str, Mapping[str, Json]] = {
+            name: {"run": name, "label": one} for name, one in cells.items() if _is_step_map(one)
+        }
+        whole = not (row.tabular or named) and bool(cells) and len(maps) == len(cells)
+        found: list[VerdictFileRow] = []
+        for one in maps.values() if whole else [cells]:
+            field = next((x for x in ("label", "value") if _is_step_map(self._cell(one, x))), None)
+            steps = {} if field is None else self._cell(one, field)
+            assert isinstance(steps, dict)
+            found += [
+                row._replace(cells={**one, _UNFOLDED + "step": step, _UNFOLDED + str(field): said})
+                for step, said in steps.items()
+            ]
+            found += [] if steps else [row._replace(cells=one)]
+        return found
+
     def record(self, row: VerdictFileRow) -> Record | None:
         """Return a row as a record; None where it holds nothing, or nothing new."""
         cells = row.cells
@@ -294,6 +322,8 @@ class VerdictImport:
 
     def _cell(self, cells: Mapping[str, Json], field: str) -> Json:
         """Return what a row says of a field; None where it says nothing."""
+        if _UNFOLDED + field in cells:
+            return cells[_UNFOLDED + field]
         if field in self._columns:
             path = self._columns[field].removesuffix("-1")
             if path in cells:
@@ -449,6 +479,10 @@ class VerdictImport:
         return self._said[measure]
 
 
+def _is_step_map(cell: Json) -> bool:
+    return isinstance(cell, dict) and bool(cell) and all(key.isdecimal() for key in cell)
+
+
 def _step(cell: Json, steps: int, from_one: bool) -> int | None:
     if cell is None or cell == "":
         return None
@@ -523,13 +557,14 @@ def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVe
         if row.tabular and not checked:
             adding.check(row.cells)
             checked = True
-        try:
-            record = adding.record(row)
-        except RefusedRow as e:
-            refuse(row, e)
-            continue
-        if record is not None:
-            batch.append(record)
+        for one in adding.unfold(row):
+            try:
+                record = adding.record(one)
+            except RefusedRow as e:
+                refuse(row, e)
+                continue
+            if record is not None:
+                batch.append(record)
         if len(batch) >= _BATCH:
             new += store.append(batch)
             batch = []

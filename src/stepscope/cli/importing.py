@@ -34,6 +34,12 @@ Agent = Annotated[str | None, Option("--agent", help="The agent, where a trace n
 AgentVersion = Annotated[
     str | None, Option("--agent-version", help="Its version, where a trace names none.")
 ]
+Workflow = Annotated[
+    str | None,
+    Option("--workflow", metavar="NAME", help="The workflow, where a trace names none."),
+]
+Task = Annotated[str | None, Option("--task", metavar="NAME", help="The task, likewise.")]
+Trial = Annotated[str | None, Option("--trial", metavar="N", help="The trial, likewise.")]
 Tags = Annotated[list[str] | None, Option("--tag", metavar="K=V", help="A tag; repeatable.")]
 Strict = Annotated[
     bool, Option("--strict", help="Keep nothing unless everything could be read as it is.")
@@ -155,6 +161,9 @@ def import_(
     format_name: FormatName = None,
     agent: Agent = None,
     agent_version: AgentVersion = None,
+    workflow: Workflow = None,
+    task: Task = None,
+    trial: Trial = None,
     tag: Tags = None,
     strict: Strict = False,
     set_aside: SetAside = False,
@@ -195,7 +204,9 @@ def import_(
     Example: stepscope import --verdicts labels.csv --map run=id,label=verdict --rubric axes
     """
     tags = parse_tags(tag or [])
-    files = {"format": format_name, "strict": strict, "workers": workers}
+    files = {
+        "format": format_name, "strict": strict, "workers": workers, "task": task, "trial": trial,
+    }  # fmt: skip
     listening = {"quiet": quiet, "idle": idle, "keep-all": keep_all}
     of_verdicts = {"map": mapped, "labels": labels, "rubric": rubric, "rater": rater}
     if outcomes is not None:
@@ -205,7 +216,7 @@ def import_(
     if verdicts is not None:
         _refuse_given(files, "is for runs; --verdicts reads what was said of runs of the store")
         _refuse_given(listening, "is for runs that come in with --listen")
-        if paths or listen or since is not None or tags or agent or agent_version:
+        if paths or listen or since is not None or tags or agent or agent_version or workflow:
             raise UsageError(
                 "--verdicts FILE reads verdicts alone; import runs by a command before"
             )
@@ -222,7 +233,7 @@ def import_(
     _refuse_given({**of_verdicts, "human": human}, "is for --verdicts FILE")
     from stepscope.score.importing import RunDefaults
 
-    filling = RunDefaults(agent, agent_version, tags)
+    filling = RunDefaults(agent, agent_version, tags, workflow)
     if listen:
         _refuse_given(files, "is for files; --listen reads nothing but OTLP, as it comes")
         _refuse_given({"since": since}, "is for backends; --listen reads OTLP as it comes")
@@ -256,6 +267,9 @@ def import_(
                 agent=agent,
                 agent_version=agent_version,
                 tags=tags,
+                workflow=workflow,
+                task=task,
+                trial=trial,
                 format_name=format_name,
                 strict=strict,
                 workers=workers,

@@ -35,6 +35,8 @@ from stepscope.store import Store
 from stepscope.store.runs import PreparedRun, prepare_run
 from stepscope.values import format_count
 
+# Of its id, what is the name of a run that has none.
+_NAME_DIGITS = 12
 # Starting processes costs about half a second: what reading this much costs in one process.
 POOL_FROM_BYTES = 24 * MIB
 # One frame: some ten milliseconds of work.
@@ -55,16 +57,34 @@ class RunDefaults(msgspec.Struct, frozen=True):
     agent: str | None = None
     agent_version: str | None = None
     tags: dict[str, str] = {}
+    workflow: str | None = None
+    task: str | None = None
+    trial: str | None = None
 
     def of(self, run: Trajectory) -> Trajectory:
-        """Return the run with what it lacked."""
-        if not (self.agent or self.agent_version or self.tags):
+        """Return the run with what it lacked; a workflow that is the format's name is none."""
+        if self == RunDefaults():
             return run
+        named = run.workflow not in ("", run.source.format)
+        workflow = run.workflow if named else self.workflow or run.workflow
+        task = self.task if run.task is None else run.task
+        trial = self.trial if run.trial is None else run.trial
+        name, before = run.name, filter(None, (run.workflow, run.task, run.trial))
+        if task is not None and name in (run.id[:_NAME_DIGITS], "/".join(before)):
+            name = "/".join(filter(None, (workflow, task, trial)))
+        case = run.case
+        if case is not None:
+            case = msgspec.structs.replace(case, workflow=workflow, task=case.task or task or "")
         return msgspec.structs.replace(
             run,
+            name=name,
+            workflow=workflow,
+            task=task,
+            trial=trial,
             agent=run.agent or self.agent,
             agent_version=run.agent_version or self.agent_version,
             tags={**self.tags, **run.tags},
+            case=case,
         )
 
 

@@ -385,8 +385,14 @@ def _update_known_run(
         recorded = _recorded_outcome(msgspec.structs.replace(old, outcome=outcome))
         fresh += () if recorded is None else (recorded,)
         outcome = old.outcome
+    named = now.workflow not in ("", now.source.format)
+    renamed = (named or old.id.startswith(old.name)) and not now.id.startswith(now.name)
     merged = msgspec.structs.replace(
         old if grown is None else grown,
+        name=now.name if renamed else old.name,
+        workflow=now.workflow if named else old.workflow,
+        task=now.task if now.task is not None else old.task,
+        trial=now.trial if now.trial is not None else old.trial,
         outcome=outcome,
         agent=now.agent if now.agent is not None else old.agent,
         agent_version=now.agent_version or old.agent_version,
@@ -398,8 +404,12 @@ def _update_known_run(
         return
     db.execute("UPDATE traces SET head = ? WHERE run = ?", (encode_json(merged), seq))
     db.execute(
-        "UPDATE runs SET outcome = ?, agent = ?, agent_version = ? WHERE seq = ?",
-        (merged.outcome.status, merged.agent, merged.agent_version, seq),
+        "UPDATE runs SET outcome = ?, agent = ?, agent_version = ?, name = ?, workflow = ?,"
+        " task = ?, trial = ? WHERE seq = ?",
+        (
+            *(merged.outcome.status, merged.agent, merged.agent_version),
+            *(merged.name, merged.workflow, merged.task, merged.trial, seq),
+        ),
     )
     _set_tags(db, seq, merged.tags)
     if fresh:
