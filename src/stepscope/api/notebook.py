@@ -7,15 +7,17 @@ asked for.
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stepscope.api.exporting import Exported, Target, VerdictsAs, export_runs
 from stepscope.api.views import ComparisonView, ReportView, ScoreCurveView, Text
-from stepscope.errors import UsageError
+from stepscope.errors import ConfigError, UsageError
 from stepscope.formats.chat.messages import CallMessage, message_calls, reference_calls
 from stepscope.measures.same_calls import ArgumentMode, CallComparison, MatchMode, compare_calls
 from stepscope.model import Effect, Json, Record, ReferenceCall, Trajectory
@@ -67,6 +69,17 @@ class Records:
         """
         return self._store.to_arrow(self._where)
 
+    def to_pandas(self) -> Any:
+        """Return the records as a `pandas.DataFrame`, with the columns of `to_arrow`.
+
+        Raises:
+            ConfigError: pandas or pyarrow is not installed.
+        """
+        try:
+            return self.to_arrow().to_pandas()
+        except ImportError as e:
+            raise ConfigError("to_pandas needs pandas: pip install pandas") from e
+
 
 def ignore_progress(done: int, total: int) -> None:
     """Tell nobody."""
@@ -86,11 +99,13 @@ def combine_filters(
 
 
 Messages = Sequence[CallMessage] | Sequence[Mapping[str, Json]] | bytes
+Wanted = ReferenceCall | str | tuple[str, dict[str, Json]] | CallMessage | Mapping[str, Json]
+Reference = Sequence[Wanted] | bytes
 
 
 def match(
     messages: Messages,
-    reference: Sequence[ReferenceCall] | Messages,
+    reference: Reference,
     *,
     mode: MatchMode = "in_order",
     arguments: ArgumentMode = "exact",
@@ -101,7 +116,8 @@ def match(
 
     Args:
         messages: a run: decoded messages, or their JSON array as bytes.
-        reference: what it should have called: `ReferenceCall`s, or messages that make the calls.
+        reference: what it should have called: names of tools (then arguments do not count), pairs
+            of name and arguments, `ReferenceCall`s, or messages that make the calls.
         mode: the sense of `matched`; see `stepscope.measures.same_calls`.
         arguments: how arguments must agree.
         overrides: tool -> another argument mode, or the names of the arguments that count.
@@ -112,21 +128,64 @@ def match(
         UsageError: a mode that does not exist, or a negative tolerance.
 
     >>> run = [{"tool_calls": [{"function": {"name": "find", "arguments": '{"id": 7}'}}]}]
-    >>> match(run, [ReferenceCall("find", {"id": 7})], mode="strict").matched
-    True
+    >>> match(run, ["find"]).matched, match(run, [("find", {"id": 8})]).matched
+    (True, False)
     """
-    given = [] if isinstance(reference, bytes) else [*reference]
-    wanted = [call for call in given if isinstance(call, ReferenceCall)]
-    if isinstance(reference, bytes) or len(wanted) < len(given):
-        wanted = reference_calls(message_calls(reference))  # type: ignore[arg-type]  # then it is messages
+    wanted, named = read_reference(reference)
     return compare_calls(
         message_calls(messages),
         wanted,
         mode=mode,
         arguments=arguments,
-        overrides=overrides,
+        overrides={**named, **(overrides or {})},
         tolerance=tolerance,
     )
+
+
+def read_reference(reference: Reference) -> tuple[list[ReferenceCall], dict[str, ArgumentMode]]:
+    """Return reference calls, and how those that are names compare: their arguments are ignored."""
+    given: list[Any] = [] if isinstance(reference, bytes) else [*reference]
+    if isinstance(reference, bytes) or any(isinstance(x, Mapping | CallMessage) for x in given):
+        return reference_calls(message_calls(reference)), {}  # type: ignore[arg-type]
+    wanted: list[ReferenceCall] = []
+    named: dict[str, ArgumentMode] = {}
+    for at, one in enumerate(given):
+        match one:
+            case ReferenceCall():
+                wanted.append(one)
+            case str():
+                wanted.append(ReferenceCall(one))
+                named[one] = "ignore"
+            case (str(name), dict(arguments)):
+                wanted.append(ReferenceCall(name, arguments))
+            case _:
+                expected = "expected the name of a tool, or a pair of name and arguments"
+                raise UsageError(f"call {at} of the reference is {str(one)[:60]!r}; {expected}")
+    return wanted, named
+
+
+# A path, or a run in memory: the bytes of a file, an object of JSON, or one that becomes one by
+# `model_dump`, as the messages of an SDK do.
+Source = str | Path | bytes | Mapping[str, Any] | Trajectory | Sequence[Any]
+
+
+def _sources(given: Source | Iterable[Source]) -> list[str | bytes]:
+    """Return paths as they are, and anything else as the bytes of one file."""
+    if isinstance(given, str | Path | bytes):
+        return [given if isinstance(given, bytes) else str(given)]
+    listed = [given] if isinstance(given, Mapping | Trajectory) else list(given)
+    if all(isinstance(one, str | Path) for one in listed):
+        return list(map(str, listed))
+    if all(isinstance(one, Trajectory) for one in listed):
+        from stepscope.formats.ours import write
+
+        file = io.BytesIO()
+        write([one for one in listed if isinstance(one, Trajectory)], file)
+        return [file.getvalue()]
+    try:
+        return [json.dumps(listed, default=lambda one: one.model_dump()).encode()]
+    except (AttributeError, TypeError, ValueError, RecursionError) as e:
+        raise UsageError(f"neither paths nor runs: {e}; give messages, or paths alone") from e
 
 
 def open(path: str | Path | None = None, *, settings: Settings | None = None) -> Notebook:
@@ -188,7 +247,7 @@ class Notebook(Closeable):
 
     def add(
         self,
-        paths: str | Path | Iterable[str | Path],
+        paths: Source | Iterable[Source],
         *,
         agent: str | None = None,
         agent_version: str | None = None,
@@ -201,10 +260,11 @@ class Notebook(Closeable):
         workers: int | None = None,
         progress: Progress | None = None,
     ) -> Added:
-        """Read traces into the store: files, folders, globs, zips.
+        """Read traces into the store: files, folders, globs, zips, or what is in memory.
 
         Args:
-            paths: one or several.
+            paths: one or several; or a run as a recorder has it (messages, an object around them,
+                the bytes of a file, a `Trajectory`), or a list of runs.
             agent: the agent, where a trace names none.
             agent_version: its version, where a trace names none.
             tags: tags that a trace lacks.
@@ -223,7 +283,7 @@ class Notebook(Closeable):
         self.store.fix_weights(self.settings.weights)
         added = import_traces(
             self.store,
-            [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)],
+            _sources(paths),
             format_name=format_name,
             limits=self.settings.limits,
             strict=strict,

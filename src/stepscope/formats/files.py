@@ -190,13 +190,22 @@ class RefusedFile(NamedTuple):
     named: bool
 
 
-def open_paths(paths: Sequence[str]) -> Iterator[OpenedFile | RefusedFile]:
+# What runs in memory are called, as if it were their file.
+MEMORY = "memory"
+
+
+def open_paths(paths: Sequence[str | bytes]) -> Iterator[OpenedFile | RefusedFile]:
     """Yield every file that the paths stand for, in order; each is open until the next is asked.
+
+    Bytes are the content of a file in memory.
 
     Raises:
         UsageError: a glob that matches nothing, a folder without files, a path with a NUL.
     """
     for path in paths:
+        if isinstance(path, bytes):
+            yield OpenedFile(MEMORY, io.BytesIO(path), named=True)
+            continue
         if path == "-":
             yield OpenedFile("-", sys.stdin.buffer, named=True)
             continue

@@ -355,7 +355,7 @@ def _guarded(reader: RecordFormat) -> RecordReader:
 
 
 def read_files(
-    paths: Sequence[str], *, format_name: str | None = None, limits: Limits = _LIMITS
+    paths: Sequence[str | bytes], *, format_name: str | None = None, limits: Limits = _LIMITS
 ) -> Iterator[FileReading]:
     """Yield a reading for every file that `paths` stand for; read each before asking for the next.
 
@@ -439,7 +439,7 @@ def _find_label_files(uri: str) -> tuple[Path, ...]:
         return ()
     settled = time.time_ns() - changed > _SETTLED_NS
     look = _label_files if settled else _label_files.__wrapped__
-    found = () if uri == "-" else look(folder, changed)
+    found = () if uri in ("-", files.MEMORY) else look(folder, changed)
     return tuple(path for path in found if path != Path(uri))
 
 

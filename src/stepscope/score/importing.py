@@ -142,7 +142,7 @@ _replies = msgspec.msgpack.Decoder(list[ChunkRows])
 
 
 def read_rows(
-    paths: Sequence[str], plan: ImportPlan, *, format_name: str | None, workers: int | None
+    paths: Sequence[str | bytes], plan: ImportPlan, *, format_name: str | None, workers: int | None
 ) -> Iterator[ImportItem]:
     """Yield what the paths hold, in order; the arguments are those of `Notebook.add`.
 
@@ -316,7 +316,7 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
 
 def import_traces(
     store: Store,
-    paths: Sequence[str],
+    paths: Sequence[str | bytes],
     *,
     format_name: str | None,
     limits: Limits,
