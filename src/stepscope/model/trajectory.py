@@ -203,6 +203,9 @@ class PolicyRule(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defau
     forbid: str | None = None
     # ... or not with these arguments: name -> regular expression (RE2) over its text.
     where: dict[str, str] = msgspec.field(default_factory=dict)
+    # ... or only so: conditions on arguments and on what calls before it gave back, `amount > 100`.
+    when: str = ""  # the rule is about calls for which this holds
+    unless: str = ""  # ... and not about those for which this does: `amount <= order.total`
     # for order rules: the `require` must have happened before a call of this tool.
     before: str | None = None
     # a tool that must have succeeded, or `confirm` for the user's consent.
