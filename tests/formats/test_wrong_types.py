@@ -60,7 +60,7 @@ SEEDS: list[tuple[str, Json]] = [
     ("openai_messages", openai.CHAT),
     ("openai_messages", {"messages": openai.CHAT, "tools": [{"function": {"name": "x"}}]}),
     ("openai_messages", {"request": {"messages": openai.CHAT}, "response": openai.COMPLETION}),
-    ("chat_history", histories.EVENTS),
+    ("chat_history", histories.GROUP),
     ("chat_history", {"history": histories.MAGENTIC, "task": "t"}),
     ("gemini_contents", contents.RECORDED),
     ("gemini_contents", contents.CHAT),

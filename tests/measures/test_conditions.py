@@ -8,7 +8,7 @@ import pytest
 from stepscope.errors import ConfigError
 from stepscope.measures.conduct import POLICY
 from stepscope.model import Facts, Json, PolicyRule, Step, ToolCall
-from stepscope.model.conditions import parse_condition, read_number
+from stepscope.model.conditions import holds, parse_condition, read_number
 from stepscope.values import Unmeasured
 from tests.factories import calls, failed, result, run
 from tests.measures.answers import cites, whole
@@ -34,7 +34,7 @@ VALUES: dict[str, Json] = {
 
 
 @pytest.mark.parametrize(
-    ("text", "holds"),
+    ("text", "expected"),
     [
         ("amount > 100", True),
         ("amount > 1200", False),
@@ -60,8 +60,8 @@ VALUES: dict[str, Json] = {
         ("amount>-5", True),
     ],
 )
-def test_a_condition_holds_does_not_or_nobody_knows(text: str, holds: bool | None) -> None:
-    assert parse_condition(text, "rule").holds(VALUES.get) is holds
+def test_a_condition_holds_does_not_or_nobody_knows(text: str, expected: bool | None) -> None:
+    assert holds(parse_condition(text, "rule"), VALUES.get) is expected
 
 
 @pytest.mark.parametrize(

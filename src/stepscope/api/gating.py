@@ -126,6 +126,7 @@ def gate_store(
         UsageError: there is nothing to gate.
     """
     store, workflows = notebook.store, [one.workflow for one in policies]
+    notebook.give_declared_cases()
     with suppress(_TimeOver):
         if any(map(store.facts, workflows)):
             score_runs(

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from stepscope.api.judging import GoalDraft, JudgeFinding, PlannedRequest, RejudgeResult
     from stepscope.api.verdict_import import AddedVerdicts
     from stepscope.calibrate.noise import JudgeNoise
+    from stepscope.cases.files import AddedCases
     from stepscope.findings.fit import LocaliseFit
     from stepscope.judges.judgement import JudgingOptions
     from stepscope.ledger.ledger import Ledger
@@ -131,37 +132,34 @@ def match(
     >>> match(run, ["find"]).matched, match(run, [("find", {"id": 8})]).matched
     (True, False)
     """
-    wanted, named = read_reference(reference)
     return compare_calls(
         message_calls(messages),
-        wanted,
+        read_reference(reference),
         mode=mode,
         arguments=arguments,
-        overrides={**named, **(overrides or {})},
+        overrides=overrides,
         tolerance=tolerance,
     )
 
 
-def read_reference(reference: Reference) -> tuple[list[ReferenceCall], dict[str, ArgumentMode]]:
-    """Return reference calls, and how those that are names compare: their arguments are ignored."""
+def read_reference(reference: Reference) -> list[ReferenceCall]:
+    """Return reference calls; those that are names alone allow any arguments."""
     given: list[Any] = [] if isinstance(reference, bytes) else [*reference]
     if isinstance(reference, bytes) or any(isinstance(x, Mapping | CallMessage) for x in given):
-        return reference_calls(message_calls(reference)), {}  # type: ignore[arg-type]
+        return reference_calls(message_calls(reference))  # type: ignore[arg-type]
     wanted: list[ReferenceCall] = []
-    named: dict[str, ArgumentMode] = {}
     for at, one in enumerate(given):
         match one:
             case ReferenceCall():
                 wanted.append(one)
             case str():
-                wanted.append(ReferenceCall(one))
-                named[one] = "ignore"
+                wanted.append(ReferenceCall(one, any_arguments=True))
             case (str(name), dict(arguments)):
                 wanted.append(ReferenceCall(name, arguments))
             case _:
                 expected = "expected the name of a tool, or a pair of name and arguments"
                 raise UsageError(f"call {at} of the reference is {str(one)[:60]!r}; {expected}")
-    return wanted, named
+    return wanted
 
 
 # A path, or a run in memory: the bytes of a file, an object of JSON, or one that becomes one by
@@ -291,6 +289,7 @@ class Notebook(Closeable):
             workers=workers,
             progress=progress or ignore_progress,
         )
+        self.give_declared_cases()
         if added.known:
             from stepscope.api.verdict_import import outrank_verdicts
 
@@ -312,6 +311,7 @@ class Notebook(Closeable):
             StoreError: the settings have other weights than those that runs were scored under.
         """
         self.store.fix_weights(self.settings.weights)
+        self.give_declared_cases()
         return score_runs(
             self.store,
             measures=measures,
@@ -701,6 +701,61 @@ class Notebook(Closeable):
 
         drawn = self.settings.seed if seed is None else seed
         return view_modes(self.store, where=combine_filters(where, since), seed=drawn)
+
+    def add_cases(self, path: str | Path, *, workflow: str = "") -> AddedCases:
+        """Give the cases of a file or folder to the runs of their tasks, whatever traces say.
+
+        Args:
+            path: `cases.toml`, JSON lines, or a folder of them.
+            workflow: where they name none.
+
+        Raises:
+            ConfigError: it cannot be read, or a case makes no sense.
+        """
+        from stepscope.cases.files import AddedCases, load_cases
+
+        cases = load_cases(Path(path), workflow)
+        given = self.store.give_cases(cases)
+        lone = [one for one, (n, _) in zip(cases, given, strict=True) if not n]
+        return AddedCases(
+            uri=str(path),
+            cases=len(cases),
+            runs=sum(n for n, _ in given),
+            changed=sum(n for _, n in given),
+            without_runs=tuple(f"{one.workflow}/{one.task}" for one in lone),
+        )
+
+    def give_declared_cases(self) -> None:
+        """Give the cases that the settings name to the runs of their workflows."""
+        for name, table in self.settings.workflow.items():
+            if table.cases is not None:
+                self.add_cases(table.cases, workflow=name)
+
+    def promote_case(self, run: str, *, step: int | None = None) -> dict[str, str]:
+        """Return the files of a case that a failing run makes, cut at its broken step, by name.
+
+        Args:
+            run: its name, or a unique prefix of its id.
+            step: the broken step; the first suspect when left out.
+
+        Raises:
+            UsageError: no such run or step, the run passed, or nothing in it is suspected.
+        """
+        from stepscope.cases.promote import promote_run
+
+        found = self.store.trajectory(self.store.find(run))
+        why = ""
+        if step is None:
+            if found.outcome.status == "pass":
+                raise UsageError(f"{found.name!r} passed; name the step that broke with --step")
+            look = self.report(where=f"id = '{found.id}'").value.look_first
+            suspects = look[0].suspects if look else ()
+            if not suspects:
+                raise UsageError(
+                    f"nothing in {found.name!r} is suspected; run stepscope score, or name --step"
+                )
+            step, why = suspects[0].step, suspects[0].evidence
+        return promote_run(found, step, why)
 
     def add_verdicts(
         self,

@@ -251,28 +251,16 @@ class VerdictImport:
             return None
 
     def unfold(self, row: VerdictFileRow) -> list[VerdictFileRow]:
-        """Return the rows that a row stands for: one a step where it holds a map of steps.
-
-        `{"run": "a", "label": {"1": 1, "3": -1}}` is two rows, and `{"a": {"1": 1}}` is one: an
-        object of nothing but runs, each with its map.
-        """
-        cells = row.cells
-        named = self._cell(cells, "run") is not None
-        maps: dict[str, Mapping[str, Json]] = {
-            name: {"run": name, "label": one} for name, one in cells.items() if _is_step_map(one)
-        }
-        whole = not (row.tabular or named) and bool(cells) and len(maps) == len(cells)
-        found: list[VerdictFileRow] = []
-        for one in maps.values() if whole else [cells]:
-            field = next((x for x in ("label", "value") if _is_step_map(self._cell(one, x))), None)
-            steps = {} if field is None else self._cell(one, field)
-            assert isinstance(steps, dict)
-            found += [
-                row._replace(cells={**one, _UNFOLDED + "step": step, _UNFOLDED + str(field): said})
-                for step, said in steps.items()
-            ]
-            found += [] if steps else [row._replace(cells=one)]
-        return found
+        """Return the rows that a row stands for: `{"label": {"1": 1, "3": -1}}` is one a step."""
+        for field in ("label", "value"):
+            steps = self._cell(row.cells, field)
+            if isinstance(steps, dict) and steps and all(map(str.isdecimal, steps)):
+                names = (_UNFOLDED + "step", _UNFOLDED + field)
+                return [
+                    row._replace(cells={**row.cells, **dict(zip(names, one, strict=True))})
+                    for one in steps.items()
+                ]
+        return [row]
 
     def record(self, row: VerdictFileRow) -> Record | None:
         """Return a row as a record; None where it holds nothing, or nothing new."""
@@ -477,10 +465,6 @@ class VerdictImport:
                 key = (record.trajectory, answer.step, record.judge, record.repeat)
                 self._said[measure][key] = (answer.label, answer.value)
         return self._said[measure]
-
-
-def _is_step_map(cell: Json) -> bool:
-    return isinstance(cell, dict) and bool(cell) and all(key.isdecimal() for key in cell)
 
 
 def _step(cell: Json, steps: int, from_one: bool) -> int | None:

@@ -101,6 +101,15 @@ Outcomes = Annotated[
         "id, pass or fail or a reward, and who says so: check, reward, or a person's name.",
     ),
 ]
+Cases = Annotated[
+    str | None,
+    Option(
+        "--cases",
+        metavar="FILE",
+        help="What runs are measured against, by task: cases.toml, goals.toml, JSON lines, or a "
+        "folder of them. With PATHS or alone.",
+    ),
+]
 Mapped = Annotated[
     list[str] | None,
     Option(
@@ -175,6 +184,7 @@ def import_(
     keep_all: KeepAll = False,
     verdicts: Verdicts = None,
     outcomes: Outcomes = None,
+    cases: Cases = None,
     mapped: Mapped = None,
     labels: Labels = None,
     rubric: RubricName = None,
@@ -201,10 +211,13 @@ def import_(
 
     Example: stepscope import --outcomes outcomes.csv
 
+    Example: stepscope import runs/ --cases cases.toml --workflow support
+
     Example: stepscope import --verdicts labels.csv --map run=id,label=verdict --rubric axes
     """
     tags = parse_tags(tag or [])
     files = {
+        "cases": cases,
         "format": format_name, "strict": strict, "workers": workers, "task": task, "trial": trial,
     }  # fmt: skip
     listening = {"quiet": quiet, "idle": idle, "keep-all": keep_all}
@@ -248,6 +261,11 @@ def import_(
         with options.open_existing(store) as notebook:
             _list_set_aside(notebook.store.quarantined(), as_json=as_json)
         return 0
+    if cases is not None and not paths:
+        with options.open_existing(store) as notebook:
+            found_cases = notebook.add_cases(cases, workflow=workflow or "")
+        terminal.print_result(found_cases, as_json=as_json, hint="stepscope score", store=store)
+        return 0
     if not paths:
         raise UsageError(
             "nothing to import: name files, folders or globs, or receive with --listen"
@@ -275,8 +293,13 @@ def import_(
                 workers=workers,
                 progress=step,
             )
+            given = None
+            if cases is not None:
+                given = notebook.add_cases(cases, workflow=workflow or "")
             told = {account.uri for account in added.files if account.quarantined}
             aside = [one for one in notebook.store.quarantined() if set_aside and one.uri in told]
+        if given is not None and not as_json:
+            terminal.print_text(str(given))
         terminal.print_result(added, as_json=as_json, hint="stepscope score", store=store)
         if aside and not as_json:
             _list_set_aside(aside, as_json=False)
@@ -303,8 +326,8 @@ def _list_set_aside(records: Iterable[Quarantined], *, as_json: bool) -> None:
         for one in records
     ]  # fmt: skip
     if as_json:
-        terminal.print_json(found)
-        return
-    lines = ["{uri}, byte {offset}: {reason}: {begins}".format_map(one) for one in found]
-    told = [safety.scrub_message(visible_line(line)) for line in lines]
-    terminal.print_text("\n".join(told) or "no record was set aside")
+        return terminal.print_json(found)
+    for one in found:
+        line = visible_line("{uri}, byte {offset}: {reason}: {begins}".format_map(one))
+        terminal.print_text(safety.scrub_message(line))
+    return None if found else terminal.print_text("no record was set aside")

@@ -548,24 +548,18 @@ class _UnpackedGzip(_Reader):
 
     def __init__(self, packed: BinaryIO, uri: str, limits: Limits) -> None:
         super().__init__()
-        self._packed, self._uri, self._limits = packed, uri, limits
+        self._packed, self._uri, self._limits, self._bytes = packed, uri, limits, 0
         self._file = gzip.GzipFile(fileobj=packed)
-        self._bytes = 0
 
     def following(self, size: int) -> bytes:
-        part = self._file.read(size)
+        part, limits = self._file.read(size), self._limits
         self._bytes += len(part)
-        limits = self._limits
         if self._bytes > limits.zip_total_bytes:
-            raise LimitError(
-                f"{self._uri}: unpacks to more than limits.zip_total_bytes, "
-                f"{limits.zip_total_bytes} bytes"
-            )
-        if self._bytes > limits.zip_ratio_floor_bytes and self._packed.seekable():
-            if self._bytes > self._packed.tell() * limits.zip_ratio:
-                raise LimitError(
-                    f"{self._uri}: unpacks to over {limits.zip_ratio:g} times its size"
-                )
+            most = f"{limits.zip_total_bytes} bytes, limits.zip_total_bytes"
+            raise LimitError(f"{self._uri}: unpacks to more than {most}")
+        read = self._packed.tell() if self._packed.seekable() else self._bytes
+        if self._bytes > max(limits.zip_ratio_floor_bytes, read * limits.zip_ratio):
+            raise LimitError(f"{self._uri}: unpacks to over {limits.zip_ratio:g} times its size")
         return part
 
 

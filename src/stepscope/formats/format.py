@@ -234,11 +234,6 @@ class UnexpectedKeys(NamedTuple):
     values: dict[str, Json]
     warnings: tuple[Warn, ...]
 
-    def plus(self, key: str, value: Json, error: Exception) -> UnexpectedKeys:
-        """Return them with one more, and why."""
-        warning = Warn("unexpected_shape", f"`$.{key}`: {describe_refusal(error)}")
-        return UnexpectedKeys({**self.values, key: value}, (*self.warnings, warning))
-
     def keep_in(self, draft: Trajectory) -> Trajectory:
         """Return a run with the keys in its `extra`, and a warning for each."""
         if not self.values:

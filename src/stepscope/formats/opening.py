@@ -190,7 +190,7 @@ _SIGNATURES: dict[str, tuple[str, ...]] = {
     "agentrx_labels": ("trajectoryid failures",),
     "anthropic_messages": ("role", "messages", "request", "response", "body status"),
     "atif": ("schemaversion",),
-    "chat_history": ("role content", "source content", "messages", "history", "chathistory"),
+    "chat_history": ("role content", "messages", "history", "chathistory"),
     "claude_code": ("type message", "type sessionid", "type leafuuid", "type snapshot"),
     "gemini_contents": ("role parts", "contents", "candidates", "request", "response"),
     "google_adk": ("author", "evalid", "evalcases", "evalcaseresults", "events id"),

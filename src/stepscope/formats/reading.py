@@ -51,9 +51,8 @@ from stepscope.safety.text import visible_line
 from stepscope.values import format_count
 
 # The format of files that hold labels of the runs in their folder, a key of theirs, and in how many
-# bytes it is looked for. In a folder of more files than that only those called labels are opened.
-_LABELS, _LABELS_KEY, _LABELS_HEAD = "agentrx_labels", b'"failures"', 16 * 1024
-_MOST_OPENED = 2000
+# bytes it is looked for; in a folder of more files than that, only in those that are called labels.
+_LABELS, _LABELS_KEY, _LABELS_HEAD, _MOST_OPENED = "agentrx_labels", b'"failures"', 16 * 1024, 2000
 # A folder that changed just now may change again without its time telling.
 _SETTLED_NS = 2_000_000_000
 
@@ -445,21 +444,18 @@ def _find_label_files(uri: str) -> tuple[Path, ...]:
 
 @lru_cache(maxsize=64)
 def _label_files(folder: Path, _changed_ns: int) -> tuple[Path, ...]:
-    found = []
-    entries = sorted(folder.iterdir())
-    if len(entries) > _MOST_OPENED:
-        entries = [path for path in entries if "label" in path.name.lower()]
-    for path in entries:
-        try:
-            if path.is_symlink() or not path.is_file():
-                continue
-            with open_file(path) as file:
-                head = file.read(_LABELS_HEAD)
-        except OSError:
-            continue
-        if _LABELS_KEY in head and registry.format(_LABELS).sniff(head) >= SURE:
-            found.append(path)
-    return tuple(found)
+    paths = [path for path in sorted(folder.iterdir()) if not path.is_symlink() and path.is_file()]
+    crowded = len(paths) > _MOST_OPENED
+    return tuple(p for p in paths if "label" in p.name.lower() or not crowded if _has_labels(p))
+
+
+def _has_labels(path: Path) -> bool:
+    try:
+        with open_file(path) as file:
+            head = file.read(_LABELS_HEAD)
+    except OSError:
+        return False
+    return _LABELS_KEY in head and registry.format(_LABELS).sniff(head) >= SURE
 
 
 def load_labels_beside(uri: str, limits: Limits) -> RunLabels | None:

@@ -269,13 +269,6 @@ def _runs(
         extra["results"] = told
     reward = msgspec.convert((run.reward_info or {}).get("reward"), float | None)
     outcome = reward_outcome(reward, fields.object_at(run.reward_info, "db_check").get("db_match"))
-    case = None
-    try:
-        case = _case(around.get("tasks"), workflow, task)
-    except msgspec.ValidationError as e:
-        listed = [x for x in fields.entries_at(around, "tasks") if isinstance(x, dict)]
-        own = [one for one in listed if str(one.get("id")) == task]
-        unexpected = unexpected.plus("tasks", own, e)
     draft = Trajectory(
         id="",
         name="/".join([part for part in (workflow, task, trial) if part is not None]),
@@ -287,7 +280,7 @@ def _runs(
         agent=fields.text_at(fields.object_at(info, "agent_info"), "implementation"),
         outcome=Outcome() if run.termination_reason in NOT_EVALUABLE else outcome,
         termination=run.termination_reason,
-        case=case,
+        case=_case(around.get("tasks"), workflow, task),
         usage=fields.total_usage([step for step in steps if step.actor == "agent"]),
         cost_usd=run.agent_cost,
         start=fields.parse_time(run.start_time),

@@ -74,11 +74,6 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     trial = None if run.trial is None else str(run.trial)
     told = rest(info or {}, frozenset({"task"}))
     extra = {**({} if told is None else {"info": told}), **(rest(record, _RUN_KEYS) or {})}
-    case = None
-    try:
-        case = _case(info, workflow, task)
-    except msgspec.ValidationError as e:
-        unexpected = unexpected.plus("info", info, e)
     checked = object_at(object_at(info, "reward_info"), "info")
     draft = Trajectory(
         id="",
@@ -89,7 +84,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         task=task,
         trial=trial,
         outcome=reward_outcome(run.reward, checked.get("r_actions")),
-        case=case,
+        case=_case(info, workflow, task),
         extra=extra or None,
     )
     draft = unexpected.keep_in(draft)

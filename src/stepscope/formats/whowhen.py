@@ -58,7 +58,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     if not isinstance(record, dict):
         raise TraceError(f"a Who&When run is an object; found {str(record)[:60]!r}")
     run, unexpected = convert_record(record, _Run)
-    steps = tuple([history_step(message, index) for index, message in enumerate(run.history)])
+    steps = tuple([history_step(one, at, found.limits) for at, one in enumerate(run.history)])
     text = str(run.mistake_step)
     if not text.isascii() or not text.isdigit():
         raise TraceError(f"`mistake_step` is {text!r}; expected digits, counted from 0")

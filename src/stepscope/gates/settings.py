@@ -247,7 +247,6 @@ class WorkflowPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     workflow: str
-    corpus: str | None = None
     agent: str = RECORDED
     baseline: str | None = None
     trials: int | None = None
@@ -286,7 +285,8 @@ RATIO = "max_ratio_to_baseline_median"
 class WorkflowTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[workflow.NAME]` as written; `WorkflowPolicy` is the same, checked."""
 
-    corpus: str | None = None  # folder of cases, one file each
+    # a file of cases, or a folder of them, relative to the settings
+    cases: str | None = None
     agent: str = RECORDED  # what is under test: `recorded` for runs that were recorded elsewhere
     # the committed file that runs are compared with, relative to the settings
     baseline: str | None = None
@@ -333,7 +333,6 @@ def read_policy(name: str, table: WorkflowTable, *, where: str) -> WorkflowPolic
         )
     return WorkflowPolicy(
         workflow=name,
-        corpus=table.corpus,
         agent=table.agent,
         baseline=table.baseline,
         trials=table.trials,

@@ -35,7 +35,7 @@ from stepscope.model import (
     Trajectory,
     Verdict,
 )
-from stepscope.model.conditions import parse_condition
+from stepscope.model.conditions import holds, parse_condition
 from stepscope.model.effects import WRITES, words_of
 from stepscope.model.records import AT_LEAST
 from stepscope.safety.limits import TextPattern, compile_pattern
@@ -496,8 +496,8 @@ def _is_meant(made: Sequence[Exchange], at: int, rule: PolicyRule, worst: bool) 
     if not (rule.when or rule.unless):
         return True
     where, look_up = f"policy rule {rule.name!r}", partial(_look_up, made, at)
-    when = parse_condition(rule.when, where).holds(look_up) if rule.when else True
-    spared = parse_condition(rule.unless, where).holds(look_up) if rule.unless else False
+    when = holds(parse_condition(rule.when, where), look_up) if rule.when else True
+    spared = holds(parse_condition(rule.unless, where), look_up) if rule.unless else False
     if when is False or spared is True:
         return False
     return worst or (when is True and spared is False)
@@ -511,29 +511,21 @@ def _look_up(made: Sequence[Exchange], at: int, name: str) -> Json:
     """
     given = named_arguments(made[at].call) or {}
     head, *inner = name.split(".")
-    if head in given:
+    if head in given or not inner:
         return _within(given, [head, *inner])
-    for earlier in reversed(made[:at]) if inner else ():
-        tool, asked = earlier.call.name, named_arguments(earlier.call) or {}
-        words = {word.removesuffix("s") for word in words_of(tool)}
-        if (head != tool and head.removesuffix("s") not in words) or not has_succeeded(earlier):
+    for earlier in reversed(made[:at]):
+        asked, answer = named_arguments(earlier.call) or {}, earlier.result
+        words = {word.removesuffix("s") for word in words_of(earlier.call.name)}
+        meant = head == earlier.call.name or head.removesuffix("s") in words
+        same_thing = all(asked[key] == given[key] for key in asked.keys() & given.keys())
+        if not (meant and same_thing and has_succeeded(earlier) and answer is not None):
             continue
-        if earlier.answer_step >= made[at].step or any(
-            asked[key] != given[key] for key in asked.keys() & given.keys()
-        ):
-            continue
-        held = _answer_of(earlier)
-        found = _within(held, inner)
-        return found if found is not None else _within(held, [head, *inner])
-    return None
-
-
-def _answer_of(exchange: Exchange) -> Json:
-    result = exchange.result
-    if result is None or result.structured is not None:
-        return None if result is None else result.structured
-    with suppress(msgspec.MsgspecError, UnicodeError, RecursionError):
-        return msgspec.json.decode(result.text)
+        if earlier.answer_step < made[at].step:
+            held = answer.structured
+            with suppress(msgspec.MsgspecError, UnicodeError, RecursionError):
+                held = msgspec.json.decode(answer.text) if held is None else held
+            found = _within(held, inner)
+            return found if found is not None else _within(held, [head, *inner])
     return None
 
 

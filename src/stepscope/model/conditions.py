@@ -3,7 +3,8 @@
 A condition compares values by `<`, `<=`, `>`, `>=`, `=` and `!=`; `and` binds closer than `or`. A
 value is a number, a text in quotes, or a name that somebody looks up. Texts that are numbers
 compare as numbers, with thousands separated and a currency beside them or not; other texts, and
-true and false as texts, are equal or are not. Where a value is not known, neither is what it decides. Refused: whatever else.
+true and false as texts, are equal or are not. Where a value is not known, neither is what it
+decides. Refused: whatever else.
 """
 
 from __future__ import annotations
@@ -12,15 +13,12 @@ import operator
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
 
 from stepscope.errors import ConfigError
 from stepscope.model.trajectory import Json
 
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>-?\d+(?:\.\d+)?)(?![\w.])|'(?P<single>[^']*)'|\"(?P<double>[^\"]*)\""
-    r"|(?P<name>[A-Za-z_][\w-]*(?:\.[\w-]+)*)|(?P<sign><=|>=|!=|==|<|>|=))"
-)
+_VALUE = r"(-?\d+(?:\.\d+)?(?![\w.])|'[^']*'|\"[^\"]*\"|[A-Za-z_][\w-]*(?:\.[\w-]+)*)"
+_COMPARISON = re.compile(rf"\s*{_VALUE}\s*(<=|>=|!=|==|<|>|=)\s*{_VALUE}\s*(?:\b(and|or)\b|$)")
 _NUMBER = re.compile(
     r"\s*(?:[A-Z]{3}\s*)?[$€£¥₹]?\s*(-?)\s*[$€£¥₹]?((?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)"
     r"\s*(?:[€%]|[A-Z]{3})?\s*",
@@ -33,23 +31,10 @@ _SIGNS: dict[str, Callable[[float, float], bool]] = {
 # Nobody writes more comparisons.
 _MOST_CHARACTERS = 1000
 
-
-class Operand(NamedTuple):
-    """A side of a comparison: what it is as it stands, or the name to look it up by."""
-
-    value: float | str
-    is_name: bool
-
-
-class Condition(NamedTuple):
-    """Comparisons, all of one group of which must hold."""
-
-    groups: tuple[tuple[tuple[Operand, str, Operand], ...], ...]
-
-    def holds(self, look_up: Callable[[str], Json]) -> bool | None:
-        """Return whether it holds, None where that is unknown; `look_up` gives None for unknown."""
-        found = [_settle([_compare(x, look_up) for x in group], False) for group in self.groups]
-        return _settle(found, True)
+# Two values as written and the sign between them. A condition is groups of comparisons, all of one
+# of which must hold.
+Comparison = tuple[str, str, str]
+Condition = tuple[tuple[Comparison, ...], ...]
 
 
 @lru_cache(maxsize=256)
@@ -59,35 +44,26 @@ def parse_condition(text: str, where: str) -> Condition:
     Raises:
         ConfigError: it is none; `where` it stands is named.
     """
-    tokens: list[str | Operand] = []
-    at = 0
-    while text[at:].strip() and len(text) <= _MOST_CHARACTERS:
-        found = _TOKEN.match(text, at)
-        if found is None:
+    groups: list[list[Comparison]] = [[]]
+    at, word = 0, "and"
+    while word and len(text) <= _MOST_CHARACTERS:
+        if (found := _COMPARISON.match(text, at)) is None:
             break
-        kind, value, at = str(found.lastgroup), found[str(found.lastgroup)], found.end()
-        if kind == "sign" or value in ("and", "or"):
-            tokens.append(value)
-        else:
-            tokens.append(Operand(float(value) if kind == "number" else value, kind == "name"))
-    # One comparison is three tokens, and one word stands between two of them.
-    groups: list[list[tuple[Operand, str, Operand]]] = [[]]
-    whole = not text[at:].strip() and len(tokens) % 4 == 3
-    for start in range(0, len(tokens), 4) if whole else ():
-        match tokens[start : start + 4]:
-            case [Operand() as left, str(sign), Operand() as right, *word] if sign in _SIGNS:
-                groups[-1].append((left, sign, right))
-                if word == ["or"]:
-                    groups.append([])
-                whole = whole and word in ([], ["and"], ["or"])
-            case _:
-                whole = False
-    if not whole:
+        groups += [[]] if word == "or" else []
+        groups[-1].append((found[1], found[2], found[3]))
+        at, word = found.end(), found[4] or ""
+    if word:
         raise ConfigError(
             f"{where}: {text[:80]!r} is no condition; expected comparisons, as amount > 100, or "
             "amount <= order.total and kind = 'cash'"
         )
-    return Condition(tuple(map(tuple, groups)))
+    return tuple(map(tuple, groups))
+
+
+def holds(condition: Condition, look_up: Callable[[str], Json]) -> bool | None:
+    """Return whether a condition holds, None where that is unknown, as `look_up` says by None."""
+    found = [_settle([_compare(x, look_up) for x in group], False) for group in condition]
+    return _settle(found, True)
 
 
 def _settle(found: list[bool | None], decisive: bool) -> bool | None:
@@ -95,11 +71,12 @@ def _settle(found: list[bool | None], decisive: bool) -> bool | None:
     return decisive if decisive in found else None if None in found else not decisive
 
 
-def _compare(
-    comparison: tuple[Operand, str, Operand], look_up: Callable[[str], Json]
-) -> bool | None:
+def _compare(comparison: Comparison, look_up: Callable[[str], Json]) -> bool | None:
     left, sign, right = comparison
-    sides = [look_up(str(x.value)) if x.is_name else x.value for x in (left, right)]
+    sides = [
+        x[1:-1] if x[0] in "'\"" else x if x[0] in "-0123456789" else look_up(x)
+        for x in (left, right)
+    ]
     if None in sides:
         return None
     one, other = map(read_number, sides)
@@ -117,9 +94,8 @@ def read_number(value: Json) -> float | None:
     >>> read_number("$1,203.50"), read_number("833 USD"), read_number("1,2"), read_number(True)
     (1203.5, 833.0, None, None)
     """
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    found = _NUMBER.fullmatch(value) if isinstance(value, str) else None
     if isinstance(value, str):
+        found = _NUMBER.fullmatch(value)
         return None if found is None else float(found[1] + found[2].replace(",", ""))
-    return float(value) if abs(value) < 2**1000 else None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and abs(value) < 2**1000 else None

@@ -22,7 +22,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 import msgspec
 
 from stepscope.errors import DataError, UsageError
-from stepscope.model import Facts, Figures, Json, Label, Quarantined, Record, Trajectory, digest
+from stepscope.model import (
+    Case,
+    Facts,
+    Figures,
+    Json,
+    Label,
+    Quarantined,
+    Record,
+    Trajectory,
+    digest,
+)
 from stepscope.model.records import NOT_MODELS, RULES
 from stepscope.runtime import database
 from stepscope.runtime.database import Database, Schema
@@ -447,6 +457,11 @@ class Store(Database):
                 row = self._db.execute("SELECT seq FROM runs WHERE id = ?", (id_,)).fetchone()
                 fates.append(runs.give_outcome(self._db, self._names, row[0], label))
         return fates
+
+    def give_cases(self, cases: Iterable[Case]) -> list[tuple[int, int]]:
+        """Give cases to the runs of their tasks; return for each how many, and how many changed."""
+        with self._writing():
+            return [runs.give_case(self._db, self._names, case) for case in cases]
 
     def rewrite_reasons(self, changed: Iterable[Record]) -> int:
         """Replace the reasons of whole-run verdicts of judges; return how many there were."""

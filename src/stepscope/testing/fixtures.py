@@ -150,9 +150,9 @@ class RecordedRun:
         """
         if not reference:
             raise UsageError("match needs names of tools, or pairs of name and arguments")
-        wanted, named = read_reference(reference)
+        wanted = read_reference(reference)
         calls = [x.call for x in self.run.exchanges if x.call.requestor == "agent"]
-        found = compare_calls(calls, wanted, mode=mode, arguments=arguments, overrides=named)
+        found = compare_calls(calls, wanted, mode=mode, arguments=arguments)
         return MatchResult(
             comparison=found,
             called=tuple(visible_line(call.name) for call in calls),

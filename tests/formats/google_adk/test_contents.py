@@ -70,13 +70,13 @@ def test_the_system_instruction_and_the_tools_are_those_of_the_run() -> None:
         assert (run.steps[0].actor, run.steps[0].text) == ("system", "Be kind.")
         assert [tool.name for tool in run.tools or ()] == ["get_order"]
         assert (run.task, run.outcome.status) == ("t", "pass")
-        assert run.extra == {"tools": [None, {"google_search": {}}]}
+        assert run.extra == {"tools": [{"google_search": {}}]}
 
 
 @pytest.mark.parametrize(
     ("file", "reason"),
     [
-        ({"contents": 3}, "`contents` is '3'; expected a list"),
+        ({"contents": 3}, "content 0 needs a `role`"),
         ({"contents": []}, "without a single content"),
         ({"contents": [{"role": "wizard", "parts": []}]}, "content 0 needs a `role` among user"),
         ({"contents": [{"role": "user", "parts": [3]}]}, "needs objects as `parts`"),

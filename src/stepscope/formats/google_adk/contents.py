@@ -37,43 +37,51 @@ _PARTS = frozenset(
     "file_data".split()
 )
 _WHOLE = frozenset({"contents", "candidates", "request", "response", "body"})
-_REQUEST = frozenset({"contents", "system_instruction", "tools", "config"})
+_REQUEST = frozenset({"contents", "system_instruction", "config"})
+_CANDIDATE = frozenset({"content", "finish_reason", "index"})
+_NO: frozenset[str] = frozenset()
 _RESPONSE = frozenset({"candidates", "usage_metadata", "model_version", "response_id"})
 
 
 def is_gemini_content(record: Json) -> bool:
     """Say whether a record is one content: who speaks, and parts."""
     role = record.get("role", "user") if isinstance(record, dict) else None
-    if not isinstance(role, str) or role not in _ACTORS:
-        return False
-    parts = record.get("parts")
-    return isinstance(parts, list) and all(
-        isinstance(part, dict) and bool(_PARTS & to_snake_keys(part).keys()) and "type" not in part
-        for part in parts
+    parts = fields.entries_at(record, "parts")
+    return (
+        role in tuple(_ACTORS)
+        and bool(parts)
+        and all(
+            isinstance(part, dict)
+            and bool(_PARTS & to_snake_keys(part).keys())
+            and "type" not in part
+            for part in parts
+        )
     )
 
 
 def _likeness(opening: Opening) -> float:
     first = opening.records[0] if opening.records else None
     listed = first if isinstance(first, list) else opening.records
-    if opening.shape != "object" and listed and all(map(is_gemini_content, listed[:-1] or listed)):
-        return 0.95 if any("role" in one for one in listed) else 0.0
-    return _body_likeness(first) if isinstance(first, dict) else 0.0
+    if opening.shape == "object" and isinstance(first, dict):
+        listed = _contents_of(first)
+    elif opening.shape != "object" and isinstance(first, dict) and "role" not in first:
+        listed = _contents_of(first)
+    whole = [is_gemini_content(one) for one in listed]
+    return 0.95 if whole and all(whole[:-1] or whole) else 0.0
 
 
-def _body_likeness(record: dict[str, Json]) -> float:
-    for key in ("request", "response"):
-        inner = record.get(key)
-        if isinstance(inner, dict) and (found := _body_likeness(inner)):
-            return found
-    listed = record.get("contents")
-    if isinstance(listed, list):
-        return 0.95 if listed and is_gemini_content(listed[0]) else 0.0
-    answers = fields.entries_at(record, "candidates")
-    return 0.95 if answers and is_gemini_content(fields.object_at(answers[0], "content")) else 0.0
+def _contents_of(record: dict[str, Json]) -> list[Json]:
+    """Return the contents of a request, a response, or a record of both."""
+    for side in (record, *(fields.object_at(record, key) for key in ("request", "response"))):
+        answers = [
+            fields.object_at(one, "content") for one in fields.entries_at(side, "candidates")
+        ]
+        if listed := fields.entries_at(side, "contents") or answers:
+            return listed
+    return []
 
 
-def content_step(value: Json, index: int) -> Step:
+def content_step(value: Json, index: int, limits: Limits) -> Step:
     """Return one content as the step at `index`.
 
     Raises:
@@ -104,71 +112,62 @@ def _is_part(record: Json) -> bool:
     return not isinstance(record, list)
 
 
-def _answer_step(response: dict[str, Json], index: int) -> Step:
+def _answer_step(response: dict[str, Json], index: int, limits: Limits) -> Step:
     """Return the first candidate as a step, with what is told of the answer."""
     answers = fields.entries_at(response, "candidates")
     first = to_snake_keys(answers[0]) if answers else {}
     if "content" not in first:
         raise TraceError("a response without a content under `candidates`")
-    step = content_step({"role": "model", **fields.object_at(first, "content")}, index)
-    extra = fields.rest(first, frozenset({"content", "finish_reason", "index"})) or {}
+    step = content_step({"role": "model", **fields.object_at(first, "content")}, index, limits)
     used = uncounted_adk_usage(response.get("usage_metadata"))
-    beside = {"candidates": answers[1:], "usage_metadata": used}
-    extra |= {key: value for key, value in beside.items() if value}
+    beside = {"candidates": answers[1:] or None, "usage_metadata": used}
     return msgspec.structs.replace(
         step,
         usage=read_adk_usage(response.get("usage_metadata")),
         model=fields.text_at(response, "model_version"),
         finish_reason=fields.text_at(first, "finish_reason"),
-        extra=fields.merge_extra(step.extra, extra),
+        extra=fields.merge_extra(
+            step.extra, fields.rest(first, _CANDIDATE), fields.rest(beside, _NO)
+        ),
     )
 
 
 def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
-    record = found.value
-    if isinstance(record, list):
-        steps = tuple([content_step(one, index) for index, one in enumerate(record)])
-        return (_finish(steps, found, ordinals),)
+    record = {"contents": found.value} if isinstance(found.value, list) else found.value
     request, response, extra = unwrap_exchange(record, found.limits)
     if response is None and "candidates" in request:
         request, response = {}, request
     about, answer = to_snake_keys(request), to_snake_keys(response)
     config = to_snake_keys(about.get("config"))
-    system = about.get("system_instruction", config.get("system_instruction"))
-    listed = about.get("contents") or []
-    listed = [listed] if isinstance(listed, dict) else listed
-    if isinstance(listed, str):
-        listed = [{"parts": [{"text": listed}]}]
+    listed, system = about.get("contents") or [], about.get("system_instruction")
+    system = config.get("system_instruction") if system is None else system
     if not isinstance(listed, list):
-        raise TraceError(f"`contents` is {str(listed)[:60]!r}; expected a list")
+        listed = [{"parts": [{"text": listed}]} if isinstance(listed, str) else listed]
     made: list[Step] = []
     if system:
         told = {"parts": [{"text": system}]} if isinstance(system, str) else system
         held = read_adk_content(told, "the system instruction")
         made.append(Step(index=0, actor="system", parts=held.parts, extra=held.extra))
-    made += [content_step(one, at) for at, one in enumerate(listed, len(made))]
+    made += [content_step(one, at, found.limits) for at, one in enumerate(listed, len(made))]
     if answer:
-        made.append(_answer_step(answer, len(made)))
+        made.append(_answer_step(answer, len(made), found.limits))
     if not made:
         raise TraceError("a record without a single content; expected a list under `contents`")
+    offered = about.pop("tools", config.get("tools"))
+    others = [to_snake_keys(one) for one in offered] if isinstance(offered, list) else []
     for side, known in ((about, _REQUEST), (answer, _RESPONSE)):
         extra |= fields.rest(side, ENVELOPE_KEYS | known) or {}
-    offered = about.get("tools", config.get("tools"))
-    named = frozenset({"function_declarations"})
-    others = [
-        fields.rest(to_snake_keys(tool), named) if isinstance(tool, dict) else {"tool": tool}
-        for tool in (offered if isinstance(offered, list) else [])
-    ]
-    if any(others):
-        extra["tools"] = others
-    if more := fields.rest(config, frozenset({"system_instruction", "tools"})):
-        extra["config"] = more
-    around = {key: value for key, value in about.items() if key != "tools"}
-    envelope, unexpected = convert_record(around, MessageEnvelope)
+    for key, value in (
+        ("config", fields.rest(config, frozenset({"system_instruction", "tools"}))),
+        ("tools", [one for one in others if one.keys() - {"function_declarations"}]),
+    ):
+        extra |= {key: value} if value else {}
+    envelope, unexpected = convert_record(about, MessageEnvelope)
     run_id = envelope.source_id or fields.text_at(answer, "response_id")
     draft = envelope.draft(NAME, tuple(made), found, run_id=run_id, extra=extra)
-    tools = read_declarations(offered) or None
-    draft = msgspec.structs.replace(unexpected.keep_in(draft), tools=tools)
+    draft = msgspec.structs.replace(
+        unexpected.keep_in(draft), tools=read_declarations(offered) or None
+    )
     return (finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs),)
 
 
@@ -177,10 +176,6 @@ def _finish(steps: tuple[Step, ...], first: DecodedRecord, ordinals: Ordinals) -
     return finish_run(draft, ordinals, limits=first.limits, repairs=first.repairs)
 
 
-def _read_step(value: Json, index: int, limits: Limits) -> Step:
-    return content_step(value, index)
-
-
 FORMAT = message_format(
-    NAME, _likeness, is_part=_is_part, step=_read_step, whole=_read_record, run=_finish
+    NAME, _likeness, is_part=_is_part, step=content_step, whole=_read_record, run=_finish
 )
