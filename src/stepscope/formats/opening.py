@@ -141,27 +141,20 @@ def outline_first(text: bytes) -> bytes | None:
     So formats see every key of a record of any length, wherever it stands.
     """
     first = next(split_records(Stream(io.BytesIO(text), "")), None)
-    try:
-        value = msgspec.json.decode(first.raw) if isinstance(first, RawRecord) else None
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return None
+    value = _decode_value(first.raw) if isinstance(first, RawRecord) else None
     if not value:
         return None
-    outlined = msgspec.json.encode(_outline(value, 0))
+    outlined = msgspec.json.encode(_outline(value))
     is_element = isinstance(value, dict) and text.removeprefix(BOM).lstrip()[:1] == b"["
     return b"[" + outlined + b"]" if is_element else outlined
 
 
-def _outline(value: Json, depth: int) -> Json:
-    if isinstance(value, str):
-        return value[:_OUTLINE_CHARACTERS]
-    if not isinstance(value, dict | list):
-        return value
-    if depth > _MAX_DEPTH:
-        return None
+def _outline(value: Json) -> Json:
     if isinstance(value, list):
-        return [_outline(one, depth + 1) for one in value[:_OUTLINE_ELEMENTS]]
-    return {key: _outline(one, depth + 1) for key, one in value.items()}
+        return [_outline(one) for one in value[:_OUTLINE_ELEMENTS]]
+    if isinstance(value, dict):
+        return {key: _outline(one) for key, one in value.items()}
+    return value[:_OUTLINE_CHARACTERS] if isinstance(value, str) else value
 
 
 # Below this a format is not sure enough; two closer than the margin cannot be told apart.

@@ -17,7 +17,8 @@ from typing import Literal
 import pytest
 
 from stepscope.api import gating
-from stepscope.api.notebook import open, read_reference
+from stepscope.api.memory import read_reference
+from stepscope.api.notebook import open
 from stepscope.errors import StepscopeError, UsageError
 from stepscope.formats.reading import read_files
 from stepscope.gates.baseline import case_order

@@ -18,19 +18,16 @@ from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import DecodedRecord, convert_record, message_format
 from stepscope.formats.google_adk.events import (
     read_adk_content,
-    read_adk_usage,
     read_declarations,
+    read_event_step,
     to_snake_keys,
-    uncounted_adk_usage,
 )
 from stepscope.formats.opening import Opening
-from stepscope.model import Actor, Json, Step, Trajectory
+from stepscope.model import Json, Step, Trajectory
 from stepscope.safety.limits import Limits
 
 NAME = "gemini_contents"
-_ACTORS: dict[str, Actor] = {
-    "user": "user", "model": "agent", "function": "environment", "tool": "environment",
-}  # fmt: skip
+_ROLES = ("user", "model", "function", "tool")
 # Keys of which a part has one; parts of other APIs say their kind by a `type`.
 _PARTS = frozenset(
     "text function_call function_response executable_code code_execution_result inline_data "
@@ -38,8 +35,6 @@ _PARTS = frozenset(
 )
 _WHOLE = frozenset({"contents", "candidates", "request", "response", "body"})
 _REQUEST = frozenset({"contents", "system_instruction", "config"})
-_CANDIDATE = frozenset({"content", "finish_reason", "index"})
-_NO: frozenset[str] = frozenset()
 _RESPONSE = frozenset({"candidates", "usage_metadata", "model_version", "response_id"})
 
 
@@ -48,7 +43,7 @@ def is_gemini_content(record: Json) -> bool:
     role = record.get("role", "user") if isinstance(record, dict) else None
     parts = fields.entries_at(record, "parts")
     return (
-        role in tuple(_ACTORS)
+        role in _ROLES
         and bool(parts)
         and all(
             isinstance(part, dict)
@@ -87,23 +82,17 @@ def content_step(value: Json, index: int, limits: Limits) -> Step:
     Raises:
         TraceError: no object, an unknown role, or parts that are none.
     """
-    at = f"content {index}"
     role = value.get("role", "user") if isinstance(value, dict) else None
-    if not isinstance(role, str) or role not in _ACTORS:
+    if role not in _ROLES:
+        found = str(role)[:60]
         raise TraceError(
-            f"{at} needs a `role` among {', '.join(_ACTORS)}; found {str(role)[:60]!r}"
+            f"content {index} needs a `role` among {', '.join(_ROLES)}; found {found!r}"
         )
-    held = read_adk_content(value, at)
-    only_results = bool(held.results) and not held.parts and not held.calls
-    return Step(
-        index=index,
-        actor="environment" if only_results else _ACTORS[role],
-        kind=fields.step_kind(held.calls, held.results),
-        parts=held.parts,
-        calls=held.calls,
-        results=held.results,
-        extra=held.extra,
-    )
+    author = "model" if role == "model" else "user"
+    step = read_event_step({"author": author, "content": value}, index)
+    extra = {**(step.extra or {})}
+    beside = extra.pop("content", None)
+    return msgspec.structs.replace(step, agent=None, extra=fields.merge_extra(extra, beside))
 
 
 def _is_part(record: Json) -> bool:
@@ -112,24 +101,16 @@ def _is_part(record: Json) -> bool:
     return not isinstance(record, list)
 
 
-def _answer_step(response: dict[str, Json], index: int, limits: Limits) -> Step:
+def _answer_step(response: dict[str, Json], index: int) -> Step:
     """Return the first candidate as a step, with what is told of the answer."""
     answers = fields.entries_at(response, "candidates")
     first = to_snake_keys(answers[0]) if answers else {}
     if "content" not in first:
         raise TraceError("a response without a content under `candidates`")
-    step = content_step({"role": "model", **fields.object_at(first, "content")}, index, limits)
-    used = uncounted_adk_usage(response.get("usage_metadata"))
-    beside = {"candidates": answers[1:] or None, "usage_metadata": used}
-    return msgspec.structs.replace(
-        step,
-        usage=read_adk_usage(response.get("usage_metadata")),
-        model=fields.text_at(response, "model_version"),
-        finish_reason=fields.text_at(first, "finish_reason"),
-        extra=fields.merge_extra(
-            step.extra, fields.rest(first, _CANDIDATE), fields.rest(beside, _NO)
-        ),
-    )
+    told = {key: response[key] for key in ("usage_metadata", "model_version") if key in response}
+    others = {"candidates": answers[1:]} if answers[1:] else {}
+    step = read_event_step({**first, **told, **others, "author": "model"}, index)
+    return msgspec.structs.replace(step, agent=None)
 
 
 def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
@@ -150,7 +131,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         made.append(Step(index=0, actor="system", parts=held.parts, extra=held.extra))
     made += [content_step(one, at, found.limits) for at, one in enumerate(listed, len(made))]
     if answer:
-        made.append(_answer_step(answer, len(made), found.limits))
+        made.append(_answer_step(answer, len(made)))
     if not made:
         raise TraceError("a record without a single content; expected a list under `contents`")
     offered = about.pop("tools", config.get("tools"))

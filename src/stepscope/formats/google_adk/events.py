@@ -196,11 +196,6 @@ def read_adk_usage(metadata: Json) -> Usage | None:
     return None if usage == Usage() else usage
 
 
-def uncounted_adk_usage(metadata: Json) -> dict[str, Json] | None:
-    """Return what a usage says beyond the counts that `read_adk_usage` reads."""
-    return fields.rest(to_snake_keys(metadata), _COUNTED)
-
-
 _KNOWN = frozenset(
     "id author content timestamp usage_metadata model_version finish_reason error_code "
     "error_message".split()
@@ -232,7 +227,8 @@ def read_event_step(event: Json, index: int) -> Step:
     actor = _actor(author, held) if target is None else "agent"
     results = held.results if target is None else tuple(map(fields.passed_control, held.results))
     found = _said(fields.rest(about, _KNOWN) or {})
-    used = uncounted_adk_usage(about.get("usage_metadata"))
+    # What a usage says beyond the counts that `read_adk_usage` reads.
+    used = fields.rest(to_snake_keys(about.get("usage_metadata")), _COUNTED)
     found |= {k: v for k, v in (("content", held.extra), ("usage_metadata", used)) if v is not None}
     acted = _said(done)
     acted.pop("transfer_to_agent", None)
