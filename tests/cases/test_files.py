@@ -126,9 +126,9 @@ GOAL: dict[str, Json] = {"goal": "Finds it.", "tool": "get"}
     [
         ("", "no case in it"),
         ("{}", "missing required field `task`"),
-        ("[1]", "Expected `object`"),
-        ("{", "line 1: not JSON"),
-        ('{"task": "1", "task": "2"}', "line 1: "),
+        ("3", "Expected `object`"),
+        ("{", "case 1: not JSON"),
+        ('{"task": "1", "task": "2"}', "case 1: "),
         (row(tasks=1), "unknown field `tasks`"),
         (row(task=1), "Expected `str`, got `int`"),
         (row(task=""), "without a workflow or task"),
@@ -154,9 +154,9 @@ GOAL: dict[str, Json] = {"goal": "Finds it.", "tool": "get"}
             ),
             "goals wait for each other",
         ),
-        (row() + "\n" + row(), "line 2: a second case of shop/1"),
-        ('{"workflow": "shop", "task": ' + "[" * 200 + "]" * 200 + "}", "line 1: "),
-        ("\ud800", "line 1: "),
+        (row() + "\n" + row(), "case 2: a second case of shop/1"),
+        ('{"workflow": "shop", "task": ' + "[" * 200 + "]" * 200 + "}", "case 1: "),
+        ("\ud800", "case 1: "),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line_with_its_place(

@@ -15,12 +15,12 @@ import msgspec
 
 from stepscope.errors import ConfigError, TraceError
 from stepscope.formats.fields import read_tools, sub_goals
+from stepscope.formats.format import decode_records
 from stepscope.judges.goals import MOST_BYTES, CaseTable, check_goals, read_toml
-from stepscope.judges.rubrics import one_line
 from stepscope.measures.conduct import check_rule
-from stepscope.model import Case, Json, PolicyRule, ReferenceCall, SubGoal
+from stepscope.model import Case, Json, PolicyRule, Quarantined, ReferenceCall, Stream, SubGoal
 from stepscope.safety.json import decode
-from stepscope.safety.limits import Limits, read_file
+from stepscope.safety.limits import Limits, open_file, read_file
 from stepscope.shape.weights import SCALE
 from stepscope.values import format_count
 
@@ -69,26 +69,18 @@ def _tables(path: Path) -> Iterator[tuple[str, CaseTable]]:
         yield from ((str(path), table) for table in check_goals(read_toml(path), str(path))[1])
         return
     try:
-        lines = read_file(path, MOST_BYTES + 1).split(b"\n")
+        with open_file(path) as file:
+            records = list(decode_records(Stream(file, str(path), Limits())))
     except OSError as e:
         raise ConfigError(f"{path}: cannot be read ({e.strerror})") from e
-    if sum(map(len, lines)) >= MOST_BYTES:
-        raise ConfigError(f"{path}: larger than {MOST_BYTES} bytes; split it by workflow")
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            where = f"{path}, line {number}"
-            rows = {"version": 2, "task": [_decode(line, where)]}
-            yield from ((where, table) for table in check_goals(rows, where)[1])
-
-
-def _decode(raw: bytes, where: str) -> Json:
-    try:
-        value, repairs = decode(raw, limits=Limits())
-    except TraceError as e:
-        raise ConfigError(f"{where}: {one_line(e)}") from e
-    if repairs:
-        raise ConfigError(f"{where}: {repairs[0].reason}")
-    return value
+    for number, record in enumerate(records, 1):
+        where = f"{path}, case {number}"
+        if isinstance(record, Quarantined):
+            raise ConfigError(f"{where}: {record.reason}")
+        if record.repairs:
+            raise ConfigError(f"{where}: {record.repairs[0].reason}")
+        rows = {"version": 2, "task": [record.value]}
+        yield from ((where, table) for table in check_goals(rows, where)[1])
 
 
 def _read_case(table: CaseTable, workflow: str, where: str, folder: Path) -> Case:
@@ -126,18 +118,13 @@ def _read_case(table: CaseTable, workflow: str, where: str, folder: Path) -> Cas
         raise ConfigError(f"{where}: {e}") from e
     if wrong := [one for one in table.weights or () if one not in SCALE]:
         raise ConfigError(f"{where}: a weight is {wrong[0]:g}; expected 1, 2 or 3")
+    same = ("task", "request", "order", "weights", "tags", "difficulty", "constraint")
     return Case(
         workflow=of,
-        task=table.task,
-        request=table.request,
         subgoals=goals or sub_goals((one.name, one.arguments) for one in expected),
-        order=table.order,
         outputs=table.must_tell,
         reference=expected or None,
         policy=rules,
-        weights=table.weights,
-        tags=table.tags,
-        difficulty=table.difficulty,
         tools=tools,
-        constraint=table.constraint,
+        **{name: getattr(table, name) for name in same},
     )

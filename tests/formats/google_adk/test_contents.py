@@ -62,10 +62,8 @@ def test_a_response_has_tokens_model_and_its_own_id() -> None:
 
 def test_the_system_instruction_and_the_tools_are_those_of_the_run() -> None:
     tools = [{"functionDeclarations": [{"name": "get_order"}]}, {"googleSearch": {}}]
-    for request in (
-        {"systemInstruction": "Be kind.", "tools": tools},
-        {"config": {"system_instruction": {"parts": [{"text": "Be kind."}]}, "tools": tools}},
-    ):
+    for system in ("Be kind.", {"parts": [{"text": "Be kind."}]}):
+        request = {"systemInstruction": system, "tools": tools}
         run = run_of(FORMAT, {"contents": [ASK], **request, "task": "t", "reward": 1})
         assert (run.steps[0].actor, run.steps[0].text) == ("system", "Be kind.")
         assert [tool.name for tool in run.tools or ()] == ["get_order"]

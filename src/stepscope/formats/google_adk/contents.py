@@ -34,7 +34,7 @@ _PARTS = frozenset(
     "file_data".split()
 )
 _WHOLE = frozenset({"contents", "candidates", "request", "response", "body"})
-_REQUEST = frozenset({"contents", "system_instruction", "config"})
+_REQUEST = frozenset({"contents", "system_instruction"})
 _RESPONSE = frozenset({"candidates", "usage_metadata", "model_version", "response_id"})
 
 
@@ -119,30 +119,25 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     if response is None and "candidates" in request:
         request, response = {}, request
     about, answer = to_snake_keys(request), to_snake_keys(response)
-    config = to_snake_keys(about.get("config"))
     listed, system = about.get("contents") or [], about.get("system_instruction")
-    system = config.get("system_instruction") if system is None else system
     if not isinstance(listed, list):
         listed = [{"parts": [{"text": listed}]} if isinstance(listed, str) else listed]
     made: list[Step] = []
     if system:
-        told = {"parts": [{"text": system}]} if isinstance(system, str) else system
-        held = read_adk_content(told, "the system instruction")
+        given = {"parts": [{"text": system}]} if isinstance(system, str) else system
+        held = read_adk_content(given, "the system instruction")
         made.append(Step(index=0, actor="system", parts=held.parts, extra=held.extra))
     made += [content_step(one, at, found.limits) for at, one in enumerate(listed, len(made))]
     if answer:
         made.append(_answer_step(answer, len(made)))
     if not made:
         raise TraceError("a record without a single content; expected a list under `contents`")
-    offered = about.pop("tools", config.get("tools"))
+    offered = about.pop("tools", None)
     others = [to_snake_keys(one) for one in offered] if isinstance(offered, list) else []
     for side, known in ((about, _REQUEST), (answer, _RESPONSE)):
         extra |= fields.rest(side, ENVELOPE_KEYS | known) or {}
-    for key, value in (
-        ("config", fields.rest(config, frozenset({"system_instruction", "tools"}))),
-        ("tools", [one for one in others if one.keys() - {"function_declarations"}]),
-    ):
-        extra |= {key: value} if value else {}
+    if told := [one for one in others if one.keys() - {"function_declarations"}]:
+        extra["tools"] = told
     envelope, unexpected = convert_record(about, MessageEnvelope)
     run_id = envelope.source_id or fields.text_at(answer, "response_id")
     draft = envelope.draft(NAME, tuple(made), found, run_id=run_id, extra=extra)
