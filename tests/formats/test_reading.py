@@ -95,7 +95,7 @@ def test_a_folder_is_read_sorted_with_two_formats_and_what_is_no_trace(tmp_path:
     problems = {name: account.problem for name, account in found.items() if account.problem}
     assert problems == {
         "a.md": "no known trace; it looks like text beginning '# Read me please'",
-        "dangling": "cannot be read: No such file or directory",
+        "dangling": "a link that leads nowhere: No such file or directory",
         "empty": "no known trace; it looks like an empty file",
         "link": "not a file but a link to a folder, or a folder that cannot be entered",
         "noise.bin": "no known trace; it looks like binary data",

@@ -49,6 +49,8 @@ VALUES: dict[str, Json] = {
         ("kind > 'a'", None),
         ("kind > 3", None),
         ("missing > 3", None),
+        ("missing = 'x'", None),
+        ("missing != 'x'", None),
         ("missing > 3 and amount < 1", False),
         ("missing > 3 or amount > 1", True),
         ("missing > 3 and amount > 1", None),

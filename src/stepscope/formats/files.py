@@ -179,7 +179,7 @@ class OpenedFile(NamedTuple):
 
 
 # How the problem of a path begins that is deliberately not opened.
-NOT_OPENED = ("a link out of its folder", "not a file but")
+NOT_OPENED = ("a link ", "not a file but")
 
 
 class RefusedFile(NamedTuple):
@@ -278,8 +278,10 @@ def _open_each(paths: list[str], *, top: str | None = None) -> Iterator[OpenedFi
                 continue
             handle = os.open(path, _OPEN_FLAGS)
         except (OSError, RuntimeError) as e:  # a circle of links, before Python 3.13
-            why = e.strerror if isinstance(e, OSError) else None
-            yield RefusedFile(uri, f"cannot be read: {why or e}", named)
+            why = (e.strerror if isinstance(e, OSError) else None) or e
+            link = os.path.islink(path)  # noqa: PTH114 - Path.is_symlink raises on a long name
+            what = "a link that leads nowhere" if link else "cannot be read"
+            yield RefusedFile(uri, f"{what}: {why}", named)
             continue
         with os.fdopen(handle, "rb", buffering=0) as file:
             # Between the look and the opening the path may have become something else.

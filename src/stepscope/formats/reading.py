@@ -102,7 +102,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return None
         why = self.problem.removeprefix(NO_TRACE)
         known = why != self.problem or why.startswith(files.NOT_OPENED)
-        return re.split(" beginning '| with keys |; ", why)[0] if known else None
+        return re.split(" beginning '| with keys ", why)[0] if known else None
 
     @property
     def failed(self) -> bool:

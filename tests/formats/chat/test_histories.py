@@ -59,6 +59,10 @@ def test_in_a_group_chat_the_name_speaks_and_the_role_stays_in_extra() -> None:
     [
         [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}],
         [{"role": "user", "name": "Ann", "content": "hi"}, {"role": "assistant", "content": "hm"}],
+        [
+            {"role": "user", "name": "Ann", "content": "hi"},
+            {"role": "assistant", "name": "Bot", "content": "hm"},
+        ],
         [{"role": "Planner", "text": "hi"}],
         {"history": MAGENTIC, "mistake_step": "1"},
         {"history": MAGENTIC, "trajectory": []},

@@ -40,6 +40,8 @@ _DIALECT_LIKENESS: dict[Dialect, float] = {"openai": 0.9, "either": 0.7, "anthro
 # A chat whose fenced commands were run is more than a chat; it can be read as one all the same.
 _FENCED_LIKENESS = 0.5
 _WHOLE_KEYS = frozenset({"messages", "choices", "request", "response", "body"})
+# Keys beside messages that only a run has.
+_RECORDED_KEYS = frozenset("id run_id task task_id trial reward success outcome".split())
 _BODY_KEYS = frozenset({"messages", "choices", "usage"})
 
 
@@ -107,7 +109,8 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     asked = request.get("messages", [])
     if not isinstance(asked, list):
         raise TraceError(f"`messages` is {str(asked)[:60]!r}; expected a list")
-    if asked and response is None and envelope.task_name is None and not has_conversation(asked):
+    known = response is not None or request.keys() & _RECORDED_KEYS
+    if asked and not known and not has_conversation(asked):
         raise TraceError("`messages` holds calls and results and nobody speaks; give it a `task`")
     made = [_read_step(item, index, limits) for index, item in enumerate(asked)]
     if response is not None:
