@@ -325,6 +325,11 @@ def _answers(rng: Draw, of: Sequence[Cause], steps: int, *, blind: bool) -> Iter
     yield Verdict("policy", float(broken), reason=f"{broken} breaches")
     for held in at.values():
         yield from held.values()
+    for step, error in at.get("step_labels", {}).items():
+        said = error.reason.partition(" failed: ")[2]
+        yield Verdict("errors", label="explicit", step=step + 1, cites=(step,), reason=said)
+    if not blind:
+        yield Verdict("errors", float(errors))
 
 
 def _fill(rng: Draw, words: str, step: int) -> str:

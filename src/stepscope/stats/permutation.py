@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import combinations
 from math import comb, erfc, gcd, lcm, log, sqrt
 from typing import Any, Literal
@@ -116,6 +116,51 @@ def convolution_power(chances: Floats, times: int) -> Floats:
         if times:
             square = convolve(square, square)
     return result
+
+
+@lru_cache(1 << 14)
+def marked_failures(runs: int, failed: int, marked: int) -> tuple[int, Floats]:
+    """Distribution of failures among the marked runs of one task, outcomes permuted.
+
+    Returns:
+        The fewest that there can be, and the chance of each number from there on.
+    """
+    first, last = max(0, marked + failed - runs), min(marked, failed)
+    ways = comb(runs, marked)
+    chances = [
+        comb(failed, x) * comb(runs - failed, marked - x) / ways for x in range(first, last + 1)
+    ]
+    return first, np.array(chances)
+
+
+def null_of_failures(tasks: Iterable[tuple[int, int, int]]) -> tuple[int, Floats]:
+    """Distribution of failures among marked runs when outcomes are permuted within tasks.
+
+    Args:
+        tasks: for each task its runs, how many of them failed, and how many are marked.
+
+    Returns:
+        The fewest failures that there can be, and the chance of each number from there on; one
+        number alone where no task has marked and other runs, and both outcomes.
+
+    Source:
+        Mehta, Patel and Gray (1985), J. Am. Stat. Assoc. 80: the exact conditional test of
+        independence in several 2 x 2 tables; each is Fisher's.
+
+    >>> lowest, null = null_of_failures([(4, 2, 1), (4, 2, 1), (4, 4, 2)])
+    >>> lowest, null.tolist()
+    (2, [0.25, 0.5, 0.25])
+    """
+    lowest, parts = 0, [np.ones(1)]
+    for of_task, count in Counter(tasks).items():
+        first, chances = marked_failures(*of_task)
+        lowest += count * first
+        if len(chances) > 1:
+            parts.append(convolution_power(chances, count))
+    while len(parts) > 1:
+        parts.sort(key=len)
+        parts = [reduce(convolve, parts[at : at + 2]) for at in range(0, len(parts), 2)]
+    return lowest, parts[0]
 
 
 # Hand-outs that are still listed one by one.

@@ -13,10 +13,10 @@ version stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, compress
 from typing import Literal, Protocol, Self
 
 import msgspec
@@ -24,7 +24,14 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.model import Record
-from stepscope.model.records import RULES
+from stepscope.model.records import RULES, STEP_LABELS_NAME
+from stepscope.model.signatures import (
+    is_of_steps,
+    is_signed,
+    sign_run,
+    sign_step,
+    signature_code,
+)
 from stepscope.runtime.database import Connection
 from stepscope.store.where import Where
 from stepscope.values import UNMEASURED_KINDS, Estimate, UnmeasuredKind
@@ -155,6 +162,19 @@ class StepColumn:
         return len(self.at)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signs:
+    """What rules found wrong in runs, one entry each: which signature, in which run, at which step.
+
+    A run may have a signature several times; entries are in no order.
+    """
+
+    texts: tuple[str, ...]  # the different signatures
+    number: Ints  # index into `texts`
+    at: Ints  # place of the run among the runs asked for
+    step: Ints  # index of the step, -1 where it is of no one step
+
+
 class Rows(Protocol):
     """What a report is built from: a store, or the Parquet folder exported from one."""
 
@@ -169,6 +189,9 @@ class Rows(Protocol):
 
     def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
         """Return the steps that whole-run answers cite, aligned with `runs`; None without one."""
+
+    def signs(self, runs: Runs) -> Signs:
+        """Return what rules found wrong in `runs`, as signatures that other runs share."""
 
     def weights(self) -> Mapping[tuple[str, str], tuple[float, ...]]:
         """Return the weights of steps by workflow and task, "*" for every task."""
@@ -443,3 +466,102 @@ def cited_steps(
         None if state != 1 else _decode(text) if text else ()
         for state, text in zip(cells.state.tolist(), cells.label.tolist(), strict=True)
     ]
+
+
+# Row of the run, label, value, step, reason and cites of an answer, as they are stored.
+SignRow = tuple[int, str | None, float | None, int, str, str]
+
+
+def read_signs(db: Connection, places: RunPlaces) -> Signs:
+    """Return what rules found wrong in the runs, as signatures that other runs share."""
+    current = db.execute("SELECT measure, workflow, version, facts FROM current").fetchall()
+    asked = db.execute(
+        "SELECT id, measure, version, facts FROM questions WHERE family = ?", (RULES,)
+    ).fetchall()
+    found: list[tuple[str, list[SignRow]]] = []
+    for id_, measure, version, facts in asked:
+        if not is_signed(measure):
+            continue
+        of = [row for row in current if measure == row[0] or measure.startswith(f"{row[0]}.")]
+        workflows = {row[1] for row in of if row[2:] == (version, facts)}
+        if of and not workflows:
+            continue
+        cites = "cites" if measure == "errors" else "''"
+        rows = db.execute(
+            "SELECT run, label, value, step, reason, " + cites + ", case_id FROM records"
+            " WHERE question = ? AND repeat = 0 AND state > 0 AND step >= ?"
+            " AND reason <> '' AND label IS NOT 'all'",
+            (id_, 0 if is_of_steps(measure) else -1),
+        ).fetchall()
+        if not rows:
+            continue
+        at = places.of(np.array([row[0] for row in rows], np.int64))
+        case = np.array([row[-1] for row in rows], np.int64)
+        kept = (at >= 0) & ((case == 0) | (case == places.case[at]))
+        if of:
+            kept &= places.inside(workflows, at)
+        found.append((measure, list(compress(rows, kept.tolist()))))
+    return sign_rows(found, places.of)
+
+
+def sign_rows(answers: Iterable[tuple[str, list[SignRow]]], place: Callable[[Ints], Ints]) -> Signs:
+    """Return the signatures of current answers of rules, by measure.
+
+    `place` gives the places of runs by their rows, -1 for those that were not asked for. An error
+    that has a signature with its tool has no other.
+    """
+    numbers: dict[str, int] = {}
+    parts = [np.empty((3, 0), np.int64)]
+    named: set[tuple[int, int]] = set()
+    for measure, rows in sorted(answers, key=lambda answer: answer[0] == "errors"):
+        if not is_of_steps(measure):
+            signed = [
+                (numbers.setdefault(text, len(numbers)), run, at)
+                for run, label, value, _, reason, *_ in rows
+                for text, at in sign_run(measure, label, value, reason)
+            ]
+            parts.append(np.array(signed, np.int64).reshape(-1, 3).T)
+            continue
+        if measure == STEP_LABELS_NAME:
+            named |= {(row[0], row[3]) for row in rows if row[1] == "ERROR"}
+        elif measure == "errors":
+            # Cited is the call, of which labels of steps speak.
+            calls = [_decode(row[5])[0] if row[5] else row[3] for row in rows]
+            rows = [x for x, at in zip(rows, calls, strict=True) if (x[0], at) not in named]
+        known: dict[tuple[str | None, str], int] = {}
+        for _, label, _, _, reason, *_ in rows:
+            if (label, reason) not in known:
+                text = sign_step(measure, label, reason)
+                known[label, reason] = numbers.setdefault(text, len(numbers)) if text else -1
+        number = [known[row[1], row[4]] for row in rows]
+        part = np.array([number, [row[0] for row in rows], [row[3] for row in rows]], np.int64)
+        parts.append(part[:, part[0] >= 0])
+    table = np.concatenate(parts, axis=1)
+    table[1] = place(table[1])
+    numbered, at, step = table[:, table[1] >= 0]
+    return Signs(texts=tuple(numbers), number=numbered, at=at, step=step)
+
+
+def offer_signatures(db: Connection, sign: Callable[[], tuple[Runs, Signs]]) -> None:
+    """Let SQL call `signatures`: the signatures of a run, by row, and their codes, as a JSON array.
+
+    They are read once for all runs, and again when the database has changed.
+    """
+    state: tuple[int, int] | None = None
+    of_run: dict[int, str] = {}
+
+    def signatures(run: int | None) -> str:
+        nonlocal state, of_run
+        ((version,),) = db.execute("PRAGMA data_version").fetchall()
+        if state != (version, db.total_changes):
+            runs, signs = sign()
+            names = [(text, signature_code(text)) for text in signs.texts]
+            held: dict[int, set[str]] = {}
+            keys = runs.key.tolist()
+            for at, number in zip(signs.at.tolist(), signs.number.tolist(), strict=True):
+                held.setdefault(keys[at], set()).update(names[number])
+            of_run = {key: msgspec.json.encode(sorted(of)).decode() for key, of in held.items()}
+            state = (version, db.total_changes)
+        return of_run.get(run or 0, "[]")
+
+    db.create_function("signatures", 1, signatures)

@@ -23,10 +23,21 @@ import numpy.typing as npt
 
 from stepscope.errors import ConfigError, EnvironmentFault, StoreError
 from stepscope.model import Record
+from stepscope.model.records import RULES
+from stepscope.model.signatures import is_of_steps, is_signed
 from stepscope.runtime.database import Connection, open_memory
 from stepscope.safety.limits import open_output
 from stepscope.store import columns, records
-from stepscope.store.columns import ANSWERED, AnswerColumn, Runs, StepColumn, Texts
+from stepscope.store.columns import (
+    ANSWERED,
+    AnswerColumn,
+    Runs,
+    Signs,
+    StepColumn,
+    Texts,
+    offer_signatures,
+    sign_rows,
+)
 from stepscope.store.records import WHOLE, RecordRow, decode_record
 from stepscope.store.where import Where
 from stepscope.values import UNMEASURED_KINDS, Estimate
@@ -160,6 +171,7 @@ _LAST_FIELDS = (
     "repeat", "usage", "cost_usd", "seconds",
 )  # fmt: skip
 _last_cells = attrgetter(*_LAST_FIELDS)
+_signed = attrgetter("run", "label", "value", "step", "reason", "cites")
 
 
 def _cells(row: RecordRow, place: int, current: tuple[int, int]) -> tuple[object, ...]:
@@ -284,6 +296,22 @@ class ParquetRows:
                 found[at] = tuple(row["cites"] or ())
         return found
 
+    def signs(self, runs: Runs) -> Signs:
+        """Return what rules found wrong in `runs`, as signatures that other runs share."""
+        found = []
+        for measure in filter(is_signed, self._groups):
+            held = [row for row in self._rows_of(measure) if row["family"] == RULES]
+            # A row about the whole run is marked as current; one of a step is as its question.
+            asked = {_question(row) for row in held if row["current"]}
+            rows = [
+                _signed(_row(row))
+                for row in held
+                if _question(row) in asked and row["state"] > 0 and row["reason"]
+                if (row["step"] is not None) == is_of_steps(measure)
+            ]
+            found.append((measure, rows))
+        return sign_rows(found, self._places(runs).__getitem__)
+
     def weights(self) -> dict[tuple[str, str], tuple[float, ...]]:
         """Return no weights: an export has none."""
         return {}
@@ -347,6 +375,10 @@ class ParquetRows:
             versions |= set(_words(table, "version")[kept])
         return versions
 
+    def _sign_runs(self) -> tuple[Runs, Signs]:
+        runs = self.runs()
+        return runs, self.signs(runs)
+
     def _chosen(self, where: Where) -> npt.NDArray[np.int64]:
         db = open_memory()
         try:
@@ -362,6 +394,7 @@ class ParquetRows:
                 db.executemany(
                     "INSERT INTO tags VALUES (?, ?, ?)", [(at, k, v) for k, v in tags.items()]
                 )
+            offer_signatures(db, self._sign_runs)
             found = db.execute(
                 "SELECT seq FROM runs WHERE " + where.sql + " ORDER BY seq", where.parameters
             ).fetchall()
@@ -397,6 +430,10 @@ def _words(table: pa.Table, name: str) -> Texts:
         words = np.array([*chunk.dictionary.to_pylist(), None], dtype=np.object_)
         parts.append(words[chunk.indices.fill_null(len(words) - 1).to_numpy()])
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.object_)
+
+
+def _question(row: dict[str, Any]) -> tuple[object, ...]:
+    return row["run"], row["version"], row["facts"], row["case"]
 
 
 def _row(cells: dict[str, Any]) -> RecordRow:

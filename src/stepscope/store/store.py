@@ -39,7 +39,7 @@ from stepscope.runtime.database import Database, Schema
 from stepscope.safety.limits import MIB
 from stepscope.safety.redact import Redactor, SecretPattern
 from stepscope.store import columns, parquet, records, runs
-from stepscope.store.columns import AnswerColumn, Runs, StepColumn, Texts
+from stepscope.store.columns import AnswerColumn, Runs, Signs, StepColumn, Texts
 from stepscope.store.purge import PurgeResult, purge_texts
 from stepscope.store.records import AnswerLine, Question, RowIds
 from stepscope.store.runs import OutcomeFate, PreparedRun, PutCounts, StoredRun, prepare_run
@@ -162,6 +162,11 @@ class Store(Database):
 
     def _prepare(self) -> None:
         self.redact()
+        columns.offer_signatures(self._db, self._sign_runs)
+
+    def _sign_runs(self) -> tuple[Runs, Signs]:
+        runs = columns.load_runs(self._db, None)
+        return runs, columns.read_signs(self._db, columns.RunPlaces(self._db, runs))
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -291,6 +296,11 @@ class Store(Database):
         """Return the steps that whole-run answers cite, aligned with `runs`; None without one."""
         with database.translate_faults(self.path):
             return columns.cited_steps(self._db, self._places(runs), measure, runs)
+
+    def signs(self, runs: Runs) -> Signs:
+        """Return what rules found wrong in `runs`, as signatures that other runs share."""
+        with database.translate_faults(self.path):
+            return columns.read_signs(self._db, self._places(runs))
 
     def weights(self) -> Mapping[tuple[str, str], tuple[float, ...]]:
         """Return the weights of steps by workflow and task, "*" for every task."""
