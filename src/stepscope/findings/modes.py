@@ -14,7 +14,6 @@ trials with and without it and both outcomes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -43,6 +42,8 @@ HARDER = 1.645
 # Modes that are listed, and of these at most those that say what the outcome is judged by.
 LISTED, JUDGED_BY = 25, 10
 EXAMPLES, VERSIONS, PARTS = 3, 6, 5
+# Stands for a step that nobody names: behind all that a run can have.
+LATE = np.iinfo(np.int64).max
 
 ModeVerdict = Literal[
     "marks_failure",  # runs with it fail more often than other trials of their tasks
@@ -131,23 +132,22 @@ class Contrast(NamedTuple):
 
 def find_modes(rows: Rows, runs: Runs, tasks: Ints) -> FailureModes | Unmeasured:
     """Return the failure modes of runs; `tasks`, shape (runs,), numbers the task of each."""
-    signs = sort_signs(rows.signs(runs))
+    signs = rows.signs(runs)
     if not len(signs.at) and STEP_LABELS_NAME not in rows.measures():
         return NO_SIGNS
-    members = merge_signatures(signs, choose_signatures(signs, tasks))
-    names = [tuple([signs.texts[one] for one in of]) for of in members]
-    modes = join_signatures(signs, members)
+    names, has = form_modes(signs, tasks)
     outcome = runs.outcome.tolist()
     failed = np.array([one == "fail" for one in outcome], np.bool_)
     known = failed | np.array([one == "pass" for one in outcome], np.bool_)
-    contrasts = list(contrast_modes(modes, names, tasks, known, failed))
+    judged = [reads_outcome(of[0]) for of in names]
+    contrasts = list(contrast_modes(has, tasks, known, failed, untested=judged))
     adjusted = adjust_modes(contrasts)
     share = float(failed.sum() / max(int(known.sum()), 1))
-    verdicts = [
-        judge_mode(of[0], contrast, p, share)
-        for of, contrast, p in zip(names, contrasts, adjusted, strict=True)
+    verdicts: list[ModeVerdict] = [
+        "judged_by" if of_outcome else judge_mode(contrast, p, share)
+        for of_outcome, contrast, p in zip(judged, contrasts, adjusted, strict=True)
     ]
-    of_run = assign_runs(modes, names, contrasts, failed)
+    of_run = assign_runs(has, contrasts, judged, failed)
     counted = np.bincount(of_run[of_run >= 0], minlength=len(names)).tolist()
     tested = [contrast for contrast in contrasts if contrast.p is not None]
     versions = _list_versions(runs)
@@ -155,34 +155,32 @@ def find_modes(rows: Rows, runs: Runs, tasks: Ints) -> FailureModes | Unmeasured
         range(len(names)),
         key=lambda k: (_ORDER.index(verdicts[k]), contrasts[k].p or 0.0, -contrasts[k].failed, k),
     )
-    apart = [mode for mode in order if verdicts[mode] == "judged_by"][JUDGED_BY:]
-    order = [mode for mode in order if mode not in apart]
+    apart = [mode for mode in order if judged[mode]][JUDGED_BY:]
     listed = []
-    for mode in order[:LISTED]:
-        contrast = contrasts[mode]
-        at, step = select_signs(modes, mode)
-        has = np.zeros(len(runs), np.bool_)
-        has[at] = True
+    for mode in [mode for mode in order if mode not in apart][:LISTED]:
+        one, has_it = contrasts[mode], has[mode]
+        step = _find_begins(signs, names[mode], len(runs))
+        placed = has_it & (step < LATE)
+        parts = np.minimum(step[placed] * PARTS // np.maximum(runs.steps[placed], 1), PARTS - 1)
+        begins = np.bincount(parts, minlength=PARTS).tolist() if len(parts) else ()
         listed.append(
             FailureMode(
                 name=names[mode][0],
                 code=signature_code(names[mode][0]),
                 signatures=names[mode],
                 verdict=verdicts[mode],
-                runs=len(at),
-                tasks=len(np.unique(tasks[at])),
-                failed=contrast.failed,
+                runs=int(has_it.sum()),
+                tasks=len(np.unique(tasks[has_it])),
+                failed=one.failed,
                 assigned=counted[mode],
-                expected=contrast.expected,
-                p=contrast.p,
+                expected=one.expected,
+                p=one.p,
                 p_adjusted=adjusted[mode],
-                by_chance=None
-                if contrast.p is None
-                else sum(one.chance_of(contrast.p) for one in tested),
-                worth=stats.proportion((has & failed)[known], tasks[known]),
-                begins=_count_begins(step, runs.steps[at]),
-                versions={v: stats.proportion(has[of], tasks[of]) for v, of in versions.items()},
-                examples=_choose_examples(at, step, runs, tasks, failed),
+                by_chance=None if one.p is None else sum(x.chance_of(one.p) for x in tested),
+                worth=stats.proportion((has_it & failed)[known], tasks[known]),
+                begins=tuple(begins),
+                versions={v: stats.proportion(has_it[at], tasks[at]) for v, at in versions.items()},
+                examples=_choose_examples(has_it, step, runs, tasks, failed),
             )
         )
     return FailureModes(
@@ -193,102 +191,67 @@ def find_modes(rows: Rows, runs: Runs, tasks: Ints) -> FailureModes | Unmeasured
         n_small=sum(one.p <= ALPHA for one in tested if one.p is not None),
         small_by_chance=sum(one.chance_of(ALPHA) for one in tested),
         n_signatures=len(signs.texts),
-        n_lone=len(signs.texts) - sum(map(len, members)),
+        n_lone=len(signs.texts) - sum(map(len, names)),
         n_failed=int(failed.sum()),
-        n_judged_by=sum(n for n, of in zip(counted, names, strict=True) if reads_outcome(of[0])),
+        n_judged_by=sum(n for n, of_outcome in zip(counted, judged, strict=True) if of_outcome),
         unassigned=stats.proportion(of_run[failed] < 0, tasks[failed]),
     )
 
 
-def sort_signs(signs: Signs) -> Signs:
-    """Return each signature of a run once, with its first step, by signature and run."""
-    late = np.where(signs.step < 0, np.iinfo(np.int64).max, signs.step)
-    order = np.lexsort((late, signs.at, signs.number))
-    number, at = signs.number[order], signs.at[order]
-    first = np.ones(len(order), np.bool_)
-    first[1:] = (number[1:] != number[:-1]) | (at[1:] != at[:-1])
-    return replace(signs, number=number[first], at=at[first], step=signs.step[order][first])
+def form_modes(signs: Signs, tasks: Ints) -> tuple[list[tuple[str, ...]], Bools]:
+    """Return the signatures of each mode, the commonest first, and which runs have which mode.
 
-
-def _renumber(signs: Signs, numbers: Ints) -> Signs:
-    number = numbers[signs.number]
-    kept = number >= 0
-    return replace(signs, number=number[kept], at=signs.at[kept], step=signs.step[kept])
-
-
-def join_signatures(signs: Signs, members: Sequence[Sequence[int]]) -> Signs:
-    """Return modes, each of the signatures of `members`, as `sort_signs` gives them."""
-    numbers = np.full(len(signs.texts), -1)
-    for mode, of in enumerate(members):
-        numbers[list(of)] = mode
-    return sort_signs(_renumber(signs, numbers))
-
-
-def select_signs(signs: Signs, number: int) -> tuple[Ints, Ints]:
-    """Return the places of the runs with a signature, sorted, and where it begins in each."""
-    part = slice(*np.searchsorted(signs.number, (number, number + 1)).tolist())
-    return signs.at[part], signs.step[part]
-
-
-def choose_signatures(signs: Signs, tasks: Ints) -> list[int]:
-    """Return the signatures that enough runs and tasks share, the commonest first."""
-    size, width = len(signs.texts), int(tasks.max(initial=0)) + 1
-    runs = np.bincount(signs.number, minlength=size)
-    pairs = np.unique(signs.number * width + tasks[signs.at])
-    of_tasks = np.bincount(pairs // width, minlength=size)
-    chosen = np.flatnonzero((runs >= FEWEST_RUNS) & (of_tasks >= FEWEST_TASKS)).tolist()
-    return sorted(chosen, key=lambda k: (-runs[k], signs.texts[k]))[:MOST_SIGNATURES]
-
-
-def merge_signatures(signs: Signs, chosen: Sequence[int]) -> list[list[int]]:
-    """Return the chosen signatures as modes, each with those that stand in the same runs."""
-    numbers = np.full(len(signs.texts), -1)
-    numbers[list(chosen)] = np.arange(len(chosen))
-    by_run = _renumber(signs, numbers)
-    order = np.lexsort((by_run.number, by_run.at))
-    number, at = by_run.number[order], by_run.at[order]
-    both = np.zeros((len(chosen), len(chosen)), np.int64)
-    # Pairs of one run stand at most as far apart as it has signatures.
-    for apart in range(len(chosen)):
-        same = at[apart:] == at[: len(at) - apart]
-        if not same.any():
-            break
-        pairs = number[: len(at) - apart][same] * len(chosen) + number[apart:][same]
-        both += np.bincount(pairs, minlength=both.size).reshape(both.shape)
-    judged = [reads_outcome(signs.texts[one]) for one in chosen]
-    alone = both.diagonal()
+    `tasks`, shape (runs,), numbers the task of each run; the array has shape (modes, runs).
+    """
+    n, size, width = max(len(tasks), 1), len(signs.texts), int(tasks.max(initial=0)) + 1
+    pairs = np.unique(signs.number * n + signs.at)
+    number, at = pairs // n, pairs % n
+    runs = np.bincount(number, minlength=size)
+    of_tasks = np.bincount(np.unique(number * width + tasks[at]) // width, minlength=size)
+    enough = np.flatnonzero((runs >= FEWEST_RUNS) & (of_tasks >= FEWEST_TASKS)).tolist()
+    chosen = sorted(enough, key=lambda k: (-runs[k], signs.texts[k]))[:MOST_SIGNATURES]
+    rank = np.full(size, -1)
+    rank[chosen] = np.arange(len(chosen))
+    kept = rank[number] >= 0
+    has = np.zeros((len(chosen), len(tasks)), np.bool_)
+    has[rank[number[kept]], at[kept]] = True
+    bits = np.packbits(has, axis=1)
+    both = np.array([np.bitwise_count(bits & row).sum(axis=1, dtype=np.int64) for row in bits])
+    texts = [signs.texts[one] for one in chosen]
     modes: list[list[int]] = []
     for one in range(len(chosen)):
         for mode in modes:
-            first, shared = mode[0], both[mode[0], one]
-            together = alone[one] + alone[first] - shared
-            if (
-                judged[first] == judged[one]
-                and shared >= WITHIN * alone[one]
-                and shared >= TOGETHER * together
-            ):
+            first, alone, shared = mode[0], both[one, one], both[mode[0], one]
+            together = alone + both[first, first] - shared
+            alike = reads_outcome(texts[first]) == reads_outcome(texts[one])
+            if alike and shared >= WITHIN * alone and shared >= TOGETHER * together:
                 mode.append(one)
                 break
         else:
             modes.append([one])
-    return [[chosen[one] for one in mode] for mode in modes]
+    joined = [has[of].any(axis=0) for of in modes]
+    names = [tuple([texts[one] for one in of]) for of in modes]
+    return names, np.array(joined, np.bool_).reshape(-1, len(tasks))
 
 
 def contrast_modes(
-    modes: Signs, names: Sequence[Sequence[str]], tasks: Ints, known: Bools, failed: Bools
+    has: Bools, tasks: Ints, known: Bools, failed: Bools, *, untested: Sequence[bool] = ()
 ) -> Iterator[Contrast]:
-    """Yield for each mode the failures of its runs beside those of other trials of their tasks."""
+    """Yield for each mode the failures of its runs beside those of other trials of their tasks.
+
+    `has` and `tasks` are as in `form_modes`; `known` and `failed`, shape (runs,), say which runs
+    have an outcome, and which of these failed; `untested`, which modes are only counted.
+    """
     size = int(tasks.max(initial=0)) + 1
     trials = np.bincount(tasks[known], minlength=size)
     failures = np.bincount(tasks[failed], minlength=size)
-    for mode, signatures in enumerate(names):
-        at, _ = select_signs(modes, mode)
-        at = at[known[at]]
+    for mode, has_it in enumerate(has):
+        at = np.flatnonzero(has_it & known)
         task, marked = np.unique(tasks[at], return_counts=True)
         counts = (trials[task].tolist(), failures[task].tolist(), marked.tolist())
         tables = list(zip(*counts, strict=True))
         seen, tails, p = int(failed[at].sum()), np.empty(0), None
-        if not reads_outcome(signatures[0]):
+        if not (untested and untested[mode]):
             least, null = null_of_failures(tables)
             if len(null) > 1:
                 tails = np.minimum(np.cumsum(null[::-1])[::-1], 1.0)
@@ -315,12 +278,8 @@ def adjust_modes(contrasts: Sequence[Contrast]) -> list[float | None]:
     return found
 
 
-def judge_mode(
-    name: str, found: Contrast, p_adjusted: float | None, share_failed: float
-) -> ModeVerdict:
+def judge_mode(found: Contrast, p_adjusted: float | None, share_failed: float) -> ModeVerdict:
     """Return what a contrast says of a mode; `share_failed` is that of all runs."""
-    if reads_outcome(name):
-        return "judged_by"
     if found.p is None or p_adjusted is None:
         return "not_tested"
     if p_adjusted <= ALPHA:
@@ -333,30 +292,30 @@ def judge_mode(
 
 
 def assign_runs(
-    modes: Signs, names: Sequence[Sequence[str]], contrasts: Sequence[Contrast], failed: Bools
+    has: Bools, contrasts: Sequence[Contrast], judged: Sequence[bool], failed: Bools
 ) -> Ints:
     """Return the mode that each failed run is counted under, -1 for none; shape (runs,).
 
     Of several modes that chance hardly explains the one that it explains least; where there is
-    none, the rarest of what the outcome is judged by.
+    none, the rarest of what the outcome is judged by (`judged`).
     """
     of_run = np.full(len(failed), -1)
-    judged = [mode for mode, of in enumerate(names) if reads_outcome(of[0])]
-    judged.sort(key=lambda mode: -contrasts[mode].runs)
+    rarest = [(-contrasts[mode].runs, mode) for mode, of_outcome in enumerate(judged) if of_outcome]
     likely = [(one.p, mode) for mode, one in enumerate(contrasts) if one.p is not None]
     likely = sorted((pair for pair in likely if pair[0] <= PLAUSIBLE), reverse=True)
     # What comes later wins.
-    for mode in (*judged, *(mode for _, mode in likely)):
-        at, _ = select_signs(modes, mode)
-        of_run[at[failed[at]]] = mode
+    for _, mode in (*sorted(rarest), *likely):
+        of_run[has[mode] & failed] = mode
     return of_run
 
 
-def _count_begins(step: Ints, steps: Ints) -> tuple[int, ...]:
-    """Return how many runs begin in each fifth; none where no step is named."""
-    at = step >= 0
-    parts = np.minimum(step[at] * PARTS // np.maximum(steps[at], 1), PARTS - 1)
-    return tuple(np.bincount(parts, minlength=PARTS).tolist()) if at.any() else ()
+def _find_begins(signs: Signs, names: Sequence[str], n: int) -> Ints:
+    """Return the first step of a mode in each of `n` runs, `LATE` where it names none."""
+    numbers = [at for at, text in enumerate(signs.texts) if text in names]
+    kept = np.isin(signs.number, numbers) & (signs.step >= 0)
+    step = np.full(n, LATE)
+    np.minimum.at(step, signs.at[kept], signs.step[kept])
+    return step
 
 
 def _list_versions(runs: Runs) -> dict[str, Ints]:
@@ -370,16 +329,16 @@ def _list_versions(runs: Runs) -> dict[str, Ints]:
 
 
 def _choose_examples(
-    places: Ints, steps: Ints, runs: Runs, tasks: Ints, failed: Bools
+    has: Bools, step: Ints, runs: Runs, tasks: Ints, failed: Bools
 ) -> tuple[ModeExample, ...]:
     """Return runs of a mode, failed ones first, one a task as long as there are tasks."""
-    seen: dict[int, int] = {}
-    ranked = []
-    for at, step in zip(places.tolist(), steps.tolist(), strict=True):
-        key = int(tasks[at])
-        ranked.append((not failed[at], seen.setdefault(key, 0), at, step))
-        seen[key] += 1
+    chosen: list[int] = []
+    for part in (np.flatnonzero(has & failed), np.flatnonzero(has & ~failed)):
+        first = np.sort(np.unique(tasks[part], return_index=True)[1])
+        chosen += np.concatenate([part[first], np.delete(part, first)])[:EXAMPLES].tolist()
     return tuple(
-        ModeExample(id=runs.id[at], name=runs.name[at], step=None if step < 0 else step)
-        for _, _, at, step in sorted(ranked)[:EXAMPLES]
+        ModeExample(
+            id=runs.id[at], name=runs.name[at], step=int(step[at]) if step[at] < LATE else None
+        )
+        for at in chosen[:EXAMPLES]
     )

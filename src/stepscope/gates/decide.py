@@ -23,6 +23,7 @@ from stepscope.errors import UsageError
 from stepscope.gates import against_baseline, rates
 from stepscope.gates.baseline import ID_DIGITS, Design, absences, design_of, load_baseline, said
 from stepscope.gates.looks import Looks, look_key, pool_looks, replace_entry
+from stepscope.gates.new_modes import build_modes_test, list_new_cases
 from stepscope.gates.rates import GateTest
 from stepscope.gates.sample import Arm, Sample, SampleRun, build_arm, read_samples, say_no_runs
 from stepscope.gates.settings import GatePolicy, WorkflowPolicy, policies_hash, rescore_command
@@ -139,6 +140,12 @@ def evaluate_gate(
         if asked.version != version:
             said = f"{name} was scored by version {asked.version}, this is version {version}: "
             return answer_undecided("no_verdicts", said + rescore_command(name))
+    if gate.about == "modes":
+        problem = _why_incomparable(gate, setting)
+        if problem is not None or isinstance(setting.baseline, GateAnswer):
+            assert problem is not None
+            return problem
+        return build_modes_test(setting.whole, setting.baseline)
     current = build_arm(gate, setting.sample)
     whole = build_arm(gate, setting.whole) if setting.absent else current
     question: Callable[[Arm], GateTest | GateAnswer]
@@ -212,11 +219,14 @@ def list_failing_cases(
 ) -> tuple[tuple[CaseFailure, ...], int]:
     """Return the worst cases of a gate, and how many cases are in breach."""
     whole = setting.whole
-    measured = build_arm(gate, whole).measured()
-    if gate.compares and isinstance(setting.baseline, Sample):
-        worst = _worse_cases(gate, measured, build_arm(gate, setting.baseline).measured())
+    before = setting.baseline if gate.compares and isinstance(setting.baseline, Sample) else None
+    if before is not None and gate.about == "modes":
+        worst = list_new_cases(whole, before)
+    elif before is not None:
+        measured = build_arm(gate, before).measured()
+        worst = _worse_cases(gate, build_arm(gate, whole).measured(), measured)
     else:
-        worst = _bad_cases(measured)
+        worst = _bad_cases(build_arm(gate, whole).measured())
     worst.sort(key=lambda case: -case[0])
     found = [
         _failure(gate, [whole.runs[at] for at in places], said, rows)

@@ -20,19 +20,16 @@ from stepscope.model.records import STEP_LABELS_NAME
 EXPECTED_CALL = "(the case's expected call)"
 OF_PASSING_RUNS = " passing runs"
 # How signatures begin that are formed of that: of runs that fail they say so, not why.
-OF_OUTCOME = MISSING, UNEXPECTED, OTHERWISE, UNLIKE, UNTOLD, DISORDER = (
+OF_OUTCOME = MISSING, UNEXPECTED, OTHERWISE, UNLIKE, UNTOLD = (
     "expected call missing: ",
     "unexpected write: ",
     "not as expected: ",
     "unlike passing runs: ",
     "never tells the user what the case asks for",
-    "expected order not kept: ",
 )
 # What says of steps what is wrong, besides the axes, and of runs.
 _OF_STEPS = frozenset({STEP_LABELS_NAME, "errors", "policy"})
-_OF_RUNS = frozenset(
-    {"loops", "subgoals", "subgoals.order", "subgoals.other_writes", "subgoals.outputs"}
-)
+_OF_RUNS = frozenset({"loops", "subgoals", "subgoals.other_writes", "subgoals.outputs"})
 # A cycle of two calls is a repeat.
 SHORTEST_LOOP = 3
 MOST_CHARACTERS = 140
@@ -62,12 +59,10 @@ def sign_step(measure: str, label: str | None, reason: str) -> str:
     return UNLIKE + said if OF_PASSING_RUNS in reason else said
 
 
-def sign_run(
-    measure: str, label: str | None, value: float | None, reason: str
-) -> tuple[tuple[str, int], ...]:
+def sign_run(measure: str, value: float | None, reason: str) -> tuple[tuple[str, int], ...]:
     """Return the signatures of what a rule says of a whole run, each with its step, -1 for none.
 
-    >>> sign_run("subgoals", "some", 0.5, "1 of 2; missed pay, ship 2")
+    >>> sign_run("subgoals", 0.5, "1 of 2; missed pay, ship 2")
     (('expected call missing: pay', -1), ('expected call missing: ship', -1))
     """
     if measure == "loops":
@@ -83,8 +78,6 @@ def sign_run(
         return tuple([(UNEXPECTED + x[1], int(x[2])) for x in _WRITE.finditer(reason)])
     if measure == "subgoals.outputs":
         return ((UNTOLD, -1),) if reason else ()
-    if measure == "subgoals.order" and label == "broken":
-        return tuple([(DISORDER + generalise(said), -1) for said in reason.split(", ")])
     return ()
 
 

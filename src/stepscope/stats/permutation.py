@@ -74,11 +74,7 @@ def exact_p(cases: Iterable[Case], *, tail: Tail = "both") -> float | None:
         grid[:: stride // step] = chances
         parts.append(convolution_power(grid, count))
         lowest += count * (first * stride - m * (unit // na))
-    while len(parts) > 1:
-        # Short ones first: each long one costs as much as all of them.
-        parts.sort(key=len)
-        parts = [reduce(convolve, parts[at : at + 2]) for at in range(0, len(parts), 2)]
-    (null,) = parts
+    null = _convolve_all(parts)
     seen = sum(n * (b * (unit // nb) - a * (unit // na)) for (a, na, b, nb), n in observed.items())
     differences = lowest + step * np.arange(len(null))
     p = float(
@@ -118,21 +114,6 @@ def convolution_power(chances: Floats, times: int) -> Floats:
     return result
 
 
-@lru_cache(1 << 14)
-def marked_failures(runs: int, failed: int, marked: int) -> tuple[int, Floats]:
-    """Distribution of failures among the marked runs of one task, outcomes permuted.
-
-    Returns:
-        The fewest that there can be, and the chance of each number from there on.
-    """
-    first, last = max(0, marked + failed - runs), min(marked, failed)
-    ways = comb(runs, marked)
-    chances = [
-        comb(failed, x) * comb(runs - failed, marked - x) / ways for x in range(first, last + 1)
-    ]
-    return first, np.array(chances)
-
-
 def null_of_failures(tasks: Iterable[tuple[int, int, int]]) -> tuple[int, Floats]:
     """Distribution of failures among marked runs when outcomes are permuted within tasks.
 
@@ -153,14 +134,26 @@ def null_of_failures(tasks: Iterable[tuple[int, int, int]]) -> tuple[int, Floats
     """
     lowest, parts = 0, [np.ones(1)]
     for of_task, count in Counter(tasks).items():
-        first, chances = marked_failures(*of_task)
+        first, chances = _failures_of_task(*of_task)
         lowest += count * first
         if len(chances) > 1:
             parts.append(convolution_power(chances, count))
+    return lowest, _convolve_all(parts)
+
+
+@lru_cache(1 << 14)
+def _failures_of_task(runs: int, failed: int, marked: int) -> tuple[int, Floats]:
+    first, last = max(0, marked + failed - runs), min(marked, failed)
+    ways = [comb(failed, x) * comb(runs - failed, marked - x) for x in range(first, last + 1)]
+    return first, np.array([way / comb(runs, marked) for way in ways])
+
+
+def _convolve_all(parts: list[Floats]) -> Floats:
     while len(parts) > 1:
+        # Short ones first: each long one costs as much as all of them.
         parts.sort(key=len)
         parts = [reduce(convolve, parts[at : at + 2]) for at in range(0, len(parts), 2)]
-    return lowest, parts[0]
+    return parts[0]
 
 
 # Hand-outs that are still listed one by one.

@@ -517,8 +517,8 @@ def sign_rows(answers: Iterable[tuple[str, list[SignRow]]], place: Callable[[Int
         if not is_of_steps(measure):
             signed = [
                 (numbers.setdefault(text, len(numbers)), run, at)
-                for run, label, value, _, reason, *_ in rows
-                for text, at in sign_run(measure, label, value, reason)
+                for run, _, value, _, reason, *_ in rows
+                for text, at in sign_run(measure, value, reason)
             ]
             parts.append(np.array(signed, np.int64).reshape(-1, 3).T)
             continue
@@ -542,7 +542,7 @@ def sign_rows(answers: Iterable[tuple[str, list[SignRow]]], place: Callable[[Int
     return Signs(texts=tuple(numbers), number=numbered, at=at, step=step)
 
 
-def offer_signatures(db: Connection, sign: Callable[[], tuple[Runs, Signs]]) -> None:
+def offer_signatures(db: Connection, rows: Rows) -> None:
     """Let SQL call `signatures`: the signatures of a run, by row, and their codes, as a JSON array.
 
     They are read once for all runs, and again when the database has changed.
@@ -554,7 +554,8 @@ def offer_signatures(db: Connection, sign: Callable[[], tuple[Runs, Signs]]) -> 
         nonlocal state, of_run
         ((version,),) = db.execute("PRAGMA data_version").fetchall()
         if state != (version, db.total_changes):
-            runs, signs = sign()
+            runs = rows.runs()
+            signs = rows.signs(runs)
             names = [(text, signature_code(text)) for text in signs.texts]
             held: dict[int, set[str]] = {}
             keys = runs.key.tolist()

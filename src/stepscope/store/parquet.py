@@ -375,10 +375,6 @@ class ParquetRows:
             versions |= set(_words(table, "version")[kept])
         return versions
 
-    def _sign_runs(self) -> tuple[Runs, Signs]:
-        runs = self.runs()
-        return runs, self.signs(runs)
-
     def _chosen(self, where: Where) -> npt.NDArray[np.int64]:
         db = open_memory()
         try:
@@ -394,7 +390,7 @@ class ParquetRows:
                 db.executemany(
                     "INSERT INTO tags VALUES (?, ?, ?)", [(at, k, v) for k, v in tags.items()]
                 )
-            offer_signatures(db, self._sign_runs)
+            offer_signatures(db, self)
             found = db.execute(
                 "SELECT seq FROM runs WHERE " + where.sql + " ORDER BY seq", where.parameters
             ).fetchall()

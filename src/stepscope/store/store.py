@@ -162,11 +162,7 @@ class Store(Database):
 
     def _prepare(self) -> None:
         self.redact()
-        columns.offer_signatures(self._db, self._sign_runs)
-
-    def _sign_runs(self) -> tuple[Runs, Signs]:
-        runs = columns.load_runs(self._db, None)
-        return runs, columns.read_signs(self._db, columns.RunPlaces(self._db, runs))
+        columns.offer_signatures(self._db, self)
 
     @classmethod
     def open(cls, path: str | Path) -> Self:

@@ -16,7 +16,6 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from stepscope.findings.modes import FailureModes
 from stepscope.gates.looks import GateHistory
 from stepscope.gates.types import GateReport
 from stepscope.judges.patterns import PATTERN_ADVICE
@@ -173,7 +172,7 @@ def make_overview_page(
         server=links.runs() is not None,
         looks_found=_looks(report.look_first, links),
         looks_right=overview.describe_list(report.look_first),
-        modes=_modes(report.modes, links),
+        modes=lay_out("modes", found=modes.tabulate_modes(report.modes, links)),
         vector=vector,
         matrix=matrix,
         groups=groups,
@@ -191,12 +190,6 @@ def make_overview_page(
     )
     drawn = tuple(chart for chart in (vector, earned, shapes_chart) if chart is not None)
     return Page(name="overview", title="Overview", body=body, charts=drawn)
-
-
-def _modes(found: FailureModes | Unmeasured, links: Links) -> Markup:
-    if isinstance(found, Unmeasured) or not found.n_modes:
-        return Markup("")
-    return lay_out("modes", found=modes.tabulate_modes(found, links))
 
 
 def _looks(found: Sequence[LookFirst], links: Links) -> list[Markup]:

@@ -62,9 +62,12 @@ def lay_out_modes(found: FailureModes | Unmeasured) -> Section:
     shown = [*others[:SHOWN], *judged[:SHOWN_JUDGED]] or list(found.modes[:SHOWN])
     rows = []
     for mode in shown:
-        runs = visible_line(", ".join(map(_name_example, mode.examples)))
-        said = Paragraph(text="; ".join([runs, *describe_mode(mode)]), indent=4, code=True)
-        rows.append(TableRow((*_count(mode), TableCell(mode.name, code=True)), below=(said,)))
+        said = [", ".join(map(_name_example, mode.examples)), *describe_mode(mode)]
+        if isinstance(mode.worth, Estimate) and mode.failed:
+            worth = words.format_with_interval("outcome", mode.worth)
+            said.append(f"a fix adds at most {worth} to the pass rate")
+        below = Paragraph(text=visible_line("; ".join(said)), indent=4, code=True)
+        rows.append(TableRow((*_count(mode), TableCell(mode.name, code=True)), below=(below,)))
     columns = (*_COUNTS, TableColumn("what happened", overflow="wrap"))
     table = Table(id="modes", corner="Failure modes", columns=columns, rows=tuple(rows), own=True)
     left = Counter(VERDICTS[mode.verdict][0] for mode in found.modes if mode not in shown)
@@ -77,8 +80,10 @@ def lay_out_modes(found: FailureModes | Unmeasured) -> Section:
     return [table, *(Paragraph(text=line) for line in lines), Paragraph(text=where, terminal=True)]
 
 
-def tabulate_modes(found: FailureModes, links: Links) -> Table:
-    """Return the modes as a page has them, a row a mode."""
+def tabulate_modes(found: FailureModes | Unmeasured, links: Links) -> Table:
+    """Return the modes as a page has them, a row a mode; without rows where there is none."""
+    if isinstance(found, Unmeasured):
+        return Table(id="modes", columns=(), rows=())
     rows = []
     for mode in found.modes:
         examples = [
@@ -128,14 +133,11 @@ def describe_modes(found: FailureModes) -> Iterator[str]:
 
 
 def describe_mode(mode: FailureMode) -> Iterator[str]:
-    """Yield what is shown of a mode, what a fix is worth at most, and its share by version."""
+    """Yield what is shown of a mode, and its share of the runs of each version."""
     if mode.verdict == "marks_failure":
         yield f"p {words.format_p(mode.p_adjusted)} after Holm"
-    elif mode.by_chance is not None:
+    elif mode.verdict == "unclear" and mode.by_chance is not None:
         yield f"p {words.format_p(mode.p)}, {mode.by_chance:.1f} such modes by chance"
-    if isinstance(mode.worth, Estimate) and mode.failed:
-        worth = words.format_with_interval("outcome", mode.worth)
-        yield f"a fix adds at most {worth} to the pass rate"
     for version, share in mode.versions.items():
         yield f"in {words.format_with_interval('outcome', share)} of the runs of {version}"
 
