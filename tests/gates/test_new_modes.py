@@ -8,17 +8,19 @@ import pytest
 
 from stepscope.errors import ConfigError
 from stepscope.gates.baseline import (
+    diff_baselines,
     encode_baseline,
     load_baseline,
     make_baseline,
     write_baseline,
 )
-from stepscope.gates.types import GateDecision
+from stepscope.gates.types import GateDecision, answer_undecided
 from stepscope.store.columns import Rows
 from tests.gates.rows import One, decision, gates, report, rows, run
 
 NEW = "pay fails: total is *, but paid *"
 OLD = "asks again what it was told"
+NONE = answer_undecided("baseline_missing", "there is none")
 
 
 def side(tag: str, with_it: int, *, text: str = NEW, old: int = 0, of: int = 20) -> list[One]:
@@ -136,6 +138,16 @@ def test_a_baseline_keeps_signatures_and_which_of_them_are_one_mode(tmp_path: Pa
         b'"merged": [["asks again what it was told", "pay fails: total is *, but paid *"]]' in raw
     )
     assert b'"modes": ["asks again what it was told\\npay fails: total is *, but paid *"]' in raw
+
+
+def test_what_an_update_changes_is_counted_by_signature() -> None:
+    asked = gates(no_new_modes={})
+    before = make_baseline(rows(*side("b", 2, old=1)), asked)
+    after = make_baseline(rows(*side("a", 3, old=1)), asked)
+    said = diff_baselines(before, after)
+    assert f"modes: 1 {OLD}, 17 none, 2 {NEW} -> 1 {OLD}, 16 none, 3 {NEW}" in said
+    assert f"  case c2: 1 none -> 1 {NEW}" in said
+    assert f"  modes: 1 {OLD}, 17 none, 2 {NEW}" in diff_baselines(NONE, before)
 
 
 def test_a_signature_of_a_known_mode_is_known(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_what_a_rule_says_of_a_step_has_a_signature(
         ("subgoals.other_writes", 2.0, "nothing asked for pay at 4, send at 9",
          (("unexpected write: pay", 4), ("unexpected write: send", 9))),
         ("subgoals.outputs", 0.5, "never told the user 12",
-         (("never tells the user what the case asks for", -1),)),
+         (("never says what the case asks for", -1),)),
         ("subgoals.outputs", 1.0, "", ()),
         ("loops", 4.0, "4 calls go round: get, find",
          (("calls go round in a circle: get, find", -1),)),

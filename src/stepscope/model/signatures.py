@@ -25,7 +25,7 @@ OF_OUTCOME = MISSING, UNEXPECTED, OTHERWISE, UNLIKE, UNTOLD = (
     "unexpected write: ",
     "not as expected: ",
     "unlike passing runs: ",
-    "never tells the user what the case asks for",
+    "never says what the case asks for",
 )
 # What says of steps what is wrong, besides the axes, and of runs.
 _OF_STEPS = frozenset({STEP_LABELS_NAME, "errors", "policy"})

@@ -123,12 +123,12 @@ def describe_modes(found: FailureModes) -> Iterator[str]:
     if isinstance(found.unassigned, Estimate):
         none = round(found.unassigned.value * found.n_failed)
         share = words.format_with_interval("outcome", found.unassigned)
-        likely = found.n_failed - none - found.n_judged_by
+        likely = f"{found.n_failed - none - found.n_judged_by:,} are counted under a mode that "
+        likely += "chance brings in at most 1 of 5 fleets, "
         yield (
-            f"Of {format_count(found.n_failed, 'failed run')} {likely:,} are counted under a mode "
-            f"that chance brings in at most 1 of 5 fleets, {found.n_judged_by:,} only under what "
-            "is not as expected (the outcome is judged by it, so it is not tested), "
-            f"{none:,} under none: {share}."
+            f"Of {format_count(found.n_failed, 'failed run')} {likely if found.n_tested else ''}"
+            f"{found.n_judged_by:,} are counted under what is not as expected alone (the outcome "
+            f"is judged by it, so it is not tested), {none:,} under none: {share}."
         )
 
 
