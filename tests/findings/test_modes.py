@@ -186,8 +186,11 @@ def test_modes_that_could_never_be_shown_weigh_on_no_other() -> None:
     assert named(found, BOOK).p_adjusted == 1 / 64
     assert (named(found, PAY).p, named(found, PAY).p_adjusted) == (1 / 16, 1.0)
     assert named(found, PAY).verdict == "unclear"
+    # With five runs its smallest p is 1/32: enough alone, too much beside another.
+    lines += mixed("k", PAY)
+    assert named(modes(lines), BOOK).p_adjusted == 1 / 64
     # Near miss: six runs could be shown, and so two modes are adjusted.
-    lines += [*mixed("k", PAY), *mixed("l", PAY)]
+    lines += mixed("l", PAY)
     assert named(modes(lines), BOOK).p_adjusted == 2 / 64
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from stepscope.errors import UsageError
@@ -115,17 +116,44 @@ def test_a_filter_sees_what_was_written_since() -> None:
         assert store.runs(where).id.tolist() == ["a"]
 
 
-def test_answers_that_are_not_current_and_those_of_judges_have_no_signature() -> None:
-    def said(version: str, word: str, **fields: str) -> Record:
-        answer = Verdict("axes.termination", label="incorrect", step=1, reason=f"tells {word}")
-        return Record(trajectory="a", answer=answer, version=version, **fields)  # type: ignore[arg-type]
+def test_answers_that_are_not_current_and_those_of_judges_have_no_signature(tmp_path: Path) -> None:
+    def said(version: str, word: str, **fields: str) -> list[Record]:
+        return [
+            Record(
+                trajectory="a",
+                answer=Verdict("axes.termination", None, "incorrect", step, reason=f"tells {word}"),
+                version=version,
+                **fields,  # type: ignore[arg-type]
+            )
+            for step in (None, 1)
+        ]
 
     with Store.open(":memory:") as store:
         store.put([run(user("a"), agent("x"), id="a", name="a")])
         judge = said("1", "judged", family="openai", judge="a/b")
-        store.append([said("1", "old"), said("2", "new"), judge])
+        store.append([*said("1", "old"), *said("2", "new"), *judge])
         store.put_facts([], [Current("axes.termination", "shop", "2", "")])
         assert held(store) == {("a", 1, "tells new")}
+        store.to_parquet(tmp_path)
+        assert held(ParquetRows(tmp_path)) == held(store)
+
+
+def test_what_is_current_is_told_by_workflow() -> None:
+    with Store.open(":memory:") as store:
+        shop = run(user("a"), agent("x"), id="a", name="a")
+        air = msgspec.structs.replace(shop, id="b", name="b", workflow="air")
+        store.put([shop, air])
+        for version in "12":
+            said = f"tells v{version}"
+            answer = Verdict("axes.termination", None, "incorrect", 1, reason=said)
+            store.append([Record(trajectory=x, answer=answer, version=version) for x in "ab"])
+        current = [
+            Current("axes.termination", name, v, "") for name, v in (("shop", "2"), ("air", "1"))
+        ]
+        store.put_facts([], current)
+        assert len(held(store)) == 2
+        store.put_facts([], [Current("axes.termination", "air", "3", "")])
+        assert {of for of, _, _ in held(store)} == {"a"}
 
 
 def test_a_purged_run_has_no_signature(tmp_path: Path) -> None:

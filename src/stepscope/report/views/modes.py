@@ -34,7 +34,7 @@ from stepscope.safety.text import visible_line
 from stepscope.values import Estimate, Unmeasured, format_count
 
 # Modes of a text, and of these what is not as expected; the page and the JSON have more.
-SHOWN, SHOWN_JUDGED = 5, 3
+SHOWN, SHOWN_JUDGED = 4, 2
 VERDICTS: dict[ModeVerdict, tuple[str, Tone]] = {
     "marks_failure": ("marks failure", "bad"),
     "unclear": ("unclear", "warn"),
@@ -62,13 +62,14 @@ def lay_out_modes(found: FailureModes | Unmeasured) -> Section:
     shown = [*others[:SHOWN], *judged[:SHOWN_JUDGED]] or list(found.modes[:SHOWN])
     rows = []
     for mode in shown:
-        said = [", ".join(map(_name_example, mode.examples)), *describe_mode(mode)]
+        said = [mode.name, *describe_mode(mode)]
         if isinstance(mode.worth, Estimate) and mode.failed:
             worth = words.format_with_interval("outcome", mode.worth)
-            said.append(f"a fix adds at most {worth} to the pass rate")
+            said.append(f"if fixed at most +{worth} pass rate")
         below = Paragraph(text=visible_line("; ".join(said)), indent=4, code=True)
-        rows.append(TableRow((*_count(mode), TableCell(mode.name, code=True)), below=(below,)))
-    columns = (*_COUNTS, TableColumn("what happened", overflow="wrap"))
+        runs = TableCell(", ".join(map(_name_example, mode.examples)), code=True)
+        rows.append(TableRow((*_count(mode), runs), below=(below,)))
+    columns = (*_COUNTS, TableColumn("runs", overflow="wrap"))
     table = Table(id="modes", corner="Failure modes", columns=columns, rows=tuple(rows), own=True)
     left = Counter(VERDICTS[mode.verdict][0] for mode in found.modes if mode not in shown)
     more = [f"{n:,} {verdict}" for verdict, n in left.items()]
