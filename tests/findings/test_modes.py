@@ -242,6 +242,15 @@ def test_no_signature_is_no_mode_and_no_answer_is_unmeasured() -> None:
     assert isinstance(none, Unmeasured)
 
 
+def test_texts_that_no_run_has_are_no_signatures() -> None:
+    held, runs = fleet([*mixed("a", BOOK), *mixed("b", BOOK), *mixed("c", BOOK)])
+    more = replace(held.signs(runs), texts=(*held.signs(runs).texts, PAY))
+    object.__setattr__(held, "signs", lambda runs: more)
+    found = find_modes(held, runs, np.unique(runs.task, return_inverse=True)[1])
+    assert isinstance(found, FailureModes)
+    assert (found.n_signatures, found.n_lone, found.n_modes) == (1, 0, 1)
+
+
 def test_no_failed_run_leaves_the_share_unmeasured() -> None:
     found = modes([line for name in "abc" for line in task(name, (True, (BOOK,)))])
     assert isinstance(found.unassigned, Unmeasured)

@@ -51,49 +51,47 @@ def test_a_hostile_text_is_short_at_once(said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("measure", "label", "reason", "signature"),
+    ("measure", "words", "signature"),
     [
-        ("step_labels", "ERROR", "book_v2 failed: Error: id 7 not found",
-         "book_v2 fails: id * not found"),
-        ("step_labels", "REDUNDANT", "repeats 10", "asks again what it was told"),
-        ("errors", "protocol", "timed out after 30 s", "a call fails: timed out after * s"),
-        ("policy", "confirm first", "pay: 3 was not confirmed", "breaks the rule 'confirm first'"),
-        ("axes.sequencing", "incorrect", "pay2 without consent: message 3 does not agree",
+        ("step_labels", "book_v2 failed: Error: id 7 not found", "book_v2 fails: id * not found"),
+        ("step_labels", "repeats 10", "asks again what it was told"),
+        ("errors", "timed out after 30 s", "a call fails: timed out after * s"),
+        ("errors", "HTTP 429: wait 30 s", "a call fails: HTTP 429: wait * s"),
+        ("policy", "at most 3 calls", "breaks the rule 'at most 3 calls'"),
+        ("axes.sequencing", "pay2 without consent: message 3 does not agree",
          "pay2 without consent: message * does not agree"),
-        # Near misses: nothing wrong, the same said elsewhere, answers of no rule that proves.
-        ("axes.sequencing", "uncertain", "2 of 2 writes confirmed", ""),
-        ("axes.tool_selection", "incorrect", "policy 'confirm first': pay: no", ""),
-        ("recovery", "recovered", "pay then succeeded", ""),
+        # Near miss: `policy` says the same.
+        ("axes.tool_selection", "policy 'confirm first': pay: no", ""),
     ],
 )  # fmt: skip
 def test_what_a_rule_says_of_a_step_has_a_signature(
-    measure: str, label: str, reason: str, signature: str
+    measure: str, words: str, signature: str
 ) -> None:
-    assert sign_step(measure, label, reason) == signature
+    assert sign_step(measure, words) == signature
 
 
 @pytest.mark.parametrize(
-    ("measure", "value", "reason", "signatures"),
+    ("measure", "reason", "signatures"),
     [
-        ("subgoals", 0.0, "0 of 1; missed pay", (("expected call missing: pay", -1),)),
+        ("subgoals", "0 of 1; missed pay", (("expected call missing: pay", -1),)),
         # The same whether a check passed or not.
-        ("subgoals", 1.0, "0 of 1; reached another way, as the passed check says: pay",
+        ("subgoals", "0 of 1; reached another way, as the passed check says: pay",
          (("expected call missing: pay", -1),)),
-        ("subgoals", 1.0, "1 of 1", ()),
-        ("subgoals.other_writes", 2.0, "nothing asked for pay at 4, send at 9",
+        ("subgoals", "1 of 1", ()),
+        ("subgoals.other_writes", "nothing asked for pay at 4, send at 9",
          (("unexpected write: pay", 4), ("unexpected write: send", 9))),
-        ("subgoals.outputs", 0.5, "never told the user 12",
+        ("subgoals.outputs", "never told the user 12",
          (("never says what the case asks for", -1),)),
-        ("subgoals.outputs", 1.0, "", ()),
-        ("loops", 4.0, "4 calls go round: get, find",
+        ("subgoals.outputs", "", ()),
+        ("loops", "4 calls go round: get, find",
          (("calls go round in a circle: get, find", -1),)),
-        ("loops", 2.0, "2 calls go round: get", ()),
+        ("loops", "2 calls go round: get", ()),
     ],
 )  # fmt: skip
 def test_what_a_rule_says_of_a_run_has_a_signature(
-    measure: str, value: float, reason: str, signatures: tuple[tuple[str, int], ...]
+    measure: str, reason: str, signatures: tuple[tuple[str, int], ...]
 ) -> None:
-    assert sign_run(measure, value, reason) == signatures
+    assert sign_run(measure, reason) == signatures
 
 
 def answers(name: str, made: Trajectory, case: Case | None, facts: Facts | None = None) -> set[str]:
@@ -102,9 +100,9 @@ def answers(name: str, made: Trajectory, case: Case | None, facts: Facts | None 
     for answer in registry.measure(name)(made, case, facts):
         if isinstance(answer, Verdict) and is_signed(answer.measure):
             if answer.step is not None:
-                found.add(sign_step(answer.measure, answer.label, answer.reason))
+                found.add(sign_step(answer.measure, answer.reason))
             elif not answer.measure.startswith("axes."):
-                of_run = sign_run(answer.measure, answer.value, answer.reason)
+                of_run = sign_run(answer.measure, answer.reason)
                 found |= {text for text, _ in of_run}
     return found - {""}
 

@@ -190,8 +190,8 @@ def find_modes(rows: Rows, runs: Runs, tasks: Ints) -> FailureModes | Unmeasured
         n_shown=verdicts.count("marks_failure"),
         n_small=sum(one.p <= ALPHA for one in tested if one.p is not None),
         small_by_chance=sum(one.chance_of(ALPHA) for one in tested),
-        n_signatures=len(signs.texts),
-        n_lone=len(signs.texts) - sum(map(len, names)),
+        n_signatures=len(np.unique(signs.number)),
+        n_lone=len(np.unique(signs.number)) - sum(map(len, names)),
         n_failed=int(failed.sum()),
         n_judged_by=sum(n for n, of_outcome in zip(counted, judged, strict=True) if of_outcome),
         unassigned=stats.proportion(of_run[failed] < 0, tasks[failed]),
@@ -213,23 +213,25 @@ def form_modes(signs: Signs, tasks: Ints) -> tuple[list[tuple[str, ...]], Bools]
     rank = np.full(size, -1)
     rank[chosen] = np.arange(len(chosen))
     kept = rank[number] >= 0
-    has = np.zeros((len(chosen), len(tasks)), np.bool_)
+    # Whole words of bits, so that runs are compared 64 at a time.
+    has = np.zeros((len(chosen), -(-n // 64) * 64), np.bool_)
     has[rank[number[kept]], at[kept]] = True
-    bits = np.packbits(has, axis=1)
-    both = np.array([np.bitwise_count(bits & row).sum(axis=1, dtype=np.int64) for row in bits])
+    bits = np.packbits(has, axis=1).view(np.uint64)
+    both = [np.bitwise_count(bits & row).sum(axis=1, dtype=np.int64).tolist() for row in bits]
     texts = [signs.texts[one] for one in chosen]
+    judged = list(map(reads_outcome, texts))
     modes: list[list[int]] = []
     for one in range(len(chosen)):
         for mode in modes:
-            first, alone, shared = mode[0], both[one, one], both[mode[0], one]
-            together = alone + both[first, first] - shared
-            alike = reads_outcome(texts[first]) == reads_outcome(texts[one])
+            first, alone, shared = mode[0], both[one][one], both[mode[0]][one]
+            together = alone + both[first][first] - shared
+            alike = judged[first] == judged[one]
             if alike and shared >= WITHIN * alone and shared >= TOGETHER * together:
                 mode.append(one)
                 break
         else:
             modes.append([one])
-    joined = [has[of].any(axis=0) for of in modes]
+    joined = [has[of, : len(tasks)].any(axis=0) for of in modes]
     names = [tuple([texts[one] for one in of]) for of in modes]
     return names, np.array(joined, np.bool_).reshape(-1, len(tasks))
 

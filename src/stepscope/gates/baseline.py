@@ -391,7 +391,6 @@ def _cells_text(cells: Sequence[Cell]) -> str:
     """
     numbers = [cell for cell in cells if isinstance(cell, int | float)]
     said = [c if isinstance(c, str) else c.unmeasured for c in cells if isinstance(c, str | Absent)]
-    # The signatures of a run are a line each.
     words = [word or "none" for cell in said for word in cell.split("\n")]
     parts = [f"mean {sum(numbers) / len(numbers):.4g} of {len(numbers)}"] if numbers else []
     return ", ".join([*parts, *(f"{words.count(word)} {word}" for word in sorted(set(words)))])

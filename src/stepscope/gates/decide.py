@@ -140,12 +140,6 @@ def evaluate_gate(
         if asked.version != version:
             said = f"{name} was scored by version {asked.version}, this is version {version}: "
             return answer_undecided("no_verdicts", said + rescore_command(name))
-    if gate.about == "modes":
-        problem = _why_incomparable(gate, setting)
-        if problem is not None or isinstance(setting.baseline, GateAnswer):
-            assert problem is not None
-            return problem
-        return build_modes_test(setting.whole, setting.baseline)
     current = build_arm(gate, setting.sample)
     whole = build_arm(gate, setting.whole) if setting.absent else current
     question: Callable[[Arm], GateTest | GateAnswer]
@@ -157,6 +151,8 @@ def evaluate_gate(
         if problem is not None or isinstance(setting.baseline, GateAnswer):
             assert problem is not None
             return problem
+        if gate.about == "modes":
+            return build_modes_test(setting.whole, setting.baseline)
         before = build_arm(gate, setting.baseline)
         together = not set(before.cases.tolist()).isdisjoint(current.measured().cases.tolist())
         drop, ratio = against_baseline.build_drop_test, against_baseline.build_ratio_test

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from stepscope import stats
 from stepscope.findings import modes
 from stepscope.gates.rates import GateTest
 from stepscope.gates.sample import Sample
@@ -50,9 +51,7 @@ def sign_cells(cells: list[str], merged: tuple[tuple[str, ...], ...] = ()) -> Si
 def merge_baseline(sample: Sample) -> tuple[tuple[str, ...], ...]:
     """Return the signatures of a baseline that stand in the same runs, a group a mode."""
     cells = [cell if isinstance(cell, str) else "" for cell in sample.cells.get(MODES, ())]
-    cases = {case: at for at, case in enumerate(sample.cases)}
-    tasks = np.array([cases[run.case] for run in sample.runs], np.int64)
-    names, _ = modes.form_modes(sign_cells(cells), tasks)
+    names, _ = modes.form_modes(sign_cells(cells), stats.codes([x.case for x in sample.runs]))
     return tuple(group for group in names if len(group) > 1)
 
 

@@ -189,7 +189,6 @@ def _read_modes(rows: Rows, runs: Runs) -> AnswerColumn:
         held[at].add(texts[number])
     names = {settings.find_installed_measure(name) for name in rows.measures() if is_signed(name)}
     versions = {name: rows.column(name, runs).versions for name in sorted(filter(None, names))}
-    mixed = [name for name, found in versions.items() if len(found) > 1]
     scored = rows.column(records.STEP_LABELS_NAME, runs)
     return replace(
         scored,
@@ -197,7 +196,7 @@ def _read_modes(rows: Rows, runs: Runs) -> AnswerColumn:
         value=np.full(len(runs), np.nan),
         label=text_array(["\n".join(sorted(one)) for one in held]),
         state=np.where(scored.state == NO_RECORD, NO_RECORD, ANSWERED).astype(np.int8),
-        versions=(digest(versions), *(f"two of {name}" for name in mixed)),
+        versions=(digest(versions), *(f"two of {x}" for x, of in versions.items() if len(of) > 1)),
     )
 
 

@@ -19,6 +19,8 @@ from stepscope.model.records import STEP_LABELS_NAME
 # passed.
 EXPECTED_CALL = "(the case's expected call)"
 OF_PASSING_RUNS = " passing runs"
+# What stands between the tool and its message where a step is labelled an error.
+IS_ERROR = " failed: "
 # How signatures begin that are formed of that: of runs that fail they say so, not why.
 OF_OUTCOME = MISSING, UNEXPECTED, OTHERWISE, UNLIKE, UNTOLD = (
     "expected call missing: ",
@@ -30,45 +32,54 @@ OF_OUTCOME = MISSING, UNEXPECTED, OTHERWISE, UNLIKE, UNTOLD = (
 # What says of steps what is wrong, besides the axes, and of runs.
 _OF_STEPS = frozenset({STEP_LABELS_NAME, "errors", "policy"})
 _OF_RUNS = frozenset({"loops", "subgoals", "subgoals.other_writes", "subgoals.outputs"})
-# A cycle of two calls is a repeat.
-SHORTEST_LOOP = 3
+SHORTEST_LOOP = 3  # a cycle of two calls is a repeat
 MOST_CHARACTERS = 140
 
 
-def sign_step(measure: str, label: str | None, reason: str) -> str:
+def sign_step(measure: str, words: str) -> str:
     """Return the signature of what a rule says of a step; "" where it finds nothing wrong.
 
-    >>> sign_step("step_labels", "ERROR", "book failed: Error: total is 375, but paid 299")
+    `words` are its reason, or the label of `policy`, the name of the rule that was broken.
+
+    >>> sign_step("step_labels", "book failed: Error: total is 375, but paid 299")
     'book fails: total is *, but paid *'
     """
+    # Most reasons differ in digits alone, and only a tool or a status keeps its own.
+    said = _sign(measure, words.translate(_ZEROS))
+    return _sign(measure, words) if "0" in said else said
+
+
+@lru_cache(1 << 14)
+def _sign(measure: str, words: str) -> str:
     if measure == STEP_LABELS_NAME:
-        tool, failed, said = reason.partition(" failed: ")
+        tool, failed, said = words.partition(IS_ERROR)
         return f"{tool} fails: {generalise(said)}" if failed else "asks again what it was told"
     if measure == "errors":
-        return f"a call fails: {generalise(reason)}"
+        return f"a call fails: {generalise(words)}"
     if measure == "policy":
-        return f"breaks the rule {label!r}"
+        return f"breaks the rule {words!r}"
     # What breaks a declared rule is said by `policy`.
-    if not measure.startswith("axes.") or label != "incorrect" or reason.startswith("policy '"):
+    if words.startswith("policy '"):
         return ""
-    if EXPECTED_CALL in reason and (found := _ARGUMENT.match(reason)):
+    if EXPECTED_CALL in words and (found := _ARGUMENT.match(words)):
         return f"{OTHERWISE}{found[2]} of {found[1]}"
-    first, space, rest = reason.partition(" ")
+    first, space, rest = words.partition(" ")
     # The first word is a verb, or a tool whose name may hold digits.
-    said = f"{first} {generalise(rest)}" if space and first[:1] not in "'\"" else generalise(reason)
-    return UNLIKE + said if OF_PASSING_RUNS in reason else said
+    said = f"{first} {generalise(rest)}" if space and first[:1] not in "'\"" else generalise(words)
+    return UNLIKE + said if OF_PASSING_RUNS in words else said
 
 
-def sign_run(measure: str, value: float | None, reason: str) -> tuple[tuple[str, int], ...]:
+@lru_cache(1 << 14)
+def sign_run(measure: str, reason: str) -> tuple[tuple[str, int], ...]:
     """Return the signatures of what a rule says of a whole run, each with its step, -1 for none.
 
-    >>> sign_run("subgoals", 0.5, "1 of 2; missed pay, ship 2")
+    >>> sign_run("subgoals", "1 of 2; missed pay, ship 2")
     (('expected call missing: pay', -1), ('expected call missing: ship', -1))
     """
     if measure == "loops":
-        names = reason.partition(": ")[2]
-        found = value is not None and value >= SHORTEST_LOOP
-        return ((f"calls go round in a circle: {names}", -1),) if found else ()
+        count, _, names = reason.partition(" calls go round: ")
+        long = count.isdecimal() and int(count) >= SHORTEST_LOOP
+        return ((f"calls go round in a circle: {names}", -1),) if long else ()
     if measure == "subgoals":
         missed = _MISSED.search(reason)
         # The second call of a tool that is expected twice has its number behind the name.
@@ -122,6 +133,7 @@ _ASIDE = re.compile(r"\s*\([^()]*\)")
 _SEVERAL = re.compile(r"\*(?:\s*[-+/x,]?\s*\*)+")
 _ERROR = re.compile(r"(?i)\berror: ")
 _READ_CHARACTERS = 400
+_ZEROS = str.maketrans("123456789", "000000000")
 
 
 def generalise(text: str) -> str:
@@ -132,19 +144,9 @@ def generalise(text: str) -> str:
     >>> generalise("HTTP 503: 'orders' is down, retry in 12.5 s (and 1 more); then it ended")
     'HTTP 503: * is down, retry in * s'
     """
-    # Most texts differ in digits alone, and only a status keeps its own.
-    said = _put_stars(text.translate(_ZEROS))
-    return _put_stars(text) if "0" in said else said
-
-
-@lru_cache(1 << 14)
-def _put_stars(text: str) -> str:
     said = _ASIDE.sub("", text[:_READ_CHARACTERS].partition("; ")[0])
     said = _VALUES.sub(lambda found: found["kept"] or "*", _ERROR.sub("", said))
     said = " ".join(_SEVERAL.sub("*", said).split())
     if len(said) > MOST_CHARACTERS:
         said = said[:MOST_CHARACTERS].rpartition(" ")[0] or said[:MOST_CHARACTERS]
     return said.rstrip(" .,:;")
-
-
-_ZEROS = str.maketrans("123456789", "000000000")

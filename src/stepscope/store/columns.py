@@ -13,7 +13,7 @@ version stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, compress
@@ -26,6 +26,7 @@ import numpy.typing as npt
 from stepscope.model import Record
 from stepscope.model.records import RULES, STEP_LABELS_NAME
 from stepscope.model.signatures import (
+    IS_ERROR,
     is_of_steps,
     is_signed,
     sign_run,
@@ -169,7 +170,7 @@ class Signs:
     A run may have a signature several times; entries are in no order.
     """
 
-    texts: tuple[str, ...]  # the different signatures
+    texts: tuple[str, ...]  # the different signatures, and maybe more
     number: Ints  # index into `texts`
     at: Ints  # place of the run among the runs asked for
     step: Ints  # index of the step, -1 where it is of no one step
@@ -468,8 +469,8 @@ def cited_steps(
     ]
 
 
-# Row of the run, label, value, step, reason and cites of an answer, as they are stored.
-SignRow = tuple[int, str | None, float | None, int, str, str]
+# Run, step, words (see `sign_step`) and cites of answers as they are stored; cites of errors only.
+SignColumns = tuple[Ints, Ints, Sequence[str], Sequence[str]]
 
 
 def read_signs(db: Connection, places: RunPlaces) -> Signs:
@@ -478,7 +479,7 @@ def read_signs(db: Connection, places: RunPlaces) -> Signs:
     asked = db.execute(
         "SELECT id, measure, version, facts FROM questions WHERE family = ?", (RULES,)
     ).fetchall()
-    found: list[tuple[str, list[SignRow]]] = []
+    found: list[tuple[str, SignColumns]] = []
     for id_, measure, version, facts in asked:
         if not is_signed(measure):
             continue
@@ -486,25 +487,30 @@ def read_signs(db: Connection, places: RunPlaces) -> Signs:
         workflows = {row[1] for row in of if row[2:] == (version, facts)}
         if of and not workflows:
             continue
-        cites = "cites" if measure == "errors" else "''"
-        rows = db.execute(
-            "SELECT run, label, value, step, reason, " + cites + ", case_id FROM records"
-            " WHERE question = ? AND repeat = 0 AND state > 0 AND step >= ?"
-            " AND reason <> '' AND label IS NOT 'all'",
-            (id_, 0 if is_of_steps(measure) else -1),
-        ).fetchall()
-        if not rows:
+        words = "label" if measure == "policy" else "reason"
+        cites = "json_group_array(cites)" if measure == "errors" else "'[]'"
+        ((*numbers, said, cited),) = db.execute(
+            "SELECT group_concat(run), group_concat(case_id), group_concat(step),"
+            " json_group_array(" + words + "), " + cites + " FROM records"
+            " WHERE question = ? AND repeat = 0 AND state > 0 AND step >= ? AND reason <> ''"
+            " AND label IS NOT 'all' AND (label = 'incorrect' OR NOT ?)",
+            (id_, 0 if is_of_steps(measure) else -1, measure.startswith("axes.")),
+        )
+        if numbers[0] is None:
             continue
-        at = places.of(np.array([row[0] for row in rows], np.int64))
-        case = np.array([row[-1] for row in rows], np.int64)
+        run, case, step = map(_numbers, numbers)
+        at = places.of(run)
         kept = (at >= 0) & ((case == 0) | (case == places.case[at]))
         if of:
             kept &= places.inside(workflows, at)
-        found.append((measure, list(compress(rows, kept.tolist()))))
-    return sign_rows(found, places.of)
+        texts = [list(compress(_decode_texts(x), kept.tolist())) for x in (said, cited)]
+        found.append((measure, (run[kept], step[kept], *texts)))
+    return sign_answers(found, places.of)
 
 
-def sign_rows(answers: Iterable[tuple[str, list[SignRow]]], place: Callable[[Ints], Ints]) -> Signs:
+def sign_answers(
+    answers: Iterable[tuple[str, SignColumns]], place: Callable[[Ints], Ints]
+) -> Signs:
     """Return the signatures of current answers of rules, by measure.
 
     `place` gives the places of runs by their rows, -1 for those that were not asked for. An error
@@ -512,30 +518,27 @@ def sign_rows(answers: Iterable[tuple[str, list[SignRow]]], place: Callable[[Int
     """
     numbers: dict[str, int] = {}
     parts = [np.empty((3, 0), np.int64)]
-    named: set[tuple[int, int]] = set()
-    for measure, rows in sorted(answers, key=lambda answer: answer[0] == "errors"):
+    named = np.empty(0, np.int64)
+    for measure, (run, step, said, cites) in sorted(answers, key=lambda x: x[0] == "errors"):
         if not is_of_steps(measure):
             signed = [
-                (numbers.setdefault(text, len(numbers)), run, at)
-                for run, _, value, _, reason, *_ in rows
-                for text, at in sign_run(measure, value, reason)
+                (numbers.setdefault(text, len(numbers)), of, at)
+                for of, words in zip(run.tolist(), said, strict=True)
+                for text, at in sign_run(measure, words)
             ]
             parts.append(np.array(signed, np.int64).reshape(-1, 3).T)
             continue
+        known = {words: sign_step(measure, words) for words in dict.fromkeys(said)}
+        codes = {x: numbers.setdefault(x, len(numbers)) if x else -1 for x in known.values()}
+        number = np.array([codes[known[words]] for words in said], np.int64)
+        kept = number >= 0
         if measure == STEP_LABELS_NAME:
-            named |= {(row[0], row[3]) for row in rows if row[1] == "ERROR"}
+            named = (run << 32 | step)[[IS_ERROR in words for words in said]]
         elif measure == "errors":
             # Cited is the call, of which labels of steps speak.
-            calls = [_decode(row[5])[0] if row[5] else row[3] for row in rows]
-            rows = [x for x, at in zip(rows, calls, strict=True) if (x[0], at) not in named]
-        known: dict[tuple[str | None, str], int] = {}
-        for _, label, _, _, reason, *_ in rows:
-            if (label, reason) not in known:
-                text = sign_step(measure, label, reason)
-                known[label, reason] = numbers.setdefault(text, len(numbers)) if text else -1
-        number = [known[row[1], row[4]] for row in rows]
-        part = np.array([number, [row[0] for row in rows], [row[3] for row in rows]], np.int64)
-        parts.append(part[:, part[0] >= 0])
+            call = [_decode(text)[0] if text else at for text, at in zip(cites, step, strict=True)]
+            kept &= ~np.isin(run << 32 | np.array(call, np.int64), named)
+        parts.append(np.stack([number, run, step])[:, kept])
     table = np.concatenate(parts, axis=1)
     table[1] = place(table[1])
     numbered, at, step = table[:, table[1] >= 0]
@@ -558,9 +561,9 @@ def offer_signatures(db: Connection, rows: Rows) -> None:
             signs = rows.signs(runs)
             names = [(text, signature_code(text)) for text in signs.texts]
             held: dict[int, set[str]] = {}
-            keys = runs.key.tolist()
-            for at, number in zip(signs.at.tolist(), signs.number.tolist(), strict=True):
-                held.setdefault(keys[at], set()).update(names[number])
+            keys = runs.key[signs.at].tolist()
+            for key, number in zip(keys, signs.number.tolist(), strict=True):
+                held.setdefault(key, set()).update(names[number])
             of_run = {key: msgspec.json.encode(sorted(of)).decode() for key, of in held.items()}
             state = (version, db.total_changes)
         return of_run.get(run or 0, "[]")

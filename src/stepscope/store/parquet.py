@@ -36,7 +36,7 @@ from stepscope.store.columns import (
     StepColumn,
     Texts,
     offer_signatures,
-    sign_rows,
+    sign_answers,
 )
 from stepscope.store.records import WHOLE, RecordRow, decode_record
 from stepscope.store.where import Where
@@ -171,7 +171,6 @@ _LAST_FIELDS = (
     "repeat", "usage", "cost_usd", "seconds",
 )  # fmt: skip
 _last_cells = attrgetter(*_LAST_FIELDS)
-_signed = attrgetter("run", "label", "value", "step", "reason", "cites")
 
 
 def _cells(row: RecordRow, place: int, current: tuple[int, int]) -> tuple[object, ...]:
@@ -304,13 +303,17 @@ class ParquetRows:
             # A row about the whole run is marked as current; one of a step is as its question.
             asked = {_question(row) for row in held if row["current"]}
             rows = [
-                _signed(_row(row))
+                _row(row)
                 for row in held
                 if _question(row) in asked and row["state"] > 0 and row["reason"]
                 if (row["step"] is not None) == is_of_steps(measure)
+                if row["label"] == "incorrect" or not measure.startswith("axes.")
             ]
-            found.append((measure, rows))
-        return sign_rows(found, self._places(runs).__getitem__)
+            run, step = (np.array([getattr(x, k) for x in rows], np.int64) for k in ("run", "step"))
+            words = "label" if measure == "policy" else "reason"
+            said, cites = ([getattr(row, key) for row in rows] for key in (words, "cites"))
+            found.append((measure, (run, step, said, cites)))
+        return sign_answers(found, self._places(runs).__getitem__)
 
     def weights(self) -> dict[tuple[str, str], tuple[float, ...]]:
         """Return no weights: an export has none."""

@@ -279,7 +279,7 @@ class Store(Database):
     def _places(self, chosen: Runs) -> columns.RunPlaces:
         self._check(_RECORD_TABLES)
         # A report asks for some forty columns of the same runs.
-        if self._aligned is None or self._aligned[0] is not chosen:
+        if self._aligned is None or self._aligned[0].key is not chosen.key:
             self._aligned = (chosen, columns.RunPlaces(self._db, chosen))
         return self._aligned[1]
 

@@ -30,7 +30,6 @@ FIELDS = {
         "calls", "format",
     )
 }  # fmt: skip
-# A run has several signatures; `Store` gives them to SQL.
 MODE = "mode"
 _MODE = "EXISTS (SELECT 1 FROM json_each(signatures(runs.seq)) AS signed WHERE {})"
 _TAG = "(SELECT tags.value FROM tags WHERE tags.run = runs.seq AND tags.key = ?)"
