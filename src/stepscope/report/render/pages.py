@@ -28,7 +28,7 @@ from stepscope.report.document import (
 )
 from stepscope.report.render import charts
 from stepscope.report.types import ComparisonReport, GateDocument, LookFirst, Profile, Report
-from stepscope.report.views import compare, gates, overview, profile
+from stepscope.report.views import compare, gates, modes, overview, profile
 from stepscope.report.views import run as runs
 from stepscope.report.views import runs as run_lists
 from stepscope.report.views.run import RunData
@@ -152,6 +152,7 @@ def make_overview_page(
         looks_found=_looks(report.look_first, links),
         looks_right=overview.describe_list(report.look_first, SHARES),
         matrix=overview.tabulate_groups(profiles) if several else None, groups=groups,
+        failure_modes=lay_out("modes", found=modes.tabulate_modes(report.modes, links)),
         warnings=[one.too_loose.reason for one in profiles if one.too_loose.outcome == "fail"],
         earned=_lay_out_earned(whole, links),
         flips=overview.describe_flips(report.rank_flips) if several else (),
