@@ -10,11 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache, wraps
+from functools import wraps
 from typing import Literal, NamedTuple
 
 from stepscope.measures.calls import ends_run, no_calls
-from stepscope.measures.rule import INCORRECT, RuleMeasure, Run, cached_on_run
+from stepscope.measures.rule import (
+    INCORRECT,
+    RuleMeasure,
+    Run,
+    cached_by_text,
+    cached_on_run,
+    texts_of,
+)
 from stepscope.model import SCORES, Answer, Case, Facts, Scale, Trajectory, Verdict
 from stepscope.model.records import COMPLETENESS_NAME, INPUTS, OF_CALLS, RECORDED, Input
 from stepscope.values import Unmeasured
@@ -50,6 +57,7 @@ class Gap(NamedTuple):
         return f"{INPUTS[self.input][0]} {self.state.replace('_', ' ')}{part}"
 
 
+@cached_by_text
 def hidden_state(text: str) -> GapState | None:
     """Return how a recorder hid a text or a part of it; None where nothing shows that it did.
 
@@ -61,28 +69,32 @@ def hidden_state(text: str) -> GapState | None:
     return "redacted" if len(text) <= 40 and _STARS.fullmatch(text) else None
 
 
-# The runs of a workflow have the same instructions, which are long: so many are kept read.
-_instructions_state = lru_cache(maxsize=16)(hidden_state)
-
-
 @cached_on_run
 def gaps_of(trajectory: Trajectory) -> tuple[Gap, ...]:
     """Return what the trace of a run lacks, in the order of `INPUTS`; one gap an input."""
-    steps, case, made = trajectory.steps, trajectory.case, trajectory.agent_exchanges
-    asked = [(s.index, hidden_state(s.text)) for s in steps if s.actor == "user" and s.text]
-    told = [(s.index, _instructions_state(s.text)) for s in steps if s.actor == "system" and s.text]
+    case, made = trajectory.case, trajectory.agent_exchanges
+    said = [pair for pair in zip(trajectory.steps, texts_of(trajectory), strict=True) if pair[1]]
+    asked = _hidden_states([(s.index, text) for s, text in said if s.actor == "user"])
+    told = [(s.index, hidden_state(text)) for s, text in said if s.actor == "system"]
     found = [
         _gap("task", asked, known=case is not None and case.request is not None),
         _gap("policy", told, known=trajectory.instructions is not None),
     ]
     if made:
-        given = [(x.step, hidden_state(x.key)) for x in made if x.call.arguments or x.call.raw]
+        given = _hidden_states([(x.step, x.key) for x in made if x.call.arguments or x.call.raw])
         # A call without arguments is one among others; where none has any, they were left out.
         known = any(x.call.arguments is not None for x in made)
         tools: list[tuple[int, GapState | None]] = [(0, None)] if trajectory.tools else []
         found += [_gap("tools", tools), _gap("arguments", given, known=known)]
         found.append(_gap("results", _results(trajectory), known=True))
     return tuple([gap for gap in found if gap is not None])
+
+
+def _hidden_states(said: Sequence[tuple[int, str]]) -> list[tuple[int, GapState | None]]:
+    """Return how each text was hidden; they are looked through as one, since mostly none was."""
+    whole = "\n".join([text for _, text in said])
+    hides = "*" in whole or "\u2022" in whole or any([word in whole for word in _WORDS])
+    return [(step, hidden_state(text) if hides else None) for step, text in said]
 
 
 def _gap(
@@ -99,11 +111,11 @@ def _results(trajectory: Trajectory) -> list[tuple[int, GapState | None]]:
     made, last = trajectory.agent_exchanges, trajectory.steps[-1].index
     # An answer without content is a tool's own, unless no tool has any.
     blank = not any(x.result and (x.result.parts or x.result.structured) for x in made)
+    texts = [(x.step, x.result.text if x.result is not None else "") for x in made]
     states: list[tuple[int, GapState | None]] = []
-    for x in made:
+    for x, read in zip(made, _hidden_states(texts), strict=True):
         if x.result is not None and not (blank and x.result.error is None):
-            cut = x.result.truncated
-            states.append((x.step, "cut" if cut else hidden_state(x.result.text)))
+            states.append((x.step, "cut") if x.result.truncated else read)
         elif x.result is not None or (x.step != last and not ends_run(x.call.name)):
             states.append((x.step, "not_recorded"))
     return states

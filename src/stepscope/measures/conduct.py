@@ -21,8 +21,7 @@ import msgspec
 from stepscope.errors import ConfigError
 from stepscope.measures.calls import agent_calls, effect_of, has_succeeded, named_arguments
 from stepscope.measures.completeness import hidden_state, hides_words
-from stepscope.measures.language import REMEMBERED
-from stepscope.measures.rule import Fault, RuleMeasure, cached_on_run, one_a_step
+from stepscope.measures.rule import Fault, RuleMeasure, cached_by_text, cached_on_run, one_a_step
 from stepscope.measures.same_calls import overlaps
 from stepscope.model import (
     Answer,
@@ -185,7 +184,7 @@ _SENTENCE_END = re.compile(
 Decision = Literal["agrees", "refuses", "takes back", "hesitates", "asks back", ""]
 
 
-@lru_cache(maxsize=REMEMBERED)
+@cached_by_text
 def find_decision(text: str) -> Decision:
     """Return what a user's message decides about what was proposed: its last word counts.
 
@@ -233,7 +232,7 @@ def is_agreement(text: str) -> bool:
     return find_decision(text) == "agrees"
 
 
-@lru_cache(maxsize=REMEMBERED)
+@cached_by_text
 def asks_consent(text: str) -> bool:
     """True if an agent's message asks for a yes."""
     # How most questions are put is found some fifty times faster than the pattern.

@@ -14,7 +14,13 @@ from math import inf
 from typing import NamedTuple
 
 from stepscope.measures.calls import effect_of, escalates_to_person, failed_calls, has_succeeded
-from stepscope.measures.rule import RuleMeasure, cached_on_run, cached_with_facts, one_a_step
+from stepscope.measures.rule import (
+    RuleMeasure,
+    cached_by_text,
+    cached_on_run,
+    cached_with_facts,
+    one_a_step,
+)
 from stepscope.measures.same_calls import is_same_purpose, overlaps, same_key
 from stepscope.model import (
     Answer,
@@ -288,7 +294,8 @@ def reactions_of(trajectory: Trajectory, facts: Facts | None) -> dict[int, React
         return {}
     steps, exchanges = trajectory.steps, trajectory.exchanges
     succeeded = [exchange for exchange in exchanges if has_succeeded(exchange)]
-    reports = list(_list_reports(steps, facts))
+    read = min(error.answer_step for error in failed_calls(trajectory))
+    reports = list(_list_reports(steps[read + 1 :], facts))
     # Of calls that ask the same, the same later calls are about the same thing: where the search
     # for one went to, and whether it was found there.
     looked: dict[str, tuple[int, bool]] = {}
@@ -373,10 +380,11 @@ def _list_reports(steps: Sequence[Step], facts: Facts | None) -> Iterator[tuple[
             yield entry.index, ""
 
 
+@cached_by_text
 def admits_failure(text: str) -> bool:
     """True if a message says that something did not work."""
     lower = text.lower()
-    return any(word in lower for word in _ADMISSIONS) and ADMITS.search(text) is not None
+    return any([word in lower for word in _ADMISSIONS]) and ADMITS.search(text) is not None
 
 
 def _find_repeat(error: Exchange, further: Sequence[Exchange]) -> Reaction | None:

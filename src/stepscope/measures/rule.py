@@ -2,14 +2,14 @@
 
 Also: answers merged to one a step, answers of an axis (`incorrect` always cites, `uncertain` says
 what was checked; rules never say correct, since finding nothing proves nothing), and values that
-several measures share, cached on the run itself.
+several measures share, cached on the run itself, or by a text that other runs have too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import lru_cache, wraps
 from itertools import groupby
 from typing import NamedTuple, TypeVar
 
@@ -129,5 +129,28 @@ def cached_with_facts(
         if kept is None or kept[0] is not facts:
             kept = trajectory.__dict__[name] = (facts, make(trajectory, facts))
         return kept[1]
+
+    return cached
+
+
+@cached_on_run
+def texts_of(trajectory: Trajectory) -> list[str]:
+    """Return what each step says aloud, in order."""
+    return [step.text for step in trajectory.steps]
+
+
+# How many texts of at most so many characters each function keeps: some megabytes in all, however
+# long and many the texts of a fleet are. Of longer ones the last few: several checks ask of each.
+_SHORT, _LONG, _DATA = (8192, 512), (4096, 4096), 16
+
+
+def cached_by_text(make: Callable[[str], T]) -> Callable[[str], T]:
+    """Keep what a function says of a text: trials of one task say and read much the same."""
+    short, long, data = (lru_cache(n)(make) for n in (_SHORT[0], _LONG[0], _DATA))
+
+    @wraps(make)
+    def cached(text: str) -> T:
+        size = len(text)
+        return short(text) if size <= _SHORT[1] else long(text) if size <= _LONG[1] else data(text)
 
     return cached

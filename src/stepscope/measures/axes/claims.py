@@ -13,7 +13,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import pairwise, repeat
+from itertools import pairwise
 from typing import NamedTuple
 
 from stepscope.measures.axes.evidence import evidence_of
@@ -27,8 +27,8 @@ from stepscope.measures.errors import (
     first_line,
     reactions_of,
 )
-from stepscope.measures.language import ACTS, ADDS, REMEMBERED, WANTS, content_stems, sentences
-from stepscope.measures.rule import Fault, cached_with_facts
+from stepscope.measures.language import ACTS, ADDS, WANTS, content_stems, sentences
+from stepscope.measures.rule import Fault, cached_by_text, cached_with_facts
 from stepscope.model import Exchange, Facts, Step, Trajectory
 from stepscope.model.effects import READS, WRITES, words_of
 
@@ -144,24 +144,36 @@ class Claim(NamedTuple):
     strong: bool  # the agent tells of its act; else how a thing stands
 
 
-@lru_cache(maxsize=REMEMBERED)
+@cached_by_text
 def _forms_in(text: str) -> tuple[re.Pattern[str], ...]:
     """Return in which forms a message may tell of acts, as far as its words show: mostly none."""
     lower = text.lower()
     return tuple([form for form in (_OWN_FORM, _BEEN_FORM) if form.search(lower) is not None])
 
 
-def find_claims(text: str, *, weak: bool = True) -> Iterator[Claim]:
-    """Yield the acts that a message tells as done; those of how things stand if `weak`.
+def find_claims(text: str, *, weak: bool = True) -> Sequence[Claim]:
+    """Return the acts that a message tells as done; those of how things stand if `weak`.
 
     >>> [claim.act for claim in find_claims("I have cancelled it. Shall it be refunded?")]
     ['cancel']
-    >>> list(find_claims("Once it has been cancelled, I could send it. It can't be changed."))
+    >>> find_claims("Once it has been cancelled, I could send it. It can't be changed.")
     []
     """
-    forms = _forms_in(text)
-    if weak and _IS_FORM.search(text.lower()) is not None:
-        forms = (*forms, _IS_FORM)
+    return _every_claim(text) if weak else _strong_claims(text)
+
+
+@cached_by_text
+def _strong_claims(text: str) -> list[Claim]:
+    return list(_claims_in(text, _forms_in(text)))
+
+
+@cached_by_text
+def _every_claim(text: str) -> list[Claim]:
+    form = _IS_FORM.search(text.lower())
+    return _strong_claims(text) if form is None else list(_claims_in(text, (*_forms_in(text), _IS_FORM)))
+
+
+def _claims_in(text: str, forms: Sequence[re.Pattern[str]]) -> Iterator[Claim]:
     for sentence in _SENTENCE.findall(text) if forms else ():
         folded = sentence.lower()
         for form in forms if not sentence.endswith("?") else ():
@@ -212,6 +224,18 @@ RESULT_CHARACTERS = 4000
 SEARCHES = 500
 
 
+@cached_by_text
+def _things_in(text: str) -> list[str]:
+    return _THING.findall(text)
+
+
+@cached_by_text
+def _named_stems(text: str) -> frozenset[str]:
+    """Return the stems of a text in which underscores join words, and how each begins."""
+    stems = content_stems(text.replace("_", " "))
+    return stems.union([f"{stem[:3]}*" for stem in stems])
+
+
 def _brought_by(made: Exchange) -> str:
     return made.result.text[:RESULT_CHARACTERS] if made.result is not None else ""
 
@@ -246,12 +270,13 @@ class Acts:
         """What calls named -> the tools that changed it, each with its first step."""
         found: dict[str, dict[str, int]] = {}
         for x in self._others:
-            for thing in _THING.findall(" ".join(leaf_texts(x.call.arguments))):
-                found.setdefault(thing, {})
+            for text in leaf_texts(x.call.arguments):
+                for thing in _things_in(text):
+                    found.setdefault(thing, {})
         for x in self.changed:
-            given = " ".join(leaf_texts(x.call.arguments))
-            for thing in _THING.findall(f"{given} {_brought_by(x)}"):
-                found.setdefault(thing, {}).setdefault(x.call.name, x.step)
+            for text in (*leaf_texts(x.call.arguments), _brought_by(x)):
+                for thing in _things_in(text):
+                    found.setdefault(thing, {}).setdefault(x.call.name, x.step)
         return found
 
     @cached_property
@@ -265,10 +290,9 @@ class Acts:
         """The stems of what calls changed, each with the first step."""
         found: dict[str, int] = {}
         for x in self.changed:
-            told = f"{x.call.name} {x.call.arguments} {_brought_by(x)}"
-            for stem in content_stems(told.replace("_", " ")):
-                found.setdefault(stem, x.step)
-                found.setdefault(f"{stem[:3]}*", x.step)
+            for told in (x.call.name, str(x.call.arguments), _brought_by(x)):
+                for stem in _named_stems(told):
+                    found.setdefault(stem, x.step)
         return found
 
     def knows(self, stems: frozenset[str], before: int) -> bool:
@@ -311,7 +335,9 @@ def check_claims(trajectory: Trajectory, facts: Facts | None) -> tuple[int, int,
         text = step.text if step.actor == "agent" and not (step.calls or step.results) else ""
         if not text or (talks and not runs and not _OWN_ACTS.search(text)):
             continue
-        claims = [*find_claims(text, weak=weak), *_claims_of_settings(text, own_words)]
+        claims = find_claims(text, weak=weak)
+        if own_words:
+            claims = [*claims, *_claims_of_settings(text, own_words)]
         if not claims:
             unread += not text.isascii() and not is_english(text)
             continue
@@ -490,6 +516,7 @@ def find_false_success(trajectory: Trajectory, facts: Facts | None) -> Iterator[
         yield Fault(said.index, reason, (where,))
 
 
+@cached_by_text
 def claims_success(text: str) -> bool:
     """True if a message says that something was done."""
     return CLAIMS.search(text) is not None
@@ -598,9 +625,13 @@ _LISTS = ("\n", ";", "|", "? ", ": ", "i ", "i've ", "i\u2019ve ", "we ", "we've
 _BRACKETS = re.compile(r"\([^)]*\)|#?\b[A-Z\d]{5,}\b")
 # Who did it and to what are said in one clause, or a list's item says no more than this.
 _VERB = re.compile(r" (?:is|are|was|were|has|have|be) ", re.IGNORECASE)
-_PARTS = (*_ANY, "set ", "put", "tak", "drawn", "given", "held", "built", "left", "told",
-          "took", "brought")  # fmt: skip
-_LISTED = re.compile(r"^\s*(?:[-*\u2022\u2705|]|\d+[.)])", re.MULTILINE)
+_PART = re.compile(
+    f"{'|'.join(_ANY)}|set |put|tak|drawn|given|held|built|left|told|took|brought"
+)
+_LISTED, _LISTED_LINE = (
+    re.compile(begin + r"\s*(?:[-*\u2022\u2705|]|\d+[.)])") for begin in ("", "\n")
+)
+_APART = re.compile(r"[:,]\W+\w")
 ANSWER_CHARACTERS, HEAD_CHARACTERS = 24, 40
 # So much of the name of a thing is looked for: "complaints" is "complain", and not "complete".
 _NAMED_BY = 8
@@ -647,7 +678,7 @@ def find_invented_acts(trajectory: Trajectory, facts: Facts | None) -> Iterator[
         text = step.text if step.actor == "agent" and not step.calls else ""
         if not text or ("```" in text and not made):
             continue
-        for said, deed in _deeds_in(text, lists=bool(made)):
+        for said, deed in _listed_deeds(text) if made else _plain_deeds(text):
             if not (made or deed.sure):
                 continue
             evidence, here = evidence_of(trajectory), step.index
@@ -660,22 +691,40 @@ def find_invented_acts(trajectory: Trajectory, facts: Facts | None) -> Iterator[
             break
 
 
-def _deeds_in(text: str, *, lists: bool) -> Iterator[tuple[str, Deed]]:
-    """Yield what a message tells was done to things, with where it does; in lists if asked."""
-    forms, lower = _forms_in(text), text.lower()
-    listed = lists and (";" in text or _LISTED.search(text) is not None)
-    inline = lists and ((": " in text and "," in text) or _ANSWERED.search(text) is not None)
-    parts = [part for part in _PARTS if part in lower] if forms or listed or inline else []
-    if not parts or not any(sign in lower for sign in _LISTS):
-        return
-    for said, item in _items(text, listed=listed) if lists else zip(sentences(text), repeat(False)):
-        folded = said.lower() if forms or item else ""
-        if any([part in folded for part in parts]):
-            found = [_DEED_OF[form].search(said) for form in forms if form.search(folded)]
-            match = next(filter(None, found), None) or (_ITEM_DONE.match(said) if item else None)
-            deed = _deed_in(said, match) if match is not None else None
-            if deed is not None:
-                yield said, deed
+@cached_by_text
+def _plain_deeds(text: str) -> list[tuple[str, Deed]]:
+    """Return what a message tells was done to things, with the sentences that do."""
+    forms = _forms_in(text)
+    return list(_deeds_in(text, forms, [(said, False) for said in sentences(text)] if forms else ()))
+
+
+@cached_by_text
+def _listed_deeds(text: str) -> list[tuple[str, Deed]]:
+    """Return what a message tells was done to things, also in its lists."""
+    forms = _forms_in(text)
+    listed = ";" in text or _LISTED.match(text) is not None or _LISTED_LINE.search(text) is not None
+    inline = (": " in text and "," in text) or _ANSWERED.search(text) is not None
+    items = _items(text, listed=listed) if forms or listed or inline else ()
+    return list(_deeds_in(text, forms, items))
+
+
+def _deeds_in(
+    text: str, forms: Sequence[re.Pattern[str]], items: Iterable[tuple[str, bool]]
+) -> Iterator[tuple[str, Deed]]:
+    for said, item in items:
+        # In an item a colon or a comma stands before what was done, without a space.
+        apart = _APART.search(said) if item else None
+        item = item and (apart is None or not any(map(str.isalnum, said[: apart.start()])))
+        if not (forms or item):
+            continue
+        folded = said.lower()
+        found = [match for x in forms if x.search(folded) and (match := _DEED_OF[x].search(said))]
+        if not (found or item) or _PART.search(folded) is None:
+            continue
+        match = found[0] if found else _ITEM_DONE.match(said)
+        deed = _deed_in(said, match) if match is not None else None
+        if deed is not None and any(map(text.lower().__contains__, _LISTS)):
+            yield said, deed
 
 
 def _items(text: str, *, listed: bool) -> Iterator[tuple[str, bool]]:
@@ -699,16 +748,13 @@ def _deed_in(said: str, match: re.Match[str]) -> Deed | None:
         return None
     groups = match.groupdict()
     name = next(x for x in ("act", "act2", "ing") if groups.get(x))
-    thing = groups["thing2" if name == "act2" else "thing"]
-    sure = match.re is not _WAS_DONE or bool(groups["sure"]) or _BY_ME.search(said) is not None
-    if thing == " ":
-        thing = _BRACKETS.sub(" ", said[: match.start()]).rsplit(":", 1)[-1]
-    before, act = said[: match.start(name)], groups[name].lower()
+    thing, act = groups["thing2" if name == "act2" else "thing"], groups[name].lower()
     if act in _NO_DEEDS or said.rstrip(" *").endswith(":"):
         return None
-    told = match.re is _ITEM_DONE and _VERB.search(said) is not None
-    if told or _OPEN.search(_WHILE.sub("", before)) or _HISTORY.search(said[match.end(name) :]):
+    if match.re is _ITEM_DONE and _VERB.search(said) is not None:
         return None
+    if thing == " ":
+        thing = _BRACKETS.sub(" ", said[: match.start()]).rsplit(":", 1)[-1]
     thing = thing.rsplit(",", 1)[-1] if match.re is _WAS_DONE else thing.split(",", 1)[0]
     thing = _PEOPLE.sub("", _BRACKETS.sub("", thing).strip(" *")).strip()
     words = _HEAD.findall(_PHRASE.split(thing, 1)[0].lower())
@@ -717,7 +763,11 @@ def _deed_in(said: str, match: re.Match[str]) -> Deed | None:
     head = words[-1].rstrip("s")
     if head in ACTS or head in _NOUNS or head in _STATES:
         return None
+    before, behind = said[: match.start(name)], said[match.end(name) :]
+    if _OPEN.search(_WHILE.sub("", before)) or _HISTORY.search(behind):
+        return None
     stems = content_stems(_PHRASE.split(thing, 1)[0])
+    sure = match.re is not _WAS_DONE or bool(groups["sure"]) or _BY_ME.search(said) is not None
     sure = sure or _ANOTHER.match(thing) is not None or thing[:1].isdigit()
     return Deed(act.removesuffix("ing"), head[:_NAMED_BY], stems, sure)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
 
 from stepscope.measures.calls import agent_calls, ends_run, escalates_to_person, has_succeeded
 from stepscope.measures.conduct import asks_consent, find_decision, leaf_texts
@@ -12,7 +11,6 @@ from stepscope.measures.errors import ADMITS, TRANSIENT, admits_failure, executi
 from stepscope.measures.language import (
     ACTS,
     ADDS,
-    REMEMBERED,
     WANTS,
     Intention,
     content_stems,
@@ -134,11 +132,6 @@ def _cut_short(trajectory: Trajectory) -> Iterator[Fault]:
             break
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _intentions(text: str) -> Sequence[Intention]:
-    return list(find_intentions(text))
-
-
 def _unkept_promises(trajectory: Trajectory) -> Iterator[Fault]:
     """Yield the announcement of an act that no call came after, the last, and those forgotten.
 
@@ -156,7 +149,7 @@ def _unkept_promises(trajectory: Trajectory) -> Iterator[Fault]:
             continue
         if step.index != last and admits_failure(text):
             break
-        promises = [one for one in _intentions(text) if acting or one.verb in ACTS]
+        promises = [one for one in find_intentions(text) if acting or one.verb in ACTS]
         if promises:
             heard = [s.text for s in steps[step.index + 1 :] if s.actor == "user"]
             if any(find_decision(said) in ("takes back", "refuses") for said in heard):
@@ -181,7 +174,7 @@ def _forgotten_promises(trajectory: Trajectory) -> Iterator[Fault]:
             answer, acts_next = step.text or answer, False
         elif step.actor == "agent":
             if step.text and not acts and not acts_next:
-                for one in _intentions(step.text):
+                for one in find_intentions(step.text):
                     if _is_settled(one, step.text, answer):
                         open_promises.append((step, one))
             acts_next = acts or (acts_next and not step.text)

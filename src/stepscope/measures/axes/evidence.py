@@ -28,7 +28,7 @@ from stepscope.measures.axes.quantities import (
     quantities,
 )
 from stepscope.measures.completeness import gaps_of, hiding_gap
-from stepscope.measures.rule import cached_on_run
+from stepscope.measures.rule import cached_by_text, cached_on_run
 from stepscope.model import Step, Trajectory
 
 # Shorter texts of letters and digits are found by chance once spaces and dashes are ignored.
@@ -73,13 +73,18 @@ _SHARE = re.compile(
 _BOUNDS = frozenset(" \n\t\"'()[]{}<>:;!?#*$=\0")
 
 
-@lru_cache(maxsize=256)
 def shares_in(text: str) -> set[float]:
     """Return the shares that a text speaks of, with their rest and their excess.
 
     >>> sorted(shares_in("a tenth off, split between three"))
     [0.1, 0.333333, 0.666667, 0.9, 1.1, 1.333333]
     """
+    # No share goes on over the end of a line, and policies differ in a line.
+    return set[float]().union(*[_line_shares(line) for line in text.split("\n")])
+
+
+@cached_by_text
+def _line_shares(text: str) -> set[float]:
     found, lower = set[float](), text.lower()
     for match in _SHARE.finditer(text) if any([x in lower for x in _SHARE_SIGNS]) else ():
         above, below = match["above"] or match["some"] or "1", match["below"] or match["ways"]
@@ -415,11 +420,8 @@ class Evidence:
 @lru_cache(maxsize=8)
 def _opening_quantities(text: str) -> tuple[float, ...]:
     """Return the quantities of a policy: half of what is said, and all but a line the same."""
-    return tuple([value for line in text.split("\n") for value in _line_quantities(line)])
-
-
-# No number goes on over the end of a line.
-_line_quantities = lru_cache(maxsize=1024)(quantities)
+    # No number goes on over the end of a line.
+    return tuple([value for line in text.split("\n") for value in quantities(line)])
 
 
 @cached_on_run

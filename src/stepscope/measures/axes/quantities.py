@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, combinations
 from math import isfinite
@@ -19,7 +20,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from stepscope.measures.rule import cached_on_run
+from stepscope.measures.rule import cached_by_text, cached_on_run, texts_of
 from stepscope.model import Json, Step, ToolResult, Trajectory
 from stepscope.model.effects import words_of
 
@@ -77,6 +78,7 @@ def number_of(text: str) -> float | None:
     return value if isfinite(value) else None
 
 
+@cached_by_text
 def quantities(text: str) -> tuple[float, ...]:
     """Return the quantities that a text says, in order.
 
@@ -392,7 +394,8 @@ _WORD = re.compile(r"[a-z]{3,}")
 _CLAUSE = re.compile(r"[.;,(\n$€£]")
 
 
-class ToldAmount(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ToldAmount:
     """An amount in a message: its value, the text, where it stands, and where the one before ends.
 
     `open` is where the amount before it ends: no word before that names this one.
@@ -404,39 +407,45 @@ class ToldAmount(NamedTuple):
     start: int
     end: int
 
-    @property
+    @cached_property
     def before(self) -> str:
         """The end of the text before it in its sentence."""
         return self.clause[-LABEL_CHARACTERS:]
 
-    @property
+    @cached_property
     def clause(self) -> str:
         """The text before it in its sentence, on its line, behind the amount before."""
         return self.text[max(self.sentence_start, self.open) : self.start]
 
-    @property
+    @cached_property
     def sentence_start(self) -> int:
         """Where its sentence begins, or its line."""
         text, end = self.text, self.start
         line = text.rfind("\n", 0, end)
         return max(line, *[text.rfind(x, line + 1, end) for x in (". ", "! ", "? ")]) + 1
 
-    @property
+    @cached_property
     def sentence(self) -> str:
         """The sentence around it, on its line."""
         return self.text[self.sentence_start : self.end] + self.behind.partition(". ")[0]
 
-    @property
+    @cached_property
     def behind(self) -> str:
         """The text just behind it, on its line."""
         return self.text[self.end : self.end + BEHIND_CHARACTERS].partition("\n")[0]
 
-    @property
+    @cached_property
     def line(self) -> str:
         """The line around it."""
         begin = self.text.rfind("\n", 0, self.start) + 1
         close = self.text.find("\n", self.end)
         return self.text[begin : close if close >= 0 else None]
+
+    @cached_property
+    def words(self) -> list[str]:
+        """What `words_around` returns."""
+        behind = _WORD.findall(_CLAUSE.split(self.behind, maxsplit=1)[0].casefold())
+        return behind[:1] + _WORD.findall(self.before.casefold())[::-1]
 
 
 class AgentMessage(NamedTuple):
@@ -470,8 +479,9 @@ def _is_to_user(steps: Sequence[Step], step: Step) -> bool:
 @cached_on_run
 def amounts_told(trajectory: Trajectory) -> list[tuple[Step, list[ToldAmount]]]:
     """Return the steps at which the agent tells amounts, in order, with these."""
-    own = [step for step in trajectory.steps if step.actor == "agent"]
-    return [(step, told) for step in own if (told := told_amounts(step.text))]
+    said = zip(trajectory.steps, texts_of(trajectory), strict=True)
+    own = [(step, told_amounts(text)) for step, text in said if text and step.actor == "agent"]
+    return [pair for pair in own if pair[1]]
 
 
 @cached_on_run
@@ -484,7 +494,7 @@ def first_told(trajectory: Trajectory) -> dict[float, int]:
     return found
 
 
-@lru_cache(maxsize=256)
+@cached_by_text
 def told_amounts(text: str) -> list[ToldAmount]:
     """Return the amounts in a text.
 
@@ -507,6 +517,7 @@ def told_amounts(text: str) -> list[ToldAmount]:
     return found
 
 
+@cached_by_text
 def names_in(text: str) -> list[str]:
     """Return what has the form of an identifier in a text, each once."""
     found: list[str] = []
@@ -528,7 +539,6 @@ def is_identifier(name: str) -> bool:
     return _OWN_FORM.fullmatch(name) is not None
 
 
-@lru_cache(maxsize=256)
 def words_around(amount: ToldAmount) -> list[str]:
     """Return the words that may name an amount, the likeliest first: behind it, then before it.
 
@@ -537,8 +547,7 @@ def words_around(amount: ToldAmount) -> list[str]:
     >>> words_around(told_amounts("you get a $95.08 refund")[0])
     ['refund', 'get', 'you']
     """
-    behind = _WORD.findall(_CLAUSE.split(amount.behind, maxsplit=1)[0].casefold())
-    return behind[:1] + _WORD.findall(amount.before.casefold())[::-1]
+    return amount.words
 
 
 def follows_in_message(value: float, others: Sequence[float]) -> bool:
