@@ -139,18 +139,26 @@ def texts_of(trajectory: Trajectory) -> list[str]:
     return [step.text for step in trajectory.steps]
 
 
-# How many texts of at most so many characters each function keeps: some megabytes in all, however
-# long and many the texts of a fleet are. Of longer ones the last few: several checks ask of each.
-_SHORT, _LONG, _DATA = (8192, 512), (4096, 4096), 16
+# So many texts of at most so many characters are kept: some twenty megabytes, however many and long
+# the texts of a fleet are. Of longer ones the last few: several checks ask of each.
+_KEPT = ((16_384, 512), (4096, 4096))
+_short, _long, _data = (
+    lru_cache(n)(lambda text: dict[Callable[[str], object], object]())
+    for n in (*(n for n, _ in _KEPT), 16)
+)
 
 
 def cached_by_text(make: Callable[[str], T]) -> Callable[[str], T]:
     """Keep what a function says of a text: trials of one task say and read much the same."""
-    short, long, data = (lru_cache(n)(make) for n in (_SHORT[0], _LONG[0], _DATA))
 
     @wraps(make)
     def cached(text: str) -> T:
         size = len(text)
-        return short(text) if size <= _SHORT[1] else long(text) if size <= _LONG[1] else data(text)
+        kept = _short(text) if size <= 512 else _long(text) if size <= 4096 else _data(text)
+        try:
+            return kept[make]  # type: ignore[return-value]
+        except KeyError:
+            kept[make] = made = make(text)
+            return made
 
     return cached

@@ -17,7 +17,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 from stepscope.measures.axes.quantities import (
@@ -58,17 +58,18 @@ _COUNTS = {word: float(n) for n, word in enumerate(_NUMBERS, 1)}
 _COUNTS |= dict(zip(_PARTS, (2, 3, 4, 4, 5, 6, 7, 8, 9, 10, 12, 20), strict=True)) | {"halve": 2}
 _N = rf"{'|'.join(_NUMBERS)}|\d\d?"
 _SHARE_SIGNS = (
-    "% cent hal third quarter rth fth xth nth hth eth / split divid shar spread tween mong cross "
-    "over into"
-).split()
+    "% cent hal third quarter / split divid shar spread tween mong cross over into".split()
+)
+_NTH = "ourth fth xth venth inth tenth ghth ieth".split()
 # A part of something: "10 %", "a tenth off", "two thirds", "3/4 of it", "split between three".
 _SHARE = re.compile(
-    rf"(?P<hundredths>\d{{1,3}}(?:\.\d+)?) ?(?:%|per ?cent\b)|(?:\b(?P<some>{_N})[ -])?"
+    rf"(?=\d|\b[abdefhinoqst])(?:(?P<hundredths>\d{{1,3}}(?:\.\d+)?) ?(?:%|per ?cent\b)|(?:\b(?P<some>{_N})[ -])?"
     rf"\b(?P<part>{'|'.join(_PARTS)}|halve)s?\b|(?<![\d/])(?P<above>[1-9])/(?P<below>[2-9]|1\d)(?![\d/])|"
     r"\b(?:split|divid\w+|shar(?:e[ds]?|ing)|spread|between|among|across|over|into) (?:\w+ ){0,3}?"
-    rf"(?P<ways>{_N})\b",
+    rf"(?P<ways>{_N})\b)",
     re.IGNORECASE,
 )
+_ASCII_SHARE = re.compile(_SHARE.pattern, re.IGNORECASE | re.ASCII)
 # Characters that bound every word, and go on no number.
 _BOUNDS = frozenset(" \n\t\"'()[]{}<>:;!?#*$=\0")
 
@@ -86,7 +87,13 @@ def shares_in(text: str) -> set[float]:
 @cached_by_text
 def _line_shares(text: str) -> set[float]:
     found, lower = set[float](), text.lower()
-    for match in _SHARE.finditer(text) if any([x in lower for x in _SHARE_SIGNS]) else ():
+    signs = [sign for sign in _SHARE_SIGNS if sign in lower]
+    if "th" in lower:
+        signs += [sign for sign in _NTH if sign in lower] if text.isascii() else ["th"]
+    # Nor over a quotation mark: of a result only few values are looked through.
+    pattern, said = (_ASCII_SHARE, lower) if text.isascii() else (_SHARE, text)
+    values = [x for x in said.split('"') for sign in signs if sign in x.lower()] if signs else ()
+    for match in chain.from_iterable(map(pattern.finditer, values)):
         above, below = match["above"] or match["some"] or "1", match["below"] or match["ways"]
         if match["hundredths"]:
             above, below = match["hundredths"], "100"
