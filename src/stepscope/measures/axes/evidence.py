@@ -44,6 +44,7 @@ _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _SURROGATES = range(0xD800, 0xE000)
 # A short prefix of letters before a number long enough to name one thing: W9502127.
 _PREFIXED = re.compile(r"[A-Za-z]{1,3}-?(\d{5,})")
+_DIGIT = re.compile(r"\d")
 _YEAR = re.compile(r"(\d{4})-\d\d-\d\d")
 _NOT_ALNUM = re.compile(r"[\W_]+")
 # An e-mail address as people spell it.
@@ -144,7 +145,7 @@ class Evidence:
         self._opens = bool(self._steps) and (
             trajectory.instructions is not None or steps[self._steps[0]].actor == "system"
         )
-        self._written = _join(self._texts)
+        self._joins: dict[tuple[bool, bool], _Words] = {}
         self._heard: list[tuple[int, str]] | None = None
         self._said: dict[str, int] = {}
         self._parts: set[str] = set()  # what stands within longer words
@@ -171,14 +172,14 @@ class Evidence:
     @cached_property
     def latest_year(self) -> str:
         """The latest year of which a day is said (YYYY-MM-DD), "" without one."""
-        return max(_YEAR.findall(self._written.text), default="")
+        return max(_YEAR.findall(self._joined(numbered=True).text), default="")
 
     def first(self, value: str) -> int | None:
         """Return the first step that says `value` as a whole word, whatever its case.
 
         Numbers are words too: "34" is not said by "1619.34".
         """
-        words = self._folded if _has_case(value) else self._written
+        words = self._joined(numbered=_is_numbered(value), folded=_has_case(value))
         return self._find(words, value.casefold(), 0, words.starts[-1])
 
     def said(self, value: str, before: int) -> int | None:
@@ -186,9 +187,9 @@ class Evidence:
         step = self._said.get(value)
         if step is not None and step < before:
             return step
-        step = self._search(self._written, value, before)
+        step = self._search(value, before)
         if step is None and _has_case(value):
-            step = self._search(self._folded, value.casefold(), before)
+            step = self._search(value.casefold(), before, folded=True)
         if step is None and "@" in value:
             step = self._spoken(value.casefold(), before)
         if step is not None:
@@ -223,10 +224,10 @@ class Evidence:
             return known
         # As results mostly write it; only then in every other way.
         first, *others = number_forms(value)
-        step = self._search(self._written, first, before)
+        step = self._search(first, before)
         for form in others if step is None else ():
             if step is None and (first in self._parts or first not in form):
-                step = self._search(self._written, form, before)
+                step = self._search(form, before)
         if step is not None:
             self._stated[value] = step
         return step
@@ -241,13 +242,13 @@ class Evidence:
         # The day of a moment: 2024-05-14T16:03:16 is one word.
         if iso in self._parts and (step := self.holds(f"{iso}T", before)) is not None:
             return step
-        words = self._folded
+        words = self._joined(numbered=True, folded=True)
         end = words.starts[bisect_left(self._steps, before)]
         for month, core, forms in date_cores(iso):
             # The days around a date share a month: one look for it spares many.
             if self._has_core(words, month, end) and self._has_core(words, core, end):
                 for form in forms:
-                    if (step := self._search(words, form, before)) is not None:
+                    if (step := self._search(form, before, folded=True)) is not None:
                         return step
         return None
 
@@ -259,17 +260,18 @@ class Evidence:
 
     def names(self, stem: str, before: int) -> bool:
         """True if anything said before a step has a text (of lower case) within any word."""
-        words = self._folded
+        words = self._joined(folded=True)
         end = words.starts[bisect_left(self._steps, before)]
         self._left -= HIT_CHARACTERS + end
         return self._left <= 0 or words.text.find(stem, 0, end) >= 0
 
     def holds(self, text: str, before: int) -> int | None:
         """Return the first step before step `before` that has a text anywhere, as it is written."""
-        end = self._written.starts[bisect_left(self._steps, before)]
+        words = self._joined(numbered=_is_numbered(text))
+        end = words.starts[bisect_left(self._steps, before)]
         self._left -= HIT_CHARACTERS + end
-        at = self._written.text.find(text, 0, end) if self._left > 0 else -1
-        return None if at < 0 else self._steps[bisect_right(self._written.starts, at) - 1]
+        at = words.text.find(text, 0, end) if self._left > 0 else -1
+        return None if at < 0 else self._steps[bisect_right(words.starts, at) - 1]
 
     def numbers(self, before: int, after: int = -1) -> list[tuple[int, Sequence[float]]]:
         """Return the quantities said at each step between `after` and `before`, in order."""
@@ -349,17 +351,24 @@ class Evidence:
             self._heard = [(self._steps[at], self._texts[at].casefold()) for at in self._users]
         return self._heard
 
-    @cached_property
-    def _folded(self) -> _Words:
-        """What was said in lower case."""
-        written = self._written
-        if written.text.isascii():
-            # The same length: offsets remain what they are.
-            return written._replace(text=written.text.lower())
-        return _join([text.casefold() for text in self._texts])
+    def _joined(self, *, numbered: bool = False, folded: bool = False) -> _Words:
+        """Return what was said, in lower case if asked; of the policy only lines with digits."""
+        key = (numbered and self._opens, folded)
+        words = self._joins.get(key)
+        if words is None:
+            texts = [_numbered_lines(self._texts[0]), *self._texts[1:]] if key[0] else self._texts
+            words = _join(texts)
+            if folded and words.text.isascii():
+                # The same length: offsets remain what they are.
+                words = words._replace(text=words.text.lower())
+            elif folded:
+                words = _join([text.casefold() for text in texts])
+            self._joins[key] = words
+        return words
 
-    def _search(self, words: _Words, value: str, before: int) -> int | None:
+    def _search(self, value: str, before: int, *, folded: bool = False) -> int | None:
         """Look behind the policy first: what is asked about mostly comes from there."""
+        words = self._joined(numbered=_is_numbered(value), folded=folded)
         end = words.starts[bisect_left(self._steps, before)]
         opening = words.starts[1] if self._opens else 0
         step = self._find(words, value, opening, end)
@@ -429,6 +438,16 @@ def _opening_quantities(text: str) -> tuple[float, ...]:
     """Return the quantities of a policy: half of what is said, and all but a line the same."""
     # No number goes on over the end of a line.
     return tuple([value for line in text.split("\n") for value in quantities(line)])
+
+
+@cached_by_text
+def _numbered_lines(text: str) -> str:
+    """Return the lines of a text that have digits: who looks for digits need not read more."""
+    return "\n".join([line for line in text.split("\n") if _DIGIT.search(line)])
+
+
+def _is_numbered(text: str) -> bool:
+    return _DIGIT.search(text) is not None and "\n" not in text
 
 
 @cached_on_run
