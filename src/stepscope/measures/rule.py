@@ -139,13 +139,14 @@ def texts_of(trajectory: Trajectory) -> list[str]:
     return [step.text for step in trajectory.steps]
 
 
+def _nothing_yet(text: str) -> dict[object, object]:
+    return {}
+
+
 # So many texts of at most so many characters are kept: some twenty megabytes, however many and long
 # the texts of a fleet are. Of longer ones the last few: several checks ask of each.
-_KEPT = ((16_384, 512), (4096, 4096))
-_short, _long, _data = (
-    lru_cache(n)(lambda text: dict[Callable[[str], object], object]())
-    for n in (*(n for n, _ in _KEPT), 16)
-)
+_SHORT, _LONG = 512, 4096
+_short, _long, _data = (lru_cache(n)(_nothing_yet) for n in (16_384, 4096, 16))
 
 
 def cached_by_text(make: Callable[[str], T]) -> Callable[[str], T]:
@@ -154,7 +155,7 @@ def cached_by_text(make: Callable[[str], T]) -> Callable[[str], T]:
     @wraps(make)
     def cached(text: str) -> T:
         size = len(text)
-        kept = _short(text) if size <= 512 else _long(text) if size <= 4096 else _data(text)
+        kept = _short(text) if size <= _SHORT else _long(text) if size <= _LONG else _data(text)
         try:
             return kept[make]  # type: ignore[return-value]
         except KeyError:

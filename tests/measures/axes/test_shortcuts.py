@@ -108,4 +108,4 @@ def test_amounts_and_identifiers_are_found_without_a_currency_and_at_the_very_st
 
 def test_an_amount_is_named_by_its_own_line_only() -> None:
     amount = told_amounts("Refund:\n $95.08 now\nFee: none")[0]
-    assert (amount.before, amount.behind, amount.line) == (" ", " now", " $95.08 now")
+    assert (amount.clause, amount.behind, amount.line) == (" ", " now", " $95.08 now")

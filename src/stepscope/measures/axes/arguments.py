@@ -118,17 +118,14 @@ def trace_values(trajectory: Trajectory) -> list[TracedValue]:
         return []
     evidence = evidence_of(trajectory)
     found: list[TracedValue] = []
-    # By type too: as keys 1, 1.0 and True are one. What was said once stays said.
-    classed: dict[tuple[str, Json, type], tuple[ValueKind | None, str]] = {}
+    # What was said once stays said.
     said: dict[tuple[ValueKind, str], int] = {}
     for exchange, leaves in _leaves_of(trajectory):
         tool, step = exchange.call.name, exchange.step
         seen: set[tuple[str, str]] = set()
         for argument, given in leaves:
-            key = (argument, given, type(given))
-            kind, text = classed.get(key) or classed.setdefault(
-                key, classify_value(argument, given)
-            )
+            long = type(given) is str and len(given) > EMAIL_CHARACTERS
+            kind, text = (classify_value if long else _known_class)(argument, given)
             if kind is None or (argument, text) in seen:
                 continue
             seen.add((argument, text))
@@ -202,6 +199,10 @@ def classify_value(argument: str, value: Json) -> tuple[ValueKind | None, str]:
     if "amount" in roles and number_of(text) is not None:
         return "number", text
     return "identifier", text
+
+
+# By type too: as keys 1, 1.0 and True are one.
+_known_class = lru_cache(maxsize=8192, typed=True)(classify_value)
 
 
 def _trace(

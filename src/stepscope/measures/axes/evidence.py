@@ -92,8 +92,8 @@ def _line_shares(text: str) -> set[float]:
     if "th" in lower:
         signs += [sign for sign in _NTH if sign in lower] if text.isascii() else ["th"]
     # Nor over a quotation mark: of a result only few values are looked through.
-    pattern, said = (_ASCII_SHARE, lower) if text.isascii() else (_SHARE, text)
-    values = [x for x in said.split('"') for sign in signs if sign in x.lower()] if signs else ()
+    pattern, told = (_ASCII_SHARE, lower) if text.isascii() else (_SHARE, text)
+    values = [x for x in told.split('"') for sign in signs if sign in x.lower()] if signs else ()
     for match in chain.from_iterable(map(pattern.finditer, values)):
         above, below = match["above"] or match["some"] or "1", match["below"] or match["ways"]
         if match["hundredths"]:

@@ -394,7 +394,7 @@ _WORD = re.compile(r"[a-z]{3,}")
 _CLAUSE = re.compile(r"[.;,(\n$€£]")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class ToldAmount:
     """An amount in a message: its value, the text, where it stands, and where the one before ends.
 
@@ -406,46 +406,30 @@ class ToldAmount:
     open: int
     start: int
     end: int
+    sentence_start: int  # where its sentence begins, or its line
+    words: tuple[str, ...] = ()  # that may name it, the likeliest first
 
-    @cached_property
-    def before(self) -> str:
-        """The end of the text before it in its sentence."""
-        return self.clause[-LABEL_CHARACTERS:]
-
-    @cached_property
+    @property
     def clause(self) -> str:
         """The text before it in its sentence, on its line, behind the amount before."""
         return self.text[max(self.sentence_start, self.open) : self.start]
 
-    @cached_property
-    def sentence_start(self) -> int:
-        """Where its sentence begins, or its line."""
-        text, end = self.text, self.start
-        line = text.rfind("\n", 0, end)
-        return max(line, *[text.rfind(x, line + 1, end) for x in (". ", "! ", "? ")]) + 1
-
-    @cached_property
+    @property
     def sentence(self) -> str:
         """The sentence around it, on its line."""
         return self.text[self.sentence_start : self.end] + self.behind.partition(". ")[0]
 
-    @cached_property
+    @property
     def behind(self) -> str:
         """The text just behind it, on its line."""
         return self.text[self.end : self.end + BEHIND_CHARACTERS].partition("\n")[0]
 
-    @cached_property
+    @property
     def line(self) -> str:
         """The line around it."""
         begin = self.text.rfind("\n", 0, self.start) + 1
         close = self.text.find("\n", self.end)
         return self.text[begin : close if close >= 0 else None]
-
-    @cached_property
-    def words(self) -> list[str]:
-        """What `words_around` returns."""
-        behind = _WORD.findall(_CLAUSE.split(self.behind, maxsplit=1)[0].casefold())
-        return behind[:1] + _WORD.findall(self.before.casefold())[::-1]
 
 
 class AgentMessage(NamedTuple):
@@ -498,7 +482,7 @@ def first_told(trajectory: Trajectory) -> dict[float, int]:
 def told_amounts(text: str) -> list[ToldAmount]:
     """Return the amounts in a text.
 
-    >>> [(a.value, a.before, a.behind) for a in told_amounts("Your refund: $95.08 in all")]
+    >>> [(a.value, a.clause, a.behind) for a in told_amounts("Your refund: $95.08 in all")]
     [(95.08, 'Your refund: ', ' in all')]
     """
     pattern = AMOUNT
@@ -512,7 +496,13 @@ def told_amounts(text: str) -> list[ToldAmount]:
         value = number_of(match.group().lstrip("$€£ "))
         start, end = match.span()
         if value is not None:
-            found.append(ToldAmount(value, text, last, start, end))
+            line = text.rfind("\n", 0, start)
+            begin = max([line, *[text.rfind(x, line + 1, start) for x in (". ", "! ", "? ")]]) + 1
+            amount = ToldAmount(value, text, last, start, end, begin)
+            before = amount.clause[-LABEL_CHARACTERS:].casefold()
+            behind = _CLAUSE.split(amount.behind, maxsplit=1)[0].casefold()
+            amount.words = (*_WORD.findall(behind)[:1], *_WORD.findall(before)[::-1])
+            found.append(amount)
         last = end
     return found
 
@@ -539,13 +529,13 @@ def is_identifier(name: str) -> bool:
     return _OWN_FORM.fullmatch(name) is not None
 
 
-def words_around(amount: ToldAmount) -> list[str]:
+def words_around(amount: ToldAmount) -> Sequence[str]:
     """Return the words that may name an amount, the likeliest first: behind it, then before it.
 
     >>> words_around(told_amounts("Total refund: **$95.08** (card)")[0])
-    ['refund', 'total']
+    ('refund', 'total')
     >>> words_around(told_amounts("you get a $95.08 refund")[0])
-    ['refund', 'get', 'you']
+    ('refund', 'get', 'you')
     """
     return amount.words
 
