@@ -144,7 +144,8 @@ class Step(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tr
         parts = self.parts
         if len(parts) == 1 and parts[0].kind == "text":
             return parts[0].text or ""
-        return "\n".join([p.text for p in parts if p.kind == "text" and p.text is not None])
+        said = [p.text for p in parts if p.kind == "text" and p.text is not None] if parts else ()
+        return "\n".join(said)
 
 
 class Span(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

@@ -443,7 +443,13 @@ def _opening_quantities(text: str) -> tuple[float, ...]:
 @cached_by_text
 def _numbered_lines(text: str) -> str:
     """Return the lines of a text that have digits: who looks for digits need not read more."""
-    return "\n".join([line for line in text.split("\n") if _DIGIT.search(line)])
+    lines, end = list[str](), -1
+    while (match := _DIGIT.search(text, end + 1)) is not None:
+        begin, end = text.rfind("\n", 0, match.start()) + 1, text.find("\n", match.end())
+        lines.append(text[begin : end if end >= 0 else None])
+        if end < 0:
+            break
+    return "\n".join(lines)
 
 
 def _is_numbered(text: str) -> bool:
