@@ -24,7 +24,6 @@ from stepscope.measures.completeness import hides_words
 from stepscope.measures.conduct import (
     MOST_CALLS,
     MOST_MESSAGES,
-    PROPOSES,
     THING_CHARACTERS,
     asks_consent,
     declared_rules,
@@ -36,6 +35,7 @@ from stepscope.measures.conduct import (
     lacks_consent,
     leaf_texts,
     messages_by_actor,
+    proposes,
     ways_to_ask,
 )
 from stepscope.measures.errors import TRANSIENT, compared_error, executions_of, first_line
@@ -49,6 +49,7 @@ from stepscope.measures.rule import (
     fault_answers,
     faultless_answer,
     not_applicable,
+    texts_of,
 )
 from stepscope.measures.same_calls import same_key
 from stepscope.model import Answer, Case, Exchange, Facts, Precondition, Trajectory
@@ -172,7 +173,7 @@ def _done_twice(
             low = bisect_left(heard, before.step, key=itemgetter(0))
             high = bisect_left(heard, exchange.step, key=itemgetter(0))
             between = trajectory.steps[before.step : exchange.step]
-            agrees = any(PROPOSES.search(s.text) for s in between if s.actor == "agent")
+            agrees = any(proposes(s.text) for s in between if s.actor == "agent")
             if not any(_asks_again(text, name, agrees) for _, text in heard[low:high]) and not (
                 low and _REPEATS.search(heard[low - 1][1])
             ):
@@ -313,7 +314,8 @@ def _consent_is_asked_for(trajectory: Trajectory, case: Case | None, facts: Fact
 
 @cached_on_run
 def _instructions_ask(trajectory: Trajectory) -> bool:
-    told = [s.text for s in trajectory.steps if s.actor == "system"]
+    said = zip(trajectory.steps, texts_of(trajectory), strict=True)
+    told = [text for step, text in said if step.actor == "system"]
     return any(_asks_for_consent(text) for text in (*told, trajectory.instructions or ""))
 
 
@@ -332,23 +334,23 @@ def _is_unwanted(trajectory: Trajectory, write: Exchange) -> bool:
     latest = bisect_left(users, write.step) - 1
     if latest < 1 or hides_words(trajectory):
         return False
-    said = trajectory.steps[users[latest]]
-    low, high = bisect_left(agents, users[latest - 1]), bisect_left(agents, said.index)
-    asked = [trajectory.steps[at].text for at in reversed(agents[low:high])]
-    decision = find_decision(said.text)
+    last, texts = users[latest], texts_of(trajectory)
+    low, high = bisect_left(agents, users[latest - 1]), bisect_left(agents, last)
+    asked = [texts[at] for at in reversed(agents[low:high])]
+    decision = find_decision(texts[last])
     # "Sure, my name is ..." agrees to nothing that is done.
     if decision == "agrees" and not (
-        asked and WANTS_DETAILS.search(asked[0]) and not PROPOSES.search(asked[0])
+        asked and WANTS_DETAILS.search(asked[0]) and not proposes(asked[0])
     ):
         return False
     if decision in ("refuses", "asks back"):
-        put_to_user = any(PROPOSES.search(text) for text in asked)
+        put_to_user = any(map(proposes, asked))
         if put_to_user or decision == "refuses":
             return put_to_user
     never = decision in ("takes back", "hesitates")
-    if never or _was_never_put(trajectory, write, said.index):
+    if never or _was_never_put(trajectory, write, last):
         return True
-    heard = said.text.casefold()
+    heard = texts[last].casefold()
     if any(words and words.search(heard) for words in ways_to_ask(write.call.name)):
         return False
     if not asked or not ("?" in asked[0] or asks_consent(asked[0])):
@@ -376,8 +378,9 @@ def _was_never_put(trajectory: Trajectory, write: Exchange, heard: int) -> bool:
         return False
     agents = messages_by_actor(trajectory).get("agent", [])
     end = bisect_left(agents, heard)
-    told = [trajectory.steps[at].text for at in agents[max(end - MOST_MESSAGES, 0) : end]]
-    return not any(PROPOSES.search(text) and is_proposed(write, [text]) for text in told)
+    texts = texts_of(trajectory)
+    told = [texts[at] for at in agents[max(end - MOST_MESSAGES, 0) : end]]
+    return not any(proposes(text) and is_proposed(write, [text]) for text in told)
 
 
 SEQUENCING = RuleMeasure(

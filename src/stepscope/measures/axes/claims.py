@@ -28,7 +28,7 @@ from stepscope.measures.errors import (
     reactions_of,
 )
 from stepscope.measures.language import ACTS, ADDS, WANTS, content_stems, sentences
-from stepscope.measures.rule import Fault, cached_by_text, cached_with_facts
+from stepscope.measures.rule import Fault, cached_by_text, cached_with_facts, texts_of
 from stepscope.model import Exchange, Facts, Step, Trajectory
 from stepscope.model.effects import READS, WRITES, words_of
 
@@ -331,9 +331,10 @@ def check_claims(trajectory: Trajectory, facts: Facts | None) -> tuple[int, int,
     weak = bool(failed_calls(trajectory))
     checked = unread = 0
     faults: list[Fault] = []
-    for step in trajectory.steps:
-        text = step.text if step.actor == "agent" and not (step.calls or step.results) else ""
-        if not text or (talks and not runs and not _OWN_ACTS.search(text)):
+    for step, text in zip(trajectory.steps, texts_of(trajectory), strict=True):
+        if step.actor != "agent" or step.calls or step.results or not text:
+            continue
+        if talks and not runs and not _OWN_ACTS.search(text):
             continue
         claims = find_claims(text, weak=weak)
         if own_words:
@@ -346,7 +347,8 @@ def check_claims(trajectory: Trajectory, facts: Facts | None) -> tuple[int, int,
             acts.left = SEARCHES
         for claim in claims:
             checked += 1
-            fault = _check_claim(step, claim, acts, own_words.get(claim.act))
+            own = _OWN_FORM in _forms_in(text) and _OWN.search(claim.said) is not None
+            fault = _check_claim(step.index, claim, acts, own_words.get(claim.act), own=own)
             if fault is not None:
                 faults.append(fault)
                 break
@@ -381,15 +383,13 @@ def _claims_of_settings(text: str, words: Iterable[str]) -> Iterator[Claim]:
 
 
 def _check_claim(
-    step: Step, claim: Claim, acts: Acts, tools: tuple[str, ...] | None
+    here: int, claim: Claim, acts: Acts, tools: tuple[str, ...] | None, *, own: bool
 ) -> Fault | None:
     """Return the fault of a claim that no call before it makes true; `tools` do, if declared."""
 
     def makes(tool: str) -> bool:
         return tool in tools if tools is not None else _makes(tool, claim.act)
 
-    here = step.index
-    own = _OWN_FORM in _forms_in(step.text) and _OWN.search(claim.said) is not None
     if claim.act in _OWN_ONLY and not acts.programs and acts.knows(claim.about, here):
         return None
     things = {name for name in _THING.findall(claim.said) if name in acts.about}
@@ -556,22 +556,15 @@ def find_unmade(trajectory: Trajectory, facts: Facts | None) -> Iterator[Fault]:
 
     Only where the agent acts by calls, and made none before that does what is asked.
     """
-    made = agent_calls(trajectory)
+    made, texts = agent_calls(trajectory), texts_of(trajectory)
     steps = trajectory.steps[made[0].step :] if made else ()
     for step, reply in pairwise(steps):
-        if step.actor != "user" or reply.actor != "agent" or reply.calls or not reply.text:
+        if step.actor != "user" or reply.actor != "agent" or reply.calls:
             continue
-        word = _IN_A_WORD.match(reply.text)
-        owns = _OWN_FORM in _forms_in(reply.text)
-        first = next(iter(sentences(reply.text)), "")
-        brief = len(reply.text) <= DONE_CHARACTERS and states_of(first)
-        brief = brief if word is None else word[1].lower() not in _TAKEN
-        brief = brief and not (_NOT_DONE.search(first) or _WAITS.search(reply.text))
-        claims = find_claims(first, weak=False) if owns and not brief else ()
-        acts = {claim.act[:STEM_CHARACTERS] for claim in claims if _OWN.search(claim.said)}
+        brief, acts = _done_in(texts[reply.index])
         wishes = [
             said
-            for said in (sentences(step.text) if brief or acts else ())
+            for said in (sentences(texts[step.index]) if brief or acts else ())
             if WANTS.search(said)
             and not _ASKS_FOR_WORDS.search(said)
             and content_stems(said) - _ON
@@ -579,8 +572,21 @@ def find_unmade(trajectory: Trajectory, facts: Facts | None) -> Iterator[Fault]:
         ]
         did = (_does(x, wish, facts) for x in made if x.step < step.index for wish in wishes)
         if wishes and not any(did):
-            said = f"tells {reply.text.strip()[:80]!r}, and did nothing"
+            said = f"tells {texts[reply.index].strip()[:80]!r}, and did nothing"
             yield Fault(reply.index, f"{said} since it was asked at {step.index}", (step.index,))
+
+
+@cached_by_text
+def _done_in(text: str) -> tuple[bool, frozenset[str]]:
+    """Return whether a reply briefly calls it all done, else the acts that it begins with."""
+    word = _IN_A_WORD.match(text)
+    first = next(iter(sentences(text)), "")
+    brief = len(text) <= DONE_CHARACTERS and states_of(first)
+    brief = bool(text) and (brief if word is None else word[1].lower() not in _TAKEN)
+    brief = brief and not (_NOT_DONE.search(first) or _WAITS.search(text))
+    claims = find_claims(first, weak=False) if not brief and _OWN_FORM in _forms_in(text) else ()
+    acts = [claim.act[:STEM_CHARACTERS] for claim in claims if _OWN.search(claim.said)]
+    return brief, frozenset(acts)
 
 
 def _does(made: Exchange, wish: str, facts: Facts | None) -> bool:
@@ -674,8 +680,9 @@ def find_invented_acts(trajectory: Trajectory, facts: Facts | None) -> Iterator[
     if not made and (trajectory.exchanges or all([x.actor != "environment" for x in steps])):
         return
     # The first message of a run that only talks gives the task.
+    texts = texts_of(trajectory)
     for step in steps[made[0].step if made else 1 :]:
-        text = step.text if step.actor == "agent" and not step.calls else ""
+        text = texts[step.index] if step.actor == "agent" and not step.calls else ""
         if not text or ("```" in text and not made):
             continue
         for said, deed in _listed_deeds(text) if made else _plain_deeds(text):
