@@ -169,19 +169,18 @@ def _completeness(
             why = "only scores of steps are known"
             yield Unmeasured("not_applicable", why, f"{COMPLETENESS_NAME}{aspect}")
         return
-    gaps = {gap.input: gap for gap in gaps_of(trajectory)}
-    said = "; ".join(f"{gap}: {INPUTS[name][1]}" for name, gap in gaps.items())
+    gaps = {gap.input: (gap.state, str(gap)) for gap in gaps_of(trajectory)}
+    said = "; ".join([f"{gap}: {INPUTS[name][1]}" for name, (_, gap) in gaps.items()])
     label = "incomplete" if gaps else "complete"
     yield Verdict(COMPLETENESS_NAME, label=label, reason=said or "everything was recorded")
-    for name in INPUTS:
-        measure, gap = f"{COMPLETENESS_NAME}.{name}", gaps.get(name)
-        if gap is not None:
-            yield Verdict(measure, label=gap.state, reason=str(gap))
-        elif name in OF_CALLS and not trajectory.agent_exchanges:
-            yield no_calls(measure)
+    for name, there in _THERE.items():
+        if name in gaps:
+            yield Verdict(there.measure, label=gaps[name][0], reason=gaps[name][1])
         else:
-            yield Verdict(measure, label=RECORDED)
+            of_calls = name in OF_CALLS and not trajectory.agent_exchanges
+            yield no_calls(there.measure) if of_calls else there
 
 
+_THERE = {name: Verdict(f"{COMPLETENESS_NAME}.{name}", label=RECORDED) for name in INPUTS}
 _LABELS = ("complete", "incomplete", RECORDED, "not_recorded", "redacted", "cut")
 COMPLETENESS = RuleMeasure(COMPLETENESS_NAME, "1", Scale(0.0, 0.0, _LABELS), (), _completeness)

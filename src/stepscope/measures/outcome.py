@@ -97,16 +97,12 @@ def _match_own_case(trajectory: Trajectory) -> tuple[list[list[int]], list[int |
 
 
 def _match_case(case: Case, trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
-    made = [(at, x) for at, x in enumerate(agent_calls(trajectory)) if has_succeeded(x)]
-    options = [
-        [
-            at
-            for at, x in made
-            if x.call.name == goal.tool
-            and fits_reference(x.call.arguments, goal.arguments, tool_called(trajectory, goal.tool))
-        ]
-        for goal in case.called
-    ]
+    made = [(at, x.call) for at, x in enumerate(agent_calls(trajectory)) if has_succeeded(x)]
+    options = []
+    for goal in case.called:
+        name, wanted, tool = goal.tool, goal.arguments, tool_called(trajectory, goal.tool)
+        named = [(at, call.arguments) for at, call in made if call.name == name]
+        options.append([at for at, given in named if fits_reference(given, wanted, tool)])
     pairs = largest_matching(options)
     for at, goal in enumerate(case.called):
         if pairs[at] is None:

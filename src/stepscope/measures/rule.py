@@ -143,10 +143,10 @@ def _nothing_yet(text: str) -> dict[object, object]:
     return {}
 
 
-# So many texts of at most so many characters are kept: some twenty megabytes, however many and long
-# the texts of a fleet are. Of longer ones the last few: several checks ask of each.
-_SHORT, _LONG = 512, 4096
-_short, _long, _data = (lru_cache(n)(_nothing_yet) for n in (16_384, 4096, 16))
+# So many texts of at most so many characters are kept, forty million characters at worst: lines and
+# messages, results, policies. Of longer ones the last few: several checks ask of each.
+_SHORT, _LONG, _LONGEST = 512, 4096, 16_384
+_short, _long, _longest, _data = (lru_cache(n)(_nothing_yet) for n in (16_384, 4096, 1024, 16))
 
 
 def cached_by_text(make: Callable[[str], T]) -> Callable[[str], T]:
@@ -155,7 +155,10 @@ def cached_by_text(make: Callable[[str], T]) -> Callable[[str], T]:
     @wraps(make)
     def cached(text: str) -> T:
         size = len(text)
-        kept = _short(text) if size <= _SHORT else _long(text) if size <= _LONG else _data(text)
+        if size <= _SHORT:
+            kept = _short(text)
+        else:
+            kept = (_long if size <= _LONG else _longest if size <= _LONGEST else _data)(text)
         try:
             return kept[make]  # type: ignore[return-value]
         except KeyError:

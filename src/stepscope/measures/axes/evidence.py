@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import accumulate, chain
 from typing import NamedTuple
 
@@ -433,7 +433,7 @@ class Evidence:
         return self._numbers[at]
 
 
-@lru_cache(maxsize=8)
+@cached_by_text
 def _opening_quantities(text: str) -> tuple[float, ...]:
     """Return the quantities of a policy: half of what is said, and all but a line the same."""
     # No number goes on over the end of a line.
