@@ -14,14 +14,7 @@ from functools import wraps
 from typing import Literal, NamedTuple
 
 from stepscope.measures.calls import ends_run, no_calls
-from stepscope.measures.rule import (
-    INCORRECT,
-    RuleMeasure,
-    Run,
-    cached_by_text,
-    cached_on_run,
-    texts_of,
-)
+from stepscope.measures.rule import INCORRECT, RuleMeasure, Run, cached_by_text, cached_on_run
 from stepscope.model import SCORES, Answer, Case, Facts, Scale, Trajectory, Verdict
 from stepscope.model.records import COMPLETENESS_NAME, INPUTS, OF_CALLS, RECORDED, Input
 from stepscope.values import Unmeasured
@@ -73,28 +66,21 @@ def hidden_state(text: str) -> GapState | None:
 def gaps_of(trajectory: Trajectory) -> tuple[Gap, ...]:
     """Return what the trace of a run lacks, in the order of `INPUTS`; one gap an input."""
     case, made = trajectory.case, trajectory.agent_exchanges
-    said = [pair for pair in zip(trajectory.steps, texts_of(trajectory), strict=True) if pair[1]]
-    asked = _hidden_states([(s.index, text) for s, text in said if s.actor == "user"])
+    said = [pair for pair in zip(trajectory.steps, trajectory.texts, strict=True) if pair[1]]
+    asked = [(s.index, hidden_state(text)) for s, text in said if s.actor == "user"]
     told = [(s.index, hidden_state(text)) for s, text in said if s.actor == "system"]
     found = [
         _gap("task", asked, known=case is not None and case.request is not None),
         _gap("policy", told, known=trajectory.instructions is not None),
     ]
     if made:
-        given = _hidden_states([(x.step, x.key) for x in made if x.call.arguments or x.call.raw])
+        given = [(x.step, hidden_state(x.key)) for x in made if x.call.arguments or x.call.raw]
         # A call without arguments is one among others; where none has any, they were left out.
         known = any(x.call.arguments is not None for x in made)
         tools: list[tuple[int, GapState | None]] = [(0, None)] if trajectory.tools else []
         found += [_gap("tools", tools), _gap("arguments", given, known=known)]
         found.append(_gap("results", _results(trajectory), known=True))
     return tuple([gap for gap in found if gap is not None])
-
-
-def _hidden_states(said: Sequence[tuple[int, str]]) -> list[tuple[int, GapState | None]]:
-    """Return how each text was hidden; they are looked through as one, since mostly none was."""
-    whole = "\n".join([text for _, text in said])
-    hides = "*" in whole or "\u2022" in whole or any([word in whole for word in _WORDS])
-    return [(step, hidden_state(text) if hides else None) for step, text in said]
 
 
 def _gap(
@@ -111,11 +97,11 @@ def _results(trajectory: Trajectory) -> list[tuple[int, GapState | None]]:
     made, last = trajectory.agent_exchanges, trajectory.steps[-1].index
     # An answer without content is a tool's own, unless no tool has any.
     blank = not any(x.result and (x.result.parts or x.result.structured) for x in made)
-    texts = [(x.step, x.result.text if x.result is not None else "") for x in made]
     states: list[tuple[int, GapState | None]] = []
-    for x, read in zip(made, _hidden_states(texts), strict=True):
+    for x in made:
         if x.result is not None and not (blank and x.result.error is None):
-            states.append((x.step, "cut") if x.result.truncated else read)
+            cut = x.result.truncated
+            states.append((x.step, "cut" if cut else hidden_state(x.result.text)))
         elif x.result is not None or (x.step != last and not ends_run(x.call.name)):
             states.append((x.step, "not_recorded"))
     return states
@@ -169,18 +155,19 @@ def _completeness(
             why = "only scores of steps are known"
             yield Unmeasured("not_applicable", why, f"{COMPLETENESS_NAME}{aspect}")
         return
-    gaps = {gap.input: (gap.state, str(gap)) for gap in gaps_of(trajectory)}
-    said = "; ".join([f"{gap}: {INPUTS[name][1]}" for name, (_, gap) in gaps.items()])
+    gaps = {gap.input: gap for gap in gaps_of(trajectory)}
+    said = "; ".join(f"{gap}: {INPUTS[name][1]}" for name, gap in gaps.items())
     label = "incomplete" if gaps else "complete"
     yield Verdict(COMPLETENESS_NAME, label=label, reason=said or "everything was recorded")
-    for name, there in _THERE.items():
-        if name in gaps:
-            yield Verdict(there.measure, label=gaps[name][0], reason=gaps[name][1])
+    for name in INPUTS:
+        measure, gap = f"{COMPLETENESS_NAME}.{name}", gaps.get(name)
+        if gap is not None:
+            yield Verdict(measure, label=gap.state, reason=str(gap))
+        elif name in OF_CALLS and not trajectory.agent_exchanges:
+            yield no_calls(measure)
         else:
-            of_calls = name in OF_CALLS and not trajectory.agent_exchanges
-            yield no_calls(there.measure) if of_calls else there
+            yield Verdict(measure, label=RECORDED)
 
 
-_THERE = {name: Verdict(f"{COMPLETENESS_NAME}.{name}", label=RECORDED) for name in INPUTS}
 _LABELS = ("complete", "incomplete", RECORDED, "not_recorded", "redacted", "cut")
 COMPLETENESS = RuleMeasure(COMPLETENESS_NAME, "1", Scale(0.0, 0.0, _LABELS), (), _completeness)

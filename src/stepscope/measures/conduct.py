@@ -21,14 +21,7 @@ import msgspec
 from stepscope.errors import ConfigError
 from stepscope.measures.calls import agent_calls, effect_of, has_succeeded, named_arguments
 from stepscope.measures.completeness import hidden_state, hides_words
-from stepscope.measures.rule import (
-    Fault,
-    RuleMeasure,
-    cached_by_text,
-    cached_on_run,
-    one_a_step,
-    texts_of,
-)
+from stepscope.measures.rule import Fault, RuleMeasure, cached_by_text, cached_on_run, one_a_step
 from stepscope.measures.same_calls import overlaps
 from stepscope.model import (
     Answer,
@@ -72,6 +65,7 @@ PROPOSES = re.compile(
     r"(?:ok(?:ay)?|fine|happy|all ?right|ready)|i(?:'|\u2019)?(?:m| am) about to|"
     r"confirm (?:that|if|whether|this|these|the (?:changes?|booking|cancel\w*|details)))\b"
 )
+proposes = cached_by_text(PROPOSES.search)
 YES_FIRST = re.compile(
     r"(?i)^\W*(?:yes|yeah|yep|yup|sure|ok(?:ay)?|absolutely|of course|go ahead|please do)\b"
 )
@@ -246,12 +240,6 @@ def asks_consent(text: str) -> bool:
     return " confirm" in text or "(yes/no)" in text or ASKS.search(text) is not None
 
 
-@cached_by_text
-def proposes(text: str) -> bool:
-    """True if an agent's message asks for a yes to what it is about to do."""
-    return PROPOSES.search(text) is not None
-
-
 def lacks_consent(trajectory: Trajectory, at: int) -> str | None:
     """Return why the agent's call of index `at` lacks the user's consent, or None."""
     known = _known_consent(trajectory)
@@ -273,7 +261,7 @@ def _why_no_consent(trajectory: Trajectory, made: Sequence[Exchange], at: int) -
     """
     call = made[at]
     spoken = messages_by_actor(trajectory)
-    heard, told, texts = spoken.get("user", []), spoken.get("agent", []), texts_of(trajectory)
+    heard, told, texts = spoken.get("user", []), spoken.get("agent", []), trajectory.texts
     latest = bisect_left(heard, call.step) - 1
     if latest < 0:
         return "no user message before it"
@@ -293,8 +281,7 @@ def _why_no_consent(trajectory: Trajectory, made: Sequence[Exchange], at: int) -
             elif back == latest or is_proposed(call, proposals):
                 return _changed_since(made, at, said)
         elif any(
-            proposes(text) or ("?" in text and is_proposed(call, [text]))
-            for text in proposals
+            proposes(text) or ("?" in text and is_proposed(call, [text])) for text in proposals
         ):
             # The user answered another proposal, or this one and not by yes.
             return why
@@ -346,7 +333,7 @@ def _changed_since(made: Sequence[Exchange], at: int, said: int) -> str | None:
 def messages_by_actor(trajectory: Trajectory) -> dict[str, list[int]]:
     """Return, by actor, the indexes of the steps that say something."""
     spoken: dict[str, list[int]] = {}
-    for step, text in zip(trajectory.steps, texts_of(trajectory), strict=True):
+    for step, text in zip(trajectory.steps, trajectory.texts, strict=True):
         if text:
             spoken.setdefault(step.actor, []).append(step.index)
     return spoken

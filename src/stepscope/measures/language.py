@@ -138,6 +138,28 @@ WANTS = re.compile(
 )
 
 
+# How an English message admits that something did not work; a message without any of these after
+# an error speaks of something else.
+ADMITS = re.compile(
+    r"(?i)\b(not(?! hesitate)|cannot|unable|error|issue|problem|trouble|mistake|fail\w*|sorry|"
+    r"apolog\w*|unfortunately|however|instead|insufficient|invalid|unavailable|discrepancy|mismatch|"
+    r"exceed\w*|incorrect|unsuccessful)\b|n['\u2019]t\b(?! hesitate)"
+)
+# Every admission holds one of these: plain search finds several times faster that none is there.
+_ADMISSIONS = (
+    "not unable error issue problem trouble mistake fail sorry apolog unfortunately however "
+    "instead insufficient invalid unavailable discrepancy mismatch exceed incorrect unsuccessful "
+    "n't n\u2019t"
+).split()
+
+
+@cached_by_text
+def admits_failure(text: str) -> bool:
+    """True if a message says that something did not work."""
+    lower = text.lower()
+    return any([word in lower for word in _ADMISSIONS]) and ADMITS.search(text) is not None
+
+
 class Intention(NamedTuple):
     """An act that a speaker says to be about to do."""
 

@@ -133,12 +133,6 @@ def cached_with_facts(
     return cached
 
 
-@cached_on_run
-def texts_of(trajectory: Trajectory) -> list[str]:
-    """Return what each step says aloud, in order."""
-    return [step.text for step in trajectory.steps]
-
-
 def _nothing_yet(text: str) -> dict[object, object]:
     return {}
 
@@ -146,7 +140,7 @@ def _nothing_yet(text: str) -> dict[object, object]:
 # So many texts of at most so many characters are kept, forty million characters at worst: lines and
 # messages, results, policies. Of longer ones the last few: several checks ask of each.
 _SHORT, _LONG, _LONGEST = 512, 4096, 16_384
-_short, _long, _longest, _data = (lru_cache(n)(_nothing_yet) for n in (16_384, 4096, 1024, 16))
+_short, _long, _longest, _data = (lru_cache(n)(_nothing_yet) for n in (16_384, 4096, 1024, 64))
 
 
 def cached_by_text(make: Callable[[str], T]) -> Callable[[str], T]:

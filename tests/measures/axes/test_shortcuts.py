@@ -13,7 +13,7 @@ from stepscope.measures.axes.quantities import (
     told_amounts,
 )
 from stepscope.measures.conduct import asks_consent, is_agreement
-from stepscope.measures.errors import admits_failure
+from stepscope.measures.language import admits_failure
 
 CENTS = st.integers(1_000, 500_000).map(lambda cents: cents / 100)
 

@@ -12,23 +12,17 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
-from itertools import pairwise
+from functools import cached_property, lru_cache, partial
+from itertools import pairwise, repeat
 from typing import NamedTuple
 
 from stepscope.measures.axes.evidence import evidence_of
 from stepscope.measures.axes.silences import COURTESY, NO_TROUBLE, find_silences, states_of
 from stepscope.measures.calls import agent_calls, effect_of, ends_run, failed_calls
 from stepscope.measures.conduct import STEM_CHARACTERS, leaf_texts, ways_to_ask
-from stepscope.measures.errors import (
-    admits_failure,
-    error_message,
-    executions_of,
-    first_line,
-    reactions_of,
-)
-from stepscope.measures.language import ACTS, ADDS, WANTS, content_stems, sentences
-from stepscope.measures.rule import Fault, cached_by_text, cached_with_facts, texts_of
+from stepscope.measures.errors import error_message, executions_of, first_line, reactions_of
+from stepscope.measures.language import ACTS, ADDS, WANTS, admits_failure, content_stems, sentences
+from stepscope.measures.rule import Fault, cached_by_text, cached_with_facts
 from stepscope.model import Exchange, Facts, Step, Trajectory
 from stepscope.model.effects import READS, WRITES, words_of
 
@@ -159,21 +153,14 @@ def find_claims(text: str, *, weak: bool = True) -> Sequence[Claim]:
     >>> find_claims("Once it has been cancelled, I could send it. It can't be changed.")
     []
     """
-    return _every_claim(text) if weak else _strong_claims(text)
+    return _CLAIMS_IN[weak](text)
 
 
-@cached_by_text
-def _strong_claims(text: str) -> list[Claim]:
-    return list(_claims_in(text, _forms_in(text)))
-
-
-@cached_by_text
-def _every_claim(text: str) -> list[Claim]:
-    form = _IS_FORM.search(text.lower())
-    return _strong_claims(text) if form is None else list(_claims_in(text, (*_forms_in(text), _IS_FORM)))
-
-
-def _claims_in(text: str, forms: Sequence[re.Pattern[str]]) -> Iterator[Claim]:
+def _claims_in(text: str, *, weak: bool) -> list[Claim]:
+    found: list[Claim] = []
+    forms = _forms_in(text)
+    if weak and _IS_FORM.search(text.lower()) is not None:
+        forms = (*forms, _IS_FORM)
     for sentence in _SENTENCE.findall(text) if forms else ():
         folded = sentence.lower()
         for form in forms if not sentence.endswith("?") else ():
@@ -191,10 +178,15 @@ def _claims_in(text: str, forms: Sequence[re.Pattern[str]]) -> Iterator[Claim]:
                 words = reversed(_WORD.findall(folded, 0, match.start()))
                 act = next((_NOUNS[word] for word in words if word in _NOUNS), None)
             if act:
-                said = sentence[: match.start()] if form is not _OWN_FORM else rest
-                about = content_stems(_PHRASE.split(said, 1)[0])
-                yield Claim(act, sentence.strip(" *-#"), rest, about, form is not _IS_FORM)
+                thing = sentence[: match.start()] if form is not _OWN_FORM else rest
+                about = content_stems(_PHRASE.split(thing, 1)[0])
+                said = sentence.strip(" *-#")
+                found.append(Claim(act, said, rest, about, form is not _IS_FORM))
                 break
+    return found
+
+
+_CLAIMS_IN = {weak: cached_by_text(partial(_claims_in, weak=weak)) for weak in (False, True)}
 
 
 def is_english(text: str) -> bool:
@@ -224,9 +216,7 @@ RESULT_CHARACTERS = 4000
 SEARCHES = 500
 
 
-@cached_by_text
-def _things_in(text: str) -> list[str]:
-    return _THING.findall(text)
+_things_in = cached_by_text(_THING.findall)
 
 
 @cached_by_text
@@ -331,7 +321,7 @@ def check_claims(trajectory: Trajectory, facts: Facts | None) -> tuple[int, int,
     weak = bool(failed_calls(trajectory))
     checked = unread = 0
     faults: list[Fault] = []
-    for step, text in zip(trajectory.steps, texts_of(trajectory), strict=True):
+    for step, text in zip(trajectory.steps, trajectory.texts, strict=True):
         if step.actor != "agent" or step.calls or step.results or not text:
             continue
         if talks and not runs and not _OWN_ACTS.search(text):
@@ -556,7 +546,7 @@ def find_unmade(trajectory: Trajectory, facts: Facts | None) -> Iterator[Fault]:
 
     Only where the agent acts by calls, and made none before that does what is asked.
     """
-    made, texts = agent_calls(trajectory), texts_of(trajectory)
+    made, texts = agent_calls(trajectory), trajectory.texts
     steps = trajectory.steps[made[0].step :] if made else ()
     for step, reply in pairwise(steps):
         if step.actor != "user" or reply.actor != "agent" or reply.calls:
@@ -631,12 +621,8 @@ _LISTS = ("\n", ";", "|", "? ", ": ", "i ", "i've ", "i\u2019ve ", "we ", "we've
 _BRACKETS = re.compile(r"\([^)]*\)|#?\b[A-Z\d]{5,}\b")
 # Who did it and to what are said in one clause, or a list's item says no more than this.
 _VERB = re.compile(r" (?:is|are|was|were|has|have|be) ", re.IGNORECASE)
-_PART = re.compile(
-    f"{'|'.join(_ANY)}|set |put|tak|drawn|given|held|built|left|told|took|brought"
-)
-_LISTED, _LISTED_LINE = (
-    re.compile(begin + r"\s*(?:[-*\u2022\u2705|]|\d+[.)])") for begin in ("", "\n")
-)
+_PART = re.compile(f"{'|'.join(_ANY)}|set |put|tak|drawn|given|held|built|left|told|took|brought")
+_LISTED = re.compile(r"\n\s*(?:[-*\u2022\u2705|]|\d+[.)])")
 _APART = re.compile(r"[:,]\W+\w")
 ANSWER_CHARACTERS, HEAD_CHARACTERS = 24, 40
 # So much of the name of a thing is looked for: "complaints" is "complain", and not "complete".
@@ -680,12 +666,12 @@ def find_invented_acts(trajectory: Trajectory, facts: Facts | None) -> Iterator[
     if not made and (trajectory.exchanges or all([x.actor != "environment" for x in steps])):
         return
     # The first message of a run that only talks gives the task.
-    texts = texts_of(trajectory)
+    texts = trajectory.texts
     for step in steps[made[0].step if made else 1 :]:
         text = texts[step.index] if step.actor == "agent" and not step.calls else ""
         if not text or ("```" in text and not made):
             continue
-        for said, deed in _listed_deeds(text) if made else _plain_deeds(text):
+        for said, deed in _DEEDS_IN[bool(made)](text):
             if not (made or deed.sure):
                 continue
             evidence, here = evidence_of(trajectory), step.index
@@ -698,27 +684,14 @@ def find_invented_acts(trajectory: Trajectory, facts: Facts | None) -> Iterator[
             break
 
 
-@cached_by_text
-def _plain_deeds(text: str) -> list[tuple[str, Deed]]:
-    """Return what a message tells was done to things, with the sentences that do."""
+def _deeds_in(text: str, *, lists: bool) -> list[tuple[str, Deed]]:
+    """Return what a message tells was done to things, with where it does; in lists if asked."""
+    told: list[tuple[str, Deed]] = []
     forms = _forms_in(text)
-    return list(_deeds_in(text, forms, [(said, False) for said in sentences(text)] if forms else ()))
-
-
-@cached_by_text
-def _listed_deeds(text: str) -> list[tuple[str, Deed]]:
-    """Return what a message tells was done to things, also in its lists."""
-    forms = _forms_in(text)
-    listed = ";" in text or _LISTED.match(text) is not None or _LISTED_LINE.search(text) is not None
-    inline = (": " in text and "," in text) or _ANSWERED.search(text) is not None
-    items = _items(text, listed=listed) if forms or listed or inline else ()
-    return list(_deeds_in(text, forms, items))
-
-
-def _deeds_in(
-    text: str, forms: Sequence[re.Pattern[str]], items: Iterable[tuple[str, bool]]
-) -> Iterator[tuple[str, Deed]]:
-    for said, item in items:
+    listed = lists and (";" in text or _LISTED.search(f"\n{text}") is not None)
+    inline = lists and ((": " in text and "," in text) or _ANSWERED.search(text) is not None)
+    items = _items(text, listed=listed) if lists else zip(sentences(text), repeat(False))
+    for said, item in items if forms or listed or inline else ():
         # In an item a colon or a comma stands before what was done, without a space.
         apart = _APART.search(said) if item else None
         item = item and (apart is None or not any(map(str.isalnum, said[: apart.start()])))
@@ -731,7 +704,11 @@ def _deeds_in(
         match = found[0] if found else _ITEM_DONE.match(said)
         deed = _deed_in(said, match) if match is not None else None
         if deed is not None and any(map(text.lower().__contains__, _LISTS)):
-            yield said, deed
+            told.append((said, deed))
+    return told
+
+
+_DEEDS_IN = {lists: cached_by_text(partial(_deeds_in, lists=lists)) for lists in (False, True)}
 
 
 def _items(text: str, *, listed: bool) -> Iterator[tuple[str, bool]]:

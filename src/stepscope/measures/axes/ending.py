@@ -6,18 +6,15 @@ import re
 from collections.abc import Iterable, Iterator
 
 from stepscope.measures.calls import agent_calls, ends_run, escalates_to_person, has_succeeded
-from stepscope.measures.conduct import (
-    asks_consent,
-    find_decision,
-    leaf_texts,
-    messages_by_actor,
-)
-from stepscope.measures.errors import ADMITS, TRANSIENT, admits_failure, executions_of, first_line
+from stepscope.measures.conduct import asks_consent, find_decision, leaf_texts, messages_by_actor
+from stepscope.measures.errors import TRANSIENT, executions_of, first_line
 from stepscope.measures.language import (
     ACTS,
     ADDS,
+    ADMITS,
     WANTS,
     Intention,
+    admits_failure,
     content_stems,
     find_intentions,
     sentences,
@@ -31,7 +28,6 @@ from stepscope.measures.rule import (
     fault_answers,
     faultless_answer,
     not_applicable,
-    texts_of,
 )
 from stepscope.measures.same_calls import is_same_purpose, program_of
 from stepscope.model import Answer, Case, Facts, Step, Trajectory
@@ -150,7 +146,7 @@ def _unkept_promises(trajectory: Trajectory) -> Iterator[Fault]:
     # A run that only talks may keep its promises in words; the last of them is left open.
     last = next((s.index for s in reversed(steps) if s.actor == "agent"), -1)
     after = next(done, last - 1)
-    texts = texts_of(trajectory)
+    texts = trajectory.texts
     for step in reversed(steps[after + 1 :]):
         text = texts[step.index]
         if step.actor != "agent" or not text or (step.calls and step.index == last):
@@ -176,7 +172,7 @@ def _forgotten_promises(trajectory: Trajectory) -> Iterator[Fault]:
     steps = trajectory.steps
     answer, acts_next = "", False
     open_promises: list[tuple[Step, Intention]] = []
-    texts = texts_of(trajectory)
+    texts = trajectory.texts
     for step, text in zip(reversed(steps), reversed(texts), strict=True):
         acts = bool(step.calls or step.results)
         if step.actor == "user":
@@ -292,7 +288,7 @@ def _ended_on_request(trajectory: Trajectory) -> Iterator[Fault]:
 
     A farewell after a call, a refusal, thanks or a question to the user leaves nothing open.
     """
-    back = zip(reversed(trajectory.steps), reversed(texts_of(trajectory)), strict=True)
+    back = zip(reversed(trajectory.steps), reversed(trajectory.texts), strict=True)
     talk = ((s, said) for s, said in back if s.actor in ("agent", "user") and (said or s.calls))
     nobody = (None, "")
     here, told = next((pair for pair in talk if pair[0].actor == "agent"), nobody)
@@ -337,9 +333,8 @@ def _never_dealt_with(trajectory: Trajectory) -> Iterator[Fault]:
     last = next((s.index for s in reversed(steps) if s.actor == "agent"), -1)
     if any(escalates_to_person(x.call.name) for x in calls):
         return
-    said_by_user = messages_by_actor(trajectory).get("user", [])[:FIRST_MESSAGES]
-    for at in said_by_user:
-        text = texts_of(trajectory)[at]
+    for at in messages_by_actor(trajectory).get("user", [])[:FIRST_MESSAGES]:
+        text = trajectory.texts[at]
         some = at < last and len(text) <= WISH_CHARACTERS
         for said, names, more in _wishes_for_more(text) if some else ():
             about = names if names and calls else more

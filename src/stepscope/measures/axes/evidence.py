@@ -59,48 +59,40 @@ _COUNTS = {word: float(n) for n, word in enumerate(_NUMBERS, 1)}
 _COUNTS |= dict(zip(_PARTS, (2, 3, 4, 4, 5, 6, 7, 8, 9, 10, 12, 20), strict=True)) | {"halve": 2}
 _N = rf"{'|'.join(_NUMBERS)}|\d\d?"
 _SHARE_SIGNS = (
-    "% cent hal third quarter / split divid shar spread tween mong cross over into".split()
-)
-_NTH = "ourth fth xth venth inth tenth ghth ieth".split()
+    "% cent hal third quarter ourth fth xth venth inth tenth ghth ieth / split divid shar spread "
+    "tween mong cross over into"
+).split()
 # A part of something: "10 %", "a tenth off", "two thirds", "3/4 of it", "split between three".
 _SHARE = re.compile(
-    rf"(?=\d|\b[abdefhinoqst])(?:(?P<hundredths>\d{{1,3}}(?:\.\d+)?) ?(?:%|per ?cent\b)|(?:\b(?P<some>{_N})[ -])?"
-    rf"\b(?P<part>{'|'.join(_PARTS)}|halve)s?\b|(?<![\d/])(?P<above>[1-9])/(?P<below>[2-9]|1\d)(?![\d/])|"
-    r"\b(?:split|divid\w+|shar(?:e[ds]?|ing)|spread|between|among|across|over|into) (?:\w+ ){0,3}?"
-    rf"(?P<ways>{_N})\b)",
+    rf"(?=\d|\b[abdefhinoqst])(?:(?P<hundredths>\d{{1,3}}(?:\.\d+)?) ?(?:%|per ?cent\b)|"
+    rf"(?:\b(?P<some>{_N})[ -])?\b(?P<part>{'|'.join(_PARTS)}|halve)s?\b|"
+    r"(?<![\d/])(?P<above>[1-9])/(?P<below>[2-9]|1\d)(?![\d/])|\b(?:split|divid\w+|"
+    rf"shar(?:e[ds]?|ing)|spread|between|among|across|over|into) (?:\w+ ){{0,3}}?(?P<ways>{_N})\b)",
     re.IGNORECASE,
 )
-_ASCII_SHARE = re.compile(_SHARE.pattern, re.IGNORECASE | re.ASCII)
 # Characters that bound every word, and go on no number.
 _BOUNDS = frozenset(" \n\t\"'()[]{}<>:;!?#*$=\0")
 
 
+@cached_by_text
 def shares_in(text: str) -> set[float]:
     """Return the shares that a text speaks of, with their rest and their excess.
 
     >>> sorted(shares_in("a tenth off, split between three"))
     [0.1, 0.333333, 0.666667, 0.9, 1.1, 1.333333]
     """
-    # No share goes on over the end of a line, and policies differ in a line.
-    return set[float]().union(*[_line_shares(line) for line in text.split("\n")])
-
-
-@cached_by_text
-def _line_shares(text: str) -> set[float]:
     found, lower = set[float](), text.lower()
     signs = [sign for sign in _SHARE_SIGNS if sign in lower]
-    if "th" in lower:
-        signs += [sign for sign in _NTH if sign in lower] if text.isascii() else ["th"]
-    # Nor over a quotation mark: of a result only few values are looked through.
-    pattern, told = (_ASCII_SHARE, lower) if text.isascii() else (_SHARE, text)
-    values = [x for x in told.split('"') for sign in signs if sign in x.lower()] if signs else ()
-    for match in chain.from_iterable(map(pattern.finditer, values)):
+    # None goes on over a line or a quotation mark: of a result only few values are read.
+    values = text.replace("\n", '"').split('"') if signs else ()
+    values = [x for x in values if any([sign in x.lower() for sign in signs])]
+    for match in chain.from_iterable(map(_SHARE.finditer, values)):
         above, below = match["above"] or match["some"] or "1", match["below"] or match["ways"]
         if match["hundredths"]:
             above, below = match["hundredths"], "100"
         said = above.lower(), (below or match["part"]).lower()
-        some, n = (float(_COUNTS.get(word, word)) for word in said)
-        part = some / n if n else 0.0
+        parts, n = (float(_COUNTS.get(word, word)) for word in said)
+        part = parts / n if n else 0.0
         found.update(round(share, 6) for share in (part, 1 + part, 1 - part))
     return found
 
@@ -428,28 +420,14 @@ class Evidence:
 
     def _quantities(self, at: int) -> Sequence[float]:
         if at not in self._numbers:
-            read = _opening_quantities if self._opens and not at else quantities
-            self._numbers[at] = read(self._texts[at])
+            self._numbers[at] = quantities(self._texts[at])
         return self._numbers[at]
-
-
-@cached_by_text
-def _opening_quantities(text: str) -> tuple[float, ...]:
-    """Return the quantities of a policy: half of what is said, and all but a line the same."""
-    # No number goes on over the end of a line.
-    return tuple([value for line in text.split("\n") for value in quantities(line)])
 
 
 @cached_by_text
 def _numbered_lines(text: str) -> str:
     """Return the lines of a text that have digits: who looks for digits need not read more."""
-    lines, end = list[str](), -1
-    while (match := _DIGIT.search(text, end + 1)) is not None:
-        begin, end = text.rfind("\n", 0, match.start()) + 1, text.find("\n", match.end())
-        lines.append(text[begin : end if end >= 0 else None])
-        if end < 0:
-            break
-    return "\n".join(lines)
+    return "\n".join([line for line in text.split("\n") if _DIGIT.search(line)])
 
 
 def _is_numbered(text: str) -> bool:

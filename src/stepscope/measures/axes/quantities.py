@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from stepscope.measures.rule import cached_by_text, cached_on_run, texts_of
+from stepscope.measures.rule import cached_by_text, cached_on_run
 from stepscope.model import Json, Step, ToolResult, Trajectory
 from stepscope.model.effects import words_of
 
@@ -463,7 +463,7 @@ def _is_to_user(steps: Sequence[Step], step: Step) -> bool:
 @cached_on_run
 def amounts_told(trajectory: Trajectory) -> list[tuple[Step, list[ToldAmount]]]:
     """Return the steps at which the agent tells amounts, in order, with these."""
-    said = zip(trajectory.steps, texts_of(trajectory), strict=True)
+    said = zip(trajectory.steps, trajectory.texts, strict=True)
     own = [(step, told_amounts(text)) for step, text in said if text and step.actor == "agent"]
     return [pair for pair in own if pair[1]]
 
