@@ -7,11 +7,12 @@ several measures share, cached on the run itself, or by a text that other runs h
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, wraps
 from itertools import groupby
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from stepscope.model import Answer, Case, Facts, Scale, Trajectory, Verdict
 from stepscope.model.records import UNCERTAIN
@@ -133,14 +134,14 @@ def cached_with_facts(
     return cached
 
 
-def _nothing_yet(text: str) -> dict[object, object]:
+def _nothing_yet(text: str) -> dict[object, Any]:
     return {}
 
 
-# So many texts of at most so many characters are kept, forty million characters at worst: lines and
+# So many texts of fewer characters than that are kept, forty million characters at worst: lines and
 # messages, results, policies. Of longer ones the last few: several checks ask of each.
-_SHORT, _LONG, _LONGEST = 512, 4096, 16_384
-_short, _long, _longest, _data = (lru_cache(n)(_nothing_yet) for n in (16_384, 4096, 1024, 64))
+_SIZES = (513, 4097, 16_385)
+_KEPT = [lru_cache(n)(_nothing_yet) for n in (16_384, 4096, 1024, 64)]
 
 
 def cached_by_text(make: Callable[[str], T]) -> Callable[[str], T]:
@@ -148,15 +149,10 @@ def cached_by_text(make: Callable[[str], T]) -> Callable[[str], T]:
 
     @wraps(make)
     def cached(text: str) -> T:
-        size = len(text)
-        if size <= _SHORT:
-            kept = _short(text)
-        else:
-            kept = (_long if size <= _LONG else _longest if size <= _LONGEST else _data)(text)
-        try:
-            return kept[make]  # type: ignore[return-value]
-        except KeyError:
-            kept[make] = made = make(text)
-            return made
+        kept = _KEPT[bisect(_SIZES, len(text))](text)
+        if make not in kept:
+            kept[make] = make(text)
+        found: T = kept[make]
+        return found
 
     return cached

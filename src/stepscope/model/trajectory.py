@@ -144,8 +144,7 @@ class Step(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=Tr
         parts = self.parts
         if len(parts) == 1 and parts[0].kind == "text":
             return parts[0].text or ""
-        said = [p.text for p in parts if p.kind == "text" and p.text is not None] if parts else ()
-        return "\n".join(said)
+        return "\n".join([p.text for p in parts if p.kind == "text" and p.text is not None])
 
 
 class Span(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):

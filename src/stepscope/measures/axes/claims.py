@@ -219,13 +219,6 @@ SEARCHES = 500
 _things_in = cached_by_text(_THING.findall)
 
 
-@cached_by_text
-def _named_stems(text: str) -> frozenset[str]:
-    """Return the stems of a text in which underscores join words, and how each begins."""
-    stems = content_stems(text.replace("_", " "))
-    return stems.union([f"{stem[:3]}*" for stem in stems])
-
-
 def _brought_by(made: Exchange) -> str:
     return made.result.text[:RESULT_CHARACTERS] if made.result is not None else ""
 
@@ -260,13 +253,12 @@ class Acts:
         """What calls named -> the tools that changed it, each with its first step."""
         found: dict[str, dict[str, int]] = {}
         for x in self._others:
-            for text in leaf_texts(x.call.arguments):
-                for thing in _things_in(text):
-                    found.setdefault(thing, {})
+            for thing in _things_in(" ".join(leaf_texts(x.call.arguments))):
+                found.setdefault(thing, {})
         for x in self.changed:
-            for text in (*leaf_texts(x.call.arguments), _brought_by(x)):
-                for thing in _things_in(text):
-                    found.setdefault(thing, {}).setdefault(x.call.name, x.step)
+            given = " ".join(leaf_texts(x.call.arguments))
+            for thing in (*_things_in(given), *_things_in(_brought_by(x))):
+                found.setdefault(thing, {}).setdefault(x.call.name, x.step)
         return found
 
     @cached_property
@@ -280,9 +272,10 @@ class Acts:
         """The stems of what calls changed, each with the first step."""
         found: dict[str, int] = {}
         for x in self.changed:
-            for told in (x.call.name, str(x.call.arguments), _brought_by(x)):
-                for stem in _named_stems(told):
-                    found.setdefault(stem, x.step)
+            told = f"{x.call.name} {x.call.arguments} {_brought_by(x)}"
+            for stem in content_stems(told.replace("_", " ")):
+                found.setdefault(stem, x.step)
+                found.setdefault(f"{stem[:3]}*", x.step)
         return found
 
     def knows(self, stems: frozenset[str], before: int) -> bool:
@@ -326,9 +319,7 @@ def check_claims(trajectory: Trajectory, facts: Facts | None) -> tuple[int, int,
             continue
         if talks and not runs and not _OWN_ACTS.search(text):
             continue
-        claims = find_claims(text, weak=weak)
-        if own_words:
-            claims = [*claims, *_claims_of_settings(text, own_words)]
+        claims = [*find_claims(text, weak=weak), *_claims_of_settings(text, own_words)]
         if not claims:
             unread += not text.isascii() and not is_english(text)
             continue
@@ -337,8 +328,7 @@ def check_claims(trajectory: Trajectory, facts: Facts | None) -> tuple[int, int,
             acts.left = SEARCHES
         for claim in claims:
             checked += 1
-            own = _OWN_FORM in _forms_in(text) and _OWN.search(claim.said) is not None
-            fault = _check_claim(step.index, claim, acts, own_words.get(claim.act), own=own)
+            fault = _check_claim(step, claim, acts, own_words.get(claim.act))
             if fault is not None:
                 faults.append(fault)
                 break
@@ -373,13 +363,15 @@ def _claims_of_settings(text: str, words: Iterable[str]) -> Iterator[Claim]:
 
 
 def _check_claim(
-    here: int, claim: Claim, acts: Acts, tools: tuple[str, ...] | None, *, own: bool
+    step: Step, claim: Claim, acts: Acts, tools: tuple[str, ...] | None
 ) -> Fault | None:
     """Return the fault of a claim that no call before it makes true; `tools` do, if declared."""
 
     def makes(tool: str) -> bool:
         return tool in tools if tools is not None else _makes(tool, claim.act)
 
+    here = step.index
+    own = _OWN_FORM in _forms_in(step.text) and _OWN.search(claim.said) is not None
     if claim.act in _OWN_ONLY and not acts.programs and acts.knows(claim.about, here):
         return None
     things = {name for name in _THING.findall(claim.said) if name in acts.about}

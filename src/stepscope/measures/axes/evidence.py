@@ -164,14 +164,14 @@ class Evidence:
     @cached_property
     def latest_year(self) -> str:
         """The latest year of which a day is said (YYYY-MM-DD), "" without one."""
-        return max(_YEAR.findall(self._joined(numbered=True).text), default="")
+        return max(_YEAR.findall(self._joined("0").text), default="")
 
     def first(self, value: str) -> int | None:
         """Return the first step that says `value` as a whole word, whatever its case.
 
         Numbers are words too: "34" is not said by "1619.34".
         """
-        words = self._joined(numbered=_is_numbered(value), folded=_has_case(value))
+        words = self._joined(value, folded=_has_case(value))
         return self._find(words, value.casefold(), 0, words.starts[-1])
 
     def said(self, value: str, before: int) -> int | None:
@@ -234,7 +234,7 @@ class Evidence:
         # The day of a moment: 2024-05-14T16:03:16 is one word.
         if iso in self._parts and (step := self.holds(f"{iso}T", before)) is not None:
             return step
-        words = self._joined(numbered=True, folded=True)
+        words = self._joined(iso, folded=True)
         end = words.starts[bisect_left(self._steps, before)]
         for month, core, forms in date_cores(iso):
             # The days around a date share a month: one look for it spares many.
@@ -252,14 +252,14 @@ class Evidence:
 
     def names(self, stem: str, before: int) -> bool:
         """True if anything said before a step has a text (of lower case) within any word."""
-        words = self._joined(folded=True)
+        words = self._joined(stem, folded=True)
         end = words.starts[bisect_left(self._steps, before)]
         self._left -= HIT_CHARACTERS + end
         return self._left <= 0 or words.text.find(stem, 0, end) >= 0
 
     def holds(self, text: str, before: int) -> int | None:
         """Return the first step before step `before` that has a text anywhere, as it is written."""
-        words = self._joined(numbered=_is_numbered(text))
+        words = self._joined(text)
         end = words.starts[bisect_left(self._steps, before)]
         self._left -= HIT_CHARACTERS + end
         at = words.text.find(text, 0, end) if self._left > 0 else -1
@@ -343,24 +343,19 @@ class Evidence:
             self._heard = [(self._steps[at], self._texts[at].casefold()) for at in self._users]
         return self._heard
 
-    def _joined(self, *, numbered: bool = False, folded: bool = False) -> _Words:
-        """Return what was said, in lower case if asked; of the policy only lines with digits."""
-        key = (numbered and self._opens, folded)
-        words = self._joins.get(key)
+    def _joined(self, value: str, *, folded: bool = False) -> _Words:
+        """Return what may say a value, in lower case if asked: of the policy lines with digits."""
+        numbered = self._opens and _DIGIT.search(value) is not None and "\n" not in value
+        words = self._joins.get((numbered, folded))
         if words is None:
-            texts = [_numbered_lines(self._texts[0]), *self._texts[1:]] if key[0] else self._texts
-            words = _join(texts)
-            if folded and words.text.isascii():
-                # The same length: offsets remain what they are.
-                words = words._replace(text=words.text.lower())
-            elif folded:
-                words = _join([text.casefold() for text in texts])
-            self._joins[key] = words
+            texts = [_numbered_lines(self._texts[0]), *self._texts[1:]] if numbered else self._texts
+            words = _join([text.casefold() for text in texts] if folded else texts)
+            self._joins[numbered, folded] = words
         return words
 
     def _search(self, value: str, before: int, *, folded: bool = False) -> int | None:
         """Look behind the policy first: what is asked about mostly comes from there."""
-        words = self._joined(numbered=_is_numbered(value), folded=folded)
+        words = self._joined(value, folded=folded)
         end = words.starts[bisect_left(self._steps, before)]
         opening = words.starts[1] if self._opens else 0
         step = self._find(words, value, opening, end)
@@ -428,10 +423,6 @@ class Evidence:
 def _numbered_lines(text: str) -> str:
     """Return the lines of a text that have digits: who looks for digits need not read more."""
     return "\n".join([line for line in text.split("\n") if _DIGIT.search(line)])
-
-
-def _is_numbered(text: str) -> bool:
-    return _DIGIT.search(text) is not None and "\n" not in text
 
 
 @cached_on_run
