@@ -224,15 +224,6 @@ def find_decision(text: str) -> Decision:
     return found
 
 
-def is_agreement(text: str) -> bool:
-    """True if a user's message says yes in the end.
-
-    >>> is_agreement("Yes, but don't add insurance."), is_agreement("I don't want to proceed.")
-    (True, False)
-    """
-    return find_decision(text) == "agrees"
-
-
 @cached_by_text
 def asks_consent(text: str) -> bool:
     """True if an agent's message asks for a yes."""
@@ -241,26 +232,13 @@ def asks_consent(text: str) -> bool:
 
 
 def lacks_consent(trajectory: Trajectory, at: int) -> str | None:
-    """Return why the agent's call of index `at` lacks the user's consent, or None."""
-    known = _known_consent(trajectory)
-    if at not in known:
-        known[at] = _why_no_consent(trajectory, agent_calls(trajectory), at)
-    return known[at]
-
-
-@cached_on_run
-def _known_consent(trajectory: Trajectory) -> dict[int, str | None]:
-    return {}
-
-
-def _why_no_consent(trajectory: Trajectory, made: Sequence[Exchange], at: int) -> str | None:
-    """Look back over the user's messages for the yes to this write.
+    """Return why the agent's call of index `at` lacks the user's consent, or None.
 
     A yes given earlier holds where it answered a proposal of this very write: what the user says
     later, unless it takes that back or answers another proposal, settles a side question.
     """
-    call = made[at]
-    spoken = messages_by_actor(trajectory)
+    made = agent_calls(trajectory)
+    call, spoken = made[at], messages_by_actor(trajectory)
     heard, told, texts = spoken.get("user", []), spoken.get("agent", []), trajectory.texts
     latest = bisect_left(heard, call.step) - 1
     if latest < 0:

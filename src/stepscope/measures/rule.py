@@ -102,6 +102,7 @@ def not_applicable(name: str, reason: str) -> tuple[Unmeasured]:
 
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 
 def cached_on_run(make: Callable[[Trajectory], T]) -> Callable[[Trajectory], T]:
@@ -118,15 +119,13 @@ def cached_on_run(make: Callable[[Trajectory], T]) -> Callable[[Trajectory], T]:
     return cached
 
 
-def cached_with_facts(
-    make: Callable[[Trajectory, Facts | None], T],
-) -> Callable[[Trajectory, Facts | None], T]:
-    """Keep what a function says of a run and facts on the run; other facts are asked about anew."""
+def cached_with_facts(make: Callable[[Trajectory, K], T]) -> Callable[[Trajectory, K], T]:
+    """Keep what a function says of a run and facts, or a case, on the run; of others anew."""
     name = f"{make.__module__}.{make.__qualname__}"
 
     @wraps(make)
-    def cached(trajectory: Trajectory, facts: Facts | None) -> T:
-        kept: tuple[Facts | None, T] | None = trajectory.__dict__.get(name)
+    def cached(trajectory: Trajectory, facts: K) -> T:
+        kept: tuple[K, T] | None = trajectory.__dict__.get(name)
         if kept is None or kept[0] is not facts:
             kept = trajectory.__dict__[name] = (facts, make(trajectory, facts))
         return kept[1]

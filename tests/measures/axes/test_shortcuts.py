@@ -12,7 +12,7 @@ from stepscope.measures.axes.quantities import (
     names_in,
     told_amounts,
 )
-from stepscope.measures.conduct import asks_consent, is_agreement
+from stepscope.measures.conduct import asks_consent, find_decision
 from stepscope.measures.language import admits_failure
 
 CENTS = st.integers(1_000, 500_000).map(lambda cents: cents / 100)
@@ -82,7 +82,7 @@ def test_every_claim_of_success_is_heard(text: str) -> None:
     ],
 )
 def test_a_denial_in_any_spelling_is_no_yes(text: str, yes: bool) -> None:
-    assert is_agreement(text) is yes
+    assert (find_decision(text) == "agrees") is yes
 
 
 @pytest.mark.parametrize(

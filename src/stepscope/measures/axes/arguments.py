@@ -119,7 +119,7 @@ def trace_values(trajectory: Trajectory) -> list[TracedValue]:
     evidence = evidence_of(trajectory)
     found: list[TracedValue] = []
     # What was said once stays said.
-    said: dict[tuple[ValueKind, str], int] = {}
+    said: dict[tuple[ValueKind, str], tuple[ValueSource, int | None, str]] = {}
     for exchange, leaves in _leaves_of(trajectory):
         tool, step = exchange.call.name, exchange.step
         seen: set[tuple[str, str]] = set()
@@ -129,14 +129,11 @@ def trace_values(trajectory: Trajectory) -> list[TracedValue]:
             if kind is None or (argument, text) in seen:
                 continue
             seen.add((argument, text))
-            known = said.get((kind, text))
-            if known is not None:
-                found.append(TracedValue(step, tool, argument, text, kind, "said", known, ""))
-                continue
-            state, source, reason = _trace(evidence, kind, text, step)
-            if source is not None and state == "said":
-                said[kind, text] = source
-            value = TracedValue(step, tool, argument, text, kind, state, source, reason)
+            traced = said.get((kind, text)) or _trace(evidence, kind, text, step)
+            state = traced[0]
+            if state == "said":
+                said[kind, text] = traced
+            value = TracedValue(step, tool, argument, text, kind, *traced)
             doubt = _doubt(evidence, value) if state == "invented" else ""
             found.append(value._replace(state="unknown", reason=doubt) if doubt else value)
     return found

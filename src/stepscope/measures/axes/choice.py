@@ -29,7 +29,6 @@ from stepscope.measures.conduct import (
     find_breaches,
     find_decision,
     find_doubts,
-    is_agreement,
     is_proposed,
     lacks_consent,
     leaf_texts,
@@ -197,7 +196,7 @@ def _asks_again(text: str, tool: str, agrees: bool) -> bool:
     """True if a user's words may ask for what a tool did; `agrees` if something was proposed."""
     verbs, things = ways_to_ask(tool)
     asks = any(words is not None and words.search(text) for words in (verbs, things))
-    return asks or (agrees and is_agreement(text)) or _REPEATS.search(text) is not None
+    return asks or (agrees and find_decision(text) == "agrees") or _REPEATS.search(text) is not None
 
 
 def _unasked_writes(
@@ -312,8 +311,7 @@ def _consent_is_asked_for(trajectory: Trajectory, case: Case | None, facts: Fact
 
 @cached_on_run
 def _instructions_ask(trajectory: Trajectory) -> bool:
-    said = zip(trajectory.steps, trajectory.texts, strict=True)
-    told = [text for step, text in said if step.actor == "system"]
+    told = [step.text for step in trajectory.steps if step.actor == "system"]
     return any(map(_asks_for_consent, (*told, trajectory.instructions or "")))
 
 
@@ -371,8 +369,7 @@ def _was_never_put(trajectory: Trajectory, write: Exchange, heard: int) -> bool:
         return False
     agents = messages_by_actor(trajectory).get("agent", [])
     end = bisect_left(agents, heard)
-    texts = trajectory.texts
-    told = [texts[at] for at in agents[max(end - MOST_MESSAGES, 0) : end]]
+    told = [trajectory.texts[at] for at in agents[max(end - MOST_MESSAGES, 0) : end]]
     return not any(proposes(text) and is_proposed(write, [text]) for text in told)
 
 

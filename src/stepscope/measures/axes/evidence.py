@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate, chain
 from typing import NamedTuple
 
@@ -47,6 +47,7 @@ _PREFIXED = re.compile(r"[A-Za-z]{1,3}-?(\d{5,})")
 _DIGIT = re.compile(r"\d")
 _YEAR = re.compile(r"(\d{4})-\d\d-\d\d")
 _NOT_ALNUM = re.compile(r"[\W_]+")
+_alnum_of = cached_by_text(partial(_NOT_ALNUM.sub, ""))
 # An e-mail address as people spell it.
 _SIGNS = {"at": "@", "dot": ".", "underscore": "_", "dash": "-", "hyphen": "-"}
 _SIGN = re.compile(rf"\W+({'|'.join(_SIGNS)})\W+")
@@ -114,7 +115,7 @@ class Evidence:
         self._gaps = gaps_of(trajectory)
         self._texts: list[str] = []
         self._steps: list[int] = []
-        self._users: list[int] = []
+        self._heard: list[tuple[int, str]] = []
         self.requested = False
         if trajectory.instructions:
             self._texts.append(trajectory.instructions)
@@ -131,14 +132,13 @@ class Evidence:
                 text = _ESCAPE.sub(_unescape, text)
             if text:
                 if actor == "user":
-                    self._users.append(len(self._texts))
+                    self._heard.append((step.index, text.casefold()))
                 self._steps.append(step.index)
                 self._texts.append(text)
         self._opens = bool(self._steps) and (
             trajectory.instructions is not None or steps[self._steps[0]].actor == "system"
         )
         self._joins: dict[tuple[bool, bool], _Words] = {}
-        self._heard: list[tuple[int, str]] | None = None
         self._said: dict[str, int] = {}
         self._parts: set[str] = set()  # what stands within longer words
         self._cores: dict[str, int] = {}
@@ -146,7 +146,6 @@ class Evidence:
         self._numbers: dict[int, Sequence[float]] = {}
         self._terms: dict[tuple[int, int], StatedNumbers] = {}
         self._matched: dict[re.Pattern[str], int | None] = {}
-        self._squeezed: list[tuple[int, str]] | None = None
         self._left = SEARCHED
         self._forms: dict[str, int] | None = None
 
@@ -339,8 +338,6 @@ class Evidence:
 
     def user_words(self) -> list[tuple[int, str]]:
         """Return what users said, in lower case, with the step."""
-        if self._heard is None:
-            self._heard = [(self._steps[at], self._texts[at].casefold()) for at in self._users]
         return self._heard
 
     def _joined(self, value: str, *, folded: bool = False) -> _Words:
@@ -391,15 +388,13 @@ class Evidence:
         return None
 
     def _said_by(self, value: str, before: int) -> int | None:
-        squeezed = _NOT_ALNUM.sub("", value).casefold()
+        squeezed = _alnum_of(value).casefold()
         if len(squeezed) < SQUEEZED_CHARACTERS:
             return None
-        if self._squeezed is None:
-            said = self.user_words()
-            self._squeezed = [(step, _NOT_ALNUM.sub("", words)) for step, words in said]
-        for step, words in self._squeezed:
+        for step, said in self._heard:
             if step >= before or self.exhausted:
                 break
+            words = _alnum_of(said)
             self._left -= HIT_CHARACTERS + len(words)
             if squeezed in words:
                 return step
