@@ -130,6 +130,20 @@ def test_the_gate_step_says_its_code_and_writes_its_files(
         assert [path.name for path in (folder / "comments").iterdir()] == ["001.md"]
 
 
+DEEP = "no_detours = { max_per_run = 0, source = 'step_labels' }\n"
+
+
+@pytest.mark.parametrize(
+    ("tier", "code"), [("", 0), ("rules", 0), ("rules,step_labels", 4), ("$(touch planted)", 2)]
+)
+def test_the_tier_says_whose_gates_are_run(tmp_path: Path, tier: str, code: int) -> None:
+    (tmp_path / "runs.json").write_bytes(RUNS.read_bytes())
+    (tmp_path / "stepscope.toml").write_text(GATES.format(9) + DEEP, encoding="utf-8")
+    ran = run_step(gate_step(), tmp_path, {"runs": "runs.json", "tier": tier})
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    assert not (tmp_path / "planted").exists()
+
+
 def test_what_a_trace_says_commands_nobody(tmp_path: Path) -> None:
     runs = json.loads(RUNS.read_text(encoding="utf-8"))
     for run in runs:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -25,7 +25,13 @@ from stepscope.gates import baseline as baselines
 from stepscope.gates import looks
 from stepscope.gates.decide import decide_gates
 from stepscope.gates.sample import Sample
-from stepscope.gates.settings import RECORDED, WorkflowPolicy, check_tools, suggest_name
+from stepscope.gates.settings import (
+    RECORDED,
+    WorkflowPolicy,
+    check_tools,
+    refuse_tier,
+    suggest_name,
+)
 from stepscope.gates.types import GateAnswer, GateReport, Severity, exit_code
 from stepscope.report.render import data, markdown, text
 from stepscope.report.views import gates
@@ -306,10 +312,13 @@ def choose_policies(
     trials: int | None = None,
     # the cases that must have been run, instead of those of the baseline
     cases: Iterable[str] = (),
+    # the sources whose gates are run, instead of those of the settings: a list, or with commas
+    tier: str | Sequence[str] | None = None,
 ) -> tuple[WorkflowPolicy, ...]:
     """Return the policies to gate: all with gates, or those named.
 
     Raises:
+        ConfigError: a tier that no gate's source is in.
         UsageError: a workflow without gates is named, none has any, one baseline or list of
             cases for several, or an agent that must be run first.
     """
@@ -333,7 +342,11 @@ def choose_policies(
                 f'this release gates recorded runs only, so say agent = "{RECORDED}"'
             )
     told = {"baseline": baseline, "trials": trials, "cases": tuple(dict.fromkeys(cases))}
-    changed = {name: value for name, value in told.items() if value}
+    changed: dict[str, Any] = {name: value for name, value in told.items() if value}
+    if tier is not None:
+        listed = tier.split(",") if isinstance(tier, str) else tier
+        changed["tier"] = tuple(dict.fromkeys(filter(None, map(str.strip, listed))))
+        refuse_tier(changed["tier"], settings.policies, "--tier")
     for name in ("baseline", "cases"):
         if name in changed and len(policies) > 1:
             raise UsageError(f"--{name} is one workflow's; choose it with --workflow")

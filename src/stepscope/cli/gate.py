@@ -46,6 +46,14 @@ Cases = Annotated[
         "--cases", metavar="CASE", help="This case must have been run; repeatable. Default: all."
     ),
 ]
+Tier = Annotated[
+    str | None,
+    Option(
+        "--tier",
+        metavar="SOURCES",
+        help="Run the gates of these sources, as rules,step_labels. Default: of the settings.",
+    ),
+]
 Failing = Annotated[
     Literal["soft", "hard"],
     Option("--fail-on", help="The least severity that fails the command."),
@@ -86,6 +94,7 @@ def gate(
     baseline: BaselineFile = None,
     trials: Trials = None,
     cases: Cases = None,
+    tier: Tier = None,
     fail_on: Failing = "hard",
     undecided: Undecided = None,
     max_minutes: MaxMinutes = None,
@@ -119,7 +128,7 @@ def gate(
 
     settings = settings_at(config)
     policies = gating.choose_policies(
-        settings, workflow or (), baseline=baseline, trials=trials, cases=cases or ()
+        settings, workflow or (), baseline=baseline, trials=trials, cases=cases or (), tier=tier
     )
     request = gating.GateOptions(
         where=options.parse_filter(where),

@@ -22,9 +22,16 @@ from stepscope import registry, stats
 from stepscope.errors import UsageError
 from stepscope.gates import against_baseline, rates
 from stepscope.gates.baseline import ID_DIGITS, Design, absences, design_of, load_baseline, said
+from stepscope.gates.judged import (
+    FEWEST_GOOD,
+    FalseAlarms,
+    count_false_alarms,
+    judged_evidence,
+    read_gate_samples,
+)
 from stepscope.gates.looks import Looks, look_key, pool_looks, replace_entry
 from stepscope.gates.rates import GateTest
-from stepscope.gates.sample import Arm, Sample, SampleRun, build_arm, read_samples, say_no_runs
+from stepscope.gates.sample import Absent, Arm, Sample, SampleRun, build_arm, say_no_runs
 from stepscope.gates.settings import GatePolicy, WorkflowPolicy, policies_hash, rescore_command
 from stepscope.gates.types import (
     CaseFailure,
@@ -35,7 +42,7 @@ from stepscope.gates.types import (
     answer_undecided,
 )
 from stepscope.model import Verdict
-from stepscope.model.records import RULES
+from stepscope.model.records import NOT_APPLICABLE, RULES
 from stepscope.safety.redact import scrub_message
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
@@ -75,9 +82,11 @@ def prepare_workflow(
     none: str,  # why there are no runs, where there are none
 ) -> WorkflowUnderTest:
     """Return a workflow with the runs under test: not the baseline's own, earlier looks pooled."""
+    # Whom this tier does not ask has lost nothing, in later looks at these runs neither.
+    unasked = (Absent(NOT_APPLICABLE),) * len(found.runs)
     sample = msgspec.structs.replace(
         found,
-        cells={name: found.cells[name] for name in policy.reads},
+        cells={name: found.cells.get(name, unasked) for name in policy.reads},
         asked={name: found.asked[name] for name in policy.reads if name in found.asked},
     )
     notes: list[str] = []
@@ -118,32 +127,47 @@ def prepare_workflow(
 def evaluate_gate(
     setting: WorkflowUnderTest,
     gate: GatePolicy,
+    rows: Rows,
     *,
-    tier: Sequence[str],
     seed: int,
-    false_alarms: Mapping[str, float],
     late: bool,
 ) -> GateTest | GateAnswer:
     """Ask one gate, or say why it cannot be asked."""
+    tier = setting.policy.tier
     if gate.source not in tier:
-        said = f"source {gate.source!r} is no part of this tier ({', '.join(tier) or 'none'})"
+        said = f"source {gate.source!r} is no part of this tier ({', '.join(tier)})"
         return GateAnswer(outcome="not_run", cause="source_not_in_tier", reason=said)
     if late:
         return answer_undecided("out_of_time", "the time was over before this gate")
     if not setting.sample.runs:
         return answer_undecided("no_runs", setting.none)
-    name = gate.quantity.measure
+    name = gate.reads[0]
     asked = setting.sample.asked.get(name)
+    if gate.source != RULES and asked is None:
+        said = f"no judge that {gate.name} may read ({gate.source}) answered any of these runs: "
+        return answer_undecided("no_verdicts", said + rescore_command(name))
     if gate.proves and asked is not None:
         version = registry.measure(name).version
         if asked.version != version:
             said = f"{name} was scored by version {asked.version}, this is version {version}: "
             return answer_undecided("no_verdicts", said + rescore_command(name))
+    alarms = None
+    if gate.rule == "count" and gate.source != RULES:
+        before = setting.baseline if isinstance(setting.baseline, Sample) else None
+        alarms = count_false_alarms(gate, setting.policy.workflow, setting.sample, before, rows)
+        if alarms.good < FEWEST_GOOD:
+            return _ask_regression(gate, setting, alarms, seed)
+    return _ask(gate, setting, seed, alarms)
+
+
+def _ask(
+    gate: GatePolicy, setting: WorkflowUnderTest, seed: int, alarms: FalseAlarms | None = None
+) -> GateTest | GateAnswer:
     current = build_arm(gate, setting.sample)
     whole = build_arm(gate, setting.whole) if setting.absent else current
     question: Callable[[Arm], GateTest | GateAnswer]
     if not gate.compares:
-        question = partial(rates.evaluate_rate, gate, false_alarms=false_alarms.get(gate.source))
+        question = partial(rates.evaluate_rate, gate, alarms=alarms)
         together = current.n_measured > 0
     else:
         problem = _why_incomparable(gate, setting)
@@ -161,7 +185,30 @@ def evaluate_gate(
     worst = question(whole)
     if isinstance(worst, GateAnswer):
         return worst
-    return GateTest(worst.p, partial(_answer_whole, worst, alone))
+    return replace(worst, answer=partial(_answer_whole, worst, alone))
+
+
+def _ask_regression(
+    gate: GatePolicy, setting: WorkflowUnderTest, alarms: FalseAlarms, seed: int
+) -> GateTest | GateAnswer:
+    """Ask whether a judge calls more runs bad than in the baseline, its false alarms unknown."""
+    known = f"{format_count(alarms.good, 'run')} known to be good ({alarms.known_by})"
+    said = f"the judge's false alarms are known from {FEWEST_GOOD} such runs on"
+    change = msgspec.structs.replace(gate, about="drop", bound=0.0, rule="regression")
+    asked = _ask(change, setting, seed)
+    if isinstance(setting.baseline, GateAnswer) or isinstance(asked, GateAnswer):
+        assert isinstance(asked, GateAnswer)
+        why = f"{known}: {said}; until then it is compared with the baseline: {asked.reason}"
+        cause = "judge_not_calibrated" if asked.cause in NO_BASELINE else asked.cause
+        return replace(asked, cause=cause, reason=why)
+    return replace(asked, answer=partial(_answer_regression, asked, f"{known}: {said}"))
+
+
+def _answer_regression(
+    asked: GateTest, known: str, p_adjusted: float, alpha: float, first: float
+) -> GateAnswer:
+    found = asked.answer(p_adjusted, alpha, first)
+    return replace(found, reason=f"compared with the baseline: {found.reason}; {known}")
 
 
 def _answer_whole(
@@ -198,7 +245,8 @@ def _why_incomparable(gate: GatePolicy, setting: WorkflowUnderTest) -> GateAnswe
             said += (
                 f"{name} answers another question in the baseline ({before}) than here ({now}): "
             )
-            said += f"score its runs again ({score(name)}), then {update}"
+            again = " --again" if gate.source != RULES else ""
+            said += f"score its runs again ({score(name)}{again}), then {update}"
             return answer_undecided("baseline_other_version", said)
     return None
 
@@ -276,12 +324,14 @@ def _failure(gate: GatePolicy, runs: Sequence[SampleRun], said: str, rows: Rows)
     reason = ""
     # An aspect counts; the whole measure may say it in words.
     names = filter(None, dict.fromkeys((measure, measure.rpartition(".")[0])))
-    for name in names if runs[0].id else ():
+    for name in names if runs[0].id and gate.source == RULES else ():
         for record in rows.records(trajectory=runs[0].id, measure=name):
             answer = record.answer
             if isinstance(answer, Verdict) and answer.step is None:
                 steps = steps or answer.cites
                 reason = reason or answer.reason
+    if runs[0].id and gate.source != RULES:
+        steps, reason = judged_evidence(gate, runs[0].id, rows)
     return CaseFailure(
         case=runs[0].case,
         runs=tuple(run.name for run in runs),
@@ -303,16 +353,12 @@ def decide_gates(
     baselines: Mapping[str, Sample | GateAnswer],
     # which runs are under test; those of the baseline are left out where there are others
     where: Where | None = None,
-    # the sources whose gates are run; the others are not run, and listed
-    tier: Sequence[str] = (RULES,),
     commit: str | None = None,  # what is under test; runs of earlier looks at it are pooled
     # how often this commit was gated at least, this time included, as CI knows it
     attempt: int = 1,
     looks: Looks | None = None,  # the log of looks, renewed here; the caller saves it
     seed: int = 0,  # where permutations that are drawn start
     alpha: float = ALPHA,  # chance of a false alarm over all gates and looks
-    # by judge, how often it calls a good run bad, as measured
-    false_alarms: Mapping[str, float] | None = None,
     # asked before each gate; once it says yes, the rest is out of time
     enough: Callable[[], bool] | None = None,
     set_aside: int = 0,  # records among those under test that could not be read
@@ -326,9 +372,10 @@ def decide_gates(
     """
     _check(policies)
     names = [policy.workflow for policy in policies]
-    measures = sorted({*chain.from_iterable(policy.reads for policy in policies)})
+    asked = [gate for policy in policies for gate in policy.gates if gate.source in policy.tier]
+    columns = {*chain.from_iterable(gate.reads for gate in asked)}
     labelled = frozenset().union(*(policy.labelled for policy in policies))
-    found = read_samples(rows, names, measures, where, labelled=labelled)
+    found = read_gate_samples(rows, names, columns, where, labelled=labelled)
     samples = [found[name] for name in names]
     log = Looks() if looks is None else looks
     settings = [
@@ -348,22 +395,13 @@ def decide_gates(
         replace(setting, absent=absent * max(1, setting.sample.looks))
         for setting, absent in zip(settings, lacks, strict=True)
     ]
-    asked = [
-        [
-            evaluate_gate(
-                s,
-                gate,
-                tier=tier,
-                seed=seed,
-                false_alarms=false_alarms or {},
-                late=enough is not None and enough(),
-            )
-            for gate in s.policy.gates
-        ]
+    tests = [
+        evaluate_gate(s, gate, rows, seed=seed, late=enough is not None and enough())
         for s in settings
+        for gate in s.policy.gates
     ]
     look = max([attempt, *(setting.sample.looks for setting in settings)])
-    answers, spent = answer_gates([one for each in asked for one in each], look, alpha)
+    answers, spent = answer_gates(tests, look, alpha)
     told = iter(answers)
     return GateReport(
         workflows=tuple(
@@ -375,7 +413,7 @@ def decide_gates(
         look=look,
         alpha=alpha,
         alpha_look=spent,
-        tier=tuple(tier),
+        tier=tuple(dict.fromkeys(chain.from_iterable(policy.tier for policy in policies))),
         seed=seed,
     )
 
@@ -395,7 +433,7 @@ def answer_gates(
 
     `look` counts from 1; `alpha` is the chance of a false alarm over all gates and looks.
     """
-    tested = [one.p for one in found if isinstance(one, GateTest)]
+    tested = [one.p / one.weight for one in found if isinstance(one, GateTest)]
     share = stats.look_alpha(look, alpha)
     adjusted = iter(stats.holm(tested).tolist())
     told: list[tuple[GateAnswer, float | None, float | None]] = []
@@ -434,6 +472,11 @@ def _workflow(
     )
 
 
+# Why there is nothing to compare with.
+NO_BASELINE = (
+    "baseline_missing", "baseline_corrupt", "baseline_other_version", "baseline_other_workflow",
+    "baseline_lacks_measure",
+)  # fmt: skip
 # Why a gate was not put to the runs at all.
 NOT_ASKED = ("source_not_in_tier", "out_of_time", "no_runs")
 
