@@ -21,12 +21,15 @@ def labelled(
     n: int, flagged: int = 0, people: str = "", tag: str = "n", **said: float
 ) -> list[One]:
     """Return n runs of up to fifty cases, in the first of which the judge sees a detour."""
-    found = []
-    for k in range(n):
-        judge = {"judge__step_labels": "PDP" if k < flagged else "PPP"}
-        person = {"people__judge__step_labels": people} if people else {}
-        found.append(run(f"c{k % 50}", tag=tag, **judge, **person, **said))
-    return found
+    person: dict[str, float | str] = {"people.judge.step_labels": people} if people else {}
+    return [
+        One(
+            f"c{k % 50}",
+            {"judge.step_labels": "PDP" if k < flagged else "PPP", **person, **said},
+            tag=tag,
+        )
+        for k in range(n)
+    ]
 
 
 def reported(before: list[One], now: list[One], tier: tuple[str, ...] = TIER) -> GateReport:

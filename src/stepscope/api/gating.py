@@ -19,12 +19,14 @@ import msgspec
 
 from stepscope import registry
 from stepscope.api.notebook import Notebook, open
+from stepscope.api.views import DocumentView
 from stepscope.errors import TraceError, UsageError
 from stepscope.formats.reading import Account
 from stepscope.gates import baseline as baselines
 from stepscope.gates import looks
 from stepscope.gates.decide import decide_gates
 from stepscope.gates.sample import Sample
+from stepscope.gates.selftest import DROP, REPLICATIONS, GateSelftest, selftest_gates
 from stepscope.gates.settings import (
     RECORDED,
     WorkflowPolicy,
@@ -33,9 +35,11 @@ from stepscope.gates.settings import (
     suggest_name,
 )
 from stepscope.gates.types import GateAnswer, GateReport, Severity, exit_code
+from stepscope.report.document import Document
 from stepscope.report.render import data, markdown, text
 from stepscope.report.views import gates
 from stepscope.safety.redact import scrub_value
+from stepscope.safety.text import render_json
 from stepscope.score.importing import Added
 from stepscope.score.measures import score_runs
 from stepscope.settings import Settings
@@ -98,6 +102,41 @@ class GateView:
 
     def __repr__(self) -> str:
         return self.text()
+
+
+class SelftestView(DocumentView[tuple[GateSelftest, ...]]):
+    """How often the gates of workflows are wrong, one `GateSelftest` each."""
+
+    def document(self) -> Document:
+        """Return what is printed."""
+        return gates.make_selftest_document(self.value)
+
+    def json(self) -> str:
+        """Return it as JSON."""
+        return render_json(self.value)
+
+
+def selftest_policies(
+    policies: Sequence[WorkflowPolicy],
+    *,
+    drop: float = DROP,  # the worsening that is put in, a share
+    replications: int = REPLICATIONS,  # invocations drawn
+    seed: int = 0,
+    enough: Callable[[], bool] = lambda: False,  # asked now and then; ends it with what there is
+) -> SelftestView:
+    """Return how often the gates of policies are wrong on runs like those of their baselines.
+
+    Raises:
+        UsageError: a baseline is missing, or a number makes no sense.
+    """
+    held = baselines.load_baselines(policies)
+    found = tuple([
+        selftest_gates(
+            one, held[one.workflow], drop=drop, replications=replications, seed=seed, enough=enough
+        )
+        for one in policies
+    ])  # fmt: skip
+    return SelftestView(scrub_value(found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

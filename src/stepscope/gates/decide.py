@@ -127,10 +127,12 @@ def prepare_workflow(
 def evaluate_gate(
     setting: WorkflowUnderTest,
     gate: GatePolicy,
-    rows: Rows,
+    rows: Rows | None,  # where people's labels are
     *,
     seed: int,
-    late: bool,
+    late: bool = False,
+    # of a selftest: what is done to the runs before they are asked about; p is told less exactly
+    change: Callable[[Arm], Arm] | None = None,
 ) -> GateTest | GateAnswer:
     """Ask one gate, or say why it cannot be asked."""
     tier = setting.policy.tier
@@ -156,14 +158,19 @@ def evaluate_gate(
         before = setting.baseline if isinstance(setting.baseline, Sample) else None
         alarms = count_false_alarms(gate, setting.policy.workflow, setting.sample, before, rows)
         if alarms.good < FEWEST_GOOD:
-            return _ask_regression(gate, setting, alarms, seed)
-    return _ask(gate, setting, seed, alarms)
+            return _ask_regression(gate, setting, alarms, seed, change)
+    return _ask(gate, setting, seed, alarms, change)
 
 
 def _ask(
-    gate: GatePolicy, setting: WorkflowUnderTest, seed: int, alarms: FalseAlarms | None = None
+    gate: GatePolicy,
+    setting: WorkflowUnderTest,
+    seed: int,
+    alarms: FalseAlarms | None,
+    change: Callable[[Arm], Arm] | None,
 ) -> GateTest | GateAnswer:
     current = build_arm(gate, setting.sample)
+    current = current if change is None else change(current)
     whole = build_arm(gate, setting.whole) if setting.absent else current
     question: Callable[[Arm], GateTest | GateAnswer]
     if not gate.compares:
@@ -178,7 +185,11 @@ def _ask(
         together = not set(before.cases.tolist()).isdisjoint(current.measured().cases.tolist())
         drop, ratio = against_baseline.build_drop_test, against_baseline.build_ratio_test
         build = drop if gate.about == "drop" else ratio
-        question = partial(build, gate, baseline=before, seed=seed)
+        most = against_baseline.MANY
+        if change is not None:
+            # A p of 1/1,000 is rare enough for each of a dozen gates.
+            most = against_baseline.STAGES[len(setting.policy.gates) > 12][0]
+        question = partial(build, gate, baseline=before, seed=seed, most=most)
     alone = question(current)
     if not together or len(whole.at) <= len(current.at):
         return alone
@@ -189,13 +200,17 @@ def _ask(
 
 
 def _ask_regression(
-    gate: GatePolicy, setting: WorkflowUnderTest, alarms: FalseAlarms, seed: int
+    gate: GatePolicy,
+    setting: WorkflowUnderTest,
+    alarms: FalseAlarms,
+    seed: int,
+    change: Callable[[Arm], Arm] | None,
 ) -> GateTest | GateAnswer:
     """Ask whether a judge calls more runs bad than in the baseline, its false alarms unknown."""
     known = f"{format_count(alarms.good, 'run')} known to be good ({alarms.known_by})"
     said = f"the judge's false alarms are known from {FEWEST_GOOD} such runs on"
-    change = msgspec.structs.replace(gate, about="drop", bound=0.0, rule="regression")
-    asked = _ask(change, setting, seed)
+    regression = msgspec.structs.replace(gate, about="drop", bound=0.0, rule="regression")
+    asked = _ask(regression, setting, seed, None, change)
     if isinstance(setting.baseline, GateAnswer) or isinstance(asked, GateAnswer):
         assert isinstance(asked, GateAnswer)
         why = f"{known}: {said}; until then it is compared with the baseline: {asked.reason}"
@@ -402,7 +417,11 @@ def decide_gates(
     ]
     look = max([attempt, *(setting.sample.looks for setting in settings)])
     answers, spent = answer_gates(tests, look, alpha)
-    told = iter(answers)
+    alone = spent / max(1, sum(isinstance(one, GateTest) for one in tests))
+    told = iter([
+        (_with_power(test, found, alone), p, adjusted)
+        for test, (found, p, adjusted) in zip(tests, answers, strict=True)
+    ])  # fmt: skip
     return GateReport(
         workflows=tuple(
             _workflow(setting, tuple(islice(told, len(setting.policy.gates))), rows)
@@ -444,6 +463,15 @@ def answer_gates(
             p = next(adjusted)
             told.append((one.answer(p, share, share / len(tested)), one.p, p))
     return told, share
+
+
+def _with_power(test: GateTest | GateAnswer, answer: GateAnswer, alone: float) -> GateAnswer:
+    """Add to a pass what it could have seen."""
+    if answer.outcome != "pass" or isinstance(test, GateAnswer) or test.power is None:
+        return answer
+    said, seen = test.power(alone)
+    reason = "; ".join(part for part in (answer.reason, said) if part)
+    return replace(answer, reason=reason, detectable=seen)
 
 
 def _workflow(

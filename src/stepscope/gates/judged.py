@@ -229,7 +229,7 @@ def count_false_alarms(
     workflow: str,
     now: Sample,  # the runs under test: whose answers to which question are gated
     baseline: Sample | None,
-    rows: Rows,
+    rows: Rows | None,  # where people's labels are
 ) -> FalseAlarms:
     """Return the false alarms of a gate's judge, of however many runs are known to be good."""
     by_people = _count_by_people(gate, workflow, now, rows)
@@ -246,12 +246,18 @@ def count_false_alarms(
     return max(by_people, by_check, key=lambda one: one.good)
 
 
-def _count_by_people(gate: GatePolicy, workflow: str, now: Sample, rows: Rows) -> FalseAlarms:
+def _count_by_people(
+    gate: GatePolicy, workflow: str, now: Sample, rows: Rows | None
+) -> FalseAlarms:
     """Return the false alarms in all runs of a workflow in which people found nothing."""
     measure, _, judge = gate.reads[0].removeprefix(JUDGE_PREFIX).partition(BY_JUDGE)
     rubric = _rubric_of(measure)
     flagged = good = 0
-    if isinstance(rows, RatedRows) and HUMAN in rows.families(JUDGE_PREFIX + rubric):
+    if (
+        rows is not None
+        and isinstance(rows, RatedRows)
+        and HUMAN in rows.families(JUDGE_PREFIX + rubric)
+    ):
         runs = rows.runs()
         answers = read_judge_answers(rows, runs)
         acted = _agent_steps(rows, runs, answers)

@@ -54,6 +54,8 @@ class GateTest:
     answer: Callable[[float, float, float], GateAnswer]
     # how many times the others' part of alpha it may spend (Holm over p / weight)
     weight: float = 1.0
+    # what a pass could have seen, in words and as a number, from what this gate may spend
+    power: Callable[[float], tuple[str, float | None]] | None = None
 
 
 # An estimate at a level of coverage, as its limits are needed at several.
