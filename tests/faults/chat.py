@@ -13,7 +13,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from tests.faults.answers import ANSWERS, Schema, Shown, schema_in
+from tests.faults.answers import ANSWERS, AnswerFunction, Schema, Shown, schema_in
 from tests.faults.quoting import quoting
 from tests.faults.script import Fault, Script, Structure
 
@@ -224,7 +224,10 @@ def _said(asking: Asking, how: Fault, script: Script) -> tuple[str, str]:
     if how.refusal:
         return "", how.refusal
     name = "prose" if asking.structure in script.ignores else script.answer
-    quotes = {"quoting": quoting, "exact": partial(quoting, exact=True)}
+    quotes: dict[str, AnswerFunction] = {
+        "quoting": quoting,
+        "exact": partial(quoting, exact=True),
+    }
     said = (quotes.get(name) or ANSWERS[name])(asking.shown)
     return said.text, said.refusal
 
