@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from stepscope.gates.selftest import GateErrors as GateErrors
     from stepscope.gates.selftest import GateSelftest as GateSelftest
     from stepscope.gates.selftest import selftest_gates as selftest_gates
+    from stepscope.gates.settings import GateDefaults as GateDefaults
 
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         ".baseline": ("load_baseline",),
         ".selftest": ("GateErrors", "GateSelftest", "selftest_gates"),
+        ".settings": ("GateDefaults",),
     },
 )

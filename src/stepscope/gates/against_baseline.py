@@ -149,7 +149,9 @@ def _say_power(
 
     Of other shares it is that of a normal difference with the spread of these runs.
     """
-    counts = {case: [0, 0, 0, 0] for case in {*now.cases.tolist()} & {*before.cases.tolist()}}
+    again = set(now.cases.tolist())
+    # In the order of the baseline: what is drawn must not hang on the order of a set.
+    counts = {case: [0, 0, 0, 0] for case in before.cases.tolist() if case in again}
     for side, at in ((before, 0), (now, 2)):
         for case, bad in zip(side.cases.tolist(), side.bad.tolist(), strict=True):
             if case in counts:

@@ -207,23 +207,19 @@ def _ask_regression(
     change: Callable[[Arm], Arm] | None,
 ) -> GateTest | GateAnswer:
     """Ask whether a judge calls more runs bad than in the baseline, its false alarms unknown."""
-    known = f"{format_count(alarms.good, 'run')} known to be good ({alarms.known_by})"
-    said = f"the judge's false alarms are known from {FEWEST_GOOD} such runs on"
+    known = f"{format_count(alarms.good, 'run')} known to be good ({alarms.known_by}): the judge's "
+    known += f"false alarms are known from {FEWEST_GOOD} such runs on"
     regression = msgspec.structs.replace(gate, about="drop", bound=0.0, rule="regression")
     asked = _ask(regression, setting, seed, None, change)
-    if isinstance(setting.baseline, GateAnswer) or isinstance(asked, GateAnswer):
-        assert isinstance(asked, GateAnswer)
-        why = f"{known}: {said}; until then it is compared with the baseline: {asked.reason}"
-        cause = "judge_not_calibrated" if asked.cause in NO_BASELINE else asked.cause
-        return replace(asked, cause=cause, reason=why)
-    return replace(asked, answer=partial(_answer_regression, asked, f"{known}: {said}"))
 
+    def explain(found: GateAnswer) -> GateAnswer:
+        cause = "judge_not_calibrated" if found.cause in NO_BASELINE else found.cause
+        reason = f"compared with the baseline: {found.reason}; {known}"
+        return replace(found, cause=cause, reason=reason)
 
-def _answer_regression(
-    asked: GateTest, known: str, p_adjusted: float, alpha: float, first: float
-) -> GateAnswer:
-    found = asked.answer(p_adjusted, alpha, first)
-    return replace(found, reason=f"compared with the baseline: {found.reason}; {known}")
+    if isinstance(asked, GateAnswer):
+        return explain(asked)
+    return replace(asked, answer=lambda *ps: explain(asked.answer(*ps)))
 
 
 def _answer_whole(

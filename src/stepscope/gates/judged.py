@@ -10,6 +10,7 @@ beforehand. Passing runs of the store are not taken: they may be those under tes
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Sequence
+from itertools import accumulate
 from math import exp, lgamma
 from typing import NamedTuple
 
@@ -183,11 +184,9 @@ def judged_evidence(gate: GatePolicy, run: str, rows: Rows) -> tuple[tuple[int, 
         answer = record.answer
         if record.repeat or not isinstance(answer, Verdict) or record.family in NOT_MODELS:
             continue
-        if judge not in ("", name_and_snapshot(record)[0]) or (answer.step is None) != (
-            label is None
-        ):
+        if judge not in ("", name_and_snapshot(record)[0]):
             continue
-        if label is None or answer.label == label:
+        if answer.label == label if answer.step is not None else label is None:
             steps += answer.cites if answer.step is None else [answer.step]
             reason = reason or answer.reason
     return tuple(steps), reason
@@ -200,24 +199,29 @@ class FalseAlarms(NamedTuple):
     good: int
     known_by: str  # who says that they are good
 
-    def tail(self, seen: int, n: int) -> float:
-        """Return the chance of `seen` or more false alarms in `n` good runs.
+    def chance(self, k: int, n: int) -> float:
+        """Return the chance of k false alarms in n good runs.
 
         Source:
             The beta-binomial predictive of a rate with Jeffreys' prior, Beta(1/2, 1/2); e.g. Gelman
             et al. (2013), Bayesian Data Analysis, section 2.4.
 
-        >>> round(FalseAlarms(0, 100, "").tail(1, 50), 4)
-        0.1835
+        >>> round(FalseAlarms(0, 100, "").chance(0, 50), 4)
+        0.8168
         """
         a, b = self.flagged + 0.5, self.good - self.flagged + 0.5
+        ways = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+        both = lgamma(k + a) + lgamma(n - k + b) - lgamma(n + a + b)
+        return exp(ways + both + lgamma(a + b) - lgamma(a) - lgamma(b))
 
-        def log_chance(k: int) -> float:
-            ways = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
-            both = lgamma(k + a) + lgamma(n - k + b) - lgamma(n + a + b)
-            return ways + both + lgamma(a + b) - lgamma(a) - lgamma(b)
+    def tail(self, seen: int, n: int) -> float:
+        """Return the chance of `seen` or more false alarms in n good runs."""
+        return min(1.0, sum(self.chance(k, n) for k in range(seen, n + 1)))
 
-        return min(1.0, sum(exp(log_chance(k)) for k in range(seen, n + 1)))
+    def most(self, n: int, alpha: float) -> int:
+        """Return the most false alarms in n good runs that are no rarer than `alpha`."""
+        tails = accumulate(self.chance(k, n) for k in range(n, -1, -1))
+        return next((n - at for at, tail in enumerate(tails) if tail > alpha), 0)
 
 
 # Good runs from which the false alarms of a judge are known.
@@ -232,13 +236,10 @@ def count_false_alarms(
     rows: Rows | None,  # where people's labels are
 ) -> FalseAlarms:
     """Return the false alarms of a gate's judge, of however many runs are known to be good."""
-    by_people = _count_by_people(gate, workflow, now, rows)
-    asked = now.asked.get(gate.reads[0])
-    if (
-        by_people.good >= FEWEST_GOOD
-        or baseline is None
-        or baseline.asked.get(gate.reads[0]) != asked
-    ):
+    by_people, column = _count_by_people(gate, workflow, now, rows), gate.reads[0]
+    if baseline is None or baseline.asked.get(column) != now.asked.get(column):
+        return by_people
+    if by_people.good >= FEWEST_GOOD:
         return by_people
     passed = [at for at, cell in enumerate(baseline.cells.get(OUTCOME_NAME, ())) if cell == 1.0]
     good = build_arm(gate, baseline.take(passed)).measured()
@@ -253,11 +254,8 @@ def _count_by_people(
     measure, _, judge = gate.reads[0].removeprefix(JUDGE_PREFIX).partition(BY_JUDGE)
     rubric = _rubric_of(measure)
     flagged = good = 0
-    if (
-        rows is not None
-        and isinstance(rows, RatedRows)
-        and HUMAN in rows.families(JUDGE_PREFIX + rubric)
-    ):
+    rated = rows if rows is not None and isinstance(rows, RatedRows) else None
+    if rated is not None and rows is not None and HUMAN in rated.families(JUDGE_PREFIX + rubric):
         runs = rows.runs()
         answers = read_judge_answers(rows, runs)
         acted = _agent_steps(rows, runs, answers)

@@ -198,8 +198,7 @@ def _answer_count(
     if not units:
         said = f"nothing to recover from in {format_count(side.n_measured, 'run')}"
     if alarms is not None:
-        n = side.n_measured
-        most = next(k for k in range(n, -1, -1) if alarms.tail(k, n) > ALARMS * alone)
+        most = alarms.most(side.n_measured, ALARMS * alone)
         said += f", {most} may be false alarms ({alarms.flagged} of {alarms.good} runs known to "
         said += f"be good are called bad: {alarms.known_by})"
     if seen and (alarms is None or p <= alpha):
