@@ -62,6 +62,9 @@ class WorkflowUnderTest:
     notes: tuple[str, ...]
     # all that counts at its worst in every gate, as if every look had lacked it
     absent: tuple[SampleRun, ...] = ()
+    seed: int = 0  # where permutations that are drawn start
+    # of a selftest: what is done to the runs before they are asked about; p is told less exactly
+    change: Callable[[Arm], Arm] | None = None
 
     @property
     def whole(self) -> Sample:
@@ -125,14 +128,7 @@ def prepare_workflow(
 
 
 def evaluate_gate(
-    setting: WorkflowUnderTest,
-    gate: GatePolicy,
-    rows: Rows | None,  # where people's labels are
-    *,
-    seed: int,
-    late: bool = False,
-    # of a selftest: what is done to the runs before they are asked about; p is told less exactly
-    change: Callable[[Arm], Arm] | None = None,
+    setting: WorkflowUnderTest, gate: GatePolicy, rows: Rows | None, *, late: bool = False
 ) -> GateTest | GateAnswer:
     """Ask one gate, or say why it cannot be asked."""
     tier = setting.policy.tier
@@ -158,19 +154,15 @@ def evaluate_gate(
         before = setting.baseline if isinstance(setting.baseline, Sample) else None
         alarms = count_false_alarms(gate, setting.policy.workflow, setting.sample, before, rows)
         if alarms.good < FEWEST_GOOD:
-            return _ask_regression(gate, setting, alarms, seed, change)
-    return _ask(gate, setting, seed, alarms, change)
+            return _ask_regression(gate, setting, alarms)
+    return _ask(gate, setting, alarms)
 
 
 def _ask(
-    gate: GatePolicy,
-    setting: WorkflowUnderTest,
-    seed: int,
-    alarms: FalseAlarms | None,
-    change: Callable[[Arm], Arm] | None,
+    gate: GatePolicy, setting: WorkflowUnderTest, alarms: FalseAlarms | None = None
 ) -> GateTest | GateAnswer:
     current = build_arm(gate, setting.sample)
-    current = current if change is None else change(current)
+    current = current if setting.change is None else setting.change(current)
     whole = build_arm(gate, setting.whole) if setting.absent else current
     question: Callable[[Arm], GateTest | GateAnswer]
     if not gate.compares:
@@ -186,10 +178,10 @@ def _ask(
         drop, ratio = against_baseline.build_drop_test, against_baseline.build_ratio_test
         build = drop if gate.about == "drop" else ratio
         most = against_baseline.MANY
-        if change is not None:
+        if setting.change is not None:
             # A p of 1/1,000 is rare enough for each of a dozen gates.
             most = against_baseline.STAGES[len(setting.policy.gates) > 12][0]
-        question = partial(build, gate, baseline=before, seed=seed, most=most)
+        question = partial(build, gate, baseline=before, seed=setting.seed, most=most)
     alone = question(current)
     if not together or len(whole.at) <= len(current.at):
         return alone
@@ -200,17 +192,13 @@ def _ask(
 
 
 def _ask_regression(
-    gate: GatePolicy,
-    setting: WorkflowUnderTest,
-    alarms: FalseAlarms,
-    seed: int,
-    change: Callable[[Arm], Arm] | None,
+    gate: GatePolicy, setting: WorkflowUnderTest, alarms: FalseAlarms
 ) -> GateTest | GateAnswer:
     """Ask whether a judge calls more runs bad than in the baseline, its false alarms unknown."""
     known = f"{format_count(alarms.good, 'run')} known to be good ({alarms.known_by}): the judge's "
     known += f"false alarms are known from {FEWEST_GOOD} such runs on"
     regression = msgspec.structs.replace(gate, about="drop", bound=0.0, rule="regression")
-    asked = _ask(regression, setting, seed, None, change)
+    asked = _ask(regression, setting)
 
     def explain(found: GateAnswer) -> GateAnswer:
         cause = "judge_not_calibrated" if found.cause in NO_BASELINE else found.cause
@@ -403,11 +391,11 @@ def decide_gates(
     ]
     lacks = absences([s.design for s in settings], [s.missing for s in settings], set_aside)
     settings = [
-        replace(setting, absent=absent * max(1, setting.sample.looks))
+        replace(setting, absent=absent * max(1, setting.sample.looks), seed=seed)
         for setting, absent in zip(settings, lacks, strict=True)
     ]
     tests = [
-        evaluate_gate(s, gate, rows, seed=seed, late=enough is not None and enough())
+        evaluate_gate(s, gate, rows, late=enough is not None and enough())
         for s in settings
         for gate in s.policy.gates
     ]

@@ -138,8 +138,9 @@ _Acted = dict[int, frozenset[int] | None]
 
 
 def _agent_steps(rows: Rows, runs: Runs, answers: Iterable[JudgeAnswers]) -> _Acted:
-    places = {at for one in answers for at, of_run in one.runs.items() if of_run.steps}
-    return dict(zip(places, load_agent_steps(rows, runs, places), strict=True))
+    ids = {at: runs.id[at] for one in answers for at, of_run in one.runs.items() if of_run.steps}
+    known = load_agent_steps(rows, runs, set(ids.values()))
+    return {at: known[id_] for at, id_ in ids.items()}
 
 
 def _judged_cells(one: JudgeAnswers | None, measure: str, acted: _Acted) -> dict[int, Cell]:

@@ -97,12 +97,9 @@ def selftest_gates(
         sample = _draw(baseline, design.trials, places, rng)
         setting = WorkflowUnderTest(
             policy=policy, sample=sample, baseline=baseline, design=design, missing=(), none="",
-            notes=(),
+            notes=(), seed=number, change=lambda arm: arm,
         )  # fmt: skip
-        tests = [
-            evaluate_gate(setting, gate, None, seed=number, change=lambda arm: arm)
-            for gate in policy.gates
-        ]
+        tests = [evaluate_gate(setting, gate, None) for gate in policy.gates]
         null.append([answer.outcome for answer, *_ in answer_gates(tests, 1, ALPHA)[0]])
         # Of the others only p is asked, where one gate is worse.
         mute = [
@@ -111,10 +108,7 @@ def selftest_gates(
         worse.append([])
         for at, gate in enumerate(policy.gates):
             change = partial(_worsen, gate, drop, drop / max(good[at], drop), rng)
-            mute[at], held = (
-                evaluate_gate(setting, gate, None, seed=number, change=change),
-                mute[at],
-            )
+            mute[at], held = evaluate_gate(replace(setting, change=change), gate, None), mute[at]
             worse[-1].append(answer_gates(mute, 1, ALPHA)[0][at][0].outcome)
             mute[at] = held
     hard = [at for at, gate in enumerate(policy.gates) if gate.severity == "hard"]

@@ -14,7 +14,6 @@ from stepscope.gates import rates
 from stepscope.gates.looks import GateHistory
 from stepscope.gates.selftest import GateSelftest
 from stepscope.gates.types import GateDecision, GateOutcome, GateReport, WorkflowDecision
-from stepscope.model.records import Figure
 from stepscope.report.document import (
     Document,
     Links,
@@ -29,7 +28,7 @@ from stepscope.report.document import (
     make_row,
 )
 from stepscope.report.types import GateDocument
-from stepscope.report.words import clip, format_p, format_share, list_some
+from stepscope.report.words import clip, format_p, format_share, format_with_interval, list_some
 from stepscope.safety.text import disarm_commands, visible_line
 from stepscope.values import Unmeasured, format_count
 
@@ -195,17 +194,21 @@ def make_selftest_document(found: Sequence[GateSelftest]) -> Document:
     out: list[Section] = []
     for one in found:
         size = f"{format_count(one.n_runs, 'run')} of {format_count(one.n_cases, 'case')}"
+        alarms = format_with_interval("share", one.false_alarms)
         about = (
             f"{format_count(one.invocations, 'invocation')} of {one.drawn:,} runs each, drawn from "
             f"a baseline of {size}. With nothing changed a hard gate fails in "
-            f"{describe_share(one.false_alarms)} (alpha {one.alpha:g}, a first look, seed "
-            f"{one.seed}). Missed: {rates.say_percent(one.drop)} fewer runs are good, or runs take "
-            "so much longer, and the gate passes."
+            f"{alarms} (alpha {one.alpha:g}, a first look, seed {one.seed}). Missed: "
+            f"{rates.say_percent(one.drop)} fewer runs are good, or runs take so much longer, and "
+            "the gate passes."
         )
         rows = []
         for gate in one.gates:
             shares = (gate.false_alarms, gate.undecided, gate.missed, gate.undecided_worse)
-            cells = ["not run" if gate.not_run else describe_share(share) for share in shares]
+            cells = [
+                "not run" if gate.not_run else format_with_interval("share", share)
+                for share in shares
+            ]
             rows.append(make_row(_shown(gate.name), gate.severity, *cells))
         out.append([
             Paragraph(heading=_shown(one.workflow), text=about),
@@ -213,14 +216,6 @@ def make_selftest_document(found: Sequence[GateSelftest]) -> Document:
             *(Paragraph(lead="Note: ", text=_shown(note), hang=6) for note in one.notes),
         ])  # fmt: skip
     return out
-
-
-def describe_share(figure: Figure) -> str:
-    """Return a share with its interval; "-" where there is none."""
-    if isinstance(figure, Unmeasured):
-        return "-"
-    low, high = ("-" if x is None else format_share(x) for x in (figure.low, figure.high))
-    return f"{format_share(figure.value)} [{low}, {high}]"
 
 
 TONES: dict[GateOutcome, Tone] = {
