@@ -9,7 +9,12 @@ from scipy.stats import betabinom
 from stepscope.errors import ConfigError
 from stepscope.gates.judged import FalseAlarms
 from stepscope.gates.looks import Looks
-from stepscope.gates.settings import GateDefaults, WorkflowTable, read_policies
+from stepscope.gates.settings import (
+    GateDefaults,
+    WorkflowPolicy,
+    WorkflowTable,
+    read_policies,
+)
 from stepscope.gates.types import GateDecision, GateReport
 from tests.gates.rows import One, gates, report, rows, run
 
@@ -32,9 +37,14 @@ def labelled(
     ]
 
 
+def trialled() -> WorkflowPolicy:
+    """Return the policy of one gate, each case run once."""
+    return msgspec.structs.replace(gates(no_detours=DETOURS), trials=1)
+
+
 def reported(before: list[One], now: list[One], tier: tuple[str, ...] = TIER) -> GateReport:
     """Gate runs that lie in one store with those of the baseline."""
-    asked = msgspec.structs.replace(gates(no_detours=DETOURS), trials=1)
+    asked = trialled()
     return report(rows(*before, *now), asked, rows(*before) if before else None, tier=tier)
 
 
@@ -126,6 +136,24 @@ def test_a_baseline_before_the_judge_calibrates_nothing() -> None:
     assert "stepscope judge --rubric step_labels" in found.reason
 
 
+def test_good_runs_of_another_judge_or_workflow_say_nothing_of_this_one() -> None:
+    other = [
+        One(
+            one.case,
+            {**one.said, "judge.step_labels": f"/{one.said['judge.step_labels']}"},
+            tag="b",
+        )
+        for one in labelled(100, 0, outcome=1.0)
+    ]
+    found = report(rows(*labelled(50, 9)), trialled(), rows(*other), tier=TIER).gates[0]
+    assert "0 runs known to be good" in found.reason
+    assert "baseline_other_version" not in (found.cause or "")
+    assert found.cause == "judge_not_calibrated"
+    elsewhere = [One(one.case, one.said, "other", one.tag) for one in labelled(100, 0, "PPP", "b")]
+    found = report(rows(*elsewhere, *labelled(50, 9)), trialled(), tier=TIER).gates[0]
+    assert "0 runs known to be good (people's labels)" in found.reason
+
+
 def test_a_step_without_a_label_hides_no_detour_and_proves_none() -> None:
     before = labelled(100, 0, "PPP", "b")
     lost = [run("c0", judge__step_labels="P?P"), *labelled(50)[1:]]
@@ -187,7 +215,7 @@ def test_a_judge_without_records_is_undecided_with_the_command() -> None:
 
 
 def test_a_look_without_judges_and_one_with_them_are_pooled() -> None:
-    asked, log = msgspec.structs.replace(gates(no_detours=DETOURS), trials=1), Looks()
+    asked, log = trialled(), Looks()
     before = labelled(100, 0, "PPP", "b")
 
     def look(tag: str, tier: tuple[str, ...], flagged: int) -> GateReport:
