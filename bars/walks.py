@@ -6,7 +6,8 @@ the format named, one whose format is found by content, one run judged under one
 report with judges as text and as HTML. Later issues may add two files each: a judged run passes the
 facts, which hold tools and policy of the settings; a report the ranking of steps and the answers of
 judges about runs that failed since (truth), the limits of what is written and the hiding of keys in
-names (faults).
+names (faults); an import what tells paths from runs in memory, and the opening of files that may
+hold labels (first hour).
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def walks(folder: Path) -> dict[str, tuple[int, Callable[[], object]]]:
         store.judge("axes.termination", judges=f"{folder}/judge.py:JUDGE")
 
     return {
-        "import, format named": (20, lambda: store.add(RUNS, format_name="tau_bench", workers=1)),
+        "import, format named": (22, lambda: store.add(RUNS, format_name="tau_bench", workers=1)),
         "import, format found": (25, lambda: sniffed.add(RUNS, workers=1)),
         "judge one rubric": (28, judge),
         "report as text": (31, lambda: store.report().text()),

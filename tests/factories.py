@@ -6,7 +6,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
+import numpy as np
 
 from stepscope import registry
 from stepscope.model import (
@@ -23,6 +26,7 @@ from stepscope.model import (
     ToolResult,
     Trajectory,
 )
+from stepscope.store.columns import Signs
 
 Turn = tuple[Step, Step]
 
@@ -108,3 +112,11 @@ def run(
 
 PASSED = Outcome(status="pass", source="reward", reward=1.0)
 FAILED = Outcome(status="fail", source="reward", reward=0.0)
+
+
+def signs(of_runs: Sequence[Sequence[str]], step: int = 3) -> Signs:
+    """Return the signatures of runs, given for each, all at one step."""
+    texts = tuple(dict.fromkeys(text for of in of_runs for text in of))
+    pairs = [(texts.index(text), at) for at, of in enumerate(of_runs) for text in of]
+    number, at = np.array(pairs, np.int64).reshape(-1, 2).T
+    return Signs(texts=texts, number=number, at=at, step=np.full(len(pairs), step))

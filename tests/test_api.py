@@ -34,7 +34,7 @@ def test_an_import_says_what_was_read_and_the_second_changes_nothing(tmp_path: P
     with ss.open(tmp_path / "runs.db", settings=Settings()) as store:
         first = store.add(EXAMPLES / "airline", agent="gpt-4o")
         assert (first.runs, first.new, first.known, first.quarantined) == (20, 20, 0, 0)
-        assert str(first).endswith("20 runs: 20 new, 0 known; 0 quarantined; 2 files without runs")
+        assert str(first).endswith("20 runs: 20 new, 0 known; 0 set aside; 2 files without runs")
         second = store.add(str(RUNS))
         assert (second.runs, second.new, second.known) == (20, 0, 20)
         assert store.count() == 20

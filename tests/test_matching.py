@@ -80,3 +80,20 @@ def test_another_shape_is_one_line(messages: list[dict[str, Json]] | bytes) -> N
 def test_an_unknown_mode_is_named() -> None:
     with pytest.raises(UsageError, match="'loose'"):
         stepscope.match(RUN, WANTED, mode="loose")  # type: ignore[arg-type]
+
+
+def test_names_alone_match_whatever_the_arguments() -> None:
+    assert stepscope.match(RUN, ["find", "cancel"], mode="strict").matched
+    assert not stepscope.match(RUN, ["cancel", "find"]).matched
+    assert not stepscope.match(RUN, ["refund"]).matched
+
+
+def test_names_and_pairs_may_stand_together() -> None:
+    assert stepscope.match(RUN, ["find", ("cancel", {"id": 7})]).matched
+    assert not stepscope.match(RUN, ["find", ("cancel", {"id": 8})]).matched
+
+
+@pytest.mark.parametrize("item", [3, ("find",), ("find", 7), ("find", {}, 1), None])
+def test_a_reference_of_something_else_is_one_line(item: Json) -> None:
+    with pytest.raises(UsageError, match="call 1 of the reference is"):
+        stepscope.match(RUN, ["find", item])

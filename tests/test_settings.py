@@ -195,7 +195,7 @@ def test_the_sample_holds_with_and_without_its_comments(tmp_path: Path) -> None:
         full.append(bare if bare in keys or bare.startswith(tables_in_comments) else line)
     found = settings.load_settings(written(tmp_path, "\n".join(full)))
     assert found.tools == {"get_user_details": "read", "book_reservation": "write"}
-    assert len(found.policy) == 3
+    assert len(found.policy) == 4
     assert found.judges.families == {"local/*": "qwen"}
     assert found.judges.model["local/tiny"].structure == "json_schema"
     assert found.weights == {"airline": {"*": (3, 2, 1, 1), "17": (1, 3, 1, 1)}}

@@ -29,7 +29,7 @@ from stepscope.report.render import text
 from stepscope.report.views.compare import make_comparison_document
 from stepscope.score import score_runs
 from stepscope.store import Store
-from stepscope.store.columns import AnswerColumn, Runs, StepColumn, Texts
+from stepscope.store.columns import AnswerColumn, Runs, Signs, StepColumn, Texts
 from stepscope.store.where import Where
 from stepscope.values import Estimate
 
@@ -98,6 +98,11 @@ class Halves:
     def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
         """Return no citations."""
         return [None] * len(runs)
+
+    def signs(self, runs: Runs) -> Signs:
+        """Return no signatures: comparisons read columns only."""
+        none = np.empty(0, np.int64)
+        return Signs(texts=(), number=none, at=none, step=none)
 
     def weights(self) -> dict[tuple[str, str], tuple[float, ...]]:
         """Return no weights."""

@@ -280,6 +280,7 @@ def _place_files(
     """Return a workflow with its tool list and policy, and a baseline to open from anywhere."""
     tools, policy, baseline = table.tools, table.policy, table.baseline
     baseline = None if baseline is None else str(folder / baseline)
+    cases = None if table.cases is None else str(folder / table.cases)
     if isinstance(tools, str):
         from stepscope.formats.fields import read_tools
 
@@ -291,7 +292,9 @@ def _place_files(
             raise ConfigError(f"{where}: {path}: {e}; {expected}") from e
     if policy:
         policy = _read_text(folder / policy, where)
-    return msgspec.structs.replace(table, tools=tools, policy=policy, baseline=baseline)
+    return msgspec.structs.replace(
+        table, tools=tools, policy=policy, baseline=baseline, cases=cases
+    )
 
 
 def _read_text(path: Path, where: str) -> str:
@@ -317,7 +320,8 @@ def _refuse_unknown(table: object, known: type[msgspec.Struct], where: str) -> N
     names = [field.name for field in msgspec.structs.fields(known)]
     for key in table:
         if key not in names:
-            near = difflib.get_close_matches(key, names, n=1, cutoff=0.5)
+            near = [name for name in names if name.startswith(key)]
+            near = near or difflib.get_close_matches(key, names, n=1, cutoff=0.5)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
             raise ConfigError(f"{where}: unknown key {key!r}; {hint}")
 

@@ -100,7 +100,7 @@ def test_what_cannot_be_placed_is_set_aside_alone(
     assert aside.reason.startswith("row 2: ")
     assert reason in aside.reason
     assert aside.raw.decode().startswith(row)
-    assert f"1 quarantined (1 {kind})" in str(found)
+    assert f"1 set aside (1 {kind})" in str(found)
 
 
 @pytest.mark.parametrize("value", ["1.0000001", "-0.1", "nan", "inf", "high"])
@@ -243,3 +243,57 @@ def test_a_secret_in_a_reason_is_not_kept(notebook: Notebook, tmp_path: Path) ->
 def test_a_mapping_that_says_nothing_is_refused(pair: str) -> None:
     with pytest.raises(UsageError):
         parse_pairs([pair], "--map")
+
+
+STEPS = {"labels": {"1": "PROGRESS", "-1": "ERROR"}, "rubric": "step_labels", "rater": "ann"}
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ('{"run": "id0", "label": {"1": 1, "3": -1}}\n', {}),
+        ('{"id": "id0", "marks": {"1": 1, "3": -1}}', {"label": "marks"}),
+        ('{"id": "id0", "out": {"marks": {"1": 1, "3": -1}}}', {"label": "out.marks"}),
+        ('{"id": "id0", "marks": {"2": 1, "4": -1}}', {"label": "marks", "step": "marks-1"}),
+    ],
+)
+def test_a_map_of_steps_unfolds_into_a_verdict_each(
+    notebook: Notebook, tmp_path: Path, text: str, columns: dict[str, str]
+) -> None:
+    found = notebook.add_verdicts(file(tmp_path, text, "v.json"), columns=columns, **STEPS)  # type: ignore[arg-type]
+    assert (found.rows, found.new, found.quarantined) == (1, 2, {})
+    kept = [(one.step, one.label) for one in said(notebook, "judge.step_labels")]
+    assert kept == [(1, "PROGRESS"), (3, "ERROR")]
+    again = notebook.add_verdicts(file(tmp_path, text, "v.json"), columns=columns, **STEPS)  # type: ignore[arg-type]
+    assert (again.new, again.known) == (0, 2)
+
+
+def test_a_map_of_scores_unfolds_too(notebook: Notebook, tmp_path: Path) -> None:
+    text = '{"run": "id0", "score": {"0": 0.5, "2": null}}\n{"run": "id1", "score": {"1": 1}}\n'
+    found = notebook.add_verdicts(file(tmp_path, text, "v.jsonl"), rubric="no_look", rater="ann")
+    assert (found.new, found.empty) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("cell", "kinds"),
+    [
+        ('{"1": 1, "9": 1}', {"no such step": 1}),
+        ('{"1": 1, "\u0663": 1}', {"no step": 1}),
+        ('{"1": 1, "2": {"a": 1}}', {"off the menu": 1}),
+        ('{"1": 1, "2": 7}', {"off the menu": 1}),
+    ],
+)
+def test_a_step_of_a_map_that_is_none_is_set_aside_alone(
+    notebook: Notebook, tmp_path: Path, cell: str, kinds: dict[str, int]
+) -> None:
+    path = file(tmp_path, f'{{"run": "id0", "label": {cell}}}', "v.json")
+    found = notebook.add_verdicts(path, **STEPS)  # type: ignore[arg-type]
+    assert (found.new, found.quarantined) == (1, kinds)
+
+
+def test_an_object_that_maps_no_steps_is_a_label_as_it_stands(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    for cell in ("{}", '{"a": 1}', '{"1": 1, "a": 1}'):
+        path = file(tmp_path, f'{{"run": "id0", "label": {cell}}}', "v.json")
+        assert notebook.add_verdicts(path, **STEPS).quarantined == {"off the menu": 1}  # type: ignore[arg-type]

@@ -244,7 +244,7 @@ def test_imported_verdicts_become_a_rater(
              "--labels", "yes=correct,no=incorrect", "--rubric", "axes.termination",
              "--store", rated]  # fmt: skip
     assert main(asked) == 0
-    assert "30 new verdicts, 0 known; 0 quarantined" in capsys.readouterr().out
+    assert "30 new verdicts, 0 known; 0 set aside" in capsys.readouterr().out
     assert main([*asked, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["known"] == 30
     assert main(["agree", "--rubric", "axes.termination", "--store", rated]) == 0

@@ -9,9 +9,9 @@ from stepscope.cli.main import main
 
 COMMANDS = (
     "demo init doctor import score judge rejudge report show compare agree shape view gate export"
-    " purge baseline calibrate lab"
+    " purge baseline case calibrate lab"
 ).split()
-GROUPS = ("baseline", "calibrate", "lab")
+GROUPS = ("baseline", "case", "calibrate", "lab")
 # What makes a start slow, and what --help has no use for.
 HEAVY = ("numpy", "scipy", "msgspec", "rich", "pyarrow", "sqlite3", "stepscope.model")
 

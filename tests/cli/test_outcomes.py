@@ -51,7 +51,7 @@ def test_a_run_is_found_by_its_name_id_or_its_recorders_id(
     store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert give(store, "run,outcome,who\ntrace-1,pass,check\nr2,fail,ann\nshop/0/0,fail,ann\n") == 0
-    assert "3 rows; 3 new verdicts, 0 known; 0 quarantined" in capsys.readouterr().out
+    assert "3 rows; 3 new verdicts, 0 known; 0 set aside" in capsys.readouterr().out
     assert outcome(store, "r1") == Outcome("pass", "check")
     assert outcome(store, "r2") == Outcome("fail", "label")
 
@@ -109,7 +109,7 @@ def test_every_row_that_finds_no_run_is_counted_and_named(
     )
     assert give(store, rows) == 0
     out = capsys.readouterr().out
-    assert "8 rows; 1 new verdicts, 0 known; 1 without a verdict; 6 quarantined" in out
+    assert "8 rows; 1 new verdicts, 0 known; 1 without a verdict; 6 set aside" in out
     assert "1 contradicts" in out
     assert "2 unknown run" in out
     assert "1 unreadable" in out

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,50 @@ def test_labels_are_found_beside_the_runs_and_nowhere_else(
     assert load_labels_beside(str(tmp_path / "deeper" / "runs.json"), LIMITS) is None
     monkeypatch.chdir(tmp_path)
     assert load_labels_beside("-", LIMITS) is None
+
+
+def test_labels_are_known_by_what_they_hold_and_several_files_of_them_add_up(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "ann.txt").write_bytes(written([LABELLED]))
+    (tmp_path / "bob").write_bytes(written([LABELLED]))
+    (tmp_path / "link.json").symlink_to(tmp_path / "bob")
+    (tmp_path / "notes.json").write_bytes(b'{"failures": "none", "trajectory_id": 3}')
+    (tmp_path / "deep").mkdir()
+    found = load_labels_beside(str(tmp_path / "runs.json"), LIMITS)
+    assert found is not None
+    assert [len(labels) for labels in found.by_task.values()] == [6]
+
+
+def test_labels_that_come_later_or_change_are_seen(tmp_path: Path) -> None:
+    runs = str(tmp_path / "runs.json")
+    assert load_labels_beside(runs, LIMITS) is None
+    before = tmp_path.stat().st_mtime_ns
+    (tmp_path / "x").write_bytes(written([LABELLED]))
+    os.utime(tmp_path, ns=(before, before))  # as where the clock of the disk is coarse
+    assert load_labels_beside(runs, LIMITS) is not None
+    (tmp_path / "x").write_bytes(written([{**LABELLED, "trajectory_id": 12}]))
+    found = load_labels_beside(runs, LIMITS)
+    assert found is not None
+    assert list(found.by_task) == ["12"]
+
+
+def test_in_a_crowded_folder_only_files_called_labels_are_opened(tmp_path: Path) -> None:
+    for number in range(2001):
+        (tmp_path / f"{number}.json").touch()
+    (tmp_path / "ann.json").write_bytes(written([LABELLED]))
+    assert load_labels_beside(str(tmp_path / "runs.json"), LIMITS) is None
+    (tmp_path / "my-Labels.json").write_bytes(written([LABELLED]))
+    assert load_labels_beside(str(tmp_path / "runs.json"), LIMITS) is not None
+
+
+def test_labels_alone_say_that_they_belong_to_runs(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_bytes(written([LABELLED]))
+    for reading in read_files([str(tmp_path / "x.json")]):
+        assert list(reading) == []
+    assert reading.account.line().endswith(
+        "labels of runs; import them with the runs, in one folder"
+    )
 
 
 def test_importing_a_folder_joins_labels_and_runs_and_counts_those_without_a_run(

@@ -86,7 +86,7 @@ def test_a_folder_with_such_a_file_is_imported_and_says_what_it_set_aside(
     (tmp_path / "runs" / "a.jsonl").write_bytes(b'{"run": \n' + ours_lines())
     store = str(tmp_path / "s.db")
     assert main(["import", str(tmp_path / "runs"), "--store", store]) == 0
-    assert "quarantined 1" in capsys.readouterr().out
+    assert "set aside 1" in capsys.readouterr().out
     with api.open(store) as notebook:
         assert len(notebook.store.runs()) == 3
 

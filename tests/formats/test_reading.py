@@ -95,7 +95,7 @@ def test_a_folder_is_read_sorted_with_two_formats_and_what_is_no_trace(tmp_path:
     problems = {name: account.problem for name, account in found.items() if account.problem}
     assert problems == {
         "a.md": "no known trace; it looks like text beginning '# Read me please'",
-        "dangling": "cannot be read: No such file or directory",
+        "dangling": "a link that leads nowhere: No such file or directory",
         "empty": "no known trace; it looks like an empty file",
         "link": "not a file but a link to a folder, or a folder that cannot be entered",
         "noise.bin": "no known trace; it looks like binary data",
@@ -110,7 +110,10 @@ def test_a_folder_is_read_sorted_with_two_formats_and_what_is_no_trace(tmp_path:
         (b"", "an empty file"),
         (b" \n\t", "an empty file"),
         (b"\x00\x01", "binary data"),
-        (b"\x1f\x8b\x08\x00", "gzip; give its content: `gunzip -c FILE | stepscope import -`"),
+        (
+            b'[{"role": "assistant", "tool_calls": []}, {"role": "tool", "content": "3"}]',
+            "example calls: tools are called and nobody speaks",
+        ),
         (b"{}", "JSON beginning '{}'"),
         (b'{"spam": 1}', "a JSON object with keys spam"),
         (b'{"sp\\u001bam": 1}', "a JSON object with keys sp\\x1bam"),
@@ -322,7 +325,10 @@ def test_a_bad_record_is_quarantined_alone_with_its_bytes_and_offset(tmp_path: P
         (text.index('{"task_id": 9'), '{"task_id": 9'),
     ]
     assert {q.uri for q in bad} == {str(path)}
-    assert reading.account.line().endswith("2 runs, 4 steps, 0 calls; quarantined 2")
+    assert reading.account.line().endswith(
+        "2 runs, 4 steps, 0 calls; set aside 2: not JSON: Expecting value (byte 12) (1); "
+        "the file ends inside this record (1)"
+    )
 
 
 def test_repairs_are_counted_in_the_account(tmp_path: Path) -> None:

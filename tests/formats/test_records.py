@@ -54,6 +54,15 @@ def bad(data: bytes) -> list[tuple[int, bytes, str]]:
         (b'{\n "a": 1\n}', [b'{\n "a": 1\n}']),
         (b'{\n "a": 1\n}\n{\n "b": 2\n}\n', [b'{\n "a": 1\n}', b'{\n "b": 2\n}']),
         (b'{"a": "x\n{"b": 1}\n', [b'{"a": "x', b'{"b": 1}']),
+        # One object whose elements stand at the beginning of lines, and lines of which one is cut.
+        (b'{"a": [\n{"b": 1},\n{"b": 2}\n]}\n', [b'{"a": [\n{"b": 1},\n{"b": 2}\n]}']),
+        (
+            b'{"a": [\n{"b": 1}\n], "c": [\n{"d": 1}\n]}',
+            [b'{"a": [\n{"b": 1}\n], "c": [\n{"d": 1}\n]}'],
+        ),
+        (b'{"a": \n{"b": 1}\n}', [b'{"a": \n{"b": 1}\n}']),
+        (b'{"a": [1,\n{"b": 1}\n{"b": 2}\n', [b'{"a": [1,', b'{"b": 1}', b'{"b": 2}']),
+        (b'{"a": [1,\n{"b": 1}\n', [b'{"a": [1,', b'{"b": 1}']),
         (
             f'{{"a": "x{LINE_SEPARATOR}y\x85z\x0b"}}\n{{"b": 1}}'.encode(),
             [f'{{"a": "x{LINE_SEPARATOR}y\x85z\x0b"}}'.encode(), b'{"b": 1}'],

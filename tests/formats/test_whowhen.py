@@ -109,8 +109,8 @@ def test_a_label_that_changes_keeps_the_id() -> None:
         ({"mistake_step": "²"}, "expected digits"),
         ({"mistake_step": None}, "`$.mistake_step`"),
         ({"history": "text"}, "`$.history`"),
-        ({"history": [{"content": "x"}]}, "missing required field `role`"),
-        ({"history": [3]}, "Expected `object`, got `int`"),
+        ({"history": [{"content": "x"}]}, "message 0 needs an object with a `role`"),
+        ({"history": [3]}, "message 0 needs an object with a `role`; found '3'"),
     ],
 )
 def test_a_record_of_wrong_types_is_quarantined_with_one_line(change: Json, reason: str) -> None:

@@ -25,9 +25,11 @@ from tests.formats import test_tau_bench
 from tests.formats import test_whowhen as whowhen
 from tests.formats.atif import test_atif
 from tests.formats.chat import test_anthropic as anthropic
+from tests.formats.chat import test_histories as histories
 from tests.formats.chat import test_langchain as langchain
 from tests.formats.chat import test_openai as openai
 from tests.formats.chat import test_responses as responses
+from tests.formats.google_adk import test_contents as contents
 from tests.formats.google_adk import test_google_adk as adk
 from tests.formats.inspect import made as inspect
 from tests.formats.langsmith_runs import ROUNDS, entries
@@ -58,6 +60,10 @@ SEEDS: list[tuple[str, Json]] = [
     ("openai_messages", openai.CHAT),
     ("openai_messages", {"messages": openai.CHAT, "tools": [{"function": {"name": "x"}}]}),
     ("openai_messages", {"request": {"messages": openai.CHAT}, "response": openai.COMPLETION}),
+    ("chat_history", histories.GROUP),
+    ("chat_history", {"history": histories.MAGENTIC, "task": "t"}),
+    ("gemini_contents", contents.RECORDED),
+    ("gemini_contents", contents.CHAT),
     ("google_adk", adk.SESSION),
     ("google_adk", adk.LEGACY),
     ("google_adk", adk.RESULT),

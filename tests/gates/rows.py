@@ -26,13 +26,14 @@ from stepscope.store.columns import (
     AnswerColumn,
     Rows,
     Runs,
+    Signs,
     StepColumn,
     Texts,
     cell_state,
 )
 from stepscope.store.where import Where
 from stepscope.values import UNMEASURED_KINDS, Estimate, Unmeasured
-from tests.factories import current_version
+from tests.factories import current_version, signs
 
 # A number, a label, "?kind" for an absence, or nothing at all: not scored.
 Said = float | str
@@ -46,11 +47,19 @@ class One:
     said: dict[str, Said]
     workflow: str = "w"
     tag: str = ""
+    signatures: tuple[str, ...] = ()
 
 
-def run(case: str | None, *, workflow: str = "w", tag: str = "", **said: Said) -> One:
+def run(
+    case: str | None,
+    *,
+    workflow: str = "w",
+    tag: str = "",
+    signatures: tuple[str, ...] = (),
+    **said: Said,
+) -> One:
     names = {name.replace("__", "."): value for name, value in said.items()}
-    return One(case, names, workflow, tag)
+    return One(case, names, workflow, tag, signatures)
 
 
 @dataclass(frozen=True)
@@ -99,6 +108,9 @@ class Literal:
 
     def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
         return [None] * len(runs)
+
+    def signs(self, runs: Runs) -> Signs:
+        return signs([self.ones[at].signatures for at in runs.key.tolist()])
 
     def weights(self) -> dict[tuple[str, str], tuple[float, ...]]:
         return {}

@@ -186,8 +186,11 @@ def test_rates_of_what_judges_answer_are_gated(
 ) -> None:
     asked = gates(**{name: written})
     for share, outcome in ((40, "fail"), (10, "pass")):
-        ones = [run(f"c{k}", **{f"judge.{name}": bad if k < share else good}) for k in range(80)]
-        ones.append(run("idle", **{f"judge.{name}": "not_applicable"}))
+        ones = [
+            run(f"c{k}", signatures=(), **{f"judge.{name}": bad if k < share else good})
+            for k in range(80)
+        ]
+        ones.append(run("idle", signatures=(), **{f"judge.{name}": "not_applicable"}))
         (found,) = report(rows(*ones), asked, tier=(str(written["source"]),)).gates
         assert (found.outcome, found.reason.split(" runs")[0][-2:]) == (outcome, "80")
 

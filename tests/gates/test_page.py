@@ -24,7 +24,7 @@ def test_the_page_explains_every_word(word: str) -> None:
 
 def test_a_workflow_has_eight_keys() -> None:
     assert [f.name for f in msgspec.structs.fields(WorkflowTable)] == [
-        "corpus",
+        "cases",
         "agent",
         "baseline",
         "trials",

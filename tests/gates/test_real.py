@@ -16,7 +16,7 @@ from stepscope.formats.reading import read_files
 from stepscope.gates import baseline
 from stepscope.gates.decide import decide_gates
 from stepscope.gates.sample import read_samples
-from stepscope.gates.settings import MEASURES, NAMES
+from stepscope.gates.settings import MEASURES, MODES, NAMES
 from stepscope.gates.types import GateReport, exit_code
 from stepscope.model import Facts, Outcome, Precondition, Record, Trajectory, Verdict
 from stepscope.model.records import INPUTS
@@ -154,7 +154,7 @@ def test_every_answer_of_a_measure_can_be_gated_by_its_name() -> None:
         score_runs(store, workers=1)
         answers = {name for name in store.measures() if not name.startswith("human.")}
     assert answers - NOT_GATED - set(MEASURES) == set()
-    assert {q.measure for q in NAMES.values()} <= {q.measure for q in MEASURES.values()}
+    assert {q.measure for q in NAMES.values()} <= {MODES, *(q.measure for q in MEASURES.values())}
 
 
 def test_identical_agents_raise_few_alarms_at_small_size() -> None:

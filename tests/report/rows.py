@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from stepscope.model import Record
-from stepscope.store.columns import NO_RECORD, AnswerColumn, Rows, Runs, StepColumn, Texts
+from stepscope.store.columns import NO_RECORD, AnswerColumn, Rows, Runs, Signs, StepColumn, Texts
 from stepscope.store.where import Where
 from stepscope.values import Estimate
-from tests.factories import current_version
+from tests.factories import current_version, signs
 
 ABSENT = -1  # not_applicable
 MISSING = -2  # missing_input
@@ -41,6 +41,7 @@ class LiteralRows:
         fixed: weights by workflow and task.
         sigma: sigma of each judge.
         cites: by measure, the steps that a run's answer cites.
+        signatures: those of each run, all at step 3.
     """
 
     tasks: Sequence[str | None]
@@ -55,6 +56,7 @@ class LiteralRows:
     fixed: dict[tuple[str, str], tuple[float, ...]] = field(default_factory=dict)
     sigma: dict[str, Estimate] = field(default_factory=dict)
     cites: dict[str, Sequence[tuple[int, ...] | None]] = field(default_factory=dict)
+    signatures: Sequence[Sequence[str]] = ()
 
     def runs(self, where: Where | None = None) -> Runs:
         n = len(self.tasks)
@@ -116,6 +118,9 @@ class LiteralRows:
 
     def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
         return list(self.cites.get(measure, [None] * len(runs)))
+
+    def signs(self, runs: Runs) -> Signs:
+        return signs(self.signatures)
 
     def weights(self) -> dict[tuple[str, str], tuple[float, ...]]:
         return self.fixed

@@ -36,7 +36,7 @@ CHANGED = {
     "report": {"look_first", "next", "schema", "whole", "profiles", "panels", "rank_flips"},
     "show": {"suspects"},
 }
-ADDED = {"report": {"checks"}, "show": {"because", "nobody", "reliability"}}
+ADDED = {"report": {"checks", "modes"}, "show": {"because", "nobody", "reliability"}}
 
 
 @pytest.mark.parametrize(

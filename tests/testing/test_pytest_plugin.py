@@ -88,7 +88,7 @@ PATHS = {
     "asked": ("assert not trajectory.violations('confirm before booking')", 18),
     "no_rule": ("trajectory.violations('no such rule')", 0),
     "empty": ("trajectory.match([])", 0),
-    "mixed": ("trajectory.match(['a', ('b', {})])", 0),
+    "mixed": ("trajectory.match(['a', ('b', {})])", 20),
     "sideways": ("trajectory.match(['a'], mode='sideways')", 0),
     "refund": ("assert trajectory.match(['refund'])", 0),
 }

@@ -247,9 +247,19 @@ def _case(workflow: str, task: str, texts: Sequence[str]) -> Case:
         outputs=tuple(some),
         reference=tuple(ReferenceCall(text, {text: text}) for text in some),
         policy=tuple(
-            PolicyRule(name=text, forbid=text, where={text: "x"}, before=text, require=text)
+            PolicyRule(
+                name=text,
+                forbid=text,
+                where={text: "x"},
+                before=text,
+                require=text,
+                when=f"a = '{text[:200].replace(chr(39), '')}'",
+                unless=f"b = '{text[:200].replace(chr(39), '')}'",
+            )
             for text in some
         ),
+        tools=tuple(map(_tool, some)),
+        constraint=texts[0],
         tags={text: text for text in some},
         difficulty=texts[0],
         extra={text: text for text in some},

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from stepscope.api.agreement import QueueView as QueueView
     from stepscope.api.exporting import Exported as Exported
     from stepscope.api.judging import RejudgeResult as RejudgeResult
+    from stepscope.api.memory import match as match
     from stepscope.api.notebook import Notebook as Notebook
     from stepscope.api.notebook import Records as Records
-    from stepscope.api.notebook import match as match
     from stepscope.api.notebook import open as open
     from stepscope.api.score_files import FileShapes as FileShapes
     from stepscope.api.score_files import RunShape as RunShape
@@ -44,7 +44,8 @@ __all__, __getattr__, __dir__ = lazy_names(
         ".agreement": ("AgreementView", "ModesView", "QueueView"),
         ".exporting": ("Exported",),
         ".judging": ("RejudgeResult",),
-        ".notebook": ("Notebook", "Records", "match", "open"),
+        ".memory": ("match",),
+        ".notebook": ("Notebook", "Records", "open"),
         ".score_files": ("FileShapes", "RunShape", "shapes"),
         ".verdict_import": ("AddedVerdicts",),
         ".views": ("ComparisonView", "ReportView", "RunView", "Text", "report_folder"),

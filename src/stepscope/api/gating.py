@@ -28,6 +28,7 @@ from stepscope.gates.decide import decide_gates
 from stepscope.gates.sample import Sample
 from stepscope.gates.selftest import DROP, REPLICATIONS, GateSelftest, selftest_gates
 from stepscope.gates.settings import (
+    MODES,
     RECORDED,
     WorkflowPolicy,
     check_tools,
@@ -35,6 +36,7 @@ from stepscope.gates.settings import (
     suggest_name,
 )
 from stepscope.gates.types import GateAnswer, GateReport, Severity, exit_code
+from stepscope.model.signatures import is_signed
 from stepscope.report.document import Document
 from stepscope.report.render import data, markdown, text
 from stepscope.report.views import gates
@@ -171,6 +173,7 @@ def gate_store(
         UsageError: there is nothing to gate.
     """
     store, workflows = notebook.store, [one.workflow for one in policies]
+    notebook.give_declared_cases()
     with suppress(_TimeOver):
         if any(map(store.facts, workflows)):
             score_runs(
@@ -406,4 +409,5 @@ def needed_measures(policies: Iterable[WorkflowPolicy]) -> tuple[str, ...]:
         words = name.split(".")
         wholes = [".".join(words[:length]) for length in range(len(words), 0, -1)]
         found.update([whole for whole in wholes if whole in known][:1])
+        found.update(filter(is_signed, known) if name == MODES else ())
     return tuple(sorted(found))

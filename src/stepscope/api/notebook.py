@@ -1,8 +1,7 @@
 """The notebook object: one store, the settings that hold, and everything one can do with them.
 
-`open` opens a store; `match` compares messages in memory with a reference and needs none. Nothing
-is computed here: each method calls the room that does the work, and loads it when it is first
-asked for.
+`open` opens a store. Nothing is computed here: each method calls the room that does the work, and
+loads it when it is first asked for.
 """
 
 from __future__ import annotations
@@ -11,14 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stepscope.api.exporting import Exported, Target, VerdictsAs, export_runs
+from stepscope.api.memory import Source, read_sources
 from stepscope.api.views import ComparisonView, ReportView, ScoreCurveView, Text
-from stepscope.errors import UsageError
-from stepscope.formats.chat.messages import CallMessage, message_calls, reference_calls
-from stepscope.measures.same_calls import ArgumentMode, CallComparison, MatchMode, compare_calls
-from stepscope.model import Effect, Json, Record, ReferenceCall, Trajectory
+from stepscope.errors import ConfigError, UsageError
+from stepscope.model import Effect, Record, Trajectory
 from stepscope.model.effects import infer_effect
 from stepscope.model.records import HUMAN, IMPORTED
 from stepscope.report.render import text
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
     from stepscope.api.judging import GoalDraft, JudgeFinding, PlannedRequest, RejudgeResult
     from stepscope.api.verdict_import import AddedVerdicts
     from stepscope.calibrate.noise import JudgeNoise
+    from stepscope.cases.files import AddedCases
     from stepscope.findings.fit import LocaliseFit
     from stepscope.judges.judgement import JudgingOptions
     from stepscope.ledger.ledger import Ledger
@@ -68,6 +67,17 @@ class Records:
         """
         return self._store.to_arrow(self._where)
 
+    def to_pandas(self) -> Any:
+        """Return the records as a `pandas.DataFrame`, with the columns of `to_arrow`.
+
+        Raises:
+            ConfigError: pandas or pyarrow is not installed.
+        """
+        try:
+            return self.to_arrow().to_pandas()
+        except ImportError as e:
+            raise ConfigError("to_pandas needs pandas: pip install pandas") from e
+
 
 def ignore_progress(done: int, total: int) -> None:
     """Tell nobody."""
@@ -84,50 +94,6 @@ def combine_filters(
     parts = ((parse_where, text), (started_since, after), (stored_before, older_than))
     conditions = [make(said) for make, said in parts if said is not None]
     return reduce(and_, conditions) if conditions else None
-
-
-Messages = Sequence[CallMessage] | Sequence[Mapping[str, Json]] | bytes
-
-
-def match(
-    messages: Messages,
-    reference: Sequence[ReferenceCall] | Messages,
-    *,
-    mode: MatchMode = "in_order",
-    arguments: ArgumentMode = "exact",
-    overrides: Mapping[str, ArgumentMode | Sequence[str]] | None = None,
-    tolerance: float = 0.0,
-) -> CallComparison:
-    """Return how the tool calls of OpenAI-style messages compare with a reference.
-
-    Args:
-        messages: a run: decoded messages, or their JSON array as bytes.
-        reference: what it should have called: `ReferenceCall`s, or messages that make the calls.
-        mode: the sense of `matched`; see `stepscope.measures.same_calls`.
-        arguments: how arguments must agree.
-        overrides: tool -> another argument mode, or the names of the arguments that count.
-        tolerance: how far numbers may differ.
-
-    Raises:
-        TraceError: the messages have another shape.
-        UsageError: a mode that does not exist, or a negative tolerance.
-
-    >>> run = [{"tool_calls": [{"function": {"name": "find", "arguments": '{"id": 7}'}}]}]
-    >>> match(run, [ReferenceCall("find", {"id": 7})], mode="strict").matched
-    True
-    """
-    given = [] if isinstance(reference, bytes) else [*reference]
-    wanted = [call for call in given if isinstance(call, ReferenceCall)]
-    if isinstance(reference, bytes) or len(wanted) < len(given):
-        wanted = reference_calls(message_calls(reference))  # type: ignore[arg-type]  # then it is messages
-    return compare_calls(
-        message_calls(messages),
-        wanted,
-        mode=mode,
-        arguments=arguments,
-        overrides=overrides,
-        tolerance=tolerance,
-    )
 
 
 def open(path: str | Path | None = None, *, settings: Settings | None = None) -> Notebook:
@@ -189,23 +155,30 @@ class Notebook(Closeable):
 
     def add(
         self,
-        paths: str | Path | Iterable[str | Path],
+        paths: Source | Iterable[Source],
         *,
         agent: str | None = None,
         agent_version: str | None = None,
         tags: Mapping[str, str] | None = None,
+        workflow: str | None = None,
+        task: str | None = None,
+        trial: str | None = None,
         format_name: str | None = None,
         strict: bool = False,
         workers: int | None = None,
         progress: Progress | None = None,
     ) -> Added:
-        """Read traces into the store: files, folders, globs, zips.
+        """Read traces into the store: files, folders, globs, zips, or what is in memory.
 
         Args:
-            paths: one or several.
+            paths: one or several; or a run as a recorder has it (messages, an object around them,
+                the bytes of a file, a `Trajectory`), or a list of runs.
             agent: the agent, where a trace names none.
             agent_version: its version, where a trace names none.
             tags: tags that a trace lacks.
+            workflow: the workflow, task and trial, where a trace names none.
+            task: see `workflow`.
+            trial: see `workflow`.
             format_name: the format; told from the content when left out.
             strict: keep nothing unless everything can be read as it is.
             workers: processes; when left out, one a core for much to read and none for little.
@@ -218,14 +191,15 @@ class Notebook(Closeable):
         self.store.fix_weights(self.settings.weights)
         added = import_traces(
             self.store,
-            [str(path) for path in ([paths] if isinstance(paths, str | Path) else paths)],
+            read_sources(paths),
             format_name=format_name,
             limits=self.settings.limits,
             strict=strict,
-            filling=RunDefaults(agent, agent_version, dict(tags or {})),
+            filling=RunDefaults(agent, agent_version, dict(tags or {}), workflow, task, trial),
             workers=workers,
             progress=progress or ignore_progress,
         )
+        self.give_declared_cases()
         if added.known:
             from stepscope.api.verdict_import import outrank_verdicts
 
@@ -247,6 +221,7 @@ class Notebook(Closeable):
             StoreError: the settings have other weights than those that runs were scored under.
         """
         self.store.fix_weights(self.settings.weights)
+        self.give_declared_cases()
         return score_runs(
             self.store,
             measures=measures,
@@ -655,6 +630,61 @@ class Notebook(Closeable):
 
         drawn = self.settings.seed if seed is None else seed
         return view_modes(self.store, where=combine_filters(where, since), seed=drawn)
+
+    def add_cases(self, path: str | Path, *, workflow: str = "") -> AddedCases:
+        """Give the cases of a file or folder to the runs of their tasks, whatever traces say.
+
+        Args:
+            path: `cases.toml`, JSON lines, or a folder of them.
+            workflow: where they name none.
+
+        Raises:
+            ConfigError: it cannot be read, or a case makes no sense.
+        """
+        from stepscope.cases.files import AddedCases, load_cases
+
+        cases = load_cases(Path(path), workflow)
+        given = self.store.give_cases(cases)
+        lone = [one for one, (n, _) in zip(cases, given, strict=True) if not n]
+        return AddedCases(
+            uri=str(path),
+            cases=len(cases),
+            runs=sum(n for n, _ in given),
+            changed=sum(n for _, n in given),
+            without_runs=tuple(f"{one.workflow}/{one.task}" for one in lone),
+        )
+
+    def give_declared_cases(self) -> None:
+        """Give the cases that the settings name to the runs of their workflows."""
+        for name, table in self.settings.workflow.items():
+            if table.cases is not None:
+                self.add_cases(table.cases, workflow=name)
+
+    def promote_case(self, run: str, *, step: int | None = None) -> dict[str, str]:
+        """Return the files of a case that a failing run makes, cut at its broken step, by name.
+
+        Args:
+            run: its name, or a unique prefix of its id.
+            step: the broken step; the first suspect when left out.
+
+        Raises:
+            UsageError: no such run or step, the run passed, or nothing in it is suspected.
+        """
+        from stepscope.cases.promote import promote_run
+
+        found = self.store.trajectory(self.store.find(run))
+        why = ""
+        if step is None:
+            if found.outcome.status == "pass":
+                raise UsageError(f"{found.name!r} passed; name the step that broke with --step")
+            look = self.report(where=f"id = '{found.id}'").value.look_first
+            suspects = look[0].suspects if look else ()
+            if not suspects:
+                raise UsageError(
+                    f"nothing in {found.name!r} is suspected; run stepscope score, or name --step"
+                )
+            step, why = suspects[0].step, suspects[0].evidence
+        return promote_run(found, step, why)
 
     def add_verdicts(
         self,

@@ -1,11 +1,12 @@
 """Import verdicts of other people or judges: records of family `imported`, or `human`.
 
-They become a rater like any other, for agreement and calibration. Verdicts under the rubric
-`outcome` say whether runs worked: a check outranks a reward, a reward a person, and what judges had
-said before of a run that failed is marked outranked. Refused, each row alone: a run that the store
-does not have, a step that the run does not have, a label that the rubric does not offer, a number
-outside 0 to 1. Refused rows are quarantined, counted and named. A file imported twice changes
-nothing; a row that contradicts what the same rater said before is quarantined.
+They become a rater like any other, for agreement and calibration. A cell that maps steps to labels
+(`{"1": 1, "3": -1}`) is one verdict a step. Verdicts under the rubric `outcome` say whether runs
+worked: a check outranks a reward, a reward a person, and what judges had said before of a run that
+failed is marked outranked. Refused, each row alone: a run that the store does not have, a step that
+the run does not have, a label that the rubric does not offer, a number outside 0 to 1. Refused rows
+are quarantined, counted and named. A file imported twice changes nothing; a row that contradicts
+what the same rater said before is quarantined.
 """
 
 from __future__ import annotations
@@ -82,6 +83,9 @@ VERSION = "1"
 # Records held before they are stored.
 _BATCH = 5_000
 
+# Before the name of a field, in the cells of a row that was one step of a map.
+_UNFOLDED = "\0"
+
 VerdictKey = tuple[str, int | None, str, int]
 VerdictContent = tuple[str | None, float | None]
 
@@ -112,7 +116,7 @@ class AddedVerdicts(msgspec.Struct, frozen=True, kw_only=True):
             f"{self.uri}: {self.rows:,} rows",
             f"{self.new:,} new verdicts, {self.known:,} known",
             *([f"{self.empty:,} without a verdict"] if self.empty else []),
-            f"{aside:,} quarantined" + (f" ({why})" if why else ""),
+            f"{aside:,} set aside" + (f" ({why})" if why else ""),
         ]
         told = ", ".join(f"{visible_line(name)} {n:,}" for name, n in self.rubrics.items())
         lines = ["; ".join(parts)]
@@ -246,6 +250,18 @@ class VerdictImport:
         except ConfigError:
             return None
 
+    def unfold(self, row: VerdictFileRow) -> list[VerdictFileRow]:
+        """Return the rows that a row stands for: `{"label": {"1": 1, "3": -1}}` is one a step."""
+        for field in ("label", "value"):
+            steps = self._cell(row.cells, field)
+            if isinstance(steps, dict) and steps and all(map(str.isdecimal, steps)):
+                names = (_UNFOLDED + "step", _UNFOLDED + field)
+                return [
+                    row._replace(cells={**row.cells, **dict(zip(names, one, strict=True))})
+                    for one in steps.items()
+                ]
+        return [row]
+
     def record(self, row: VerdictFileRow) -> Record | None:
         """Return a row as a record; None where it holds nothing, or nothing new."""
         cells = row.cells
@@ -294,6 +310,8 @@ class VerdictImport:
 
     def _cell(self, cells: Mapping[str, Json], field: str) -> Json:
         """Return what a row says of a field; None where it says nothing."""
+        if _UNFOLDED + field in cells:
+            return cells[_UNFOLDED + field]
         if field in self._columns:
             path = self._columns[field].removesuffix("-1")
             if path in cells:
@@ -523,13 +541,14 @@ def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVe
         if row.tabular and not checked:
             adding.check(row.cells)
             checked = True
-        try:
-            record = adding.record(row)
-        except RefusedRow as e:
-            refuse(row, e)
-            continue
-        if record is not None:
-            batch.append(record)
+        for one in adding.unfold(row):
+            try:
+                record = adding.record(one)
+            except RefusedRow as e:
+                refuse(row, e)
+                continue
+            if record is not None:
+                batch.append(record)
         if len(batch) >= _BATCH:
             new += store.append(batch)
             batch = []

@@ -29,6 +29,7 @@ def pull(
     agent: str | None = None,
     agent_version: str | None = None,
     tags: Mapping[str, str] | None = None,
+    workflow: str | None = None,
     progress: Progress | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> Added:
@@ -45,6 +46,7 @@ def pull(
         agent: the agent, where a trace names none.
         agent_version: its version, where a trace names none.
         tags: tags that a trace lacks.
+        workflow: the workflow, where a trace names none.
         progress: called with the runs read so far, and 0.
         variables: where hosts and keys are; the environment when left out.
 
@@ -59,7 +61,8 @@ def pull(
     accounts = notebook.store.accounts() if since == LAST else ()
     mark = next((one.get("mark") for one in accounts if one.get("uri") == uri), None)
     since_ns = None if since in {None, LAST} else parse_moment("--since", since or "")
-    limits, filling = notebook.settings.limits, RunDefaults(agent, agent_version, dict(tags or {}))
+    limits = notebook.settings.limits
+    filling = RunDefaults(agent, agent_version, dict(tags or {}), workflow)
     notebook.store.fix_weights(notebook.settings.weights)
     told = PullNotes()
     with Client(to, limits) as client:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from stepscope import safety
 from stepscope.cli import options, terminal
 from stepscope.errors import UsageError
+from stepscope.safety.text import visible_line
+
+if TYPE_CHECKING:
+    from stepscope.model import Quarantined
+
+# Of a record that was set aside, what is listed of its bytes.
+_SHOWN_BYTES = 80
 
 Paths = Annotated[
     list[str] | None,
@@ -26,6 +34,12 @@ Agent = Annotated[str | None, Option("--agent", help="The agent, where a trace n
 AgentVersion = Annotated[
     str | None, Option("--agent-version", help="Its version, where a trace names none.")
 ]
+Workflow = Annotated[
+    str | None,
+    Option("--workflow", metavar="NAME", help="The workflow, where a trace names none."),
+]
+Task = Annotated[str | None, Option("--task", metavar="NAME", help="The task, likewise.")]
+Trial = Annotated[str | None, Option("--trial", metavar="N", help="The trial, likewise.")]
 Tags = Annotated[list[str] | None, Option("--tag", metavar="K=V", help="A tag; repeatable.")]
 Strict = Annotated[
     bool, Option("--strict", help="Keep nothing unless everything could be read as it is.")
@@ -87,6 +101,15 @@ Outcomes = Annotated[
         "id, pass or fail or a reward, and who says so: check, reward, or a person's name.",
     ),
 ]
+Cases = Annotated[
+    str | None,
+    Option(
+        "--cases",
+        metavar="FILE",
+        help="What runs are measured against, by task: cases.toml, goals.toml, JSON lines, or a "
+        "folder of them. With PATHS or alone.",
+    ),
+]
 Mapped = Annotated[
     list[str] | None,
     Option(
@@ -111,6 +134,10 @@ RubricName = Annotated[
     ),
 ]
 Rater = Annotated[str | None, Option("--rater", metavar="NAME", help="With --verdicts: who rated.")]
+SetAside = Annotated[
+    bool,
+    Option("--set-aside", help="List the records that could not be read: of PATHS, or of all."),
+]
 Human = Annotated[bool, Option("--human", help="With --verdicts: people rated.")]
 
 
@@ -143,8 +170,12 @@ def import_(
     format_name: FormatName = None,
     agent: Agent = None,
     agent_version: AgentVersion = None,
+    workflow: Workflow = None,
+    task: Task = None,
+    trial: Trial = None,
     tag: Tags = None,
     strict: Strict = False,
+    set_aside: SetAside = False,
     workers: Workers = None,
     since: Since = None,
     listen: Listen = False,
@@ -153,6 +184,7 @@ def import_(
     keep_all: KeepAll = False,
     verdicts: Verdicts = None,
     outcomes: Outcomes = None,
+    cases: Cases = None,
     mapped: Mapped = None,
     labels: Labels = None,
     rubric: RubricName = None,
@@ -179,10 +211,15 @@ def import_(
 
     Example: stepscope import --outcomes outcomes.csv
 
+    Example: stepscope import runs/ --cases cases.toml --workflow support
+
     Example: stepscope import --verdicts labels.csv --map run=id,label=verdict --rubric axes
     """
     tags = parse_tags(tag or [])
-    files = {"format": format_name, "strict": strict, "workers": workers}
+    files = {
+        "cases": cases,
+        "format": format_name, "strict": strict, "workers": workers, "task": task, "trial": trial,
+    }  # fmt: skip
     listening = {"quiet": quiet, "idle": idle, "keep-all": keep_all}
     of_verdicts = {"map": mapped, "labels": labels, "rubric": rubric, "rater": rater}
     if outcomes is not None:
@@ -192,7 +229,7 @@ def import_(
     if verdicts is not None:
         _refuse_given(files, "is for runs; --verdicts reads what was said of runs of the store")
         _refuse_given(listening, "is for runs that come in with --listen")
-        if paths or listen or since is not None or tags or agent or agent_version:
+        if paths or listen or since is not None or tags or agent or agent_version or workflow:
             raise UsageError(
                 "--verdicts FILE reads verdicts alone; import runs by a command before"
             )
@@ -209,7 +246,7 @@ def import_(
     _refuse_given({**of_verdicts, "human": human}, "is for --verdicts FILE")
     from stepscope.score.importing import RunDefaults
 
-    filling = RunDefaults(agent, agent_version, tags)
+    filling = RunDefaults(agent, agent_version, tags, workflow)
     if listen:
         _refuse_given(files, "is for files; --listen reads nothing but OTLP, as it comes")
         _refuse_given({"since": since}, "is for backends; --listen reads OTLP as it comes")
@@ -220,6 +257,15 @@ def import_(
             as_json=as_json,
         )  # fmt: skip
     _refuse_given(listening, "is for runs that come in with --listen")
+    if set_aside and not paths:
+        with options.open_existing(store) as notebook:
+            _list_set_aside(notebook.store.quarantined(), as_json=as_json)
+        return 0
+    if cases is not None and not paths:
+        with options.open_existing(store) as notebook:
+            found_cases = notebook.add_cases(cases, workflow=workflow or "")
+        terminal.print_result(found_cases, as_json=as_json, hint="stepscope score", store=store)
+        return 0
     if not paths:
         raise UsageError(
             "nothing to import: name files, folders or globs, or receive with --listen"
@@ -239,10 +285,49 @@ def import_(
                 agent=agent,
                 agent_version=agent_version,
                 tags=tags,
+                workflow=workflow,
+                task=task,
+                trial=trial,
                 format_name=format_name,
                 strict=strict,
                 workers=workers,
                 progress=step,
             )
+            given = None
+            if cases is not None:
+                given = notebook.add_cases(cases, workflow=workflow or "")
+            told = {account.uri for account in added.files if account.quarantined}
+            aside = [one for one in notebook.store.quarantined() if set_aside and one.uri in told]
+        if given is not None and not as_json:
+            terminal.print_text(str(given))
+        terminal.print_result(added, as_json=as_json, hint="stepscope score", store=store)
+        if aside and not as_json:
+            _list_set_aside(aside, as_json=False)
+        return _exit_code_of_import(added.failed)
     terminal.print_result(added, as_json=as_json, hint="stepscope score", store=store)
     return 0
+
+
+def _exit_code_of_import(failed: Sequence[str]) -> int:
+    """Return 2 where a file gave nothing, having said so."""
+    if not failed:
+        return 0
+    more = f" and {len(failed) - 1:,} more" if len(failed) > 1 else ""
+    terminal.print_note(f"error: nothing was read of {visible_line(failed[0])}{more}")
+    return UsageError.exit_code
+
+
+def _list_set_aside(records: Iterable[Quarantined], *, as_json: bool) -> None:
+    found = [
+        {
+            "uri": one.uri, "offset": one.offset, "reason": one.reason, "bytes": len(one.raw),
+            "begins": one.raw[:_SHOWN_BYTES].decode("utf-8", "replace"),
+        }
+        for one in records
+    ]  # fmt: skip
+    if as_json:
+        return terminal.print_json(found)
+    for one in found:
+        line = visible_line("{uri}, byte {offset}: {reason}: {begins}".format_map(one))
+        terminal.print_text(safety.scrub_message(line))
+    return None if found else terminal.print_text("no record was set aside")

@@ -75,6 +75,9 @@ _baseline = typer.Typer(
 )
 _add(_baseline, gate.update)
 app.add_typer(_baseline, name="baseline", epilog="Example: stepscope baseline update --yes")
+_case = typer.Typer(help="Make cases of runs.", rich_markup_mode=None)
+_add(_case, runs.promote)
+app.add_typer(_case, name="case", epilog="Example: stepscope case promote airline/9/2")
 _calibrate = typer.Typer(
     help="Measure whether judges and the ranking can be trusted.", rich_markup_mode=None
 )

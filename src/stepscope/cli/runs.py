@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -159,7 +161,52 @@ def score(
         scored = notebook.score(
             where=where, since=since, measures=measure, workers=workers, progress=step
         )
+    if not scored.runs + scored.skipped:
+        if where is None and since is None:
+            raise UsageError("no run is in the store; read some with stepscope import PATHS")
+        raise UsageError("no run matches --where and --since; nothing was scored")
     terminal.print_result(scored, as_json=as_json, hint="stepscope report", store=store)
+
+
+def promote(
+    run: Annotated[str, Argument(metavar="RUN", help="A name, or a unique prefix of an id.")],
+    *,
+    step: Annotated[
+        int | None,
+        Option("--step", min=0, help="The step that broke. Default: the first suspect."),
+    ] = None,
+    out: Annotated[
+        Path, Option("--out", "-o", metavar="FOLDER", help="Where the files go.")
+    ] = Path("cases"),
+    force: Annotated[bool, Option("--force", help="Overwrite what is there.")] = False,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
+) -> None:
+    """Make a case of a failing run, cut at its broken step.
+
+    Writes a file of cases, the messages up to that step, and a pytest file that fails while the
+    agent does the same again: put a call of your agent into it.
+
+    Example: stepscope case promote airline/9/2 --out cases
+    """
+    with options.open_existing(store) as notebook:
+        files = notebook.promote_case(run, step=step)
+    from stepscope.safety.limits import open_output
+
+    there = [name for name in files if (out / name).exists()]
+    if there and not force:
+        raise UsageError(f"{out / there[0]} is there already; --force overwrites it")
+    out.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        with open_output(out / name) as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
+    written = [str(out / name) for name in files]
+    if as_json:
+        terminal.print_json(written)
+    else:
+        terminal.print_text("\n".join(f"wrote {one}" for one in written))
+        terminal.print_hint(f"pytest {shlex.quote(written[-1])}", None)
 
 
 def show(

@@ -76,6 +76,7 @@ def pull_runs(
             agent=filling.agent,
             agent_version=filling.agent_version,
             tags=filling.tags,
+            workflow=filling.workflow,
             progress=step,
         )
 

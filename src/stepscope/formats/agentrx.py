@@ -1,8 +1,8 @@
-"""Read AgentRx `failure_labels.json`: what people found wrong in runs that lie in the same folder.
+"""Read AgentRx failure labels: what people found wrong in runs that lie in the same folder.
 
-A label file holds no runs, so reading it yields none; whoever reads runs from the same folder adds
-its labels to the run of the same task. `step_number` counts messages from 1, system
-message included; labels count steps from 0. Categories are compared without regard to case.
+A label file, whatever its name, holds no runs, so reading it yields none; whoever reads runs from
+the same folder adds its labels to the run of the same task. `step_number` counts messages from 1,
+system message included; labels count steps from 0. Categories are compared without regard to case.
 Format: microsoft/AgentRx, `data/`, failure labels of tau-bench retail runs.
 """
 

@@ -10,6 +10,8 @@ leads out of the archive, that is encrypted, packed by another method than defla
 itself, is refused alone. No more bytes come out than a member declares, and its checksum is
 compared. Python unpacks zstd from 3.14 on; before it, the package of the extra `zstd` does.
 
+A gzip file is read as what it holds, under the limits of archives.
+
 Parquet says at its end what it holds, so formats are asked about its footer. Sizes that a file
 claims are checked before it is unpacked. It needs the extra `parquet`.
 Source: APPNOTE.TXT 6.3.10, sections 4.3.7, 4.3.12, 4.3.14 to 4.3.16 and 4.4.5; Fifield (2019), A
@@ -20,6 +22,7 @@ other; Apache Parquet, `README.md`.
 from __future__ import annotations
 
 import glob
+import gzip
 import importlib
 import io
 import os
@@ -175,6 +178,10 @@ class OpenedFile(NamedTuple):
     named: bool
 
 
+# How the problem of a path begins that is deliberately not opened.
+NOT_OPENED = ("a link ", "not a file but")
+
+
 class RefusedFile(NamedTuple):
     """A path that is not read, and why."""
 
@@ -183,13 +190,22 @@ class RefusedFile(NamedTuple):
     named: bool
 
 
-def open_paths(paths: Sequence[str]) -> Iterator[OpenedFile | RefusedFile]:
+# What runs in memory are called, as if it were their file.
+MEMORY = "memory"
+
+
+def open_paths(paths: Sequence[str | bytes]) -> Iterator[OpenedFile | RefusedFile]:
     """Yield every file that the paths stand for, in order; each is open until the next is asked.
+
+    Bytes are the content of a file in memory.
 
     Raises:
         UsageError: a glob that matches nothing, a folder without files, a path with a NUL.
     """
     for path in paths:
+        if isinstance(path, bytes):
+            yield OpenedFile(MEMORY, io.BytesIO(path), named=True)
+            continue
         if path == "-":
             yield OpenedFile("-", sys.stdin.buffer, named=True)
             continue
@@ -262,8 +278,10 @@ def _open_each(paths: list[str], *, top: str | None = None) -> Iterator[OpenedFi
                 continue
             handle = os.open(path, _OPEN_FLAGS)
         except (OSError, RuntimeError) as e:  # a circle of links, before Python 3.13
-            why = e.strerror if isinstance(e, OSError) else None
-            yield RefusedFile(uri, f"cannot be read: {why or e}", named)
+            why = (e.strerror if isinstance(e, OSError) else None) or e
+            link = os.path.islink(path)  # noqa: PTH114 - Path.is_symlink raises on a long name
+            what = "a link that leads nowhere" if link else "cannot be read"
+            yield RefusedFile(uri, f"{what}: {why}", named)
             continue
         with os.fdopen(handle, "rb", buffering=0) as file:
             # Between the look and the opening the path may have become something else.
@@ -506,6 +524,45 @@ def read_batches(
     claimed = file.metadata.num_rows
     if came != claimed:
         raise TraceError(f"{stream.uri}: damaged Parquet: {came} rows came of {claimed}")
+
+
+GZIP_MAGIC = b"\x1f\x8b"
+_TAR_AT, _TAR_MAGIC = 257, b"ustar"
+
+
+def open_gzip(file: BinaryIO, head: bytes, uri: str, limits: Limits) -> BinaryIO:
+    """Return what a gzip file holds, of which `head` was read; unpacked as it is read.
+
+    Raises:
+        TraceError: it holds an archive, or is packed twice; here and while it is read: it is
+            damaged, or unpacks to more than the limits of archives allow.
+    """
+    unpacked = _UnpackedGzip(rewind(file, head), uri, limits)
+    opened = cast(BinaryIO, io.BufferedReader(unpacked))
+    first = cast(io.BufferedReader, opened).peek(_TAR_AT + len(_TAR_MAGIC))
+    if first.startswith((*ZIP_MAGIC, GZIP_MAGIC)) or first.find(_TAR_MAGIC, _TAR_AT) == _TAR_AT:
+        raise TraceError(f"{uri}: an archive within gzip; unpack it first")
+    return opened
+
+
+class _UnpackedGzip(_Reader):
+    """A gzip file being unpacked, within the limits that archives have."""
+
+    def __init__(self, packed: BinaryIO, uri: str, limits: Limits) -> None:
+        super().__init__()
+        self._packed, self._uri, self._limits, self._bytes = packed, uri, limits, 0
+        self._file = gzip.GzipFile(fileobj=packed)
+
+    def following(self, size: int) -> bytes:
+        part, limits = self._file.read(size), self._limits
+        self._bytes += len(part)
+        if self._bytes > limits.zip_total_bytes:
+            most = f"{limits.zip_total_bytes} bytes, limits.zip_total_bytes"
+            raise LimitError(f"{self._uri}: unpacks to more than {most}")
+        read = self._packed.tell() if self._packed.seekable() else self._bytes
+        if self._bytes > max(limits.zip_ratio_floor_bytes, read * limits.zip_ratio):
+            raise LimitError(f"{self._uri}: unpacks to over {limits.zip_ratio:g} times its size")
+        return part
 
 
 def rewind(file: BinaryIO, head: bytes) -> BinaryIO:

@@ -9,6 +9,7 @@ cannot be read leaves a gap, and the run says at which of its steps something is
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -197,15 +198,83 @@ def attempt(
         return (quarantine_record(record, e),)
 
 
+# How msgspec tells of a value of another type, or of a key that is not there.
+_MISMATCH = re.compile(r"Expected `([^`]+)`, got `([^`]+)`(?: - at `([^`]+)`)?")
+_MISSING = re.compile(r"Object missing required field `([^`]+)`(?: - at `([^`]+)`)?")
+_AT_KEY = re.compile(r" - at `\$\.(\w+)")
+_JSON_TYPES = {
+    "object": "an object", "array": "an array", "str": "text", "float": "a number",
+    "int": "a whole number", "bool": "true or false",
+}  # fmt: skip
+
+
+def describe_refusal(error: Exception | str) -> str:
+    """Return why a record is refused: where, what was found, what was expected.
+
+    >>> describe_refusal("Expected `object | null`, got `array` - at `$.tags`")
+    '`$.tags` is an array, expected an object'
+    """
+    text = _MISSING.sub(lambda found: f"`{found[2] or '$'}.{found[1]}` is missing", str(error))
+    return _MISMATCH.sub(_describe_mismatch, text)
+
+
+def _describe_mismatch(found: re.Match[str]) -> str:
+    named = {one for one in found[1].split(" | ") if one != "null"}
+    named -= {"int"} if "float" in named else set()
+    wanted = [said for kind, said in _JSON_TYPES.items() if kind in named]
+    wanted += sorted(named - _JSON_TYPES.keys())
+    told = " or ".join([", ".join(wanted[:-1]), wanted[-1]] if len(wanted) > 1 else wanted)
+    got = _JSON_TYPES.get(found[2], found[2])
+    return f"`{found[3] or '$'}` is {got}, expected {told or 'null'}"
+
+
+class UnexpectedKeys(NamedTuple):
+    """Optional keys of a record that hold another shape than its format's."""
+
+    values: dict[str, Json]
+    warnings: tuple[Warn, ...]
+
+    def keep_in(self, draft: Trajectory) -> Trajectory:
+        """Return a run with the keys in its `extra`, and a warning for each."""
+        if not self.values:
+            return draft
+        extra = {**self.values, **(draft.extra or {})}
+        warnings = (*draft.warnings, *self.warnings)
+        return msgspec.structs.replace(draft, extra=extra, warnings=warnings)
+
+
+def convert_record(record: dict[str, Json], kind: type[T]) -> tuple[T, UnexpectedKeys]:
+    """Return a record as `kind`, and its optional keys of another shape, which are left out.
+
+    Raises:
+        msgspec.ValidationError: a key that is needed is missing or of another shape.
+    """
+    odd: dict[str, Json] = {}
+    warnings: list[Warn] = []
+    while True:
+        known = {key: value for key, value in record.items() if key not in odd} if odd else record
+        try:
+            return msgspec.convert(known, kind), UnexpectedKeys(odd, tuple(warnings))
+        except msgspec.ValidationError as e:
+            at = _AT_KEY.search(str(e))
+            fields = msgspec.structs.fields(kind)  # type: ignore[arg-type]  # T is a struct
+            optional = {one.encode_name for one in fields if not one.required}
+            if at is None or at[1] not in optional or at[1] in odd:
+                raise
+            odd[at[1]] = record[at[1]]
+            warnings.append(Warn("unexpected_shape", describe_refusal(e)))
+
+
 def quarantine_record(record: DecodedRecord, reason: Exception | str) -> Quarantined:
     """Return a record as quarantined, with the reason's text and its bytes."""
-    return Quarantined(reason=str(reason), offset=record.offset, raw=record.raw, uri=record.uri)
+    why = describe_refusal(reason)
+    return Quarantined(reason=why, offset=record.offset, raw=record.raw, uri=record.uri)
 
 
 def quarantine_value(source: Source, value: Json, reason: Exception | str) -> Quarantined:
     """Return what was decoded of a source as quarantined, written as JSON again."""
-    raw = msgspec.json.encode(value)
-    return Quarantined(reason=str(reason), offset=source.offset or 0, raw=raw, uri=source.uri)
+    raw, why = msgspec.json.encode(value), describe_refusal(reason)
+    return Quarantined(reason=why, offset=source.offset or 0, raw=raw, uri=source.uri)
 
 
 class StepCollector:

@@ -28,7 +28,12 @@ from stepscope.formats.chat.messages import (
 from stepscope.formats.chat.response_items import OUTPUT_TYPES, item_step
 from stepscope.formats.fields import ModelStats, SweAgentInfo, ToolStatus
 from stepscope.formats.finish import Ordinals, finish_run
-from stepscope.formats.format import DecodedRecord, message_format
+from stepscope.formats.format import (
+    DecodedRecord,
+    UnexpectedKeys,
+    convert_record,
+    message_format,
+)
 from stepscope.formats.opening import Opening
 from stepscope.model import Json, Step, ToolCall, ToolResult, Trajectory
 from stepscope.safety.limits import Limits
@@ -214,17 +219,18 @@ def _is_part(record: Json) -> bool:
 
 def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     record = found.value
-    extra = None
+    extra, unexpected = None, UnexpectedKeys({}, ())
     if isinstance(record, list):
         run = _Run(record)
     else:
-        run = msgspec.convert(record, _Run)
+        run, unexpected = convert_record(record, _Run)
         told = None if run.info is None else fields.rest(record["info"], _INFO_KEYS)
         extra = fields.merge_extra(
             None if told is None else {"info": told}, fields.rest(record, _RUN_KEYS)
         )
     steps = tuple([mini_step(message, at, found.limits) for at, message in enumerate(run.messages)])
-    return (_finish_run(steps, found, ordinals, run, extra),)
+    made = _finish_run(steps, found, ordinals, run, extra)
+    return (unexpected.keep_in(made),)
 
 
 def _finish_run(

@@ -17,11 +17,13 @@ from functools import lru_cache
 from itertools import chain, islice
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from stepscope import registry
 from stepscope.errors import TraceError
-from stepscope.formats.records import RawRecord, split_records
+from stepscope.formats.records import RawRecord, is_json, split_records
 from stepscope.model import Format, Json, Stream
-from stepscope.safety.json import decode
+from stepscope.safety.json import BOM, decode
 from stepscope.safety.limits import Limits
 from stepscope.safety.text import visible_line
 
@@ -121,6 +123,40 @@ def _decode_value(text: bytes) -> Json:
 
 # What formats see of a file. A tau-bench run of usual length ends within it.
 HEAD_BYTES = 256 * 1024
+# Of a first record that does not: elements of a list, and characters of a text.
+_OUTLINE_ELEMENTS, _OUTLINE_CHARACTERS = 100, 2000
+
+
+def is_first_cut(head: bytes) -> bool:
+    """Say whether the first record of a file, of which `head` is the beginning, goes on behind."""
+    if len(head) < HEAD_BYTES or not is_json(head):
+        return False
+    first = next(split_records(Stream(io.BytesIO(head), "")), None)
+    return not isinstance(first, RawRecord) or first.offset + len(first.raw) >= len(head)
+
+
+def outline_first(text: bytes) -> bytes | None:
+    """Return a file that holds the first record alone, long lists and texts cut; None without one.
+
+    So formats see every key of a record of any length, wherever it stands.
+    """
+    first = next(split_records(Stream(io.BytesIO(text), "")), None)
+    value = _decode_value(first.raw) if isinstance(first, RawRecord) else None
+    if not value:
+        return None
+    outlined = msgspec.json.encode(_outline(value))
+    is_element = isinstance(value, dict) and text.removeprefix(BOM).lstrip()[:1] == b"["
+    return b"[" + outlined + b"]" if is_element else outlined
+
+
+def _outline(value: Json) -> Json:
+    if isinstance(value, list):
+        return [_outline(one) for one in value[:_OUTLINE_ELEMENTS]]
+    if isinstance(value, dict):
+        return {key: _outline(one) for key, one in value.items()}
+    return value[:_OUTLINE_CHARACTERS] if isinstance(value, str) else value
+
+
 # Below this a format is not sure enough; two closer than the margin cannot be told apart.
 SURE = 0.5
 MARGIN = 0.1
@@ -128,12 +164,13 @@ _ROUNDING = 1e-9
 
 _MAGIC = (
     (b"PK\x03\x04", "a zip archive"),
-    (b"\x1f\x8b", "gzip; give its content: `gunzip -c FILE | stepscope import -`"),
     (b"\x28\xb5\x2f\xfd", "zstd; give its content: `zstdcat FILE | stepscope import -`"),
     (b"%PDF", "PDF"),
     (b"\x89PNG", "an image"),
     (b"SQLite format 3\0", "an SQLite database; a store is opened, not imported"),
 )
+# How a refusal begins of a file that no format knows; what it looks like follows.
+NO_TRACE = "no known trace; it looks like "
 _SHOWN_KEYS = 6
 _SHOWN_CHARACTERS = 40
 
@@ -146,7 +183,9 @@ _SIGNATURES: dict[str, tuple[str, ...]] = {
     "agentrx_labels": ("trajectoryid failures",),
     "anthropic_messages": ("role", "messages", "request", "response", "body status"),
     "atif": ("schemaversion",),
+    "chat_history": ("role content", "messages", "history", "chathistory"),
     "claude_code": ("type message", "type sessionid", "type leafuuid", "type snapshot"),
+    "gemini_contents": ("role parts", "contents", "candidates", "request", "response"),
     "google_adk": ("author", "evalid", "evalcases", "evalcaseresults", "events id"),
     "graph_trajectory": ("steps results", "outputs"),
     "inspect_ai": ("eval", _NO_JSON),
@@ -250,9 +289,7 @@ def choose_format(head: bytes, uri: str, formats: Sequence[Format]) -> Format:
         [(each.sniff(head), each) for each in formats], key=lambda found: (-found[0], found[1].name)
     )
     if not sure or sure[0][0] < SURE:
-        raise TraceError(
-            f"{visible_line(uri)}: no known trace; it looks like {describe_head(head)}"
-        )
+        raise TraceError(f"{visible_line(uri)}: {NO_TRACE}{describe_head(head)}")
     best, first = sure[0]
     if len(sure) > 1 and best - sure[1][0] < MARGIN + _ROUNDING:
         second = sure[1][1]
@@ -284,6 +321,9 @@ def describe_head(head: bytes) -> str:
     record = found.records[0]
     if not isinstance(record, dict):
         return f"{shape[found.shape]} {type(record).__name__}"
+    roles = [one.get("role") if isinstance(one, dict) else None for one in found.records]
+    if "tool_calls" in record and all(role in ("assistant", "tool") for role in roles):
+        return "example calls: tools are called and nobody speaks"
     keys = visible_line(", ".join(list(record)[:_SHOWN_KEYS]))
     kind = shape[found.shape] + (" objects" if found.shape != "object" else "")
     return f"{kind} with keys {keys}" if record else _describe_text(head)

@@ -15,9 +15,12 @@ the records. A file that neither splits nor is small, or has labels beside it, i
 from __future__ import annotations
 
 import io
+import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -28,14 +31,30 @@ from stepscope.formats import files
 from stepscope.formats.files import OpenedFile, RefusedFile
 from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import FileFormat, RecordFormat, RecordReader, RunLabels
-from stepscope.formats.opening import HEAD_BYTES, SURE, detect, likely_formats, read_opening
+from stepscope.formats.opening import (
+    HEAD_BYTES,
+    NO_TRACE,
+    SURE,
+    detect,
+    is_first_cut,
+    likely_formats,
+    outline_first,
+    read_opening,
+)
 from stepscope.formats.records import RawRecord
-from stepscope.model import Format, Quarantined, Stream, Trajectory
+from stepscope.model import Format, Label, Quarantined, Stream, Trajectory
 from stepscope.registry import PluginFault
 from stepscope.safety.json import BOM, REPAIR_CODES
-from stepscope.safety.limits import MIB, Limits
+from stepscope.safety.limits import MIB, Limits, open_file
 from stepscope.safety.redact import scrub_message
+from stepscope.safety.text import visible_line
 from stepscope.values import format_count
+
+# The format of files that hold labels of the runs in their folder, a key of theirs, and in how many
+# bytes it is looked for; in a folder of more files than that, only in those that are called labels.
+_LABELS, _LABELS_KEY, _LABELS_HEAD, _MOST_OPENED = "agentrx_labels", b'"failures"', 16 * 1024, 2000
+# A folder that changed just now may change again without its time telling.
+_SETTLED_NS = 2_000_000_000
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -52,6 +71,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     # code of any other warning -> how often it was given
     flagged: dict[str, int] = msgspec.field(default_factory=dict)
     quarantined: int = 0  # records that could not be read
+    # why they were set aside -> how many
+    set_aside: dict[str, int] = msgspec.field(default_factory=dict)
     # key that has no field of its own -> how often it was kept in `extra`; keys of steps, calls and
     # results are prefixed `step.`, `call.`, `result.`
     kept_in_extra: dict[str, int] = msgspec.field(default_factory=dict)
@@ -70,11 +91,32 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """
         return self.quarantined + (self.format is not None and self.problem is not None)
 
+    @property
+    def skipped(self) -> str | None:
+        """Why it is no trace, without what tells such files apart; None for what is one.
+
+        >>> Account(uri="NOTES.md", problem=NO_TRACE + "text beginning '# Notes'").skipped
+        'text'
+        """
+        if self.format is not None or self.problem is None:
+            return None
+        why = self.problem.removeprefix(NO_TRACE)
+        known = why != self.problem or why.startswith(files.NOT_OPENED)
+        return re.split(" beginning '| with keys ", why)[0] if known else None
+
+    @property
+    def failed(self) -> bool:
+        """Whether nothing could be read of it, though it is a trace or may be one."""
+        return not (self.runs or self.scores or self.skipped is not None) and bool(
+            self.quarantined or self.problem is not None
+        )
+
     def line(self) -> str:
         """Say it in one line.
 
-        >>> Account(uri="a.json", format="atif", runs=1, steps=9, quarantined=2).line()
-        'a.json: atif, 1 run, 9 steps, 0 calls; quarantined 2'
+        >>> why = {"`$.steps` is text, expected an array": 2}
+        >>> Account(uri="a.json", format="atif", runs=1, quarantined=2, set_aside=why).line()
+        'a.json: atif, 1 run, 0 steps, 0 calls; set aside 2: `$.steps` is text, expected an array'
         >>> Account(uri="b.json", format="mlflow").line()
         'b.json: mlflow, 0 runs, 0 steps, 0 calls; nothing in it is a run'
         """
@@ -95,12 +137,27 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 told = ", ".join(f"{name} {n:,}" for name, n in counts.items())
                 said.append(f"{word}: {told};")
         if self.format is not None and not (self.runs or self.scores or self.quarantined):
-            said.append("nothing in it is a run;")
+            labels = "labels of runs; import them with the runs, in one folder;"
+            said.append(labels if self.format == _LABELS else "nothing in it is a run;")
         if self.quarantined:
-            said.append(f"quarantined {self.quarantined:,};")
+            said.append(f"set aside {self.quarantined:,}{_list_reasons(self.set_aside)};")
         if self.problem is not None:
             said.append(f"{self.problem};")
         return " ".join(said).removesuffix(";").removesuffix(":")
+
+
+# Different reasons that are told of a file, and how many of them on its line.
+_REASONS, _SHOWN_REASONS, _REASON_CHARACTERS = 20, 3, 200
+_OTHER_REASONS = "other reasons"
+
+
+def _list_reasons(counted: Mapping[str, int]) -> str:
+    """Return why records were set aside, the most frequent reason first."""
+    ordered = sorted(counted.items(), key=lambda item: -item[1])
+    told = [reason if len(ordered) == 1 else f"{reason} ({n:,})" for reason, n in ordered]
+    if len(told) > _SHOWN_REASONS:
+        told[_SHOWN_REASONS:] = [f"{len(told) - _SHOWN_REASONS} more reasons (--set-aside)"]
+    return f": {'; '.join(told)}" if told else ""
 
 
 class Counts(msgspec.Struct, array_like=True):
@@ -113,11 +170,13 @@ class Counts(msgspec.Struct, array_like=True):
     scores: int = 0
     warned: dict[str, int] = msgspec.field(default_factory=dict)
     extra: dict[str, int] = msgspec.field(default_factory=dict)
+    reasons: dict[str, int] = msgspec.field(default_factory=dict)
 
     def add(self, found: Trajectory | Quarantined) -> None:
         """Count one thing that came out."""
         if isinstance(found, Quarantined):
             self.quarantined += 1
+            self._count_reason(visible_line(scrub_message(found.reason))[:_REASON_CHARACTERS])
             return
         self.runs += 1
         self.steps += len(found.steps)
@@ -133,6 +192,10 @@ class Counts(msgspec.Struct, array_like=True):
             for result in step.results:
                 _count_each(self.extra, result.extra, "result.")
 
+    def _count_reason(self, reason: str, n: int = 1) -> None:
+        known = reason in self.reasons or len(self.reasons) < _REASONS
+        _count(self.reasons, reason if known else _OTHER_REASONS, n)
+
     def merge(self, other: Counts) -> None:
         """Add what came out of another part."""
         for name in ("runs", "steps", "calls", "scores", "quarantined"):
@@ -140,6 +203,8 @@ class Counts(msgspec.Struct, array_like=True):
         for mine, theirs in ((self.warned, other.warned), (self.extra, other.extra)):
             for key, n in theirs.items():
                 _count(mine, key, n)
+        for reason, n in other.reasons.items():
+            self._count_reason(reason, n)
 
     def account(self, uri: str, format_name: str | None, problem: str | None = None) -> Account:
         """Return the counts so far as the account of a file."""
@@ -154,6 +219,7 @@ class Counts(msgspec.Struct, array_like=True):
             repaired={code: n for code, n in warned if code in REPAIR_CODES},
             flagged={code: n for code, n in warned if code not in REPAIR_CODES},
             quarantined=self.quarantined,
+            set_aside=dict(self.reasons),
             kept_in_extra=dict(sorted(self.extra.items())),
             problem=None if problem is None else scrub_message(problem),
         )
@@ -169,8 +235,6 @@ def _count_each(counted: dict[str, int], keys: Iterable[str] | None, prefix: str
 
 
 _LIMITS = Limits()
-# Files that hold labels of the runs in their folder, and the format of each.
-_LABEL_FILES = {"failure_labels.json": "agentrx_labels"}
 
 
 class FileReading:
@@ -290,7 +354,7 @@ def _guarded(reader: RecordFormat) -> RecordReader:
 
 
 def read_files(
-    paths: Sequence[str], *, format_name: str | None = None, limits: Limits = _LIMITS
+    paths: Sequence[str | bytes], *, format_name: str | None = None, limits: Limits = _LIMITS
 ) -> Iterator[FileReading]:
     """Yield a reading for every file that `paths` stand for; read each before asking for the next.
 
@@ -311,12 +375,17 @@ def _read_source(
         if isinstance(found, RefusedFile):
             raise TraceError(f"{found.uri}: {found.problem}")
         head = found.file.read(HEAD_BYTES)
+        if head.startswith(files.GZIP_MAGIC):
+            unpacked = files.open_gzip(found.file, head, found.uri, limits)
+            found, head = found._replace(file=unpacked), unpacked.read(HEAD_BYTES)
         if head.startswith(files.ZIP_MAGIC) and (nested or not found.file.seekable()):
             raise TraceError(f"{found.uri}: a zip within another file; unpack it first")
         if head.startswith(files.ZIP_MAGIC) and not _is_one_trace(head, chosen):
             for member in files.open_members(found.file, found.uri, limits):
                 yield from _read_source(member, chosen, limits, nested=True)
             return
+        if chosen is None and is_first_cut(head):
+            head += found.file.read(limits.line_bytes)  # a larger record is set aside anyway
         format = chosen or _detect(found, head, limits)
         reading = FileReading(
             found, Stream(files.rewind(found.file, head), found.uri, limits), format
@@ -336,6 +405,10 @@ def _read_source(
 
 def _detect(found: OpenedFile, head: bytes, limits: Limits) -> Format:
     """Return the format of a file, of what is behind its first line where that is too large."""
+    if is_first_cut(head[:HEAD_BYTES]) and (outline := outline_first(head)) is not None:
+        with suppress(TraceError):
+            return detect(outline, found.uri)
+    head = head[:HEAD_BYTES]
     try:
         return detect(files.sniffable_bytes(found.file, head), found.uri)
     except TraceError:
@@ -356,18 +429,45 @@ def _is_one_trace(head: bytes, chosen: Format | None) -> bool:
     return any(format.sniff(head) >= SURE for format in asked)
 
 
-def _find_label_file(uri: str) -> Path | None:
-    """Return where labels lie beside a file of runs, None where there are none."""
-    paths = [Path(uri).parent / name for name in _LABEL_FILES] if uri != "-" else []
-    return next((p for p in paths if p != Path(uri) and p.is_file() and not p.is_symlink()), None)
+def _find_label_files(uri: str) -> tuple[Path, ...]:
+    """Return where labels lie beside a file of runs, under whatever names."""
+    folder = Path(uri).parent
+    try:
+        changed = folder.stat().st_mtime_ns
+    except OSError:
+        return ()
+    settled = time.time_ns() - changed > _SETTLED_NS
+    look = _label_files if settled else _label_files.__wrapped__
+    found = () if uri in ("-", files.MEMORY) else look(folder, changed)
+    return tuple(path for path in found if path != Path(uri))
+
+
+@lru_cache(maxsize=64)
+def _label_files(folder: Path, _changed_ns: int) -> tuple[Path, ...]:
+    paths = [path for path in sorted(folder.iterdir()) if not path.is_symlink() and path.is_file()]
+    crowded = len(paths) > _MOST_OPENED
+    return tuple(p for p in paths if "label" in p.name.lower() or not crowded if _has_labels(p))
+
+
+def _has_labels(path: Path) -> bool:
+    try:
+        with open_file(path) as file:
+            head = file.read(_LABELS_HEAD)
+    except OSError:
+        return False
+    return _LABELS_KEY in head and registry.format(_LABELS).sniff(head) >= SURE
 
 
 def load_labels_beside(uri: str, limits: Limits) -> RunLabels | None:
     """Return the labels that lie in the folder of a file of runs, None where none do."""
-    path = _find_label_file(uri)
-    form = None if path is None else registry.format(_LABEL_FILES[path.name])
-    load = form.load_labels if isinstance(form, FileFormat) else None
-    return None if path is None or load is None else load(path, limits)
+    by_task: dict[str, tuple[Label, ...]] = {}
+    for path in _find_label_files(uri):
+        form = registry.format(_LABELS)
+        load = form.load_labels if isinstance(form, FileFormat) else None
+        held = None if load is None else load(path, limits)
+        for task, labels in () if held is None else held.by_task.items():
+            by_task[task] = (*by_task.get(task, ()), *labels)
+    return RunLabels(by_task) if by_task else None
 
 
 # A file of at most this size travels as a whole.
@@ -389,7 +489,7 @@ def split_file(reading: FileReading) -> Iterator[FileChunk | Quarantined] | None
     if stream is None or reader is None:
         return iter(())
     name = registry.loaded_name("formats", reader)
-    if isinstance(reader, RecordFormat) and _find_label_file(stream.uri) is None:
+    if isinstance(reader, RecordFormat) and not _find_label_files(stream.uri):
         return _record_chunks(reading, stream, reader, name)
     if not stream.file.seekable():
         return None

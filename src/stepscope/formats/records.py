@@ -283,7 +283,15 @@ def _find_shape(text: bytes, *, complete: bool) -> Shape:
     if not newline or _is_balanced(line):
         return "lines"
     # A line of its own further down: the first one is broken, not spread over lines.
-    return "lines" if any(map(_is_object, _lines_after(rest))) else "objects"
+    lines = [line, *(one for one in _lines_after(rest) if one.strip(WHITESPACE)), b""]
+    own = (_is_object(lines[at]) and not _is_within(lines, at) for at in range(1, len(lines) - 1))
+    return "lines" if any(own) else "objects"
+
+
+def _is_within(lines: list[bytes], at: int) -> bool:
+    """Whether a line is a value of an object or list that lines around it open and close."""
+    before, behind = lines[at - 1].rstrip(WHITESPACE)[-1:], lines[at + 1].lstrip(WHITESPACE)[:1]
+    return before in {b",", b"[", b":"} and behind in {b",", b"]", b"}"}
 
 
 def _lines_after(rest: bytes) -> list[bytes]:

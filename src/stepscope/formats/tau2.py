@@ -26,6 +26,7 @@ from stepscope.formats.format import (
     DecodedRecord,
     FileFormat,
     attempt,
+    convert_record,
     decode_records,
     quarantine_record,
 )
@@ -252,7 +253,7 @@ def _runs(
     value = record.value
     if not isinstance(value, dict):
         raise TraceError(f"a tau2 simulation is an object; found {str(value)[:60]!r}")
-    run = msgspec.convert(value, _Simulation)
+    run, unexpected = convert_record(value, _Simulation)
     if run.messages is None or (not run.messages and value.get("ticks")):
         held = "only ticks of a voice run" if value.get("ticks") else "none"
         raise TraceError(f"tau2 simulation {run.id!r} needs `messages`; found {held}")
@@ -286,6 +287,7 @@ def _runs(
         end=fields.parse_time(run.end_time),
         extra=extra or None,
     )
+    draft = unexpected.keep_in(draft)
     return (finish_run(draft, ordinals, limits=record.limits, repairs=record.repairs),)
 
 

@@ -18,7 +18,7 @@ from stepscope.errors import TraceError
 from stepscope.formats.chat.messages import MessageOptions, chat_steps
 from stepscope.formats.fields import OK_STATUS, ToolStatus, error_status, object_at, rest, sub_goals
 from stepscope.formats.finish import Ordinals, finish_run, reward_outcome
-from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
+from stepscope.formats.format import DecodedRecord, RecordFormat, convert_record, read_each
 from stepscope.formats.opening import Opening
 from stepscope.model import Case, Json, ReferenceCall, Step, Trajectory
 
@@ -43,6 +43,7 @@ class _Run(msgspec.Struct, gc=False):
     task_id: int | str | None = None
     reward: float | None = None
     trial: int | str | None = None
+    info: dict[str, Any] | None = None
 
 
 def infer_tau_status(text: str) -> ToolStatus:
@@ -65,10 +66,8 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     record = found.value
     if type(record) is not dict:
         raise TraceError(f"a tau-bench run is an object; found {str(record)[:60]!r}")
-    run = msgspec.convert(record, _Run)
-    info = record.get("info")
-    if info is not None and type(info) is not dict:
-        raise TraceError(f"`info` is {str(info)[:60]!r}; expected an object or null")
+    run, unexpected = convert_record(record, _Run)
+    info = run.info
     steps = chat_steps(run.traj, MessageOptions(infer_tau_status, found.limits))
     workflow = _workflow(steps)
     task = None if run.task_id is None else str(run.task_id)
@@ -88,6 +87,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         case=_case(info, workflow, task),
         extra=extra or None,
     )
+    draft = unexpected.keep_in(draft)
     return (finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs),)
 
 

@@ -9,17 +9,17 @@ Format: ag2ai/Agents_Failure_Attribution, `Who&When/`.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import infer_text_status, rest, text_at
+from stepscope.formats.chat.histories import history_step
+from stepscope.formats.fields import rest
 from stepscope.formats.finish import Ordinals, finish_run
-from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
+from stepscope.formats.format import DecodedRecord, RecordFormat, convert_record, read_each
 from stepscope.formats.opening import Opening
-from stepscope.model import Actor, Case, Json, Label, Outcome, Part, Step, StepKind, Trajectory
+from stepscope.model import Case, Label, Outcome, Trajectory
 
 NAME = "whowhen"
 ANNOTATOR = "Who&When"
@@ -28,13 +28,6 @@ _RECORD_KEYS = frozenset(
     "history question question_ID ground_truth is_correct is_corrected level mistake_agent "
     "mistake_step mistake_reason".split()
 )
-_SUFFIX = re.compile(r"(.*?)\s*\((.*)\)\Z", re.DOTALL)
-
-
-class _Message(msgspec.Struct, gc=False):
-    role: str
-    content: str | None = None
-    name: str | None = None
 
 
 class _Run(msgspec.Struct, gc=False):
@@ -56,23 +49,16 @@ def _likeness(opening: Opening) -> float:
         return 0.0
     labels = sum(key in record for key in ("mistake_step", "mistake_agent", "mistake_reason"))
     about = sum(key in record for key in ("question_ID", "question", "ground_truth"))
-    # A long history may cut off the keys behind it; its messages then speak for it.
-    cut = 0.3 if _is_hand_crafted(record["history"]) else 0.0
     flags = 0.1 if "is_correct" in record or "is_corrected" in record else 0.0
-    return min(1.0, 0.25 * labels + 0.15 * about + flags + cut)
-
-
-def _is_hand_crafted(history: list[Json]) -> bool:
-    roles = [text_at(message, "role") or "" for message in history if isinstance(message, dict)]
-    return "human" in roles and any(role.startswith("Orchestrator (") for role in roles)
+    return min(1.0, 0.25 * labels + 0.15 * about + flags)
 
 
 def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     record = found.value
     if not isinstance(record, dict):
         raise TraceError(f"a Who&When run is an object; found {str(record)[:60]!r}")
-    run = msgspec.convert(record, _Run)
-    steps = tuple([_step(message, index) for index, message in enumerate(run.history)])
+    run, unexpected = convert_record(record, _Run)
+    steps = tuple([history_step(one, at, found.limits) for at, one in enumerate(run.history)])
     text = str(run.mistake_step)
     if not text.isascii() or not text.isdigit():
         raise TraceError(f"`mistake_step` is {text!r}; expected digits, counted from 0")
@@ -100,6 +86,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         case=_case(run, workflow),
         extra=rest(record, _RECORD_KEYS),
     )
+    draft = unexpected.keep_in(draft)
     return (finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs),)
 
 
@@ -119,41 +106,6 @@ def _case(run: _Run, workflow: str) -> Case | None:
         outputs=() if run.ground_truth is None else (str(run.ground_truth),),
         difficulty=None if run.level is None else str(run.level),
     )
-
-
-def _step(value: Json, index: int) -> Step:
-    message = msgspec.convert(value, _Message)
-    content = message.content or ""
-    parts = (Part("text", content),) if content else ()
-    extra = rest(value, frozenset({"role", "content", "name"})) or {}
-    if message.name is not None:
-        actor: Actor = "environment" if message.name == "Computer_terminal" else "agent"
-        error = infer_text_status(content).error if actor == "environment" else None
-        # The chat role only says who is speaking to whom; the group chat gives every agent both.
-        extra = {"role": message.role, **extra}
-        return Step(
-            index=index, actor=actor, parts=parts, agent=message.name, error=error, extra=extra
-        )
-    match = _SUFFIX.match(message.role)
-    agent, doing = (message.role, None) if match is None else (match.group(1), match.group(2))
-    if agent == "human":
-        return Step(index=index, actor="user", parts=parts, extra=extra or None)
-    if doing is not None:
-        extra = {"role": message.role, **extra}
-    return Step(
-        index=index,
-        actor="agent",
-        kind=_step_kind(doing),
-        parts=parts,
-        agent=agent,
-        extra=extra or None,
-    )
-
-
-def _step_kind(doing: str | None) -> StepKind:
-    if doing is not None and doing.startswith("->"):
-        return "handoff"
-    return "message" if doing is None else "plan" if doing == "thought" else "other"
 
 
 FORMAT = RecordFormat(NAME, _likeness, read_each(_runs))

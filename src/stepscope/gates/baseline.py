@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from stepscope.errors import DataError, EnvironmentFault, TraceError, UsageError
 from stepscope.gates.judged import read_gate_samples
+from stepscope.gates.new_modes import merge_baseline
 from stepscope.gates.sample import (
     Absent,
     Cell,
@@ -60,6 +61,7 @@ class _File(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     n_runs: int
     n_cases: int
     cases: dict[str, _FileCase]
+    merged: tuple[tuple[str, ...], ...] = ()
 
 
 def make_baseline(
@@ -100,6 +102,7 @@ def make_baseline(
         asked=asked,
         workflow=hide_keys(policy.workflow),
         commit=commit,
+        merged=merge_baseline(sample),
     )
 
 
@@ -181,6 +184,8 @@ def encode_baseline(baseline: Sample) -> bytes:
         "n_runs": len(baseline.runs),
         "n_cases": len(baseline.cases),
     }
+    if baseline.merged:
+        head["merged"] = baseline.merged
     lines = [f" {_json(key)}: {_json(value)}," for key, value in head.items()]
     cases = []
     for case in baseline.cases:
@@ -218,6 +223,7 @@ def _sample(file: _File) -> Sample:
         agents=file.agents,
         workflow=file.workflow,
         commit=file.commit,
+        merged=file.merged,
     )
 
 
@@ -385,9 +391,8 @@ def _cells_text(cells: Sequence[Cell]) -> str:
     'mean 0.5 of 2, 1 missing_input, 1 uncertain'
     """
     numbers = [cell for cell in cells if isinstance(cell, int | float)]
-    words = [
-        c if isinstance(c, str) else c.unmeasured for c in cells if isinstance(c, str | Absent)
-    ]
+    said = [c if isinstance(c, str) else c.unmeasured for c in cells if isinstance(c, str | Absent)]
+    words = [word or "none" for cell in said for word in cell.split("\n")]
     parts = [f"mean {sum(numbers) / len(numbers):.4g} of {len(numbers)}"] if numbers else []
     return ", ".join([*parts, *(f"{words.count(word)} {word}" for word in sorted(set(words)))])
 

@@ -30,6 +30,7 @@ from stepscope.gates.judged import (
     read_gate_samples,
 )
 from stepscope.gates.looks import Looks, look_key, pool_looks, replace_entry
+from stepscope.gates.new_modes import build_modes_test, list_new_cases
 from stepscope.gates.rates import GateTest
 from stepscope.gates.sample import Absent, Arm, Sample, SampleRun, build_arm, say_no_runs
 from stepscope.gates.settings import GatePolicy, WorkflowPolicy, policies_hash, rescore_command
@@ -173,6 +174,8 @@ def _ask(
         if problem is not None or isinstance(setting.baseline, GateAnswer):
             assert problem is not None
             return problem
+        if gate.about == "modes":
+            return build_modes_test(setting.whole, setting.baseline)
         before = build_arm(gate, setting.baseline)
         together = not set(before.cases.tolist()).isdisjoint(current.measured().cases.tolist())
         drop, ratio = against_baseline.build_drop_test, against_baseline.build_ratio_test
@@ -259,11 +262,14 @@ def list_failing_cases(
 ) -> tuple[tuple[CaseFailure, ...], int]:
     """Return the worst cases of a gate, and how many cases are in breach."""
     whole = setting.whole
-    measured = build_arm(gate, whole).measured()
-    if gate.compares and isinstance(setting.baseline, Sample):
-        worst = _worse_cases(gate, measured, build_arm(gate, setting.baseline).measured())
+    before = setting.baseline if gate.compares and isinstance(setting.baseline, Sample) else None
+    if before is not None and gate.about == "modes":
+        worst = list_new_cases(whole, before)
+    elif before is not None:
+        measured = build_arm(gate, before).measured()
+        worst = _worse_cases(gate, build_arm(gate, whole).measured(), measured)
     else:
-        worst = _bad_cases(measured)
+        worst = _bad_cases(build_arm(gate, whole).measured())
     worst.sort(key=lambda case: -case[0])
     found = [
         _failure(gate, [whole.runs[at] for at in places], said, rows)

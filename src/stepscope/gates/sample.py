@@ -19,12 +19,22 @@ import numpy.typing as npt
 from stepscope import registry
 from stepscope.errors import StoreError
 from stepscope.gates import settings
-from stepscope.gates.settings import GatePolicy
+from stepscope.gates.settings import MODES, GatePolicy
 from stepscope.model import Facts, digest, records
+from stepscope.model.signatures import is_signed
 from stepscope.safety.redact import Redactor
+from stepscope.safety.text import visible_line
 from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.store import Store
-from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, unmeasured_kind
+from stepscope.store.columns import (
+    ANSWERED,
+    NO_RECORD,
+    AnswerColumn,
+    Rows,
+    Runs,
+    text_array,
+    unmeasured_kind,
+)
 from stepscope.store.store import Current
 from stepscope.store.where import Where
 from stepscope.values import UNMEASURED_KINDS
@@ -87,6 +97,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     agents: tuple[str, ...] = ()  # names of the agents, with their versions where known
     workflow: str = ""  # of a baseline: whose runs they are
     commit: str | None = None  # of a baseline: what they are runs of, where that was said
+    merged: tuple[tuple[str, ...], ...] = ()  # of a baseline: signatures that are one mode
 
     @property
     def cases(self) -> tuple[str, ...]:
@@ -122,7 +133,10 @@ def read_samples(
         StoreError: the records of a measure are of two versions.
     """
     runs = rows.runs(where)
-    columns = {name: rows.column(name, runs) for name in measures}
+    columns = {
+        name: _read_modes(rows, runs) if name == MODES else rows.column(name, runs)
+        for name in measures
+    }
     purged = rows if isinstance(rows, Store) and rows.purged() else None
     for name, column in columns.items():
         if len(column.versions) > 1:
@@ -153,7 +167,8 @@ def read_samples(
             },
             asked={
                 name: MeasureQuestion(
-                    version=c.versions[0], declared=_hash_of_declared(rows, name, workflow)
+                    version=c.versions[0],
+                    declared=_hash_of_declared(rows, "policy" if name == MODES else name, workflow),
                 )
                 for name, c in columns.items()
                 if c.versions
@@ -163,6 +178,26 @@ def read_samples(
             ),
         )
     return found
+
+
+def _read_modes(rows: Rows, runs: Runs) -> AnswerColumn:
+    """Return the signatures of each run that was scored, a line each."""
+    signs = rows.signs(runs)
+    texts = [visible_line(hide_keys(text)) for text in signs.texts]
+    held: list[set[str]] = [set() for _ in range(len(runs))]
+    for at, number in zip(signs.at.tolist(), signs.number.tolist(), strict=True):
+        held[at].add(texts[number])
+    names = {settings.find_installed_measure(name) for name in rows.measures() if is_signed(name)}
+    versions = {name: rows.column(name, runs).versions for name in sorted(filter(None, names))}
+    scored = rows.column(records.STEP_LABELS_NAME, runs)
+    return replace(
+        scored,
+        measure=MODES,
+        value=np.full(len(runs), np.nan),
+        label=text_array(["\n".join(sorted(one)) for one in held]),
+        state=np.where(scored.state == NO_RECORD, NO_RECORD, ANSWERED).astype(np.int8),
+        versions=(digest(versions), *(f"two of {x}" for x, of in versions.items() if len(of) > 1)),
+    )
 
 
 def say_no_runs(rows: Rows, workflow: str, where: Where | None) -> str:

@@ -27,6 +27,7 @@ Kind = Literal[
     "figure",  # what a run took: steps, seconds
     "label",  # one word; bad or good by word
     "recovered",  # recovered errors of all errors
+    "modes",  # signatures of what went wrong
 ]
 
 
@@ -105,10 +106,13 @@ MEASURES: Mapping[str, Quantity] = {
         for aspect in ("errors", "redundant", "steps")
     },
 }
+# What `no_new_modes` reads: no measure, but the signatures that a run has.
+MODES = "modes"
 # The gates of the articles, and the figures of the report vector.
 NAMES: Mapping[str, Quantity] = {
     "no_redundant_calls": MEASURES["redundant_calls.count"],
     "no_errors": MEASURES["errors"],
+    "no_new_modes": Quantity(measure=MODES, kind="modes"),
     "step_efficiency": MEASURES["efficiency.steps"],
     "outcome.pass": MEASURES["outcome"],
     "subgoals.reached": MEASURES["subgoals"],
@@ -198,6 +202,8 @@ def rescore_command(name: str) -> str:
         whole = measure.partition(".")[0]
         rubric = whole if RUBRIC_SETS.get(whole) == (whole,) else measure
         return f"stepscope judge --rubric {rubric}"
+    if name == MODES:
+        return "stepscope score"
     return f"stepscope score --measure {find_installed_measure(name) or name.partition('.')[0]}"
 
 
@@ -228,7 +234,7 @@ def suggest_name(word: str, known: Iterable[str]) -> str:
 
 RECORDED = "recorded"
 
-About = Literal["rate", "drop", "ratio"]
+About = Literal["rate", "drop", "ratio", "modes"]
 
 
 class GatePolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -236,7 +242,7 @@ class GatePolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str  # as the policy calls it
     quantity: Quantity  # what it is about
-    about: About  # a rate of bad runs, a drop or a ratio against the baseline
+    about: About  # a rate of bad runs; a drop, a ratio or new modes against the baseline
     bound: float  # the largest share of bad runs, drop or ratio that passes
     # a run whose value is above it is bad; None where the value itself says how bad
     limit: float | None
@@ -285,7 +291,6 @@ class WorkflowPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     workflow: str
-    corpus: str | None = None
     agent: str = RECORDED
     baseline: str | None = None
     trials: int | None = None
@@ -330,7 +335,8 @@ RATIO = "max_ratio_to_baseline_median"
 class WorkflowTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`[workflow.NAME]` as written; `WorkflowPolicy` is the same, checked."""
 
-    corpus: str | None = None  # folder of cases, one file each
+    # a file of cases, or a folder of them, relative to the settings
+    cases: str | None = None
     agent: str = RECORDED  # what is under test: `recorded` for runs that were recorded elsewhere
     # the committed file that runs are compared with, relative to the settings
     baseline: str | None = None
@@ -413,7 +419,6 @@ def read_policy(name: str, table: WorkflowTable, *, where: str) -> WorkflowPolic
         )
     return WorkflowPolicy(
         workflow=name,
-        corpus=table.corpus,
         agent=table.agent,
         baseline=table.baseline,
         trials=table.trials,
@@ -482,6 +487,11 @@ def _gate(name: str, written: Mapping[str, Any], where: str) -> GatePolicy:
             f"{at}: uncertain = {table.uncertain!r} is for judges; rules prove faults, and this "
             'gate counts them: leave uncertain out, or name a judge: source = "provider/model"'
         )
+    if about.kind == "modes":
+        if gate.threshold or table.rule == "proof":
+            raise ConfigError(f"{at} takes no threshold: leave {gate.threshold or 'rule'} out")
+        said = "none that the baseline lacks"
+        return msgspec.structs.replace(gate, about="modes", rule="regression", threshold=said)
     gate = _bounded(gate, _thresholds(table, at), at)
     about, rule = _with_label(gate, table, at), _rule(gate, table, at)
     if table.recovered == "forbidden" and about.measure != "errors":

@@ -22,7 +22,16 @@ import msgspec
 
 from stepscope.errors import ConfigError
 from stepscope.judges.rubrics import one_line
-from stepscope.model import Case, Exchange, Json, Step, SubGoal, Trajectory
+from stepscope.model import (
+    Case,
+    Exchange,
+    Json,
+    PolicyRule,
+    ReferenceCall,
+    Step,
+    SubGoal,
+    Trajectory,
+)
 from stepscope.safety.limits import read_file
 from stepscope.values import Unmeasured
 
@@ -44,7 +53,8 @@ class Goal(SubGoal, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     goal: str  # one sentence that says when it is reached; all that the judge is told
     name: str = ""  # for `after` of others
     steps: tuple[int, ...] = ()  # of one run: the steps of its exchanges
-    confirmed: bool = False  # whether a person has read it beside a run
+    # whether a person has read it beside a run; judges score no other
+    confirmed: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 class RunGoals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -54,18 +64,39 @@ class RunGoals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     goals: tuple[Goal, ...]
 
 
-class TaskGoals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The goals of every run of a task, `[[task]]`."""
+class ExpectedCall(ReferenceCall, frozen=True, forbid_unknown_fields=True):
+    """A call that a run should make, with these arguments."""
 
-    workflow: str
+
+class CaseRule(PolicyRule, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A rule of conduct for one task."""
+
+
+class CaseTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What every run of a task is measured against, `[[task]]`; `judge --goals` reads its goals."""
+
+    workflow: str = ""  # that of the settings that name the file, when left out
     task: str
-    goals: tuple[Goal, ...]
+    request: str | None = None  # what the user wants
+    expected: tuple[str | ExpectedCall, ...] = ()  # calls; a name alone is one with any arguments
+    goals: tuple[Goal, ...] = ()  # sub-goals; the writes among `expected` when left out
+    order: Literal["ordered", "unordered", "dag"] = "unordered"  # that of the goals
+    must_tell: tuple[str, ...] = ()  # texts that the agent must tell the user
+    forbidden: tuple[str, ...] = ()  # tools that may not be called
+    policy: tuple[CaseRule, ...] = ()  # rules of conduct
+    tools: str | tuple[dict[str, Any], ...] = ()  # a file with the tool list, or the list
+    weights: tuple[float, ...] | None = None  # 1, 2 or 3 for each scored step
+    constraint: str = ""  # what a probe may tell the agent in so many words
+    difficulty: str | None = None
+    tags: dict[str, str] = {}
 
 
-class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GoalsFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file of cases and goals as written."""
+
     version: Literal[1, 2] = 1
     run: tuple[RunGoals, ...] = ()
-    task: tuple[TaskGoals, ...] = ()
+    task: tuple[CaseTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,9 +342,17 @@ def load_goals(path: Path) -> Goals:
             or task, a goal is empty, a confirmed one is found by nothing or by two things, two
             cover the same step, a task's goal covers steps, or goals wait for each other.
     """
-    where = str(path)
+    return check_goals(read_toml(path), str(path))[0]
+
+
+def check_goals(table: Mapping[str, Any], where: str) -> tuple[Goals, tuple[CaseTable, ...]]:
+    """Return the goals of a file that was decoded, and its cases.
+
+    Raises:
+        ConfigError: as `load_goals` does.
+    """
     try:
-        held = msgspec.convert(_table(path), _File)
+        held = msgspec.convert(table, GoalsFile)
     except msgspec.ValidationError as e:
         raise ConfigError(f"{where}: {one_line(e)}; expected [[run]] or [[task]]") from e
     runs = [(one.name, one.goals) for one in held.run]
@@ -327,7 +366,7 @@ def load_goals(path: Path) -> Goals:
         names = [one.name for one in held.run] + [f"{one.workflow}/{one.task}" for one in held.task]
         doubled = max(names, key=names.count)
         raise ConfigError(f"{where}: two entries for {doubled!r}; put their goals into one")
-    return found
+    return found, held.task
 
 
 def propose_goals(case: Case) -> tuple[Goal, ...] | Unmeasured:
@@ -343,7 +382,7 @@ def propose_goals(case: Case) -> tuple[Goal, ...] | Unmeasured:
         named = f"{one.name}: c" if one.name != one.tool else "C"
         sentence = one.goal or f"{named}alls {one.tool}" + (f" with {told}." if told else ".")
         selector = msgspec.structs.asdict(one) | {"goal": sentence}
-        drafted.append(Goal(**selector))
+        drafted.append(Goal(**selector, confirmed=False))
     return tuple(drafted)
 
 
@@ -354,26 +393,32 @@ def goals_toml(drafts: Iterable[tuple[str, str, tuple[Goal, ...]]]) -> str:
 
 
 def _lines(workflow: str, task: str, goals: Iterable[Goal]) -> Iterator[str]:
-    yield f"[[task]]\nworkflow = {_toml(workflow)}\ntask = {_toml(task)}\n"
+    yield f"[[task]]\nworkflow = {as_toml(workflow)}\ntask = {as_toml(task)}\n"
     for goal in goals:
         yield "[[task.goals]]"
         for key, value in msgspec.to_builtins(goal).items():
-            yield f"{key} = {_toml(value)}"
+            if key != "confirmed":
+                yield f"{key} = {as_toml(value)}"
         yield "confirmed = false\n"
 
 
-def _toml(value: Json) -> str:
+def as_toml(value: Json) -> str:
     """Return a value of JSON as TOML has it, which knows no null: such a key goes."""
     if isinstance(value, dict):
-        held = (f"{_toml(key)} = {_toml(one)}" for key, one in value.items() if one is not None)
+        held = (f"{as_toml(key)} = {as_toml(one)}" for key, one in value.items() if one is not None)
         return f"{{ {', '.join(held)} }}"
-    if isinstance(value, list):
-        return f"[{', '.join(_toml(one) for one in value if one is not None)}]"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(as_toml(one) for one in value if one is not None)}]"
     # A basic string of TOML: JSON's strings are, but for the character DEL.
     return _encode(value).decode().replace("\x7f", "\\u007f")
 
 
-def _table(path: Path) -> Mapping[str, Any]:
+def read_toml(path: Path) -> Mapping[str, Any]:
+    """Return what a file of TOML holds.
+
+    Raises:
+        ConfigError: it cannot be read, is too large, or is no TOML.
+    """
     try:
         data = read_file(path, MOST_BYTES + 1)
     except OSError as e:

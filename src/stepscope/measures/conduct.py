@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from contextlib import suppress
+from functools import lru_cache, partial
 from math import inf
 from typing import Literal
 
@@ -34,6 +35,7 @@ from stepscope.model import (
     Trajectory,
     Verdict,
 )
+from stepscope.model.conditions import holds, parse_condition
 from stepscope.model.effects import WRITES, words_of
 from stepscope.model.records import AT_LEAST
 from stepscope.safety.limits import TextPattern, compile_pattern
@@ -395,6 +397,8 @@ def check_rule(rule: PolicyRule) -> str:
         raise ConfigError(f"policy rule {rule.name!r}: `max_calls` is 0 or more, of `forbid`")
     for text in rule.where.values():
         _pattern(rule.name, text)
+    for text in filter(None, (rule.when, rule.unless)):
+        parse_condition(text, f"policy rule {rule.name!r}")
     return tool
 
 
@@ -432,6 +436,7 @@ def _breaches(
         for at, x in enumerate(made)
         if _is_about(x, tool, facts)
         and _applies(named_arguments(x.call) if told else None, patterns, worst)
+        and _is_meant(made, at, rule, worst)
     ]
     if rule.before is not None:
         yield from _order(trajectory, rule, hits, worst=worst)
@@ -441,7 +446,9 @@ def _breaches(
             yield Fault(made[at].step, why, rule=rule.name)
     else:
         for at in hits:
-            yield Fault(made[at].step, f"{made[at].call.name} is forbidden", rule=rule.name)
+            why = f"{made[at].call.name} is forbidden" + f" when {rule.when}" * bool(rule.when)
+            why += f" unless {rule.unless}" * bool(rule.unless)
+            yield Fault(made[at].step, why, rule=rule.name)
 
 
 def _order(
@@ -482,6 +489,50 @@ def _applies(given: dict[str, Json] | None, patterns: dict[str, TextPattern], wo
         x in told and (bool(pattern.search(told[x])) or (worst and hidden_state(told[x])))
         for x, pattern in patterns.items()
     )
+
+
+def _is_meant(made: Sequence[Exchange], at: int, rule: PolicyRule, worst: bool) -> bool:
+    """True if a rule's conditions make it one about a call, or may if `worst`."""
+    if not (rule.when or rule.unless):
+        return True
+    where, look_up = f"policy rule {rule.name!r}", partial(_look_up, made, at)
+    when = holds(parse_condition(rule.when, where), look_up) if rule.when else True
+    spared = holds(parse_condition(rule.unless, where), look_up) if rule.unless else False
+    if when is False or spared is True:
+        return False
+    return worst or (when is True and spared is False)
+
+
+def _look_up(made: Sequence[Exchange], at: int, name: str) -> Json:
+    """Return the value of an argument of a call, or of a field that a call before it gave back.
+
+    `order.total` is `total` in the latest answer of a tool with `order` in its name. Where it was
+    asked about another thing, by an argument that both calls have, nobody knows.
+    """
+    given = named_arguments(made[at].call) or {}
+    head, *inner = name.split(".")
+    if head in given or not inner:
+        return _within(given, [head, *inner])
+    for earlier in reversed(made[:at]):
+        asked, answer = named_arguments(earlier.call) or {}, earlier.result
+        words = {word.removesuffix("s") for word in words_of(earlier.call.name)}
+        meant = head == earlier.call.name or head.removesuffix("s") in words
+        same_thing = all(asked[key] == given[key] for key in asked.keys() & given.keys())
+        if not (meant and same_thing and has_succeeded(earlier) and answer is not None):
+            continue
+        if earlier.answer_step < made[at].step:
+            held = answer.structured
+            with suppress(msgspec.MsgspecError, UnicodeError, RecursionError):
+                held = msgspec.json.decode(answer.text) if held is None else held
+            found = _within(held, inner)
+            return found if found is not None else _within(held, [head, *inner])
+    return None
+
+
+def _within(value: Json, path: Sequence[str]) -> Json:
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def _pattern(rule: str, text: str) -> TextPattern:

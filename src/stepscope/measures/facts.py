@@ -196,7 +196,13 @@ class DeclaredConduct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 def supply_context(trajectory: Trajectory, facts: Facts | None) -> Trajectory:
-    """Return a run with the tool list and policy of the settings, where its trace has none."""
+    """Return a run with the tool list of its case, else of the settings, and their policy.
+
+    What its trace has is not replaced.
+    """
+    own = () if trajectory.case is None else trajectory.case.tools
+    if own and not trajectory.tools:
+        trajectory = msgspec.structs.replace(trajectory, tools=own)
     if facts is None or not (facts.tools or facts.instructions):
         return trajectory
     told = any(step.actor == "system" and step.text for step in trajectory.steps)

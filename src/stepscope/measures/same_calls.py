@@ -421,7 +421,12 @@ def compare_calls(
         named = by_name.get(call.name, ())
         rule = overrides.get(call.name, arguments)
         candidates.append(
-            [at for at in named if _fits(call, reference[at].arguments, rule, tolerance)]
+            [
+                at
+                for at in named
+                if reference[at].any_arguments
+                or _fits(call, reference[at].arguments, rule, tolerance)
+            ]
         )
     pairs = tuple(largest_matching(candidates))
     return CallComparison(

@@ -193,6 +193,7 @@ class ReferenceCall(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     name: str
     arguments: dict[str, Json] = msgspec.field(default_factory=dict)
+    any_arguments: bool = False  # whatever it is called with
 
 
 class PolicyRule(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
@@ -203,6 +204,9 @@ class PolicyRule(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defau
     forbid: str | None = None
     # ... or not with these arguments: name -> regular expression (RE2) over its text.
     where: dict[str, str] = msgspec.field(default_factory=dict)
+    # ... or only so: conditions on arguments and on what calls before it gave back, `amount > 100`.
+    when: str = ""  # the rule is about calls for which this holds
+    unless: str = ""  # ... and not about those for which this does: `amount <= order.total`
     # for order rules: the `require` must have happened before a call of this tool.
     before: str | None = None
     # a tool that must have succeeded, or `confirm` for the user's consent.
@@ -223,6 +227,10 @@ class Precondition(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_def
     kept: float | None = None
 
 
+# In the `extra` of a case that a file gave: what the trace itself had recorded.
+GIVEN = "recorded"
+
+
 class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """What a run is measured against, written before the run.
 
@@ -241,12 +249,29 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, dict=T
     weights: tuple[float, ...] | None = None
     tags: dict[str, str] = msgspec.field(default_factory=dict)
     difficulty: str | None = None
+    tools: tuple[ToolDef, ...] = ()  # what the agent is offered, where the trace does not say it
+    constraint: str = ""  # what a probe may tell the agent in so many words
     extra: dict[str, Json] | None = None
 
     @cached_property
     def hash(self) -> str:
         """Sixteen hex digits over the whole case: part of every record's key."""
         return digest(self)
+
+    def given_to(self, recorded: Case | None) -> Case:
+        """Return what a trace recorded of a case, with what this one, of a file, says instead.
+
+        What was replaced stays in `extra`, so that another file can be given later.
+        """
+        base = recorded or Case(workflow=self.workflow, task=self.task)
+        if (earlier := (base.extra or {}).get(GIVEN)) is not None:
+            base = msgspec.convert(earlier, Case)
+        said = {name: getattr(self, name) for name in msgspec.to_builtins(self)} | {
+            "workflow": base.workflow,
+            "task": base.task,
+            "extra": {**(base.extra or {}), GIVEN: msgspec.to_builtins(base)},
+        }
+        return msgspec.structs.replace(base, **said)
 
     @cached_property
     def called(self) -> tuple[SubGoal, ...]:

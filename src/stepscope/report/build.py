@@ -18,6 +18,7 @@ import numpy as np
 
 from stepscope import measures, stats
 from stepscope.errors import UsageError
+from stepscope.findings.modes import find_modes
 from stepscope.measures.agents import AgentAnswers, measure_agents
 from stepscope.measures.outcome import ANOTHER_WAY, CONTRADICTED
 from stepscope.model import records
@@ -341,6 +342,7 @@ def build_report(
         ),
         panels=msgspec.UNSET if found is None else found,
         checks=read_check_accuracy(),
+        modes=find_modes(rows, table.runs, table.clusters),
     )
     # The lines of runs are thousands, and hold no text but names, which are hidden already.
     held, edit = (whole, *profiles), msgspec.structs.replace

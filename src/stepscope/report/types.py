@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from stepscope.errors import UsageError
+from stepscope.findings.modes import NO_SIGNS, FailureModes
 from stepscope.gates.types import GateOutcome, GateReport
 from stepscope.model.records import Figure, Input
 from stepscope.report.panel_types import Panels
@@ -331,6 +332,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     panels: Panels | msgspec.UnsetType = msgspec.UNSET
     # how often the rules' checks of each axis were right, where the truth is known
     checks: tuple[CheckAccuracy, ...] = ()
+    # what went wrong in several runs, each with what is shown of it, or why nothing is known
+    modes: FailureModes | Unmeasured = NO_SIGNS
 
     def __getitem__(self, key: str) -> Figure:
         """Return one figure over all chosen runs; `profile` gives those of one group.

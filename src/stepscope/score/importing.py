@@ -33,7 +33,10 @@ from stepscope.runtime.processes import Executor, Job, cores
 from stepscope.safety.limits import MIB, Limits
 from stepscope.store import Store
 from stepscope.store.runs import PreparedRun, prepare_run
+from stepscope.values import format_count
 
+# Of its id, what is the name of a run that has none.
+_NAME_DIGITS = 12
 # Starting processes costs about half a second: what reading this much costs in one process.
 POOL_FROM_BYTES = 24 * MIB
 # One frame: some ten milliseconds of work.
@@ -54,16 +57,34 @@ class RunDefaults(msgspec.Struct, frozen=True):
     agent: str | None = None
     agent_version: str | None = None
     tags: dict[str, str] = {}
+    workflow: str | None = None
+    task: str | None = None
+    trial: str | None = None
 
     def of(self, run: Trajectory) -> Trajectory:
-        """Return the run with what it lacked."""
-        if not (self.agent or self.agent_version or self.tags):
+        """Return the run with what it lacked; a workflow that is the format's name is none."""
+        if self == RunDefaults():
             return run
+        named = run.workflow not in ("", run.source.format)
+        workflow = run.workflow if named else self.workflow or run.workflow
+        task = self.task if run.task is None else run.task
+        trial = self.trial if run.trial is None else run.trial
+        name, before = run.name, filter(None, (run.workflow, run.task, run.trial))
+        if task is not None and name in (run.id[:_NAME_DIGITS], "/".join(before)):
+            name = "/".join(filter(None, (workflow, task, trial)))
+        case = run.case
+        if case is not None:
+            case = msgspec.structs.replace(case, workflow=workflow, task=case.task or task or "")
         return msgspec.structs.replace(
             run,
+            name=name,
+            workflow=workflow,
+            task=task,
+            trial=trial,
             agent=run.agent or self.agent,
             agent_version=run.agent_version or self.agent_version,
             tags={**self.tags, **run.tags},
+            case=case,
         )
 
 
@@ -121,7 +142,7 @@ _replies = msgspec.msgpack.Decoder(list[ChunkRows])
 
 
 def read_rows(
-    paths: Sequence[str], plan: ImportPlan, *, format_name: str | None, workers: int | None
+    paths: Sequence[str | bytes], plan: ImportPlan, *, format_name: str | None, workers: int | None
 ) -> Iterator[ImportItem]:
     """Yield what the paths hold, in order; the arguments are those of `Notebook.add`.
 
@@ -232,6 +253,8 @@ def _prepare(run: Trajectory, plan: ImportPlan) -> PreparedRun:
 
 Progress = Callable[[int, int], None]
 
+# Files that are named of those that are no traces, of each kind.
+_NAMED_FILES = 5
 # Files whose accounts are one durable transaction: with one each, the disk would be the limit.
 _ACCOUNTS_AT_ONCE = 256
 # Broken records held before they are stored: each keeps its bytes, up to the limit of a record.
@@ -261,15 +284,39 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
         if self.repaired:
             found = ", ".join(f"{n:,} {code}" for code, n in sorted(self.repaired.items()))
             parts.append(f"repaired: {found}")
-        parts.append(f"{self.quarantined:,} quarantined")
+        parts.append(f"{self.quarantined:,} set aside")
         if self.skipped:
-            parts.append(f"{self.skipped:,} files without runs")
-        return "\n".join([*(account.line() for account in self.files), "; ".join(parts)])
+            parts.append(f"{format_count(self.skipped, 'file')} without runs")
+        return "\n".join([*self._lines(), "; ".join(parts)])
+
+    def _lines(self) -> Iterator[str]:
+        """Yield a line for each file; files that are no traces share one for each kind."""
+        alike: dict[str, list[Account]] = {}
+        for account in self.files:
+            if (kind := account.skipped) is None:
+                yield account.line()
+            else:
+                alike.setdefault(kind, []).append(account)
+        for kind, accounts in alike.items():
+            if len(accounts) == 1:
+                yield accounts[0].line()
+                continue
+            named = [one.uri for one in accounts[:_NAMED_FILES]]
+            more = len(accounts) - len(named)
+            told = ", ".join(named) + (f" and {more:,} more" if more else "")
+            yield f"{len(accounts):,} files that are no traces ({kind}): {told}"
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Files of which nothing could be read; all, where no run came of any."""
+        lost = tuple(one.uri for one in self.files if one.failed)
+        read = any(one.runs or one.scores for one in self.files)
+        return lost if read or lost else tuple(one.uri for one in self.files)
 
 
 def import_traces(
     store: Store,
-    paths: Sequence[str],
+    paths: Sequence[str | bytes],
     *,
     format_name: str | None,
     limits: Limits,

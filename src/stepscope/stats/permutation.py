@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import combinations
 from math import comb, erfc, exp, gcd, inf, lcm, log, sqrt
 from statistics import NormalDist
@@ -75,11 +75,7 @@ def exact_p(cases: Iterable[Case], *, tail: Tail = "both") -> float | None:
         grid[:: stride // step] = chances
         parts.append(convolution_power(grid, count))
         lowest += count * (first * stride - m * (unit // na))
-    while len(parts) > 1:
-        # Short ones first: each long one costs as much as all of them.
-        parts.sort(key=len)
-        parts = [reduce(convolve, parts[at : at + 2]) for at in range(0, len(parts), 2)]
-    (null,) = parts
+    null = _convolve_all(parts)
     seen = sum(n * (b * (unit // nb) - a * (unit // na)) for (a, na, b, nb), n in observed.items())
     differences = lowest + step * np.arange(len(null))
     p = float(
@@ -117,6 +113,48 @@ def convolution_power(chances: Floats, times: int) -> Floats:
         if times:
             square = convolve(square, square)
     return result
+
+
+def null_of_failures(tasks: Iterable[tuple[int, int, int]]) -> tuple[int, Floats]:
+    """Distribution of failures among marked runs when outcomes are permuted within tasks.
+
+    Args:
+        tasks: for each task its runs, how many of them failed, and how many are marked.
+
+    Returns:
+        The fewest failures that there can be, and the chance of each number from there on; one
+        number alone where no task has marked and other runs, and both outcomes.
+
+    Source:
+        Mehta, Patel and Gray (1985), J. Am. Stat. Assoc. 80: the exact conditional test of
+        independence in several 2 x 2 tables; each is Fisher's.
+
+    >>> lowest, null = null_of_failures([(4, 2, 1), (4, 2, 1), (4, 4, 2)])
+    >>> lowest, null.tolist()
+    (2, [0.25, 0.5, 0.25])
+    """
+    lowest, parts = 0, [np.ones(1)]
+    for of_task, count in Counter(tasks).items():
+        first, chances = _failures_of_task(*of_task)
+        lowest += count * first
+        if len(chances) > 1:
+            parts.append(convolution_power(chances, count))
+    return lowest, _convolve_all(parts)
+
+
+@lru_cache(1 << 14)
+def _failures_of_task(runs: int, failed: int, marked: int) -> tuple[int, Floats]:
+    first, last = max(0, marked + failed - runs), min(marked, failed)
+    ways = [comb(failed, x) * comb(runs - failed, marked - x) for x in range(first, last + 1)]
+    return first, np.array([way / comb(runs, marked) for way in ways])
+
+
+def _convolve_all(parts: list[Floats]) -> Floats:
+    while len(parts) > 1:
+        # Short ones first: each long one costs as much as all of them.
+        parts.sort(key=len)
+        parts = [reduce(convolve, parts[at : at + 2]) for at in range(0, len(parts), 2)]
+    return parts[0]
 
 
 # Agents drawn for a power, at most so many in all points of their nulls; points of a null that a

@@ -13,10 +13,10 @@ version stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, compress
 from typing import Literal, Protocol, Self
 
 import msgspec
@@ -24,7 +24,15 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.model import Record
-from stepscope.model.records import RULES
+from stepscope.model.records import RULES, STEP_LABELS_NAME
+from stepscope.model.signatures import (
+    IS_ERROR,
+    is_of_steps,
+    is_signed,
+    sign_run,
+    sign_step,
+    signature_code,
+)
 from stepscope.runtime.database import Connection
 from stepscope.store.where import Where
 from stepscope.values import UNMEASURED_KINDS, Estimate, UnmeasuredKind
@@ -155,6 +163,19 @@ class StepColumn:
         return len(self.at)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signs:
+    """What rules found wrong in runs, one entry each: which signature, in which run, at which step.
+
+    A run may have a signature several times; entries are in no order.
+    """
+
+    texts: tuple[str, ...]  # the different signatures, and maybe more
+    number: Ints  # index into `texts`
+    at: Ints  # place of the run among the runs asked for
+    step: Ints  # index of the step, -1 where it is of no one step
+
+
 class Rows(Protocol):
     """What a report is built from: a store, or the Parquet folder exported from one."""
 
@@ -169,6 +190,9 @@ class Rows(Protocol):
 
     def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
         """Return the steps that whole-run answers cite, aligned with `runs`; None without one."""
+
+    def signs(self, runs: Runs) -> Signs:
+        """Return what rules found wrong in `runs`, as signatures that other runs share."""
 
     def weights(self) -> Mapping[tuple[str, str], tuple[float, ...]]:
         """Return the weights of steps by workflow and task, "*" for every task."""
@@ -443,3 +467,105 @@ def cited_steps(
         None if state != 1 else _decode(text) if text else ()
         for state, text in zip(cells.state.tolist(), cells.label.tolist(), strict=True)
     ]
+
+
+# Run, step, words (see `sign_step`) and cites of answers as they are stored; cites of errors only.
+SignColumns = tuple[Ints, Ints, Sequence[str], Sequence[str]]
+
+
+def read_signs(db: Connection, places: RunPlaces) -> Signs:
+    """Return what rules found wrong in the runs, as signatures that other runs share."""
+    current = db.execute("SELECT measure, workflow, version, facts FROM current").fetchall()
+    asked = db.execute(
+        "SELECT id, measure, version, facts FROM questions WHERE family = ?", (RULES,)
+    ).fetchall()
+    found: list[tuple[str, SignColumns]] = []
+    for id_, measure, version, facts in asked:
+        if not is_signed(measure):
+            continue
+        of = [row for row in current if measure == row[0] or measure.startswith(f"{row[0]}.")]
+        workflows = {row[1] for row in of if row[2:] == (version, facts)}
+        if of and not workflows:
+            continue
+        words = "label" if measure == "policy" else "reason"
+        cites = "json_group_array(cites)" if measure == "errors" else "'[]'"
+        ((*numbers, said, cited),) = db.execute(
+            "SELECT group_concat(run), group_concat(case_id), group_concat(step),"
+            " json_group_array(" + words + "), " + cites + " FROM records"
+            " WHERE question = ? AND repeat = 0 AND state > 0 AND step >= ? AND reason <> ''"
+            " AND label IS NOT 'all' AND (label = 'incorrect' OR NOT ?)",
+            (id_, 0 if is_of_steps(measure) else -1, measure.startswith("axes.")),
+        )
+        if numbers[0] is None:
+            continue
+        run, case, step = map(_numbers, numbers)
+        at = places.of(run)
+        kept = (at >= 0) & ((case == 0) | (case == places.case[at]))
+        if of:
+            kept &= places.inside(workflows, at)
+        texts = [list(compress(_decode_texts(x), kept.tolist())) for x in (said, cited)]
+        found.append((measure, (run[kept], step[kept], *texts)))
+    return sign_answers(found, places.of)
+
+
+def sign_answers(
+    answers: Iterable[tuple[str, SignColumns]], place: Callable[[Ints], Ints]
+) -> Signs:
+    """Return the signatures of current answers of rules, by measure.
+
+    `place` gives the places of runs by their rows, -1 for those that were not asked for. An error
+    that has a signature with its tool has no other.
+    """
+    numbers: dict[str, int] = {}
+    parts = [np.empty((3, 0), np.int64)]
+    named = np.empty(0, np.int64)
+    for measure, (run, step, said, cites) in sorted(answers, key=lambda x: x[0] == "errors"):
+        if not is_of_steps(measure):
+            signed = [
+                (numbers.setdefault(text, len(numbers)), of, at)
+                for of, words in zip(run.tolist(), said, strict=True)
+                for text, at in sign_run(measure, words)
+            ]
+            parts.append(np.array(signed, np.int64).reshape(-1, 3).T)
+            continue
+        known = {words: sign_step(measure, words) for words in dict.fromkeys(said)}
+        codes = {x: numbers.setdefault(x, len(numbers)) if x else -1 for x in known.values()}
+        number = np.array([codes[known[words]] for words in said], np.int64)
+        kept = number >= 0
+        if measure == STEP_LABELS_NAME:
+            named = (run << 32 | step)[[IS_ERROR in words for words in said]]
+        elif measure == "errors":
+            # Cited is the call, of which labels of steps speak.
+            call = [_decode(text)[0] if text else at for text, at in zip(cites, step, strict=True)]
+            kept &= ~np.isin(run << 32 | np.array(call, np.int64), named)
+        parts.append(np.stack([number, run, step])[:, kept])
+    table = np.concatenate(parts, axis=1)
+    table[1] = place(table[1])
+    numbered, at, step = table[:, table[1] >= 0]
+    return Signs(texts=tuple(numbers), number=numbered, at=at, step=step)
+
+
+def offer_signatures(db: Connection, rows: Rows) -> None:
+    """Let SQL call `signatures`: the signatures of a run, by row, and their codes, as a JSON array.
+
+    They are read once for all runs, and again when the database has changed.
+    """
+    state: tuple[int, int] | None = None
+    of_run: dict[int, str] = {}
+
+    def signatures(run: int | None) -> str:
+        nonlocal state, of_run
+        ((version,),) = db.execute("PRAGMA data_version").fetchall()
+        if state != (version, db.total_changes):
+            runs = rows.runs()
+            signs = rows.signs(runs)
+            names = [(text, signature_code(text)) for text in signs.texts]
+            held: dict[int, set[str]] = {}
+            keys = runs.key[signs.at].tolist()
+            for key, number in zip(keys, signs.number.tolist(), strict=True):
+                held.setdefault(key, set()).update(names[number])
+            of_run = {key: msgspec.json.encode(sorted(of)).decode() for key, of in held.items()}
+            state = (version, db.total_changes)
+        return of_run.get(run or 0, "[]")
+
+    db.create_function("signatures", 1, signatures)

@@ -247,4 +247,4 @@ def judge_version_order(version: str) -> list[tuple[int, str]]:
     >>> max("9", "10", key=judge_version_order)
     '10'
     """
-    return [(int(p) if p.isdigit() else -1, p) for p in _DIGITS.split(version)]
+    return [(int(p) if p.isdecimal() else -1, p) for p in _DIGITS.split(version)]

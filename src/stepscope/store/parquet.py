@@ -23,10 +23,21 @@ import numpy.typing as npt
 
 from stepscope.errors import ConfigError, EnvironmentFault, StoreError
 from stepscope.model import Record
+from stepscope.model.records import RULES
+from stepscope.model.signatures import is_of_steps, is_signed
 from stepscope.runtime.database import Connection, open_memory
 from stepscope.safety.limits import open_output
 from stepscope.store import columns, records
-from stepscope.store.columns import ANSWERED, AnswerColumn, Runs, StepColumn, Texts
+from stepscope.store.columns import (
+    ANSWERED,
+    AnswerColumn,
+    Runs,
+    Signs,
+    StepColumn,
+    Texts,
+    offer_signatures,
+    sign_answers,
+)
 from stepscope.store.records import WHOLE, RecordRow, decode_record
 from stepscope.store.where import Where
 from stepscope.values import UNMEASURED_KINDS, Estimate
@@ -284,6 +295,26 @@ class ParquetRows:
                 found[at] = tuple(row["cites"] or ())
         return found
 
+    def signs(self, runs: Runs) -> Signs:
+        """Return what rules found wrong in `runs`, as signatures that other runs share."""
+        found = []
+        for measure in filter(is_signed, self._groups):
+            held = [row for row in self._rows_of(measure) if row["family"] == RULES]
+            # A row about the whole run is marked as current; one of a step is as its question.
+            asked = {_question(row) for row in held if row["current"]}
+            rows = [
+                _row(row)
+                for row in held
+                if _question(row) in asked and row["state"] > 0 and row["reason"]
+                if (row["step"] is not None) == is_of_steps(measure)
+                if row["label"] == "incorrect" or not measure.startswith("axes.")
+            ]
+            run, step = (np.array([getattr(x, k) for x in rows], np.int64) for k in ("run", "step"))
+            words = "label" if measure == "policy" else "reason"
+            said, cites = ([getattr(row, key) for row in rows] for key in (words, "cites"))
+            found.append((measure, (run, step, said, cites)))
+        return sign_answers(found, self._places(runs).__getitem__)
+
     def weights(self) -> dict[tuple[str, str], tuple[float, ...]]:
         """Return no weights: an export has none."""
         return {}
@@ -362,6 +393,7 @@ class ParquetRows:
                 db.executemany(
                     "INSERT INTO tags VALUES (?, ?, ?)", [(at, k, v) for k, v in tags.items()]
                 )
+            offer_signatures(db, self)
             found = db.execute(
                 "SELECT seq FROM runs WHERE " + where.sql + " ORDER BY seq", where.parameters
             ).fetchall()
@@ -397,6 +429,10 @@ def _words(table: pa.Table, name: str) -> Texts:
         words = np.array([*chunk.dictionary.to_pylist(), None], dtype=np.object_)
         parts.append(words[chunk.indices.fill_null(len(words) - 1).to_numpy()])
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.object_)
+
+
+def _question(row: dict[str, Any]) -> tuple[object, ...]:
+    return row["run"], row["version"], row["facts"], row["case"]
 
 
 def _row(cells: dict[str, Any]) -> RecordRow:

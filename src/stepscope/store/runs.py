@@ -25,7 +25,7 @@ import msgspec
 from stepscope.errors import EnvironmentFault, StoreError
 from stepscope.model import SCORES, Case, Label, Outcome, Part, Step, StepScore, Trajectory, figures
 from stepscope.model.records import RULES
-from stepscope.model.trajectory import GIVEN_AS, outcome_of_label, outcome_rank
+from stepscope.model.trajectory import GIVEN, GIVEN_AS, outcome_of_label, outcome_rank
 from stepscope.runtime.database import Connection
 from stepscope.safety.limits import read_file
 from stepscope.store import records
@@ -168,6 +168,8 @@ class PreparedRun(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 # Who says what a trace itself says of its outcome.
 TRACE = "trace"
+# How a case looks that a file gave, encoded.
+_GIVEN_CASE = f'"{GIVEN}":'.encode()
 # How a label that gives an outcome looks in an encoded run.
 _GIVEN = f'"{GIVEN_AS}":'.encode()
 _N_COLUMNS = PreparedRun.__struct_fields__.index("head")
@@ -368,8 +370,30 @@ def _set_case(db: Connection, names: RowIds, seq: int, run: PreparedRun) -> None
         return
     records.fix_case_weights(db, run.workflow, run.task or run.name, run.case[1])
     case_id = names.case(db, *run.case)
-    query = "UPDATE runs SET case_id = ?1 WHERE seq = ?2 AND case_id <> ?1"
-    db.execute(query, (case_id, seq))
+    # What a file of cases gave is not taken back by the trace.
+    query = (
+        "UPDATE runs SET case_id = ?1 WHERE seq = ?2 AND case_id <> ?1 AND NOT EXISTS"
+        " (SELECT 1 FROM cases WHERE cases.id = runs.case_id AND instr(body, ?3) > 0)"
+    )
+    db.execute(query, (case_id, seq, _GIVEN_CASE))
+
+
+def give_case(db: Connection, names: RowIds, case: Case) -> tuple[int, int]:
+    """Give a case to the runs of its task; return how many there are, and how many had another."""
+    rows = db.execute(
+        "SELECT runs.seq, cases.body FROM runs JOIN cases ON cases.id = runs.case_id"
+        " WHERE workflow = ? AND task = ? AND purged_ns IS NULL",
+        (case.workflow, case.task),
+    ).fetchall()
+    if rows:
+        records.fix_case_weights(db, case.workflow, case.task, encode_json(case))
+    changed = 0
+    for seq, body in rows:
+        given = case.given_to(None if body is None else _cases.decode(body))
+        case_id = names.case(db, given.hash, encode_json(given))
+        query = "UPDATE runs SET case_id = ?1 WHERE seq = ?2 AND case_id <> ?1"
+        changed += db.execute(query, (case_id, seq)).rowcount
+    return len(rows), changed
 
 
 def _update_known_run(
@@ -385,8 +409,14 @@ def _update_known_run(
         recorded = _recorded_outcome(msgspec.structs.replace(old, outcome=outcome))
         fresh += () if recorded is None else (recorded,)
         outcome = old.outcome
+    named = now.workflow not in ("", now.source.format)
+    renamed = (named or old.id.startswith(old.name)) and not now.id.startswith(now.name)
     merged = msgspec.structs.replace(
         old if grown is None else grown,
+        name=now.name if renamed else old.name,
+        workflow=now.workflow if named else old.workflow,
+        task=now.task if now.task is not None else old.task,
+        trial=now.trial if now.trial is not None else old.trial,
         outcome=outcome,
         agent=now.agent if now.agent is not None else old.agent,
         agent_version=now.agent_version or old.agent_version,
@@ -398,8 +428,12 @@ def _update_known_run(
         return
     db.execute("UPDATE traces SET head = ? WHERE run = ?", (encode_json(merged), seq))
     db.execute(
-        "UPDATE runs SET outcome = ?, agent = ?, agent_version = ? WHERE seq = ?",
-        (merged.outcome.status, merged.agent, merged.agent_version, seq),
+        "UPDATE runs SET outcome = ?, agent = ?, agent_version = ?, name = ?, workflow = ?,"
+        " task = ?, trial = ? WHERE seq = ?",
+        (
+            *(merged.outcome.status, merged.agent, merged.agent_version),
+            *(merged.name, merged.workflow, merged.task, merged.trial, seq),
+        ),
     )
     _set_tags(db, seq, merged.tags)
     if fresh:

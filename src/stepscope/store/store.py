@@ -22,14 +22,24 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 import msgspec
 
 from stepscope.errors import DataError, UsageError
-from stepscope.model import Facts, Figures, Json, Label, Quarantined, Record, Trajectory, digest
+from stepscope.model import (
+    Case,
+    Facts,
+    Figures,
+    Json,
+    Label,
+    Quarantined,
+    Record,
+    Trajectory,
+    digest,
+)
 from stepscope.model.records import NOT_MODELS, RULES
 from stepscope.runtime import database
 from stepscope.runtime.database import Database, Schema
 from stepscope.safety.limits import MIB
 from stepscope.safety.redact import Redactor, SecretPattern
 from stepscope.store import columns, parquet, records, runs
-from stepscope.store.columns import AnswerColumn, Runs, StepColumn, Texts
+from stepscope.store.columns import AnswerColumn, Runs, Signs, StepColumn, Texts
 from stepscope.store.purge import PurgeResult, purge_texts
 from stepscope.store.records import AnswerLine, Question, RowIds
 from stepscope.store.runs import OutcomeFate, PreparedRun, PutCounts, StoredRun, prepare_run
@@ -152,6 +162,7 @@ class Store(Database):
 
     def _prepare(self) -> None:
         self.redact()
+        columns.offer_signatures(self._db, self)
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -268,7 +279,7 @@ class Store(Database):
     def _places(self, chosen: Runs) -> columns.RunPlaces:
         self._check(_RECORD_TABLES)
         # A report asks for some forty columns of the same runs.
-        if self._aligned is None or self._aligned[0] is not chosen:
+        if self._aligned is None or self._aligned[0].key is not chosen.key:
             self._aligned = (chosen, columns.RunPlaces(self._db, chosen))
         return self._aligned[1]
 
@@ -281,6 +292,11 @@ class Store(Database):
         """Return the steps that whole-run answers cite, aligned with `runs`; None without one."""
         with database.translate_faults(self.path):
             return columns.cited_steps(self._db, self._places(runs), measure, runs)
+
+    def signs(self, runs: Runs) -> Signs:
+        """Return what rules found wrong in `runs`, as signatures that other runs share."""
+        with database.translate_faults(self.path):
+            return columns.read_signs(self._db, self._places(runs))
 
     def weights(self) -> Mapping[tuple[str, str], tuple[float, ...]]:
         """Return the weights of steps by workflow and task, "*" for every task."""
@@ -447,6 +463,11 @@ class Store(Database):
                 row = self._db.execute("SELECT seq FROM runs WHERE id = ?", (id_,)).fetchone()
                 fates.append(runs.give_outcome(self._db, self._names, row[0], label))
         return fates
+
+    def give_cases(self, cases: Iterable[Case]) -> list[tuple[int, int]]:
+        """Give cases to the runs of their tasks; return for each how many, and how many changed."""
+        with self._writing():
+            return [runs.give_case(self._db, self._names, case) for case in cases]
 
     def rewrite_reasons(self, changed: Iterable[Record]) -> int:
         """Replace the reasons of whole-run verdicts of judges; return how many there were."""

@@ -2,7 +2,8 @@
 
     agent = 'gpt-4o' and (outcome = 'fail' or steps > 40) and not tag.experiment in ('a', 'b')
 
-Fields: id name workflow task trial agent agent_version outcome steps calls format tag.KEY.
+Fields: id name workflow task trial agent agent_version outcome steps calls format tag.KEY, and
+mode, which is true of any of a run's signatures (`mode != 'x'`: none of them is x).
 Operators: = != < <= > >= like in, and or not, parentheses; `null` after = and != is absence. Logic
 has two values: a comparison with an absent field is false (`!=` true). What a user wrote never
 becomes SQL: fields are looked up in a table of constants, values travel as parameters.
@@ -29,6 +30,8 @@ FIELDS = {
         "calls", "format",
     )
 }  # fmt: skip
+MODE = "mode"
+_MODE = "EXISTS (SELECT 1 FROM json_each(signatures(runs.seq)) AS signed WHERE {})"
 _TAG = "(SELECT tags.value FROM tags WHERE tags.run = runs.seq AND tags.key = ?)"
 _WHEN = "coalesce(runs.start_ns, runs.imported_ns)"
 _OUTCOMES = ("pass", "fail", "unknown")
@@ -205,8 +208,29 @@ class _Parser:
             self._parameters.append(_unquote(_text(token).removeprefix("tag.")))
         elif token.lastgroup == "word" and _text(token) in FIELDS:
             field, sql = _text(token), FIELDS[_text(token)]
+        elif token.lastgroup == "word" and _text(token) == MODE:
+            return self._mode()
         else:
-            self._fail(token, f"expected a field: {', '.join(FIELDS)}, tag.KEY")
+            self._fail(token, f"expected a field: {', '.join(FIELDS)}, {MODE}, tag.KEY")
+        return self._comparison(field, sql)
+
+    def _mode(self) -> str:
+        """Read what is said of the signatures of a run; `null` is to have none."""
+        negated, token = self._takes("not"), self._take()
+        operator, said = _text(token).lower(), "1"
+        if operator == "in":
+            said = "signed.value IN (" + self._list(MODE) + ")"
+        elif operator == "like" or (operator in ("=", "==", "!=", "<>") and not negated):
+            value = self._value(MODE, operator)
+            negated = negated or (operator in ("!=", "<>")) != (value is None)
+            if value is not None:
+                self._parameters.append(value)
+                said = "signed.value LIKE ?" if operator == "like" else "signed.value = ?"
+        else:
+            self._fail(token, "expected one of = != like in")
+        return ("NOT " if negated else "") + _MODE.format(said)
+
+    def _comparison(self, field: str, sql: str) -> str:
         negated = self._takes("not")
         operator = self._take()
         if _text(operator).lower() == "in" and operator.lastgroup == "word":

@@ -17,6 +17,7 @@ from typing import Literal
 import pytest
 
 from stepscope.api import gating
+from stepscope.api.memory import read_reference
 from stepscope.api.notebook import open
 from stepscope.errors import StepscopeError, UsageError
 from stepscope.formats.reading import read_files
@@ -26,7 +27,7 @@ from stepscope.measures.conduct import find_breaches
 from stepscope.measures.facts import DeclaredConduct, fit_facts
 from stepscope.measures.rule import Fault
 from stepscope.measures.same_calls import ArgumentMode, CallComparison, MatchMode, compare_calls
-from stepscope.model import Json, Quarantined, ReferenceCall, Trajectory
+from stepscope.model import Json, Quarantined, Trajectory
 from stepscope.safety.limits import Limits
 from stepscope.safety.text import visible_line
 from stepscope.settings import Settings
@@ -135,7 +136,7 @@ class RecordedRun:
 
     def match(
         self,
-        reference: Sequence[str] | Sequence[tuple[str, dict[str, Json]]],
+        reference: Sequence[str | tuple[str, dict[str, Json]]],
         *,
         mode: MatchMode = "in_order",
         arguments: ArgumentMode = "exact",
@@ -143,21 +144,18 @@ class RecordedRun:
         """Tell whether the agent's calls match.
 
         Args:
-            reference: names of tools, or pairs of name and arguments.
+            reference: names of tools, whose arguments do not count, or pairs of both.
             mode: the sense; see the measure `match`.
-            arguments: how arguments are compared; names alone compare none.
+            arguments: how the arguments of pairs are compared.
 
         Raises:
-            UsageError: no reference, names and pairs mixed, or no such mode.
+            UsageError: no reference, or no such mode.
         """
-        names = [item for item in reference if isinstance(item, str)]
-        pairs = [item for item in reference if not isinstance(item, str)]
-        if bool(names) == bool(pairs):
+        if not reference:
             raise UsageError("match needs names of tools, or pairs of name and arguments")
-        wanted = [ReferenceCall(name=name) for name in names]
-        wanted += [ReferenceCall(name=name, arguments=given) for name, given in pairs]
+        wanted = read_reference(reference)
         calls = [x.call for x in self.run.exchanges if x.call.requestor == "agent"]
-        found = compare_calls(calls, wanted, mode=mode, arguments="ignore" if names else arguments)
+        found = compare_calls(calls, wanted, mode=mode, arguments=arguments)
         return MatchResult(
             comparison=found,
             called=tuple(visible_line(call.name) for call in calls),

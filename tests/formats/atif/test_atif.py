@@ -156,16 +156,25 @@ def test_fields_the_format_does_not_know_are_kept() -> None:
     [
         ({"schema_version": "ATIF-v2.0"}, "this importer reads ATIF-v1.0 to v1.8"),
         ({"steps": "x"}, "`$.steps`"),
-        ({"agent": {}}, "missing required field `name`"),
+        ({"agent": {}}, "`$.agent.name` is missing"),
         ({"steps": [{"source": "robot"}]}, "step 0: Invalid enum value 'robot'"),
-        ({"steps": [{"source": "user", "message": 3}]}, "step 0: Expected `str | array | null`"),
-        ({"steps": [{"source": "agent", "tool_calls": [{}]}]}, "step 0: Object missing required"),
-        ({"steps": [{"source": "agent", "observation": []}]}, "step 0: Expected `object | null`"),
+        (
+            {"steps": [{"source": "user", "message": 3}]},
+            "step 0: `$.message` is a whole number, expected an array or text",
+        ),
+        (
+            {"steps": [{"source": "agent", "tool_calls": [{}]}]},
+            "step 0: `$.function_name` is missing",
+        ),
+        (
+            {"steps": [{"source": "agent", "observation": []}]},
+            "step 0: `$.observation` is an array, expected an object",
+        ),
         ({"steps": [{"source": "agent", "metrics": {"prompt_tokens": "x"}}]}, "`$.metrics"),
-        ({"steps": [7]}, "step 0: Expected `object`, got `int`"),
+        ({"steps": [7]}, "step 0: `$` is a whole number, expected an object"),
         ({"subagent_trajectories": [7]}, "an ATIF run is an object; found '7'"),
         ({"extra": {"stepscope": 3}}, "`extra.stepscope` is '3'"),
-        ({"extra": {"stepscope": {"tags": 3}}}, "Expected `object`, got `int`"),
+        ({"extra": {"stepscope": {"tags": 3}}}, "`$` is a whole number, expected an object"),
         ({"extra": {"stepscope": {"folded": [{"index": 9, "actor": "agent"}]}}}, "do not fit"),
     ],
 )

@@ -98,7 +98,10 @@ def test_what_stands_beside_messages_is_kept_and_every_rule_of_a_format_holds(
 
 def test_what_is_no_trajectory_of_a_graph_is_set_aside() -> None:
     assert "needs lists under `results` and `steps`" in refused(FORMAT, {"steps": []}).reason
-    assert "Expected `str`" in refused(FORMAT, {"steps": [[1]], "results": []}).reason
+    assert (
+        "`$[0][0]` is a whole number, expected text"
+        in refused(FORMAT, {"steps": [[1]], "results": []}).reason
+    )
     kept = run_of(FORMAT, {**THREAD, "inputs": "none"})
     assert kept.extra == {"inputs": "none"}
 

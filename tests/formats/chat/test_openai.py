@@ -211,8 +211,7 @@ def test_a_message_that_cannot_be_read_is_quarantined_and_the_run_says_where() -
     [
         ({"messages": "hi"}, "`messages` is 'hi'; expected a list"),
         ({"messages": []}, "without a single message"),
-        ({"messages": CHAT, "reward": "high"}, "`$.reward`"),
-        ({"messages": CHAT, "tools": "w"}, "`$.tools`"),
+        ({"messages": [CALL, *ANSWERS]}, "nobody speaks"),
         ({"messages": [3]}, "message 0 needs an object"),
         ({"request": 3, "response": COMPLETION}, "`request` is '3'"),
         ({"request": {}, "response": {"choices": []}}, "without `choices`"),
@@ -254,3 +253,71 @@ ANTHROPIC = [ASK, {"role": "assistant", "content": [{"type": "tool_use", "id": "
 )
 def test_sniff_knows_openai_messages_from_others(file: Json, confident: bool) -> None:
     assert (FORMAT.sniff(written(file)) >= 0.5) is confident
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("tags", ["a", "b"], "`$.tags` is an array, expected an object"),
+        (
+            "tags",
+            {"a": []},
+            "`$.tags[...]` is an array, expected text, a number or true or false",
+        ),
+        ("agent", {"name": "x"}, "`$.agent` is an object, expected text"),
+        ("reward", "high", "`$.reward` is text, expected a number or true or false"),
+        ("trial", 1.5, "`$.trial` is a number, expected text or a whole number"),
+        ("tools", "w", "`$.tools` is text, expected an array"),
+        ("id", [1], "`$.id` is an array, expected text or a whole number"),
+        ("outcome", [1], "`$.outcome` is an array, expected an object, text or true or false"),
+    ],
+)
+def test_a_key_around_messages_of_another_shape_never_costs_the_run(
+    key: str, value: Json, why: str
+) -> None:
+    run = run_of(FORMAT, {"messages": CHAT, "task": "t", key: value})
+    (warning,) = run.warnings
+    assert (warning.code, warning.reason) == ("unexpected_shape", why)
+    assert (run.task, run.extra) == ("t", {key: value})
+
+
+def test_a_list_of_messages_is_never_ornamental() -> None:
+    assert "`messages` is '3'" in refused(FORMAT, {"messages": 3, "tags": []}).reason
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status"),
+    [("pass", "pass"), ("Failed", "fail"), (True, "pass"), ({"status": "fail"}, "fail")],
+)
+def test_an_outcome_beside_messages_is_that_of_the_run(outcome: Json, status: str) -> None:
+    run = run_of(FORMAT, {"messages": CHAT, "outcome": outcome, "reward": 0.25})
+    assert (run.outcome.status, run.outcome.source, run.outcome.reward) == (status, "check", 0.25)
+    assert run.extra is None
+
+
+@pytest.mark.parametrize("outcome", ["escalated", {"status": {"a": 1}}, {}])
+def test_an_outcome_that_says_neither_stays_in_extra(outcome: Json) -> None:
+    run = run_of(FORMAT, {"messages": CHAT, "outcome": outcome})
+    assert (run.outcome.status, run.extra) == ("unknown", {"outcome": outcome})
+
+
+def test_tags_that_are_numbers_are_read_as_text() -> None:
+    run = run_of(FORMAT, {"messages": CHAT, "tags": {"night": 1, "on": True, "by": "ann"}})
+    assert run.tags == {"night": "1", "on": "true", "by": "ann"}
+
+
+def test_a_name_or_id_of_a_message_of_another_shape_stays_in_its_extra() -> None:
+    call = {"id": 7, "function": {"name": "w", "arguments": "{}"}}
+    asked = {"role": "assistant", "tool_calls": [call], "reasoning": {"a": 1}}
+    told = {"role": "tool", "tool_call_id": 7, "name": {"x": 1}, "content": "3"}
+    run = run_of(FORMAT, [ASK, asked, told, {"role": "tool", "tool_call_id": [1], "content": "4"}])
+    assert [exchange.result_step for exchange in run.exchanges] == [2]
+    found = [run.steps[at].extra for at in (1, 2, 3)]
+    assert found == [{"reasoning": {"a": 1}}, {"name": {"x": 1}}, {"tool_call_id": [1]}]
+
+
+def test_example_calls_without_a_conversation_are_no_run_but_with_a_task_they_are() -> None:
+    assert FORMAT.sniff(written([CALL, *ANSWERS])) == 0
+    assert FORMAT.sniff(written([ASK, CALL, *ANSWERS])) > 0.5
+    assert FORMAT.sniff(written([{**CALL, "content": "I look."}, *ANSWERS])) > 0.5
+    assert run_of(FORMAT, {"messages": [CALL, *ANSWERS], "task": 3}).task == "3"

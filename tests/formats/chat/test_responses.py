@@ -357,7 +357,6 @@ def test_an_item_that_cannot_be_read_is_quarantined_and_the_run_says_where() -> 
         ({"input": 3, "output": []}, "`input` is '3'"),
         ({"input": "x", "output": "y"}, "`output` is 'y'"),
         ({"input": []}, "without an item"),
-        ({"input": ITEMS, "reward": "high"}, "`$.reward`"),
         ({"input": [3]}, "item 0 is '3'"),
         ({"input": [{"type": 3}]}, "text under `type`"),
         ({"status": 200, "body": "event: x\n\n"}, "streamed body"),

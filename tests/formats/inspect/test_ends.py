@@ -286,9 +286,9 @@ def test_tools_are_told_once_for_each_agent_they_are_offered_to() -> None:
     ("broken", "reason"),
     [
         ([1], "an Inspect sample is an object; found '[1]'"),
-        ({"id": "s"}, "Object missing required field `epoch`"),
+        ({"id": "s"}, "`$.epoch` is missing"),
         ({**sample(), "events": [7]}, "an event is '7'; expected an object"),
-        (sample({"event": "tool"}), "Object missing required field `function`"),
+        (sample({"event": "tool"}), "`$.function` is missing"),
         (sample(messages=[{"role": "wizard"}]), "Invalid enum value 'wizard' - at `$.role`"),
     ],
 )

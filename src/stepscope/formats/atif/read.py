@@ -14,7 +14,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats import fields
 from stepscope.formats.finish import Ordinals, finish_run
-from stepscope.formats.format import DecodedRecord
+from stepscope.formats.format import DecodedRecord, convert_record
 from stepscope.model import (
     Actor,
     Json,
@@ -345,11 +345,13 @@ def read_atif_runs(
     """Return the run of a record and, behind it, those of its subagents."""
     if not isinstance(record, dict):
         raise TraceError(f"an ATIF run is an object; found {str(record)[:60]!r}")
-    run = msgspec.convert(record, AtifRun)
+    run, unexpected = convert_record(record, AtifRun)
+    record = {key: value for key, value in record.items() if key not in unexpected.values}
     if not run.schema_version.startswith("ATIF-v1."):
         raise TraceError(f"schema {run.schema_version!r}; this importer reads ATIF-v1.0 to v1.8")
     source = found.source(NAME, run.trajectory_id or run.session_id, run.schema_version)
     draft, kept = draft_atif_run(record, run, source)
+    draft = unexpected.keep_in(draft)
     if parent is not None:
         draft = msgspec.structs.replace(draft, parent=parent.id)
     whole = finish_run(

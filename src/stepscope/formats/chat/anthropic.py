@@ -30,7 +30,7 @@ from stepscope.formats.chat.messages import (
 )
 from stepscope.formats.fields import Content, ToolStatus
 from stepscope.formats.finish import Ordinals, finish_run
-from stepscope.formats.format import DecodedRecord, message_format
+from stepscope.formats.format import DecodedRecord, convert_record, message_format
 from stepscope.formats.opening import Opening
 from stepscope.model import Actor, Json, Part, PartKind, Step, ToolCall, ToolResult, Trajectory
 from stepscope.safety.limits import Limits
@@ -250,7 +250,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     if response is not None and "messages" in response:
         # A recorded HTTP body may as well be what was sent.
         request, response = response, None
-    envelope = msgspec.convert(request, MessageEnvelope)
+    envelope, unexpected = convert_record(request, MessageEnvelope)
     messages = request.get("messages", [])
     if not isinstance(messages, list):
         raise TraceError(f"`messages` is {str(messages)[:60]!r}; expected a list")
@@ -267,7 +267,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     steps = tuple(made)
     extra = {**extra, **(fields.rest(request, ENVELOPE_KEYS | {"messages", "system"}) or {})}
     run_id = envelope.source_id or (steps[-1].id if response is not None else None)
-    draft = envelope.draft(NAME, steps, found, run_id=run_id, extra=extra)
+    draft = unexpected.keep_in(envelope.draft(NAME, steps, found, run_id=run_id, extra=extra))
     return (finish_run(draft, ordinals, limits=limits, repairs=found.repairs),)
 
 

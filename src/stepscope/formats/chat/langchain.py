@@ -17,7 +17,7 @@ from stepscope.errors import TraceError
 from stepscope.formats import fields
 from stepscope.formats.chat.messages import ENVELOPE_KEYS, MessageEnvelope
 from stepscope.formats.finish import Ordinals, finish_run
-from stepscope.formats.format import DecodedRecord, message_format
+from stepscope.formats.format import DecodedRecord, convert_record, message_format
 from stepscope.formats.opening import Opening
 from stepscope.formats.spans import messages
 from stepscope.formats.spans.messages import read_messages
@@ -190,15 +190,11 @@ def _finish_run(
     state: dict[str, Json] | None = None,
 ) -> Trajectory:
     state = state or {}
-    known = ENVELOPE_KEYS
-    try:
-        around = {key: state[key] for key in known & state.keys()}
-        envelope = msgspec.convert(around, MessageEnvelope)
-    except msgspec.ValidationError:
-        # A graph's state may use these names for anything.
-        envelope, known = MessageEnvelope(), frozenset()
+    # A graph's state may use these names for anything.
+    around = {key: state[key] for key in ENVELOPE_KEYS & state.keys()}
+    envelope, unexpected = convert_record(around, MessageEnvelope)
     values = state.get("values")
-    found = fields.rest(state, known | _WHOLE_KEYS) or {}
+    found = fields.rest(state, ENVELOPE_KEYS | _WHOLE_KEYS) or {}
     if isinstance(values, dict):
         if more := fields.rest(values, frozenset({"messages"})):
             found["values"] = more
@@ -216,6 +212,7 @@ def _finish_run(
         agent=envelope.agent or next((s.agent for s in steps if s.actor == "agent"), None),
         tags=draft.tags if thread is None else {**draft.tags, "session": thread},
     )
+    draft = unexpected.keep_in(draft)
     return finish_run(draft, ordinals, limits=at.limits, repairs=at.repairs)
 
 

@@ -29,7 +29,7 @@ from stepscope.formats.fields import (
     total_usage,
     url_part,
 )
-from stepscope.formats.finish import reward_outcome
+from stepscope.formats.finish import Opinion, read_outcome, reward_outcome
 from stepscope.formats.format import DecodedRecord
 from stepscope.formats.opening import Opening
 from stepscope.model import (
@@ -207,21 +207,14 @@ def chat_step(message: Json, index: int, reading: MessageOptions) -> Step:
         content = message.get("content")
         parts = content_parts(content, index)
         text = content if type(content) is str else "\n".join([p.text for p in parts if p.text])
-        name = message.get("name")
-        result = ToolResult(
-            _expect_id(message.get("tool_call_id"), index),
-            None if name is None else _expect_text(name, "name", index),
-            parts,
-            None,
-            *reading.judge(text),
-        )
-        return Step(
-            index=index,
-            actor="environment",
-            kind="result",
-            results=(result,),
-            extra=rest(message, _RESULT_KEYS),
-        )
+        name, told = message.get("name"), message.get("tool_call_id")
+        call_id, extra = _id_text(told), rest(message, _RESULT_KEYS)
+        if call_id is None and told is not None:
+            extra = {"tool_call_id": told, **(extra or {})}
+        if name is not None and type(name) is not str:
+            extra, name = {"name": name, **(extra or {})}, None
+        result = ToolResult(call_id, name, parts, None, *reading.judge(text))
+        return Step(index=index, actor="environment", kind="result", results=(result,), extra=extra)
     content = message.get("content")
     if type(content) is not str:
         parts = content_parts(content, index)
@@ -244,7 +237,7 @@ def _assistant_step(
     message: dict[str, Json], index: int, parts: tuple[Part, ...], reading: MessageOptions
 ) -> Step:
     listed, legacy = message.get("tool_calls"), message.get("function_call")
-    if listed is not None and type(listed) is not list:
+    if listed and type(listed) is not list:
         raise shape_error(index, "a list under `tool_calls`", listed)
     asked = listed or [] if legacy is None else [*(listed or []), {"function": legacy}]
     made: list[ToolCall] = []
@@ -255,7 +248,8 @@ def _assistant_step(
     extra = rest(message, _ASSISTANT_KEYS)
     if extra is None or _SPOKEN_KEYS.isdisjoint(extra):
         return Step(index=index, actor="agent", kind=kind, parts=parts, calls=calls, extra=extra)
-    said = {key: _expect_text(extra.pop(key), key, index) for key in _SPOKEN_KEYS & extra.keys()}
+    spoken = [key for key in _SPOKEN_KEYS & extra.keys() if type(extra[key]) is str]
+    said: dict[str, str] = {key: extra.pop(key) for key in spoken}
     thoughts = [Part("reasoning", said[key]) for key in _THOUGHT_KEYS if key in said]
     refusals = [Part("refusal", said["refusal"])] if "refusal" in said else []
     return Step(
@@ -277,10 +271,12 @@ def _message_call(call: Json, index: int, reading: MessageOptions) -> ToolCall:
         function = call.get("custom")
     if type(function) is not dict or type(function.get("name")) is not str:
         raise shape_error(index, "a `function` with a `name` in every tool call", function)
-    call_id = _expect_id(call.get("id"), index)
-    extra = None
+    told = call.get("id")
+    call_id, extra = _id_text(told), None
     if not (call.keys() <= _CALL_KEYS and function.keys() <= _FUNCTION_KEYS):
         extra = {**(rest(call, _CALL_KEYS) or {}), **(rest(function, _FUNCTION_KEYS) or {})} or None
+    if call_id is None and told is not None:
+        extra = {"id": told, **(extra or {})}
     if "custom" in call:
         # A custom tool takes free text, which is no broken JSON.
         return ToolCall(function["name"], function.get("input"), call_id, extra=extra)
@@ -324,16 +320,9 @@ def _content_part(part: Json, index: int) -> Part:
     raise shape_error(index, "objects in a `content` list", part)
 
 
-def _expect_text(value: Json, key: str, index: int) -> str:
-    if isinstance(value, str):
-        return value
-    raise shape_error(index, f"text under `{key}`", value)
-
-
-def _expect_id(value: Json, index: int) -> str | None:
-    if value is None or type(value) is str:
-        return value
-    raise shape_error(index, "text as a call's id", value)
+def _id_text(value: Json) -> str | None:
+    """Return a call's id as text, as some recorders write a number; None where it is neither."""
+    return value if type(value) is str else str(value) if type(value) is int else None
 
 
 def shape_error(index: int, expected: str, found: Json) -> TraceError:
@@ -375,6 +364,20 @@ def opening_messages(opening: Opening, is_own: Callable[[Json], bool]) -> Sequen
     if opening.shape in {"array", "lines"} and is_own(first):
         return opening.records
     return first if isinstance(first, list) else None
+
+
+def has_conversation(messages: Iterable[Json]) -> bool:
+    """Say whether somebody speaks in messages; calls with their results are examples of a tool.
+
+    >>> has_conversation([{"role": "assistant", "content": None}, {"role": "tool", "content": "3"}])
+    False
+    """
+    return not all(
+        isinstance(message, dict)
+        and (message.get("role") in ("tool", "function"))
+        | (message.get("role") == "assistant" and not message.get("content"))
+        for message in messages
+    )
 
 
 def is_other_run(record: dict[str, Json]) -> bool:
@@ -436,7 +439,7 @@ def has_run_fences(messages: Iterable[Json]) -> bool:
 
 
 class MessageEnvelope(msgspec.Struct, gc=False):
-    """The keys around `messages`, typed; a key of another type refuses the record."""
+    """The keys around `messages`, typed; `convert_record` keeps one of another type in `extra`."""
 
     id: str | int | None = None
     run_id: str | int | None = None
@@ -447,9 +450,10 @@ class MessageEnvelope(msgspec.Struct, gc=False):
     agent: str | None = None
     agent_version: str | None = None
     model: str | None = None
-    reward: float | None = None
+    reward: float | bool | None = None
     success: bool | None = None
-    tags: dict[str, str] = {}
+    outcome: str | bool | dict[str, Any] | None = None
+    tags: dict[str, str | int | float | bool] = {}
     tools: list[Any] | None = None
     functions: list[Any] | None = None
 
@@ -480,10 +484,18 @@ class MessageEnvelope(msgspec.Struct, gc=False):
         """
         workflow = self.workflow or format_name
         trial = None if self.trial is None else str(self.trial)
-        outcome = reward_outcome(self.reward)
+        reward = None if self.reward is None else float(self.reward)
+        outcome = reward_outcome(reward)
+        told = self.outcome.get("status") if isinstance(self.outcome, dict) else self.outcome
+        plain = told if isinstance(told, str | bool) else None
+        found = read_outcome([Opinion("outcome", plain, "code")])
         if self.success is not None:
             status: Literal["pass", "fail"] = "pass" if self.success else "fail"
-            outcome = Outcome(status, "check", self.reward, "success flag")
+            outcome = Outcome(status, "check", reward, "success flag")
+        elif found.status != "unknown":
+            outcome = msgspec.structs.replace(found, reward=reward)
+        elif self.outcome is not None:
+            extra = {"outcome": self.outcome, **(extra or {})}
         named = [name for name in (workflow, self.task_name, trial) if name is not None]
         return Trajectory(
             id="",
@@ -495,7 +507,10 @@ class MessageEnvelope(msgspec.Struct, gc=False):
             trial=trial,
             agent=self.agent,
             agent_version=self.agent_version,
-            tags=self.tags,
+            tags={
+                key: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+                for key, value in self.tags.items()
+            },
             tools=tool_defs(self.tools if self.tools is not None else self.functions),
             outcome=outcome,
             usage=total_usage(steps),

@@ -20,6 +20,7 @@ from stepscope.formats.chat.messages import (
     MessageOptions,
     chat_step,
     detect_dialect,
+    has_conversation,
     has_run_fences,
     is_chat_message,
     is_other_run,
@@ -29,7 +30,7 @@ from stepscope.formats.chat.messages import (
 from stepscope.formats.chat.response_items import is_response_item, item_step
 from stepscope.formats.fields import infer_text_status, openai_usage, rest, text_at, uncounted_usage
 from stepscope.formats.finish import Ordinals, finish_run
-from stepscope.formats.format import DecodedRecord, message_format
+from stepscope.formats.format import DecodedRecord, convert_record, message_format
 from stepscope.formats.opening import Opening
 from stepscope.model import Json, Step, Trajectory
 from stepscope.safety.limits import Limits
@@ -39,6 +40,8 @@ _DIALECT_LIKENESS: dict[Dialect, float] = {"openai": 0.9, "either": 0.7, "anthro
 # A chat whose fenced commands were run is more than a chat; it can be read as one all the same.
 _FENCED_LIKENESS = 0.5
 _WHOLE_KEYS = frozenset({"messages", "choices", "request", "response", "body"})
+# Keys beside messages that only a run has.
+_RECORDED_KEYS = frozenset("id run_id task task_id trial reward success outcome".split())
 _BODY_KEYS = frozenset({"messages", "choices", "usage"})
 
 
@@ -47,7 +50,7 @@ def _likeness(opening: Opening) -> float:
     if messages is None:
         first = opening.records[0] if opening.records else None
         return _body_likeness(first) if isinstance(first, dict) else 0.0
-    if any(map(is_response_item, messages)):
+    if any(map(is_response_item, messages)) or not has_conversation(messages):
         return 0.0
     likeness = _DIALECT_LIKENESS.get(detect_dialect(messages), 0.0)
     return min(likeness, _FENCED_LIKENESS) if has_run_fences(messages) else likeness
@@ -102,10 +105,13 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     request, response, extra = unwrap_exchange(record, limits)
     if request is record and text_at(record, "object") == "chat.completion":
         request, response = {}, record
-    envelope = msgspec.convert(request, MessageEnvelope)
+    envelope, unexpected = convert_record(request, MessageEnvelope)
     asked = request.get("messages", [])
     if not isinstance(asked, list):
         raise TraceError(f"`messages` is {str(asked)[:60]!r}; expected a list")
+    known = response is not None or request.keys() & _RECORDED_KEYS
+    if asked and not known and not has_conversation(asked):
+        raise TraceError("`messages` holds calls and results and nobody speaks; give it a `task`")
     made = [_read_step(item, index, limits) for index, item in enumerate(asked)]
     if response is not None:
         choices = response.get("choices")
@@ -133,7 +139,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     run_id = envelope.source_id
     if run_id is None and response is not None:
         run_id = text_at(response, "id")
-    draft = envelope.draft(NAME, steps, found, run_id=run_id, extra=extra)
+    draft = unexpected.keep_in(envelope.draft(NAME, steps, found, run_id=run_id, extra=extra))
     if draft.usage is None:
         draft = msgspec.structs.replace(draft, usage=openai_usage(request.get("usage")))
     return (finish_run(draft, ordinals, limits=limits, repairs=found.repairs),)

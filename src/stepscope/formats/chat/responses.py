@@ -34,6 +34,7 @@ from stepscope.formats.format import (
     FileFormat,
     StepCollector,
     attempt,
+    convert_record,
     decode_records,
     quarantine_record,
 )
@@ -83,7 +84,8 @@ def read_response(found: DecodedRecord) -> ResponseRun:
     answer: dict[str, Json] = response or {}
     # What a response repeats of its request.
     repeated: dict[str, Json] = {k: answer[k] for k in ("tools", "model") if k in answer}
-    envelope = msgspec.convert({**repeated, **request, **around}, MessageEnvelope)
+    told = {**repeated, **request, **around}
+    envelope, unexpected = convert_record(told, MessageEnvelope)
     envelope.task_id = envelope.task_name or fields.text_at(record, "custom_id")
     steps, tools = _request_steps(request, response, found)
     if response is not None:
@@ -107,8 +109,9 @@ def read_response(found: DecodedRecord) -> ResponseRun:
         start=start,
         end=end,
     )
-    told = [fields.text_at(side, "previous_response_id") for side in (answer, request)]
-    earlier = told[0] or told[1]
+    earlier = fields.text_at(answer, "previous_response_id")
+    earlier = earlier or fields.text_at(request, "previous_response_id")
+    draft = unexpected.keep_in(draft)
     # What was decoded is told by the draft.
     return ResponseRun(draft, fields.text_at(answer, "id"), earlier, found._replace(value=None))
 

@@ -33,7 +33,7 @@ from stepscope.report.document import (
 )
 from stepscope.report.render import charts
 from stepscope.report.types import ComparisonReport, GateDocument, LookFirst, Report
-from stepscope.report.views import compare, gates, overview, profile
+from stepscope.report.views import compare, gates, modes, overview, profile
 from stepscope.report.views import run as runs
 from stepscope.report.views.overview import TONES, RunListRow, RunQuery
 from stepscope.report.views.run import RunData, ShownVerdict
@@ -172,6 +172,7 @@ def make_overview_page(
         server=links.runs() is not None,
         looks_found=_looks(report.look_first, links),
         looks_right=overview.describe_list(report.look_first),
+        modes=lay_out("modes", found=modes.tabulate_modes(report.modes, links)),
         vector=vector,
         matrix=matrix,
         groups=groups,

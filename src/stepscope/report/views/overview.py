@@ -52,6 +52,7 @@ from stepscope.report.types import (
     ShapesDifference,
 )
 from stepscope.report.views.agreement import tabulate_agreement
+from stepscope.report.views.modes import lay_out_modes
 from stepscope.report.views.profile import (
     choose_largest,
     make_figure_cell,
@@ -121,7 +122,7 @@ def make_report_document(report: Report) -> Document:
     looks: list[Section] = [_look_first(report)] if report.look_first else []
     shown = [[table] for table in tables if table is not None]
     flips = describe_flips(report.rank_flips, SHOWN_FLIPS) if len(report.profiles) > 1 else []
-    return [*out, flips, *shown, *looks, closing]
+    return [*out, flips, *shown, lay_out_modes(report.modes), *looks, closing]
 
 
 def describe_list(found: Sequence[LookFirst]) -> str:

@@ -1,0 +1,1 @@
+"""Failure modes: what is planted is found, what is chance is not."""

@@ -1,0 +1,157 @@
+"""Read contents of the Gemini API: requests, responses, both as recorded, histories of a chat.
+
+One run is a file that is a list of contents (or one a line), a request (`contents`, with its system
+instruction as the first step), a response (`candidates`), or both under `request` and `response`.
+One content is one step; one of nothing but responses of functions is the environment speaking. The
+keys around `contents` mean what they do around OpenAI's messages; keys are in snake or camel case.
+Format: Gemini API, `generateContent`; google-genai 2.34.0, `types.py`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from stepscope.errors import TraceError
+from stepscope.formats import fields
+from stepscope.formats.chat.messages import ENVELOPE_KEYS, MessageEnvelope, unwrap_exchange
+from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.format import DecodedRecord, convert_record, message_format
+from stepscope.formats.google_adk.events import (
+    read_adk_content,
+    read_declarations,
+    read_event_step,
+    to_snake_keys,
+)
+from stepscope.formats.opening import Opening
+from stepscope.model import Json, Step, Trajectory
+from stepscope.safety.limits import Limits
+
+NAME = "gemini_contents"
+_ROLES = ("user", "model", "function", "tool")
+# Keys of which a part has one; parts of other APIs say their kind by a `type`.
+_PARTS = frozenset(
+    "text function_call function_response executable_code code_execution_result inline_data "
+    "file_data".split()
+)
+_WHOLE = frozenset({"contents", "candidates", "request", "response", "body"})
+_REQUEST = frozenset({"contents", "system_instruction"})
+_RESPONSE = frozenset({"candidates", "usage_metadata", "model_version", "response_id"})
+
+
+def is_gemini_content(record: Json) -> bool:
+    """Say whether a record is one content: who speaks, and parts."""
+    role = record.get("role", "user") if isinstance(record, dict) else None
+    parts = fields.entries_at(record, "parts")
+    return (
+        role in _ROLES
+        and bool(parts)
+        and all(
+            isinstance(part, dict)
+            and bool(_PARTS & to_snake_keys(part).keys())
+            and "type" not in part
+            for part in parts
+        )
+    )
+
+
+def _likeness(opening: Opening) -> float:
+    first = opening.records[0] if opening.records else None
+    listed = first if isinstance(first, list) else opening.records
+    if opening.shape == "object" and isinstance(first, dict):
+        listed = _contents_of(first)
+    elif opening.shape != "object" and isinstance(first, dict) and "role" not in first:
+        listed = _contents_of(first)
+    whole = [is_gemini_content(one) for one in listed]
+    return 0.95 if whole and all(whole[:-1] or whole) else 0.0
+
+
+def _contents_of(record: dict[str, Json]) -> list[Json]:
+    """Return the contents of a request, a response, or a record of both."""
+    for side in (record, *(fields.object_at(record, key) for key in ("request", "response"))):
+        answers = [
+            fields.object_at(one, "content") for one in fields.entries_at(side, "candidates")
+        ]
+        if listed := fields.entries_at(side, "contents") or answers:
+            return listed
+    return []
+
+
+def content_step(value: Json, index: int, limits: Limits) -> Step:
+    """Return one content as the step at `index`.
+
+    Raises:
+        TraceError: no object, an unknown role, or parts that are none.
+    """
+    role = value.get("role", "user") if isinstance(value, dict) else None
+    if role not in _ROLES:
+        found = str(role)[:60]
+        raise TraceError(
+            f"content {index} needs a `role` among {', '.join(_ROLES)}; found {found!r}"
+        )
+    author = "model" if role == "model" else "user"
+    step = read_event_step({"author": author, "content": value}, index)
+    extra = {**(step.extra or {})}
+    beside = extra.pop("content", None)
+    return msgspec.structs.replace(step, agent=None, extra=fields.merge_extra(extra, beside))
+
+
+def _is_part(record: Json) -> bool:
+    if isinstance(record, dict):
+        return "parts" in record or not record.keys() & _WHOLE
+    return not isinstance(record, list)
+
+
+def _answer_step(response: dict[str, Json], index: int) -> Step:
+    """Return the first candidate as a step, with what is told of the answer."""
+    answers = fields.entries_at(response, "candidates")
+    first = to_snake_keys(answers[0]) if answers else {}
+    if "content" not in first:
+        raise TraceError("a response without a content under `candidates`")
+    told = {key: response[key] for key in ("usage_metadata", "model_version") if key in response}
+    others = {"candidates": answers[1:]} if answers[1:] else {}
+    step = read_event_step({**first, **told, **others, "author": "model"}, index)
+    return msgspec.structs.replace(step, agent=None)
+
+
+def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
+    record = {"contents": found.value} if isinstance(found.value, list) else found.value
+    request, response, extra = unwrap_exchange(record, found.limits)
+    if response is None and "candidates" in request:
+        request, response = {}, request
+    about, answer = to_snake_keys(request), to_snake_keys(response)
+    listed, system = about.get("contents") or [], about.get("system_instruction")
+    if not isinstance(listed, list):
+        listed = [{"parts": [{"text": listed}]} if isinstance(listed, str) else listed]
+    made: list[Step] = []
+    if system:
+        given = {"parts": [{"text": system}]} if isinstance(system, str) else system
+        held = read_adk_content(given, "the system instruction")
+        made.append(Step(index=0, actor="system", parts=held.parts, extra=held.extra))
+    made += [content_step(one, at, found.limits) for at, one in enumerate(listed, len(made))]
+    if answer:
+        made.append(_answer_step(answer, len(made)))
+    if not made:
+        raise TraceError("a record without a single content; expected a list under `contents`")
+    offered = about.pop("tools", None)
+    others = [to_snake_keys(one) for one in offered] if isinstance(offered, list) else []
+    for side, known in ((about, _REQUEST), (answer, _RESPONSE)):
+        extra |= fields.rest(side, ENVELOPE_KEYS | known) or {}
+    if told := [one for one in others if one.keys() - {"function_declarations"}]:
+        extra["tools"] = told
+    envelope, unexpected = convert_record(about, MessageEnvelope)
+    run_id = envelope.source_id or fields.text_at(answer, "response_id")
+    draft = envelope.draft(NAME, tuple(made), found, run_id=run_id, extra=extra)
+    draft = msgspec.structs.replace(
+        unexpected.keep_in(draft), tools=read_declarations(offered) or None
+    )
+    return (finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs),)
+
+
+def _finish(steps: tuple[Step, ...], first: DecodedRecord, ordinals: Ordinals) -> Trajectory:
+    draft = MessageEnvelope().draft(NAME, steps, first)
+    return finish_run(draft, ordinals, limits=first.limits, repairs=first.repairs)
+
+
+FORMAT = message_format(
+    NAME, _likeness, is_part=_is_part, step=content_step, whole=_read_record, run=_finish
+)

@@ -1,0 +1,113 @@
+"""Failure modes as a report shows them: in text, Markdown, JSON and on a page."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+
+from stepscope.findings.modes import NO_SIGNS, FailureModes
+from stepscope.model.signatures import signature_code
+from stepscope.report.build import build_report
+from stepscope.report.document import Links
+from stepscope.report.render import data, markdown, pages, text
+from stepscope.report.types import Report
+from stepscope.report.views.modes import draw_begins, lay_out_modes, tabulate_modes
+from stepscope.report.views.overview import make_report_document
+from tests.report.rows import LiteralRows, rows
+
+BOOK = "book fails: total is *, but paid *"
+MISSING = "expected call missing: pay"
+
+
+def made(signatures: dict[int, tuple[str, ...]], tasks: int = 6) -> Report:
+    """Four trials a task, two of which failed; signatures by the place of a trial."""
+    held = [signatures.get(trial, ()) for _ in range(tasks) for trial in range(4)]
+    passed = [float(trial < 2) for _ in range(tasks) for trial in range(4)]
+    return build_report(
+        rows(
+            LiteralRows(
+                tasks=[str(task) for task in range(tasks) for _ in range(4)],
+                values={"outcome": passed, "step_labels": [0.0] * len(held)},
+                signatures=held,
+            )
+        )
+    )
+
+
+def test_a_mode_is_one_sentence_with_its_counts_what_is_shown_and_its_runs() -> None:
+    shown = text.render(make_report_document(made({2: (BOOK,)})), 100)
+    part = shown[shown.index("Failure modes") :].splitlines()
+    assert re.search(
+        r"[0-9a-f]{6} marks failure +6 of 6 +3.0 +6 +·█··· +w/002 at 3, w/006 at 3", part[1]
+    )
+    said = " ".join(" ".join(part).split())
+    assert f"{BOOK}; p .016 after Holm; if fixed at most +.250 [" in said
+    assert "1 of 1 mode could be tested against other trials of the same tasks: 1 mark" in said
+    assert "1 with p at most .05 before it, 0.0 expected by chance" in said
+    assert "Of 12 failed runs 6 are counted under a mode" in said
+    assert "6 under none: .500 [" in said
+    code = signature_code(BOOK)
+    assert f"stepscope report --where \"mode = '{code}'\"" in said
+
+
+def test_what_the_outcome_is_judged_by_is_said_to_be_not_tested() -> None:
+    shown = text.render([lay_out_modes(made({2: (MISSING,)}).modes)], 100)
+    assert re.search(r"not as expected +6 of 6 +- ", shown)
+    said = " ".join(shown.split())
+    assert "None of 1 mode could be tested" in said
+    assert "Of 12 failed runs 6 are counted under what is not as expected alone" in said
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    shown = text.render([lay_out_modes(made({2: (BOOK, MISSING)}).modes)], width)
+    assert max(map(len, shown.splitlines())) <= width
+
+
+def test_a_report_without_modes_says_nothing_of_them() -> None:
+    none = made({})
+    assert isinstance(none.modes, FailureModes)
+    assert (none.modes.n_modes, lay_out_modes(none.modes)) == (0, [])
+    assert lay_out_modes(NO_SIGNS) == []
+    assert tabulate_modes(NO_SIGNS, Links()).rows == ()
+    assert "Failure modes" not in text.render(make_report_document(none), 100)
+
+
+def test_hostile_signatures_are_harmless_on_every_medium() -> None:
+    hostile = "pay\x1b[31m fails: <script>x</script> @all `fixes #1` \u202e"
+    report = made({2: (hostile,)})
+    shown = text.render(make_report_document(report), 100)
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    written = markdown.render(make_report_document(report))
+    assert "<script>" not in written
+    assert "@all" not in written
+    page = str(pages.make_overview_page(report, (), links=Links()).body)
+    part = page[page.index('id="modes"') :]
+    assert "<script>x" not in part
+    assert "&lt;script&gt;x" in part
+
+
+def test_a_page_links_the_examples_that_it_holds() -> None:
+    report = made({2: (BOOK,)})
+    assert isinstance(report.modes, FailureModes)
+    first = report.modes.modes[0].examples[0]
+    table = tabulate_modes(report.modes, Links(runs=[first.id]))
+    hrefs = [cell.href for cell in table.rows[0].cells if cell.href]
+    assert hrefs == [f"#r-{first.id[:16]}-s3"]
+    assert len(table.columns) == len(table.rows[0].cells)
+
+
+def test_the_json_of_a_report_holds_every_count() -> None:
+    held = msgspec.json.decode(data.render_report_json(made({2: (BOOK,), 3: (MISSING,)})))["modes"]
+    assert held["type"] == "failure_modes"
+    assert [mode["verdict"] for mode in held["modes"]] == ["marks_failure", "judged_by"]
+    assert held["modes"][0]["signatures"] == [BOOK]
+    assert (held["n_tested"], held["n_shown"], held["n_judged_by"]) == (1, 1, 6)
+
+
+def test_bars_are_never_empty_where_a_run_begins() -> None:
+    assert draw_begins((1, 1000, 0, 0, 0)) == "▁█···"
+    assert draw_begins(()) == ""

@@ -1,0 +1,166 @@
+"""Signatures of stored runs: which records have one, and the filter `mode`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from stepscope.errors import UsageError
+from stepscope.model import Record, Verdict
+from stepscope.model.signatures import signature_code
+from stepscope.score import score_runs
+from stepscope.store import ParquetRows, Rows, Store
+from stepscope.store.store import Current
+from stepscope.store.where import parse_where
+from tests.factories import FAILED, PASSED, agent, did, failed, run, user
+
+FAILS = "pay fails: id * is closed"
+SLOW = "a call fails: timed out after * s"
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Store]:
+    with Store.open(":memory:") as opened:
+        opened.put(
+            [
+                run(user("a"), *failed("pay", "Error: id 7 is closed", id="7"), agent("No."),
+                    id="a", name="a", outcome=FAILED),
+                run(user("b"), *failed("pay", "Error: id 8 is closed", id="8"), *did("pay", id="9"),
+                    agent("Yes."), id="b", name="b", outcome=PASSED),
+                # Bad luck that a retry mends has no label: it has its signature without a tool.
+                run(user("c"), *failed("pay", "timed out after 30 s", id="7"), agent("No."),
+                    id="c", name="c", outcome=FAILED),
+                run(user("d"), agent("Hello."), id="d", name="d", outcome=PASSED),
+            ]
+        )  # fmt: skip
+        score_runs(opened, workers=1)
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def exported(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Rows:
+    folder = tmp_path_factory.mktemp("signs")
+    store.to_parquet(folder)
+    return ParquetRows(folder)
+
+
+def held(rows: Rows) -> set[tuple[str, int, str]]:
+    runs = rows.runs()
+    found = rows.signs(runs)
+    return {
+        (runs.id[at], step, found.texts[number])
+        for at, step, number in zip(
+            found.at.tolist(), found.step.tolist(), found.number.tolist(), strict=True
+        )
+    }
+
+
+def test_an_error_is_signed_once_with_its_tool(store: Store) -> None:
+    assert held(store) >= {("a", 1, FAILS), ("b", 1, FAILS), ("c", 2, SLOW)}
+    assert not {text for _, _, text in held(store)} & {"a call fails: id * is closed"}
+    assert not [of for of, _, _ in held(store) if of == "d"]
+
+
+def test_an_export_has_the_signatures_of_the_store(store: Store, exported: Rows) -> None:
+    assert held(exported) == held(store)
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        (f"mode = '{FAILS}'", "ab"),
+        (f"mode = '{signature_code(FAILS)}'", "ab"),
+        (f"mode != '{FAILS}'", "cd"),
+        (f"not mode = '{FAILS}'", "cd"),
+        ("mode like 'pay fails%'", "ab"),
+        ("mode not like 'pay fails%'", "cd"),
+        (f"mode in ('{SLOW}', 'none')", "c"),
+        (f"mode not in ('{SLOW}', 'none')", "abd"),
+        ("mode = null", "d"),
+        ("mode != null", "abc"),
+        (f"outcome = 'fail' and mode = '{FAILS}'", "a"),
+        (f"(mode = '{SLOW}' or mode = null) and calls = 0", "d"),
+        ("mode = 'no such'", ""),
+    ],
+)
+def test_a_filter_chooses_by_mode(store: Store, exported: Rows, text: str, ids: str) -> None:
+    for rows in (store, exported):
+        assert "".join(sorted(rows.runs(parse_where(text)).id)) == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("mode < 'x'", "character 6: '<'; expected one of = != like in"),
+        ("mode", "character 5: 'the end'; expected one of = != like in"),
+        ("mode not = 'x'", "character 10: '='; expected one of = != like in"),
+        ("mode like null", "character 11: 'null'; null stands after = and != only"),
+    ],
+)
+def test_a_mode_is_compared_as_a_text(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match="where, ") as raised:
+        parse_where(text)
+    assert said in str(raised.value)
+
+
+def test_a_filter_sees_what_was_written_since() -> None:
+    where = parse_where("mode like 'tells%'")
+    with Store.open(":memory:") as store:
+        store.put([run(user("a"), agent("x"), id="a", name="a")])
+        assert len(store.runs(where)) == 0
+        said = Verdict("axes.termination", label="incorrect", step=1, reason="tells 5, and no more")
+        store.append([Record(trajectory="a", answer=said, version="1")])
+        assert store.runs(where).id.tolist() == ["a"]
+
+
+def test_answers_that_are_not_current_and_those_of_judges_have_no_signature(tmp_path: Path) -> None:
+    def said(version: str, word: str, **fields: str) -> list[Record]:
+        return [
+            Record(
+                trajectory="a",
+                answer=Verdict("axes.termination", None, "incorrect", step, reason=f"tells {word}"),
+                version=version,
+                **fields,  # type: ignore[arg-type]
+            )
+            for step in (None, 1)
+        ]
+
+    with Store.open(":memory:") as store:
+        store.put([run(user("a"), agent("x"), id="a", name="a")])
+        judge = said("1", "judged", family="openai", judge="a/b")
+        store.append([*said("1", "old"), *said("2", "new"), *judge])
+        store.put_facts([], [Current("axes.termination", "shop", "2", "")])
+        assert held(store) == {("a", 1, "tells new")}
+        store.to_parquet(tmp_path)
+        assert held(ParquetRows(tmp_path)) == held(store)
+
+
+def test_what_is_current_is_told_by_workflow() -> None:
+    with Store.open(":memory:") as store:
+        shop = run(user("a"), agent("x"), id="a", name="a")
+        air = msgspec.structs.replace(shop, id="b", name="b", workflow="air")
+        store.put([shop, air])
+        for version in "12":
+            said = f"tells v{version}"
+            answer = Verdict("axes.termination", None, "incorrect", 1, reason=said)
+            store.append([Record(trajectory=x, answer=answer, version=version) for x in "ab"])
+        current = [
+            Current("axes.termination", name, v, "") for name, v in (("shop", "2"), ("air", "1"))
+        ]
+        store.put_facts([], current)
+        assert len(held(store)) == 2
+        store.put_facts([], [Current("axes.termination", "air", "3", "")])
+        assert {of for of, _, _ in held(store)} == {"a"}
+
+
+def test_a_purged_run_has_no_signature(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "runs.db") as store:
+        store.put([run(user("a"), *failed("pay", "Error: no"), agent("x"), id="a", name="a")])
+        score_runs(store, workers=1)
+        assert held(store)
+        store.purge(parse_where("mode like 'pay fails%'"))
+        assert held(store) == set()
+        assert store.purged() == ["a"]
