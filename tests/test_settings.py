@@ -177,7 +177,16 @@ def test_the_sample_holds_with_and_without_its_comments(tmp_path: Path) -> None:
     assert settings.load_settings(written(tmp_path, text)).tools == {}
     keys = [line.removeprefix("# ") for line in text.split("\n") if " = " in line or "[[" in line]
     tables = [line for line in text.split("\n") if line.startswith("[")]
-    expected = ["tools", "alternatives", "claims", "limits", "listen", "redaction", "judges"]
+    expected = [
+        "tools",
+        "alternatives",
+        "claims",
+        "limits",
+        "listen",
+        "redaction",
+        "gate",
+        "judges",
+    ]
     assert tables == [f"[{name}]" for name in expected]
     tables_in_comments = ("[[", "[weights", "[judges.")
     full = []

@@ -3,8 +3,9 @@
 `python -m bars.gates.gate_errors [INVOCATIONS]`, 10,000 unless given. Each invocation gates the
 runs of an agent identical to that of the baseline by five gates at once, then twice again with
 reruns pooled: two drops and a length with no margin, a proof whose true rate is the threshold, and
-a count on a judge that errs. Then the power table of docs/explanation/gates.md. Code 0: the upper
-limit of the family-wise false-alarm rate is at most alpha + .01; 3: it is not.
+a count on a judge that errs, as a hundred labelled good runs say, drawn anew. Then the power table
+of docs/explanation/gates.md. Code 0: the upper limit of the family-wise false-alarm rate is at most
+alpha + .01; 3: it is not.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from bars.stats._coverage import chances
 from stepscope import stats
 from stepscope.gates import against_baseline, rates
 from stepscope.gates.decide import ALPHA, answer_gates
+from stepscope.gates.judged import FalseAlarms
 from stepscope.gates.sample import Arm
 from stepscope.gates.settings import GatePolicy, WorkflowTable, read_policy
 from stepscope.gates.types import GateAnswer
@@ -34,7 +36,7 @@ LOOKS = 3
 # Cases and trials of each side; trials of a case are alike by RHO.
 DESIGNS = ((20, 1), (50, 1), (20, 4))
 PASSES, BREACHES, RHO = 0.7, 0.1, 0.5
-JUDGE_ERRS = 0.05
+JUDGE_ERRS, LABELLED = 0.05, 100
 CHUNK = 250
 
 Floats = npt.NDArray[np.float64]
@@ -44,7 +46,7 @@ GATES = {
     "axes.sequencing": {"max_drop": 0.0},
     "step_efficiency": {"max_ratio_to_baseline_median": 1.0},
     "policy": {"max_rate": BREACHES},
-    "axes.argument_validity": {"max_rate": 0.0, "source": "judge"},
+    "axes.argument_validity": {"max_rate": 0.0, "source": "axes"},
 }
 
 
@@ -81,15 +83,15 @@ def runs(rng: np.random.Generator, who: Agent, trials: int) -> dict[str, Arm]:
     cases = np.repeat(np.arange(len(who.passes)), trials)
     n = len(cases)
     return {
-        "outcome": _side(cases, rng.random(n) >= who.passes[cases]),
-        "axes.sequencing": _side(cases, rng.random(n) >= who.sequence[cases]),
-        "step_efficiency": _side(cases, np.round(who.steps[cases] * rng.lognormal(0, 0.3, n))),
-        "policy": _side(cases, rng.random(n) < who.breaches[cases]),
-        "axes.argument_validity": _side(cases, rng.random(n) < JUDGE_ERRS),
+        "outcome": side(cases, rng.random(n) >= who.passes[cases]),
+        "axes.sequencing": side(cases, rng.random(n) >= who.sequence[cases]),
+        "step_efficiency": side(cases, np.round(who.steps[cases] * rng.lognormal(0, 0.3, n))),
+        "policy": side(cases, rng.random(n) < who.breaches[cases]),
+        "axes.argument_validity": side(cases, rng.random(n) < JUDGE_ERRS),
     }
 
 
-def _side(cases: npt.NDArray[np.int64], top: npt.NDArray[np.generic]) -> Arm:
+def side(cases: npt.NDArray[np.int64], top: npt.NDArray[np.generic]) -> Arm:
     n = len(cases)
     labels = cases.astype(np.object_)
     return Arm(
@@ -104,27 +106,33 @@ def _side(cases: npt.NDArray[np.int64], top: npt.NDArray[np.generic]) -> Arm:
 
 def pooled(first: Arm, second: Arm) -> Arm:
     """Return the runs of two looks together."""
-    return _side(
+    return side(
         np.concatenate([first.cases, second.cases]).astype(np.int64),
         np.concatenate([first.top, second.top]),
     )
 
 
 def failed(
-    asked: dict[str, GatePolicy], now: dict[str, Arm], before: dict[str, Arm], look: int
+    asked: dict[str, GatePolicy],
+    now: dict[str, Arm],
+    before: dict[str, Arm],
+    look: int,
+    flagged: int = 0,
 ) -> bool:
     """Tell whether any gate of one look fails; asked and answered as `decide` does it."""
     found = []
     for name, gate in asked.items():
         if gate.about == "rate":
-            found.append(rates.evaluate_rate(gate, now[name], JUDGE_ERRS))
+            known = FalseAlarms(flagged, LABELLED, "labels") if gate.rule == "count" else None
+            found.append(rates.evaluate_rate(gate, now[name], known))
         elif gate.about == "drop":
             found.append(against_baseline.build_drop_test(gate, now[name], before[name], seed=look))
         else:
             found.append(
                 against_baseline.build_ratio_test(gate, now[name], before[name], seed=look)
             )
-    if min((one.p for one in found if not isinstance(one, GateAnswer)), default=1.0) > ALPHA:
+    tested = (one.p / one.weight for one in found if not isinstance(one, GateAnswer))
+    if min(tested, default=1.0) > ALPHA:
         # No adjusted p is smaller than the smallest p: nothing can fail, and why is not asked.
         return any(isinstance(one, GateAnswer) and one.outcome == "fail" for one in found)
     return any(answer.outcome == "fail" for answer, _, _ in answer_gates(found, look, ALPHA)[0])
@@ -140,12 +148,13 @@ def alarms(design: tuple[int, int], n: int, seed: int) -> list[int]:
     for _ in range(n):
         who = agent(rng, design[0])
         before, now = runs(rng, who, design[1]), runs(rng, who, design[1])
+        flagged = int(rng.binomial(LABELLED, JUDGE_ERRS))
         at = 0
         for look in range(1, LOOKS + 1):
             if look > 1:
                 again = runs(rng, who, design[1])
                 now = {name: pooled(side, again[name]) for name, side in now.items()}
-            if failed(asked, now, before, look):
+            if failed(asked, now, before, look, flagged):
                 at = look
                 break
         first.append(at)

@@ -107,6 +107,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     claims: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     policy: tuple[RuleTable, ...] = ()  # rules of conduct
     precondition: tuple[PreconditionTable, ...] = ()  # which tool needs which other first
+    gate: settings_gates.GateDefaults = settings_gates.GateDefaults()  # of every workflow's gates
     # workflow -> its baseline and its gates
     workflow: dict[str, settings_gates.WorkflowTable] = msgspec.field(default_factory=dict)
     # the models that judge, and what they may cost
@@ -211,7 +212,10 @@ def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
     if not isinstance(table, dict):
         raise ConfigError(f"{where}: expected a table, found {table!r:.80}")
     _refuse_unknown(table, Settings, where)
-    for key, known in (("limits", Limits), ("listen", ListenTable), ("redaction", Redaction)):
+    for key, known in (
+        ("limits", Limits), ("listen", ListenTable), ("redaction", Redaction),
+        ("gate", settings_gates.GateDefaults),
+    ):  # fmt: skip
         _refuse_unknown(table.get(key), known, f"{where}, [{key}]")
     redaction = table.get("redaction")
     own = redaction.get("secret") if isinstance(redaction, dict) else None
@@ -307,10 +311,7 @@ def _read_text(path: Path, where: str) -> str:
 
 
 def _policies(settings: Settings, where: str) -> tuple[WorkflowPolicy, ...]:
-    return tuple(
-        settings_gates.read_policy(name, one, where=where)
-        for name, one in settings.workflow.items()
-    )
+    return settings_gates.read_policies(settings.workflow, settings.gate, where=where)
 
 
 def _refuse_unknown(table: object, known: type[msgspec.Struct], where: str) -> None:

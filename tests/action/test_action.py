@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -18,9 +19,15 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from stepscope.cli.main import main
+from tests.faults.providers import serving
+from tests.faults.script import Script
+from tests.gates.detours import JUDGE, SETTINGS, recorded
+
 ROOT = Path(__file__).resolve().parents[2]
 ACTION = ROOT / "action.yml"
 WORKFLOWS = sorted((ROOT / "examples" / "workflows").glob("github-*.yml"))
+DEEP_WORKFLOW = ROOT / "examples" / "workflows" / "github-deep.yml"
 RUNS = ROOT / "examples" / "airline" / "runs.json"
 GATES = "[workflow.airline.gates]\nloops = {{ max_per_run = {} }}\n"
 HOSTILE = "\n::error::x ##[add-mask]y @team Fixes #1 ``` <b> \x1b[2J"
@@ -130,6 +137,20 @@ def test_the_gate_step_says_its_code_and_writes_its_files(
         assert [path.name for path in (folder / "comments").iterdir()] == ["001.md"]
 
 
+DEEP = "no_detours = { max_per_run = 0, source = 'step_labels' }\n"
+
+
+@pytest.mark.parametrize(
+    ("tier", "code"), [("", 0), ("rules", 0), ("rules,step_labels", 4), ("$(touch planted)", 2)]
+)
+def test_the_tier_says_whose_gates_are_run(tmp_path: Path, tier: str, code: int) -> None:
+    (tmp_path / "runs.json").write_bytes(RUNS.read_bytes())
+    (tmp_path / "stepscope.toml").write_text(GATES.format(9) + DEEP, encoding="utf-8")
+    ran = run_step(gate_step(), tmp_path, {"runs": "runs.json", "tier": tier})
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    assert not (tmp_path / "planted").exists()
+
+
 def test_what_a_trace_says_commands_nobody(tmp_path: Path) -> None:
     runs = json.loads(RUNS.read_text(encoding="utf-8"))
     for run in runs:
@@ -189,8 +210,9 @@ else:
 """
 
 
-def test_a_comment_is_posted_once_and_then_updated_in_place(tmp_path: Path) -> None:
-    post = next(step for step in steps_of(WORKFLOWS[0]) if "run" in step)
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_comment_is_posted_once_and_then_updated_in_place(tmp_path: Path, path: Path) -> None:
+    post = steps_of(path)[-1]
     store, comments, tools = (tmp_path / name for name in ("store", "comments", "tools"))
     for folder in (store, comments, tools):
         folder.mkdir()
@@ -198,8 +220,12 @@ def test_a_comment_is_posted_once_and_then_updated_in_place(tmp_path: Path) -> N
     (comments / "001.md").write_text("<!-- stepscope:gate:a -->\nfirst\n")
     (comments / "002.md").write_text("<!-- stepscope:gate:a%2Db -->\nother\n")
     (comments / "003.md").write_text("@everyone, look here\n")
-    path = f"{tools}:{os.environ['PATH']}"
-    env = {"PATH": path, "STORE": str(store), "REPOSITORY": "o/r", "NUMBER": "7"}
+    env = {
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "STORE": str(store),
+        "REPOSITORY": "o/r",
+        "NUMBER": "7",
+    }
     for text in ("first", "second"):
         (comments / "001.md").write_text(f"<!-- stepscope:gate:a -->\n{text}\n")
         ran = run_step(post, tmp_path, {}, **env)
@@ -233,13 +259,126 @@ def test_no_job_reads_traces_and_may_write(path: Path) -> None:
     assert jobs["gate"]["permissions"] == {"contents": "read"}
     assert jobs["comment"]["permissions"] == {"pull-requests": "write"}
     assert "token" not in json.dumps(jobs["gate"])
-    assert "secrets" not in path.read_text(encoding="utf-8")
     assert "runs:" not in json.dumps(jobs["comment"])
+    # The judge's key is in the one step that needs it; without judges there is none.
+    holders = [step["name"] for step in steps_of(path) if "secrets" in json.dumps(step)]
+    assert holders == (["Judge"] if path == DEEP_WORKFLOW else [])
+    assert path.read_text(encoding="utf-8").count("secrets.") == len(holders)
+
+
+def test_a_pull_request_chooses_no_settings_where_there_is_a_key() -> None:
+    jobs = parsed(DEEP_WORKFLOW)["jobs"]
+    own, change = [step for step in jobs["gate"]["steps"] if "checkout" in step.get("uses", "")]
+    assert "ref" not in own["with"]
+    assert change["with"]["path"] == "change"
+    assert change["with"]["ref"] == "${{ needs.may.outputs.sha }}"
+    assert change["with"]["sparse-checkout"] == "traces"
+    named = [step["run"] for step in jobs["gate"]["steps"] if "change" in step.get("run", "")]
+    assert named == ["stepscope import change/traces/\nstepscope score\n"]
+
+
+def test_what_is_commented_is_compared_as_a_whole_and_reaches_no_step() -> None:
+    text = DEEP_WORKFLOW.read_text(encoding="utf-8")
+    assert text.count("comment.body") == 1
+    jobs = parsed(DEEP_WORKFLOW)["jobs"]
+    assert "github.event.comment.body == '/eval-deep'" in jobs["may"]["if"]
+    assert "github.event.issue.pull_request &&" in jobs["may"]["if"]
+    assert jobs["gate"]["needs"] == "may"
+    assert "always()" not in jobs["gate"].get("if", "")
+
+
+ASKED = """#!/bin/bash
+echo "$*" >> "$STORE/log"
+case "$2" in
+  */permission) echo "$PERMISSION" ;;
+  *) echo "$HEAD" ;;
+esac
+"""
+SHA = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize(
+    ("number", "permission", "head", "code", "sha"),
+    [
+        ("7", "write", SHA, 0, SHA),
+        ("7", "admin", SHA, 0, SHA),
+        ("7", "read", SHA, 1, None),
+        ("7", "none", SHA, 1, None),
+        ("7", "", SHA, 1, None),
+        ("7", "write\nread", SHA, 1, None),
+        ("7", "write", "$(touch planted)", 1, None),
+        ("", "read", SHA, 0, "f" * 40),
+    ],
+)
+def test_only_who_may_write_has_a_pull_request_judged(
+    tmp_path: Path, number: str, permission: str, head: str, code: int, sha: str | None
+) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    executable(tools / "gh", ASKED)
+    ran = run_step(
+        next(step for step in steps_of(DEEP_WORKFLOW) if step.get("id") == "may"),
+        tmp_path,
+        {},
+        PATH=f"{tools}:{os.environ['PATH']}",
+        STORE=str(tmp_path),
+        REPOSITORY="o/r",
+        ACTOR="$(touch planted)",
+        NUMBER=number,
+        NIGHTLY="f" * 40,
+        PERMISSION=permission,
+        HEAD=head,
+    )
+    assert ran.returncode == code, ran.stdout + ran.stderr
+    said = (tmp_path / "OUTPUT").read_text(encoding="utf-8")
+    assert said == ("" if sha is None else f"sha={sha}\n")
+    assert not (tmp_path / "planted").exists()
+    assert (tmp_path / "log").exists() is bool(number)
+
+
+def test_the_nightly_steps_find_planted_detours_with_a_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    steps = {step.get("name"): step for step in parsed(DEEP_WORKFLOW)["jobs"]["gate"]["steps"]}
+    with serving(Script(answer="exact")) as provider:
+        settings = SETTINGS.format(base=provider.base)
+        (tmp_path / "stepscope.toml").write_text(settings, encoding="utf-8")
+
+        def judged(name: str, detours: range) -> None:
+            (tmp_path / "change" / "traces").mkdir(parents=True)
+            shutil.move(recorded(name, detours=detours), tmp_path / "change" / "traces")
+            for named in ("Read and score", "Judge"):
+                ran = run_step(steps[named], tmp_path, {}, JUDGE=JUDGE)
+                assert ran.returncode == 0, ran.stdout + ran.stderr
+            shutil.rmtree(tmp_path / "change")
+
+        judged("before", range(0))
+        assert main(["baseline", "update", "--yes"]) == 0
+        (tmp_path / "stepscope.db").unlink()
+        judged("now", range(0, 50, 5))
+    given = {
+        key: value.replace("${{ needs.may.outputs.sha }}", SHA)
+        for key, value in steps["Decide the gates"]["with"].items()
+    }
+    ran = run_step(gate_step(), tmp_path, given)
+    assert ran.returncode == 3, ran.stdout + ran.stderr
+    assert "compared with the baseline: drop of 20 % of runs on 50 cases" in ran.stdout
+    pr = next(
+        s for s in steps_of(WORKFLOWS[1]) if s.get("uses", "") == "./.github/actions/stepscope"
+    )
+    (tmp_path / "traces").mkdir()
+    shutil.move(recorded("now", detours=range(0, 50, 5)), tmp_path / "traces")
+    ran = run_step(gate_step(), tmp_path, pr["with"])
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "not run" in ran.stdout
 
 
 def test_the_gitlab_job_runs_as_it_stands(tmp_path: Path) -> None:
-    job = parsed(ROOT / "examples" / "workflows" / "gitlab-ci.yml")["agent gate"]
+    jobs = parsed(ROOT / "examples" / "workflows" / "gitlab-ci.yml")
+    job = jobs["agent gate"]
     install, line = job["script"]
+    assert jobs["agent gate, deep"]["rules"] == [{"if": '$CI_PIPELINE_SOURCE == "schedule"'}]
     assert install == "python -I -m pip install --quiet stepscope"
     (tmp_path / "traces").mkdir()
     (tmp_path / "traces" / "runs.json").write_bytes(RUNS.read_bytes())

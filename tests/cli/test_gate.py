@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import stepscope
 from stepscope.cli.main import main
 from stepscope.store import Store
 from stepscope.store.columns import NO_RECORD
@@ -366,3 +368,62 @@ def test_an_update_prints_what_changes_and_writes_only_when_agreed(
     assert Path("base.json").read_bytes() != before
     assert main(["baseline", "update", "--yes"]) == 0
     assert Path("base.json").read_bytes() == before
+
+
+def selftest(capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main(["gate", "--selftest", *options])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_a_selftest_of_one_seed_is_of_the_same_bytes(
+    gated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = Path("stepscope.toml").read_text(encoding="utf-8")
+    Path("stepscope.toml").write_text(settings.replace("outcome =", "# "), encoding="utf-8")
+    first, second = (selftest(capsys, "--json", "--drop", "0.4") for _ in range(2))
+    assert (first[0], first[1]) == (0, second[1])
+    (found,) = json.loads(first[1])
+    assert (found["n_runs"], found["n_cases"], found["drop"]) == (20, 5, 0.4)
+    assert [(gate["name"], gate["missed"]["n"]) for gate in found["gates"]] == [("loops", 1000)]
+    assert re.search(r"^took [0-9.]+ minutes$", first[2], re.MULTILINE)
+    code, shown, _ = selftest(capsys, "--seed", "1")
+    assert code == 0
+    assert "invocations of 20 runs each, drawn from a baseline of 20 runs of 5 cases" in shown
+    assert "Note: 5 cases: too few to say how other cases would do" in shown
+
+
+def test_a_notebook_tests_its_gates(gated: Path) -> None:
+    with stepscope.open("good.db") as store:
+        view = store.gate_selftest(drop=0.5, replications=5)
+    assert [gate.name for gate in view.value[0].gates] == ["outcome", "loops"]
+    assert repr(view).startswith("airline   5 invocations of 20 runs each")
+    assert json.loads(view.json())[0]["invocations"] == 5
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "says"),
+    [
+        ("--drop 0", 2, "a selftest takes a drop in (0, 1]"),
+        ("--drop nan", 2, "a selftest takes a drop in (0, 1]"),
+        ("--baseline none.json", 2, "--selftest draws from the baseline: there is no file 'none"),
+        ("--baseline other.json", 2, "other.json is no baseline"),
+        ("--runs RUNS", 2, "--drop is of --selftest, which reads the baselines alone"),
+        ("--commit abc", 2, "which reads the baselines alone"),
+        ("--junit", 2, "which reads the baselines alone"),
+        ("--cases nobody", 2, "no case of workflow 'airline' is called 'nobody'"),
+        ("--max-minutes 0", 4, "stopped after 0 of 1,000 invocations"),
+    ],
+)
+def test_a_selftest_that_cannot_be_made_says_why(
+    gated: Path, capsys: pytest.CaptureFixture[str], line: str, code: int, says: str
+) -> None:
+    found = selftest(capsys, *words(line))
+    assert found[0] == code
+    assert says in found[1] + found[2]
+
+
+def test_a_drop_is_of_a_selftest(gated: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gate", "--drop", "0.1"]) == 2
+    assert "--drop is of --selftest" in capsys.readouterr().err

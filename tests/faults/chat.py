@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from tests.faults.answers import ANSWERS, Schema, Shown, schema_in
+from tests.faults.answers import ANSWERS, AnswerFunction, Schema, Shown, schema_in
 from tests.faults.quoting import quoting
 from tests.faults.script import Fault, Script, Structure
 
@@ -223,7 +224,11 @@ def _said(asking: Asking, how: Fault, script: Script) -> tuple[str, str]:
     if how.refusal:
         return "", how.refusal
     name = "prose" if asking.structure in script.ignores else script.answer
-    said = (quoting if name == "quoting" else ANSWERS[name])(asking.shown)
+    quotes: dict[str, AnswerFunction] = {
+        "quoting": quoting,
+        "exact": partial(quoting, exact=True),
+    }
+    said = (quotes.get(name) or ANSWERS[name])(asking.shown)
     return said.text, said.refusal
 
 

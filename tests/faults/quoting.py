@@ -19,10 +19,15 @@ _MARK = "\u00a6"
 _LONG_ENOUGH = 12
 _CITED = 2
 _MOST = 60
+# The tool whose calls are detours.
+PLANTED = "look_around"
 
 
-def quoting(shown: Shown) -> Said:
-    """An answer of the schema's kind that cites and quotes steps of the recording."""
+def quoting(shown: Shown, *, exact: bool = False) -> Said:
+    """An answer of the schema's kind that cites and quotes steps of the recording.
+
+    `exact`: a step is a DETOUR where it calls `PLANTED`, and PROGRESS where it does not.
+    """
     drawn = random.Random(shown.seed)
     fields = (shown.schema or {}).get("properties", {})
     text = "\n".join(shown.texts)
@@ -33,9 +38,22 @@ def quoting(shown: Shown) -> Said:
         answer = _attribution(drawn, words, fields)
     elif "steps" in fields:
         answer = _steps(drawn, text, fields["steps"]["items"]["properties"], words)
+        for one in answer["steps"] if exact else ():
+            one["label"] = "DETOUR" if PLANTED in _blocks(text).get(one["step"], "") else "PROGRESS"
     else:
         answer = {"score": drawn.choice((0.3, 0.7, 0.9)), "rationale": "as the bands say"}
     return Said(json.dumps(answer))
+
+
+def _blocks(text: str) -> dict[int, str]:
+    """Return the text of each step."""
+    found: dict[int, str] = {}
+    step = -1
+    for line in text.split("\n"):
+        block = _BLOCK.match(line)
+        step = int(block[1]) if block is not None else step
+        found[step] = found.get(step, "") + line
+    return found
 
 
 def _words(text: str) -> dict[int, str]:

@@ -106,7 +106,8 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         first: for the first requests, in the order they come.
         where: for requests that hold a text; the first that fits wins, before `first`.
         every: each request whose number is a multiple of the key gets the fault (0 never counts).
-        answer: name of an answer function in `answers.ANSWERS`, or "quoting", which cites truly.
+        answer: name of an answer function in `answers.ANSWERS`, or "quoting", which cites truly,
+            or "exact", which labels steps without an error as well.
         structures: forms of structured output that are known; others are refused with a 400.
         ignores: forms that are accepted and ignored: the model says what it likes.
         strict: schemas that the real provider refuses are refused.

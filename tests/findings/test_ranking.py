@@ -120,6 +120,20 @@ def test_one_source_counts_once_at_a_step_and_half_at_a_later_one() -> None:
     assert odds(first, by_rules("policy", "a", 3)) == pytest.approx(4.0 / 2.5)
 
 
+def test_an_error_that_nobody_looks_back_at_weighs_twice_one_that_is_addressed() -> None:
+    error, on = by_judge("step_labels", "ERROR", 1, 1), by_judge("step_labels", "PROGRESS", 3, 3)
+    back = by_judge("step_labels", "PROGRESS", 3, 3, 1, reason="addresses 1: it mends it")
+    assert odds(error, on) == pytest.approx(6.0)
+    assert odds(error, back) == pytest.approx(3.0)
+    # Of another judge that goes on nobody knows whether it saw the error.
+    other = by_judge("step_labels", "PROGRESS", 3, 3, judge="c/d")
+    assert odds(error, other) == pytest.approx(3.0)
+    found = step(ranking(error, on), 1)
+    assert (found.kind, found.more) == (
+        "judge_cascade", ("an error that nobody looks back at, says a/b: why",),
+    )  # fmt: skip
+
+
 def test_two_judges_count_both() -> None:
     one, other = by_judge("step_labels", "ERROR", 1, 1), by_judge(
         "step_labels", "ERROR", 1, 1, judge="c/d"

@@ -19,7 +19,7 @@ from stepscope.gates.looks import Looks
 from stepscope.gates.sample import Sample
 from stepscope.gates.settings import WorkflowPolicy, WorkflowTable, read_policy
 from stepscope.gates.types import GateAnswer, GateDecision, GateReport
-from stepscope.model import Record, Verdict
+from stepscope.model import Answer, Record, Verdict
 from stepscope.store.columns import (
     ANSWERED,
     NO_RECORD,
@@ -32,7 +32,7 @@ from stepscope.store.columns import (
     cell_state,
 )
 from stepscope.store.where import Where
-from stepscope.values import UNMEASURED_KINDS, Estimate
+from stepscope.values import UNMEASURED_KINDS, Estimate, Unmeasured
 from tests.factories import current_version, signs
 
 # A number, a label, "?kind" for an absence, or nothing at all: not scored.
@@ -123,7 +123,8 @@ class Literal:
         return texts([None] * len(runs.id))
 
     def measures(self) -> tuple[str, ...]:
-        return tuple(sorted({name for one in self.ones for name in one.said}))
+        names = {name for one in self.ones for name in one.said}
+        return tuple(sorted({name.removeprefix("people.") for name in names}))
 
     def records(
         self,
@@ -133,9 +134,57 @@ class Literal:
         measure: str | None = None,
     ) -> Iterator[Record]:
         for at, one in enumerate(self.ones):
-            if self.id(at) == trajectory and measure in one.said:
+            if trajectory not in (None, self.id(at)):
+                continue
+            for name in (measure, f"people.{measure}"):
+                if name in one.said and str(measure).startswith("judge."):
+                    yield from answers(self.id(at), str(measure), name, str(one.said[name]))
+            if trajectory is not None and measure in one.said and not measure.startswith("judge."):
                 verdict = Verdict(measure, 1.0, cites=self.cites, reason=f"{measure} of {one.case}")
                 yield Record(trajectory=trajectory, answer=verdict, version="1")
+
+    def families(self, measure: str) -> tuple[str, ...]:
+        names = {name for one in self.ones for name in one.said}
+        return tuple(
+            family
+            for family, name in (("human", f"people.{measure}"), ("lab", measure))
+            if name in names
+        )
+
+
+# Labels of steps by their first letter.
+LABELS = {"P": "PROGRESS", "R": "REDUNDANT", "D": "DETOUR", "E": "ERROR"}
+JUDGE = "lab/judge"
+
+
+def answers(run: str, measure: str, name: str, said: str) -> Iterator[Record]:
+    """Yield what a judge, or a person, says: a label, "PPD" a step, "?kind"; "/" parts judges."""
+    people = name.startswith("people.")
+    for number, text in enumerate(said.split("/")):
+        made: list[Answer] = []
+        kind = next((k for k in UNMEASURED_KINDS if k == text[1:]), None)
+        if text.startswith("?") and kind is not None:
+            made = [Unmeasured(kind, "said so", measure)]
+        elif measure == "judge.step_labels":
+            made = [
+                Verdict(
+                    measure, label=LABELS[letter], step=at, cites=(at,), reason=f"{letter} {at}"
+                )
+                if letter in LABELS
+                else Unmeasured("refused", "refused: no", measure, at)
+                for at, letter in enumerate(text)
+            ]
+        elif text:
+            made = [Verdict(measure, label=text, cites=(1, 2), reason=f"says {text}")]
+        for answer in made:
+            yield Record(
+                trajectory=run,
+                answer=answer,
+                version="2",
+                family="human" if people else "lab",
+                judge=f"person {number}" if people else f"{JUDGE}{number or ''}",
+                rubric=measure.removeprefix("judge."),
+            )
 
 
 def _state(said: Said | None) -> int:
@@ -172,8 +221,8 @@ def report(
     looks: Looks | None = None,
     attempt: int = 1,
     tier: Sequence[str] = ("rules",),
-    false_alarms: dict[str, float] | None = None,
 ) -> GateReport:
+    asked = msgspec.structs.replace(asked, tier=tuple(tier))
     held = {}
     if isinstance(before, Sample | GateAnswer):
         held = {asked.workflow: before}
@@ -186,8 +235,6 @@ def report(
         commit=commit,
         looks=looks,
         attempt=attempt,
-        tier=tier,
-        false_alarms=false_alarms,
     )
 
 

@@ -22,12 +22,13 @@ def test_the_page_explains_every_word(word: str) -> None:
     assert f"`{word}`" in text or f"`{word} = " in text or f"{word} = " in text
 
 
-def test_a_workflow_has_seven_keys() -> None:
+def test_a_workflow_has_eight_keys() -> None:
     assert [f.name for f in msgspec.structs.fields(WorkflowTable)] == [
         "cases",
         "agent",
         "baseline",
         "trials",
+        "tier",
         "gates",
         "tools",
         "policy",

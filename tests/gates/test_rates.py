@@ -177,18 +177,19 @@ def test_a_share_of_good_runs_is_told_as_runs_with_nothing_proved() -> None:
 def test_what_to_do_with_uncertain_is_asked_of_judges_only(uncertain: str) -> None:
     with pytest.raises(ConfigError, match=r"is for judges; rules prove faults.*leave uncertain"):
         gates(axes__sequencing={"max_rate": 0.1, "uncertain": uncertain})
-    judge = {"max_rate": 0.1, "uncertain": uncertain, "source": "judge"}
+    judge = {"max_rate": 0.1, "uncertain": uncertain, "source": "axes"}
     (policy,) = gates(axes__sequencing=judge).gates
     assert policy.uncertain == uncertain
 
 
 def test_an_uncertain_judge_gives_no_answer_unless_the_policy_leaves_it_out() -> None:
     runs = [
-        run(f"c{k}", axes__sequencing="correct" if k < 100 else "uncertain") for k in range(120)
+        run(f"c{k}", judge__axes__sequencing="correct" if k < 100 else "uncertain")
+        for k in range(120)
     ]
     for uncertain, outcome in (("worst", "undecided"), ("ignored", "pass")):
-        gate = {"max_rate": 0.1, "source": "judge", "uncertain": uncertain}
-        found = report(rows(*runs), gates(axes__sequencing=gate), tier=("judge",)).gates[0]
+        gate = {"max_rate": 0.1, "source": "axes", "uncertain": uncertain}
+        found = report(rows(*runs), gates(axes__sequencing=gate), tier=("axes",)).gates[0]
         assert found.outcome == outcome
 
 
@@ -199,28 +200,6 @@ def test_answers_of_an_older_version_are_not_read_and_the_command_is_named() -> 
     assert (found.outcome, found.cause) == ("undecided", "no_verdicts")
     assert found.reason.startswith("axes.sequencing was scored by version 1, this is version ")
     assert found.reason.endswith("stepscope score --measure axes.sequencing")
-
-
-def judged(
-    bad: int, rate: float | None, tier: tuple[str, ...] = ("rules", "judge")
-) -> GateDecision:
-    asked = gates(axes__sequencing={"max_rate": 0.0, "source": "judge"})
-    runs = [run(f"c{k}", axes__sequencing="incorrect" if k < bad else "correct") for k in range(50)]
-    known = {} if rate is None else {"judge": rate}
-    return report(rows(*runs), asked, tier=tier, false_alarms=known).gates[0]
-
-
-def test_a_count_gate_on_a_judge_allows_its_measured_false_alarms() -> None:
-    # P(3 or more of 50 at .05) = .459; P(8 or more) = .0038
-    assert judged(3, 0.05).outcome == "pass"
-    assert judged(8, 0.05).outcome == "fail"
-    assert round(judged(3, 0.05).p or 0, 3) == 0.459
-    assert judged(0, None).cause == "judge_not_calibrated"
-
-
-def test_a_gate_whose_judge_is_not_in_the_tier_is_listed_and_not_run() -> None:
-    found = judged(8, 0.05, tier=("rules",))
-    assert (found.outcome, found.cause) == ("not_run", "source_not_in_tier")
 
 
 def test_a_named_label_is_what_the_rate_is_about() -> None:

@@ -41,8 +41,8 @@ def test_the_policy_of_the_specification_is_read_as_it_says() -> None:
     assert {g.file_on for g in found.gates} == {"soft"}
     assert found.gates[5].threshold == "max_drop = 0.05"
     assert found.reads == (
-        *("axes.argument_validity", "efficiency.steps", "errors", "outcome", "recovery.recovered"),
-        *("redundant_calls.count", "step_labels.detours"),
+        *("axes.argument_validity", "efficiency.steps", "errors", "judge.step_labels.detours"),
+        *("outcome", "recovery.recovered", "redundant_calls.count"),
     )
 
 
@@ -67,7 +67,7 @@ def test_the_policy_of_the_specification_is_read_as_it_says() -> None:
         ({"steps.p95": {"max_ratio_to_baseline_median": 1.3}}, "is for the median of counts"),
         ({"steps.median": {"max_rate": 0.1}}, "a quantile of efficiency.steps is gated by max_p"),
         ({"steps": {"max_rate": 0.1}}, "needs max_per_run as well: the run that is in breach"),
-        ({"no_detours": {"max_per_run": 0}}, "'rules' cannot know 'no_detours'; source is one of"),
+        ({"no_detours": {"max_per_run": 0}}, "'rules' cannot know 'no_detours'; say who can: sour"),
         ({"match": {"min_rate": 0.5, "label": "mtach"}}, "no label 'mtach'; did you mean 'match'"),
         ({"outcome": {"min_rate": 0.5, "label": "x"}}, "outcome does not answer in labels"),
         ({"outcome": {"min_rate": 0.5, "recovered": "forbidden"}}, "a setting of no_errors only"),

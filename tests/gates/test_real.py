@@ -9,14 +9,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from bars.gates import gate_errors, gate_speed
+from bars.gates import gate_errors, gate_speed, judged_counts
 from stepscope import settings
 from stepscope.errors import ConfigError
 from stepscope.formats.reading import read_files
 from stepscope.gates import baseline
 from stepscope.gates.decide import decide_gates
 from stepscope.gates.sample import read_samples
-from stepscope.gates.settings import MEASURES, NAMES
+from stepscope.gates.settings import MEASURES, MODES, NAMES
 from stepscope.gates.types import GateReport, exit_code
 from stepscope.model import Facts, Outcome, Precondition, Record, Trajectory, Verdict
 from stepscope.model.records import INPUTS
@@ -154,15 +154,21 @@ def test_every_answer_of_a_measure_can_be_gated_by_its_name() -> None:
         score_runs(store, workers=1)
         answers = {name for name in store.measures() if not name.startswith("human.")}
     assert answers - NOT_GATED - set(MEASURES) == set()
-    assert {q.measure for q in NAMES.values() if not q.sources} <= {
-        q.measure for q in MEASURES.values()
-    }
+    assert {q.measure for q in NAMES.values()} <= {MODES, *(q.measure for q in MEASURES.values())}
 
 
 def test_identical_agents_raise_few_alarms_at_small_size() -> None:
     first = gate_errors.alarms((20, 1), 60, seed=3)
     assert sum(at > 0 for at in first) <= 6
     assert set(first) <= {0, 1, 2, 3}
+
+
+def test_a_count_on_a_judge_allows_its_false_alarms_and_sees_what_is_planted() -> None:
+    shares = [share for share, _ in judged_counts.measure(100).values()]
+    # The bar asks for .95 and .85 of 4,000; two and a half errors below of 100.
+    assert shares[0] >= 0.90
+    assert shares[1] >= 0.76
+    assert shares[2:] == [1.0, 1.0]
 
 
 def test_the_power_of_a_gate_rises_with_the_drop_and_the_trials() -> None:

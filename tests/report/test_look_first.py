@@ -4,15 +4,18 @@ import json
 
 import msgspec
 
-from stepscope.model import Label, Trajectory
+from stepscope.model import Label, Outcome, Record, Trajectory, Verdict
 from stepscope.report.build import build_report
 from stepscope.report.evidence import choose_runs
 from stepscope.report.rows import read_table
-from stepscope.report.suspects import compare_with_trials, list_passing_trials
+from stepscope.report.suspects import compare_with_trials, list_passing_trials, list_suspects
 from stepscope.report.views.show import show_run_json
 from stepscope.score import score_runs
 from stepscope.store import Store
+from tests.factories import FAILED, PASSED
 from tests.report.literal import call, result, said, trajectory
+from tests.report.made_panels import ONE, TWO, axes, labelled, repaired, runs, store_of
+from tests.report.made_panels import said as said_by
 from tests.report.rows import ABSENT, LiteralRows, rows
 
 
@@ -118,3 +121,60 @@ def test_a_write_that_no_passing_trial_makes_comes_first_everywhere() -> None:
     assert [s.first for s in looked.suspects] == [s["first"] for s in shown["suspects"]]
     assert [s.share for s in looked.suspects] == [s["share"] for s in shown["suspects"]]
     assert alone == ()
+
+
+def judged_names(*records: list[Record], outcome: Outcome = PASSED, n: int = 4) -> list[str]:
+    """Names of the runs to look at first, of passing runs that no rule faults."""
+    return [
+        one.name for one in build_report(store_of(runs(n, outcome=outcome), *records)).look_first
+    ]
+
+
+def test_what_judges_fault_is_looked_at_and_cascades_come_first() -> None:
+    held = runs(4, outcome=PASSED)
+    mended = [r for r in labelled(ONE, held[1], "PEPPPP") if r.answer.step != 3]
+    mended.append(repaired(ONE, held[1], error=1, by=3))
+    assert judged_names() == []
+    assert judged_names(axes(ONE, held, "..x.")) == ["shop/2/gpt-4o"]
+    cascade = labelled(ONE, held[3], "PEPPPP")
+    assert judged_names(axes(ONE, held, "..x."), mended, cascade) == [
+        "shop/3/gpt-4o", "shop/1/gpt-4o", "shop/2/gpt-4o",
+    ]  # fmt: skip
+
+
+def test_a_cascade_of_a_passing_run_comes_before_a_failed_run() -> None:
+    passing, failed = runs(1, outcome=PASSED), runs(1, ("other",), FAILED)
+    other = [msgspec.structs.replace(run, id=f"{'ab' * 16}") for run in failed]
+    for labels, first in (("PEPPPP", "shop/0/gpt-4o"), ("PPPPPP", "shop/0/other")):
+        with store_of([*passing, *other], labelled(ONE, passing[0], labels)) as store:
+            score_runs(store, workers=1)
+            assert build_report(store).look_first[0].name == first
+
+
+def suspected(outcome: Outcome, *records: list[Record]) -> list[tuple[int, str, str]]:
+    (of,) = runs(1, outcome=outcome)
+    look = list_suspects(of, None, [record for some in records for record in some])
+    return [(one.first, one.kind, one.evidence) for one in look.suspects]
+
+
+def test_suspects_of_a_run_that_did_not_fail_are_what_judges_cite() -> None:
+    (of,) = runs(1)
+    fault = axes(ONE, [of], "x")
+    cascade = labelled(TWO, of, "PEPPPE")
+    for outcome, last in ((PASSED, []), (Outcome(), [5])):
+        found = suspected(outcome, fault, cascade)
+        # The last step is an error with nothing behind it: a pass excuses it.
+        assert [step for step, _, _ in found] == [1, 3, *last]
+        assert found[0] == (
+            1, "judge", f"an error that nobody looks back at, says {TWO}: why",
+        )  # fmt: skip
+        assert found[1] == (3, "judge", f"tool selection at fault, says {ONE}: incorrect it is")
+    mended = [r for r in labelled(TWO, of, "PEPPPP") if r.answer.step != 3]
+    assert suspected(PASSED, mended, [repaired(TWO, of, error=1, by=3)]) == []
+
+
+def test_a_cascade_stands_before_what_is_proved() -> None:
+    (of,) = runs(1)
+    broken = [said_by("rules", of, Verdict("policy", label="no refunds", step=3, cites=(3,)))]
+    found = suspected(PASSED, broken, labelled(ONE, of, "PPPPPE"), labelled(TWO, of, "PPPPEP"))
+    assert [step for step, _, _ in found][:2] == [4, 3]

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from stepscope.model import Record, Usage, Verdict
+from stepscope.model import Outcome, Record, Usage, Verdict
 from stepscope.report.build import build_report
 from stepscope.report.document import Links
 from stepscope.report.panel_types import Panels, VerdictFlag
@@ -21,7 +21,7 @@ from stepscope.score import score_runs
 from stepscope.store import Store
 from stepscope.store.parquet import ParquetRows
 from stepscope.values import Estimate, Unmeasured
-from tests.factories import PASSED
+from tests.factories import FAILED, PASSED
 from tests.report.literal import HOSTILE
 from tests.report.made_panels import (
     ONE,
@@ -306,6 +306,22 @@ def test_patterns_of_steps_are_counted_by_judge_over_the_runs_with_labels() -> N
     said_of = ".143 [.026, .513] of 7 (.125-.250)"
     assert f"  cascade           claude-sonnet-4-5  {said_of}  shop/1/gpt-4o" in shown
     assert "none in any labelled run: whip" in shown
+
+
+def test_a_pattern_that_hangs_on_an_unknown_outcome_is_not_called_none() -> None:
+    said_of = {}
+    for outcome in (Outcome(), FAILED):
+        held = runs(3, outcome=outcome)
+        records = [r for of in held for r in labelled(ONE, of, "PPPRPP")]
+        found = panels_of(store_of(held, records))
+        whip = next(one for one in found.patterns if one.name == "whip")
+        shown = text.render(make_report_document(build_report(store_of(held, records))))
+        said_of[outcome.status] = (whip.n, whip.unknown, shown)
+    assert said_of["unknown"][:2] == (0, 3)
+    assert "unknown outcome in 3 runs with labels: whip" in said_of["unknown"][2]
+    assert "none in any labelled run: detour, cascade, healthy recovery" in said_of["unknown"][2]
+    assert said_of["fail"][:2] == (0, 0)
+    assert "none in any labelled run: whip, detour" in said_of["fail"][2]
 
 
 def test_whose_steps_they_are_rules_have_said_where_they_scored() -> None:

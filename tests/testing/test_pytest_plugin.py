@@ -192,6 +192,34 @@ def test_an_undecided_gate_skips_or_fails_and_never_passes(project: pytest.Pytes
     project.runpytest_subprocess().assert_outcomes(skipped=1, failed=2)
 
 
+DEEP = LOOPS_ONLY % 9 + "no_detours = { max_per_run = 0, source = 'step_labels' }\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "passed", "says"),
+    [
+        ("", (), 1, "*1 passed*"),
+        (
+            "",
+            ("--stepscope-tier", "rules,step_labels"),
+            0,
+            "*stepscope judge --rubric step_labels*",
+        ),
+        (", tier=['rules', 'step_labels']", (), 0, "*stepscope judge --rubric step_labels*"),
+        (", tier='rules'", ("--stepscope-tier", "rules,step_labels"), 1, "*1 passed*"),
+        ("", ("--stepscope-tier", "rule"), 0, "*no gate has the source 'rule'; did you mean*"),
+    ],
+)
+def test_a_tier_is_an_option_that_a_test_may_outrank(
+    project: pytest.Pytester, given: str, options: tuple[str, ...], passed: int, says: str
+) -> None:
+    (project.path / "stepscope.toml").write_text(DEEP, encoding="utf-8")
+    project.makepyfile(GATE.format(given=f"runs='runs.json'{given}", how=""))
+    result = project.runpytest_subprocess(*options)
+    result.assert_outcomes(passed=passed, failed=1 - passed)
+    result.stdout.fnmatch_lines([says])
+
+
 UNMEASURED = [
     ("runs='runs.json'", "*baseline_missing*"),
     ("runs='runs.json', baseline='stepscope.toml'", "*baseline_corrupt*"),

@@ -13,24 +13,35 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from stepscope import registry
 from stepscope.api.notebook import Notebook, open
+from stepscope.api.views import DocumentView
 from stepscope.errors import TraceError, UsageError
 from stepscope.formats.reading import Account
 from stepscope.gates import baseline as baselines
 from stepscope.gates import looks
 from stepscope.gates.decide import decide_gates
 from stepscope.gates.sample import Sample
-from stepscope.gates.settings import MODES, RECORDED, WorkflowPolicy, check_tools, suggest_name
+from stepscope.gates.selftest import DROP, REPLICATIONS, GateSelftest, selftest_gates
+from stepscope.gates.settings import (
+    MODES,
+    RECORDED,
+    WorkflowPolicy,
+    check_tools,
+    refuse_tier,
+    suggest_name,
+)
 from stepscope.gates.types import GateAnswer, GateReport, Severity, exit_code
 from stepscope.model.signatures import is_signed
+from stepscope.report.document import Document
 from stepscope.report.render import data, markdown, text
 from stepscope.report.views import gates
 from stepscope.safety.redact import scrub_value
+from stepscope.safety.text import render_json
 from stepscope.score.importing import Added
 from stepscope.score.measures import score_runs
 from stepscope.settings import Settings
@@ -93,6 +104,41 @@ class GateView:
 
     def __repr__(self) -> str:
         return self.text()
+
+
+class SelftestView(DocumentView[tuple[GateSelftest, ...]]):
+    """How often the gates of workflows are wrong, one `GateSelftest` each."""
+
+    def document(self) -> Document:
+        """Return what is printed."""
+        return gates.make_selftest_document(self.value)
+
+    def json(self) -> str:
+        """Return it as JSON."""
+        return render_json(self.value)
+
+
+def selftest_policies(
+    policies: Sequence[WorkflowPolicy],
+    *,
+    drop: float = DROP,  # the worsening that is put in, a share
+    replications: int = REPLICATIONS,  # invocations drawn
+    seed: int = 0,
+    enough: Callable[[], bool] = lambda: False,  # asked now and then; ends it with what there is
+) -> SelftestView:
+    """Return how often the gates of policies are wrong on runs like those of their baselines.
+
+    Raises:
+        UsageError: a baseline is missing, or a number makes no sense.
+    """
+    held = baselines.load_baselines(policies)
+    found = tuple([
+        selftest_gates(
+            one, held[one.workflow], drop=drop, replications=replications, seed=seed, enough=enough
+        )
+        for one in policies
+    ])  # fmt: skip
+    return SelftestView(scrub_value(found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,10 +354,13 @@ def choose_policies(
     trials: int | None = None,
     # the cases that must have been run, instead of those of the baseline
     cases: Iterable[str] = (),
+    # the sources whose gates are run, instead of those of the settings: a list, or with commas
+    tier: str | Sequence[str] | None = None,
 ) -> tuple[WorkflowPolicy, ...]:
     """Return the policies to gate: all with gates, or those named.
 
     Raises:
+        ConfigError: a tier that no gate's source is in.
         UsageError: a workflow without gates is named, none has any, one baseline or list of
             cases for several, or an agent that must be run first.
     """
@@ -335,7 +384,11 @@ def choose_policies(
                 f'this release gates recorded runs only, so say agent = "{RECORDED}"'
             )
     told = {"baseline": baseline, "trials": trials, "cases": tuple(dict.fromkeys(cases))}
-    changed = {name: value for name, value in told.items() if value}
+    changed: dict[str, Any] = {name: value for name, value in told.items() if value}
+    if tier is not None:
+        listed = tier.split(",") if isinstance(tier, str) else tier
+        changed["tier"] = tuple(dict.fromkeys(filter(None, map(str.strip, listed))))
+        refuse_tier(changed["tier"], settings.policies, "--tier")
     for name in ("baseline", "cases"):
         if name in changed and len(policies) > 1:
             raise UsageError(f"--{name} is one workflow's; choose it with --workflow")

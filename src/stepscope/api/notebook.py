@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from stepscope.api.agreement import AgreementView, ModesView, QueueView
+    from stepscope.api.gating import SelftestView
     from stepscope.api.judging import GoalDraft, JudgeFinding, PlannedRequest, RejudgeResult
     from stepscope.api.verdict_import import AddedVerdicts
     from stepscope.calibrate.noise import JudgeNoise
@@ -319,6 +320,25 @@ class Notebook(Closeable):
 
         table = read_chosen_runs(self.store, where=combine_filters(where), since=since, by=None)
         return estimate_shapes(table.shapes, table.clusters, self.settings.seed)
+
+    def gate_selftest(
+        self, *workflows: str, drop: float = 0.1, replications: int = 1_000
+    ) -> SelftestView:
+        """Return how often the gates of the settings are wrong, by runs drawn from baselines.
+
+        Args:
+            workflows: whose gates; all when left out.
+            drop: the worsening that is put in: so much fewer runs are good, or take longer.
+            replications: invocations drawn.
+
+        Raises:
+            UsageError: no gates, no baseline, or a number makes no sense.
+        """
+        from stepscope.api.gating import choose_policies, selftest_policies
+
+        policies = choose_policies(self.settings, workflows)
+        seed = self.settings.seed
+        return selftest_policies(policies, drop=drop, replications=replications, seed=seed)
 
     def calibrate_sigma(
         self, scores: str | Path | None = None, *, quantum: float | None = None

@@ -46,6 +46,14 @@ Cases = Annotated[
         "--cases", metavar="CASE", help="This case must have been run; repeatable. Default: all."
     ),
 ]
+Tier = Annotated[
+    str | None,
+    Option(
+        "--tier",
+        metavar="SOURCES",
+        help="Run the gates of these sources, as rules,step_labels. Default: of the settings.",
+    ),
+]
 Failing = Annotated[
     Literal["soft", "hard"],
     Option("--fail-on", help="The least severity that fails the command."),
@@ -64,6 +72,14 @@ Commit = Annotated[
 ]
 Attempt = Annotated[
     int, Option("--attempt", min=1, help="How often this commit was gated, with this time.")
+]
+Selftest = Annotated[
+    bool,
+    Option("--selftest", help="Say how often these gates are wrong, by runs drawn from baselines."),
+]
+Drop = Annotated[
+    float | None,
+    Option("--drop", metavar="SHARE", help="Of --selftest: the worsening put in. Default: 0.1."),
 ]
 Config = Annotated[
     Path | None,
@@ -86,6 +102,7 @@ def gate(
     baseline: BaselineFile = None,
     trials: Trials = None,
     cases: Cases = None,
+    tier: Tier = None,
     fail_on: Failing = "hard",
     undecided: Undecided = None,
     max_minutes: MaxMinutes = None,
@@ -93,6 +110,8 @@ def gate(
     attempt: Attempt = 1,
     where: options.WhereText = None,
     seed: options.Seed = None,
+    selftest: Selftest = False,
+    drop: Drop = None,
     config: Config = None,
     markdown: options.Markdown = False,
     junit: options.Junit = False,
@@ -119,8 +138,27 @@ def gate(
 
     settings = settings_at(config)
     policies = gating.choose_policies(
-        settings, workflow or (), baseline=baseline, trials=trials, cases=cases or ()
+        settings, workflow or (), baseline=baseline, trials=trials, cases=cases or (), tier=tier
     )
+    if selftest or drop is not None:
+        unread = (runs, where, commit, undecided, write, store, junit or None)
+        if not selftest or any(one is not None for one in unread):
+            raise UsageError(
+                "--drop is of --selftest, which reads the baselines alone: it takes --workflow, "
+                "--baseline, --trials, --cases, --tier, --seed, --max-minutes and a form"
+            )
+        found = gating.selftest_policies(
+            policies,
+            drop=0.1 if drop is None else drop,
+            seed=settings.seed if seed is None else seed,
+            enough=lambda: max_minutes is not None and time.monotonic() - start >= 60 * max_minutes,
+        )
+        if form or out is not None:
+            terminal.deliver(getattr(found, form or "text")(), out)
+        else:
+            terminal.print_guarded(found.text(terminal.terminal_width()))
+        terminal.print_note(f"took {(time.monotonic() - start) / 60:.1f} minutes")
+        return 0 if all(one.invocations for one in found.value) else 4
     request = gating.GateOptions(
         where=options.parse_filter(where),
         commit=commit,

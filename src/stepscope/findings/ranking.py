@@ -23,13 +23,14 @@ from typing import Literal
 import msgspec
 
 from stepscope.errors import ConfigError
+from stepscope.judges.patterns import find_label_patterns
 from stepscope.measures import localise
 from stepscope.measures.calls import agent_calls, effect_of, ends_run, has_succeeded
 from stepscope.measures.localise import Kind
 from stepscope.measures.rule import INCORRECT
 from stepscope.measures.same_calls import same_arguments, tool_called
 from stepscope.measures.step_features import PLACE_NAMES, Family, agent_steps, place_features
-from stepscope.model import Exchange, Facts, Json, Record, Trajectory, Verdict
+from stepscope.model import Answer, Exchange, Facts, Json, Record, Trajectory, Verdict
 from stepscope.model.records import JUDGE_PREFIX, OUTRANKED, RULES, STEP_LABELS_NAME
 from stepscope.safety.limits import read_file
 from stepscope.values import Unmeasured
@@ -41,6 +42,7 @@ StoreKind = Literal[
     "judge_cause",  # a judge says that the run broke here
     "judge_fault",  # a judge cites the step for an axis at fault
     "judge_error",  # a judge calls the step an error
+    "judge_cascade",  # the same, no later step addresses it, and the run goes on
     "break",  # the step scores fall here
     "gate",  # a step of the highest weight scored below the gate
 ]
@@ -49,6 +51,7 @@ StoreKind = Literal[
 STORE_FACTORS: dict[StoreKind, float] = {
     "new_write": 12.0,
     "judge_cause": 6.0,
+    "judge_cascade": 6.0,
     "breach": 4.0,
     "break": 4.0,
     "judge_fault": 3.0,
@@ -276,6 +279,7 @@ def evidence_of_records(records: Iterable[Record]) -> Iterator[StepEvidence]:
         if isinstance(record.answer, Verdict)
         and record.answer.measure == f"{JUDGE_PREFIX}{_CAUSE}.whose"
     }
+    cascades = _find_cascades(held)
     for record in held:
         answer = record.answer
         if not isinstance(answer, Verdict) or answer.reason.startswith(OUTRANKED):
@@ -293,8 +297,11 @@ def evidence_of_records(records: Iterable[Record]) -> Iterator[StepEvidence]:
             who = record.judge or record.family
             source = f"{rubric} of {who}"
             if rubric == STEP_LABELS_NAME and answer.step is not None and answer.label == _ERROR:
-                said = f"an error, says {who}: {answer.reason}"
-                yield StepEvidence(answer.step, "judge_error", said, answer.cites, source)
+                cascade = (record.family, record.judge, record.repeat, answer.step) in cascades
+                kind: StoreKind = "judge_cascade" if cascade else "judge_error"
+                said = "an error that nobody looks back at" if cascade else "an error"
+                said = f"{said}, says {who}: {answer.reason}"
+                yield StepEvidence(answer.step, kind, said, answer.cites, source)
             elif rubric == _CAUSE and whose == "agent":
                 for step in answer.cites[:1]:
                     said = f"the run broke here, says {who}: {answer.reason}"
@@ -305,6 +312,22 @@ def evidence_of_records(records: Iterable[Record]) -> Iterator[StepEvidence]:
                     yield StepEvidence(
                         step, "judge_fault", said + answer.reason, answer.cites, source
                     )
+
+
+def _find_cascades(records: Iterable[Record]) -> set[tuple[str, str, int, int]]:
+    """Return where errors are never addressed, by family, judge, repeat and step."""
+    labels: dict[tuple[str, str, int], list[Answer]] = {}
+    for record in records:
+        if record.answer.measure == JUDGE_PREFIX + STEP_LABELS_NAME:
+            voice = (record.family, record.judge, record.repeat)
+            labels.setdefault(voice, []).append(record.answer)
+    found = set()
+    for voice, answers in labels.items():
+        acted = {answer.step for answer in answers if answer.step is not None}
+        said = find_label_patterns(answers, acted)["cascade"]
+        cascades = () if isinstance(said, Unmeasured) else said
+        found |= {(*voice, one.step) for one in cascades}
+    return found
 
 
 def find_new_write(

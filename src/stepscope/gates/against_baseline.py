@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from math import comb, exp, inf, log, sqrt
+from math import comb, inf, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -31,7 +31,8 @@ from stepscope.gates.sample import Arm
 from stepscope.gates.settings import GatePolicy
 from stepscope.gates.types import Cause, GateAnswer, answer_undecided
 from stepscope.stats.comparison import POWER, Comparison
-from stepscope.stats.sample import Bools
+from stepscope.stats.permutation import detectable_ratio, detectable_rise, pair_trials
+from stepscope.stats.sample import Bools, codes
 from stepscope.values import Estimate, Unmeasured, format_count
 
 # Permutations drawn, and the p at or below which more are drawn.
@@ -39,8 +40,10 @@ STAGES = ((999, 0.05), (9_999, 0.002), (99_999, 0.0))
 FEW, MANY = STAGES[0][0], STAGES[-1][0]
 
 
-def permute_in_stages(compare: Callable[[int], Comparison | Unmeasured]) -> Comparison | Unmeasured:
-    """Return a comparison with as many permutations as its p needs.
+def permute_in_stages(
+    compare: Callable[[int], Comparison | Unmeasured], most: int = MANY
+) -> Comparison | Unmeasured:
+    """Return a comparison with as many permutations as its p needs, and at most so many.
 
     Args:
         compare: makes it with a number of permutations; the same number gives the same p.
@@ -48,6 +51,8 @@ def permute_in_stages(compare: Callable[[int], Comparison | Unmeasured]) -> Comp
     found = compare(FEW)
     for (_, mark), (draws, _) in pairwise(STAGES):
         if isinstance(found, Unmeasured) or found.method != "permutation drawn" or found.p > mark:
+            break
+        if draws > most:
             break
         found = compare(draws)
     return found
@@ -77,13 +82,13 @@ def smallest_possible_p(now: Arm, before: Arm, worst: float) -> float:
 
 
 def build_drop_test(
-    gate: GatePolicy, current: Arm, baseline: Arm, *, seed: int
+    gate: GatePolicy, current: Arm, baseline: Arm, *, seed: int, most: int = MANY
 ) -> GateTest | GateAnswer:
     """Return the question of a gate on a drop in the share of good runs."""
     now, before = _with_units(current), _with_units(baseline)
     if not now.n_measured:
         return rates.answer_without_verdicts(gate, current)
-    measured = compare_bad_runs(now.measured(), before.measured(), seed=seed)
+    measured = compare_bad_runs(now.measured(), before.measured(), seed=seed, most=most)
     if isinstance(measured, Unmeasured) or isinstance(measured.effect, Unmeasured):
         shared = set(now.cases.tolist()) & set(before.cases.tolist())
         return answer_undecided(
@@ -98,10 +103,13 @@ def build_drop_test(
         return GateTest(p, partial(_answer_drop_proof, gate, now, before, measured, seed))
     best = measured
     if now.n_lost or before.n_lost:
-        found = compare_bad_runs(now.filled(bad=False), before.filled(bad=True), seed=seed)
+        best_runs = now.filled(bad=False), before.filled(bad=True)
+        found = compare_bad_runs(*best_runs, seed=seed, most=most)
         best = found if isinstance(found, Comparison) else measured
     beyond = _effect_value(best) > gate.bound + rates.TOLERANCE
-    return GateTest(best.p, partial(_answer_drop, gate, now, before, measured, seed, beyond=beyond))
+    answer = partial(_answer_drop, gate, now, before, measured, seed, beyond=beyond)
+    power = partial(_say_power, gate, now.measured(), before.measured(), measured, seed)
+    return GateTest(best.p, answer, power=power)
 
 
 def _answer_drop(
@@ -131,19 +139,41 @@ def _answer_drop(
             return answer_undecided(
                 "not_measured", f"{said}; were {lost} bad, it would fail", effect
             )
-    error = (measured.sd or 0.0) / sqrt(measured.n)
-    z, power = NormalDist().inv_cdf(1 - alone), NormalDist().inv_cdf(POWER)
-    seen = max((z + power) * error, gate.bound + power * error)
-    most = 1 - float(before.measured().bad.mean())
-    could = f"a drop of {rates.say_percent(seen)}"
+    return GateAnswer(outcome="pass", reason=said, estimate=effect)
+
+
+def _say_power(
+    gate: GatePolicy, now: Arm, before: Arm, measured: Comparison, seed: int, alone: float
+) -> tuple[str, float | None]:
+    """Return the true drop that is found in 80 % of repetitions: exact for runs that pass or fail.
+
+    Of other shares it is that of a normal difference with the spread of these runs.
+    """
+    again = set(now.cases.tolist())
+    # In the order of the baseline: what is drawn must not hang on the order of a set.
+    counts = {case: [0, 0, 0, 0] for case in before.cases.tolist() if case in again}
+    for side, at in ((before, 0), (now, 2)):
+        for case, bad in zip(side.cases.tolist(), side.bad.tolist(), strict=True):
+            if case in counts:
+                counts[case][at] += bad
+                counts[case][at + 1] += 1
+    seen = None
+    if np.isin(now.bad, (0.0, 1.0)).all() and np.isin(before.bad, (0.0, 1.0)).all():
+        seen = detectable_rise(
+            [(int(a), b, int(c), d) for a, b, c, d in counts.values()],
+            alpha=alone, margin=gate.bound, power=POWER, alike=measured.p > alone,
+            rng=np.random.default_rng(seed),
+        )  # fmt: skip
+    if seen is None:
+        error = (measured.sd or 0.0) / sqrt(measured.n)
+        z, power = NormalDist().inv_cdf(1 - alone), NormalDist().inv_cdf(POWER)
+        seen = max((z + power) * error, gate.bound + power * error)
+    most = 1 - float(before.bad.mean())
     if seen > most:
-        could = f"not even a drop from {rates.say_percent(most)} to 0 %"
-    return GateAnswer(
-        outcome="pass",
-        reason=f"{said}; {could} would be seen in 80 % of repetitions",
-        estimate=effect,
-        detectable=seen if seen <= most else None,
-    )
+        could, seen = f"not even a drop from {rates.say_percent(most)} to 0 %", None
+    else:
+        could = f"a drop of {rates.say_percent(seen)}"
+    return f"{could} would be seen in 80 % of repetitions", seen
 
 
 def _answer_drop_proof(
@@ -175,10 +205,12 @@ def _answer_drop_proof(
     )
 
 
-def compare_bad_runs(now: Arm, before: Arm, *, seed: int) -> Comparison | Unmeasured:
+def compare_bad_runs(
+    now: Arm, before: Arm, *, seed: int, most: int = MANY
+) -> Comparison | Unmeasured:
     """Compare bad runs now with those of the baseline; the effect is how much more there are."""
     return permute_in_stages(
-        lambda draws: _compare_with_draws(now, before, rates.INTERVAL_LEVEL, seed, draws)
+        lambda draws: _compare_with_draws(now, before, rates.INTERVAL_LEVEL, seed, draws), most
     )
 
 
@@ -233,7 +265,7 @@ LONGEST = 1e18
 
 
 def build_ratio_test(
-    gate: GatePolicy, current: Arm, baseline: Arm, *, seed: int
+    gate: GatePolicy, current: Arm, baseline: Arm, *, seed: int, most: int = MANY
 ) -> GateTest | GateAnswer:
     """Return the question of a gate on the ratio of two medians."""
     if not current.n_measured:
@@ -253,7 +285,8 @@ def build_ratio_test(
     best = current.filled_with(0.0), baseline.filled_with(inf)
     beyond = ratio_of_medians(*best) > gate.bound + rates.TOLERANCE
     answer = partial(_answer_ratio, gate, current, baseline, seed, beyond=beyond)
-    return GateTest(rank_p(*best, seed=seed), answer)
+    power = partial(_say_ratio_power, gate, current, baseline, seed)
+    return GateTest(rank_p(*best, seed=seed, most=most), answer, power=power)
 
 
 def _answer_ratio(
@@ -277,9 +310,7 @@ def _answer_ratio(
     ):
         lost = rates.say_losses({**now.unmeasured}) or "unmeasured runs of the baseline"
         return answer_undecided("not_measured", f"{said}; were {lost} long, it would fail", shown)
-    seen = _detectable_ratio(shown, gate.bound, alone)
-    could = f"; {seen:.2f} times would be seen in 80 % of repetitions" if seen else ""
-    return GateAnswer(outcome="pass", reason=said + could, estimate=shown, detectable=seen)
+    return GateAnswer(outcome="pass", reason=said, estimate=shown)
 
 
 def _answer_ratio_proof(
@@ -325,7 +356,7 @@ def estimate_ratio(now: Arm, before: Arm, seed: int, level: float) -> Estimate |
     )
 
 
-def rank_p(now: Arm, before: Arm, *, seed: int) -> float:
+def rank_p(now: Arm, before: Arm, *, seed: int, most: int = MANY) -> float:
     """Return the one-sided p of longer runs now, labels permuted within cases, on ranks."""
     # Mid-ranks, 0 for the smallest: equal values share theirs.
     values = np.concatenate([before.top, now.top])
@@ -341,7 +372,8 @@ def rank_p(now: Arm, before: Arm, *, seed: int) -> float:
             unit="ranks",
             draws=draws,
             tail="upper",
-        )
+        ),
+        most,
     )
     return found.p if isinstance(found, Comparison) else 1.0
 
@@ -375,16 +407,20 @@ def _is_in_cases(side: Arm, cases: set[object]) -> Bools:
     return np.array([case in cases for case in side.cases.tolist()], dtype=np.bool_)
 
 
-def _detectable_ratio(found: Estimate | Unmeasured, margin: float, alone: float) -> float | None:
-    """Return the true ratio that is no chance, and above the margin, in 80 % of repetitions.
-
-    On the log scale, with the error that the interval shows; None where there is none.
-    """
-    if isinstance(found, Unmeasured) or not found.low or not found.high or margin <= 0:
-        return None
-    if found.low == found.high:
-        return None
-    normal = NormalDist()
-    error = log(found.high / found.low) / (2 * normal.inv_cdf((1 + found.level) / 2))
-    z, power = normal.inv_cdf(1 - alone), normal.inv_cdf(POWER)
-    return exp(max((z + power) * error, log(margin) + power * error))
+def _say_ratio_power(
+    gate: GatePolicy, now: Arm, before: Arm, seed: int, alone: float
+) -> tuple[str, float | None]:
+    """Return the true ratio that is found in 80 % of repetitions; nothing of lengths of 0."""
+    arms = before.measured(), now.take(np.isfinite(now.top))
+    cases = codes([*arms[0].cases.tolist(), *arms[1].cases.tolist()])
+    n = len(arms[0].at)
+    if min(arm.top.min(initial=1.0) for arm in arms) <= 0:
+        return "", None
+    logs = np.log(arms[0].top), np.log(arms[1].top)
+    trials, _ = pair_trials(logs, (cases[:n], cases[n:]))
+    seen = detectable_ratio(
+        trials, alpha=alone, margin=gate.bound, power=POWER, rng=np.random.default_rng(seed)
+    )
+    if seen is None or seen == inf:
+        return "", None
+    return f"{seen:.2f} times would be seen in 80 % of repetitions", seen

@@ -20,6 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from stepscope.errors import DataError, EnvironmentFault, TraceError, UsageError
+from stepscope.gates.judged import read_gate_samples
 from stepscope.gates.new_modes import merge_baseline
 from stepscope.gates.sample import (
     Absent,
@@ -28,11 +29,11 @@ from stepscope.gates.sample import (
     Sample,
     SampleRun,
     hide_keys,
-    read_samples,
     say_no_runs,
 )
 from stepscope.gates.settings import WorkflowPolicy
 from stepscope.gates.types import GateAnswer, answer_undecided
+from stepscope.model.records import RULES
 from stepscope.safety.json import decode_strict
 from stepscope.safety.limits import Limits, open_output, read_file
 from stepscope.safety.text import visible_line
@@ -77,12 +78,12 @@ def make_baseline(
         StoreError: the records of a measure are of two versions.
     """
     measures = sorted({*policy.reads, *ALWAYS_KEPT})
-    read_ = read_samples(rows, [policy.workflow], measures, where, labelled=policy.labelled)
+    read_ = read_gate_samples(rows, [policy.workflow], measures, where, labelled=policy.labelled)
     sample = read_[policy.workflow]
     if not sample.runs:
         raise DataError(f"no baseline: {say_no_runs(rows, policy.workflow, where)}")
     for gate in policy.gates:
-        for name in gate.reads if gate.compares else ():
+        for name in gate.reads if gate.compares and gate.source == RULES else ():
             if name not in sample.asked:
                 raise DataError(
                     f"no baseline: gate {gate.name!r} compares {name!r}, of which no run has a "

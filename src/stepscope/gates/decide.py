@@ -22,10 +22,17 @@ from stepscope import registry, stats
 from stepscope.errors import UsageError
 from stepscope.gates import against_baseline, rates
 from stepscope.gates.baseline import ID_DIGITS, Design, absences, design_of, load_baseline, said
+from stepscope.gates.judged import (
+    FEWEST_GOOD,
+    FalseAlarms,
+    count_false_alarms,
+    judged_evidence,
+    read_gate_samples,
+)
 from stepscope.gates.looks import Looks, look_key, pool_looks, replace_entry
 from stepscope.gates.new_modes import build_modes_test, list_new_cases
 from stepscope.gates.rates import GateTest
-from stepscope.gates.sample import Arm, Sample, SampleRun, build_arm, read_samples, say_no_runs
+from stepscope.gates.sample import Absent, Arm, Sample, SampleRun, build_arm, say_no_runs
 from stepscope.gates.settings import GatePolicy, WorkflowPolicy, policies_hash, rescore_command
 from stepscope.gates.types import (
     CaseFailure,
@@ -36,7 +43,7 @@ from stepscope.gates.types import (
     answer_undecided,
 )
 from stepscope.model import Verdict
-from stepscope.model.records import RULES
+from stepscope.model.records import NOT_APPLICABLE, RULES
 from stepscope.safety.redact import scrub_message
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
@@ -56,6 +63,9 @@ class WorkflowUnderTest:
     notes: tuple[str, ...]
     # all that counts at its worst in every gate, as if every look had lacked it
     absent: tuple[SampleRun, ...] = ()
+    seed: int = 0  # where permutations that are drawn start
+    # of a selftest: what is done to the runs before they are asked about; p is told less exactly
+    change: Callable[[Arm], Arm] | None = None
 
     @property
     def whole(self) -> Sample:
@@ -76,9 +86,11 @@ def prepare_workflow(
     none: str,  # why there are no runs, where there are none
 ) -> WorkflowUnderTest:
     """Return a workflow with the runs under test: not the baseline's own, earlier looks pooled."""
+    # Whom this tier does not ask has lost nothing, in later looks at these runs neither.
+    unasked = (Absent(NOT_APPLICABLE),) * len(found.runs)
     sample = msgspec.structs.replace(
         found,
-        cells={name: found.cells[name] for name in policy.reads},
+        cells={name: found.cells.get(name, unasked) for name in policy.reads},
         asked={name: found.asked[name] for name in policy.reads if name in found.asked},
     )
     notes: list[str] = []
@@ -117,34 +129,45 @@ def prepare_workflow(
 
 
 def evaluate_gate(
-    setting: WorkflowUnderTest,
-    gate: GatePolicy,
-    *,
-    tier: Sequence[str],
-    seed: int,
-    false_alarms: Mapping[str, float],
-    late: bool,
+    setting: WorkflowUnderTest, gate: GatePolicy, rows: Rows | None, *, late: bool = False
 ) -> GateTest | GateAnswer:
     """Ask one gate, or say why it cannot be asked."""
+    tier = setting.policy.tier
     if gate.source not in tier:
-        said = f"source {gate.source!r} is no part of this tier ({', '.join(tier) or 'none'})"
+        said = f"source {gate.source!r} is no part of this tier ({', '.join(tier)})"
         return GateAnswer(outcome="not_run", cause="source_not_in_tier", reason=said)
     if late:
         return answer_undecided("out_of_time", "the time was over before this gate")
     if not setting.sample.runs:
         return answer_undecided("no_runs", setting.none)
-    name = gate.quantity.measure
+    name = gate.reads[0]
     asked = setting.sample.asked.get(name)
+    if gate.source != RULES and asked is None:
+        said = f"no judge that {gate.name} may read ({gate.source}) answered any of these runs: "
+        return answer_undecided("no_verdicts", said + rescore_command(name))
     if gate.proves and asked is not None:
         version = registry.measure(name).version
         if asked.version != version:
             said = f"{name} was scored by version {asked.version}, this is version {version}: "
             return answer_undecided("no_verdicts", said + rescore_command(name))
+    alarms = None
+    if gate.rule == "count" and gate.source != RULES:
+        before = setting.baseline if isinstance(setting.baseline, Sample) else None
+        alarms = count_false_alarms(gate, setting.policy.workflow, setting.sample, before, rows)
+        if alarms.good < FEWEST_GOOD:
+            return _ask_regression(gate, setting, alarms)
+    return _ask(gate, setting, alarms)
+
+
+def _ask(
+    gate: GatePolicy, setting: WorkflowUnderTest, alarms: FalseAlarms | None = None
+) -> GateTest | GateAnswer:
     current = build_arm(gate, setting.sample)
+    current = current if setting.change is None else setting.change(current)
     whole = build_arm(gate, setting.whole) if setting.absent else current
     question: Callable[[Arm], GateTest | GateAnswer]
     if not gate.compares:
-        question = partial(rates.evaluate_rate, gate, false_alarms=false_alarms.get(gate.source))
+        question = partial(rates.evaluate_rate, gate, alarms=alarms)
         together = current.n_measured > 0
     else:
         problem = _why_incomparable(gate, setting)
@@ -157,14 +180,37 @@ def evaluate_gate(
         together = not set(before.cases.tolist()).isdisjoint(current.measured().cases.tolist())
         drop, ratio = against_baseline.build_drop_test, against_baseline.build_ratio_test
         build = drop if gate.about == "drop" else ratio
-        question = partial(build, gate, baseline=before, seed=seed)
+        most = against_baseline.MANY
+        if setting.change is not None:
+            # A p of 1/1,000 is rare enough for each of a dozen gates.
+            most = against_baseline.STAGES[len(setting.policy.gates) > 12][0]
+        question = partial(build, gate, baseline=before, seed=setting.seed, most=most)
     alone = question(current)
     if not together or len(whole.at) <= len(current.at):
         return alone
     worst = question(whole)
     if isinstance(worst, GateAnswer):
         return worst
-    return GateTest(worst.p, partial(_answer_whole, worst, alone))
+    return replace(worst, answer=partial(_answer_whole, worst, alone))
+
+
+def _ask_regression(
+    gate: GatePolicy, setting: WorkflowUnderTest, alarms: FalseAlarms
+) -> GateTest | GateAnswer:
+    """Ask whether a judge calls more runs bad than in the baseline, its false alarms unknown."""
+    known = f"{format_count(alarms.good, 'run')} known to be good ({alarms.known_by}): the judge's "
+    known += f"false alarms are known from {FEWEST_GOOD} such runs on"
+    regression = msgspec.structs.replace(gate, about="drop", bound=0.0, rule="regression")
+    asked = _ask(regression, setting)
+
+    def explain(found: GateAnswer) -> GateAnswer:
+        cause = "judge_not_calibrated" if found.cause in NO_BASELINE else found.cause
+        reason = f"compared with the baseline: {found.reason}; {known}"
+        return replace(found, cause=cause, reason=reason)
+
+    if isinstance(asked, GateAnswer):
+        return explain(asked)
+    return replace(asked, answer=lambda *ps: explain(asked.answer(*ps)))
 
 
 def _answer_whole(
@@ -201,7 +247,8 @@ def _why_incomparable(gate: GatePolicy, setting: WorkflowUnderTest) -> GateAnswe
             said += (
                 f"{name} answers another question in the baseline ({before}) than here ({now}): "
             )
-            said += f"score its runs again ({score(name)}), then {update}"
+            again = " --again" if gate.source != RULES else ""
+            said += f"score its runs again ({score(name)}{again}), then {update}"
             return answer_undecided("baseline_other_version", said)
     return None
 
@@ -282,12 +329,14 @@ def _failure(gate: GatePolicy, runs: Sequence[SampleRun], said: str, rows: Rows)
     reason = ""
     # An aspect counts; the whole measure may say it in words.
     names = filter(None, dict.fromkeys((measure, measure.rpartition(".")[0])))
-    for name in names if runs[0].id else ():
+    for name in names if runs[0].id and gate.source == RULES else ():
         for record in rows.records(trajectory=runs[0].id, measure=name):
             answer = record.answer
             if isinstance(answer, Verdict) and answer.step is None:
                 steps = steps or answer.cites
                 reason = reason or answer.reason
+    if runs[0].id and gate.source != RULES:
+        steps, reason = judged_evidence(gate, runs[0].id, rows)
     return CaseFailure(
         case=runs[0].case,
         runs=tuple(run.name for run in runs),
@@ -309,16 +358,12 @@ def decide_gates(
     baselines: Mapping[str, Sample | GateAnswer],
     # which runs are under test; those of the baseline are left out where there are others
     where: Where | None = None,
-    # the sources whose gates are run; the others are not run, and listed
-    tier: Sequence[str] = (RULES,),
     commit: str | None = None,  # what is under test; runs of earlier looks at it are pooled
     # how often this commit was gated at least, this time included, as CI knows it
     attempt: int = 1,
     looks: Looks | None = None,  # the log of looks, renewed here; the caller saves it
     seed: int = 0,  # where permutations that are drawn start
     alpha: float = ALPHA,  # chance of a false alarm over all gates and looks
-    # by judge, how often it calls a good run bad, as measured
-    false_alarms: Mapping[str, float] | None = None,
     # asked before each gate; once it says yes, the rest is out of time
     enough: Callable[[], bool] | None = None,
     set_aside: int = 0,  # records among those under test that could not be read
@@ -332,9 +377,10 @@ def decide_gates(
     """
     _check(policies)
     names = [policy.workflow for policy in policies]
-    measures = sorted({*chain.from_iterable(policy.reads for policy in policies)})
+    asked = [gate for policy in policies for gate in policy.gates if gate.source in policy.tier]
+    columns = {*chain.from_iterable(gate.reads for gate in asked)}
     labelled = frozenset().union(*(policy.labelled for policy in policies))
-    found = read_samples(rows, names, measures, where, labelled=labelled)
+    found = read_gate_samples(rows, names, columns, where, labelled=labelled)
     samples = [found[name] for name in names]
     log = Looks() if looks is None else looks
     settings = [
@@ -351,26 +397,21 @@ def decide_gates(
     ]
     lacks = absences([s.design for s in settings], [s.missing for s in settings], set_aside)
     settings = [
-        replace(setting, absent=absent * max(1, setting.sample.looks))
+        replace(setting, absent=absent * max(1, setting.sample.looks), seed=seed)
         for setting, absent in zip(settings, lacks, strict=True)
     ]
-    asked = [
-        [
-            evaluate_gate(
-                s,
-                gate,
-                tier=tier,
-                seed=seed,
-                false_alarms=false_alarms or {},
-                late=enough is not None and enough(),
-            )
-            for gate in s.policy.gates
-        ]
+    tests = [
+        evaluate_gate(s, gate, rows, late=enough is not None and enough())
         for s in settings
+        for gate in s.policy.gates
     ]
     look = max([attempt, *(setting.sample.looks for setting in settings)])
-    answers, spent = answer_gates([one for each in asked for one in each], look, alpha)
-    told = iter(answers)
+    answers, spent = answer_gates(tests, look, alpha)
+    alone = spent / max(1, sum(isinstance(one, GateTest) for one in tests))
+    told = iter([
+        (_with_power(test, found, alone), p, adjusted)
+        for test, (found, p, adjusted) in zip(tests, answers, strict=True)
+    ])  # fmt: skip
     return GateReport(
         workflows=tuple(
             _workflow(setting, tuple(islice(told, len(setting.policy.gates))), rows)
@@ -381,7 +422,7 @@ def decide_gates(
         look=look,
         alpha=alpha,
         alpha_look=spent,
-        tier=tuple(tier),
+        tier=tuple(dict.fromkeys(chain.from_iterable(policy.tier for policy in policies))),
         seed=seed,
     )
 
@@ -401,7 +442,7 @@ def answer_gates(
 
     `look` counts from 1; `alpha` is the chance of a false alarm over all gates and looks.
     """
-    tested = [one.p for one in found if isinstance(one, GateTest)]
+    tested = [one.p / one.weight for one in found if isinstance(one, GateTest)]
     share = stats.look_alpha(look, alpha)
     adjusted = iter(stats.holm(tested).tolist())
     told: list[tuple[GateAnswer, float | None, float | None]] = []
@@ -412,6 +453,15 @@ def answer_gates(
             p = next(adjusted)
             told.append((one.answer(p, share, share / len(tested)), one.p, p))
     return told, share
+
+
+def _with_power(test: GateTest | GateAnswer, answer: GateAnswer, alone: float) -> GateAnswer:
+    """Add to a pass what it could have seen."""
+    if answer.outcome != "pass" or isinstance(test, GateAnswer) or test.power is None:
+        return answer
+    said, seen = test.power(alone)
+    reason = "; ".join(part for part in (answer.reason, said) if part)
+    return replace(answer, reason=reason, detectable=seen)
 
 
 def _workflow(
@@ -440,6 +490,11 @@ def _workflow(
     )
 
 
+# Why there is nothing to compare with.
+NO_BASELINE = (
+    "baseline_missing", "baseline_corrupt", "baseline_other_version", "baseline_other_workflow",
+    "baseline_lacks_measure",
+)  # fmt: skip
 # Why a gate was not put to the runs at all.
 NOT_ASKED = ("source_not_in_tier", "out_of_time", "no_runs")
 

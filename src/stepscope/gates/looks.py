@@ -106,13 +106,16 @@ def pool_looks(entry: Sample | None, sample: Sample) -> Sample:
     if entry is None:
         return msgspec.structs.replace(sample, looks=1)
     now = {run.id for run in sample.runs}
-    same = all(sample.asked.get(name) == asked for name, asked in entry.asked.items())
+    # A look without judges answers none of their questions, and no other one.
+    both = entry.asked.keys() & sample.asked.keys()
+    same = all(sample.asked[name] == entry.asked[name] for name in both)
     same = same and set(entry.cells) == set(sample.cells)
     kept = entry.take([at for at, run in enumerate(entry.runs) if run.id not in now and same])
     return msgspec.structs.replace(
         sample,
         looks=entry.looks + (not now <= {run.id for run in entry.runs}),
         runs=(*kept.runs, *sample.runs),
+        asked={**entry.asked, **sample.asked} if same else sample.asked,
         cells={name: (*kept.cells.get(name, ()), *cells) for name, cells in sample.cells.items()},
     )
 

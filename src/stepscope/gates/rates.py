@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil, comb
+from math import ceil
 
 import msgspec
 import numpy as np
 
 from stepscope import stats
+from stepscope.gates.judged import FalseAlarms
 from stepscope.gates.sample import Arm
-from stepscope.gates.settings import GatePolicy
+from stepscope.gates.settings import GatePolicy, rescore_command
 from stepscope.gates.types import GateAnswer, answer_undecided
 from stepscope.model.records import RULES
 from stepscope.stats.intervals import effective_size
@@ -33,6 +34,9 @@ HALVINGS = 40
 # Passing a proof that should not pass is one-sided, of one gate: it may cost this many times what
 # the look may spend.
 PROOF = 2
+# A count of what a judge calls bad fails above the .95 quantile of its false alarms where it is the
+# only gate of a first look: that is this many times what the look may spend.
+ALARMS = 2
 # What a gate of rules on an axis counts, as its reason says it.
 PROVED = "at fault (proved, a lower bound)"
 # Rounding in a difference of two shares is no difference.
@@ -48,6 +52,10 @@ class GateTest:
     # of a false alarm over all its gates), and from what this gate may where every other one holds
     # (Holm's first step).
     answer: Callable[[float, float, float], GateAnswer]
+    # how many times the others' part of alpha it may spend (Holm over p / weight)
+    weight: float = 1.0
+    # what a pass could have seen, in words and as a number, from what this gate may spend
+    power: Callable[[float], tuple[str, float | None]] | None = None
 
 
 # An estimate at a level of coverage, as its limits are needed at several.
@@ -101,8 +109,13 @@ def say_losses(unmeasured: dict[str, int]) -> str:
     return ", ".join(f"{n:,} {kind}" for kind, n in unmeasured.items() if kind != "not_applicable")
 
 
-def evaluate_rate(gate: GatePolicy, side: Arm, false_alarms: float | None) -> GateTest | GateAnswer:
-    """Return the answer of a count gate on rules, or the question that waits for the others' p."""
+def evaluate_rate(
+    gate: GatePolicy, side: Arm, alarms: FalseAlarms | None = None
+) -> GateTest | GateAnswer:
+    """Return the answer of a count gate on rules, or the question that waits for the others' p.
+
+    `alarms` are those of the judge that a count gate reads.
+    """
     if not side.n_measured:
         return answer_without_verdicts(gate, side)
     if gate.rule == "proof":
@@ -113,23 +126,17 @@ def evaluate_rate(gate: GatePolicy, side: Arm, false_alarms: float | None) -> Ga
         p = p_above(lambda at: estimate_bad_rate(side.filled(bad=False), at), gate.bound)
         return GateTest(p, partial(_answer_proof, gate, side))
     seen = int((side.measured().top > 0).sum())
-    if gate.source == RULES:
-        return _answer_count(gate, side, seen, 0.0, 1.0, 1.0)
-    if false_alarms is None:
-        return answer_undecided(
-            "judge_not_calibrated",
-            f"how often {gate.source} calls a good run bad was never measured: {seen} of "
-            f"{format_count(side.n_measured, 'run')} called bad mean nothing yet",
-            _rate_estimate(gate, side, breaches=True),
-        )
-    p = binomial_tail(seen, side.n_measured, false_alarms)
-    return GateTest(p, partial(_answer_count, gate, side, seen))
+    if alarms is None:
+        return _answer_count(gate, side, seen, None, 1.0, 1.0, 1.0)
+    answer = partial(_answer_count, gate, side, seen, alarms)
+    return GateTest(alarms.tail(seen, side.n_measured), answer, ALARMS)
 
 
 def answer_without_verdicts(gate: GatePolicy, side: Arm) -> GateAnswer:
     """Return the answer where no run has one."""
     said = ", ".join(f"{n:,} {kind}" for kind, n in side.unmeasured.items())
-    score = "; run stepscope score" if "not_scored" in side.unmeasured else ""
+    score = "stepscope score" if gate.source == RULES else rescore_command(gate.reads[0])
+    score = f"; run {score}" if "not_scored" in side.unmeasured else ""
     return answer_undecided(
         "no_verdicts",
         f"no run has an answer of {gate.quantity.measure}: {said}{score}",
@@ -171,20 +178,11 @@ def estimate_bad_rate(side: Arm, level: float) -> Estimate | Unmeasured:
     return method(side.top, side.cases, level=level, unmeasured=lost)
 
 
-def binomial_tail(seen: int, n: int, chance: float) -> float:
-    """Return the chance of `seen` or more of `n` where each comes with `chance`.
-
-    >>> binomial_tail(1, 10, 0.0), round(binomial_tail(3, 10, 0.1), 4)
-    (0.0, 0.0702)
-    """
-    below_ = sum(comb(n, k) * chance**k * (1 - chance) ** (n - k) for k in range(seen))
-    return min(1.0, max(0.0, 1.0 - below_))
-
-
 def _answer_count(
-    gate: GatePolicy, side: Arm, seen: int, p: float, alpha: float, alone: float
-) -> GateAnswer:
-    """Pass when no bad run was seen, or no more than false alarms explain (`p`)."""
+    gate: GatePolicy, side: Arm, seen: int, alarms: FalseAlarms | None,
+    p: float, alpha: float, alone: float,
+) -> GateAnswer:  # fmt: skip
+    """Pass when no bad run was seen, or no more than a judge's false alarms explain (`p`)."""
     shown = _rate_estimate(gate, side, breaches=True)
     noun = "error" if gate.quantity.kind == "recovered" else "run"
     units = int(side.measured().size.sum())
@@ -199,13 +197,16 @@ def _answer_count(
     said = f"{bad} of {format_count(units, noun)} {what}"
     if not units:
         said = f"nothing to recover from in {format_count(side.n_measured, 'run')}"
-    if seen and (gate.source == RULES or p <= alpha):
+    if alarms is not None:
+        most = alarms.most(side.n_measured, ALARMS * alone)
+        said += f", {most} may be false alarms ({alarms.flagged} of {alarms.good} runs known to "
+        said += f"be good are called bad: {alarms.known_by})"
+    if seen and (alarms is None or p <= alpha):
         return GateAnswer(outcome="fail", reason=said, estimate=shown)
     if side.n_lost:
         lost = say_losses(dict(side.unmeasured))
         return answer_undecided("not_measured", f"{said}, but {lost} could be", shown)
-    explained = " (no more than the judge's false alarms)" if seen else ""
-    return GateAnswer(outcome="pass", reason=f"{said}{explained}{upper}", estimate=shown)
+    return GateAnswer(outcome="pass", reason=said + upper, estimate=shown)
 
 
 def _rate_estimate(gate: GatePolicy, side: Arm, *, breaches: bool = False) -> Estimate | Unmeasured:

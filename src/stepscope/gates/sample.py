@@ -328,7 +328,7 @@ def build_arm(gate: GatePolicy, sample: Sample) -> Arm:
     found: list[tuple[float, float]] = []
     counts: dict[str, int] = {}
     for place, cells in enumerate(rows):
-        answer = _badness(gate, cells)
+        answer = run_badness(gate, cells)
         if isinstance(answer, str):
             counts[answer] = counts.get(answer, 0) + 1
             if answer == records.NOT_APPLICABLE:
@@ -354,7 +354,7 @@ def build_arm(gate: GatePolicy, sample: Sample) -> Arm:
     )
 
 
-def _badness(gate: GatePolicy, cells: tuple[Cell, ...]) -> tuple[float, float] | str:
+def run_badness(gate: GatePolicy, cells: tuple[Cell, ...]) -> tuple[float, float] | str:
     """Return how bad a run was and of how many units, or the kind of its absence."""
     kind = gate.quantity.kind
     cell = cells[0]

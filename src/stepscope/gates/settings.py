@@ -18,6 +18,7 @@ import msgspec
 from stepscope import registry
 from stepscope.errors import ConfigError
 from stepscope.gates.types import Rule, Severity
+from stepscope.judges.rubrics import BUILT_IN_RUBRICS, RUBRIC_SETS
 from stepscope.model import PolicyRule, ToolDef, digest, records
 
 Kind = Literal[
@@ -41,15 +42,14 @@ class Quantity(msgspec.Struct, frozen=True, kw_only=True):
     bad: tuple[str, ...] = ()  # the labels that are bad; any other label is no answer
     unit: str = "share"  # unit of the estimate
     quantile: float | None = None  # for figures of the vector: which quantile of the runs is meant
-    sources: tuple[str, ...] = ()  # the sources that can answer; empty for any
 
 
 def _share(measure: str, better: Literal["high", "low"] = "high") -> Quantity:
     return Quantity(measure=measure, kind="share", better=better)
 
 
-def _count(measure: str, *sources: str) -> Quantity:
-    return Quantity(measure=measure, kind="count", sources=sources)
+def _count(measure: str) -> Quantity:
+    return Quantity(measure=measure, kind="count")
 
 
 def _figure(measure: str, unit: str, quantile: float | None = None) -> Quantity:
@@ -111,9 +111,8 @@ MODES = "modes"
 # The gates of the articles, and the figures of the report vector.
 NAMES: Mapping[str, Quantity] = {
     "no_redundant_calls": MEASURES["redundant_calls.count"],
-    "no_detours": _count("step_labels.detours", records.STEP_LABELS_NAME),
     "no_errors": MEASURES["errors"],
-    "no_new_modes": Quantity(measure=MODES, kind="modes", sources=(records.RULES,)),
+    "no_new_modes": Quantity(measure=MODES, kind="modes"),
     "step_efficiency": MEASURES["efficiency.steps"],
     "outcome.pass": MEASURES["outcome"],
     "subgoals.reached": MEASURES["subgoals"],
@@ -127,8 +126,21 @@ NAMES: Mapping[str, Quantity] = {
         for said, q in (("median", 0.5), ("p95", 0.95))
     },
 }
+# What judges answer, whoever they are: labels of steps as counts, axes and quality as labels.
+JUDGED: Mapping[str, Quantity] = {
+    **{name: one for name, one in MEASURES.items() if name.startswith("axes.")},
+    **{name: _label(name, ["correct"], ["incorrect"]) for name in RUBRIC_SETS["quality"]},
+    **{name: _count(name) for name in RUBRIC_SETS["behaviour"]},
+    **{f"step_labels.{count}": _count(f"step_labels.{count}") for count in records.STEP_COUNTS},
+}
 # What a gate of the articles reads where its source is a judge that labels steps.
-_JUDGED = {"no_redundant_calls": "step_labels.redundant", "no_errors": "step_labels.errors"}
+_JUDGED_NAMES = {
+    "no_detours": "step_labels.detours",
+    "no_redundant_calls": "step_labels.redundant",
+    "no_errors": "step_labels.errors",
+}
+# Between a column of judges and the one judge that a gate names.
+BY_JUDGE = " by "
 
 
 def find_quantity(name: str, *, source: str, label: str | None, where: str) -> Quantity:
@@ -140,21 +152,39 @@ def find_quantity(name: str, *, source: str, label: str | None, where: str) -> Q
         label: the label that the gate is about, where it names one.
         where: file and table, for messages.
     """
-    if source == records.STEP_LABELS_NAME and name in _JUDGED:
-        return _count(_JUDGED[name])
+    judged = JUDGED.get(_JUDGED_NAMES.get(name, name))
+    if source != records.RULES:
+        judged = judged or (_label(name) if label is not None else None)
+        if judged is None:
+            raise ConfigError(
+                f"{where}: no judge answers {name!r}; leave source out, or gate one of "
+                f"{', '.join((*_JUDGED_NAMES, *JUDGED))}"
+            )
+        if is_rubric(source) and not f"{judged.measure}.".startswith(f"{source}."):
+            raise ConfigError(
+                f"{where}: {source!r} does not answer {name!r}; "
+                f'source = "{judged.measure.partition(".")[0]}", or a judge: "provider/model"'
+            )
+        return judged
     found = NAMES.get(name) or MEASURES.get(name) or _installed(name, label)
+    if found is None and judged is not None:
+        raise ConfigError(
+            f"{where}: {source!r} cannot know {name!r}; say who can: "
+            f'source = "{judged.measure.partition(".")[0]}", or a judge: "provider/model"'
+        )
     if found is None:
-        known = [*NAMES, *MEASURES, *registry.names("measures")]
+        known = [*NAMES, *MEASURES, *JUDGED, *registry.names("measures")]
         raise ConfigError(
             f"{where}: nothing is called {name!r} to gate; {suggest_name(name, known)}"
         )
-    if source == records.RULES and found.measure.startswith("axes."):
+    if found.measure.startswith("axes."):
         return _label(found.measure, [records.UNCERTAIN], found.bad)
-    if found.sources and source not in found.sources:
-        raise ConfigError(
-            f"{where}: {source!r} cannot know {name!r}; source is one of {', '.join(found.sources)}"
-        )
     return found
+
+
+def is_rubric(source: str) -> bool:
+    """Whether a source is a rubric or a set of them, answered by whichever judge was asked."""
+    return source in RUBRIC_SETS or source in BUILT_IN_RUBRICS
 
 
 def find_installed_measure(name: str) -> str | None:
@@ -167,6 +197,11 @@ def find_installed_measure(name: str) -> str | None:
 
 def rescore_command(name: str) -> str:
     """Return the command that makes the records of a column."""
+    if name.startswith(records.JUDGE_PREFIX):
+        measure = name.removeprefix(records.JUDGE_PREFIX).partition(BY_JUDGE)[0]
+        whole = measure.partition(".")[0]
+        rubric = whole if RUBRIC_SETS.get(whole) == (whole,) else measure
+        return f"stepscope judge --rubric {rubric}"
     if name == MODES:
         return "stepscope score"
     return f"stepscope score --measure {find_installed_measure(name) or name.partition('.')[0]}"
@@ -230,6 +265,9 @@ class GatePolicy(msgspec.Struct, frozen=True, kw_only=True):
     def reads(self) -> tuple[str, ...]:
         """The columns that it needs."""
         own = self.quantity.measure
+        if self.source != records.RULES:
+            by = "" if is_rubric(self.source) else f"{BY_JUDGE}{self.source}"
+            return (f"{records.JUDGE_PREFIX}{own}{by}",)
         if self.quantity.kind == "recovered":
             return (own, "errors")
         return (own, "recovery.recovered") if self.unrecovered else (own,)
@@ -257,12 +295,18 @@ class WorkflowPolicy(msgspec.Struct, frozen=True, kw_only=True):
     baseline: str | None = None
     trials: int | None = None
     cases: tuple[str, ...] = ()
+    tier: tuple[str, ...] = (records.RULES,)  # the sources whose gates are run
     gates: tuple[GatePolicy, ...]
 
     @property
     def reads(self) -> tuple[str, ...]:
         """The columns that its gates need, sorted."""
         return tuple(sorted({name for gate in self.gates for name in gate.reads}))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The sources that a tier may name."""
+        return tuple(dict.fromkeys([records.RULES, *(gate.source for gate in self.gates)]))
 
     @property
     def labelled(self) -> frozenset[str]:
@@ -298,11 +342,20 @@ class WorkflowTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     baseline: str | None = None
     # how often each case must have been run; as often as in the baseline by default
     trials: Annotated[int, msgspec.Meta(ge=1, le=1000)] | None = None
+    # the sources whose gates are run; those of [gate] when left out
+    tier: tuple[str, ...] | None = None
     # gate -> its thresholds and settings
     gates: dict[str, Any] = msgspec.field(default_factory=dict)
     # tool list and policy of runs whose traces have none; files as written, contents once loaded
     tools: str | tuple[ToolDef, ...] = ()
     policy: str = ""
+
+
+class GateDefaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What holds for the gates of every workflow, table `[gate]`."""
+
+    # the sources whose gates are run: `rules`, `step_labels`, a judge
+    tier: tuple[str, ...] = (records.RULES,)
 
 
 class GateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -327,6 +380,33 @@ class GateTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     file_on: Severity = "soft"  # from which severity on the issue loop files it
 
 
+def read_policies(
+    tables: Mapping[str, WorkflowTable], defaults: GateDefaults, *, where: str
+) -> tuple[WorkflowPolicy, ...]:
+    """Return the policy of each workflow, with the tier that holds in it."""
+    found = tuple(read_policy(name, one, where=where) for name, one in tables.items())
+    if defaults.tier != (records.RULES,):
+        refuse_tier(defaults.tier, found, f"{where}, [gate]: tier")
+    for policy in found:
+        if tables[policy.workflow].tier is not None:
+            refuse_tier(policy.tier, [policy], f"{where}, [workflow.{policy.workflow}]: tier")
+    change = msgspec.structs.replace
+    return tuple(
+        one if tables[one.workflow].tier is not None else change(one, tier=defaults.tier)
+        for one in found
+    )
+
+
+def refuse_tier(tier: Sequence[str], policies: Iterable[WorkflowPolicy], where: str) -> None:
+    """Refuse a tier that names nobody, or whom no gate reads: its gates would never be run."""
+    known = {records.RULES, *(source for policy in policies for source in policy.sources)}
+    unknown = [source for source in tier if source not in known]
+    if unknown or not tier:
+        said = f"no gate has the source {unknown[0]!r}" if unknown else "it names no source"
+        hint = suggest_name(unknown[0] if unknown else "", known)
+        raise ConfigError(f"{where}: {said}; {hint}")
+
+
 def read_policy(name: str, table: WorkflowTable, *, where: str) -> WorkflowPolicy:
     """Return the policy of one workflow."""
     where = f"{where}, [workflow.{name}.gates]"
@@ -342,6 +422,7 @@ def read_policy(name: str, table: WorkflowTable, *, where: str) -> WorkflowPolic
         agent=table.agent,
         baseline=table.baseline,
         trials=table.trials,
+        tier=(records.RULES,) if table.tier is None else table.tier,
         gates=gates,
     )
 

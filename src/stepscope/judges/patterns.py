@@ -51,6 +51,9 @@ PATTERN_ADVICE: Mapping[PatternName, str] = {
     ),
 }
 
+# Of a whip: nobody says whether the run passed.
+UNKNOWN_OUTCOME = Unmeasured("missing_input", "unknown outcome")
+
 _ADDRESSES = re.compile(r"addresses (\d{1,9}): ")
 
 
@@ -195,7 +198,7 @@ def _whip(steps: Sequence[Answer], passed: bool | None) -> tuple[LabelPattern, .
     if not whole or not inside or not 1 <= len(at) <= MOST_REDUNDANT:
         return ()
     if passed is None:
-        return Unmeasured("missing_input", "nobody says whether this run's outcome was fine")
+        return UNKNOWN_OUTCOME
     cites = tuple(_index(steps[place]) for place in at)
     return (LabelPattern("whip", cites[0], cites, f"{len(cites)} REDUNDANT in a run that passed"),)
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache, wraps
+from functools import wraps
 from typing import Literal, NamedTuple
 
 from stepscope.measures.calls import ends_run, no_calls
-from stepscope.measures.rule import INCORRECT, RuleMeasure, Run, cached_on_run
+from stepscope.measures.rule import INCORRECT, RuleMeasure, Run, cached_by_text, cached_on_run
 from stepscope.model import SCORES, Answer, Case, Facts, Scale, Trajectory, Verdict
 from stepscope.model.records import COMPLETENESS_NAME, INPUTS, OF_CALLS, RECORDED, Input
 from stepscope.values import Unmeasured
@@ -50,6 +50,7 @@ class Gap(NamedTuple):
         return f"{INPUTS[self.input][0]} {self.state.replace('_', ' ')}{part}"
 
 
+@cached_by_text
 def hidden_state(text: str) -> GapState | None:
     """Return how a recorder hid a text or a part of it; None where nothing shows that it did.
 
@@ -61,16 +62,13 @@ def hidden_state(text: str) -> GapState | None:
     return "redacted" if len(text) <= 40 and _STARS.fullmatch(text) else None
 
 
-# The runs of a workflow have the same instructions, which are long: so many are kept read.
-_instructions_state = lru_cache(maxsize=16)(hidden_state)
-
-
 @cached_on_run
 def gaps_of(trajectory: Trajectory) -> tuple[Gap, ...]:
     """Return what the trace of a run lacks, in the order of `INPUTS`; one gap an input."""
-    steps, case, made = trajectory.steps, trajectory.case, trajectory.agent_exchanges
-    asked = [(s.index, hidden_state(s.text)) for s in steps if s.actor == "user" and s.text]
-    told = [(s.index, _instructions_state(s.text)) for s in steps if s.actor == "system" and s.text]
+    case, made = trajectory.case, trajectory.agent_exchanges
+    said = [pair for pair in zip(trajectory.steps, trajectory.texts, strict=True) if pair[1]]
+    asked = [(s.index, hidden_state(text)) for s, text in said if s.actor == "user"]
+    told = [(s.index, hidden_state(text)) for s, text in said if s.actor == "system"]
     found = [
         _gap("task", asked, known=case is not None and case.request is not None),
         _gap("policy", told, known=trajectory.instructions is not None),

@@ -14,6 +14,7 @@ from math import inf
 from typing import NamedTuple
 
 from stepscope.measures.calls import effect_of, escalates_to_person, failed_calls, has_succeeded
+from stepscope.measures.language import admits_failure
 from stepscope.measures.rule import RuleMeasure, cached_on_run, cached_with_facts, one_a_step
 from stepscope.measures.same_calls import is_same_purpose, overlaps, same_key
 from stepscope.model import (
@@ -203,20 +204,6 @@ REACTIONS = ("recovered", "replanned", "reported", "repeated", "ignored")
 FURTHER_CALLS = 2
 # So many successful calls are looked through for one that served instead.
 LATER_CALLS = 100
-# How an English message admits that something did not work; a message without any of these after
-# an error speaks of something else.
-ADMITS = re.compile(
-    r"(?i)\b(not(?! hesitate)|cannot|unable|error|issue|problem|trouble|mistake|fail\w*|sorry|"
-    r"apolog\w*|unfortunately|however|instead|insufficient|invalid|unavailable|discrepancy|mismatch|"
-    r"exceed\w*|incorrect|unsuccessful)\b|n['\u2019]t\b(?! hesitate)"
-)
-# Every admission holds one of these: plain search finds several times faster that none is there.
-_ADMISSIONS = (
-    "not unable error issue problem trouble mistake fail sorry apolog unfortunately however "
-    "instead insufficient invalid unavailable discrepancy mismatch exceed incorrect unsuccessful "
-    "n't n\u2019t"
-).split()
-
 _NO_ERRORS = tuple(
     Unmeasured("not_applicable", "no tool call failed", name)
     for name in ("recovery", "recovery.recovered")
@@ -288,7 +275,8 @@ def reactions_of(trajectory: Trajectory, facts: Facts | None) -> dict[int, React
         return {}
     steps, exchanges = trajectory.steps, trajectory.exchanges
     succeeded = [exchange for exchange in exchanges if has_succeeded(exchange)]
-    reports = list(_list_reports(steps, facts))
+    read = min(error.answer_step for error in failed_calls(trajectory))
+    reports = list(_list_reports(steps[read + 1 :], facts))
     # Of calls that ask the same, the same later calls are about the same thing: where the search
     # for one went to, and whether it was found there.
     looked: dict[str, tuple[int, bool]] = {}
@@ -371,12 +359,6 @@ def _list_reports(steps: Sequence[Step], facts: Facts | None) -> Iterator[tuple[
             yield entry.index, "told the user"
         elif not entry.calls or any(effect_of(c.name, facts) != "read" for c in entry.calls):
             yield entry.index, ""
-
-
-def admits_failure(text: str) -> bool:
-    """True if a message says that something did not work."""
-    lower = text.lower()
-    return any(word in lower for word in _ADMISSIONS) and ADMITS.search(text) is not None
 
 
 def _find_repeat(error: Exchange, further: Sequence[Exchange]) -> Reaction | None:

@@ -8,16 +8,14 @@ acts. There is no list of phrases to add to, and other languages are not read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from stepscope.measures.rule import cached_by_text
 from stepscope.model.effects import READS, WRITES
 
 # What stands between two sentences, then one: it ends before a space, a quote or a line break.
 _SENTENCE = re.compile(r"(?:(?<=[.!?])[\s\"*]+|\n*)([^.!?\n]*(?:[.!?](?![\s\"*])[^.!?\n]*)*[.!?]?)")
-# Several checks ask about the same few messages of a run, one after the other.
-REMEMBERED = 64
 _WORD = re.compile(r"[a-z]{3,}")
 # So much of a word is compared: "baggages" is "bag", "insured" is "insurance".
 STEM_CHARACTERS = 5
@@ -39,13 +37,13 @@ _EVERYWHERE = frozenset(
 )
 
 
-@lru_cache(maxsize=REMEMBERED)
+@cached_by_text
 def sentences(text: str) -> Sequence[str]:
     """Return the sentences of a message; a line break ends one too."""
     return [said for said in _SENTENCE.findall(text) if said]
 
 
-@lru_cache(maxsize=256)
+@cached_by_text
 def content_stems(text: str) -> frozenset[str]:
     """Return the stems of the words that say what a text is about.
 
@@ -54,7 +52,7 @@ def content_stems(text: str) -> frozenset[str]:
     """
     words = _WORD.findall(text.lower())
     return frozenset(
-        word.rstrip("s")[:STEM_CHARACTERS] for word in words if word not in _EVERYWHERE
+        [word.rstrip("s")[:STEM_CHARACTERS] for word in words if word not in _EVERYWHERE]
     )
 
 
@@ -94,7 +92,8 @@ _FORMS = (
         rf"(?:['\u2019](?:m|re)| am| are) {_ADVERBS}(?:\w+ )?(?:\w+ing|about|on|ready)\b)"
     ),
     re.compile(r" me (?<=let me |low me |ive me )(?!know\b)"),
-    re.compile(r"you(?:['\u2019]ll| will) (?:get|have|receive|hear)\b|step is to "),
+    re.compile(r"you(?:['\u2019]ll| will) (?:get|have|receive|hear)\b"),
+    re.compile(r"step is to "),
     re.compile(r" by (?:me|us)\b"),
 )
 # What is on a condition, offered or asked is not intended yet.
@@ -139,6 +138,28 @@ WANTS = re.compile(
 )
 
 
+# How an English message admits that something did not work; a message without any of these after
+# an error speaks of something else.
+ADMITS = re.compile(
+    r"(?i)\b(not(?! hesitate)|cannot|unable|error|issue|problem|trouble|mistake|fail\w*|sorry|"
+    r"apolog\w*|unfortunately|however|instead|insufficient|invalid|unavailable|discrepancy|mismatch|"
+    r"exceed\w*|incorrect|unsuccessful)\b|n['\u2019]t\b(?! hesitate)"
+)
+# Every admission holds one of these: plain search finds several times faster that none is there.
+_ADMISSIONS = (
+    "not unable error issue problem trouble mistake fail sorry apolog unfortunately however "
+    "instead insufficient invalid unavailable discrepancy mismatch exceed incorrect unsuccessful "
+    "n't n\u2019t"
+).split()
+
+
+@cached_by_text
+def admits_failure(text: str) -> bool:
+    """True if a message says that something did not work."""
+    lower = text.lower()
+    return any([word in lower for word in _ADMISSIONS]) and ADMITS.search(text) is not None
+
+
 class Intention(NamedTuple):
     """An act that a speaker says to be about to do."""
 
@@ -147,14 +168,16 @@ class Intention(NamedTuple):
     said: str  # the sentence
 
 
-def find_intentions(text: str) -> Iterator[Intention]:
-    """Yield the acts that a message says its speaker will do, without condition.
+@cached_by_text
+def find_intentions(text: str) -> Sequence[Intention]:
+    """Return the acts that a message says its speaker will do, without condition.
 
     >>> [one.verb for one in find_intentions("Once we are done, I'll cancel it. I will if asked.")]
     ['cancel']
     """
     lower = text.lower()
     forms = [form for form in _FORMS if form.search(lower) is not None]
+    intentions: list[Intention] = []
     for said in sentences(text) if forms else ():
         folded = said.lower()
         found = _intended(said) if any([form.search(folded) for form in forms]) else None
@@ -164,7 +187,8 @@ def find_intentions(text: str) -> Iterator[Intention]:
             asks = verb == "ask" and re.match(r"\W*you\b", rest) is not None
             apart = said.rstrip(" *").endswith(":") or asks
             if not apart and not _CONDITIONS.search(_TIMES.sub(" .", said)):
-                yield Intention(verb, _CLAUSE.split(rest, 1)[0], said.strip())
+                intentions.append(Intention(verb, _CLAUSE.split(rest, 1)[0], said.strip()))
+    return intentions
 
 
 def _intended(said: str) -> tuple[str, str] | None:

@@ -8,7 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from math import inf
 
 from stepscope.measures.calls import agent_calls, ends_run, has_succeeded, writes_of
-from stepscope.measures.rule import RuleMeasure, cached_on_run
+from stepscope.measures.rule import RuleMeasure, cached_with_facts
 from stepscope.measures.same_calls import excludes, fits_reference, largest_matching, tool_called
 from stepscope.model import Answer, Case, Exchange, Facts, Scale, Trajectory, Verdict
 from stepscope.values import Unmeasured
@@ -82,31 +82,18 @@ def outranks_reference(trajectory: Trajectory) -> bool:
 
 def subgoal_calls(case: Case, trajectory: Trajectory) -> list[int | None]:
     """Return for each sub-goal the call (by its index among the agent's) that it takes."""
-    return _match_subgoals(case, trajectory)[1]
+    return _match_subgoals(trajectory, case)[1]
 
 
-def _match_subgoals(case: Case, trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
+@cached_with_facts
+def _match_subgoals(trajectory: Trajectory, case: Case) -> tuple[list[list[int]], list[int | None]]:
     """Return for each sub-goal the calls that satisfy it, and the one that it takes."""
-    return _match_own_case(trajectory) if case is trajectory.case else _match_case(case, trajectory)
-
-
-@cached_on_run
-def _match_own_case(trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
-    assert trajectory.case is not None
-    return _match_case(trajectory.case, trajectory)
-
-
-def _match_case(case: Case, trajectory: Trajectory) -> tuple[list[list[int]], list[int | None]]:
-    made = [(at, x) for at, x in enumerate(agent_calls(trajectory)) if has_succeeded(x)]
-    options = [
-        [
-            at
-            for at, x in made
-            if x.call.name == goal.tool
-            and fits_reference(x.call.arguments, goal.arguments, tool_called(trajectory, goal.tool))
-        ]
-        for goal in case.called
-    ]
+    made = [(at, x.call) for at, x in enumerate(agent_calls(trajectory)) if has_succeeded(x)]
+    options = []
+    for goal in case.called:
+        name, wanted, tool = goal.tool, goal.arguments, tool_called(trajectory, goal.tool)
+        named = [(at, call.arguments) for at, call in made if call.name == name]
+        options.append([at for at, given in named if fits_reference(given, wanted, tool)])
     pairs = largest_matching(options)
     for at, goal in enumerate(case.called):
         if pairs[at] is None:
@@ -155,7 +142,7 @@ def _subgoals(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
     if case is None:
         return _NO_CASE
     exchanges = agent_calls(trajectory)
-    options, pairs = _match_subgoals(case, trajectory)
+    options, pairs = _match_subgoals(trajectory, case)
     goals = _NO_SUBGOALS
     writes = find_other_writes(trajectory, pairs, facts)
     if options:

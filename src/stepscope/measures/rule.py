@@ -2,16 +2,17 @@
 
 Also: answers merged to one a step, answers of an axis (`incorrect` always cites, `uncertain` says
 what was checked; rules never say correct, since finding nothing proves nothing), and values that
-several measures share, cached on the run itself.
+several measures share, cached on the run itself, or by a text that other runs have too.
 """
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import lru_cache, wraps
 from itertools import groupby
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from stepscope.model import Answer, Case, Facts, Scale, Trajectory, Verdict
 from stepscope.model.records import UNCERTAIN
@@ -101,6 +102,7 @@ def not_applicable(name: str, reason: str) -> tuple[Unmeasured]:
 
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 
 def cached_on_run(make: Callable[[Trajectory], T]) -> Callable[[Trajectory], T]:
@@ -117,17 +119,39 @@ def cached_on_run(make: Callable[[Trajectory], T]) -> Callable[[Trajectory], T]:
     return cached
 
 
-def cached_with_facts(
-    make: Callable[[Trajectory, Facts | None], T],
-) -> Callable[[Trajectory, Facts | None], T]:
-    """Keep what a function says of a run and facts on the run; other facts are asked about anew."""
+def cached_with_facts(make: Callable[[Trajectory, K], T]) -> Callable[[Trajectory, K], T]:
+    """Keep what a function says of a run and facts, or a case, on the run; of others anew."""
     name = f"{make.__module__}.{make.__qualname__}"
 
     @wraps(make)
-    def cached(trajectory: Trajectory, facts: Facts | None) -> T:
-        kept: tuple[Facts | None, T] | None = trajectory.__dict__.get(name)
+    def cached(trajectory: Trajectory, facts: K) -> T:
+        kept: tuple[K, T] | None = trajectory.__dict__.get(name)
         if kept is None or kept[0] is not facts:
             kept = trajectory.__dict__[name] = (facts, make(trajectory, facts))
         return kept[1]
+
+    return cached
+
+
+def _nothing_yet(text: str) -> dict[object, Any]:
+    return {}
+
+
+# So many texts of fewer characters than that are kept, forty million characters at worst: lines and
+# messages, results, policies. Of longer ones the last few: several checks ask of each.
+_SIZES = (513, 4097, 16_385)
+_KEPT = [lru_cache(n)(_nothing_yet) for n in (16_384, 4096, 1024, 64)]
+
+
+def cached_by_text(make: Callable[[str], T]) -> Callable[[str], T]:
+    """Keep what a function says of a text: trials of one task say and read much the same."""
+
+    @wraps(make)
+    def cached(text: str) -> T:
+        kept = _KEPT[bisect(_SIZES, len(text))](text)
+        if make not in kept:
+            kept[make] = make(text)
+        found: T = kept[make]
+        return found
 
     return cached

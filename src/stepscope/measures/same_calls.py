@@ -374,20 +374,21 @@ class CallComparison(NamedTuple):
         """Reference calls that no call answers to, by index."""
         return tuple(at for at in range(self.n_reference) if at not in self.pairs)
 
+    @property
+    def senses(self) -> dict[str, bool]:
+        """In which senses they match."""
+        n_calls, n_paired, n_reference = len(self.pairs), self.n_paired, self.n_reference
+        return {
+            "strict": self.aligned and n_calls == n_reference,
+            "unordered": n_paired == n_calls == n_reference,
+            "in_order": self.common == n_reference,
+            "superset": n_paired == n_reference,
+            "subset": n_paired == n_calls,
+        }
+
     def holds(self, mode: MatchMode) -> bool:
         """True if the calls match the reference in this sense."""
-        n_calls = len(self.pairs)
-        match ALIASES.get(mode, mode):
-            case "strict":
-                return self.aligned and n_calls == self.n_reference
-            case "in_order":
-                return self.common == self.n_reference
-            case "superset":
-                return self.n_paired == self.n_reference
-            case "subset":
-                return self.n_paired == n_calls
-            case _:
-                return self.n_paired == n_calls == self.n_reference
+        return self.senses[ALIASES.get(mode, mode)]
 
 
 def compare_calls(
@@ -490,11 +491,10 @@ def _match(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> It
         return _NO_REFERENCE
     exchanges = agent_calls(trajectory)
     found = compare_calls([x.call for x in exchanges], case.reference)
-    cites = tuple(
-        sorted({x.step for x, pair in zip(exchanges, found.pairs, strict=True) if pair is not None})
-    )
-    senses = [_YES[mode] if found.holds(mode) else _NO[mode] for mode in SENSES]
-    return (*_credit(found, cites), *senses)
+    paired = zip(exchanges, found.pairs, strict=True)
+    cites = tuple(sorted({x.step for x, pair in paired if pair is not None}))
+    held = found.senses
+    return (*_credit(found, cites), *[(_YES if held[mode] else _NO)[mode] for mode in SENSES])
 
 
 def _credit(found: CallComparison, cites: tuple[int, ...]) -> tuple[Answer, ...]:

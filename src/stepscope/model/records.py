@@ -75,6 +75,8 @@ UNCERTAIN, NOT_APPLICABLE = NEUTRAL = ("uncertain", "not_applicable")
 AT_LEAST = "at_least"
 # The measure of labels of steps.
 STEP_LABELS_NAME = "step_labels"
+# The labels of its steps that gates count, by the aspect that the count is called.
+STEP_COUNTS = {"errors": "ERROR", "redundant": "REDUNDANT", "detours": "DETOUR"}
 # Records of judges have measure names of their own, beside the rules' of the same rubric.
 JUDGE_PREFIX = "judge."
 # But scores of single steps are what curves are made of, whoever gives them.

@@ -476,6 +476,11 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         return tuple(dict.fromkeys(found))
 
     @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """What each step says aloud, in order."""
+        return tuple([step.text for step in self.steps])
+
+    @cached_property
     def exchanges(self) -> tuple[Exchange, ...]:
         """Every tool call in order, each with its result where one came.
 

@@ -36,7 +36,7 @@ from stepscope.report.earned import (
     list_runs,
 )
 from stepscope.report.evidence import read_look_first as choose
-from stepscope.report.evidence import weigh_runs
+from stepscope.report.evidence import weigh_judged, weigh_runs
 from stepscope.report.flips import find_rank_flips
 from stepscope.report.panels import build_panels
 from stepscope.report.rows import (
@@ -301,7 +301,8 @@ def build_report(
         table = read_chosen_runs(rows, where=where, since=since, by=by)
     chosen = combine_conditions(where, since)
     judged = read_judge_answers(rows, table.runs, chosen, version=rubric_version)
-    opened = tuple(choose(rows, table, look_first, judged)) if isinstance(rows, Store) else ()
+    weighed = replace(table, judged=weigh_judged(judged, len(table)))
+    opened = tuple(choose(rows, weighed, look_first, judged)) if isinstance(rows, Store) else ()
     redactor = rows.shown if isinstance(rows, Store) else None
     names = text_array(hide_texts(redactor, table.runs.name.tolist()))
     table = replace(table, runs=replace(table.runs, name=names))

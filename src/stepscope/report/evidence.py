@@ -11,13 +11,14 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from math import sqrt
 
 import msgspec
 import numpy as np
 
 from stepscope.errors import StoreError
-from stepscope.findings.ranking import read_fit
+from stepscope.findings.ranking import evidence_of_records, read_fit
 from stepscope.model import Record, Step, Trajectory, Verdict
 from stepscope.model.records import IMPORTED, STEP_SCORES
 from stepscope.report import rows
@@ -50,6 +51,9 @@ MISSED_WEIGHT = 1.0
 LEFT_WEIGHT = 2.0
 LOOP_WEIGHT = 0.25
 GATE_WEIGHT, BREAK_WEIGHT, LOW_WEIGHT = 3.0, 2.0, 1.0
+# What a judge faults weighs like a sub-goal missed. An error that nobody looked back at is read
+# before all else: more than everything above can come to.
+JUDGED_WEIGHT, CASCADE_WEIGHT = 1.0, 1_000.0
 # A failing run comes before any passing one, but for passes that were badly unearned. Where nobody
 # says how a run ended, a proved fault weighs as much, or the run is never read.
 FAILED_WEIGHT = 4.0
@@ -79,6 +83,21 @@ def weigh_runs(table: RunTable) -> Floats:
         total += np.where(shapes.gate_failed, GATE_WEIGHT, 0.0) + (
             np.where(broken, BREAK_WEIGHT, 0.0) + np.where(shapes.low_level, LOW_WEIGHT, 0.0)
         )
+    return total if table.judged is None else total + table.judged
+
+
+def weigh_judged(judged: Iterable[JudgeAnswers], n: int) -> Floats:
+    """Return what judges found in each of n runs, weighed."""
+    said: dict[int, list[Record]] = {}
+    for one in judged:
+        for at, of_run in one.runs.items() if one.main else ():
+            found = [of_run.whole, *of_run.steps.values()]
+            said.setdefault(at, []).extend(chain.from_iterable(each.values() for each in found))
+    total = np.zeros(n)
+    for at, records in said.items():
+        kinds = [one.kind for one in evidence_of_records(records)]
+        total[at] = min(JUDGED_WEIGHT * len(kinds), COUNT_CAP)
+        total[at] += CASCADE_WEIGHT * ("judge_cascade" in kinds)
     return total
 
 

@@ -149,6 +149,7 @@ class PatternShare(msgspec.Struct, frozen=True, kw_only=True):
     n: int
     runs: tuple[str, ...]
     advice: str
+    unknown: int = 0  # runs that may show it, their outcome being unknown
 
 
 class BehaviourOnset(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from stepscope.errors import StoreError
 from stepscope.judges.patterns import (
     PATTERN_ADVICE,
     PATTERN_NAMES,
+    UNKNOWN_OUTCOME,
     PatternName,
     PatternSteps,
     find_label_patterns,
@@ -366,7 +367,8 @@ def _pattern(
         if isinstance(seen, tuple):
             told[at], shows[at] = True, bool(seen)
         else:
-            why.setdefault(seen.kind, np.zeros(len(table), np.bool_))[at] = True
+            lost = seen.reason if seen == UNKNOWN_OUTCOME else seen.kind
+            why.setdefault(lost, np.zeros(len(table), np.bool_))[at] = True
     names = [str(table.runs.name[at]) for at in np.flatnonzero(shows).tolist()]
     return PatternShare(
         name=name,
@@ -374,6 +376,7 @@ def _pattern(
         group=of.title,
         share=aspect.share(shows, told, why),
         n=len(names),
+        unknown=int(why.get(UNKNOWN_OUTCOME.reason, np.zeros(0)).sum()),
         runs=tuple(names[:NAMED_EXAMPLES]),
         advice=PATTERN_ADVICE[name],
     )

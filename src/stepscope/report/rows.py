@@ -396,6 +396,8 @@ class RunTable:
     tags: Mapping[str, Texts] = field(default_factory=dict)
     # what the score curve of each run says; None where no run has one
     shapes: FleetShapes | None = None
+    # what judges found in each run, weighed; None where it is not asked for
+    judged: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.runs)

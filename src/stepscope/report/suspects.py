@@ -2,8 +2,9 @@
 
 A failed run has every step of the agent in it, in the order of `findings.ranking`, each with its
 probability and what was found there. A run that passed, whose outcome is unknown, or that is not
-scored yet has first what is proved of it (what was told or written before what changed nothing),
-then findings of the rules in reading order, without probabilities. Why a run counts as
+scored yet has first the errors that a judge says nobody looked back at, then what is proved of it
+(what was told or written before what changed nothing), what judges cite, and findings of the rules
+in reading order, without probabilities. Why a run counts as
 failed (what the user was never told, what was never called) is no suspect: it is a line of its own
 above the list. Evidence quotes the run; views make it visible.
 """
@@ -222,6 +223,7 @@ STORE_KINDS: dict[Kind | StoreKind, SuspectKind] = {
     "breach": "violation",
     "fault": "fault",
     "judge_cause": "judge",
+    "judge_cascade": "judge",
     "judge_fault": "judge",
     "judge_error": "judge",
     "break": "break",
@@ -245,7 +247,8 @@ def list_suspects(
     """Return the suspects of one run, most telling first, and why it failed.
 
     A passing run is suspected only of what its outcome does not excuse: violations, writes that
-    nothing asked for, sub-goals missed, errors never got over, loops, repeated calls.
+    nothing asked for, sub-goals missed, errors never got over, loops, repeated calls, and what
+    judges cite but for errors that the agent came back to.
     """
     held = list(records)
     found = sort_findings(held)
@@ -295,6 +298,14 @@ def list_suspects(
     proofs = sorted(
         ranking.find_proofs(current_records(held)), key=lambda one: one.step in harmless
     )
+    judged = [
+        one for one in ranking.evidence_of_records(current_records(held))
+        if one.kind in ("judge_cascade", "judge_fault", "judge_cause")
+        or (one.kind == "judge_error" and status != "pass")
+    ]  # fmt: skip
+    judged.sort(key=lambda one: (one.kind != "judge_cascade", one.step))
+    leading = sum(one.kind == "judge_cascade" for one in judged)
+    proofs = [*judged[:leading], *proofs, *judged[leading:]]
     others = _lead_with(proofs, add_curve_suspects(curve, findings))
     return msgspec.structs.replace(look, suspects=others, reliability=unranked)
 

@@ -9,11 +9,12 @@ exact variance of the permutation.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from itertools import combinations
-from math import comb, erfc, gcd, lcm, log, sqrt
+from math import comb, erfc, exp, gcd, inf, lcm, log, sqrt
+from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
@@ -154,6 +155,145 @@ def _convolve_all(parts: list[Floats]) -> Floats:
         parts.sort(key=len)
         parts = [reduce(convolve, parts[at : at + 2]) for at in range(0, len(parts), 2)]
     return parts[0]
+
+
+# Agents drawn for a power, at most so many in all points of their nulls; points of a null that a
+# power is still computed on; halvings of what it sees.
+AGENTS, HELD_POINTS, MOST_POINTS, HALVINGS = 1_000, 1 << 20, 1 << 12, 8
+
+
+def detectable_rise(
+    cases: Iterable[Case], *, alpha: float, margin: float, power: float, alike: bool,
+    rng: np.random.Generator,
+) -> float | None:  # fmt: skip
+    """True rise of the failure rate that `exact_p` finds in a share `power` of repetitions.
+
+    Args:
+        cases: for each case the failures and trials of the first agent, then of the second. The
+            first stays as it is; the second is drawn anew, and worse.
+        alike: both are taken for one agent: what the second did says how often the first fails.
+        alpha: the p at which a rise is found, upper tail.
+        margin: a rise is found where the observed one is above it, too.
+
+    Returns:
+        The rise; infinite where failing always is not found so often; None where the exact null has
+        too many points.
+
+    Source:
+        Power of `exact_p` at agents drawn from what the runs allow: failures come by chance in each
+        case, rates differ between cases by a beta distribution, and the variance within cases has a
+        gamma posterior. Checked by `bars.gates.gate_power`.
+
+    >>> rng = np.random.default_rng(0)
+    >>> cases = [(0, 1, 0, 1)] * 50
+    >>> round(detectable_rise(cases, alpha=0.025, margin=0, power=0.8, alike=True, rng=rng), 2)
+    0.15
+    """
+    bad, first, worse, second = np.array([*cases], dtype=np.int64).T
+    unit = lcm(*first.tolist(), *second.tolist())
+    strides = unit // first + unit // second
+    strides //= gcd(*strides.tolist())
+    points = 1 << int((strides * second).sum()).bit_length()
+    if points > MOST_POINTS:
+        return None
+    agents = min(AGENTS, HELD_POINTS // points)
+    shapes, shape = np.unique(np.stack([first, second, strides]), axis=1, return_inverse=True)
+    # The logarithms of the null's Fourier transform, by shape and failures of a case.
+    width = int((first + second).max()) + 1
+    logs = np.zeros((shapes.shape[1] * width, points // 2 + 1), dtype=np.complex128)
+    for at, (a, b, stride) in enumerate(shapes.T.tolist()):
+        for m in range(a + b + 1):
+            chances = np.zeros(points)
+            for x in range(max(0, m - a), min(m, b) + 1):
+                chances[x * stride] = comb(b, x) * comb(a, m - x) / comb(a + b, m)
+            spectrum = np.fft.rfft(chances)
+            logs[at * width + m] = np.log(np.where(np.abs(spectrum) < TIE, TIE, spectrum))
+    runs, failures = (first + second, bad + worse) if alike else (first, bad)
+    mean = (failures.sum() + 0.5) / (runs.sum() + 1)
+    squares = float((failures * (runs - failures) / runs).sum())
+    within = 0.5 * rng.gamma(2 * squares + 1, size=(agents, 1)) / ((runs - 1).sum() + 1)
+    # As many runs as what cases have in common is worth.
+    alike = np.clip(1 - within / (mean * (1 - mean)), 0.01, 0.99)
+    prior = (1 - alike) / alike
+    rates = rng.beta(failures + prior * mean, runs - failures + prior * (1 - mean))
+    ends = np.cumsum(second)
+    place = np.repeat(np.arange(len(second)), second)
+    failed = rng.random((agents, len(place))) < rates[:, place]
+    turned, most = rng.random(failed.shape), 1 - float(rates.mean())
+
+    def finds(rise: float) -> float:
+        now = np.add.reduceat(failed | (turned < rise / most), ends - second, axis=1)
+        kinds = shape * width + now + bad + len(logs) * np.arange(agents)[:, None]
+        counts = np.bincount(kinds.ravel(), minlength=agents * len(logs)).reshape(agents, -1)
+        null = np.fft.irfft(np.exp(np.einsum("ak,kf->af", counts, logs)), points, axis=1)
+        seen = (now * strides).sum(axis=1)
+        p = np.cumsum(null[:, ::-1], axis=1)[np.arange(agents), points - 1 - seen]
+        rises = (now / second - bad / first).mean(axis=1)
+        return float(((p <= alpha) & (rises > margin + TIE)).mean())
+
+    return _smallest_found(finds, most, power)
+
+
+def _smallest_found(finds: Callable[[float], float], most: float, power: float) -> float:
+    if finds(most) < power:
+        return inf
+    low, high = 0.0, most
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if finds(middle) >= power else (middle, high)
+    return high
+
+
+# The largest ratio of lengths that a power is looked for.
+MOST_RATIO = 16
+
+
+def detectable_ratio(
+    trials: PairedTrials, *, alpha: float, margin: float, power: float, rng: np.random.Generator
+) -> float | None:
+    """True ratio of lengths that permuted ranks find in a share `power` of repetitions.
+
+    Args:
+        trials: logarithms of lengths; both agents are taken for one, and the second gets slower.
+        alpha: the p at which it is found, upper tail.
+        margin: it is found where the ratio of medians is above it, too.
+
+    Returns:
+        The ratio; infinite where none is found so often; None where lengths do not vary in cases.
+
+    Source:
+        As `detectable_rise`; lengths of a case are taken as log-normal, with one spread in all
+        cases, and p is that of the normal with the exact variance of the permutation.
+    """
+    runs = trials.first + trials.second
+    starts = np.cumsum(runs) - runs
+    mean = np.add.reduceat(trials.values, starts) / runs
+    squares = float(((trials.values - mean[trials.cases]) ** 2).sum())
+    free = len(trials.cases) - len(runs)
+    if squares <= TIE or free < 1:
+        return None
+    agents = min(AGENTS, HELD // len(trials.cases))
+    second = np.arange(len(trials.cases)) - starts[trials.cases] >= trials.first[trials.cases]
+    spread = np.sqrt(squares / rng.chisquare(free, (agents, 1)))
+    usual = mean + spread / np.sqrt(runs) * rng.standard_normal((agents, len(runs)))
+    drawn = usual[:, trials.cases] + spread * rng.standard_normal((agents, len(second)))
+    drawn[:, ~second] = trials.values[~second]
+
+    weights = 1 / trials.first + 1 / trials.second
+    z, floor = NormalDist().inv_cdf(1 - alpha), log(margin) if margin > 0 else -inf
+
+    def finds(more: float) -> float:
+        values = drawn + more * second
+        ranks = np.argsort(np.argsort(values, axis=1), axis=1).astype(np.float64)
+        ranks -= (np.add.reduceat(ranks, starts, axis=1) / runs)[:, trials.cases]
+        # Ranks of a case have mean 0, so that what one agent has the other lacks.
+        differences = np.add.reduceat(ranks * second, starts, axis=1) * weights
+        within = np.add.reduceat(ranks**2, starts, axis=1) / np.maximum(runs - 1, 1) * weights
+        rare = differences.sum(axis=1) >= z * np.sqrt(within.sum(axis=1))
+        ratio = np.median(values[:, second], axis=1) - np.median(values[:, ~second], axis=1)
+        return float((rare & (ratio > floor)).mean())
+
+    return exp(_smallest_found(finds, log(MOST_RATIO), power))
 
 
 # Hand-outs that are still listed one by one.

@@ -78,13 +78,15 @@ def decide_workflow(
     runs: str | Path | Sequence[str | Path] | None = None,
     # a file to compare with instead of the one that the settings name
     baseline: str | Path | None = None,
+    # the sources whose gates are run, instead of those of the settings: a list, or with commas
+    tier: str | Sequence[str] | None = None,
     root: Path,  # what paths are relative to
 ) -> GateCheck:
     """Decide the gates of a workflow, on the runs of the store or on files."""
     __tracebackhide__ = True
     try:
         named = None if baseline is None else str(root / baseline)
-        policies = gating.choose_policies(settings, [workflow], baseline=named)
+        policies = gating.choose_policies(settings, [workflow], baseline=named, tier=tier)
         if runs is not None:
             several = [runs] if isinstance(runs, str | Path) else list(runs)
             paths = [str(root / path) for path in several]

@@ -25,8 +25,15 @@ _READ = pytest.StashKey[dict[tuple[str, ...], "list[Trajectory | Quarantined]"]]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--stepscope-repeat`."""
-    parser.getgroup("stepscope").addoption(
+    """Add `--stepscope-repeat` and `--stepscope-tier`."""
+    group = parser.getgroup("stepscope")
+    group.addoption(
+        "--stepscope-tier",
+        default=None,
+        metavar="SOURCES",
+        help="Whose gates `stepscope_gate` runs where a test names none: rules,step_labels.",
+    )
+    group.addoption(
         "--stepscope-repeat",
         type=int,
         default=None,
@@ -95,13 +102,17 @@ def stepscope_gate(pytestconfig: pytest.Config) -> Callable[..., GateCheck]:
         *,
         runs: str | Path | Sequence[str | Path] | None = None,
         baseline: str | Path | None = None,
+        tier: str | Sequence[str] | None = None,
     ) -> GateCheck:
         __tracebackhide__ = True
         from stepscope.testing.fixtures import decide_workflow
 
         settings = _settings(pytestconfig)
+        tier = pytestconfig.getoption("--stepscope-tier") if tier is None else tier
         root = pytestconfig.rootpath
-        return decide_workflow(settings, workflow, runs=runs, baseline=baseline, root=root)
+        return decide_workflow(
+            settings, workflow, runs=runs, baseline=baseline, tier=tier, root=root
+        )
 
     return gate
 

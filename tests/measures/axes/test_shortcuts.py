@@ -12,8 +12,8 @@ from stepscope.measures.axes.quantities import (
     names_in,
     told_amounts,
 )
-from stepscope.measures.conduct import asks_consent, is_agreement
-from stepscope.measures.errors import admits_failure
+from stepscope.measures.conduct import asks_consent, find_decision
+from stepscope.measures.language import admits_failure
 
 CENTS = st.integers(1_000, 500_000).map(lambda cents: cents / 100)
 
@@ -82,7 +82,7 @@ def test_every_claim_of_success_is_heard(text: str) -> None:
     ],
 )
 def test_a_denial_in_any_spelling_is_no_yes(text: str, yes: bool) -> None:
-    assert is_agreement(text) is yes
+    assert (find_decision(text) == "agrees") is yes
 
 
 @pytest.mark.parametrize(
@@ -108,4 +108,4 @@ def test_amounts_and_identifiers_are_found_without_a_currency_and_at_the_very_st
 
 def test_an_amount_is_named_by_its_own_line_only() -> None:
     amount = told_amounts("Refund:\n $95.08 now\nFee: none")[0]
-    assert (amount.before, amount.behind, amount.line) == (" ", " now", " $95.08 now")
+    assert (amount.clause, amount.behind, amount.line) == (" ", " now", " $95.08 now")

@@ -118,28 +118,22 @@ def trace_values(trajectory: Trajectory) -> list[TracedValue]:
         return []
     evidence = evidence_of(trajectory)
     found: list[TracedValue] = []
-    # By type too: as keys 1, 1.0 and True are one. What was said once stays said.
-    classed: dict[tuple[str, Json, type], tuple[ValueKind | None, str]] = {}
-    said: dict[tuple[ValueKind, str], int] = {}
+    # What was said once stays said.
+    said: dict[tuple[ValueKind, str], tuple[ValueSource, int | None, str]] = {}
     for exchange, leaves in _leaves_of(trajectory):
         tool, step = exchange.call.name, exchange.step
         seen: set[tuple[str, str]] = set()
         for argument, given in leaves:
-            key = (argument, given, type(given))
-            kind, text = classed.get(key) or classed.setdefault(
-                key, classify_value(argument, given)
-            )
+            long = type(given) is str and len(given) > EMAIL_CHARACTERS
+            kind, text = (classify_value if long else _known_class)(argument, given)
             if kind is None or (argument, text) in seen:
                 continue
             seen.add((argument, text))
-            known = said.get((kind, text))
-            if known is not None:
-                found.append(TracedValue(step, tool, argument, text, kind, "said", known, ""))
-                continue
-            state, source, reason = _trace(evidence, kind, text, step)
-            if source is not None and state == "said":
-                said[kind, text] = source
-            value = TracedValue(step, tool, argument, text, kind, state, source, reason)
+            traced = said.get((kind, text)) or _trace(evidence, kind, text, step)
+            state = traced[0]
+            if state == "said":
+                said[kind, text] = traced
+            value = TracedValue(step, tool, argument, text, kind, *traced)
             doubt = _doubt(evidence, value) if state == "invented" else ""
             found.append(value._replace(state="unknown", reason=doubt) if doubt else value)
     return found
@@ -202,6 +196,10 @@ def classify_value(argument: str, value: Json) -> tuple[ValueKind | None, str]:
     if "amount" in roles and number_of(text) is not None:
         return "number", text
     return "identifier", text
+
+
+# By type too: as keys 1, 1.0 and True are one.
+_known_class = lru_cache(maxsize=8192, typed=True)(classify_value)
 
 
 def _trace(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from operator import itemgetter
 
 from stepscope.measures.axes.arguments import declared_tools
@@ -24,18 +23,17 @@ from stepscope.measures.completeness import hides_words
 from stepscope.measures.conduct import (
     MOST_CALLS,
     MOST_MESSAGES,
-    PROPOSES,
     THING_CHARACTERS,
     asks_consent,
     declared_rules,
     find_breaches,
     find_decision,
     find_doubts,
-    is_agreement,
     is_proposed,
     lacks_consent,
     leaf_texts,
     messages_by_actor,
+    proposes,
     ways_to_ask,
 )
 from stepscope.measures.errors import TRANSIENT, compared_error, executions_of, first_line
@@ -45,6 +43,7 @@ from stepscope.measures.rule import (
     AXIS_SCALE,
     Fault,
     RuleMeasure,
+    cached_by_text,
     cached_on_run,
     fault_answers,
     faultless_answer,
@@ -172,7 +171,7 @@ def _done_twice(
             low = bisect_left(heard, before.step, key=itemgetter(0))
             high = bisect_left(heard, exchange.step, key=itemgetter(0))
             between = trajectory.steps[before.step : exchange.step]
-            agrees = any(PROPOSES.search(s.text) for s in between if s.actor == "agent")
+            agrees = any(proposes(s.text) for s in between if s.actor == "agent")
             if not any(_asks_again(text, name, agrees) for _, text in heard[low:high]) and not (
                 low and _REPEATS.search(heard[low - 1][1])
             ):
@@ -197,7 +196,7 @@ def _asks_again(text: str, tool: str, agrees: bool) -> bool:
     """True if a user's words may ask for what a tool did; `agrees` if something was proposed."""
     verbs, things = ways_to_ask(tool)
     asks = any(words is not None and words.search(text) for words in (verbs, things))
-    return asks or (agrees and is_agreement(text)) or _REPEATS.search(text) is not None
+    return asks or (agrees and find_decision(text) == "agrees") or _REPEATS.search(text) is not None
 
 
 def _unasked_writes(
@@ -242,8 +241,7 @@ SEQUENCING_NAME = "axes.sequencing"
 ASKS_FOR_CONSENT = re.compile(
     r"(?i)(?:obtain|get|ask|require|receive|seek|wait)\w*\b[^.\n]{0,60}\b(?:confirm\w*|consent|approv\w*)"
 )
-# The runs of a workflow have the same instructions, which are long: so many are kept read.
-INSTRUCTIONS = 16
+_asks_for_consent = cached_by_text(ASKS_FOR_CONSENT.search)
 # A question, a denial, a condition, a delay, a sound: beside them nothing is settled.
 SETTLES_NOTHING = re.compile(
     r"\?(?!.*\bplease\b)|\b(?:if|unless|until|first|before|still|yet|not|never|later|would have|"
@@ -313,13 +311,8 @@ def _consent_is_asked_for(trajectory: Trajectory, case: Case | None, facts: Fact
 
 @cached_on_run
 def _instructions_ask(trajectory: Trajectory) -> bool:
-    told = [s.text for s in trajectory.steps if s.actor == "system"]
-    return any(_asks_for_consent(text) for text in (*told, trajectory.instructions or ""))
-
-
-@lru_cache(maxsize=INSTRUCTIONS)
-def _asks_for_consent(instructions: str) -> bool:
-    return ASKS_FOR_CONSENT.search(instructions) is not None
+    told = [step.text for step in trajectory.steps if step.actor == "system"]
+    return any(map(_asks_for_consent, (*told, trajectory.instructions or "")))
 
 
 def _is_unwanted(trajectory: Trajectory, write: Exchange) -> bool:
@@ -332,23 +325,23 @@ def _is_unwanted(trajectory: Trajectory, write: Exchange) -> bool:
     latest = bisect_left(users, write.step) - 1
     if latest < 1 or hides_words(trajectory):
         return False
-    said = trajectory.steps[users[latest]]
-    low, high = bisect_left(agents, users[latest - 1]), bisect_left(agents, said.index)
-    asked = [trajectory.steps[at].text for at in reversed(agents[low:high])]
-    decision = find_decision(said.text)
+    last, texts = users[latest], trajectory.texts
+    low, high = bisect_left(agents, users[latest - 1]), bisect_left(agents, last)
+    asked = [texts[at] for at in reversed(agents[low:high])]
+    decision = find_decision(texts[last])
     # "Sure, my name is ..." agrees to nothing that is done.
     if decision == "agrees" and not (
-        asked and WANTS_DETAILS.search(asked[0]) and not PROPOSES.search(asked[0])
+        asked and WANTS_DETAILS.search(asked[0]) and not proposes(asked[0])
     ):
         return False
     if decision in ("refuses", "asks back"):
-        put_to_user = any(PROPOSES.search(text) for text in asked)
+        put_to_user = any(map(proposes, asked))
         if put_to_user or decision == "refuses":
             return put_to_user
     never = decision in ("takes back", "hesitates")
-    if never or _was_never_put(trajectory, write, said.index):
+    if never or _was_never_put(trajectory, write, last):
         return True
-    heard = said.text.casefold()
+    heard = texts[last].casefold()
     if any(words and words.search(heard) for words in ways_to_ask(write.call.name)):
         return False
     if not asked or not ("?" in asked[0] or asks_consent(asked[0])):
@@ -376,8 +369,8 @@ def _was_never_put(trajectory: Trajectory, write: Exchange, heard: int) -> bool:
         return False
     agents = messages_by_actor(trajectory).get("agent", [])
     end = bisect_left(agents, heard)
-    told = [trajectory.steps[at].text for at in agents[max(end - MOST_MESSAGES, 0) : end]]
-    return not any(PROPOSES.search(text) and is_proposed(write, [text]) for text in told)
+    told = [trajectory.texts[at] for at in agents[max(end - MOST_MESSAGES, 0) : end]]
+    return not any(proposes(text) and is_proposed(write, [text]) for text in told)
 
 
 SEQUENCING = RuleMeasure(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise, repeat
 from typing import NamedTuple
 
@@ -20,15 +20,9 @@ from stepscope.measures.axes.evidence import evidence_of
 from stepscope.measures.axes.silences import COURTESY, NO_TROUBLE, find_silences, states_of
 from stepscope.measures.calls import agent_calls, effect_of, ends_run, failed_calls
 from stepscope.measures.conduct import STEM_CHARACTERS, leaf_texts, ways_to_ask
-from stepscope.measures.errors import (
-    admits_failure,
-    error_message,
-    executions_of,
-    first_line,
-    reactions_of,
-)
-from stepscope.measures.language import ACTS, ADDS, REMEMBERED, WANTS, content_stems, sentences
-from stepscope.measures.rule import Fault, cached_with_facts
+from stepscope.measures.errors import error_message, executions_of, first_line, reactions_of
+from stepscope.measures.language import ACTS, ADDS, WANTS, admits_failure, content_stems, sentences
+from stepscope.measures.rule import Fault, cached_by_text, cached_with_facts
 from stepscope.model import Exchange, Facts, Step, Trajectory
 from stepscope.model.effects import READS, WRITES, words_of
 
@@ -144,21 +138,26 @@ class Claim(NamedTuple):
     strong: bool  # the agent tells of its act; else how a thing stands
 
 
-@lru_cache(maxsize=REMEMBERED)
+@cached_by_text
 def _forms_in(text: str) -> tuple[re.Pattern[str], ...]:
     """Return in which forms a message may tell of acts, as far as its words show: mostly none."""
     lower = text.lower()
     return tuple([form for form in (_OWN_FORM, _BEEN_FORM) if form.search(lower) is not None])
 
 
-def find_claims(text: str, *, weak: bool = True) -> Iterator[Claim]:
-    """Yield the acts that a message tells as done; those of how things stand if `weak`.
+def find_claims(text: str, *, weak: bool = True) -> Sequence[Claim]:
+    """Return the acts that a message tells as done; those of how things stand if `weak`.
 
     >>> [claim.act for claim in find_claims("I have cancelled it. Shall it be refunded?")]
     ['cancel']
-    >>> list(find_claims("Once it has been cancelled, I could send it. It can't be changed."))
+    >>> find_claims("Once it has been cancelled, I could send it. It can't be changed.")
     []
     """
+    return _CLAIMS_IN[weak](text)
+
+
+def _claims_in(text: str, *, weak: bool) -> list[Claim]:
+    found: list[Claim] = []
     forms = _forms_in(text)
     if weak and _IS_FORM.search(text.lower()) is not None:
         forms = (*forms, _IS_FORM)
@@ -179,10 +178,15 @@ def find_claims(text: str, *, weak: bool = True) -> Iterator[Claim]:
                 words = reversed(_WORD.findall(folded, 0, match.start()))
                 act = next((_NOUNS[word] for word in words if word in _NOUNS), None)
             if act:
-                said = sentence[: match.start()] if form is not _OWN_FORM else rest
-                about = content_stems(_PHRASE.split(said, 1)[0])
-                yield Claim(act, sentence.strip(" *-#"), rest, about, form is not _IS_FORM)
+                thing = sentence[: match.start()] if form is not _OWN_FORM else rest
+                about = content_stems(_PHRASE.split(thing, 1)[0])
+                said = sentence.strip(" *-#")
+                found.append(Claim(act, said, rest, about, form is not _IS_FORM))
                 break
+    return found
+
+
+_CLAIMS_IN = {weak: cached_by_text(partial(_claims_in, weak=weak)) for weak in (False, True)}
 
 
 def is_english(text: str) -> bool:
@@ -210,6 +214,9 @@ _THING = re.compile(r"\b(?=[A-Z_-]*\d)[A-Z\d_-]{5,20}\b")
 RESULT_CHARACTERS = 4000
 # Claims of one run that are searched for in every text; those behind them are not judged.
 SEARCHES = 500
+
+
+_things_in = cached_by_text(_THING.findall)
 
 
 def _brought_by(made: Exchange) -> str:
@@ -246,11 +253,11 @@ class Acts:
         """What calls named -> the tools that changed it, each with its first step."""
         found: dict[str, dict[str, int]] = {}
         for x in self._others:
-            for thing in _THING.findall(" ".join(leaf_texts(x.call.arguments))):
+            for thing in _things_in(" ".join(leaf_texts(x.call.arguments))):
                 found.setdefault(thing, {})
         for x in self.changed:
             given = " ".join(leaf_texts(x.call.arguments))
-            for thing in _THING.findall(f"{given} {_brought_by(x)}"):
+            for thing in (*_things_in(given), *_things_in(_brought_by(x))):
                 found.setdefault(thing, {}).setdefault(x.call.name, x.step)
         return found
 
@@ -307,9 +314,10 @@ def check_claims(trajectory: Trajectory, facts: Facts | None) -> tuple[int, int,
     weak = bool(failed_calls(trajectory))
     checked = unread = 0
     faults: list[Fault] = []
-    for step in trajectory.steps:
-        text = step.text if step.actor == "agent" and not (step.calls or step.results) else ""
-        if not text or (talks and not runs and not _OWN_ACTS.search(text)):
+    for step, text in zip(trajectory.steps, trajectory.texts, strict=True):
+        if step.actor != "agent" or step.calls or step.results or not text:
+            continue
+        if talks and not runs and not _OWN_ACTS.search(text):
             continue
         claims = [*find_claims(text, weak=weak), *_claims_of_settings(text, own_words)]
         if not claims:
@@ -490,6 +498,7 @@ def find_false_success(trajectory: Trajectory, facts: Facts | None) -> Iterator[
         yield Fault(said.index, reason, (where,))
 
 
+@cached_by_text
 def claims_success(text: str) -> bool:
     """True if a message says that something was done."""
     return CLAIMS.search(text) is not None
@@ -529,22 +538,15 @@ def find_unmade(trajectory: Trajectory, facts: Facts | None) -> Iterator[Fault]:
 
     Only where the agent acts by calls, and made none before that does what is asked.
     """
-    made = agent_calls(trajectory)
+    made, texts = agent_calls(trajectory), trajectory.texts
     steps = trajectory.steps[made[0].step :] if made else ()
     for step, reply in pairwise(steps):
-        if step.actor != "user" or reply.actor != "agent" or reply.calls or not reply.text:
+        if step.actor != "user" or reply.actor != "agent" or reply.calls:
             continue
-        word = _IN_A_WORD.match(reply.text)
-        owns = _OWN_FORM in _forms_in(reply.text)
-        first = next(iter(sentences(reply.text)), "")
-        brief = len(reply.text) <= DONE_CHARACTERS and states_of(first)
-        brief = brief if word is None else word[1].lower() not in _TAKEN
-        brief = brief and not (_NOT_DONE.search(first) or _WAITS.search(reply.text))
-        claims = find_claims(first, weak=False) if owns and not brief else ()
-        acts = {claim.act[:STEM_CHARACTERS] for claim in claims if _OWN.search(claim.said)}
+        brief, acts = _done_in(texts[reply.index])
         wishes = [
             said
-            for said in (sentences(step.text) if brief or acts else ())
+            for said in (sentences(texts[step.index]) if brief or acts else ())
             if WANTS.search(said)
             and not _ASKS_FOR_WORDS.search(said)
             and content_stems(said) - _ON
@@ -552,8 +554,21 @@ def find_unmade(trajectory: Trajectory, facts: Facts | None) -> Iterator[Fault]:
         ]
         did = (_does(x, wish, facts) for x in made if x.step < step.index for wish in wishes)
         if wishes and not any(did):
-            said = f"tells {reply.text.strip()[:80]!r}, and did nothing"
+            said = f"tells {texts[reply.index].strip()[:80]!r}, and did nothing"
             yield Fault(reply.index, f"{said} since it was asked at {step.index}", (step.index,))
+
+
+@cached_by_text
+def _done_in(text: str) -> tuple[bool, frozenset[str]]:
+    """Return whether a reply briefly calls it all done, else the acts that it begins with."""
+    word = _IN_A_WORD.match(text)
+    first = next(iter(sentences(text)), "")
+    brief = len(text) <= DONE_CHARACTERS and states_of(first)
+    brief = bool(text) and (brief if word is None else word[1].lower() not in _TAKEN)
+    brief = brief and not (_NOT_DONE.search(first) or _WAITS.search(text))
+    claims = find_claims(first, weak=False) if not brief and _OWN_FORM in _forms_in(text) else ()
+    acts = [claim.act[:STEM_CHARACTERS] for claim in claims if _OWN.search(claim.said)]
+    return brief, frozenset(acts)
 
 
 def _does(made: Exchange, wish: str, facts: Facts | None) -> bool:
@@ -598,9 +613,9 @@ _LISTS = ("\n", ";", "|", "? ", ": ", "i ", "i've ", "i\u2019ve ", "we ", "we've
 _BRACKETS = re.compile(r"\([^)]*\)|#?\b[A-Z\d]{5,}\b")
 # Who did it and to what are said in one clause, or a list's item says no more than this.
 _VERB = re.compile(r" (?:is|are|was|were|has|have|be) ", re.IGNORECASE)
-_PARTS = (*_ANY, "set ", "put", "tak", "drawn", "given", "held", "built", "left", "told",
-          "took", "brought")  # fmt: skip
-_LISTED = re.compile(r"^\s*(?:[-*\u2022\u2705|]|\d+[.)])", re.MULTILINE)
+_PART = re.compile(f"{'|'.join(_ANY)}|set |put|tak|drawn|given|held|built|left|told|took|brought")
+_LISTED = re.compile(r"\n\s*(?:[-*\u2022\u2705|]|\d+[.)])")
+_APART = re.compile(r"[:,]\W+\w")
 ANSWER_CHARACTERS, HEAD_CHARACTERS = 24, 40
 # So much of the name of a thing is looked for: "complaints" is "complain", and not "complete".
 _NAMED_BY = 8
@@ -643,11 +658,12 @@ def find_invented_acts(trajectory: Trajectory, facts: Facts | None) -> Iterator[
     if not made and (trajectory.exchanges or all([x.actor != "environment" for x in steps])):
         return
     # The first message of a run that only talks gives the task.
+    texts = trajectory.texts
     for step in steps[made[0].step if made else 1 :]:
-        text = step.text if step.actor == "agent" and not step.calls else ""
+        text = texts[step.index] if step.actor == "agent" and not step.calls else ""
         if not text or ("```" in text and not made):
             continue
-        for said, deed in _deeds_in(text, lists=bool(made)):
+        for said, deed in _DEEDS_IN[bool(made)](text):
             if not (made or deed.sure):
                 continue
             evidence, here = evidence_of(trajectory), step.index
@@ -660,22 +676,31 @@ def find_invented_acts(trajectory: Trajectory, facts: Facts | None) -> Iterator[
             break
 
 
-def _deeds_in(text: str, *, lists: bool) -> Iterator[tuple[str, Deed]]:
-    """Yield what a message tells was done to things, with where it does; in lists if asked."""
-    forms, lower = _forms_in(text), text.lower()
-    listed = lists and (";" in text or _LISTED.search(text) is not None)
+def _deeds_in(text: str, *, lists: bool) -> list[tuple[str, Deed]]:
+    """Return what a message tells was done to things, with where it does; in lists if asked."""
+    told: list[tuple[str, Deed]] = []
+    forms = _forms_in(text)
+    listed = lists and (";" in text or _LISTED.search(f"\n{text}") is not None)
     inline = lists and ((": " in text and "," in text) or _ANSWERED.search(text) is not None)
-    parts = [part for part in _PARTS if part in lower] if forms or listed or inline else []
-    if not parts or not any(sign in lower for sign in _LISTS):
-        return
-    for said, item in _items(text, listed=listed) if lists else zip(sentences(text), repeat(False)):
-        folded = said.lower() if forms or item else ""
-        if any([part in folded for part in parts]):
-            found = [_DEED_OF[form].search(said) for form in forms if form.search(folded)]
-            match = next(filter(None, found), None) or (_ITEM_DONE.match(said) if item else None)
-            deed = _deed_in(said, match) if match is not None else None
-            if deed is not None:
-                yield said, deed
+    items = _items(text, listed=listed) if lists else zip(sentences(text), repeat(False))
+    for said, item in items if forms or listed or inline else ():
+        # In an item a colon or a comma stands before what was done, without a space.
+        apart = _APART.search(said) if item else None
+        item = item and (apart is None or not any(map(str.isalnum, said[: apart.start()])))
+        if not (forms or item):
+            continue
+        folded = said.lower()
+        found = [match for x in forms if x.search(folded) and (match := _DEED_OF[x].search(said))]
+        if not (found or item) or _PART.search(folded) is None:
+            continue
+        match = found[0] if found else _ITEM_DONE.match(said)
+        deed = _deed_in(said, match) if match is not None else None
+        if deed is not None and any(map(text.lower().__contains__, _LISTS)):
+            told.append((said, deed))
+    return told
+
+
+_DEEDS_IN = {lists: cached_by_text(partial(_deeds_in, lists=lists)) for lists in (False, True)}
 
 
 def _items(text: str, *, listed: bool) -> Iterator[tuple[str, bool]]:
@@ -699,16 +724,13 @@ def _deed_in(said: str, match: re.Match[str]) -> Deed | None:
         return None
     groups = match.groupdict()
     name = next(x for x in ("act", "act2", "ing") if groups.get(x))
-    thing = groups["thing2" if name == "act2" else "thing"]
-    sure = match.re is not _WAS_DONE or bool(groups["sure"]) or _BY_ME.search(said) is not None
-    if thing == " ":
-        thing = _BRACKETS.sub(" ", said[: match.start()]).rsplit(":", 1)[-1]
-    before, act = said[: match.start(name)], groups[name].lower()
+    thing, act = groups["thing2" if name == "act2" else "thing"], groups[name].lower()
     if act in _NO_DEEDS or said.rstrip(" *").endswith(":"):
         return None
-    told = match.re is _ITEM_DONE and _VERB.search(said) is not None
-    if told or _OPEN.search(_WHILE.sub("", before)) or _HISTORY.search(said[match.end(name) :]):
+    if match.re is _ITEM_DONE and _VERB.search(said) is not None:
         return None
+    if thing == " ":
+        thing = _BRACKETS.sub(" ", said[: match.start()]).rsplit(":", 1)[-1]
     thing = thing.rsplit(",", 1)[-1] if match.re is _WAS_DONE else thing.split(",", 1)[0]
     thing = _PEOPLE.sub("", _BRACKETS.sub("", thing).strip(" *")).strip()
     words = _HEAD.findall(_PHRASE.split(thing, 1)[0].lower())
@@ -717,7 +739,11 @@ def _deed_in(said: str, match: re.Match[str]) -> Deed | None:
     head = words[-1].rstrip("s")
     if head in ACTS or head in _NOUNS or head in _STATES:
         return None
+    before, behind = said[: match.start(name)], said[match.end(name) :]
+    if _OPEN.search(_WHILE.sub("", before)) or _HISTORY.search(behind):
+        return None
     stems = content_stems(_PHRASE.split(thing, 1)[0])
+    sure = match.re is not _WAS_DONE or bool(groups["sure"]) or _BY_ME.search(said) is not None
     sure = sure or _ANOTHER.match(thing) is not None or thing[:1].isdigit()
     return Deed(act.removesuffix("ing"), head[:_NAMED_BY], stems, sure)
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
 
 from stepscope.measures.calls import agent_calls, ends_run, escalates_to_person, has_succeeded
-from stepscope.measures.conduct import asks_consent, find_decision, leaf_texts
-from stepscope.measures.errors import ADMITS, TRANSIENT, admits_failure, executions_of, first_line
+from stepscope.measures.conduct import asks_consent, find_decision, leaf_texts, messages_by_actor
+from stepscope.measures.errors import TRANSIENT, executions_of, first_line
 from stepscope.measures.language import (
     ACTS,
     ADDS,
-    REMEMBERED,
+    ADMITS,
     WANTS,
     Intention,
+    admits_failure,
     content_stems,
     find_intentions,
     sentences,
@@ -24,6 +24,7 @@ from stepscope.measures.rule import (
     AXIS_SCALE,
     Fault,
     RuleMeasure,
+    cached_by_text,
     fault_answers,
     faultless_answer,
     not_applicable,
@@ -134,11 +135,6 @@ def _cut_short(trajectory: Trajectory) -> Iterator[Fault]:
             break
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _intentions(text: str) -> Sequence[Intention]:
-    return list(find_intentions(text))
-
-
 def _unkept_promises(trajectory: Trajectory) -> Iterator[Fault]:
     """Yield the announcement of an act that no call came after, the last, and those forgotten.
 
@@ -150,15 +146,16 @@ def _unkept_promises(trajectory: Trajectory) -> Iterator[Fault]:
     # A run that only talks may keep its promises in words; the last of them is left open.
     last = next((s.index for s in reversed(steps) if s.actor == "agent"), -1)
     after = next(done, last - 1)
+    texts = trajectory.texts
     for step in reversed(steps[after + 1 :]):
-        text = step.text
+        text = texts[step.index]
         if step.actor != "agent" or not text or (step.calls and step.index == last):
             continue
         if step.index != last and admits_failure(text):
             break
-        promises = [one for one in _intentions(text) if acting or one.verb in ACTS]
+        promises = [one for one in find_intentions(text) if acting or one.verb in ACTS]
         if promises:
-            heard = [s.text for s in steps[step.index + 1 :] if s.actor == "user"]
+            heard = [texts[s.index] for s in steps[step.index + 1 :] if s.actor == "user"]
             if any(find_decision(said) in ("takes back", "refuses") for said in heard):
                 break
             yield Fault(step.index, f"announces and never does it: {promises[-1].said[:100]!r}")
@@ -175,22 +172,23 @@ def _forgotten_promises(trajectory: Trajectory) -> Iterator[Fault]:
     steps = trajectory.steps
     answer, acts_next = "", False
     open_promises: list[tuple[Step, Intention]] = []
-    for step in reversed(steps):
+    texts = trajectory.texts
+    for step, text in zip(reversed(steps), reversed(texts), strict=True):
         acts = bool(step.calls or step.results)
         if step.actor == "user":
-            answer, acts_next = step.text or answer, False
+            answer, acts_next = text or answer, False
         elif step.actor == "agent":
-            if step.text and not acts and not acts_next:
-                for one in _intentions(step.text):
-                    if _is_settled(one, step.text, answer):
-                        open_promises.append((step, one))
-            acts_next = acts or (acts_next and not step.text)
+            for one in find_intentions(text) if text and not acts and not acts_next else ():
+                if _is_settled(one, text, answer):
+                    open_promises.append((step, one))
+            acts_next = acts or (acts_next and not text)
     for step, one in open_promises[-MOST_PROMISES:]:
         about = content_stems(one.object)
         if not about:
             # "I'll find that out" is about what was asked.
             asked = [x for x in steps[max(step.index - 2, 0) : step.index] if x.actor == "user"]
-            about = content_stems(asked[-1].text) if asked and "?" in asked[-1].text else about
+            heard = texts[asked[-1].index] if asked else ""
+            about = content_stems(heard) if "?" in heard else about
         if about and _is_open(about, steps[step.index + 1 :], most=0.5):
             why = f"announces and never comes back to it: {one.said[:100]!r}"
             yield Fault(step.index, why)
@@ -290,29 +288,28 @@ def _ended_on_request(trajectory: Trajectory) -> Iterator[Fault]:
 
     A farewell after a call, a refusal, thanks or a question to the user leaves nothing open.
     """
-    steps = trajectory.steps
-    talk = [s for s in steps if s.actor in ("agent", "user") and (s.text or s.calls)]
-    for at in range(len(talk) - 1, 0, -1):
-        here, heard, text = talk[at], talk[at - 1], talk[at - 1].text
-        if here.actor != "agent":
-            continue
-        if here.calls or heard.actor != "user" or not FAREWELL.search(here.text):
-            return
-        if "?" in here.text or CLOSES.search(text) or STOP.search(text):
-            return
-        if REFUSAL.search(here.text):
-            return
-        asks = [said for said in sentences(text) if WANTS.search(said)]
-        asked = talk[at - 2].text if at > 1 and talk[at - 2].actor == "agent" else ""
-        answers = (
-            WANTS_DETAILS.search(asked) is not None
-            and THANKS.search(text) is None
-            and find_decision(text) not in ("refuses", "takes back")
-        )
-        if (asks or answers) and len(here.text) <= LONG_FAREWELL:
-            why = f"says goodbye in answer to {(asks or [text])[-1].strip()[:100]!r}"
-            yield Fault(here.index, why, (heard.index,))
+    back = zip(reversed(trajectory.steps), reversed(trajectory.texts), strict=True)
+    talk = ((s, said) for s, said in back if s.actor in ("agent", "user") and (said or s.calls))
+    nobody = (None, "")
+    here, told = next((pair for pair in talk if pair[0].actor == "agent"), nobody)
+    (heard, text), (before, asked) = next(talk, nobody), next(talk, nobody)
+    if here is None or here.calls or heard is None or heard.actor != "user":
         return
+    if not FAREWELL.search(told) or "?" in told or CLOSES.search(text) or STOP.search(text):
+        return
+    if REFUSAL.search(told):
+        return
+    asks = [said for said in sentences(text) if WANTS.search(said)]
+    answers = (
+        before is not None
+        and before.actor == "agent"
+        and WANTS_DETAILS.search(asked) is not None
+        and THANKS.search(text) is None
+        and find_decision(text) not in ("refuses", "takes back")
+    )
+    if (asks or answers) and len(told) <= LONG_FAREWELL:
+        why = f"says goodbye in answer to {(asks or [text])[-1].strip()[:100]!r}"
+        yield Fault(here.index, why, (heard.index,))
 
 
 # Who takes the one thing back, or refuses it, need not name it.
@@ -336,16 +333,28 @@ def _never_dealt_with(trajectory: Trajectory) -> Iterator[Fault]:
     last = next((s.index for s in reversed(steps) if s.actor == "agent"), -1)
     if any(escalates_to_person(x.call.name) for x in calls):
         return
-    for user in [s for s in steps if s.actor == "user" and s.text][:FIRST_MESSAGES]:
-        some = user.index < last and len(user.text) <= WISH_CHARACTERS
-        for said in sentences(user.text) if some else ():
-            names = frozenset(FILE.findall(said.lower()) if "." in said[:-1] and calls else ())
-            about = content_stems(said) if ADDS.search(said) else frozenset()
-            about = names or (about if len(about) >= LEAST_STEMS else frozenset())
-            if about and WANTS.search(said) and _is_open(about, steps[user.index + 1 :]):
+    for at in messages_by_actor(trajectory).get("user", [])[:FIRST_MESSAGES]:
+        text = trajectory.texts[at]
+        some = at < last and len(text) <= WISH_CHARACTERS
+        for said, names, more in _wishes_for_more(text) if some else ():
+            about = names if names and calls else more
+            if about and _is_open(about, steps[at + 1 :]):
                 why = f"ends, and nothing came of what the user asked: {said.strip()[:100]!r}"
-                yield Fault(last, why, (user.index,))
+                yield Fault(last, why, (at,))
                 return
+
+
+@cached_by_text
+def _wishes_for_more(text: str) -> list[tuple[str, frozenset[str], frozenset[str]]]:
+    """Return the wishes of a message for one thing more: the files and the stems that it names."""
+    found = []
+    for said in sentences(text):
+        names = frozenset(FILE.findall(said.lower()) if "." in said[:-1] else ())
+        about = content_stems(said) if ADDS.search(said) else frozenset()
+        about = about if len(about) >= LEAST_STEMS else frozenset()
+        if (names or about) and WANTS.search(said):
+            found.append((said, names, about))
+    return found
 
 
 def _is_open(about: frozenset[str], behind: Iterable[Step], *, most: float = 0) -> bool:

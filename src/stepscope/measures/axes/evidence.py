@@ -16,8 +16,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, lru_cache
-from itertools import accumulate
+from functools import cached_property, partial
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 from stepscope.measures.axes.quantities import (
@@ -28,7 +28,7 @@ from stepscope.measures.axes.quantities import (
     quantities,
 )
 from stepscope.measures.completeness import gaps_of, hiding_gap
-from stepscope.measures.rule import cached_on_run
+from stepscope.measures.rule import cached_by_text, cached_on_run
 from stepscope.model import Step, Trajectory
 
 # Shorter texts of letters and digits are found by chance once spaces and dashes are ignored.
@@ -44,8 +44,10 @@ _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _SURROGATES = range(0xD800, 0xE000)
 # A short prefix of letters before a number long enough to name one thing: W9502127.
 _PREFIXED = re.compile(r"[A-Za-z]{1,3}-?(\d{5,})")
+_DIGIT = re.compile(r"\d")
 _YEAR = re.compile(r"(\d{4})-\d\d-\d\d")
 _NOT_ALNUM = re.compile(r"[\W_]+")
+_alnum_of = cached_by_text(partial(_NOT_ALNUM.sub, ""))
 # An e-mail address as people spell it.
 _SIGNS = {"at": "@", "dot": ".", "underscore": "_", "dash": "-", "hyphen": "-"}
 _SIGN = re.compile(rf"\W+({'|'.join(_SIGNS)})\W+")
@@ -58,22 +60,22 @@ _COUNTS = {word: float(n) for n, word in enumerate(_NUMBERS, 1)}
 _COUNTS |= dict(zip(_PARTS, (2, 3, 4, 4, 5, 6, 7, 8, 9, 10, 12, 20), strict=True)) | {"halve": 2}
 _N = rf"{'|'.join(_NUMBERS)}|\d\d?"
 _SHARE_SIGNS = (
-    "% cent hal third quarter rth fth xth nth hth eth / split divid shar spread tween mong cross "
-    "over into"
+    "% cent hal third quarter ourth fth xth venth inth tenth ghth ieth / split divid shar spread "
+    "tween mong cross over into"
 ).split()
 # A part of something: "10 %", "a tenth off", "two thirds", "3/4 of it", "split between three".
 _SHARE = re.compile(
-    rf"(?P<hundredths>\d{{1,3}}(?:\.\d+)?) ?(?:%|per ?cent\b)|(?:\b(?P<some>{_N})[ -])?"
-    rf"\b(?P<part>{'|'.join(_PARTS)}|halve)s?\b|(?<![\d/])(?P<above>[1-9])/(?P<below>[2-9]|1\d)(?![\d/])|"
-    r"\b(?:split|divid\w+|shar(?:e[ds]?|ing)|spread|between|among|across|over|into) (?:\w+ ){0,3}?"
-    rf"(?P<ways>{_N})\b",
+    rf"(?=\d|\b[abdefhinoqst])(?:(?P<hundredths>\d{{1,3}}(?:\.\d+)?) ?(?:%|per ?cent\b)|"
+    rf"(?:\b(?P<some>{_N})[ -])?\b(?P<part>{'|'.join(_PARTS)}|halve)s?\b|"
+    r"(?<![\d/])(?P<above>[1-9])/(?P<below>[2-9]|1\d)(?![\d/])|\b(?:split|divid\w+|"
+    rf"shar(?:e[ds]?|ing)|spread|between|among|across|over|into) (?:\w+ ){{0,3}}?(?P<ways>{_N})\b)",
     re.IGNORECASE,
 )
 # Characters that bound every word, and go on no number.
 _BOUNDS = frozenset(" \n\t\"'()[]{}<>:;!?#*$=\0")
 
 
-@lru_cache(maxsize=256)
+@cached_by_text
 def shares_in(text: str) -> set[float]:
     """Return the shares that a text speaks of, with their rest and their excess.
 
@@ -81,13 +83,17 @@ def shares_in(text: str) -> set[float]:
     [0.1, 0.333333, 0.666667, 0.9, 1.1, 1.333333]
     """
     found, lower = set[float](), text.lower()
-    for match in _SHARE.finditer(text) if any([x in lower for x in _SHARE_SIGNS]) else ():
+    signs = [sign for sign in _SHARE_SIGNS if sign in lower]
+    # None goes on over a line or a quotation mark: of a result only few values are read.
+    values = text.replace("\n", '"').split('"') if signs else ()
+    values = [x for x in values if any([sign in x.lower() for sign in signs])]
+    for match in chain.from_iterable(map(_SHARE.finditer, values)):
         above, below = match["above"] or match["some"] or "1", match["below"] or match["ways"]
         if match["hundredths"]:
             above, below = match["hundredths"], "100"
         said = above.lower(), (below or match["part"]).lower()
-        some, n = (float(_COUNTS.get(word, word)) for word in said)
-        part = some / n if n else 0.0
+        parts, n = (float(_COUNTS.get(word, word)) for word in said)
+        part = parts / n if n else 0.0
         found.update(round(share, 6) for share in (part, 1 + part, 1 - part))
     return found
 
@@ -109,7 +115,7 @@ class Evidence:
         self._gaps = gaps_of(trajectory)
         self._texts: list[str] = []
         self._steps: list[int] = []
-        self._users: list[int] = []
+        self._heard: list[tuple[int, str]] = []
         self.requested = False
         if trajectory.instructions:
             self._texts.append(trajectory.instructions)
@@ -126,14 +132,13 @@ class Evidence:
                 text = _ESCAPE.sub(_unescape, text)
             if text:
                 if actor == "user":
-                    self._users.append(len(self._texts))
+                    self._heard.append((step.index, text.casefold()))
                 self._steps.append(step.index)
                 self._texts.append(text)
         self._opens = bool(self._steps) and (
             trajectory.instructions is not None or steps[self._steps[0]].actor == "system"
         )
-        self._written = _join(self._texts)
-        self._heard: list[tuple[int, str]] | None = None
+        self._joins: dict[tuple[bool, bool], _Words] = {}
         self._said: dict[str, int] = {}
         self._parts: set[str] = set()  # what stands within longer words
         self._cores: dict[str, int] = {}
@@ -141,7 +146,6 @@ class Evidence:
         self._numbers: dict[int, Sequence[float]] = {}
         self._terms: dict[tuple[int, int], StatedNumbers] = {}
         self._matched: dict[re.Pattern[str], int | None] = {}
-        self._squeezed: list[tuple[int, str]] | None = None
         self._left = SEARCHED
         self._forms: dict[str, int] | None = None
 
@@ -159,14 +163,14 @@ class Evidence:
     @cached_property
     def latest_year(self) -> str:
         """The latest year of which a day is said (YYYY-MM-DD), "" without one."""
-        return max(_YEAR.findall(self._written.text), default="")
+        return max(_YEAR.findall(self._joined("0").text), default="")
 
     def first(self, value: str) -> int | None:
         """Return the first step that says `value` as a whole word, whatever its case.
 
         Numbers are words too: "34" is not said by "1619.34".
         """
-        words = self._folded if _has_case(value) else self._written
+        words = self._joined(value, folded=_has_case(value))
         return self._find(words, value.casefold(), 0, words.starts[-1])
 
     def said(self, value: str, before: int) -> int | None:
@@ -174,9 +178,9 @@ class Evidence:
         step = self._said.get(value)
         if step is not None and step < before:
             return step
-        step = self._search(self._written, value, before)
+        step = self._search(value, before)
         if step is None and _has_case(value):
-            step = self._search(self._folded, value.casefold(), before)
+            step = self._search(value.casefold(), before, folded=True)
         if step is None and "@" in value:
             step = self._spoken(value.casefold(), before)
         if step is not None:
@@ -211,10 +215,10 @@ class Evidence:
             return known
         # As results mostly write it; only then in every other way.
         first, *others = number_forms(value)
-        step = self._search(self._written, first, before)
+        step = self._search(first, before)
         for form in others if step is None else ():
             if step is None and (first in self._parts or first not in form):
-                step = self._search(self._written, form, before)
+                step = self._search(form, before)
         if step is not None:
             self._stated[value] = step
         return step
@@ -229,13 +233,13 @@ class Evidence:
         # The day of a moment: 2024-05-14T16:03:16 is one word.
         if iso in self._parts and (step := self.holds(f"{iso}T", before)) is not None:
             return step
-        words = self._folded
+        words = self._joined(iso, folded=True)
         end = words.starts[bisect_left(self._steps, before)]
         for month, core, forms in date_cores(iso):
             # The days around a date share a month: one look for it spares many.
             if self._has_core(words, month, end) and self._has_core(words, core, end):
                 for form in forms:
-                    if (step := self._search(words, form, before)) is not None:
+                    if (step := self._search(form, before, folded=True)) is not None:
                         return step
         return None
 
@@ -247,17 +251,18 @@ class Evidence:
 
     def names(self, stem: str, before: int) -> bool:
         """True if anything said before a step has a text (of lower case) within any word."""
-        words = self._folded
+        words = self._joined(stem, folded=True)
         end = words.starts[bisect_left(self._steps, before)]
         self._left -= HIT_CHARACTERS + end
         return self._left <= 0 or words.text.find(stem, 0, end) >= 0
 
     def holds(self, text: str, before: int) -> int | None:
         """Return the first step before step `before` that has a text anywhere, as it is written."""
-        end = self._written.starts[bisect_left(self._steps, before)]
+        words = self._joined(text)
+        end = words.starts[bisect_left(self._steps, before)]
         self._left -= HIT_CHARACTERS + end
-        at = self._written.text.find(text, 0, end) if self._left > 0 else -1
-        return None if at < 0 else self._steps[bisect_right(self._written.starts, at) - 1]
+        at = words.text.find(text, 0, end) if self._left > 0 else -1
+        return None if at < 0 else self._steps[bisect_right(words.starts, at) - 1]
 
     def numbers(self, before: int, after: int = -1) -> list[tuple[int, Sequence[float]]]:
         """Return the quantities said at each step between `after` and `before`, in order."""
@@ -333,21 +338,21 @@ class Evidence:
 
     def user_words(self) -> list[tuple[int, str]]:
         """Return what users said, in lower case, with the step."""
-        if self._heard is None:
-            self._heard = [(self._steps[at], self._texts[at].casefold()) for at in self._users]
         return self._heard
 
-    @cached_property
-    def _folded(self) -> _Words:
-        """What was said in lower case."""
-        written = self._written
-        if written.text.isascii():
-            # The same length: offsets remain what they are.
-            return written._replace(text=written.text.lower())
-        return _join([text.casefold() for text in self._texts])
+    def _joined(self, value: str, *, folded: bool = False) -> _Words:
+        """Return what may say a value, in lower case if asked: of the policy lines with digits."""
+        numbered = self._opens and _DIGIT.search(value) is not None and "\n" not in value
+        words = self._joins.get((numbered, folded))
+        if words is None:
+            texts = [_numbered_lines(self._texts[0]), *self._texts[1:]] if numbered else self._texts
+            words = _join([text.casefold() for text in texts] if folded else texts)
+            self._joins[numbered, folded] = words
+        return words
 
-    def _search(self, words: _Words, value: str, before: int) -> int | None:
+    def _search(self, value: str, before: int, *, folded: bool = False) -> int | None:
         """Look behind the policy first: what is asked about mostly comes from there."""
+        words = self._joined(value, folded=folded)
         end = words.starts[bisect_left(self._steps, before)]
         opening = words.starts[1] if self._opens else 0
         step = self._find(words, value, opening, end)
@@ -383,15 +388,13 @@ class Evidence:
         return None
 
     def _said_by(self, value: str, before: int) -> int | None:
-        squeezed = _NOT_ALNUM.sub("", value).casefold()
+        squeezed = _alnum_of(value).casefold()
         if len(squeezed) < SQUEEZED_CHARACTERS:
             return None
-        if self._squeezed is None:
-            said = self.user_words()
-            self._squeezed = [(step, _NOT_ALNUM.sub("", words)) for step, words in said]
-        for step, words in self._squeezed:
+        for step, said in self._heard:
             if step >= before or self.exhausted:
                 break
+            words = _alnum_of(said)
             self._left -= HIT_CHARACTERS + len(words)
             if squeezed in words:
                 return step
@@ -407,19 +410,14 @@ class Evidence:
 
     def _quantities(self, at: int) -> Sequence[float]:
         if at not in self._numbers:
-            read = _opening_quantities if self._opens and not at else quantities
-            self._numbers[at] = read(self._texts[at])
+            self._numbers[at] = quantities(self._texts[at])
         return self._numbers[at]
 
 
-@lru_cache(maxsize=8)
-def _opening_quantities(text: str) -> tuple[float, ...]:
-    """Return the quantities of a policy: half of what is said, and all but a line the same."""
-    return tuple([value for line in text.split("\n") for value in _line_quantities(line)])
-
-
-# No number goes on over the end of a line.
-_line_quantities = lru_cache(maxsize=1024)(quantities)
+@cached_by_text
+def _numbered_lines(text: str) -> str:
+    """Return the lines of a text that have digits: who looks for digits need not read more."""
+    return "\n".join([line for line in text.split("\n") if _DIGIT.search(line)])
 
 
 @cached_on_run

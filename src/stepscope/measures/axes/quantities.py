@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, combinations
 from math import isfinite
@@ -19,7 +20,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from stepscope.measures.rule import cached_on_run
+from stepscope.measures.rule import cached_by_text, cached_on_run
 from stepscope.model import Json, Step, ToolResult, Trajectory
 from stepscope.model.effects import words_of
 
@@ -77,6 +78,7 @@ def number_of(text: str) -> float | None:
     return value if isfinite(value) else None
 
 
+@cached_by_text
 def quantities(text: str) -> tuple[float, ...]:
     """Return the quantities that a text says, in order.
 
@@ -392,7 +394,8 @@ _WORD = re.compile(r"[a-z]{3,}")
 _CLAUSE = re.compile(r"[.;,(\n$€£]")
 
 
-class ToldAmount(NamedTuple):
+@dataclass(slots=True, eq=False)
+class ToldAmount:
     """An amount in a message: its value, the text, where it stands, and where the one before ends.
 
     `open` is where the amount before it ends: no word before that names this one.
@@ -403,23 +406,13 @@ class ToldAmount(NamedTuple):
     open: int
     start: int
     end: int
-
-    @property
-    def before(self) -> str:
-        """The end of the text before it in its sentence."""
-        return self.clause[-LABEL_CHARACTERS:]
+    sentence_start: int  # where its sentence begins, or its line
+    words: tuple[str, ...] = ()  # that may name it, the likeliest first
 
     @property
     def clause(self) -> str:
         """The text before it in its sentence, on its line, behind the amount before."""
         return self.text[max(self.sentence_start, self.open) : self.start]
-
-    @property
-    def sentence_start(self) -> int:
-        """Where its sentence begins, or its line."""
-        text, end = self.text, self.start
-        line = text.rfind("\n", 0, end)
-        return max(line, *[text.rfind(x, line + 1, end) for x in (". ", "! ", "? ")]) + 1
 
     @property
     def sentence(self) -> str:
@@ -470,8 +463,9 @@ def _is_to_user(steps: Sequence[Step], step: Step) -> bool:
 @cached_on_run
 def amounts_told(trajectory: Trajectory) -> list[tuple[Step, list[ToldAmount]]]:
     """Return the steps at which the agent tells amounts, in order, with these."""
-    own = [step for step in trajectory.steps if step.actor == "agent"]
-    return [(step, told) for step in own if (told := told_amounts(step.text))]
+    said = zip(trajectory.steps, trajectory.texts, strict=True)
+    own = [(step, told_amounts(text)) for step, text in said if text and step.actor == "agent"]
+    return [pair for pair in own if pair[1]]
 
 
 @cached_on_run
@@ -484,11 +478,11 @@ def first_told(trajectory: Trajectory) -> dict[float, int]:
     return found
 
 
-@lru_cache(maxsize=256)
+@cached_by_text
 def told_amounts(text: str) -> list[ToldAmount]:
     """Return the amounts in a text.
 
-    >>> [(a.value, a.before, a.behind) for a in told_amounts("Your refund: $95.08 in all")]
+    >>> [(a.value, a.clause, a.behind) for a in told_amounts("Your refund: $95.08 in all")]
     [(95.08, 'Your refund: ', ' in all')]
     """
     pattern = AMOUNT
@@ -502,11 +496,18 @@ def told_amounts(text: str) -> list[ToldAmount]:
         value = number_of(match.group().lstrip("$€£ "))
         start, end = match.span()
         if value is not None:
-            found.append(ToldAmount(value, text, last, start, end))
+            line = text.rfind("\n", 0, start)
+            begin = max([line, *[text.rfind(x, line + 1, start) for x in (". ", "! ", "? ")]]) + 1
+            amount = ToldAmount(value, text, last, start, end, begin)
+            before = amount.clause[-LABEL_CHARACTERS:].casefold()
+            behind = _CLAUSE.split(amount.behind, maxsplit=1)[0].casefold()
+            amount.words = (*_WORD.findall(behind)[:1], *_WORD.findall(before)[::-1])
+            found.append(amount)
         last = end
     return found
 
 
+@cached_by_text
 def names_in(text: str) -> list[str]:
     """Return what has the form of an identifier in a text, each once."""
     found: list[str] = []
@@ -528,17 +529,15 @@ def is_identifier(name: str) -> bool:
     return _OWN_FORM.fullmatch(name) is not None
 
 
-@lru_cache(maxsize=256)
-def words_around(amount: ToldAmount) -> list[str]:
+def words_around(amount: ToldAmount) -> Sequence[str]:
     """Return the words that may name an amount, the likeliest first: behind it, then before it.
 
     >>> words_around(told_amounts("Total refund: **$95.08** (card)")[0])
-    ['refund', 'total']
+    ('refund', 'total')
     >>> words_around(told_amounts("you get a $95.08 refund")[0])
-    ['refund', 'get', 'you']
+    ('refund', 'get', 'you')
     """
-    behind = _WORD.findall(_CLAUSE.split(amount.behind, maxsplit=1)[0].casefold())
-    return behind[:1] + _WORD.findall(amount.before.casefold())[::-1]
+    return amount.words
 
 
 def follows_in_message(value: float, others: Sequence[float]) -> bool:

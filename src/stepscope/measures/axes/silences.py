@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from stepscope.measures.calls import effect_of
-from stepscope.measures.errors import admits_failure, executions_of, first_line, reactions_of
+from stepscope.measures.errors import executions_of, first_line, reactions_of
+from stepscope.measures.language import admits_failure
 from stepscope.measures.rule import Fault
 from stepscope.model import Exchange, Facts, Step, Trajectory
 

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from stepscope.gates import rates
 from stepscope.gates.looks import GateHistory
+from stepscope.gates.selftest import GateSelftest
 from stepscope.gates.types import GateDecision, GateOutcome, GateReport, WorkflowDecision
 from stepscope.report.document import (
     Document,
@@ -26,7 +28,7 @@ from stepscope.report.document import (
     make_row,
 )
 from stepscope.report.types import GateDocument
-from stepscope.report.words import clip, format_p, format_share, list_some
+from stepscope.report.words import clip, format_p, format_share, format_with_interval, list_some
 from stepscope.safety.text import disarm_commands, visible_line
 from stepscope.values import Unmeasured, format_count
 
@@ -176,6 +178,44 @@ def _gate(gate: GateDecision) -> TableRow:
 
 def _shown(text: str) -> str:
     return disarm_commands(visible_line(text))
+
+
+# Columns of a selftest in text; each share stands with its interval.
+SELFTEST_COLUMNS = (
+    TableColumn("gate", least=18, most=80),
+    TableColumn("", least=4),
+    *(TableColumn(name, least=17, gap=1) for name in ("false alarm", "undecided")),
+    *(TableColumn(name, least=17, gap=1) for name in ("missed", "undecided then")),
+)
+
+
+def make_selftest_document(found: Sequence[GateSelftest]) -> Document:
+    """Return how often gates are wrong: a table a workflow, what its shares cannot say below."""
+    out: list[Section] = []
+    for one in found:
+        size = f"{format_count(one.n_runs, 'run')} of {format_count(one.n_cases, 'case')}"
+        alarms = format_with_interval("share", one.false_alarms)
+        about = (
+            f"{format_count(one.invocations, 'invocation')} of {one.drawn:,} runs each, drawn from "
+            f"a baseline of {size}. With nothing changed a hard gate fails in "
+            f"{alarms} (alpha {one.alpha:g}, a first look, seed {one.seed}). Missed: "
+            f"{rates.say_percent(one.drop)} fewer runs are good, or runs take so much longer, and "
+            "the gate passes."
+        )
+        rows = []
+        for gate in one.gates:
+            shares = (gate.false_alarms, gate.undecided, gate.missed, gate.undecided_worse)
+            cells = [
+                "not run" if gate.not_run else format_with_interval("share", share)
+                for share in shares
+            ]
+            rows.append(make_row(_shown(gate.name), gate.severity, *cells))
+        out.append([
+            Paragraph(heading=_shown(one.workflow), text=about),
+            Table(id="selftest", columns=SELFTEST_COLUMNS, rows=tuple(rows), indent=2),
+            *(Paragraph(lead="Note: ", text=_shown(note), hang=6) for note in one.notes),
+        ])  # fmt: skip
+    return out
 
 
 TONES: dict[GateOutcome, Tone] = {

@@ -540,8 +540,14 @@ def tabulate_patterns(found: Panels) -> Table:
     )
     advice = dict.fromkeys(f"{name}: {one.advice}" for name, one in named if one.n)
     shown = {name for name, one in named if one.n}
-    if left := dict.fromkeys(name for name, _ in named if name not in shown):
-        advice |= {f"none in any labelled run: {', '.join(left)}": None}
+    open_ = {name: max(x.unknown for n, x in named if n == name) for name, _ in named}
+    left = [name for name in open_ if name not in shown]
+    if none := [name for name in left if not open_[name]]:
+        advice |= {f"none in any labelled run: {', '.join(none)}": None}
+    for name in (name for name in left if open_[name]):
+        advice |= {
+            f"unknown outcome in {format_count(open_[name], 'run')} with labels: {name}": None
+        }
     head = ("", *_who(found), "share of runs", "for example")
     return make_sheet("patterns", "Patterns of steps", head, rows, tuple(advice))
 
