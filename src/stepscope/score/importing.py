@@ -231,10 +231,13 @@ def begin_reading(first: bytes) -> Iterator[Callable[[bytes], bytes]]:
 
 
 def _answer_frame(asked: Iterable[FileChunk], plan: ImportPlan) -> list[ChunkRows]:
-    return [_encode_chunk(portion, plan, Ordinals()) for portion in asked]
+    return list(map(partial(_encode_chunk, plan=plan), asked))
 
 
-def _encode_chunk(portion: FileChunk, plan: ImportPlan, ordinals: Ordinals) -> ChunkRows:
+def _encode_chunk(
+    portion: FileChunk, plan: ImportPlan, ordinals: Ordinals | None = None
+) -> ChunkRows:
+    ordinals = ordinals or Ordinals()
     runs, broken, counts, fault = [], [], Counts(), None
     try:
         for item in read_chunk(portion, plan.limits, ordinals, counts):
