@@ -67,7 +67,7 @@ def find_disclosures(trajectory: Trajectory) -> Iterator[Fault]:
     said = "\n".join([text.casefold() for text in spoken])
     every = dict.fromkeys([record.known_by for record in records])
     named = [names for names in every if any([name in said for name in names])]
-    known = {names for names in named if not _is_apart(trajectory, named[0], names)}
+    known = {x for x in named if x == named[0] or not _is_apart(trajectory, named[0], x)}
     if len(known) == len(every):
         return
     kept = {x for r in records if r.known_by in known for x in _personal_values(r.fields)}
@@ -192,15 +192,13 @@ def _objects_with_contact(value: Json) -> Iterator[dict[str, Json]]:
 
 def _personal_values(record: dict[str, Json]) -> set[str]:
     found: set[str] = set()
-    waiting = [record]
+    waiting: list[Json] = [record]
     while waiting:
         here = waiting.pop()
-        for key in _keys_of(tuple(here)).personal:
-            if isinstance(text := here[key], str) and len(text) >= VALUE_CHARACTERS:
-                found.add(text.casefold())
-        for value in here.values():
-            if isinstance(value, dict):
-                waiting.append(value)
-            elif isinstance(value, list):
-                waiting += [inner for inner in value if isinstance(inner, dict)]
+        if type(here) is dict:
+            for key in _keys_of(tuple(here)).personal:
+                if type(text := here[key]) is str and len(text) >= VALUE_CHARACTERS:
+                    found.add(text.casefold())
+            nested = [value for value in here.values() if type(value) in (dict, list)]
+            waiting += [x for some in nested for x in (some if type(some) is list else [some])]
     return found

@@ -484,6 +484,8 @@ def told_amounts(text: str) -> list[ToldAmount]:
 
     >>> [(a.value, a.clause, a.behind) for a in told_amounts("Your refund: $95.08 in all")]
     [(95.08, 'Your refund: ', ' in all')]
+    >>> told_amounts("you get a $95.08 refund")[0].words
+    ('refund', 'get', 'you')
     """
     pattern = AMOUNT
     if text.isascii():
@@ -527,17 +529,6 @@ def _names_of(word: str) -> tuple[str, ...]:
 def is_identifier(name: str) -> bool:
     """True if a name of `names_in` is that of one thing by its form alone, whoever uses it."""
     return _OWN_FORM.fullmatch(name) is not None
-
-
-def words_around(amount: ToldAmount) -> Sequence[str]:
-    """Return the words that may name an amount, the likeliest first: behind it, then before it.
-
-    >>> words_around(told_amounts("Total refund: **$95.08** (card)")[0])
-    ('refund', 'total')
-    >>> words_around(told_amounts("you get a $95.08 refund")[0])
-    ('refund', 'get', 'you')
-    """
-    return amount.words
 
 
 def follows_in_message(value: float, others: Sequence[float]) -> bool:

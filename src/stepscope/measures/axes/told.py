@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
 from itertools import pairwise, permutations
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from stepscope.measures.axes.evidence import Evidence
 from stepscope.measures.axes.quantities import (
@@ -26,7 +26,7 @@ from stepscope.measures.axes.quantities import (
     plain_number,
 )
 from stepscope.measures.completeness import gaps_of, hiding_gap
-from stepscope.measures.rule import Fault
+from stepscope.measures.rule import Fault, cached_by_text
 from stepscope.model import Step, Trajectory
 
 # So many days from a date that was said another one may be counted without saying how.
@@ -55,10 +55,13 @@ _DATE = re.compile(
     rf"(?P<day2>\d{{1,2}})(?:st|nd|rd|th)? (?:of )?(?P<month2>{_MONTH})\b(?:,? (?P<year2>\d{{4}}))?"
     r")(?![\w-])"
 )
-# What a text looks like with every digit a 0 and every capital an A: without certain pairs there is
-# no name and no address, by far the cheaper to look for.
+# What a text looks like with every digit a 0 and every capital an A.
 _SHAPE = bytes.maketrans(b"123456789BCDEFGHIJKLMNOPQRSTUVWXYZ", b"0" * 9 + b"A" * 25)
-_MIXED = (b"A0", b"0A", b"_0", b"#0", b"-0", b"00000")
+# Beside a day the end of a month's name, or its begin; without both there is no date by words.
+_BY_DAY = re.compile(
+    r"(?i)\d(?:(?<=[aceilnoprsu][bceghlnprtvy] \d)|(?<=[aceilnoprsu][bceghlnprtvy]\. \d)|"
+    r"(?=\d?(?:st|nd|rd|th)? (?:of )?[jfmasond][aepuco][nbrylgptvc]))"
+)
 _STARTS = tuple(name[:3] for one in MONTHS for name in (one.capitalize(), one))
 _EMAIL = re.compile(r"[\w.+*-]+@[\w-]+(?:\.[\w-]+)+")
 # A house number and a street: words that begin with a capital, the last of a kind of way.
@@ -92,7 +95,16 @@ def find_untraced(
     """
     checked = 0
     faults: list[Fault] = []
-    for what, said, is_traced in _told(text, before, evidence, known):
+    for what, said, sought, match in _traceable(text):
+        if match is None:
+            trace = evidence.trace if what == "name" else evidence.said
+            is_traced = trace(sought, before) is not None
+            if not is_traced and what == "name" and not _is_name(said, text, before, evidence):
+                continue
+        elif said in known or (told := _date_in(match)) is None:
+            continue
+        elif is_traced := _is_date_traced(told, match, before, evidence):
+            known.add(said)
         checked += 1
         known_fault = any(said in one.reason for one in faults)
         if not (is_traced or known_fault or evidence.why_unknown(before)):
@@ -104,36 +116,31 @@ def find_untraced(
     return checked, faults
 
 
-def _told(
-    text: str, before: int, evidence: Evidence, known: set[str]
-) -> Iterator[tuple[str, str, bool]]:
+# What may need an origin: its kind, itself, what is looked for, and of a date the match.
+_Traceable: TypeAlias = tuple[str, str, str, re.Match[str] | None]
+
+
+@cached_by_text
+def _traceable(text: str) -> list[_Traceable]:
+    found: list[_Traceable] = []
     if "@" in text:
-        for said in dict.fromkeys(found.strip("*") for found in _EMAIL.findall(text)):
-            if "*" not in said:  # "m***01@example.com" hides what it says
-                yield "e-mail address", said, evidence.said(said, before) is not None
+        emails = dict.fromkeys([found.strip("*") for found in _EMAIL.findall(text)])
+        # "m***01@example.com" hides what it says.
+        found += [("e-mail address", x, x, None) for x in emails if "*" not in x]
+    # Without certain pairs there is no name and no address, by far the cheaper to look for.
     shape = text.encode().translate(_SHAPE)
     if b"0" not in shape:
-        return
+        return found
     if b"0 A" in shape:
-        for match in _STREET.finditer(text):
-            street = f"{match[1]} {match[2].strip()}"
-            yield "street address", match[0], evidence.said(street, before) is not None
+        for x in _STREET.finditer(text):
+            found.append(("street address", x[0], f"{x[1]} {x[2].strip()}", None))
     if b"AA 00000" in shape or b"AA, 00000" in shape:
-        for match in _POSTCODE.finditer(text):
-            yield "postal code", match[0], evidence.said(match[1], before) is not None
-    if b"0000-00" in shape or b"0/0" in shape or any([month in text for month in _STARTS]):
-        yield from _dates(text, before, evidence, known)
-    if any(pair in shape for pair in _MIXED):
-        yield from _names(text, before, evidence)
-
-
-def _names(text: str, before: int, evidence: Evidence) -> Iterator[tuple[str, str, bool]]:
-    for said in names_in(text):
-        traced = evidence.said(said, before) is not None or (
-            evidence.trace(said, before) is not None
-        )
-        if traced or _is_name(said, text, before, evidence):
-            yield "name", said, traced
+        found += [("postal code", x[0], x[1], None) for x in _POSTCODE.finditer(text)]
+    by_words = _BY_DAY.search(text) is not None and any([x in text for x in _STARTS])
+    if by_words or b"0000-00" in shape or b"0/0" in shape:
+        dates = {x[0]: x for x in (_DATE if by_words else _DIGITS).finditer(text)}
+        found += [("date", said, "", x) for said, x in dates.items()]
+    return found + [("name", x, x, None) for x in names_in(text)]
 
 
 def _is_name(said: str, text: str, before: int, evidence: Evidence) -> bool:
@@ -158,23 +165,13 @@ def form_of(name: str) -> str:
     return re.sub(r"\d", "9", bare) if "_" in bare else str(len(bare))
 
 
-def _dates(
-    text: str, before: int, evidence: Evidence, known: set[str]
-) -> Iterator[tuple[str, str, bool]]:
-    pattern = _DATE if any([month in text for month in _STARTS]) else _DIGITS
-    found = {match[0]: match for match in pattern.finditer(text)}
-    for said, match in found.items():
-        told = None if said in known else _date_in(match)
-        if told is None:
-            continue
-        yearly = any(match[part] for part in ("y", "us", "year", "year2"))
-        if (
-            is_date_near(evidence, told, before, COUNTED_DAYS, yearly=yearly)
-            or _COUNTED.search(_sentence(text, match)) is not None
-            or is_day_said(evidence, told, before)
-        ):
-            known.add(said)
-        yield "date", said, said in known
+def _is_date_traced(told: date, match: re.Match[str], before: int, evidence: Evidence) -> bool:
+    yearly = any(match[part] for part in ("y", "us", "year", "year2"))
+    return (
+        is_date_near(evidence, told, before, COUNTED_DAYS, yearly=yearly)
+        or _COUNTED.search(_sentence(match)) is not None
+        or is_day_said(evidence, told, before)
+    )
 
 
 def dates_in(text: str) -> set[str]:
@@ -188,7 +185,8 @@ def is_day_said(evidence: Evidence, told: date, before: int) -> bool:
     return evidence.said(f"the {told.day}{ordinal(told.day)}", before) is not None
 
 
-def _sentence(text: str, match: re.Match[str]) -> str:
+def _sentence(match: re.Match[str]) -> str:
+    text = match.string
     begin = max(text.rfind(sign, 0, match.start()) for sign in (". ", "\n", "! ", "? ")) + 1
     ends = [at for sign in (". ", "\n") if (at := text.find(sign, match.end())) >= 0]
     return text[begin : min(ends, default=len(text))]
