@@ -52,13 +52,13 @@ _alnum_of = cached_by_text(partial(_NOT_ALNUM.sub, ""))
 _SIGNS = {"at": "@", "dot": ".", "underscore": "_", "dash": "-", "hyphen": "-"}
 _SIGN = re.compile(rf"\W+({'|'.join(_SIGNS)})\W+")
 _NOT_EMAIL = re.compile(r"\.?[^\w.@+-]+|\.$")
-_NUMBERS = "one two three four five six seven eight nine ten eleven twelve".split()
+NUMBERS = "one two three four five six seven eight nine ten eleven twelve".split()
 _PARTS = (
     "half third quarter fourth fifth sixth seventh eighth ninth tenth twelfth twentieth".split()
 )
-_COUNTS = {word: float(n) for n, word in enumerate(_NUMBERS, 1)}
+_COUNTS = {word: float(n) for n, word in enumerate(NUMBERS, 1)}
 _COUNTS |= dict(zip(_PARTS, (2, 3, 4, 4, 5, 6, 7, 8, 9, 10, 12, 20), strict=True)) | {"halve": 2}
-_N = rf"{'|'.join(_NUMBERS)}|\d\d?"
+_N = rf"{'|'.join(NUMBERS)}|\d\d?"
 _SHARE_SIGNS = (
     "% cent hal third quarter ourth fth xth venth inth tenth ghth ieth / split divid shar spread "
     "tween mong cross over into"
