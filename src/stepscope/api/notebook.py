@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stepscope.api.exporting import Exported, Target, VerdictsAs, export_runs
 from stepscope.api.memory import Source, read_sources
-from stepscope.api.views import ComparisonView, ReportView, ScoreCurveView, Text
-from stepscope.errors import ConfigError, UsageError
-from stepscope.model import Effect, Record, Trajectory
+from stepscope.api.views import ComparisonView, Records, ReportView, ScoreCurveView, Text
+from stepscope.errors import UsageError
+from stepscope.model import Effect, Trajectory
 from stepscope.model.effects import infer_effect
 from stepscope.model.records import HUMAN, IMPORTED
 from stepscope.report.render import text
@@ -24,14 +24,12 @@ from stepscope.report.views.show import make_run_document, show_run_json
 from stepscope.runtime.database import Closeable
 from stepscope.safety.redact import hide_patterns
 from stepscope.score import ScoringResult, score_runs
-from stepscope.score.importing import Added, Progress, RunDefaults, import_traces
+from stepscope.score.importing import Added, Progress, RunDefaults, RunNames, import_traces
 from stepscope.settings import Settings, load_settings
 from stepscope.store import Store
 from stepscope.store.where import Where, parse_where, started_since, stored_before
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from stepscope.api.agreement import AgreementView, ModesView, QueueView
     from stepscope.api.gating import SelftestView
     from stepscope.api.judging import GoalDraft, JudgeFinding, PlannedRequest, RejudgeResult
@@ -47,36 +45,6 @@ if TYPE_CHECKING:
     from stepscope.score.judges import JudgePlan, JudgingResult
     from stepscope.store import PurgeResult
     from stepscope.values import Unmeasured
-
-
-class Records:
-    """The verdicts of the chosen runs: iterate, or take them as an Arrow table."""
-
-    def __init__(self, store: Store, where: Where | None) -> None:
-        self._store = store
-        self._where = where
-
-    def __iter__(self) -> Iterator[Record]:
-        return self._store.records(self._where)
-
-    def to_arrow(self) -> pa.Table:
-        """Return the records as a table that polars, pandas and DuckDB read.
-
-        Raises:
-            ConfigError: pyarrow is not installed.
-        """
-        return self._store.to_arrow(self._where)
-
-    def to_pandas(self) -> Any:
-        """Return the records as a `pandas.DataFrame`, with the columns of `to_arrow`.
-
-        Raises:
-            ConfigError: pandas or pyarrow is not installed.
-        """
-        try:
-            return self.to_arrow().to_pandas()
-        except ImportError as e:
-            raise ConfigError("to_pandas needs pandas: pip install pandas") from e
 
 
 def ignore_progress(done: int, total: int) -> None:
@@ -167,6 +135,7 @@ class Notebook(Closeable):
         strict: bool = False,
         workers: int | None = None,
         progress: Progress | None = None,
+        read: RunNames | None = None,
     ) -> Added:
         """Read traces into the store: files, folders, globs, zips, or what is in memory.
 
@@ -183,6 +152,7 @@ class Notebook(Closeable):
             strict: keep nothing unless everything can be read as it is.
             workers: processes; when left out, one a core for much to read and none for little.
             progress: called with the runs read so far, and 0.
+            read: takes the runs that were read, known ones as well.
 
         Raises:
             TraceError: a path named is no trace.
@@ -198,6 +168,7 @@ class Notebook(Closeable):
             filling=RunDefaults(agent, agent_version, dict(tags or {}), workflow, task, trial),
             workers=workers,
             progress=progress or ignore_progress,
+            read=read,
         )
         self.give_declared_cases()
         if added.known:
@@ -220,12 +191,23 @@ class Notebook(Closeable):
         Raises:
             StoreError: the settings have other weights than those that runs were scored under.
         """
+        chosen = combine_filters(where, since)
+        return self._score(chosen, measures=measures, workers=workers, progress=progress)
+
+    def _score(
+        self,
+        where: Where | None,
+        *,
+        measures: Sequence[str] | None = None,
+        workers: int | None = None,
+        progress: Progress | None = None,
+    ) -> ScoringResult:
         self.store.fix_weights(self.settings.weights)
         self.give_declared_cases()
         return score_runs(
             self.store,
             measures=measures,
-            where=combine_filters(where, since),
+            where=where,
             declared=self.settings.declared,
             workers=workers,
             progress=progress,
@@ -233,6 +215,7 @@ class Notebook(Closeable):
 
     def report(
         self,
+        paths: Source | Iterable[Source] | None = None,
         *,
         where: str | None = None,
         since: str | None = None,
@@ -240,19 +223,34 @@ class Notebook(Closeable):
         seed: int | None = None,
         look_first: int | None = 10,
         rubric_version: str | None = None,
+        progress: Progress | None = None,
+        tell: Callable[[Added], object] | None = None,
     ) -> ReportView:
         """Return the report vector of the chosen runs, with `look_first` runs (None: all) to read.
 
         Of each judge the version of its rubrics counts that most runs were judged by, or this one.
+        With `paths` these traces are read as `add` does, scored, and reported alone; `tell` is
+        called with what was read.
 
         Raises:
-            UsageError: the filter makes no sense.
+            UsageError: the filter makes no sense, or no run was read of the paths.
             DataError: no run is chosen.
         """
         # Statistics load slowly, and reading runs into the store has no use for them.
         from stepscope.report.build import build_report
+        from stepscope.report.rows import combine_conditions
 
         chosen = combine_filters(where)
+        if paths is not None:
+            read = RunNames()
+            added = self.add(paths, progress=progress, read=read)
+            if tell is not None:
+                tell(added)
+            if not read.ids + read.names:
+                raise UsageError("no run was read, so there is nothing to report")
+            among = self.store.among(read.ids, read.names, "the runs of these paths")
+            chosen = among if chosen is None else among & chosen
+            self._score(combine_conditions(chosen, since), progress=progress)
         value = build_report(
             self.store,
             where=chosen,
