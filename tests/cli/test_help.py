@@ -8,7 +8,7 @@ import pytest
 from stepscope.cli.main import main
 
 COMMANDS = (
-    "demo init doctor import score judge rejudge report show compare agree shape view gate export"
+    "demo init doctor import score judge rejudge list show report compare agree shape view gate export"
     " purge baseline case calibrate lab"
 ).split()
 GROUPS = ("baseline", "case", "calibrate", "lab")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from stepscope.api.views import ComparisonView as ComparisonView
     from stepscope.api.views import Records as Records
     from stepscope.api.views import ReportView as ReportView
+    from stepscope.api.views import RunListView as RunListView
     from stepscope.api.views import RunView as RunView
     from stepscope.api.views import Text as Text
     from stepscope.api.views import report_folder as report_folder
@@ -48,7 +49,15 @@ __all__, __getattr__, __dir__ = lazy_names(
         ".notebook": ("Notebook", "open"),
         ".score_files": ("FileShapes", "RunShape", "shapes"),
         ".verdict_import": ("AddedVerdicts",),
-        ".views": ("ComparisonView", "Records", "ReportView", "RunView", "Text", "report_folder"),
+        ".views": (
+            "ComparisonView",
+            "Records",
+            "ReportView",
+            "RunListView",
+            "RunView",
+            "Text",
+            "report_folder",
+        ),
         "stepscope.judges.judgement": ("JudgingOptions",),
         "stepscope.score.importing": ("Added",),
     },

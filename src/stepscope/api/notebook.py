@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING
 
 from stepscope.api.exporting import Exported, Target, VerdictsAs, export_runs
 from stepscope.api.memory import Source, read_sources
-from stepscope.api.views import ComparisonView, Records, ReportView, ScoreCurveView, Text
+from stepscope.api.views import (
+    ComparisonView,
+    Records,
+    ReportView,
+    RunListView,
+    ScoreCurveView,
+    Text,
+)
 from stepscope.errors import UsageError
 from stepscope.model import Effect, Trajectory
 from stepscope.model.effects import infer_effect
@@ -280,6 +287,31 @@ class Notebook(Closeable):
         drawn = self.settings.seed if seed is None else seed
         chosen = combine_filters(where, since)
         return ComparisonView(compare_groups(self.store, a, b, by=by, where=chosen, seed=drawn))
+
+    def list_runs(
+        self,
+        *,
+        where: str | None = None,
+        since: str | None = None,
+        by: str | None = None,
+        columns: Sequence[str] = (),
+        sort: str = "run",
+        limit: int = 50,
+    ) -> RunListView:
+        """Return the chosen runs, as many of each group as `limit` says (0: all).
+
+        Args:
+            columns: figures of a run, fields, tags as "tag.KEY", measures; the usual when left out.
+            sort: a column, with a minus before it for the other way round.
+
+        Raises:
+            UsageError: no run is in the store, or there is no such column or field.
+        """
+        from stepscope.report.views.listing import list_runs
+
+        chosen = combine_filters(where, since)
+        found = list_runs(self.store, where=chosen, by=by, columns=columns, sort=sort, limit=limit)
+        return RunListView(found)
 
     def show(
         self,

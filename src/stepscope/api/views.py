@@ -27,8 +27,10 @@ from stepscope.report.types import (
     SuspectSteps,
 )
 from stepscope.report.views.compare import make_comparison_document
+from stepscope.report.views.listing import RunList, flatten_list, make_list_document
 from stepscope.report.views.overview import make_report_document
 from stepscope.report.words import describe_figure
+from stepscope.safety.text import render_json
 from stepscope.store import ParquetRows, Store
 from stepscope.store.where import parse_where
 from stepscope.values import Unmeasured
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+# Columns of text in which nothing is cut.
+UNCUT = 10_000
 # Shows one run; `Notebook.show` is one.
 ShowRun: TypeAlias = "Callable[..., Text]"
 
@@ -355,6 +359,22 @@ class ComparisonView(DocumentView[ComparisonReport]):
     def json(self) -> str:
         """Return the comparison as JSON."""
         return data.render_report_json(self.value)
+
+
+class RunListView(DocumentView[RunList]):
+    """A list of runs; `value` is the list as a pure value."""
+
+    def document(self) -> Document:
+        """Return the list as tables."""
+        return make_list_document(self.value)
+
+    def text(self, width: int = 100) -> str:
+        """Return it as text; no name is cut, so that each can be typed."""
+        return text.render(self.document(), max(width, UNCUT))
+
+    def json(self) -> str:
+        """Return the list as JSON."""
+        return render_json(flatten_list(self.value))
 
 
 def report_folder(

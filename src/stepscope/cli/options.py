@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
 from stepscope.errors import UsageError
 
@@ -58,6 +58,9 @@ WhereText = Annotated[
         metavar="EXPR",
         help="Only these runs: \"agent = 'gpt-4o' and outcome = 'fail'\".",
     ),
+]
+Run = Annotated[
+    str, Argument(metavar="RUN", help="A name or an id, or the start of one that no other run has.")
 ]
 Since = Annotated[
     str | None,

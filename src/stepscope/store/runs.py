@@ -624,6 +624,7 @@ AMONG = (
 
 def find_named(db: Connection, text: str) -> list[tuple[str, str]]:
     """Return the runs that `text` may mean, by id and name: the first way in which any is so."""
+    text = text.removesuffix("…")  # a name that was cut where it stood is the start of one
     of_id, of_name = (f"substr({field}, 1, :n) = :text" for field in ("id", "name"))
     ways = ["id = :text", f"{_LIVE} AND name = :text", f"{of_id} OR ({_LIVE} AND {of_name})"]
     if len(text) >= HANDLE_DIGITS:  # a name that begins as an id does is no accident

@@ -128,6 +128,8 @@ def draw_sample(
 Status = Literal["pass", "fail", "unknown"]
 # A message that names more runs than this helps nobody.
 _CANDIDATES = 5
+# Characters of a name that anybody would type or paste.
+_TYPED = 100
 # Runs written in one transaction: a flush is shared by many, and a batch fits into memory.
 BATCH_RUNS = 256
 # Fewer of them where runs are long.
@@ -443,11 +445,11 @@ class Store(Database):
         """Return what names a run on a command line, quoted where a shell needs it.
 
         Its name; the first digits of its id where another run has that name, where it would not be
-        shown as it is (a secret, a control character), or where it reads as an option.
+        shown as it is (a secret, a control character, a long text), or where it reads as an option.
         """
         ((same,),) = self._execute(runs.COUNT_NAMED, (name, id))
         shown = visible_line(name if self.shown is None else self.shown.redact(name))
-        plain = name.strip() and shown == name and not name.startswith("-")
+        plain = name.strip() and shown == name and name[0] != "-" and len(name) <= _TYPED
         return shlex.quote(name) if plain and not same else id[: runs.HANDLE_DIGITS]
 
     def among(self, ids: Collection[str], names: Collection[str], text: str) -> Where:
