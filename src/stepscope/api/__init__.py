@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from stepscope.api.views import ComparisonView as ComparisonView
     from stepscope.api.views import Records as Records
     from stepscope.api.views import ReportView as ReportView
+    from stepscope.api.views import RunDiffView as RunDiffView
     from stepscope.api.views import RunListView as RunListView
     from stepscope.api.views import RunView as RunView
     from stepscope.api.views import Text as Text
@@ -53,6 +54,7 @@ __all__, __getattr__, __dir__ = lazy_names(
             "ComparisonView",
             "Records",
             "ReportView",
+            "RunDiffView",
             "RunListView",
             "RunView",
             "Text",

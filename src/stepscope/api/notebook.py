@@ -18,6 +18,7 @@ from stepscope.api.views import (
     ComparisonView,
     Records,
     ReportView,
+    RunDiffView,
     RunListView,
     ScoreCurveView,
     Text,
@@ -312,6 +313,16 @@ class Notebook(Closeable):
         chosen = combine_filters(where, since)
         found = list_runs(self.store, where=chosen, by=by, columns=columns, sort=sort, limit=limit)
         return RunListView(found)
+
+    def diff(self, first: str, second: str) -> RunDiffView:
+        """Return two runs, aligned, with how far runs of one version are apart on their task.
+
+        Raises:
+            UsageError: no such run, several, or the same run twice.
+        """
+        from stepscope.report.views.diff import diff_runs
+
+        return RunDiffView(diff_runs(self.store, first, second))
 
     def show(
         self,

@@ -27,6 +27,7 @@ from stepscope.report.types import (
     SuspectSteps,
 )
 from stepscope.report.views.compare import make_comparison_document
+from stepscope.report.views.diff import RunDiff, make_diff_document
 from stepscope.report.views.listing import RunList, flatten_list, make_list_document
 from stepscope.report.views.overview import make_report_document
 from stepscope.report.words import describe_figure
@@ -375,6 +376,18 @@ class RunListView(DocumentView[RunList]):
     def json(self) -> str:
         """Return the list as JSON."""
         return render_json(flatten_list(self.value))
+
+
+class RunDiffView(DocumentView[RunDiff]):
+    """Two runs, aligned; `value` is the comparison as a pure value."""
+
+    def document(self) -> Document:
+        """Return the aligned calls, and what is concluded."""
+        return make_diff_document(self.value)
+
+    def json(self) -> str:
+        """Return the two runs as JSON."""
+        return render_json(self.value)
 
 
 def report_folder(

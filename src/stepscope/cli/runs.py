@@ -279,6 +279,25 @@ def show(
             )
 
 
+def diff(
+    first: options.Run,
+    second: options.Run,
+    *,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
+) -> None:
+    """Compare two runs, call by call.
+
+    Says where they part for good, and how far trials of one version are apart on this task: without
+    that, a difference between two runs means nothing.
+
+    Example: stepscope diff airline/11/2 airline/11/0
+    """
+    with options.open_existing(store) as notebook:
+        terminal.print_view(notebook.diff(first, second), as_json=as_json)
+
+
 def _span(text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None
