@@ -8,7 +8,7 @@ import pytest
 from stepscope.cli.main import main
 
 COMMANDS = (
-    "demo init doctor import score judge rejudge list show report compare agree shape view gate export"
+    "demo init doctor import score judge list show report diff compare agree shape view gate export"
     " purge baseline case calibrate lab"
 ).split()
 GROUPS = ("baseline", "case", "calibrate", "lab")
@@ -51,7 +51,7 @@ def test_the_laboratory_needs_no_store(capsys: pytest.CaptureFixture[str]) -> No
 
 @pytest.mark.parametrize(
     "command",
-    ["score", "judge", "rejudge", "report", "compare", "agree", "gate", "export", "purge"],
+    ["score", "judge", "list", "report", "compare", "agree", "gate", "export", "purge"],
 )
 def test_commands_that_read_runs_take_where(
     capsys: pytest.CaptureFixture[str], command: str

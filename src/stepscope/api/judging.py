@@ -369,7 +369,10 @@ def find_judged_runs(
     runs: dict[str, frozenset[str]] = {rubric.name: frozenset() for rubric in rubrics}
     if not before:
         names = ", ".join(runs)
-        raise UsageError(f"no judge was asked by {names} about these runs; stepscope judge asks")
+        raise UsageError(
+            f"nothing to judge again: no judge answered by {names} about these runs; "
+            "stepscope judge --judge PROVIDER/MODEL asks one"
+        )
     for asked, answers in before.items():
         runs[asked[0]] |= {run for run, _ in answers}
     return runs, tuple(sorted({asked[1] for asked in before}))

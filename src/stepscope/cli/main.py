@@ -65,7 +65,7 @@ def _add(to: typer.Typer, command: Callable[..., object]) -> None:
 
 for _command in (
     setup.demo, setup.init, setup.doctor, importing.import_, runs.score, judge.judge,
-    judge.rejudge, runs.list_, runs.show, report.report, runs.diff, report.compare, calibrate.agree,
+    runs.list_, runs.show, report.report, runs.diff, report.compare, calibrate.agree,
     report.shape, report.view, gate.gate, runs.export, runs.purge,
 ):  # fmt: skip
     _add(app, _command)
