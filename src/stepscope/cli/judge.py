@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 Runs = Annotated[
     list[str] | None,
-    Argument(metavar="[RUN]...", help="Only these runs, by name or start of id."),
+    Argument(
+        metavar="[RUN]...",
+        help="Only these runs, by name or id, or the start of one.",
+        autocompletion=options.complete_run,
+    ),
 ]
 Judges = Annotated[
     list[str] | None,

@@ -59,8 +59,28 @@ WhereText = Annotated[
         help="Only these runs: \"agent = 'gpt-4o' and outcome = 'fail'\".",
     ),
 ]
+
+
+def complete_run(context: typer.Context, incomplete: str) -> list[str]:
+    """Return names of runs that begin so, for a shell; none where there is no store."""
+    from stepscope.errors import StepscopeError
+    from stepscope.settings import load_settings
+    from stepscope.store import Store
+
+    try:
+        with Store.open(find_store(context.params.get("store"), load_settings())) as store:
+            return store.names(incomplete)
+    except StepscopeError:  # nobody reads an error between two keys
+        return []
+
+
 Run = Annotated[
-    str, Argument(metavar="RUN", help="A name or an id, or the start of one that no other run has.")
+    str,
+    Argument(
+        metavar="RUN",
+        help="A name or an id, or the start of one that no other run has.",
+        autocompletion=complete_run,
+    ),
 ]
 Since = Annotated[
     str | None,

@@ -636,6 +636,12 @@ def find_named(db: Connection, text: str) -> list[tuple[str, str]]:
     return []
 
 
+def list_named(db: Connection, begins: str) -> list[tuple[str, str]]:
+    """Return the first runs whose names begin so, by id and name."""
+    query = f"SELECT id, name FROM runs WHERE {_LIVE} AND substr(name, 1, ?) = ? ORDER BY name"
+    return db.execute(query + " LIMIT 50", (len(begins), begins)).fetchall()
+
+
 def find_near(db: Connection, text: str) -> list[tuple[str, str]]:
     """Return the runs whose names are like `text` or have it in them, at most three, by id."""
     from difflib import get_close_matches

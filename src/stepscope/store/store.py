@@ -452,6 +452,12 @@ class Store(Database):
         plain = name.strip() and shown == name and name[0] != "-" and len(name) <= _TYPED
         return shlex.quote(name) if plain and not same else id[: runs.HANDLE_DIGITS]
 
+    def names(self, begins: str) -> list[str]:
+        """Return names of runs that begin so and can be typed as they are, at most some dozens."""
+        with database.translate_faults(self.path):
+            found = runs.list_named(self._db, begins)
+        return [name for id_, name in found if self.handle(id_, name) == name]
+
     def among(self, ids: Collection[str], names: Collection[str], text: str) -> Where:
         """Return the condition that a run has one of these ids or names, or grew out of one.
 
