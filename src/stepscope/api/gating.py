@@ -373,8 +373,8 @@ def choose_policies(
     names = tuple(dict.fromkeys(workflows)) or tuple(gated)
     if not gated:
         raise UsageError(
-            "no gate is declared; add [workflow.NAME.gates] to stepscope.toml, as in "
-            "examples/gate/stepscope.toml"
+            "no gate is declared; add [workflow.NAME.gates] to stepscope.toml, or let "
+            "stepscope init write gates for the runs of the store"
         )
     for name in names:
         if name not in gated:

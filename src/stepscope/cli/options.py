@@ -135,7 +135,7 @@ def find_store(path: Path | None, settings: Settings) -> Path:
         raise UsageError(
             f"no store at {str(place)!r}; make one with stepscope import PATHS --store {place}"
             if path is not None
-            else f"no store at {str(place)!r}; stepscope import PATHS makes one, "
+            else f"no store at {str(place)!r}; stepscope report PATHS makes one, "
             "stepscope demo shows one"
         )
     return place

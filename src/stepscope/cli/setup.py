@@ -124,7 +124,7 @@ def demo(
         f"  stepscope show airline/9/2 --step 45 {option}\n"
         f"  stepscope show claude_code/test-session-id {option}\n"
         f"  stepscope compare 0 1 --by trial {option}\n"
-        "  stepscope import YOUR_RUNS/ && stepscope score && stepscope report"
+        "  stepscope report YOUR_TRACES/"
     )
     if shutil.which("stepscope") is None:
         terminal.print_text(
