@@ -82,7 +82,7 @@ def on_terminal(*arguments: str, folder: Path, **environment: str) -> str:
     return printed.decode().replace("\r\n", "\n")
 
 
-@pytest.mark.parametrize("arguments", [("report",), ("show", "shop/1"), ("--help",)])
+@pytest.mark.parametrize("arguments", [("report",), ("show", "shop/1")])
 def test_colours_are_for_a_terminal_that_shows_them_and_change_no_letter(
     arguments: tuple[str, ...], here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -46,7 +46,6 @@ from stepscope.report.document import Document
 from stepscope.report.render import data, markdown, text
 from stepscope.report.views import gates
 from stepscope.safety.redact import scrub_value
-from stepscope.safety.text import render_json
 from stepscope.score.importing import Added
 from stepscope.score.measures import score_runs
 from stepscope.settings import Settings
@@ -117,10 +116,6 @@ class SelftestView(DocumentView[tuple[GateSelftest, ...]]):
     def document(self) -> Document:
         """Return what is printed."""
         return gates.make_selftest_document(self.value)
-
-    def json(self) -> str:
-        """Return it as JSON."""
-        return render_json(self.value)
 
 
 def selftest_policies(
@@ -463,11 +458,13 @@ def draft_gates(notebook: Notebook, folder: Path) -> list[GateDraft]:
         for key in most.values()
     )
     where = parse_where(" or ".join(f"({text})" for text in texts))
+    written = tomllib.loads("\n".join(f"{name} = {said}" for name, said in DRAFT.items()))
     policies, held = list[WorkflowPolicy](), dict[str, Sample | GateAnswer]()
     for name in most:
         stem = _FILE_NAME.sub("-", name)[:60].strip("-") or "runs"
         stem += "" if stem == name else f"-{digest(name)[:6]}"
-        policy = _draft_policy(name, str(folder / "baselines" / f"{stem}.json"), DRAFT)
+        table = WorkflowTable(baseline=str(folder / "baselines" / f"{stem}.json"), gates=written)
+        policy = read_policy(name, table, where="drafted gates")
         there = baselines.load_baseline(policy.baseline, name)
         held[name] = (
             there
@@ -475,43 +472,32 @@ def draft_gates(notebook: Notebook, folder: Path) -> list[GateDraft]:
             else baselines.make_baseline(notebook.store, policy, where=where)
         )
         policies.append(policy)
-    first = decide_gates(notebook.store, policies, baselines=held, where=where)
+    first = decide_gates(notebook.store, policies, baselines=held, where=where).workflows
+    decided = {one.workflow: one.gates for one in first}
+    able = {name: {g.name for g in gates if g.outcome == "pass"} for name, gates in decided.items()}
     # What is left out spends no part of the error rate, so that the others see more.
     kept = [
-        msgspec.structs.replace(
-            policy,
-            gates=tuple(
-                gate
-                for gate, found in zip(policy.gates, decided.gates, strict=True)
-                if found.outcome == "pass"
-            ),
-        )
-        for policy, decided in zip(policies, first.workflows, strict=True)
+        msgspec.structs.replace(one, gates=tuple(g for g in one.gates if g.name in able[name]))
+        for one in policies
+        if able[name := one.workflow]
     ]
-    asked = [policy for policy in kept if policy.gates]
-    last = decide_gates(notebook.store, asked, baselines=held, where=where) if asked else first
-    powers = {decided.workflow: decided.gates for decided in last.workflows} if asked else {}
+    last = decide_gates(notebook.store, kept, baselines=held, where=where).workflows if kept else ()
+    powers = {one.workflow: one.gates for one in last}
     several = {name for name in most if sum(key[0] == name for key in versions) > 1}
     return [
         GateDraft(
-            workflow=policy.workflow,
-            path=str(Path(str(policy.baseline)).relative_to(folder)),
+            workflow=one.workflow,
+            path=str(Path(str(one.baseline)).relative_to(folder)),
             baseline=sample,
-            version=" ".join(filter(None, most[policy.workflow][1:]))
-            if policy.workflow in several
-            else "",
-            gates=powers.get(policy.workflow, ()),
-            left_out=tuple(found for found in decided.gates if found.outcome != "pass"),
+            version=" ".join(
+                filter(None, most[one.workflow][1:] if one.workflow in several else ())
+            ),
+            gates=powers.get(one.workflow, ()),
+            left_out=tuple(g for g in decided[one.workflow] if g.outcome != "pass"),
         )
-        for policy, decided in zip(policies, first.workflows, strict=True)
-        if isinstance(sample := held[policy.workflow], Sample)
+        for one in policies
+        if isinstance(sample := held[one.workflow], Sample)
     ]
-
-
-def _draft_policy(workflow: str, baseline: str, gates: Mapping[str, str]) -> WorkflowPolicy:
-    written = tomllib.loads("\n".join(f"{name} = {said}" for name, said in gates.items()))
-    table = WorkflowTable(baseline=baseline, gates=written)
-    return read_policy(workflow, table, where="drafted gates")
 
 
 def _equal(field: str, value: str | None) -> str:

@@ -81,6 +81,11 @@ def draft_goals(store: Store, where: Where | None) -> GoalDraft:
     )
 
 
+def load_named_rubrics(names: str | Sequence[str]) -> tuple[Rubric, ...]:
+    """Return the rubrics of these names, sets and files, each once."""
+    return load_rubrics(unique_names(names, "rubric"))
+
+
 def unique_names(given: str | Sequence[str], what: str) -> tuple[str, ...]:
     """Return one or several names as names, each once."""
     names = tuple(dict.fromkeys([given] if isinstance(given, str) else given))

@@ -12,17 +12,9 @@ from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stepscope.api import views
 from stepscope.api.exporting import Exported, Target, VerdictsAs, export_runs
 from stepscope.api.memory import Source, read_sources
-from stepscope.api.views import (
-    ComparisonView,
-    Records,
-    ReportView,
-    RunDiffView,
-    RunListView,
-    ScoreCurveView,
-    Text,
-)
 from stepscope.errors import UsageError
 from stepscope.model import Effect, Trajectory
 from stepscope.model.effects import infer_effect
@@ -60,15 +52,17 @@ def ignore_progress(done: int, total: int) -> None:
 
 
 def combine_filters(
-    text: str | None, after: str | None = None, *, older_than: str | None = None
+    text: str | Where | None, after: str | None = None, *, older_than: str | None = None
 ) -> Where | None:
     """Return the filter of a text, a date or age after which, and one before which runs came in.
 
     Raises:
         UsageError: a filter, date or age makes no sense.
     """
-    parts = ((parse_where, text), (started_since, after), (stored_before, older_than))
-    conditions = [make(said) for make, said in parts if said is not None]
+    chosen = parse_where(text) if isinstance(text, str) else text
+    dated = ((started_since, after), (stored_before, older_than))
+    given = [chosen, *(make(when) for make, when in dated if when is not None)]
+    conditions = [one for one in given if one is not None]
     return reduce(and_, conditions) if conditions else None
 
 
@@ -188,7 +182,7 @@ class Notebook(Closeable):
     def score(
         self,
         *,
-        where: str | None = None,
+        where: str | Where | None = None,
         since: str | None = None,
         measures: Sequence[str] | None = None,
         workers: int | None = None,
@@ -199,23 +193,12 @@ class Notebook(Closeable):
         Raises:
             StoreError: the settings have other weights than those that runs were scored under.
         """
-        chosen = combine_filters(where, since)
-        return self._score(chosen, measures=measures, workers=workers, progress=progress)
-
-    def _score(
-        self,
-        where: Where | None,
-        *,
-        measures: Sequence[str] | None = None,
-        workers: int | None = None,
-        progress: Progress | None = None,
-    ) -> ScoringResult:
         self.store.fix_weights(self.settings.weights)
         self.give_declared_cases()
         return score_runs(
             self.store,
             measures=measures,
-            where=where,
+            where=combine_filters(where, since),
             declared=self.settings.declared,
             workers=workers,
             progress=progress,
@@ -233,7 +216,7 @@ class Notebook(Closeable):
         rubric_version: str | None = None,
         progress: Progress | None = None,
         tell: Callable[[Added], object] | None = None,
-    ) -> ReportView:
+    ) -> views.ReportView:
         """Return the report vector of the chosen runs, with `look_first` runs (None: all) to read.
 
         Of each judge the version of its rubrics counts that most runs were judged by, or this one.
@@ -246,7 +229,6 @@ class Notebook(Closeable):
         """
         # Statistics load slowly, and reading runs into the store has no use for them.
         from stepscope.report.build import build_report
-        from stepscope.report.rows import combine_conditions
 
         chosen = combine_filters(where)
         if paths is not None:
@@ -258,7 +240,7 @@ class Notebook(Closeable):
                 raise UsageError("no run was read, so there is nothing to report")
             among = self.store.among(read.ids, read.names, "the runs of these paths")
             chosen = among if chosen is None else among & chosen
-            self._score(combine_conditions(chosen, since), progress=progress)
+            self.score(where=chosen, since=since, progress=progress)
         value = build_report(
             self.store,
             where=chosen,
@@ -268,7 +250,7 @@ class Notebook(Closeable):
             look_first=look_first,
             rubric_version=rubric_version,
         )
-        return ReportView(
+        return views.ReportView(
             value, self.show, self.store, where=chosen, since=since, settings=self.settings
         )
 
@@ -281,13 +263,15 @@ class Notebook(Closeable):
         where: str | None = None,
         since: str | None = None,
         seed: int | None = None,
-    ) -> ComparisonView:
+    ) -> views.ComparisonView:
         """Compare the runs of two agents (or two values of another field), paired by task."""
         from stepscope.report.compare import compare_groups
 
         drawn = self.settings.seed if seed is None else seed
         chosen = combine_filters(where, since)
-        return ComparisonView(compare_groups(self.store, a, b, by=by, where=chosen, seed=drawn))
+        return views.ComparisonView(
+            compare_groups(self.store, a, b, by=by, where=chosen, seed=drawn)
+        )
 
     def list_runs(
         self,
@@ -298,7 +282,7 @@ class Notebook(Closeable):
         columns: Sequence[str] = (),
         sort: str = "run",
         limit: int = 50,
-    ) -> RunListView:
+    ) -> views.RunListView:
         """Return the chosen runs, as many of each group as `limit` says (0: all).
 
         Args:
@@ -312,9 +296,9 @@ class Notebook(Closeable):
 
         chosen = combine_filters(where, since)
         found = list_runs(self.store, where=chosen, by=by, columns=columns, sort=sort, limit=limit)
-        return RunListView(found)
+        return views.RunListView(found)
 
-    def diff(self, first: str, second: str) -> RunDiffView:
+    def diff(self, first: str, second: str) -> views.RunDiffView:
         """Return two runs, aligned, with how far runs of one version are apart on their task.
 
         Raises:
@@ -322,7 +306,7 @@ class Notebook(Closeable):
         """
         from stepscope.report.views.diff import diff_runs
 
-        return RunDiffView(diff_runs(self.store, first, second))
+        return views.RunDiffView(diff_runs(self.store, first, second))
 
     def show(
         self,
@@ -331,16 +315,16 @@ class Notebook(Closeable):
         around: int | None = None,
         steps: tuple[int, int] | None = None,
         width: int = 100,
-    ) -> Text:
+    ) -> views.Text:
         """Return one run as text, by name or unique id prefix.
 
         Raises:
             UsageError: no such run, several, or no such step.
         """
         document = make_run_document(self.store, run, around=around, steps=steps, width=width)
-        return Text(text.render(document, width))
+        return views.Text(text.render(document, width))
 
-    def curve(self, run: str) -> ScoreCurveView:
+    def curve(self, run: str) -> views.ScoreCurveView:
         """Return the score curve of one run, by name or unique id prefix.
 
         Raises:
@@ -348,7 +332,7 @@ class Notebook(Closeable):
         """
         from stepscope.report.evidence import read_curve
 
-        return ScoreCurveView(read_curve(self.store, self.store.find(run)))
+        return views.ScoreCurveView(read_curve(self.store, self.store.find(run)))
 
     def show_json(self, run: str) -> str:
         """Return one run with its records and suspects as JSON."""
@@ -530,9 +514,8 @@ class Notebook(Closeable):
     ) -> tuple[JudgeFinding, ...]:
         """Return what judges found by these rubrics in the chosen runs, the most faults first."""
         import stepscope.api.judging as judging
-        from stepscope.judges import rubrics as of_files
 
-        files = of_files.load_rubrics(judging.unique_names(rubrics, "rubric"))
+        files = judging.load_named_rubrics(rubrics)
         return judging.find_faulted(self.store, files, combine_filters(where, since))
 
     def rejudge(
@@ -560,16 +543,13 @@ class Notebook(Closeable):
         import msgspec
 
         import stepscope.api.judging as judging
-        from stepscope.judges import rubrics as of_files
         from stepscope.judges.judgement import DEFAULT_OPTIONS
 
-        asked = judging.unique_names(rubrics, "rubric")
-        chosen = combine_filters(where, since)
-        files = of_files.load_rubrics(asked)
+        files, chosen = judging.load_named_rubrics(rubrics), combine_filters(where, since)
         earlier = judging.read_first_answers(self.store, files, chosen)
         only, before = judging.find_judged_runs(earlier, files)
         judged = self.judge(
-            asked,
+            rubrics,
             judges=judges or before,
             where=where,
             since=since,
@@ -682,18 +662,9 @@ class Notebook(Closeable):
         Raises:
             ConfigError: it cannot be read, or a case makes no sense.
         """
-        from stepscope.cases.files import AddedCases, load_cases
+        from stepscope.cases.files import give_cases
 
-        cases = load_cases(Path(path), workflow)
-        given = self.store.give_cases(cases)
-        lone = [one for one, (n, _) in zip(cases, given, strict=True) if not n]
-        return AddedCases(
-            uri=str(path),
-            cases=len(cases),
-            runs=sum(n for n, _ in given),
-            changed=sum(n for _, n in given),
-            without_runs=tuple(f"{one.workflow}/{one.task}" for one in lone),
-        )
+        return give_cases(self.store, path, workflow)
 
     def give_declared_cases(self) -> None:
         """Give the cases that the settings name to the runs of their workflows."""
@@ -774,9 +745,9 @@ class Notebook(Closeable):
         """Yield the chosen runs."""
         return self.store.trajectories(combine_filters(where, since))
 
-    def records(self, *, where: str | None = None) -> Records:
+    def records(self, *, where: str | None = None) -> views.Records:
         """Return the verdicts of the chosen runs."""
-        return Records(self.store, combine_filters(where))
+        return views.Records(self.store, combine_filters(where))
 
     def tools(self) -> dict[str, Effect]:
         """Return every tool that was called, and its effect: as declared, or as its name says."""

@@ -82,6 +82,10 @@ class DocumentView(Generic[T]):
         """Return it as Markdown."""
         return markdown.render(self.document())
 
+    def json(self) -> str:
+        """Return the value as JSON; the same rows give the same bytes."""
+        return render_json(self.value)
+
     def __repr__(self) -> str:
         return self.text()
 
@@ -239,10 +243,6 @@ class ReportView(DocumentView[Report]):
         """Return the report as text and tables."""
         return make_report_document(self.value)
 
-    def json(self) -> str:
-        """Return the report as JSON; the same rows give the same bytes."""
-        return data.render_report_json(self.value)
-
     def junit(self) -> str:
         """Return the report as JUnit XML."""
         return data.render_report_junit(self.value)
@@ -357,10 +357,6 @@ class ComparisonView(DocumentView[ComparisonReport]):
         """Return the comparison as text and tables."""
         return make_comparison_document(self.value)
 
-    def json(self) -> str:
-        """Return the comparison as JSON."""
-        return data.render_report_json(self.value)
-
 
 class RunListView(DocumentView[RunList]):
     """A list of runs; `value` is the list as a pure value."""
@@ -384,10 +380,6 @@ class RunDiffView(DocumentView[RunDiff]):
     def document(self) -> Document:
         """Return the aligned calls, and what is concluded."""
         return make_diff_document(self.value)
-
-    def json(self) -> str:
-        """Return the two runs as JSON."""
-        return render_json(self.value)
 
 
 def report_folder(

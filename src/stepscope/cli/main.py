@@ -18,10 +18,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from stepscope import safety
-from stepscope.cli import calibrate, gate, importing, judge, lab, report, runs, setup, terminal
+from stepscope.cli import calibrate, gate, importing, judge, lab, report, runs, setup
 from stepscope.cli.options import Version
 from stepscope.errors import EnvironmentFault, StepscopeError
 from stepscope.runtime.signals import interrupt_on_stops
@@ -75,10 +75,6 @@ COMMANDS: dict[str, tuple[Member, ...]] = {
 class Group(TyperGroup):
     """A command of commands; the first of all lists them in groups."""
 
-    def get_help(self, ctx: Context) -> str:
-        """Return the help, its headings bold on a terminal."""
-        return terminal.paint_headings(super().get_help(ctx))
-
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write a section for each group, all in the same columns."""
         if ctx.parent is not None:
@@ -90,14 +86,6 @@ class Group(TyperGroup):
                 formatter.write_dl(
                     [(name.ljust(wide), one.get_short_help_str(100)) for name, one in named]
                 )
-
-
-class Command(TyperCommand):
-    """A command whose help has bold headings on a terminal."""
-
-    def get_help(self, ctx: Context) -> str:
-        """Return the help."""
-        return terminal.paint_headings(super().get_help(ctx))
 
 
 def _name(member: Member) -> str:
@@ -134,7 +122,6 @@ def _add(to: typer.Typer, member: Member) -> None:
     text, _, example = (member.__doc__ or "").partition("Example:")
     to.command(
         _name(member),
-        cls=Command,
         help=inspect.cleandoc(text),
         epilog=f"Example: {example.strip()}",
     )(member)

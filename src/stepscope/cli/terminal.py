@@ -79,13 +79,6 @@ def _paint(text: str) -> str:
     return _PAINTED.sub(lambda m: f"\x1b[{_CODES[str(m.lastgroup)]}m{m[0]}\x1b[0m", text)
 
 
-def paint_headings(text: str) -> str:
-    """Return a help text with bold headings where standard output shows colours."""
-    if not has_colours():
-        return text
-    return re.sub(r"^\w[\w ]*:", lambda m: f"\x1b[1m{m[0]}\x1b[0m", text, flags=re.MULTILINE)
-
-
 def print_guarded(text: str) -> None:
     """Print text without secrets; in GitHub Actions between lines that turn commands off."""
     text = safety.scrub_message(text)

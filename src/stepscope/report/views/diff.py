@@ -8,7 +8,7 @@ task. These pairs share runs, so that no p value is computed of them: the rank i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, islice
+from itertools import combinations, groupby
 from statistics import median
 
 import msgspec
@@ -263,16 +263,12 @@ def make_diff_document(found: RunDiff) -> Document:
 
 def _fold_calls(found: RunDiff) -> Iterator[tuple[str, int | None, int | None, str]]:
     """Yield mark, steps and words of each line; long stretches of the same calls are one."""
-    rest = iter(enumerate(found.calls))
-    for at, call in rest:
-        alike = 0
-        while at + alike < len(found.calls) and found.calls[at + alike].relation == "same":
-            alike += 1
-        if alike > FOLDED:
-            yield "=", call.first, call.second, f"... {alike:,} calls the same"
-            next(islice(rest, alike - 2, None), None)
+    for same, held in groupby(found.calls, key=lambda call: call.relation == "same"):
+        first, *rest = held
+        if same and len(rest) >= FOLDED:
+            yield "=", first.first, first.second, f"... {len(rest) + 1:,} calls the same"
         else:
-            yield _MARKS[call.relation], call.first, call.second, call.said
+            yield from ((_MARKS[x.relation], x.first, x.second, x.said) for x in (first, *rest))
 
 
 def conclude_diff(found: RunDiff) -> Iterator[str]:

@@ -8,7 +8,7 @@ Each name is one that `stepscope show` takes as it stands.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -55,14 +55,22 @@ class ListedRun(msgspec.Struct, frozen=True):
     figures: RunListRow
     more: dict[str, str | float | None]
 
+    def __getitem__(self, column: str) -> Value:
+        """Return what stands in a column; None where it is not measured."""
+        if column in self.more:
+            return self.more[column]
+        value: Value = getattr(self.figures, FIELDS[column][1])
+        return None if value == "" else value
+
 
 class RunList(msgspec.Struct, frozen=True):
-    """The runs that a filter chose, as many as were asked for, by the values of one field."""
+    """The runs that a filter chose, as many of each group as were asked for, group by group."""
 
     matching: int
     columns: tuple[str, ...]
     by: str | None
-    groups: tuple[tuple[str | None, int, tuple[ListedRun, ...]], ...]  # value, its runs, the shown
+    groups: dict[str, int]  # value of `by` -> its runs; "" where it has none, or nobody asked
+    runs: tuple[ListedRun, ...]
 
 
 def list_runs(
@@ -79,49 +87,38 @@ def list_runs(
     Raises:
         UsageError: no run is in the store, or there is no such column or field.
     """
-    key, turned = sort.removeprefix("-"), sort.startswith("-")
+    key = sort.removeprefix("-")
     fields = () if by is None else choose_fields(by)
-    named = [*(columns or USUAL), key]
-    extra = {name: _find_column(store, name) for name in named if name not in FIELDS}
-    table = read_table(store, where, [*fields, *(name for name in extra if name.startswith(TAG))])
+    extra = [_find_column(store, name) for name in (*columns, key) if name not in FIELDS]
+    table = read_table(store, where, [*fields, *(one for one in extra if one.startswith(TAG))])
     if where is None and not len(table):
         raise UsageError("no run is in the store; read some with stepscope import PATHS")
-    rows = make_run_rows(table, store.shown)
-    more: dict[str, dict[str, str | float | None]] = {row.id: {} for row in rows}
-    for name, read in extra.items():
-        if name.startswith(TAG):
-            found = [text or "" for text in table.tags[name].tolist()]
-            values = [text or None for text in hide_texts(store.shown, found)]
+    ids, more = table.runs.id.tolist(), dict[str, list[str | float | None]]()
+    for name in (*extra, *fields):
+        if name in table.tags or name in fields:
+            found = hide_texts(store.shown, [text or "" for text in table.values(name).tolist()])
+            more[name] = [text or None for text in found]
         else:
-            answers = store.column(read, table.runs)
-            values = np.where(answers.valued, answers.numbers, answers.label).tolist()
-        for id_, value in zip(table.runs.id.tolist(), values, strict=True):
-            more[id_][name] = value
-
-    def value_of(row: RunListRow) -> Value:
-        return more[row.id][key] if key in extra else getattr(row, FIELDS[key][1])
-
-    order = _order_rows(rows, value_of, turned)
-    groups: dict[str | None, list[RunListRow]] = {}
-    grouped = dict.fromkeys(more)
-    if fields:
-        texts = [text or "" for text in table.values(fields[0]).tolist()]
-        grouped |= zip(table.runs.id.tolist(), hide_texts(store.shown, texts), strict=True)
-    names = dict(zip(table.runs.id.tolist(), table.runs.name.tolist(), strict=True))
-    for row in order:
-        groups.setdefault(grouped[row.id], []).append(row)
+            answers = store.column(name, table.runs)
+            more[name] = np.where(answers.valued, answers.numbers, answers.label).tolist()
+    of_run = {id_: {name: held[at] for name, held in more.items()} for at, id_ in enumerate(ids)}
+    rows = [ListedRun("", row, of_run[row.id]) for row in make_run_rows(table, store.shown)]
+    groups: dict[str, list[ListedRun]] = {}
+    for row in _order_rows(rows, key, turned=sort != key):
+        groups.setdefault("" if by is None else str(row[by] or ""), []).append(row)
+    names = dict(zip(ids, table.runs.name.tolist(), strict=True))
+    shown = (row for _, held in sorted(groups.items()) for row in held[: limit or None])
+    usual = (name for name in USUAL if any(row[name] not in (None, ()) for row in rows))
     return RunList(
         matching=len(rows),
-        columns=tuple(columns) or tuple(name for name in USUAL if any(map(_has(name), rows))),
+        columns=tuple(columns or usual),
         by=by,
-        groups=tuple(
-            (value, len(held), tuple(
-                ListedRun(store.handle(row.id, names[row.id]), row, more[row.id])
-                for row in held[: limit or None]
-            ))
-            for value, held in sorted(groups.items(), key=lambda item: item[0] or "")
+        groups={value: len(held) for value, held in sorted(groups.items())},
+        runs=tuple(
+            msgspec.structs.replace(row, handle=store.handle(row.figures.id, names[row.figures.id]))
+            for row in shown
         ),
-    )  # fmt: skip
+    )
 
 
 def _find_column(store: Store, name: str) -> str:
@@ -142,25 +139,18 @@ def _find_column(store: Store, name: str) -> str:
     return name
 
 
-def _has(name: str) -> Callable[[RunListRow], bool]:
-    return lambda row: getattr(row, FIELDS[name][1]) not in (None, "", ())
-
-
-def _order_rows(
-    rows: Sequence[RunListRow], value_of: Callable[[RunListRow], Value], turned: bool
-) -> list[RunListRow]:
+def _order_rows(rows: Sequence[ListedRun], key: str, *, turned: bool) -> list[ListedRun]:
     """Return the rows by value, then by name, numbers in names by value; absent values last."""
-    ordered = sorted(rows, key=lambda row: (_natural(row.name), row.id))
-    known = [row for row in ordered if value_of(row) not in (None, "")]
-    known.sort(key=lambda row: _sortable(value_of(row)), reverse=turned)
-    absent = [row for row in ordered if value_of(row) in (None, "")]
-    return known + absent
+    ordered = sorted(rows, key=lambda row: (_natural(row.figures.name), row.figures.id))
+    known = [row for row in ordered if row[key] is not None]
+    known.sort(key=lambda row: _sortable(row[key]), reverse=turned)
+    return known + [row for row in ordered if row[key] is None]
 
 
 def _sortable(value: Value) -> tuple[float, list[tuple[int, str]]]:
-    if isinstance(value, tuple):
-        return (float(len(value)), [])
-    return (0.0, _natural(value)) if isinstance(value, str) else (value or 0.0, [])
+    if isinstance(value, str):
+        return (0.0, _natural(value))
+    return (float(len(value)) if isinstance(value, tuple) else value or 0.0, [])
 
 
 def _natural(text: str) -> list[tuple[int, str]]:
@@ -176,18 +166,16 @@ def _natural(text: str) -> list[tuple[int, str]]:
 def make_list_document(found: RunList) -> Document:
     """Return a list of runs as text has it: a table for each group, and how many match."""
     sections: list[list[Paragraph | Table | str]] = []
-    for value, n, runs in found.groups:
+    for value, n in found.groups.items():
+        runs = [run for run in found.runs if found.by is None or (run[found.by] or "") == value]
         name = f"{found.by}: {value or 'none'}   {format_count(n, 'run')}"
         if len(runs) < n:
             name += f", {len(runs):,} shown"
-        section: list[Paragraph | Table | str] = (
-            [Paragraph(text=name)] if found.by is not None else []
-        )
-        sections.append([*section, _tabulate(found.columns, runs)])
-    shown = sum(len(runs) for _, _, runs in found.groups)
+        heading = [] if found.by is None else [Paragraph(text=name)]
+        sections.append([*heading, _tabulate(found.columns, runs)])
     said = f"{format_count(found.matching, 'run')} match" + ("es." if found.matching == 1 else ".")
-    if shown < found.matching:
-        said = f"{said[:-1]}, {shown:,} shown; --limit 0 shows all."
+    if len(found.runs) < found.matching:
+        said = f"{said[:-1]}, {len(found.runs):,} shown; --limit 0 shows all."
     return [*sections, [Paragraph(text=said)]]
 
 
@@ -202,36 +190,25 @@ def _tabulate(columns: Sequence[str], runs: Sequence[ListedRun]) -> Table:
 
 
 def _cell(name: str, run: ListedRun) -> TableCell:
-    if name == "run":
-        return TableCell(run.handle)
-    if name in COLUMNS:
+    value = run[name]
+    if name in COLUMNS and name != "run":
         return make_cell(name, run.figures, Links()) or TableCell("-")
-    if name == "started":
-        at = run.figures.start_ns
-        return TableCell("-" if at is None else format_moment(at))
-    value = getattr(run.figures, FIELDS[name][1]) if name in FIELDS else run.more[name]
-    if value is None or value == "":
+    if value is None or isinstance(value, tuple):
         return TableCell("-")
+    if name == "started":
+        return TableCell(format_moment(int(value)))
     if isinstance(value, str):
-        return TableCell(value)
+        return TableCell(run.handle if name == "run" else value)
     return TableCell(words.format_number("steps" if value == int(value) else name, value))
 
 
 def flatten_list(found: RunList) -> dict[str, Json]:
     """Return a list of runs as JSON has it: one flat record a run, with what to type for it."""
     runs: list[Json] = []
-    for value, _, held in found.groups:
-        group: dict[str, Json] = {} if found.by is None else {found.by: value or None}
-        runs += [
-            {
-                **{key: None if said == "" else said for key, said in figures.items()},
-                **run.more,
-                **group,
-                "handle": run.handle,
-            }
-            for run in held
-            for figures in [msgspec.to_builtins(run.figures)]
-        ]
+    for run in found.runs:
+        figures = msgspec.to_builtins(run.figures)
+        known = {key: None if said == "" else said for key, said in figures.items()}
+        runs.append({**known, **run.more, "handle": run.handle})
     return {"matching": found.matching, "shown": len(runs), "runs": runs}
 
 
