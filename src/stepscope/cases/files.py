@@ -22,6 +22,7 @@ from stepscope.model import Case, Json, PolicyRule, Quarantined, ReferenceCall, 
 from stepscope.safety.json import decode
 from stepscope.safety.limits import Limits, open_file, read_file
 from stepscope.shape.weights import SCALE
+from stepscope.store import Store
 from stepscope.values import format_count
 
 _NAMED = 5
@@ -44,6 +45,20 @@ class AddedCases(msgspec.Struct, frozen=True, kw_only=True):
         named, more = self.without_runs[:_NAMED], len(self.without_runs) - _NAMED
         told += f"; without a run: {', '.join(named)}" if named else ""
         return told + (f" and {more:,} more" if more > 0 else "")
+
+
+def give_cases(store: Store, path: str | Path, workflow: str) -> AddedCases:
+    """Give the cases of a file or folder to the runs of their tasks."""
+    cases = load_cases(Path(path), workflow)
+    given = store.give_cases(cases)
+    lone = [one for one, (n, _) in zip(cases, given, strict=True) if not n]
+    return AddedCases(
+        uri=str(path),
+        cases=len(cases),
+        runs=sum(n for n, _ in given),
+        changed=sum(n for _, n in given),
+        without_runs=tuple(f"{one.workflow}/{one.task}" for one in lone),
+    )
 
 
 def load_cases(path: Path, workflow: str = "") -> tuple[Case, ...]:

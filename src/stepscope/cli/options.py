@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
 from stepscope.errors import UsageError
 
@@ -57,6 +57,29 @@ WhereText = Annotated[
         "--where",
         metavar="EXPR",
         help="Only these runs: \"agent = 'gpt-4o' and outcome = 'fail'\".",
+    ),
+]
+
+
+def complete_run(context: typer.Context, incomplete: str) -> list[str]:
+    """Return names of runs that begin so, for a shell; none where there is no store."""
+    from stepscope.errors import StepscopeError
+    from stepscope.settings import load_settings
+    from stepscope.store import Store
+
+    try:
+        with Store.open(find_store(context.params.get("store"), load_settings())) as store:
+            return store.names(incomplete)
+    except StepscopeError:  # nobody reads an error between two keys
+        return []
+
+
+Run = Annotated[
+    str,
+    Argument(
+        metavar="RUN",
+        help="A name or an id, or the start of one that no other run has.",
+        autocompletion=complete_run,
     ),
 ]
 Since = Annotated[
@@ -112,7 +135,7 @@ def find_store(path: Path | None, settings: Settings) -> Path:
         raise UsageError(
             f"no store at {str(place)!r}; make one with stepscope import PATHS --store {place}"
             if path is not None
-            else f"no store at {str(place)!r}; stepscope import PATHS makes one, "
+            else f"no store at {str(place)!r}; stepscope report PATHS makes one, "
             "stepscope demo shows one"
         )
     return place
