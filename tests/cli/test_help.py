@@ -42,8 +42,9 @@ def test_help_names_every_command_once_in_its_group(capsys: pytest.CaptureFixtur
 
 
 def test_every_command_has_a_group_and_only_one() -> None:
-    registered = [*app.registered_commands, *app.registered_groups]
-    assert {one.name for one in registered} == set(COMMANDS)
+    registered = {one.name for one in app.registered_commands}
+    registered |= {one.name for one in app.registered_groups}
+    assert registered == set(COMMANDS)
     assert len(COMMANDS) == len(set(COMMANDS))
 
 
