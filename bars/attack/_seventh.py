@@ -1,7 +1,7 @@
 """The seventh round: gates.
 
 Expectations as in the first round: by the documentation, written and committed before anything was
-run. What is new since the sixth: gates on failure modes, tiers, judges' counts, the self-test,
+run, but for two siblings that say so. What is new since the sixth: gates on failure modes, tiers, judges' counts, the self-test,
 rules that compare numbers, cases in files; outcomes beside messages, contents of Gemini.
 """
 
@@ -121,40 +121,43 @@ TAMPERED: dict[str, Callable[[Any], Any]] = {
 # ---- judges
 
 
-def opinions(place: Place, rows: Iterable[str], rubric: str, head: str = "run,label,judge", *more: str) -> None:
-    """Bring verdicts of others into the store."""
-    place.write("v.csv", [head, *rows])
-    place.must("import", "--verdicts", "v.csv", "--rubric", rubric, "--store", "m.db", *more)
+def opinions(place: Place, names: Mapping[str, str], rubric: str, judge: str = "local/own") -> None:
+    """Append what a judge said of runs, by their names, as a judge leaves it."""
+    from stepscope.model import Record, Verdict
+    from stepscope.store import Store
+
+    with Store.open("m.db") as store:
+        known = {run.name: run.id for run in store.trajectories()}
+        for name, label in names.items():
+            made = [Verdict(f"judge.{rubric}", label=label, cites=(1,))]
+            if rubric == "step_labels":
+                made = [Verdict(f"judge.{rubric}", value=1.0), Verdict(f"judge.{rubric}", value=0.8, label=label, step=1, cites=(1,))]
+            store.append([Record(trajectory=known[name], answer=one, version="2", family="own", judge=judge, rubric=rubric, prompt="0123456789abcdef") for one in made])
 
 
 COUNT = 'axes.termination = { max_rate = 0, source = "axes.termination" }'
 DETOURS = 'no_detours = { max_per_run = 0, source = "step_labels" }'
 
 
-def judged(bad: int, codes: tuple[int, ...], *, gate: str = COUNT, label: str = "incorrect", known: int = 50, answered: int = 50, now: str = "own", says: str = "",
+def judged(bad: int, codes: tuple[int, ...], *, gate: str = COUNT, label: str = "incorrect", known: int = 50, answered: int = 50, now: str = "local/own", says: str = "",
            words: str = "--tier rules,axes.termination", keys: str = "trials = 1", baseline: bool = True, second: str = "", failing: int = 0, more: str = "") -> Do:
     """Return what gates fifty runs by what a judge said of them, who praised a hundred of the baseline."""
 
     def do(place: Place) -> str:
-        steps = "step_labels" in gate
-        rubric, head = ("step_labels", "run,step,label,judge") if steps else ("axes.termination", "run,label,judge")
-        good = "PROGRESS" if steps else "correct"
-        at = "1," if steps else ""
+        rubric, good = ("step_labels", "PROGRESS") if "step_labels" in gate else ("axes.termination", "correct")
         place.write("stepscope.toml", gates.policy(gate, ('baseline = "m.json"\n' if baseline else "") + keys) + more)
         place.write("b.jsonl", [gates.line(c, n, text="base") for c in range(known) for n in range(2)])
         for command in ("import b.jsonl", "score"):
             place.must(*command.split(), "--store", "m.db")
-        opinions(place, [f"w/c{c}/{n},{at}{good},own" for c in range(known) for n in range(2)], rubric, head)
+        opinions(place, {f"w/c{c}/{n}": good for c in range(known) for n in range(2)}, rubric)
         if baseline:
             place.must("baseline", "update", "--yes", "--store", "m.db")
         place.write("n.jsonl", [gates.line(c, 9, passed=c >= failing) for c in range(known)])
         for command in ("import n.jsonl", "score"):
             place.must(*command.split(), "--store", "m.db")
-        rows = [f"w/c{c}/9,{at}{label if c < bad else good},{now}" for c in range(min(answered, known))]
+        opinions(place, {f"w/c{c}/9": label if c < bad else good for c in range(min(answered, known))}, rubric, now)
         if second:
-            rows += [f"w/c{c}/9,{at}{good},{second}" for c in range(known)]
-        if rows:
-            opinions(place, rows, rubric, head)
+            opinions(place, {f"w/c{c}/9": good for c in range(known)}, rubric, second)
         done = place.run("gate", "--undecided", "pass", *shlex.split(words), "--store", "m.db")
         return one_line(done, codes) if done.code == 2 else coded(done, codes, says=says)
 
@@ -183,7 +186,7 @@ def checked(words: str, codes: tuple[int, ...], *, before: Iterable[str] | None 
         based(place, fleet(text="base") if before is None else before, text or policy("outcome = { max_drop = 0.05 }\n" + MODES))
         if change:
             change(place)
-        done = place.run("gate", "--selftest", *shlex.split(words), "--store", "m.db")
+        done = place.run("gate", "--selftest", *shlex.split(words))
         if "--json" in words and done.code in (0, 4):
             strict(done.out)
         return one_line(done, codes) if done.code == 2 else coded(done, codes, says=says)
@@ -194,7 +197,7 @@ def checked(words: str, codes: tuple[int, ...], *, before: Iterable[str] | None 
 def _shares(place: Place) -> str:
     """Every share of the self-test lies within its interval, and that within 0 and 1."""
     based(place, fleet(text="base"), policy("outcome = { max_drop = 0.05 }\n" + MODES))
-    made = strict(place.must("gate", "--selftest", "--drop", "0.4", "--json", "--store", "m.db").out)
+    made = strict(place.must("gate", "--selftest", "--drop", "0.4", "--json").out)
     found: list[Any] = []
 
     def walk(value: Any) -> None:
@@ -213,7 +216,7 @@ def _shares(place: Place) -> str:
 def _same_bytes(place: Place) -> str:
     """The same seed draws the same bytes, also under another seed of hashes; another one draws others or the same, typed."""
     based(place, fleet(text="base"), policy("outcome = { max_drop = 0.05 }\n" + MODES))
-    words = ("gate", "--selftest", "--json", "--seed", "3", "--store", "m.db")
+    words = ("gate", "--selftest", "--json", "--seed", "3")
     said = [place.spawn(*words, environment={"PYTHONHASHSEED": seed}).out for seed in ("1", "2")]
     return "" if said[0] == said[1] and said[0] else "other bytes"
 
@@ -222,8 +225,8 @@ def _spends_nothing(place: Place) -> str:
     """A self-test is no look: the first gate after it says what it says without one."""
     based(place, fleet(text="base"), policy("outcome = { max_drop = 0.05 }"))
     place.write("t/a.jsonl", fleet())
-    words = ("gate", "--runs", "t", "--commit", "abc", "--json", "--store", "m.db")
-    place.must("gate", "--selftest", "--commit", "abc", "--store", "m.db")
+    words = ("gate", "--runs", "t", "--commit", "abc", "--json")
+    place.must("gate", "--selftest")
     after = place.must(*words).out
     for path in Path().glob("looks*.json"):
         path.unlink()
@@ -403,6 +406,15 @@ def _errors(result: dict[str, Any]) -> Do:
 
 # ---- all
 
+
+def _erased_modes(place: Place) -> None:
+    """Make a store in which runs of a new mode were scored, and then erased."""
+    place.write("u/a.jsonl", fleet(TAKEN))
+    for words in ("import u --tag x=1", "score"):
+        place.must(*words.split(), "--store", "m.db")
+    place.must("purge", "--where", "tag.x = '1'", "--yes", "--store", "m.db")
+
+
 ENDS_WITH: dict[tuple[int, ...], str] = {(3,): "3", (0,): "0", (4,): "4: nobody knows"}
 
 
@@ -434,6 +446,11 @@ def _mode_rows() -> list[Row]:
         ("a new error after which the runs fail", new, "high", moded(fleet(TAKEN, passed=False), (3,))),
         ("an error of the baseline with other numbers", "0: ids and numbers are no part of a signature", "medium", moded(other, (0,), before=known)),
         ("a new error beside one of the baseline", new, "high", moded(fleet([*OK, ("book", "Error: total is 99 and not 7"), ("get_order", "Error: card was declined")]), (3, 4), before=known)),
+        # The next two were written after the first run, as siblings of what it found.
+        ("a new mode of runs that are erased", "3 or 4, never 0: what they said is no more there", "high", moded([], (3, 4), change=_erased_modes, words="--store m.db --undecided pass")),
+        ("a new error beside a rare one of the baseline", new, "high",
+         moded(fleet([*OK, ("book", "Error: total is 99 and not 7"), ("wipe", "Error: the disk is gone")]), (3, 4),
+               before=[told(c, n, [*OK, ("book", "Error: total is 12 and not 7")] if n == 3 and c < 3 else OK, text="base") for c in gates.CASES for n in gates.TRIALS])),
         ("a new error in one run of 48", "0: a mode is of 3 runs of 2 tasks", "medium", moded(one, (0,), words="--undecided pass")),
         ("a new error in the runs of one task", "0: a mode is of 2 tasks at least", "medium", moded(task, (0,), words="--undecided pass")),
         ("lost runs alone that would make a new mode", "4: undecided, or 3; never 0", "high", moded(cut, (3, 4), words="--undecided pass")),
@@ -480,7 +497,7 @@ def _judge_rows() -> list[Row]:
     own = gates.policy(gates.DROP + "\n" + DETOURS, 'baseline = "base.json"\ntier = ["rules"]') + '[gate]\ntier = ["step_labels"]\n'
     alone = gates.policy(DETOURS)
     steps = "--tier rules,step_labels"
-    named = COUNT.replace('"axes.termination"', '"own"')
+    named = COUNT.replace('"axes.termination"', '"local/own"')
     rate = 'axes.termination = { max_rate = 0.5, source = "axes.termination" }'
     allowed = "0: 0 of 100 allow 1 of 50"
     return [
@@ -491,10 +508,10 @@ def _judge_rows() -> list[Row]:
         ("a judge who is uncertain of ten of fifty", "3 or 4: uncertain counts as bad where the gate would pass", "high", judged(10, (3, 4), label="uncertain")),
         ("a judge who answered half of the fifty", "3 or 4: the others are not measured", "high", judged(0, (3, 4), answered=25)),
         ("a judge who answered none of the fifty", "4: no_verdicts", "high", judged(0, (4,), answered=0)),
-        ("another judge than the baseline's", "2 to 4, never 0: nobody measured how often it errs", "high", judged(0, (2, 3, 4), now="other")),
-        ("two judges of one rubric, one praises all", "2 to 4, never 0: one must be named", "high", judged(25, (2, 3, 4), second="mild")),
+        ("another judge than the baseline's", "2 to 4, never 0: nobody measured how often it errs", "high", judged(0, (2, 3, 4), now="local/other")),
+        ("two judges of one rubric, one praises all", "2 to 4, never 0: one must be named", "high", judged(25, (2, 3, 4), second="local/mild")),
         ("a judge's count without a baseline", "4: judge_not_calibrated", "high", judged(0, (4,), baseline=False)),
-        ("a judge's count by its name", "3", "high", judged(10, (3,), gate=named, words="--tier rules,own")),
+        ("a judge's count by its name", "3", "high", judged(10, (3,), gate=named, words="--tier rules,local/own")),
         ("a judge's count on forty good runs", "0, and the line says that it is compared with the baseline", "medium", judged(0, (0,), known=20, says="baseline")),
         ("a judge's rate beside failing runs of the rules", "0: nobody asked the rules", "medium", judged(0, (0,), gate=rate, words="--tier axes.termination", failing=25)),
         ("a judge's gate, and a rule's gate that fails", "3", "high", judged(0, (3,), gate=COUNT + "\noutcome = { min_rate = 0.9 }", failing=30)),
@@ -542,7 +559,7 @@ def _self_rows() -> list[Row]:
         ("a self-test: shares within their intervals", "0 <= low <= value <= high <= 1", "medium", _shares),
         ("a self-test under another seed of hashes", "the same bytes", "medium", _same_bytes),
         ("a self-test before the first look", "it spends nothing", "high", _spends_nothing),
-        ("a self-test of five gates and 400 runs", "0, in time", "high", checked("--json", (0,), before=many, text=five)),
+        ("a self-test of five gates and 400 runs that may take 6 s", "0, and it stops there", "high", checked("--json --max-minutes 0.1", (0,), before=many, text=five)),
         ("a self-test of one run", "0 or 4", "high", checked("--json", (0, 4), before=[told(1, 0, text="base")])),
         ("a self-test of runs that all fail", "0 or 4", "high", checked("--json", (0, 4), before=fleet(text="base", passed=False, since=0))),
         ("a self-test of a judge's gate outside of the tier", "0: it is not run", "medium", checked("--json", (0,), text=judge)),

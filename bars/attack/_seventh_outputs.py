@@ -35,6 +35,7 @@ from bars.attack._third_world import n_runs
 C = ("--store", "c.db")
 LINES = outputs.LINES
 EVIL = [*OK, ("book", f"Error: {LINES}")]
+REFERS = [*OK, ("book", "Error: seat taken, ask @octocat, fixes octocat/hello#12, see www.evil.example and GH-7 ::error::x \u202e")]
 DROPPED = [*OK, ("book", "Error: card was declined")]
 Fleet = Callable[[], list[str]]
 
@@ -106,8 +107,8 @@ def _chooses(place: Place) -> str:
             if not 0 < count(place, f"mode = '{word.replace(chr(39), chr(39) * 2)}'") <= one["runs"]:
                 return f"its signature {word!r} chooses nothing, or more than its runs"
     code, runs = modes[0]["code"], modes[0]["runs"]
-    lines = place.must("export", "-", "--where", f"mode = '{code}'", *C).out.splitlines()
-    if (n := sum("steps" in json.loads(line) for line in lines)) != runs:
+    lines = place.must("export", "-", "--where", f"mode = '{code}'", *C).out.split("\n")
+    if (n := sum("steps" in json.loads(line) for line in lines if line)) != runs:
         return f"export: {n} runs, not {runs}"
     for words in ("score", "agree --json", "judge --judge openai/gpt-5 --dry-run", "compare 0 3 --by trial --json", "report --html r.html"):
         if wrong := coded(place.run(*shlex.split(words), "--where", f"mode = '{code}'", *C), (0, 2, 4)):
@@ -253,7 +254,7 @@ def _paged(rows: Fleet, *words: str) -> Do:
 def _gated_modes(place: Place) -> str:
     """A gate that fails by a mode of hostile words is inert in every form and file."""
     seventh.based(place, fleet(text="base"), seventh.policy())
-    place.write("t/a.jsonl", fleet(EVIL, passed=False))
+    place.write("t/a.jsonl", fleet(REFERS, passed=False))
     os.environ["GITHUB_STEP_SUMMARY"] = str(place.folder / "summary.md")
     for form in ("", "--json", "--markdown", "--junit", "--write w"):
         done = place.run("gate", "--runs", "t", *form.split())
@@ -273,7 +274,7 @@ def _gates_page(place: Place) -> str:
     seventh.based(place, fleet(text="base"), seventh.policy())
     place.write("t/a.jsonl", fleet(EVIL, passed=False))
     place.run("gate", "--runs", "t", "--json", "-o", "g.json")
-    place.run("gate", "--selftest", "--json", "-o", "f.json", "--store", "m.db")
+    place.run("gate", "--selftest", "--json", "-o", "f.json")
     clean(place, fleet(EVIL))
     for name in ("g.json", "f.json"):
         done = place.run("report", "--html", "r.html", "--gates", name, *C)
@@ -289,7 +290,7 @@ def _selftests(place: Place) -> str:
     rows = [told(c, n, text="base", workflow=outputs.HOSTILE, agent=LINES, task_id=f"c{c} {LINES}") for c in gates.CASES for n in gates.TRIALS]
     seventh.based(place, rows, seventh.policy("outcome = { max_drop = 0.05 }\nno_new_modes = {}").replace("workflow.w", f"workflow.{outputs.toml(outputs.HOSTILE)}"))
     for form in ("", "--json", "--markdown", "--junit"):
-        done = place.run("gate", "--selftest", *form.split(), "--store", "m.db")
+        done = place.run("gate", "--selftest", "--max-minutes", "0.02", *form.split())
         if done.code == 2:
             wrong = one_line(done, (2,))
         else:
@@ -323,7 +324,7 @@ def promoted(row: str, check: Callable[[Place, Path], str], words: str = "--out 
         clean(place, [row])
         if before:
             before()
-        (run,) = [one["id"] for one in map(json.loads, place.must("export", "-", *C).out.splitlines()) if "steps" in one]
+        (run,) = [one["id"] for one in map(json.loads, filter(None, place.must("export", "-", *C).out.split("\n"))) if "steps" in one]
         done = place.run("case", "promote", run, *shlex.split(words), *C)
         wrong = held(done, codes, form="--json" if "--json" in words else "")
         if Path("pwned").exists() or (place.folder.parent / "pwned").exists():
@@ -365,7 +366,7 @@ def _again(place: Place, folder: Path) -> str:
     kept = {path: path.read_bytes() for path in folder.iterdir()}
     for path in kept:
         path.write_bytes(b"# mine\n")
-    (run,) = [one["id"] for one in map(json.loads, place.must("export", "-", *C).out.splitlines()) if "steps" in one]
+    (run,) = [one["id"] for one in map(json.loads, filter(None, place.must("export", "-", *C).out.split("\n"))) if "steps" in one]
     done = place.run("case", "promote", run, "--out", "cases", *C)
     if any(path.read_bytes() != b"# mine\n" for path in kept):
         return f"code {done.code}, and files of the user are overwritten"
@@ -376,7 +377,7 @@ def _again(place: Place, folder: Path) -> str:
 def _collide(place: Place) -> str:
     """Two runs whose names become one file name: the first one's files stay."""
     clean(place, [told(1, 0, TAKEN, passed=False, workflow="w_a", task_id="b"), told(2, 0, TAKEN, passed=False, workflow="w", task_id="a_b")])
-    runs = sorted(one["id"] for one in map(json.loads, place.must("export", "-", *C).out.splitlines()) if "steps" in one)
+    runs = sorted(one["id"] for one in map(json.loads, filter(None, place.must("export", "-", *C).out.split("\n"))) if "steps" in one)
     place.must("case", "promote", runs[0], "--out", "cases", *C)
     kept = {path: path.read_bytes() for path in Path("cases").iterdir()}
     done = place.run("case", "promote", runs[1], "--out", "cases", *C)
@@ -388,7 +389,7 @@ def _collide(place: Place) -> str:
 def _led(place: Place) -> str:
     """Links in the place of the files of a promotion: what they lead to stays."""
     clean(place, [told(1, 0, TAKEN, passed=False)])
-    (run,) = [one["id"] for one in map(json.loads, place.must("export", "-", *C).out.splitlines()) if "steps" in one]
+    (run,) = [one["id"] for one in map(json.loads, filter(None, place.must("export", "-", *C).out.split("\n"))) if "steps" in one]
     place.must("case", "promote", run, "--out", "first", *C)
     names = [path.name for path in Path("first").iterdir()]
     Path("cases").mkdir()
