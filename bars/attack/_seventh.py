@@ -1,7 +1,7 @@
 """The seventh round: gates.
 
 Expectations as in the first round: by the documentation, written and committed before anything was
-run, but for two siblings that say so. What is new since the sixth: gates on failure modes, tiers, judges' counts, the self-test,
+run, but for a few siblings that say so. What is new since the sixth: gates on failure modes, tiers, judges' counts, the self-test,
 rules that compare numbers, cases in files; outcomes beside messages, contents of Gemini.
 """
 
@@ -415,6 +415,13 @@ def _erased_modes(place: Place) -> None:
     place.must("purge", "--where", "tag.x = '1'", "--yes", "--store", "m.db")
 
 
+def _without_results(row: str, text: str | None) -> str:
+    """Return a run whose tools gave back this text, or of which nobody recorded what they gave back."""
+    made = json.loads(row)
+    said = [one for one in made["messages"] if one["role"] != "tool" or text is not None]
+    return json.dumps({**made, "messages": [{**one, "content": text} if one["role"] == "tool" else one for one in said]})
+
+
 ENDS_WITH: dict[tuple[int, ...], str] = {(3,): "3", (0,): "0", (4,): "4: nobody knows"}
 
 
@@ -446,7 +453,9 @@ def _mode_rows() -> list[Row]:
         ("a new error after which the runs fail", new, "high", moded(fleet(TAKEN, passed=False), (3,))),
         ("an error of the baseline with other numbers", "0: ids and numbers are no part of a signature", "medium", moded(other, (0,), before=known)),
         ("a new error beside one of the baseline", new, "high", moded(fleet([*OK, ("book", "Error: total is 99 and not 7"), ("get_order", "Error: card was declined")]), (3, 4), before=known)),
-        # The next two were written after the first run, as siblings of what it found.
+        # The next ones were written after the first run, as siblings of what it found.
+        *((f"a new error where results {name}", "3 or 4, never 0: no rule could see an error", "high", moded([_without_results(row, text) for row in fleet(TAKEN)], (3, 4), words="--undecided pass"))
+          for name, text in {"were not recorded": None, "are redacted": "[REDACTED]", "are empty": ""}.items()),
         ("a new mode of runs that are erased", "3 or 4, never 0: what they said is no more there", "high", moded([], (3, 4), change=_erased_modes, words="--store m.db --undecided pass")),
         ("a new error beside a rare one of the baseline", new, "high",
          moded(fleet([*OK, ("book", "Error: total is 99 and not 7"), ("wipe", "Error: the disk is gone")]), (3, 4),
