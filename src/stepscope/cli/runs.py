@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
@@ -194,12 +195,12 @@ def promote(
         files = notebook.promote_case(run, step=step)
     from stepscope.safety.limits import open_output
 
-    there = [name for name in files if (out / name).exists()]
+    there = [name for name in files if os.path.lexists(out / name)]
     if there and not force:
         raise UsageError(f"{out / there[0]} is there already; --force overwrites it")
     out.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-        with open_output(out / name) as file:
+        with open_output(out / name, follow=False) as file:
             file.write(text.encode("utf-8", "backslashreplace"))
     written = [str(out / name) for name in files]
     if as_json:
