@@ -214,7 +214,7 @@ def init(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> None:
-    """Write stepscope.toml: tools, and gates with what they would catch.
+    """Write stepscope.toml, with gates and what each would catch.
 
     Asks which tools change the world. The runs of the store are scored and become the baseline of
     gates, each with the drop that it would see; a gate that cannot decide on so few is left out.
