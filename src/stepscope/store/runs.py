@@ -611,7 +611,7 @@ HANDLE_DIGITS = 12
 # Names that a mistyped one is compared with: more would take seconds.
 _COMPARED_NAMES = 20_000
 _LIVE = "superseded_by IS NULL"
-COUNT_NAMED = f"SELECT count(*) FROM runs WHERE {_LIVE} AND name = ? AND id <> ?"
+COUNT_NAMED = "SELECT count(*) FROM runs WHERE " + _LIVE + " AND name = ? AND id <> ?"
 # What grew out of a run is what counts of its session.
 AMONG = (
     "runs.seq IN (WITH RECURSIVE versions (seq, later) AS ("
@@ -625,12 +625,13 @@ AMONG = (
 def find_named(db: Connection, text: str) -> list[tuple[str, str]]:
     """Return the runs that `text` may mean, by id and name: the first way in which any is so."""
     text = text.removesuffix("…")  # a name that was cut where it stood is the start of one
-    of_id, of_name = (f"substr({field}, 1, :n) = :text" for field in ("id", "name"))
-    ways = ["id = :text", f"{_LIVE} AND name = :text", f"{of_id} OR ({_LIVE} AND {of_name})"]
+    of_id, of_name = ("substr(" + field + ", 1, :n) = :text" for field in ("id", "name"))
+    live = _LIVE + " AND "
+    ways = ["id = :text", live + "name = :text", of_id + " OR (" + live + of_name + ")"]
     if len(text) >= HANDLE_DIGITS:  # a name that begins as an id does is no accident
         ways.insert(2, of_id)
     for way in ways:
-        query = f"SELECT id, name FROM runs WHERE {way} ORDER BY name, id LIMIT 100"
+        query = "SELECT id, name FROM runs WHERE " + way + " ORDER BY name, id LIMIT 100"
         if found := db.execute(query, {"text": text, "n": len(text)}).fetchall():
             return found
     return []
@@ -638,15 +639,15 @@ def find_named(db: Connection, text: str) -> list[tuple[str, str]]:
 
 def list_named(db: Connection, begins: str) -> list[tuple[str, str]]:
     """Return the first runs whose names begin so, by id and name."""
-    query = f"SELECT id, name FROM runs WHERE {_LIVE} AND substr(name, 1, ?) = ? ORDER BY name"
-    return db.execute(query + " LIMIT 50", (len(begins), begins)).fetchall()
+    query = "SELECT id, name FROM runs WHERE " + _LIVE + " AND substr(name, 1, ?) = ?"
+    return db.execute(query + " ORDER BY name LIMIT 50", (len(begins), begins)).fetchall()
 
 
 def find_near(db: Connection, text: str) -> list[tuple[str, str]]:
     """Return the runs whose names are like `text` or have it in them, at most three, by id."""
     from difflib import get_close_matches
 
-    query = f"SELECT id, name FROM runs WHERE {_LIVE} ORDER BY name DESC, id DESC LIMIT ?"
+    query = "SELECT id, name FROM runs WHERE " + _LIVE + " ORDER BY name DESC, id DESC LIMIT ?"
     named = {name.casefold(): (id_, name) for id_, name in db.execute(query, (_COMPARED_NAMES,))}
     wanted = text.casefold()
     parts = [name for name in sorted(named) if wanted in name][:3]
