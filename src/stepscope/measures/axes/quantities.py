@@ -446,10 +446,10 @@ def agent_messages(trajectory: Trajectory) -> Iterator[AgentMessage]:
     steps = trajectory.steps
     news: list[tuple[int, ToolResult]] = []
     asked = ""
-    for step in steps:
+    for step, text in zip(steps, trajectory.texts, strict=True):
         if step.actor == "user":
-            asked = step.text if len(step.text) <= ASKED_CHARACTERS else ""
-        if step.actor == "agent" and _is_to_user(steps, step) and (text := step.text):
+            asked = text if len(text) <= ASKED_CHARACTERS else ""
+        if text and step.actor == "agent" and _is_to_user(steps, step):
             yield AgentMessage(step, text, tuple(news), asked)
             news, asked = [], ""
         if step.results:
@@ -510,13 +510,13 @@ def told_amounts(text: str) -> list[ToldAmount]:
 
 
 @cached_by_text
-def names_in(text: str) -> list[str]:
+def names_in(text: str) -> tuple[str, ...]:
     """Return what has the form of an identifier in a text, each once."""
     found: list[str] = []
     for match in _FROM_DIGIT.finditer(text):
         begin = max(match.start() - NAME_CHARACTERS, 0)
         found += _names_of(text[begin : match.end()].rsplit(None, 1)[-1])
-    return list(dict.fromkeys(found))
+    return tuple(dict.fromkeys(found))
 
 
 @lru_cache(maxsize=16_384)

@@ -80,19 +80,20 @@ _THING_WORD, _ASCII_THING_WORD = re.compile(r"[\w-]{5,}"), re.compile(r"[\w-]{5,
 
 
 @cached_by_text
-def things_in(text: str) -> list[str]:
+def things_in(text: str) -> tuple[str, ...]:
     """Return what may be names of things in a text, in order.
 
     >>> things_in("W2378156 of 2024-05-15 is on gift_card_6941833, says JFKLAX")
-    ['W2378156', 'gift_card_6941833', 'JFKLAX']
+    ('W2378156', 'gift_card_6941833', 'JFKLAX')
     """
     words = (_ASCII_THING_WORD if text.isascii() else _THING_WORD).findall(text)
-    return [name for word in words if len(word) < NAME_CHARACTERS for name in _things_of(word)]
+    found = [name for word in words if len(word) < NAME_CHARACTERS for name in _things_of(word)]
+    return tuple(found)
 
 
 @lru_cache(maxsize=16_384)
-def _things_of(word: str) -> list[str]:
-    return _THING_NAME.findall(word)
+def _things_of(word: str) -> tuple[str, ...]:
+    return tuple(_THING_NAME.findall(word))
 
 
 class _Priced(NamedTuple):
@@ -122,7 +123,7 @@ class ResultReader:
         self._records: dict[int, list[ThingRecord]] = {}
         self._priced: dict[int, list[_Priced]] = {}
         self._parts: dict[int, dict[str, list[ThingRecord]]] = {}
-        self._names: dict[int, tuple[set[str], set[str]]] = {}
+        self._names: dict[int, tuple[set[str], set[str], bool]] = {}
         self._found: dict[str, list[int]] = {}
         self._kinds: dict[str, set[str]] = {}
         self._beside: dict[str, set[str]] | None = None
@@ -206,7 +207,7 @@ class ResultReader:
         """Return what names of records a text has, and if any has options; kept for the next."""
         if text != self._text:
             self._text, self._named = text, {}
-        ids, names, optional = {*""}, {*""}, False
+        ids, names, options = {*""}, {*""}, False
         for step, result in found:
             said = self._named.get(id(result))
             if said is None:
@@ -215,17 +216,18 @@ class ResultReader:
                     self._names[id(result)] = (
                         {one for r in records for one in (*r.identifiers, *r.owners)},
                         {r.name.casefold() for r in records if len(r.name) > 3},
+                        any([one.options for one in self.priced(step, result)]),
                     )
-                (mine, called), lower = self._names[id(result)], text.casefold()
+                (mine, called, optional), lower = self._names[id(result)], text.casefold()
                 said = self._named[id(result)] = (
                     {one for one in mine if one in text},
                     {one for one in called if one in lower},
-                    any([one.options for one in self.priced(step, result)]),
+                    optional,
                 )
             ids |= said[0]
             names |= said[1]
-            optional = optional or said[2]
-        return ids, names, optional
+            options |= said[2]
+        return ids, names, options
 
     def others_than(self, key: str, value: str) -> set[str]:
         """Return what a field may say instead of a value, as far as the results show.

@@ -199,8 +199,18 @@ _STATES = frozenset(
     "active available closed complete inactive lost open overdue paid pending processing sent "
     "unavailable unpaid".split()
 )
-_WORD, _HAS_DIGIT = re.compile(r"[a-z]+"), re.compile(r"\d").search
+_WORD = re.compile(r"[a-z]+")
 _STATUS_SENTENCE = re.compile(r"[^.?!\n]+[?]?")
+
+
+@cached_by_text
+def _sentences_in(text: str) -> tuple[tuple[str, tuple[str, ...], str], ...]:
+    """Return the sentences of a message, each with its names of things and its lower case."""
+    things, found = {*things_in(text)}, list[tuple[str, tuple[str, ...], str]]()
+    for said in _STATUS_SENTENCE.findall(text):
+        named = things_in(said) if any([thing in said for thing in things]) else ()
+        found.append((said, tuple(dict.fromkeys(named)), said.lower()))
+    return tuple(found)
 
 
 def check_statuses(
@@ -228,15 +238,16 @@ def check_statuses(
     above = sorted(known.intersection(questioned)) if len({*questioned}) == 1 else []
     if above and asked.endswith("?") and _YES.match(message.text):
         held += _other_stage(here, asked[:-1], above[0], results)
-    for at, whole in enumerate(_STATUS_SENTENCE.findall(message.text)):
-        things = _things_of(whole, known)
+    for at, (whole, named, folded) in enumerate(_sentences_in(message.text)):
+        things = [thing for thing in named if thing in known]
         thing = things[0] if things else above[-1] if above else None
         above += things
         sentence = whole
         if whole[-1] == "?" or (things and not whole.startswith(things[0])):
             sentence = _statement(whole, things)
         names = [sentence] if things else [f"{asked} {sentence}"] if asked and at == 0 else []
-        label = _label_in(sentence, opens) if opens or ":" in sentence else None
+        tried = (sentence, opens + sentence) if opens or ":" in sentence else ()
+        label = next(filter(None, map(_LABELLED.fullmatch, tried)), None)
         opens = sentence if ":" in sentence and sentence.rstrip(" *").endswith(":") else ""
         if label is not None and news:
             names = []
@@ -255,7 +266,6 @@ def check_statuses(
             found = [*_misread_statuses(message, sentence, thing, results)] if by_name else []
             held += found
             if thing and not found:
-                folded = whole.lower()
                 staged = any([sign in folded for sign in signs])
                 if things or _is_of_it(sentence, above, first=at == 0, staged=staged):
                     held += _other_stage(here, sentence, thing, results, whole) if staged else ()
@@ -440,22 +450,6 @@ def _are_kinds(one: str, other: str, evidence: Evidence, before: int) -> bool:
         for line in text.split("\n")
         if long in line
     )
-
-
-def _things_of(sentence: str, known: set[str]) -> list[str]:
-    """Return the known things that a sentence names, in order, each once."""
-    for one in known:
-        if one in sentence:
-            return [thing for thing in dict.fromkeys(things_in(sentence)) if thing in known]
-    return []
-
-
-def _label_in(sentence: str, opens: str) -> re.Match[str] | None:
-    """Return the label that a sentence is, by itself or behind the line before that opens it."""
-    if _HAS_DIGIT(sentence):
-        return None
-    label = _LABELLED.fullmatch(sentence)
-    return _LABELLED.fullmatch(opens + sentence) if label is None and opens else label
 
 
 # "- **Current Cabin:** Economy": a field of a record, told as a line of its own.

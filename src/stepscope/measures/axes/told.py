@@ -82,8 +82,7 @@ def find_untraced(
 
     `known` collects the dates that have one: they may be told again.
     """
-    checked = 0
-    faults: list[Fault] = []
+    checked, faults = 0, list[Fault]()
     for what, said, sought, match in _traceable(text):
         if match is None:
             trace = evidence.trace if what == "name" else evidence.said
@@ -110,7 +109,7 @@ _Traceable: TypeAlias = tuple[str, str, str, re.Match[str] | None]
 
 
 @cached_by_text
-def _traceable(text: str) -> list[_Traceable]:
+def _traceable(text: str) -> tuple[_Traceable, ...]:
     found: list[_Traceable] = []
     if "@" in text:
         emails = dict.fromkeys([found.strip("*") for found in _EMAIL.findall(text)])
@@ -119,7 +118,7 @@ def _traceable(text: str) -> list[_Traceable]:
     # Without certain pairs there is no name and no address, by far the cheaper to look for.
     shape = text.encode().translate(_SHAPE)
     if b"0" not in shape:
-        return found
+        return tuple(found)
     if b"0 A" in shape:
         for x in _STREET.finditer(text):
             found.append(("street address", x[0], f"{x[1]} {x[2].strip()}", None))
@@ -129,7 +128,7 @@ def _traceable(text: str) -> list[_Traceable]:
     if by_words or b"0000-00" in shape or b"0/0" in shape:
         dates = {x[0]: x for x in (_DATE if by_words else _DIGITS).finditer(text)}
         found += [("date", said, "", x) for said, x in dates.items()]
-    return found + [("name", x, x, None) for x in names_in(text)]
+    return (*found, *[("name", x, x, None) for x in names_in(text)])
 
 
 def _is_name(said: str, text: str, before: int, evidence: Evidence) -> bool:
@@ -317,6 +316,7 @@ _NAMED = re.compile(
     r"[(.`](?:(?<=\()\)|(?<=\w`)|(?<=\.)(?:py|js|ts|sh|sql|csv|tsv|json|ya?ml|toml|xml|txt|md|log|xlsx?|db|"
     r"ipynb|rst?|go|java|cfg|conf|ini|pdf|docx?|zip|tar|gz|parquet)\b)"
 )
+_named_in = cached_by_text(_NAMED.search)
 _BEFORE_DOT = re.compile(r"(?<![\w.])[A-Za-z_][\w-]{3,}$")
 _SENTENCES = re.compile(r"(?<=[.!?])\s|\n")
 # Who says so tells of something that is there.
@@ -333,8 +333,8 @@ def find_told_nowhere(trajectory: Trajectory) -> Iterator[Fault]:
     done = [step.index for step in trajectory.steps if step.results]
     last = done[-1] if done else len(trajectory.steps)
     for step in trajectory.steps[1:]:
-        text = step.text if step.actor == "agent" else ""
-        if "```" in text or not _NAMED.search(text):
+        text = trajectory.texts[step.index] if step.actor == "agent" else ""
+        if "```" in text or _named_in(text) is None:
             continue
         found = ((said, one) for said in _SENTENCES.split(text) for one in _NAMED.finditer(said))
         for said, match in found:
