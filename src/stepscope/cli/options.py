@@ -100,7 +100,10 @@ Seed = Annotated[
 
 Markdown = Annotated[bool, Option("--markdown", help="Print Markdown.")]
 Junit = Annotated[bool, Option("--junit", help="Print JUnit XML.")]
-Out = Annotated[Path | None, Option("--out", "-o", metavar="FILE", help="Write to this file.")]
+Out = Annotated[
+    Path | None,
+    Option("--out", "-o", metavar="FILE", help="Write to this file; its ending gives the form."),
+]
 Quantum = Annotated[
     float | None, Option("--quantum", help="Step between the scores that the judge can give.")
 ]
@@ -110,13 +113,16 @@ Quantum = Annotated[
 UNMEASURED = 4
 
 
-def choose_form(as_json: bool, markdown: bool, junit: bool) -> str:
-    """Return the name of the one output form asked for; "" for a terminal's."""
+FORMS = {".json": "json", ".md": "markdown", ".xml": "junit"}
+
+
+def choose_form(as_json: bool, markdown: bool, junit: bool, out: Path | None) -> str:
+    """Return the name of the one output form asked for, or meant by a file; "" for a terminal's."""
     asked = {"json": as_json, "markdown": markdown, "junit": junit}
     chosen = [name for name, wanted in asked.items() if wanted]
     if len(chosen) > 1:
         raise UsageError("--json, --markdown and --junit say different things; choose one")
-    return chosen[0] if chosen else ""
+    return chosen[0] if chosen else "" if out is None else FORMS.get(out.suffix.lower(), "")
 
 
 def open_existing(path: Path | None, settings: Settings | None = None) -> Notebook:

@@ -122,9 +122,11 @@ def report(
 
     Example: stepscope report --where "agent = 'gpt-4o'" --html report.html
     """
+    form = options.choose_form(as_json, markdown, junit, out)
+    if out is not None and out.suffix.lower() == ".html" and not (form or html or plots or get):
+        html = out
     if html is None and (embed is not None or gates):
         raise UsageError("--embed and --gates are about the page: say --html FILE as well")
-    form = options.choose_form(as_json, markdown, junit)
     located = "" if store is None or as_json else f"--store {shlex.quote(str(store))}"
     most = None if junit else look_first
     chosen = {"where": where, "since": since, "by": by, "rubric_version": rubric_version}
