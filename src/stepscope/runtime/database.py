@@ -74,6 +74,30 @@ def open_database(
     return db
 
 
+def open_read_only(path: str, *, any_thread: bool = False) -> Connection:
+    """Return a connection that can write nothing; another process may write meanwhile.
+
+    Raises:
+        StoreError: the file is no SQLite database.
+        EnvironmentFault: it is not there, or cannot be opened or locked.
+    """
+    with translate_faults(path):
+        db = sqlite3.connect(
+            f"{Path(path).absolute().as_uri()}?mode=ro",
+            uri=True,
+            isolation_level=None,
+            timeout=BUSY_MILLISECONDS / 1000,
+            check_same_thread=not any_thread,
+        )
+        with ExitStack() as unless_ready:
+            unless_ready.callback(db.close)
+            for name, value in {"query_only": 1, "trusted_schema": 0}.items():
+                db.execute(f"PRAGMA {name} = {value}")
+            db.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
+            unless_ready.pop_all()
+    return db
+
+
 def open_memory() -> Connection:
     """Return a connection to tables that live as long as it does, for a query over other data."""
     return sqlite3.connect(MEMORY)
@@ -339,15 +363,19 @@ class Database(Closeable):
         *,
         any_thread: bool = False,
         cache_kibibytes: int = _CACHE_KIBIBYTES,
+        read_only: bool = False,
     ) -> None:
-        """Open the file, making or migrating it.
+        """Open the file, making or migrating it; where it is only read, it must be of this version.
 
         Raises:
             StoreError: the file is something else, or of a newer version.
             EnvironmentFault: it cannot be opened or made durable.
         """
         self.path = path
-        self._db = open_database(path, any_thread=any_thread, cache_kibibytes=cache_kibibytes)
+        if read_only:
+            self._db = open_read_only(path, any_thread=any_thread)
+        else:
+            self._db = open_database(path, any_thread=any_thread, cache_kibibytes=cache_kibibytes)
         with ExitStack() as unless_ready:
             unless_ready.callback(self._db.close)
             # Statements of somebody else's would run when the file is read or written.
@@ -358,7 +386,7 @@ class Database(Closeable):
             if found is not None:
                 raise _foreign_tables(path, "a {} {!r}".format(*found))
             try:
-                migrate_database(self._db, path, schema)
+                migrate_database(self._db, path, schema, read_only=read_only)
             except sqlite3.OperationalError as e:
                 raise _foreign_tables(path, str(e)) from e
             _check_tables(self._db, path, schema)
@@ -392,14 +420,20 @@ class Database(Closeable):
         self._db.close()
 
 
-def migrate_database(db: Connection, path: str, schema: Schema) -> None:
+def migrate_database(db: Connection, path: str, schema: Schema, *, read_only: bool = False) -> None:
     """Make the tables of a new file, or migrate an older one after backing it up.
 
     Raises:
-        StoreError: the file is another program's database, or of a newer version.
+        StoreError: the file is another program's database, or of a newer version; or it would have
+            to be changed and is only read.
     """
     with translate_faults(path):
         found = _version(db, path, schema)
+    if read_only and (found or 0) < schema.version:
+        raise StoreError(
+            f"{path}: {'empty' if found is None else f'of version {found}'}, and only read here; "
+            f"stepscope score --store {path} makes it one of version {schema.version}"
+        )
     if found is None:
         _step(db, path, schema, schema.version, schema.sql(), None)
     elif found > schema.version:
