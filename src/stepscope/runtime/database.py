@@ -47,19 +47,26 @@ _ENVIRONMENT = {
 
 
 def open_database(
-    path: str, *, any_thread: bool = False, cache_kibibytes: int = _CACHE_KIBIBYTES
+    path: str,
+    *,
+    any_thread: bool = False,
+    cache_kibibytes: int = _CACHE_KIBIBYTES,
+    read_only: bool = False,
 ) -> Connection:
     """Return a connection with every pragma set and asserted; make the file, mode 0600, if new.
+
+    One that is only read must be there, and nothing can be written to it.
 
     Raises:
         StoreError: the file is no SQLite database.
         EnvironmentFault: it cannot be opened, locked or made durable.
     """
-    if path != MEMORY:
+    if path != MEMORY and not read_only:
         _create(Path(path))
     with translate_faults(path):
         db = sqlite3.connect(
-            path,
+            f"{Path(path).absolute().as_uri()}?mode=ro" if read_only else path,
+            uri=read_only,
             isolation_level=None,
             timeout=BUSY_MILLISECONDS / 1000,
             check_same_thread=not any_thread,
@@ -67,33 +74,9 @@ def open_database(
         with ExitStack() as unless_ready:
             unless_ready.callback(db.close)
             try:
-                _prepare(db, path, cache_kibibytes)
+                _prepare(db, path, cache_kibibytes, read_only)
             except UnicodeDecodeError as e:  # SQLite quotes a schema that is no text
                 raise damage_error(path, str(e)) from e
-            unless_ready.pop_all()
-    return db
-
-
-def open_read_only(path: str, *, any_thread: bool = False) -> Connection:
-    """Return a connection that can write nothing; another process may write meanwhile.
-
-    Raises:
-        StoreError: the file is no SQLite database.
-        EnvironmentFault: it is not there, or cannot be opened or locked.
-    """
-    with translate_faults(path):
-        db = sqlite3.connect(
-            f"{Path(path).absolute().as_uri()}?mode=ro",
-            uri=True,
-            isolation_level=None,
-            timeout=BUSY_MILLISECONDS / 1000,
-            check_same_thread=not any_thread,
-        )
-        with ExitStack() as unless_ready:
-            unless_ready.callback(db.close)
-            for name, value in {"query_only": 1, "trusted_schema": 0}.items():
-                db.execute(f"PRAGMA {name} = {value}")
-            db.execute(f"PRAGMA cache_size = -{_CACHE_KIBIBYTES}")
             unless_ready.pop_all()
     return db
 
@@ -114,10 +97,11 @@ def _create(path: Path) -> None:
         raise EnvironmentFault(f"{path}: no store can be made here ({e.strerror})") from e
 
 
-def _prepare(db: Connection, path: str, cache_kibibytes: int) -> None:
+def _prepare(db: Connection, path: str, cache_kibibytes: int, read_only: bool) -> None:
     expected = {
         # WAL survives a kill at any moment and lets others read meanwhile.
         "journal_mode": "memory" if path == MEMORY else "wal",
+        "query_only": read_only,
         "synchronous": 2,  # FULL: what was committed is on disk
         "foreign_keys": 1,
         "busy_timeout": BUSY_MILLISECONDS,
@@ -125,6 +109,7 @@ def _prepare(db: Connection, path: str, cache_kibibytes: int) -> None:
     }
     for statement in (
         f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}",
+        f"PRAGMA query_only = {read_only:d}",
         "PRAGMA journal_mode = WAL",
         "PRAGMA synchronous = FULL",
         "PRAGMA foreign_keys = ON",
@@ -372,10 +357,9 @@ class Database(Closeable):
             EnvironmentFault: it cannot be opened or made durable.
         """
         self.path = path
-        if read_only:
-            self._db = open_read_only(path, any_thread=any_thread)
-        else:
-            self._db = open_database(path, any_thread=any_thread, cache_kibibytes=cache_kibibytes)
+        self._db = open_database(
+            path, any_thread=any_thread, cache_kibibytes=cache_kibibytes, read_only=read_only
+        )
         with ExitStack() as unless_ready:
             unless_ready.callback(self._db.close)
             # Statements of somebody else's would run when the file is read or written.
