@@ -314,9 +314,8 @@ def check_tables(
 
 def check_texts(fields: Lost, asked: Question, blocks: Blocks, runs: Sequence[Trajectory]) -> None:
     """Count the texts of an answer about runs that are what was put into the store."""
-    chosen = [asked[1].get(name) for name in ("run", "a", "b")]
-    told = [run for run in runs if run.id in chosen]
-    if asked[0] not in ("suspects", "get_run", "compare_runs") or not told:
+    told = [run for run in runs if run.id == asked[1].get("run")]
+    if asked[0] not in ("suspects", "get_run") or not told:
         return
     for run, name in zip(told, find_texts(blocks, "name"), strict=True):
         fields.check(f"{asked[0]} name", is_text(name, run.name))

@@ -84,6 +84,7 @@ def test_runs_are_listed_with_their_ids_and_chosen_by_a_filter(ask: Ask) -> None
     rows = find_rows(ask("list_runs"), "runs")
     assert len(rows) == 20
     assert (rows[0]["run"], rows[0]["outcome"], rows[0]["steps"]) == ("airline/9/2", "fail", "62")
+    assert rows[0]["id"] == "f26e5f275e47"
     passed = find_rows(ask("list_runs", where="outcome = 'pass'"), "runs")
     assert {row["outcome"] for row in passed} == {"pass"}
     assert len(passed) == 8
@@ -142,22 +143,16 @@ def test_a_window_has_the_step_and_its_neighbours(
     assert [int(words.split()[1].rstrip(":")) for words in found] == shown
 
 
-def test_two_runs_are_shown_from_where_they_part(ask: Ask) -> None:
+def test_two_runs_are_compared_beside_other_trials_of_the_task(ask: Ask) -> None:
     blocks = ask("compare_runs", a="airline/11/0", b="airline/11/1")
-    assert find_texts(blocks, "they part at") == ["pair 3"]
-    rows = find_rows(blocks, "pairs")
-    assert [row["pair"] for row in rows][:3] == ["1", "2", "3"]
-    assert rows[0]["calls are"] == "the same"
-    assert (rows[2]["calls are"], rows[2]["step of a"]) == ("only in the second", "-")
-    assert rows[2]["call of b"] == "calculate(158 + 141 + 30) gave 329.0"
-    assert find_rows(ask("compare_runs", a="airline/11/0", b="airline/11/1", offset=0), "pairs")[0][
-        "pair"
-    ] == "0"  # fmt: skip
-
-
-def test_a_run_compared_with_itself_does_not_part(ask: Ask) -> None:
-    blocks = ask("compare_runs", a="airline/11/0", b="airline/11/0")
-    assert find_texts(blocks, "they part at") == ["no call differs, but for thoughts"]
+    rows = find_rows(blocks, "comparison, part 2")
+    assert rows[0] == {
+        "": "=", "first": "4", "second": "6", "call": "get_user_details(ivan_muller_7015)"
+    }  # fmt: skip
+    assert (rows[3][""], rows[3]["first"], rows[3]["second"]) == (">", "", "14")
+    said = "\n".join(find_texts(blocks, "text"))
+    assert "They part for good at step 14 of the second" in said
+    assert "Same version, same task: 5 pairs of 4 trials are .538 to .800 apart" in said
 
 
 def test_groups_are_compared_with_intervals_and_reasons(ask: Ask) -> None:
@@ -246,12 +241,14 @@ def test_a_search_of_many_runs_says_where_to_go_on(
 GET = "; it takes run, step, around, first"
 LIST = "; it takes where, since, offset"
 SUSPECTS = "; it takes run, offset"
-NAMES = "give its name, or the first digits of its id"
+NAMES = "stepscope list has the names"
 RUN = "airline/9/2"
 REFUSED: tuple[tuple[str, object, str], ...] = (
     ("nope", {}, f"no tool 'nope'; there are: {', '.join(TOOLS)}"),
     ("suspects", {"run": "zzz"}, f"no run called 'zzz': {NAMES}"),
-    ("suspects", {"run": ""}, f"no run called '': {NAMES}"),
+    ("suspects", {"run": ""},
+     f"no run is named: give a name, the start of one, or that of an id; {NAMES}"),
+    ("compare_runs", {"a": RUN, "b": RUN}, f"'{RUN}' and '{RUN}' are the same run; name two"),
     ("suspects", {}, f"suspects: Object missing required field `run`{SUSPECTS}"),
     ("suspects", {"run": 7}, f"suspects: Expected `str`, got `int` - at `run`{SUSPECTS}"),
     ("suspects", {"run": RUN, "offset": 31}, "offset 31: there are 31 suspects, from 0 on"),

@@ -22,7 +22,6 @@ from stepscope.gates.settings import suggest_name
 from stepscope.gates.types import GateReport
 from stepscope.judges.transcript import make_transcript
 from stepscope.mcp_server.answers import MOST_ROWS, Answer, list_table
-from stepscope.model import Exchange
 from stepscope.report import words
 from stepscope.report.build import build_report, read_chosen_runs
 from stepscope.report.compare import compare_groups
@@ -33,6 +32,7 @@ from stepscope.report.views import gates as gate_views
 from stepscope.report.views import modes, overview, profile, show
 from stepscope.report.views import run as run_views
 from stepscope.report.views.compare import make_comparison_document
+from stepscope.report.views.diff import diff_runs, make_diff_document
 from stepscope.report.views.runs import COLUMNS, make_run_rows, tabulate_runs
 from stepscope.report.views.steps import TOLD_SHARE
 from stepscope.safety.redact import hide_in
@@ -63,7 +63,6 @@ StepAsked = Annotated[Number | None, Meta(description="Give the texts of this st
 Around = Annotated[int, Meta(ge=0, le=3, description="With step: steps before and after, too.")]
 FirstStep = Annotated[Number, Meta(description="Without step: outline the run from here on.")]
 Side = Annotated[str, Meta(description="A run by id or name; with `by`, a value of that field.")]
-Pair = Annotated[Number | None, Meta(description="Of two runs: begin at this pair of calls.")]
 ByField = Annotated[str, Meta(description="A field that makes groups: agent, trial, tag.KEY.")]
 GateName = Annotated[str, Meta(description="Only this gate, with its failing cases.")]
 Needle = Annotated[str, Meta(min_length=2, max_length=200, description="Found in any case.")]
@@ -163,34 +162,16 @@ def failure_modes(ask: Query, where: WhereText = "", since: Since = "", offset: 
     ask.answer.rows("modes", columns, *rows[offset:], first=offset, onward="offset")
 
 
-def compare_runs(
-    ask: Query, a: Side, b: Side, by: ByField = "", where: WhereText = "", offset: Pair = None
-) -> None:
-    """Compare two runs call by call, where they part; with `by`, two groups, paired by task."""
+def compare_runs(ask: Query, a: Side, b: Side, by: ByField = "", where: WhereText = "") -> None:
+    """Compare two runs call by call, beside other trials; with `by`, two groups, paired by task."""
     if by:
         chosen, seed = _condition(where), ask.settings.seed
-        report = compare_groups(ask.store, a, b, by=by, where=chosen, seed=seed)
-        for at, section in enumerate(make_comparison_document(report)):
-            ask.answer.section(f"comparison, part {at + 1}", section)
-        return
-    sides = run_views.read_run(ask.store, a), run_views.read_run(ask.store, b)
-    pairs = list(run_views.align_calls(*(one.trajectory for one in sides)))
-    how = [run_views.RELATION_WORDS[run_views.relate_calls(*pair)] for pair in pairs]
-    parting = run_views.find_parting(pairs)
-    # Two pairs lead up to the one in which they part.
-    start = max((parting or 0) - 2, 0) if offset is None else offset
-    _check_offset(start, len(pairs), "pair of calls")
-    for data in sides:
-        _add_run(ask.answer, data)
-    counts = ", ".join(f"{how.count(one):,} {one}" for one in dict.fromkeys(how))
-    parts = "no call differs, but for thoughts" if parting is None else f"pair {parting}"
-    ask.answer.block("calls of both", ("they part at", parts), ("pairs of calls", counts))
-    rows = [
-        [str(at), said, *_tell_call(left), *_tell_call(right)]
-        for at, (said, (left, right)) in enumerate(zip(how, pairs, strict=True))
-    ]
-    columns = ["pair", "calls are", "step of a", "call of a", "step of b", "call of b"]
-    ask.answer.rows("pairs", columns, *rows[start:], first=start, onward="offset")
+        groups = compare_groups(ask.store, a, b, by=by, where=chosen, seed=seed)
+        document = make_comparison_document(groups)
+    else:
+        document = make_diff_document(diff_runs(ask.store, a, b))
+    for at, section in enumerate(document):
+        ask.answer.section(f"comparison, part {at + 1}", section)
 
 
 def explain_gate(ask: Query, gate: GateName = "") -> None:
@@ -292,14 +273,6 @@ def _add_run(answer: Answer, data: run_views.RunData) -> None:
 def _chance(share: float | None) -> str:
     """Return a chance; "" where there is none, or next to none."""
     return "" if share is None or share < TOLD_SHARE else words.format_chance(share)
-
-
-def _tell_call(made: Exchange | None) -> tuple[str, str]:
-    """Return the step of a call, and the call with what it gave."""
-    if made is None:
-        return "-", "-"
-    gave = run_views.summarise_result(made) or "no answer"
-    return str(made.step), f"{words.describe_call(made.call)} gave {gave}"
 
 
 def _choose_gates(report: GateReport, gate: str) -> GateReport:
