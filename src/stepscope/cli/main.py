@@ -51,7 +51,7 @@ COMMANDS: dict[str, tuple[Member, ...]] = {
     "Start": (setup.demo, setup.init, setup.doctor),
     "Read": (
         importing.import_, runs.score, runs.list_, runs.show, report.report, runs.diff,
-        report.compare, report.view, runs.export, runs.purge,
+        report.compare, report.view, report.mcp, runs.export, runs.purge,
     ),
     "Judge": (
         judge.judge, calibrate.agree,

@@ -390,3 +390,33 @@ def _open(url: str) -> None:
     import webbrowser
 
     threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+
+
+def mcp(
+    *,
+    gates: Gates = None,
+    skill: Annotated[bool, Option("--skill", help="Print SKILL.md for coding agents.")] = False,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
+) -> None:
+    """Let a coding agent read the store (MCP).
+
+    Serves eight tools over the Model Context Protocol, on standard input and output, until its
+    client hangs up. They only read, spend nothing and open no connection. --json prints them.
+
+    Example: stepscope mcp --store runs.db
+    """
+    if skill:
+        from importlib.resources import files
+
+        text = files("stepscope.mcp_server").joinpath("SKILL.md").read_text(encoding="utf-8")
+        return terminal.print_text(text)
+    from stepscope.mcp_server.serve import serve_tools
+    from stepscope.mcp_server.tools import describe_tools
+    from stepscope.settings import load_settings
+
+    if as_json:
+        return terminal.print_json(describe_tools())
+    settings = load_settings()
+    serve_tools(options.find_store(store, settings), settings=settings, gates=gates or ())

@@ -154,7 +154,7 @@ class Current(NamedTuple):
 class Store(Database):
     """Runs and records on disk; use as a context manager, or `close` it."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, read_only: bool = False) -> None:
         """Open the store at `path`; `Store.open` takes any path."""
         self._names = RowIds()
         self._checked: set[str] = set()
@@ -163,21 +163,23 @@ class Store(Database):
         # through the second, which is None where they are shown as they are.
         self.redactor: Redactor
         self.shown: Redactor | None
-        super().__init__(path, SCHEMA)
+        super().__init__(path, SCHEMA, read_only=read_only)
 
     def _prepare(self) -> None:
         self.redact()
         columns.offer_signatures(self._db, self)
 
     @classmethod
-    def open(cls, path: str | Path) -> Self:
+    def open(cls, path: str | Path, *, read_only: bool = False) -> Self:
         """Open a store, making it where there is none; ":memory:" lives as long as the object.
+
+        One that is only read must be there, and nothing can be written to it.
 
         Raises:
             StoreError: no store, or of a newer version.
             EnvironmentFault: it cannot be opened or made durable.
         """
-        return cls(str(path))
+        return cls(str(path), read_only=read_only)
 
     @staticmethod
     def salvage(damaged: str | Path, out: str | Path) -> Salvaged:
