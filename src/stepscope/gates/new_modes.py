@@ -167,7 +167,8 @@ def _answer(
         why = "even a mode of every run could not be shown to be new in these cases"
         return answer_undecided("too_few_cases", f"{said}; {why}")
     least, kinds = worst
-    if least <= level:
+    # They may have a mode that is tested already.
+    if least <= alone / max(tested, 1):
         runs = sum(lost for _, _, lost in cases)
         said = f"{said}; {runs:,} lost runs could have a new one: {kinds}"
         return answer_undecided("not_measured", said)
