@@ -302,8 +302,9 @@ class Store(Database):
 
     def signs(self, runs: Runs) -> Signs:
         """Return what rules found wrong in `runs`, as signatures that other runs share."""
+        state = columns.see_runs(partial(self.column, runs=runs), self.measures())
         with database.translate_faults(self.path):
-            return columns.read_signs(self._db, self._places(runs))
+            return columns.read_signs(self._db, self._places(runs), state)
 
     def weights(self) -> Mapping[tuple[str, str], tuple[float, ...]]:
         """Return the weights of steps by workflow and task, "*" for every task."""
