@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from html import unescape
@@ -23,7 +24,6 @@ from stepscope.report.views.overview import make_report_document
 from stepscope.report.words import (
     describe_figure,
     describe_profile,
-    format_number,
     list_figures,
 )
 from stepscope.values import Decision, Estimate, Flip, RankFlips, Unmeasured
@@ -32,13 +32,13 @@ from tests.report.literal import HOSTILE, profile, rate, report
 AIRLINE = """\
 airline   200 runs, 50 tasks x 4 trials, 5,308 steps, 1,164 calls   judges: rules   seed 0
 
-                          value  95 % interval           n  unmeasured
-outcome: pass              .420  [.320, .520]     200 runs  0
-  pass^4                   .200  [.100, .320]      50 runs  0; always 10, mixed 26, never 14
-sub-goals reached          .393  [.258, .531]     120 runs  80 not_applicable: no reference write
-policy: runs in breach        -  -                       0  200 missing_input: no policy is declared
-steps, median                24  [22, 28]         200 runs  0
-tokens, cost                  -  -                       0  200 missing_input: not in the trace
+                         value  95 % interval       measured on  unmeasured
+outcome: pass             42 %  32–52            84 of 200 runs  0
+  pass^4                  20 %  10–32                   50 runs  0; always 10, mixed 26, never 14
+sub-goals reached         39 %  26–53            47 of 120 runs  80 not applicable: no reference
+                                                                   write
+steps, median               24  22–28                  200 runs  0
+  Not measured: policy: runs in breach (no policy is declared); tokens, cost (not in the trace).
 
 Was it earned?    all sub-goals  some missed
   pass                       26            1   right for the wrong reason? airline/9/2
@@ -189,9 +189,12 @@ def test_the_published_schema_is_current() -> None:
 
 def test_comparison_names_what_survives_and_what_could_be_seen() -> None:
     shown = text.render(make_comparison_document(comparison()))
-    assert "-.020  [-.080, .040]" in shown
-    assert "Survives Holm at .05 over 2 figures: redundant calls a run." in shown
-    assert "To see 5 points in 'outcome: pass' you need about 730 cases; these find .120." in shown
+    assert "-2.0 points  -8.0 to 4.0" in shown
+    assert "Survives Holm at 0.05 over 2 figures: redundant calls a run." in shown
+    assert (
+        "To see 5 points in 'outcome: pass' you need about 730 cases; these find 12 points."
+        in shown
+    )
     assert "Outside every pair: 2 cases of the first group only, 0 of the second." in shown
 
 
@@ -247,9 +250,9 @@ def test_rank_flips_are_said_by_pair_and_with_intervals_on_every_medium() -> Non
         n_pairs=1,
     )
     said = (
-        "Rank flip: a is ahead of b by outcome (+.200 [.100, .300]) and behind by redundant calls "
-        "a run (+4.900 [4.000, 5.800]), axis: termination, by judges (undefined: all 50 cases "
-        "differ by 1: no spread); largest p .012 after Holm over 3 path figures"
+        "Rank flip: a is ahead of b by outcome (+20 points, 10–30) and behind by redundant calls "
+        "a run (+490 points, 400–580), axis: termination, by judges (undefined: all 50 cases "
+        "differ by 1: no spread); largest p 0.012 after Holm over 3 path figures"
     )
     two = msgspec.structs.replace(report(), profiles=(profile("a"), profile("b")))
     whole = make_report_document(msgspec.structs.replace(two, rank_flips=found))
@@ -287,40 +290,43 @@ def test_a_text_tells_the_flips_of_some_pairs_and_how_many_more_there_are() -> N
     assert "Holm over 1 path figure and 28 pairs of groups" in " ".join(shown.split())
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "shown"),
-    [
-        ("outcome.pass", 0.4204, ".420"),
-        ("outcome.pass", 1.0, "1.000"),
-        ("outcome.pass", 0.0, ".000"),
-        ("outcome.pass", -0.0001, ".000"),
-        ("steps.median", 24.0, "24"),
-        ("steps.median", 24.5, "24.5"),
-        ("tokens.median", 12345.0, "12,345"),
-        ("cost_usd.p95", 0.0312, "$0.0312"),
-        ("cost_usd.p95", 12.345, "$12.35"),
-        ("seconds.median", 61.27, "61.3 s"),
-    ],
-)
-def test_numbers_are_in_their_own_unit(key: str, value: float, shown: str) -> None:
-    assert format_number(key, value) == shown
-
-
-def test_an_absent_p95_keeps_its_own_line_under_its_median() -> None:
+def test_what_cannot_be_measured_is_one_line_with_its_reasons() -> None:
     whole = profile()
-    whole.figures["steps.p95"] = Unmeasured("insufficient_data", "too few runs")
-    found = {row.cells[0].text: row.cells[-1].text for row in list_figures(whole)}
-    assert found["p95"] == "200 insufficient_data: too few runs"
+    whole.figures["tokens.median"] = whole.figures["cost_usd.median"] = Unmeasured(
+        "missing_input", "not in the trace"
+    )
+    whole.figures["policy.violations"] = Unmeasured("missing_input", "no rules in settings")
+    lines, absent = list_figures(whole)
+    assert "tokens, cost (not in the trace)" in absent
+    assert "policy: runs in breach (no rules in settings)" in absent
+    assert not {"tokens.median", "policy.violations"} & set(lines)
+    assert not any(cell.text in ("-", "0 runs") for row in lines.values() for cell in row.cells)
 
 
-def test_a_p95_without_a_median_above_it_says_what_it_is_of() -> None:
+def test_a_known_value_is_a_line_though_its_interval_is_not() -> None:
     whole = profile()
-    whole.figures["steps.p95"] = whole.figures["steps.median"]
-    assert "p95" in [row.cells[0].text for row in list_figures(whole)]
-    whole.figures["steps.median"] = Unmeasured("insufficient_data", "2 values are too few")
-    labels = [row.cells[0].text for row in list_figures(whole)]
-    assert "steps, p95" in labels
-    assert "p95" not in labels
+    whole.figures["steps.median"] = Estimate(
+        value=7.0, low=None, high=None, method="none", n=3, n_tasks=3, unit="steps",
+        diagnostics=("no interval: all equal",),
+    )  # fmt: skip
+    cells = list_figures(whole)[0]["steps.median"].cells
+    assert [cell.text for cell in cells] == [
+        *("steps, median", "7", "no interval: all equal", "3 runs", "0")
+    ]
+
+
+def test_groups_of_few_runs_are_one_table_of_counts() -> None:
+    few = [msgspec.structs.replace(profile(name), n_runs=4) for name in ("c", "d")]
+    known = msgspec.structs.replace(rate(0.25, 0.0, 0.7), n=4)
+    few[0].figures["outcome.pass"] = known
+    several = msgspec.structs.replace(report(), profiles=(profile("a"), profile("b"), *few))
+    shown = text.render(make_report_document(several))
+    assert "Groups of fewer than 5 runs" in shown
+    assert re.search(r"^  c +4 +1 of 4 ", shown, re.MULTILINE)
+    assert "\nc   " not in shown  # no section of its own
+    five = msgspec.structs.replace(profile("c"), n_runs=5)
+    many = msgspec.structs.replace(several, profiles=(profile("a"), five))
+    assert "fewer than 5" not in text.render(make_report_document(many))
 
 
 def test_worst_case_bounds_stand_beside_a_rate() -> None:
@@ -331,7 +337,7 @@ def test_worst_case_bounds_stand_beside_a_rate() -> None:
     whole = msgspec.structs.replace(lossy, unmeasured={}, worst_low=0.5, worst_high=0.5)
     assert describe_figure("outcome.pass", whole).cells[-1].text == "0"
     said = describe_figure("outcome.pass", lossy).cells[-1].text
-    assert said == "10 refused; worst case .250 to .750"
+    assert said == "10 refused; worst case 25–75 %"
 
 
 @pytest.mark.parametrize("refuse", [Report.scalar, Report.__float__])

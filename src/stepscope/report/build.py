@@ -67,6 +67,7 @@ from stepscope.report.words import (
     MEASURES,
     NOT_SCORED,
     SCORE_FIRST,
+    UNITS,
     give_reason,
 )
 from stepscope.safety.redact import hide_in
@@ -176,7 +177,6 @@ def _column(
     return AnswerColumn(measure=measure, value=value, label=label, state=state, versions=versions)
 
 
-UNITS = {"steps": "steps", "tokens": "tokens", "cost_usd": "usd", "seconds": "seconds"}
 # pass^k beyond this many trials says nothing that these do not.
 MOST_TRIALS = 8
 

@@ -159,8 +159,7 @@ def note_grid(scores: Floats, repeats: Ints) -> str:
 
 
 def _span(sigma: Estimate) -> str:
-    found = (f"{x or 0.0:.3f}".removeprefix("0") for x in (sigma.value, sigma.low, sigma.high))
-    return "{} [{}, {}]".format(*found)
+    return f"{sigma.value:.3f}, {sigma.low or 0.0:.3f}\u2013{sigma.high or 0.0:.3f}"
 
 
 def know_noise(

@@ -110,7 +110,7 @@ def _figures(profile: Profile) -> Iterator[str]:
         else:
             line = describe_figure(key, figure, note=profile.notes.get(key, ""))
             _, value, interval, n, lost = (cell.text for cell in line.cells)
-            said = f"{value} {interval} n={n}, unmeasured {lost}"
+            said = f"{value}, {interval}, n={n}, unmeasured {lost}"
             body = f"<system-out>{escape_text(said)}</system-out>"
         yield f"{head}{body}</testcase>"
 
@@ -174,7 +174,7 @@ def _case(workflow: WorkflowDecision, gate: GateDecision, counts: gates.Counting
     name = quote_attribute(f"gates.{workflow.workflow}")
     head = f"<testcase classname={name} name={quote_attribute(gate.name)}>"
     message = quote_attribute(f"{gates.WORDS[gate.outcome]}, {gate.severity}: {gate.reason}")
-    lines = [f"{gate.threshold}: {gates.format_estimate(gate)} {gates.format_limits(gate)}"]
+    lines = [f"{gate.threshold}: {' '.join(gates.format_gate(gate))}"]
     lines += gates.explain_gate(gate)
     for case in gate.failing:
         where = gates.list_steps(case.steps)

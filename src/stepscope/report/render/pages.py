@@ -128,11 +128,15 @@ def make_overview_page(
     shapes_chart = overview.chart_shapes(profiles)
     groups = []
     held = _split_rows(rows, profiles)
-    for at, one in enumerate(profiles):
-        figures = overview.tabulate_report(one, held[at], f"vector-{at}")
+    full = overview.choose_full(report)
+    for at, one in enumerate(full):
+        its = rows if one is whole else held[profiles.index(one)]
+        figures = overview.tabulate_report(one, its, f"vector-{at}")
         about = describe_profile(one, report)[1].partition("   ")[0]
         title = profile.name_profile(one)
         groups.append(lay_out("group", title=title, about=about, figures=figures, folded=several))
+    if (small := overview.tabulate_small_groups(profiles)) is not None:
+        groups.append(lay_out("group", title="", about="", figures=small, folded=False))
     decisions = []
     for workflow in () if decided is None else decided.workflows:
         outcome = gates.resolve_outcome(workflow)
