@@ -20,7 +20,7 @@ import msgspec
 from stepscope import registry
 from stepscope.api.notebook import Notebook, open
 from stepscope.api.views import DocumentView
-from stepscope.errors import TraceError, UsageError
+from stepscope.errors import TraceError, UsageError, suggest_name
 from stepscope.formats.reading import Account
 from stepscope.gates import baseline as baselines
 from stepscope.gates import looks
@@ -33,7 +33,6 @@ from stepscope.gates.settings import (
     WorkflowPolicy,
     check_tools,
     refuse_tier,
-    suggest_name,
 )
 from stepscope.gates.types import GateAnswer, GateReport, Severity, exit_code
 from stepscope.model.signatures import is_signed

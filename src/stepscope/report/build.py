@@ -49,6 +49,7 @@ from stepscope.report.rows import (
     read_axis_faults,
     read_outcomes,
     read_table,
+    say_no_match,
     split_groups,
 )
 from stepscope.report.types import (
@@ -72,7 +73,14 @@ from stepscope.report.words import (
 )
 from stepscope.safety.redact import hide_in
 from stepscope.store import Store
-from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, cell_state, text_array
+from stepscope.store.columns import (
+    ANSWERED,
+    NO_RECORD,
+    AnswerColumn,
+    Rows,
+    cell_state,
+    text_array,
+)
 from stepscope.store.judged import read_judge_answers
 from stepscope.store.where import Where
 from stepscope.values import Unmeasured, format_count
@@ -367,8 +375,7 @@ def read_chosen_runs(
     fields = () if by == BY else choose_fields(by)
     table = read_table(rows, combine_conditions(where, since), fields)
     if not len(table):
-        chosen = "is chosen" if where is not None or since is not None else "is in the store"
-        raise UsageError(f"no run {chosen}; read some with stepscope import PATHS")
+        raise UsageError(say_no_match(rows, combine_conditions(where, since)))
     return table
 
 

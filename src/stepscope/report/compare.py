@@ -24,6 +24,7 @@ from stepscope.report.rows import (
     combine_conditions,
     read_table,
     read_values,
+    say_no_match,
 )
 from stepscope.report.types import (
     NO_CURVES,
@@ -76,6 +77,8 @@ def compare_groups(
         raise UsageError(f"{a!r} is compared with itself; give two values of {by}")
     chosen = combine_conditions(where, since)
     table = read_table(rows, chosen, fields)
+    if not len(table):
+        raise UsageError(say_no_match(rows, chosen))
     first, second = _group(table, by, a), _group(table, by, b)
     ours, theirs = np.unique(first.clusters), np.unique(second.clusters)
     shared, effects = np.intersect1d(ours, theirs), find_effects(rows, table)

@@ -41,10 +41,12 @@ from stepscope.store.columns import (
     StepColumn,
     Texts,
     cell_state,
+    explain_no_match,
     unmeasured_kind,
 )
 from stepscope.store.judged import JudgeAnswers, keep_chosen
 from stepscope.store.records import EVERY_TASK
+from stepscope.store.runs import texts_in
 from stepscope.store.where import Where
 from stepscope.store.where import started_since as starting
 from stepscope.values import Estimate, Unmeasured
@@ -560,6 +562,13 @@ def combine_conditions(where: Where | None, since: str | None) -> Where | None:
     return starting(since) if where is None else where & starting(since)
 
 
+def say_no_match(rows: Rows, where: Where | None) -> str:
+    """Return why a filter chooses no run."""
+    if isinstance(rows, Store):
+        return rows.explain_no_match(where)
+    return explain_no_match(rows, where)
+
+
 def hide_texts(redactor: Redactor | None, texts: list[str]) -> list[str]:
     """Return texts without secrets, each different one looked at once."""
     values = list(dict.fromkeys(texts))
@@ -612,7 +621,7 @@ def hide_secrets(
     clean = redact_json(redactor, plain)
     pieces: dict[str, str] = {}
     if clean is not plain:
-        pieces = {p: put for text in _texts(plain) for p, put in redactor.pieces(text)}
+        pieces = {p: put for text in texts_in(plain) for p, put in redactor.pieces(text)}
         # Readers cut long errors.
         run = msgspec.convert(_without_pieces(clean, pieces), Trajectory)
         for piece, placeholder in list(pieces.items()):
@@ -669,15 +678,3 @@ def _begun(said: str, piece: str) -> tuple[int, str]:
     while at >= 0 and not piece.startswith(said[at:]):
         at = said.find(piece[:_TOLD], at + 1)
     return at, piece
-
-
-def _texts(value: Json) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _texts(key)
-            yield from _texts(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts(item)

@@ -162,7 +162,8 @@ class Store(Database):
 
     def _prepare(self) -> None:
         self.redact()
-        columns.offer_signatures(self._db, self)
+        columns.offer_answers(self._db, self)
+        runs.offer_texts(self._db)
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -433,6 +434,18 @@ class Store(Database):
                 more = " ..." if len(found) > _CANDIDATES else ""
                 raise UsageError(f"{text!r} is more than one run: {named}{more}; give its id")
         raise UsageError(f"no run called {text!r}: give its name, or the first digits of its id")
+
+    def explain_no_match(self, where: Where | None) -> str:
+        """Return why no run matches a filter, with the values that may have been meant."""
+        asked = where is not None and any(field == "tool" for field, _ in where.values)
+        names = {
+            call.name
+            for run in (self.trajectories() if asked else ())
+            for step in run.steps
+            for call in step.calls
+        }
+        said = columns.explain_no_match(self, where, names)
+        return said if self.shown is None else self.shown.redact(said)
 
     def latest_version(self, format: str, run_id: str) -> str | None:
         """Return the id of the latest version of a recorder's run; None where none can be read."""
