@@ -190,7 +190,7 @@ def format_number(value: float, unit: str = "") -> str:
         return f"{sign}${abs(value):,.4f}" if abs(value) < 1 else f"{sign}${abs(value):,.2f}"
     if unit == "seconds":
         return f"{value:,.1f} s"
-    return f"{value:.3f}" if 0 < abs(value) < 0.0995 else f"{value:,.2f}"
+    return f"{value:.3f}" if 0.0005 <= abs(value) < 0.0995 else f"{value:,.2f}"
 
 
 def format_limits(low: float | None, high: float | None, unit: str = "") -> str:

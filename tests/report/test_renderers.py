@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from html import unescape
 from importlib import resources
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,9 +15,11 @@ from stepscope.report.types import (
     ComparisonReport,
     Difference,
     InputCount,
+    LookFirst,
     Profile,
     Provenance,
     Report,
+    SuspectSteps,
     TrialCounts,
 )
 from stepscope.report.views.compare import make_comparison_document
@@ -25,6 +28,7 @@ from stepscope.report.words import (
     describe_figure,
     describe_profile,
     list_figures,
+    mark_same_faults,
 )
 from stepscope.values import Decision, Estimate, Flip, RankFlips, Unmeasured
 from tests.report.literal import HOSTILE, profile, rate, report
@@ -375,3 +379,50 @@ def test_a_workflow_says_in_how_many_runs_what_verdicts_need_was_recorded() -> N
         "interpretation cannot judge, argument validity no origins"
     ) in " ".join(text.render(shown).split())
     assert "Recorded: " not in text.render(make_report_document(report()))
+
+
+def look(id: str, evidence: str, share: float = 0.4, **fields: Any) -> LookFirst:
+    suspect = SuspectSteps(first=3, last=3, kind=fields.pop("kind", "fault"), evidence=evidence,
+                           share=share)  # fmt: skip
+    given: dict[str, Any] = {"outcome": "fail", "steps": 9, "suspects": (suspect,)} | fields
+    return LookFirst(id=id, name=f"shop/{id}", **given)
+
+
+@pytest.mark.parametrize(
+    ("second", "same"),
+    [
+        (look("b", "pay fails: total is 377, but paid 12"), "a"),  # only its values differ
+        (look("b", "book fails: total is 375, but paid 299"), ""),
+        (look("b", "pay fails: no such card"), ""),
+        (look("b", "pay fails: total is 375, but paid 299", outcome="pass"), ""),
+        (look("b", "", suspects=()), ""),
+    ],
+)
+def test_runs_are_alike_where_their_first_fault_has_one_signature(
+    second: LookFirst, same: str
+) -> None:
+    first = look("a", "pay fails: total is 375, but paid 299")
+    assert [run.same_as for run in mark_same_faults([first, second])] == ["", same]
+
+
+def test_where_no_fault_was_found_runs_are_alike_that_failed_for_the_same() -> None:
+    def place(id: str, because: str) -> LookFirst:
+        return look(id, "the last step", kind="place", because=because)
+
+    found = mark_same_faults([place("a", "never pays 3"), place("b", "never pays 4"),
+                              place("c", "never ships")])  # fmt: skip
+    assert [run.same_as for run in found] == ["", "a", ""]
+
+
+def test_runs_with_one_fault_are_one_line_that_names_them_with_their_chances() -> None:
+    names = ["a", "b", "</script>", *"defghi"]
+    runs = [look(name, "pay fails: no card", (at + 1) / 20) for at, name in enumerate(names)]
+    found = (*mark_same_faults(runs), look("other", "book fails: full"))
+    whole = msgspec.structs.replace(report(), look_first=found)
+    shown = text.render(make_report_document(whole), 200)
+    assert shown.count("pay fails: no card") == 1
+    assert "the same in shop/b at 3 (10 %), shop/</script> at 3 (15 %)" in shown
+    assert "and 2 more" in shown
+    assert shown.count("book fails: full") == 1
+    assert "</script>" not in markdown.render(make_report_document(whole))
+    assert "step 3 (10 %): pay fails: no card" in data.render_report_junit(whole)

@@ -240,7 +240,7 @@ def say_drop(gate: GatePolicy, found: Comparison) -> str:
     word = "drop" if effect.value >= 0 else "rise"
     return (
         f"{word} of {format_percent(abs(effect.value))} of runs on "
-        f"{format_count(found.n, 'case')}, 95 %: {format_interval(effect)}, "
+        f"{format_count(found.n, 'case')}, {100 * effect.level:g} %: {format_interval(effect)}, "
         f"margin {100 * gate.bound:.3g} %"
     )
 

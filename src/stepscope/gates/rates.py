@@ -223,7 +223,7 @@ def _say_rate(gate: GatePolicy, shown: Estimate | Unmeasured) -> str:
     return (
         f"{format_percent(shown.value)} of "
         f"{format_count(shown.n, shown.unit_of_n.removesuffix('s'))} {what}, "
-        f"95 %: {format_interval(shown)}; {side} {100 * bound:.3g} % may be"
+        f"{100 * shown.level:g} %: {format_interval(shown)}; {side} {100 * bound:.3g} % may be"
     )
 
 

@@ -21,7 +21,14 @@ import numpy.typing as npt
 from stepscope import registry
 from stepscope.errors import StoreError, UsageError
 from stepscope.model import Case, Json, Record, Trajectory, Verdict
-from stepscope.model.records import IMPORTED, RULES, STEP_SCORES, UNCERTAIN
+from stepscope.model.records import (
+    HUMAN,
+    IMPORTED,
+    JUDGE_PREFIX,
+    RULES,
+    STEP_SCORES,
+    UNCERTAIN,
+)
 from stepscope.report.types import NO_CURVES, Shapes
 from stepscope.report.words import ALSO_READ, AXES, INCORRECT, MEASURES, NOT_SCORED
 from stepscope.safety.redact import Redactor, hide_in, redact_json
@@ -399,6 +406,7 @@ class RunTable:
     shapes: FleetShapes | None = None
     # what judges found in each run, weighed; None where it is not asked for
     judged: Floats | None = None
+    custom: tuple[str, ...] = ()  # measures of the user, and their aspects
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -433,6 +441,7 @@ class RunTable:
             clusters=self.clusters[chosen],
             tags={name: values[chosen] for name, values in self.tags.items()},
             shapes=None if self.shapes is None else self.shapes.take(chosen),
+            custom=self.custom,
         )
 
     def versions(self) -> dict[str, str]:
@@ -462,7 +471,9 @@ def read_table(rows: Rows, where: Where | None, by: Iterable[str] = ()) -> RunTa
         UsageError: no run has a tag that groups are made by.
     """
     runs = rows.runs(where)
-    columns = {name: rows.column(name, runs) for name in (*MEASURES.values(), *ALSO_READ, *AXES)}
+    custom = tuple(filter(is_custom, rows.measures()))
+    read = (*MEASURES.values(), *ALSO_READ, *AXES, *custom)
+    columns = {name: rows.column(name, runs) for name in read}
     mixed = {n: c.versions for n, c in columns.items() if len(c.versions) > 1}
     if mixed:
         name, versions = next(iter(mixed.items()))
@@ -481,7 +492,18 @@ def read_table(rows: Rows, where: Where | None, by: Iterable[str] = ()) -> RunTa
         clusters=number_tasks(runs),
         tags=tags,
         shapes=classify_fleet(rows, runs),
+        custom=custom,
     )
+
+
+# What a report reads and no measure of the rules says.
+_OTHERS = (JUDGE_PREFIX, f"{HUMAN}.", f"{STEP_SCORES}.")
+
+
+def is_custom(measure: str) -> bool:
+    """Whether answers of this name are of a measure of the user."""
+    known = registry.built_in("measures")
+    return not f"{measure}.".startswith((*_OTHERS, *(f"{one}." for one in known)))
 
 
 def number_tasks(runs: Runs) -> Ints:

@@ -15,6 +15,7 @@ import msgspec
 
 from stepscope.model import Json, ToolCall, ToolResult
 from stepscope.model.records import COMPLETENESS_NAME, INPUTS, Figure
+from stepscope.model.signatures import generalise, sign_step
 from stepscope.report.document import DrawnInterval, TableCell, TableRow, make_row
 from stepscope.report.panel_types import Panel
 from stepscope.report.types import InputCount, LookFirst, OutcomeTable, Profile, Report, RunLine
@@ -318,7 +319,8 @@ def describe_figure(key: str, figure: Figure, *, note: str = "") -> TableRow:
     `note` comes after what was not measured. A figure that is absent says why.
     """
     name = name_figure(key)
-    label = TableCell(name.strip(), level=int(name.startswith("  ")))
+    own = key not in LABELS and "^" not in key
+    label = TableCell(name.strip(), level=int(name.startswith("  ")), code=own)
     if isinstance(figure, Unmeasured):
         absent = TableCell("-", tone="quiet")
         why = TableCell(f"{figure.kind}: {figure.reason}", tone="quiet")
@@ -538,6 +540,44 @@ def describe_suspect(run: LookFirst) -> tuple[str, str]:
     first = run.suspects[0]
     share = "" if first.share is None else f" ({format_chance(first.share)})"
     return first.where + share, first.evidence
+
+
+def mark_same_faults(found: Iterable[LookFirst]) -> Iterator[LookFirst]:
+    """Yield runs, each with the first one before it that shows the same fault.
+
+    Faults are the same where their signatures are; where no fault was found, what the runs failed
+    for is compared.
+    """
+    seen: dict[tuple[str, ...], str] = {}
+    for run in found:
+        first = run.suspects[0] if run.suspects else None
+        fault = "" if first is None else sign_step("", first.evidence) or first.evidence
+        because = generalise(run.because) if first is None or first.kind == "place" else ""
+        key = (run.outcome, run.verdict, fault, because, run.note)
+        same = seen.setdefault(key, run.id)
+        yield run if same == run.id else msgspec.structs.replace(run, same_as=same)
+
+
+def group_looks(found: Sequence[LookFirst]) -> list[tuple[LookFirst, list[LookFirst]]]:
+    """Return the runs to look at first, each with those after it that show the same fault."""
+    groups: dict[str, list[LookFirst]] = {}
+    for run in found:
+        groups.setdefault(run.same_as or run.id, []).append(run)
+    return [(run, others) for run, *others in groups.values()]
+
+
+# Runs with the same fault that one line names.
+MOST_ALIKE = 6
+
+
+def name_alike(others: Sequence[LookFirst]) -> str:
+    """Return the runs that show the same fault as one before them, and where, in one line."""
+    named = []
+    for run in others[:MOST_ALIKE]:
+        where = describe_suspect(run)[0]
+        named.append(run.name if where == "-" else f"{run.name} at {where}")
+    more = len(others) - len(named)
+    return ", ".join(named) + (f" and {more:,} more" if more else "")
 
 
 def format_chance(share: float) -> str:

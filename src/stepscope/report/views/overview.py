@@ -155,7 +155,7 @@ def describe_flips(found: RankFlips | Unmeasured, most: int | None = None) -> li
 
 def _look_first(report: Report) -> Section:
     rows = []
-    for run in report.look_first:
+    for run, others in words.group_looks(report.look_first):
         where, said = words.describe_suspect(run)
         # The last words of an error message say most.
         ends = bool(run.suspects) and run.suspects[0].kind == "error"
@@ -165,6 +165,10 @@ def _look_first(report: Report) -> Section:
             lead = "failed because " if run.outcome == "fail" else "not done: "
             below = Paragraph(lead=lead, text=run.because, indent=4, one_line=True, code=True)
             row = replace(row, below=(below,))
+        if others:
+            also = words.name_alike(others)
+            alike = Paragraph(lead="the same in ", text=also, indent=4, code=True)
+            row = replace(row, below=(*row.below, alike))
         rows.append(row)
     table = Table(
         id="look-first",

@@ -28,7 +28,7 @@ from stepscope.report.document import (
     make_columns,
     make_row,
 )
-from stepscope.report.rows import RuleFindings
+from stepscope.report.rows import RuleFindings, is_custom
 from stepscope.report.types import Curve, LookFirst, SuspectSteps
 from stepscope.report.views.run import (
     NOISE,
@@ -37,6 +37,7 @@ from stepscope.report.views.run import (
     RunData,
     StepMark,
     explain_outcome,
+    format_value,
     read_run,
 )
 from stepscope.report.votes import CurrentAnswer
@@ -298,6 +299,13 @@ def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[s
     out = words.fold(
         "Verdicts (rules)  " + visible_line(" · ".join(said) or "nothing found"), width, 10
     )
+    answers: dict[str, Verdict | Unmeasured] = {**found.whole, **found.absent}
+    own = " · ".join(
+        f"{name} {_verdict(one) if isinstance(one, Verdict) else f'{one.kind}: {one.reason}'}"
+        for name, one in answers.items()
+        if is_custom(name)
+    )
+    out += words.fold(f"Own measures  {visible_line(own)}", width, 10) if own else []
     lacks = found.whole.get(COMPLETENESS_NAME)
     if lacks is not None:
         out += words.fold(f"Complete?  {lacks.reason}", width, 10)
@@ -489,7 +497,7 @@ def _said(all_: Sequence[CurrentAnswer]) -> Iterator[str]:
 
 def _verdict(answer: Verdict) -> str:
     sure = "" if answer.confidence is None else f" {format_number(answer.confidence)}"
-    return f"{answer.label}{sure}{_bracket_steps(answer.cites)}"
+    return f"{answer.label or format_value(answer)}{sure}{_bracket_steps(answer.cites)}"
 
 
 def _why(one: CurrentAnswer) -> str:
