@@ -187,6 +187,8 @@ def format_number(value: float, unit: str = "") -> str:
         return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
     if unit == "usd":
         sign = "-" if value < 0 else ""
+        if 0 < abs(value) < 0.00005:
+            return f"{sign}<$0.0001"
         return f"{sign}${abs(value):,.4f}" if abs(value) < 1 else f"{sign}${abs(value):,.2f}"
     if unit == "seconds":
         return f"{value:,.1f} s"

@@ -184,3 +184,11 @@ def test_axes_are_compared_over_the_runs_that_both_judged() -> None:
     shown = text.render(make_comparison_document(compared))
     assert "axis: tool selection" in shown
     assert "axis: sequencing" not in shown  # nobody scored it: no row, no place in Holm's family
+
+
+def test_axes_without_anything_to_judge_are_one_line_below_the_title() -> None:
+    shown = text.render(make_report_document(build_report(rows(judged(*[None] * 6)))))
+    block = shown[shown.index("Failure profile") :].split("\n\n")[0].splitlines()
+    assert block[0] == "Failure profile"
+    assert any(line.startswith("  not checked: tool selection (") for line in block)
+    assert not any(line.rstrip().endswith(" -") for line in block)

@@ -138,7 +138,7 @@ def test_p95_has_no_upper_limit_below_72_values(n: int, *, closed: bool) -> None
     assert bool(found.diagnostics) != closed
 
 
-@pytest.mark.parametrize(("n", "why"), [(5, "no interval: 5 values are too few"), (6, "")])
+@pytest.mark.parametrize(("n", "why"), [(5, "no interval: too few runs"), (6, "")])
 def test_the_interval_of_a_median_needs_six_independent_values(n: int, why: str) -> None:
     found = measured(stats.quantile(np.arange(n), 0.5))
     assert (found.value, found.no_interval) == ((n - 1) / 2, why)

@@ -369,8 +369,7 @@ def quantile(
         size, method = float(found), "order statistics clustered"
     lower, upper = (int(x) for x in ranks(n, size, q, frame.level))
     if lower < 1 and upper > n:
-        worth = "" if size >= n else f", worth {size:.0f} independent ones,"
-        return make_value(value, f"{n} values{worth} are too few", n=n, frame=frame)
+        return make_value(value, f"too few {unit_of_n}", n=n, frame=frame)
     low = float(ordered[lower - 1]) if lower >= 1 else None
     high = float(ordered[upper - 1]) if upper <= n else None
     open_ends = tuple(

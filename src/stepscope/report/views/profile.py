@@ -152,7 +152,7 @@ def tabulate_axes(
     notes += [LOWER_BOUND, *([ALL_RUNS] if any(p.faulty for p in profiles) else [])]
     notes += [describe_checks(one) for one in checks if one.axis in scored]
     return Table(
-        id="axes", corner=AXES_TITLE,
+        id="axes", corner=AXES_TITLE, heading="" if rows else AXES_TITLE,
         columns=AXIS_COLUMNS if len(profiles) == 1 else (TableColumn("axis"), *titles),
         rows=tuple(rows), notes=(*([f"not scored: {left}"] if left else []), *notes),
         layout="lines" if len(profiles) == 1 else "beside", own=True,
