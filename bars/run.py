@@ -30,6 +30,9 @@ def find_bars() -> dict[str, str]:
 def main(arguments: list[str]) -> int:
     """Run the chosen bars (all when none is named); return 0 only when every one holds."""
     bars = find_bars()
+    if not {"-h", "--help"}.isdisjoint(arguments):
+        print(__doc__, "\nBars:", ", ".join(bars))
+        return 0
     given = (i for i, one in enumerate(arguments) if one.startswith("-") or "/" in one)
     named = next(given, len(arguments))
     chosen, options = arguments[:named], arguments[named:]

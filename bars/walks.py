@@ -7,7 +7,7 @@ report with judges as text and as HTML. Later issues may add two files each: a j
 facts, which hold tools and policy of the settings; a report the ranking of steps and the answers of
 judges about runs that failed since (truth), the limits of what is written and the hiding of keys in
 names (faults); an import what tells paths from runs in memory, and the opening of files that may
-hold labels (first hour).
+hold labels (first hour); a report the failure modes and how they are laid out (first hour).
 """
 
 from __future__ import annotations
@@ -105,11 +105,8 @@ def walks(folder: Path) -> dict[str, tuple[int, Callable[[], object]]]:
         "import, format named": (22, lambda: store.add(RUNS, format_name="tau_bench", workers=1)),
         "import, format found": (25, lambda: sniffed.add(RUNS, workers=1)),
         "judge one rubric": (28, judge),
-        "report as text": (31, lambda: store.report().text()),
-        # Two more since it opens with a ranking: `findings.ranking` decides the order, and
-        # `model.effects` says which calls are writes that no passing trial makes. One more since
-        # errors are the same by their message, as `measures.errors` compares them.
-        "report as HTML": (40, lambda: store.report().html(folder / "report.html")),
+        "report as text": (36, lambda: store.report().text()),
+        "report as HTML": (44, lambda: store.report().html(folder / "report.html")),
     }
 
 

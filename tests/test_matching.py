@@ -97,3 +97,23 @@ def test_names_and_pairs_may_stand_together() -> None:
 def test_a_reference_of_something_else_is_one_line(item: Json) -> None:
     with pytest.raises(UsageError, match="call 1 of the reference is"):
         stepscope.match(RUN, ["find", item])
+
+
+def test_an_object_that_holds_messages_is_read_on_both_sides() -> None:
+    held = {"messages": says(("find", {"id": 7}))}
+    assert stepscope.match(held, ["find"]).matched
+    assert stepscope.match(held, held, mode="strict").matched
+    assert not stepscope.match(held, {"messages": says(("cancel", {}))}).matched
+
+
+@pytest.mark.parametrize("messages", [{}, {"messages": 7}, {"task": "x"}, ["\ud800"], 7, "find"])
+def test_what_is_no_chat_is_refused_in_one_line(messages: Json) -> None:
+    with pytest.raises(TraceError, match="no chat messages") as refused:
+        stepscope.match(messages, ["find"])
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("reference", ["find", 7, None])
+def test_a_reference_that_is_no_list_is_refused(reference: Json) -> None:
+    with pytest.raises(UsageError, match="expected a list of calls"):
+        stepscope.match(says(("find", {})), reference)

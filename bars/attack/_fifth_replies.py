@@ -449,7 +449,7 @@ def _reply_rows() -> list[Row]:
                                                                 (_settings_become('family = "a"', 'family = "a"'), ()), (JUDGE, (0,)))),
         ("another version of a rubric, and back", other, "high", _bought((_rubric_is("1", ""), ()), (rubric, (1,)), (_rubric_is("2", ""), ()), (rubric, (0,)), (f"{rubric} --again", (1,)), (_rubric_is("1", ""), ()), (rubric, (0,)), said=absent)),
         ("another word in a rubric of one version", "another question: its hash is part of it", "high", _bought((_rubric_is("1", ""), ()), (rubric, (1,)), (_rubric_is("1", "Look twice."), ()), (rubric, (1,)), (rubric, (0,)), said=absent)),
-        ("a rejudging by a rubric that was changed", "1, then none", "high", _bought((_rubric_is("1", ""), ()), (rubric, (1,)), (_rubric_is("2", "Look."), ()), ("rejudge --rubric ./own.md", (1,)), ("rejudge --rubric ./own.md", (0,)), said=absent)),
+        ("a rejudging by a rubric that was changed", "1, then none", "high", _bought((_rubric_is("1", ""), ()), (rubric, (1,)), (_rubric_is("2", "Look."), ()), ("judge --again --rubric ./own.md", (1,)), ("judge --again --rubric ./own.md", (0,)), said=absent)),
         ("a run that is named twice and chosen, too", "1", "high", _bought((f"{JUDGE} openai_messages/t openai_messages/t --where \"task = 't'\"", (1,)), runs=3)),
         ("a reply that says it cost more than the budget", "1; then nothing more is sent: 5", "high", _lying_usage),
         ("canaries beside the runs", "no part of any estimate: the report stays", "high", _untouched("judge --judge local/a --rubric quality.final_answer --canaries --budget 5")),

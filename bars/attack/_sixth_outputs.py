@@ -361,7 +361,7 @@ def _tool_is_secret(place: Place) -> None:
 JSON = ("import c.jsonl", "score", "report", "report --by tag.k", "compare a b", "agree", "agree --queue 3", "agree --modes", "doctor c.jsonl",
         "show w/c1/0", "show w/c1/0 --step 1", "show w/c1/0 --steps 0:2", "calibrate sigma s.csv", "calibrate sigma", "calibrate localise", "shape s.csv",
         "export x.jsonl", "export v --verdicts only --format parquet", "purge --older-than 3d --yes", "baseline update --yes", "gate", "report --get steps.median",
-        "judge --judge openai/gpt-5 --dry-run", "judge --judge openai/gpt-5", "rejudge", "lab envelope --n 5 --sigma 0.1 --trials 100 --classifier v1 --generator walk",
+        "judge --judge openai/gpt-5 --dry-run", "judge --judge openai/gpt-5", "judge --again", "lab envelope --n 5 --sigma 0.1 --trials 100 --classifier v1 --generator walk",
         "import --verdicts v.csv --rubric axes.termination --rater ann", "import --outcomes o.csv")  # fmt: skip
 
 

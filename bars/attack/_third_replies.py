@@ -380,7 +380,7 @@ def _reply_rows() -> list[Row]:
               (f"{judge} --budget inf", (0, 2), 1), (f"{judge} --repeat 1000000000 --dry-run", (0, 2), 0),
               (f"{judge} --repeat 1{'0' * 30} --dry-run", (0, 2), 0), (f"{judge} --sample 1000000000000 --dry-run", (0, 2), 0),
               (f"{judge} --batch", (2,), 0), (f"{judge} --judge local/a", (0, 2), 1), (f"{judge} --rubric axes.termination", (0, 2), 1),
-              (f"{judge} nobody", (2, 4), 0), ("rejudge --rubric axes", (2, 4), 0), (f"{judge} --workspace /proc --tools --dry-run", (0, 2, 5), 0),
+              (f"{judge} nobody", (2, 4), 0), ("judge --again --rubric axes", (2, 4), 0), (f"{judge} --workspace /proc --tools --dry-run", (0, 2, 5), 0),
               (f"{judge} --workspace nowhere --tools", (2, 5), 0), ("judge --judge '' --rubric axes", (2,), 0),
               (f"{judge} --mode isolated --narration both --dry-run", (0, 2), 0),
               ("judge --judge local/a --propose-goals stepscope.db", (2,), 0))),

@@ -38,6 +38,11 @@ from bars.attack import (
     _replies,
     _second,
     _settings,
+    _seventh,
+    _seventh_outputs,
+    _seventh_replies,
+    _seventh_settings,
+    _seventh_stores,
     _sixth,
     _sixth_outputs,
     _sixth_replies,
@@ -64,7 +69,8 @@ AREAS: dict[str, ModuleType] = {
 LATER = (_second, _third, _third_texts, _third_world, _third_replies, _third_view, _fourth,
          _fourth_outputs, _fourth_stores, _fourth_settings, _fourth_replies, _fifth, _fifth_outputs,
          _fifth_stores, _fifth_settings, _fifth_replies, _sixth, _sixth_outputs, _sixth_stores,
-         _sixth_settings, _sixth_replies)  # fmt: skip
+         _sixth_settings, _sixth_replies, _seventh, _seventh_outputs, _seventh_stores,
+         _seventh_settings, _seventh_replies)  # fmt: skip
 # Loaded before cases are forked, so that each does not load them again.
 LOADED = ("numpy", "scipy.stats", "openai", "anthropic", "aiohttp", "genai_prices", "rich.console",
           "tests.factories")  # fmt: skip

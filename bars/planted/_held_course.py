@@ -23,6 +23,12 @@ def case_of(site: Site, name: str) -> list[str]:
     return [part.strip() for part in site.say(name).split("|||")]
 
 
+def case_in_turn(site: Site) -> list[str]:
+    """Return the parts of the kind's case that has the number of the seed."""
+    cases = site.choices("cases", ())
+    return [part.strip() for part in cases[site.seed % len(cases)].split("|||")]
+
+
 # --- Errors ---------------------------------------------------------------------------------------
 
 

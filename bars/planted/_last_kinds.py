@@ -4,7 +4,7 @@ It places as template 3 does and then, by chance, gives what was planted another
 on the side is asked with the user's other words and answered in the agent's next message; what
 was added to a message is a message of its own, before or behind it; a table is lines of text. A few
 ways to place are its own: a correction that is wrong, a write behind a question that nobody has
-answered, a word about two commands.
+answered, a word about two commands. What is said of outputs are cases that are taken in turn.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 import msgspec
 
 from bars.planted import _sealed_kinds as sealed
-from bars.planted._held_course import case_of
+from bars.planted._held_course import case_in_turn, case_of
 from bars.planted._held_kinds import HeldKind
 from bars.planted._held_steps import draw_planter, side_places
 from bars.planted._held_values import field_questions
@@ -97,15 +97,18 @@ def _two_checked(site: Site) -> Planted | None:
     return Planted(step, "result_interpretation", about)
 
 
-def _two_read(site: Site) -> Planted | None:
-    """Item 1, in code. The outputs of two commands are told of (rightly or not)."""
+def _output_told(site: Site) -> Planted | None:
+    """Item 1, in code. What commands print is told, rightly or not: a case a seed, in turn."""
     if site.manner == "service" or not site.has_shell:
         return None
-    first, shown, second, other, said = case_of(site, f"two_{site.manner}")
-    ran = [*shell(site, site.say("try"), first, shown, 0), *shell(site, "And:", second, other, 0)]
+    names, said = case_in_turn(site)
+    ran: list[Step] = []
+    for name in names.split(", "):
+        command, output = site.phrasings["outputs"][name]
+        ran += shell(site, site.say("try"), command, output.strip("\n"), 0)
     step = spoken(site, said)
     site.draft.insert(coding_end(site), *ran, step)
-    return Planted(step, "result_interpretation", f"outputs of two commands: {said}")
+    return Planted(step, "result_interpretation", f"output of {names}: {said}")
 
 
 def _woven(site: Site, planted: Planted) -> Planted | None:
@@ -202,11 +205,9 @@ _FAULTS: dict[str, Planter] = {
     "misread_field": _corrected,
     "write_without_consent": _not_waited,
     "exit_code_ignored": _two_checked,
-    "misread_output": _two_read,
 }
 _NEAR_MISSES: dict[str, Planter] = {
     "exit_code_ignored": _two_checked,
-    "misread_output": _two_read,
 }
 # Their questions say "that", and mean what was said right before.
 _UNSHAPED = frozenset({"claim_after_failed_write"})
@@ -224,4 +225,5 @@ KINDS: dict[str, HeldKind] = {
     for kind, one in sealed.KINDS.items()
 }
 _CONSENT = KINDS["write_without_consent"]
+KINDS["misread_output"] = HeldKind(_output_told, _output_told)
 KINDS["write_without_consent"] = HeldKind(_CONSENT.fault, _nothing_lost(_CONSENT.near_miss))

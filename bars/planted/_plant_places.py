@@ -206,6 +206,11 @@ def texts(file: str) -> dict[str, dict[str, list[str]]]:
     return tomllib.loads(Path(__file__).with_name(file).read_text("utf-8"))
 
 
+def count_cases(kind: str, template: int) -> int:
+    """Return how many cases a template lists of a kind, to be planted in turn: mostly none."""
+    return len(texts(_FILES.get(template, "planted_texts.toml")).get(kind, {}).get("cases", ()))
+
+
 class Site:
     """One attempt to plant a kind in a run with a template."""
 
@@ -214,6 +219,7 @@ class Site:
         self.kind = kind
         self.template = template  # whose structure is planted
         self.wording = template  # whose phrasings are drawn
+        self.seed = seed
         self.manner = manner_of(run)
         self.rng = np.random.default_rng([seed, template, crc32(f"{kind} {run.id}".encode())])
         self.draft = Draft(run)

@@ -4,10 +4,10 @@ A kind names a mechanism of failure; what it plants is worded and placed without
 check. Templates 0 to 3 are for development; 2 and 3, in other words, were held out once: 2 is of
 another structure (`_held_*`, `held_out_texts.toml`), 3 places in one of the ways of the others
 (`_sealed_kinds.py`, `sealed_texts.toml`). Template 4 is held out: it has words and shapes of its
-own, in `_last_kinds.py` and `last_texts.toml`, and who writes checks reads neither. Planting is a
-pure function of run, kind, template and seed. Where a run offers no place there is no plant. Later
-turns may contradict one: what stands behind it stays as it was recorded, but where it is cheap to
-mend.
+own, in `_last_kinds.py` and `last_texts.toml`, and who writes checks reads neither; its outputs of
+commands are told in cases, one a seed. Planting is a pure function of run, kind, template and seed.
+Where a run offers no place there is no plant. Later turns may contradict one: what stands behind it
+stays as it was recorded, but where it is cheap to mend.
 
 Axes are those of the product: whose verdict should be `incorrect`. A fault that a fair reader may
 put to another axis too names it in `also`. Who&When runs have all failed: plants go into their

@@ -12,10 +12,12 @@ from bars.planted import _planted_acts as acts
 from bars.planted import _planted_course as course
 from bars.planted import _planted_values as values
 from bars.planted import _planted_writes as writes
+from bars.planted._held_course import case_of
 from bars.planted._held_kinds import HeldKind
 from bars.planted._held_steps import draw_planter
+from bars.planted._held_writes import coding_end
 from bars.planted._plant_places import STOP, Planted, Planter, Site
-from bars.planted._plant_steps import spoken
+from bars.planted._plant_steps import shell, spoken
 from stepscope.model.effects import words_of
 
 
@@ -51,6 +53,17 @@ def _announced(site: Site) -> Planted | None:
     return Planted(step, "termination", f"{agreed.write.call.name} is announced and never made")
 
 
+def _outputs_of_two(site: Site) -> Planted | None:
+    """Item 1, in code. The outputs of two commands are told of (rightly or not)."""
+    if site.manner == "service" or not site.has_shell:
+        return None
+    first, shown, second, other, said = case_of(site, f"two_{site.manner}")
+    ran = [*shell(site, site.say("try"), first, shown, 0), *shell(site, "And:", second, other, 0)]
+    step = spoken(site, said)
+    site.draft.insert(coding_end(site), *ran, step)
+    return Planted(step, "result_interpretation", f"outputs of two commands: {said}")
+
+
 # What a kind is placed as beside the ways of template 2, which are drawn twice as often each.
 _FAULTS: dict[str, tuple[Planter, ...]] = {
     "invented_id_passed": (placed_as(0, values.invented_id_passed),
@@ -69,6 +82,7 @@ _FAULTS: dict[str, tuple[Planter, ...]] = {
     "invented_address": (placed_as(0, values.invented_address),
                          placed_as(1, values.invented_address)),
     "misread_field": (placed_as(0, writes.misread_field), placed_as(1, writes.misread_field)),
+    "misread_output": (_outputs_of_two,),
     "wrong_one_of_several": (placed_as(0, writes.wrong_one_of_several),
                              placed_as(1, writes.wrong_one_of_several)),
     "other_entity_value_in_write": (placed_as(0, writes.other_entity_value_in_write),
@@ -103,6 +117,7 @@ _NEAR_MISSES: dict[str, tuple[Planter, ...]] = {
     "invented_amount_told": (placed_as(0, near_values.traced_sum_told),),
     "invented_amount_passed": (placed_as(0, near_values.traced_sum_passed),),
     "invented_date_told": (placed_as(0, near_values.known_date_told),),
+    "misread_output": (_outputs_of_two,),
     "claim_without_write": (placed_as(0, near_acts.no_claim),),
     "claim_after_failed_write": (placed_as(0, near_acts.worked_later),),
     "promise_never_kept": (placed_as(0, near_acts.promise_kept),),

@@ -30,7 +30,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from msgspec import structs
 
-from bars.planted._plant_places import HELD_OUT, good_part
+from bars.planted._plant_places import HELD_OUT, count_cases, good_part
 from bars.planted._planted_kinds import KINDS, TEMPLATES, PlantedRun, near_miss, plant
 from bars.planted._planted_page import PAGE, refreshed_page
 from stepscope import measures, registry
@@ -138,14 +138,20 @@ def spread_bases(bases: Sequence[Base], kind: str, seed: int) -> Iterator[Base]:
 def plant_kind(
     bases: Sequence[Base], kind: str, template: int, *, fault: bool, seeds: int, each: int | None
 ) -> Iterator[tuple[Base, PlantedRun]]:
-    """Yield at most `each` changed runs of a kind, with the runs that they come from."""
+    """Yield at most `each` changed runs of a kind, with the runs that they come from.
+
+    Where the template lists cases of the kind, each of them is planted once a seed, whatever the
+    number of runs that offer a place.
+    """
     count = 0
     make = plant if fault else near_miss
-    for seed in range(seeds):
+    cases = count_cases(kind if fault else f"not_{kind}", template)
+    most = seeds * cases if cases and each is None else each
+    for seed in range(seeds * max(cases, 1)):
         for base in spread_bases(bases, kind, seed):
-            if each is not None and count >= each:
+            if most is not None and count >= most:
                 return
-            planted = make(base.run, kind, template, seed)
+            planted = make(base.run, kind, template, count if cases else seed)
             if planted is not None:
                 count += 1
                 yield base, planted

@@ -148,6 +148,9 @@ GOAL: dict[str, Json] = {"goal": "Finds it.", "tool": "get"}
         (row(goals=[{**GOAL, "steps": [1]}]), "has steps and tool"),
         (row(goals=[{**GOAL, "confirmed": False}]), "a goal is a draft"),
         (row(goals=[{**GOAL, "after": ["b"]}]), "which no goal is called"),
+        (row(goals=[{"goal": "Finds it."}]), "nothing can reach 'goal 1'; add tool, message"),
+        (row(goals=[{**GOAL, "name": "a"}] * 2), "two goals are called 'a'"),
+        (row(policy=[{"name": "x", "forbid": tool} for tool in "ab"]), "two rules are called 'x'"),
         (
             row(
                 goals=[{**GOAL, "name": "a", "after": ["b"]}, {**GOAL, "name": "b", "after": ["a"]}]
@@ -183,6 +186,20 @@ def test_what_makes_no_sense_is_refused_in_one_line_with_its_place(
 def test_a_file_of_toml_is_refused_likewise(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         load_cases(file(tmp_path, text), "shop")
+
+
+def test_a_link_that_leads_out_of_a_folder_of_cases_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "cases"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text(row(), "utf-8")
+    (folder / "b.jsonl").symlink_to(folder / "a.jsonl")
+    with pytest.raises(ConfigError, match="a second case"):
+        load_cases(folder)
+    (folder / "b.jsonl").unlink()
+    (tmp_path / "c.jsonl").write_text(row(task="2"), "utf-8")
+    (folder / "b.jsonl").symlink_to(tmp_path / "c.jsonl")
+    with pytest.raises(ConfigError, match="leads out of the folder"):
+        load_cases(folder)
 
 
 def test_a_path_that_is_not_there_is_one_line(tmp_path: Path) -> None:

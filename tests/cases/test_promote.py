@@ -145,6 +145,17 @@ def test_the_command_promotes_the_first_suspect_and_writes_three_files(
     assert json.loads((store / "cases/shop_1_0.json").read_text("utf-8"))["broken"] == []
 
 
+def test_a_link_where_a_file_goes_is_replaced_and_not_followed(store: Path) -> None:
+    (store / "cases").mkdir()
+    (store / "mine").write_text("mine", "utf-8")
+    for name in ("shop_1_0.toml", "shop_1_0.json", "test_shop_1_0.py"):
+        (store / "cases" / name).symlink_to(store / "mine")
+    assert main(["case", "promote", "shop/1/0"]) == 2
+    assert main(["case", "promote", "shop/1/0", "--force"]) == 0
+    assert (store / "mine").read_text("utf-8") == "mine"
+    assert not any(one.is_symlink() for one in (store / "cases").iterdir())
+
+
 @pytest.mark.parametrize(
     ("options", "says"), [(["good"], "passed; name the step"), (["nobody"], "nobody")]
 )

@@ -5,12 +5,17 @@ import sys
 
 import pytest
 
-from stepscope.cli.main import main
+from stepscope.cli.main import app, main
 
-COMMANDS = (
-    "demo init doctor import score judge rejudge report show compare agree shape view gate export"
-    " purge baseline case calibrate lab"
-).split()
+# What `--help` lists, in its groups.
+LISTED = {
+    "Start": "demo init doctor",
+    "Read": "import score list show report diff compare view export purge",
+    "Judge": "judge agree calibrate",
+    "Gate": "gate baseline case",
+    "Experts": "lab shape",
+}
+COMMANDS = " ".join(LISTED.values()).split()
 GROUPS = ("baseline", "case", "calibrate", "lab")
 # What makes a start slow, and what --help has no use for.
 HEAVY = ("numpy", "scipy", "msgspec", "rich", "pyarrow", "sqlite3", "stepscope.model")
@@ -21,11 +26,26 @@ def help_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def test_help_names_every_command_in_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_every_command_once_in_its_group(capsys: pytest.CaptureFixture[str]) -> None:
     text = help_of(capsys)
-    listed = text.partition("Commands:")[2].split("\n")
-    assert [line.split()[0] for line in listed if line.startswith("  ")][:-1] == COMMANDS
-    assert "..." not in text.partition("Commands:")[2]
+    found: dict[str, str] = {}
+    title = ""
+    for line in text.splitlines():
+        if not line.startswith(" "):
+            title = line.rstrip(":")
+        elif title in LISTED and line.startswith("  ") and line != f"  {line.strip()}":
+            raise AssertionError(line)  # a line that goes on
+        elif title in LISTED and not line.startswith("  Start with"):
+            found[title] = f"{found.get(title, '')} {line.split()[0]}".strip()
+    assert found == LISTED
+    assert "..." not in text.partition("Start:")[2]
+
+
+def test_every_command_has_a_group_and_only_one() -> None:
+    registered = {one.name for one in app.registered_commands}
+    registered |= {one.name for one in app.registered_groups}
+    assert registered == set(COMMANDS)
+    assert len(COMMANDS) == len(set(COMMANDS))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +71,7 @@ def test_the_laboratory_needs_no_store(capsys: pytest.CaptureFixture[str]) -> No
 
 @pytest.mark.parametrize(
     "command",
-    ["score", "judge", "rejudge", "report", "compare", "agree", "gate", "export", "purge"],
+    ["score", "judge", "list", "report", "compare", "agree", "gate", "export", "purge"],
 )
 def test_commands_that_read_runs_take_where(
     capsys: pytest.CaptureFixture[str], command: str
@@ -63,7 +83,7 @@ def test_no_command_prints_help_and_version_prints_the_version(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main([]) == 0
-    assert "Commands:" in capsys.readouterr().out
+    assert "\nStart:\n" in capsys.readouterr().out
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == "stepscope 0.1.0\n"
 

@@ -1,4 +1,4 @@
-"""`stepscope judge`, `rejudge` and `demo --judge` against a provider that speaks both protocols."""
+"""`stepscope judge` and `demo --judge` against a provider that speaks both protocols."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ def test_a_budget_of_nothing_sends_nothing_and_is_code_5(
     termination = ["--rubric", "axes.termination"]
     assert main(["judge", "--judge", A, *FEW, *termination]) == 0
     asked = len(provider.asked)
-    again = ["rejudge", "--judge", B, *termination, "--store", "good.db", "--budget", "0"]
+    again = ["judge", "--again", "--judge", B, *termination, "--store", "good.db", "--budget", "0"]
     assert main(again) == 5
     assert len(provider.asked) == asked
 
@@ -365,20 +365,24 @@ def test_goals_are_proposed_refused_until_confirmed_and_then_scored(
     assert all("is not the agent's" in reason for reason in others)
 
 
-def test_rejudging_asks_about_the_same_runs_and_says_what_turned(
+def test_judging_again_asks_about_the_same_runs_and_says_what_turned(
     provider: Threaded, capsys: pytest.CaptureFixture[str]
 ) -> None:
     termination = ["--rubric", "axes.termination"]
-    assert main(["rejudge", "--judge", B, *termination, "--store", "good.db"]) == 2
-    assert "no judge was asked" in capsys.readouterr().err
+    assert main(["judge", "--again", "--judge", B, *termination, "--store", "good.db"]) == 2
+    assert "nothing to judge again: no judge answered by axes.term" in capsys.readouterr().err
     assert main(["judge", "--judge", A, *FEW, *termination]) == 0
     assert len(provider.asked) == 4
     capsys.readouterr()
-    assert main(["rejudge", "--judge", B, *termination, "--store", "good.db"]) == 0
+    assert main(["judge", "--again", "--judge", B, *termination, "--store", "good.db"]) == 0
     assert len(provider.asked) == 8
     shown = capsys.readouterr().out
     assert "axes.termination: local/gpt-b, before local/claude-a" in shown
     assert "runs turned" in shown or "insufficient_data" in shown
+    # Without a judge those who answered are asked; in the very same words nothing is bought.
+    assert main(["judge", "--again", *termination, "--store", "good.db"]) == 0
+    assert len(provider.asked) == 8
+    assert "replies: 0 bought, 8 from the ledger" in capsys.readouterr().out
 
 
 def test_the_demo_is_judged_by_models_that_are_named(

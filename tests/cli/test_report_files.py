@@ -38,6 +38,26 @@ def test_a_page_is_written_and_said_and_nothing_else_is_printed(
 
 
 @pytest.mark.parametrize(
+    ("options", "begins"),
+    [
+        (("-o", "r.html"), "<!doctype html>"),
+        (("-o", "r.HTML", "--embed", "0"), "<!doctype html>"),
+        (("-o", "r.json"), "{"),
+        (("-o", "r.md"), "**<code>shop"),
+        (("-o", "r.xml"), "<?xml"),
+        (("-o", "r.txt"), "shop"),
+        (("-o", "r.html", "--json"), "{"),
+    ],
+)
+def test_the_ending_of_a_file_gives_the_form_where_no_option_does(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], begins: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", "--store", str(store), *options]) == 0
+    assert (tmp_path / options[1]).read_text("utf-8").startswith(begins)
+
+
+@pytest.mark.parametrize(
     ("options", "said"),
     [
         (("--embed", "3"), "--embed and --gates are about the page: say --html FILE as well"),

@@ -12,11 +12,19 @@ import pytest
 from bars.planted._plant_places import HELD_OUT, good_part, texts
 from bars.planted._planted_kinds import KINDS, TEMPLATES, near_miss, plant
 from bars.planted._planted_page import PAGE, refreshed_page
-from bars.planted.planted import KindFigures, Result, judge_bars, main, print_means
+from bars.planted.planted import (
+    Base,
+    KindFigures,
+    Result,
+    judge_bars,
+    main,
+    plant_kind,
+    print_means,
+)
 from stepscope.cli.setup import find_bundled
 from stepscope.errors import UsageError
 from stepscope.formats.reading import read_files
-from stepscope.model import Trajectory
+from stepscope.model import Facts, Trajectory
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +90,27 @@ def test_templates_held_out_have_phrasings_of_their_own_and_fill_them_in(
 
 
 def _fewest(file: str) -> int:
-    """The fewest phrasings of a name; of a status it takes few."""
-    kinds = (own for kind, own in texts(file).items() if kind != "status")
+    """The fewest phrasings of a name; of a status it takes few, and outputs are no phrasings."""
+    kinds = (own for kind, own in texts(file).items() if kind not in ("status", "outputs"))
     return min(len(phrasings) for own in kinds for phrasings in own.values())
+
+
+@pytest.mark.parametrize("fault", [True, False])
+def test_each_case_of_an_output_is_planted_once_behind_the_output_it_tells_of(fault: bool) -> None:
+    found = [one for r in read_files([str(find_bundled("claude_code"))]) for one in r]
+    bases = [Base("claude_code", one, Facts()) for one in found if isinstance(one, Trajectory)]
+    said, outputs = [], set()
+    for _, planted in plant_kind(
+        bases, "misread_output", HELD_OUT, fault=fault, seeds=1, each=None
+    ):
+        steps = planted.trajectory.steps
+        said.append(steps[planted.step].text)
+        outputs.add(steps[planted.step - 1].results[0].text)
+    assert len(said) == len(set(said)) >= 60
+    assert len(outputs) >= 24
+    assert all(4 <= output.strip("\n").count("\n") < 40 for output in outputs)
+    few = plant_kind(bases, "misread_output", HELD_OUT, fault=fault, seeds=1, each=7)
+    assert [one.trajectory.steps[one.step].text for _, one in few] == said[:7]
 
 
 @pytest.mark.parametrize("chosen", ["--show", "--kinds"])

@@ -13,7 +13,12 @@ from stepscope.report.build import build_report
 from stepscope.report.document import Links
 from stepscope.report.render import data, markdown, pages, text
 from stepscope.report.types import Report
-from stepscope.report.views.modes import draw_begins, lay_out_modes, tabulate_modes
+from stepscope.report.views.modes import (
+    draw_begins,
+    lay_out_modes,
+    letter_runs,
+    tabulate_modes,
+)
 from stepscope.report.views.overview import make_report_document
 from tests.report.rows import LiteralRows, rows
 
@@ -113,3 +118,24 @@ def test_the_json_of_a_report_holds_every_count() -> None:
 def test_bars_are_never_empty_where_a_run_begins() -> None:
     assert draw_begins((1, 1000, 0, 0, 0)) == "▁█···"
     assert draw_begins(()) == ""
+
+
+def test_failed_runs_have_the_letter_of_the_mode_that_they_are_counted_under() -> None:
+    found = made({2: (BOOK,), 3: (MISSING,)}).modes
+    assert isinstance(found, FailureModes)
+    table = tabulate_modes(found, Links())
+    of_mode = {mode.name: mode.assigned for mode in found.modes}
+    assert (len(of_mode[BOOK]), len(of_mode[MISSING])) == (6, 6)
+    rows = {row.match: (row.cells[1].text, dict(row.facets)) for row in table.rows}
+    letters = letter_runs(found)
+    for name in (BOOK, MISSING):
+        (letter,) = {letters[run] for run in of_mode[name]}
+        assert rows[name] == (letter, {"mode": letter})
+    assert sorted(set(letters.values())) == ["A", "B"]
+
+
+def test_a_mode_that_no_failed_run_is_counted_under_has_no_letter() -> None:
+    found = made({0: (BOOK,)}).modes
+    (row,) = tabulate_modes(found, Links()).rows
+    assert (row.cells[1].text, dict(row.facets), letter_runs(found)) == ("", {}, {})
+    assert letter_runs(NO_SIGNS) == {}

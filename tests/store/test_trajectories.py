@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import shlex
 from pathlib import Path
 
 import msgspec
@@ -177,6 +178,63 @@ def test_a_changed_outcome_is_scored_again() -> None:
         assert list(store.column("outcome").label) == ["fail"]
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("shop/1/0", "a" * 64),  # a name wins over the starts of others
+        ("shop/1/00", "b" * 64),
+        ("shop/2", "c" * 64),  # the start of one name
+        ("bbbb", "b" * 64),  # the start of one id
+        ("c" * 12, "c" * 64),  # so long a start of an id is meant, whatever a name begins with
+        ("shop/1", "'shop/1' is more than one run: shop/1/0, shop/1/00; say more"),
+        (
+            "c",
+            "'c' is more than one run: 'cccccccccccc is mine', shop/2/7",
+        ),  # an id, a name
+        ("Shop/1/0", "no run called 'Shop/1/0': did you mean shop/1/0, shop/1/00"),
+        ("shp/2", "no run called 'shp/2': did you mean shop/2/7"),
+        ("2/7", "no run called '2/7': did you mean shop/2/7?"),  # a part of a name
+        ("quite another", "no run called 'quite another': stepscope list has the names"),
+    ],
+)
+def test_a_run_is_found_by_any_start_that_only_one_has(text: str, found: str) -> None:
+    names = {"a": "shop/1/0", "b": "shop/1/00", "c": "shop/2/7", "d": "c" * 12 + " is mine"}
+    with Store.open(":memory:") as store:
+        store.put(run(user(key), id=key * 64, name=name) for key, name in names.items())
+        if len(found) == 64:
+            assert store.find(text) == found
+        else:
+            with pytest.raises(UsageError) as raised:
+                store.find(text)
+            assert found in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "handle"),
+    [
+        ("shop/1", "shop/1"),
+        ("my shop/1", "'my shop/1'"),
+        ("$(rm -rf ~)", "'$(rm -rf ~)'"),
+        ("it's", """'it'"'"'s'"""),
+        ("two\nlines", "a" * 12),  # would not be shown as it is
+        ("\x1b[31mred", "a" * 12),
+        ("a\u202eb", "a" * 12),
+        ("--help", "a" * 12),  # would be read as an option
+        ("twin", "a" * 12),  # is another's, too
+        ("", "a" * 12),
+        (" ", "a" * 12),
+        ("sk-proj-" + "aB3" * 16, "a" * 12),  # is a secret
+    ],
+)
+def test_what_names_a_run_can_be_pasted_and_finds_it(name: str, handle: str) -> None:
+    with Store.open(":memory:") as store:
+        others = [run(user("b"), id="b" * 64, name="twin"), run(user("c"), id="c" * 64, name="z")]
+        store.put([run(user("a"), id="a" * 64, name=name), *others])
+        assert store.handle("a" * 64, name) == handle
+        (typed,) = shlex.split(handle)
+        assert store.find(typed) == "a" * 64
+
+
 def test_runs_are_found_by_name_id_or_a_unique_start() -> None:
     made = [
         run(user("a"), id="abc111", name="shop/1/0"),
@@ -189,11 +247,13 @@ def test_runs_are_found_by_name_id_or_a_unique_start() -> None:
         assert store.find("shop/1/0") == "abc111"
         assert store.find("de") == "def333"
         assert store.find("twin") == "twin"  # an id wins over a name
-        with pytest.raises(UsageError, match=r"more than one run: abc111 .shop/1/0., abc222"):
+        with pytest.raises(UsageError, match="more than one run: shop/1/0, abc222; say more"):
             store.find("abc")
-        for unknown in ("zz", "", "%", "shop/1/0 "):
+        for unknown in ("zz", "%", "shop/1/0 ", "shop_1"):
             with pytest.raises(UsageError, match="no run called"):
                 store.find(unknown)
+        with pytest.raises(UsageError, match="no run is named"):
+            store.find("")
         with pytest.raises(StoreError, match="no run 'zz'"):
             store.trajectory("zz")
 

@@ -24,14 +24,16 @@ if TYPE_CHECKING:
     from stepscope.api.judging import RejudgeResult as RejudgeResult
     from stepscope.api.memory import match as match
     from stepscope.api.notebook import Notebook as Notebook
-    from stepscope.api.notebook import Records as Records
     from stepscope.api.notebook import open as open
     from stepscope.api.score_files import FileShapes as FileShapes
     from stepscope.api.score_files import RunShape as RunShape
     from stepscope.api.score_files import shapes as shapes
     from stepscope.api.verdict_import import AddedVerdicts as AddedVerdicts
     from stepscope.api.views import ComparisonView as ComparisonView
+    from stepscope.api.views import Records as Records
     from stepscope.api.views import ReportView as ReportView
+    from stepscope.api.views import RunDiffView as RunDiffView
+    from stepscope.api.views import RunListView as RunListView
     from stepscope.api.views import RunView as RunView
     from stepscope.api.views import Text as Text
     from stepscope.api.views import report_folder as report_folder
@@ -45,10 +47,19 @@ __all__, __getattr__, __dir__ = lazy_names(
         ".exporting": ("Exported",),
         ".judging": ("RejudgeResult",),
         ".memory": ("match",),
-        ".notebook": ("Notebook", "Records", "open"),
+        ".notebook": ("Notebook", "open"),
         ".score_files": ("FileShapes", "RunShape", "shapes"),
         ".verdict_import": ("AddedVerdicts",),
-        ".views": ("ComparisonView", "ReportView", "RunView", "Text", "report_folder"),
+        ".views": (
+            "ComparisonView",
+            "Records",
+            "ReportView",
+            "RunDiffView",
+            "RunListView",
+            "RunView",
+            "Text",
+            "report_folder",
+        ),
         "stepscope.judges.judgement": ("JudgingOptions",),
         "stepscope.score.importing": ("Added",),
     },

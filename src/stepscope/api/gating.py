@@ -7,7 +7,9 @@ Nothing is decided here; `gates.decide` is the only place where that happens.
 from __future__ import annotations
 
 import os
+import re
 import tempfile
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -31,20 +33,22 @@ from stepscope.gates.settings import (
     MODES,
     RECORDED,
     WorkflowPolicy,
+    WorkflowTable,
     check_tools,
+    read_policy,
     refuse_tier,
 )
-from stepscope.gates.types import GateAnswer, GateReport, Severity, exit_code
+from stepscope.gates.types import GateAnswer, GateDecision, GateReport, Severity, exit_code
+from stepscope.model import digest
 from stepscope.model.signatures import is_signed
 from stepscope.report.document import Document
 from stepscope.report.render import data, markdown, text
 from stepscope.report.views import gates
 from stepscope.safety.redact import scrub_value
-from stepscope.safety.text import render_json
 from stepscope.score.importing import Added
 from stepscope.score.measures import score_runs
 from stepscope.settings import Settings
-from stepscope.store.where import Where
+from stepscope.store.where import Where, parse_where
 
 Undecided = Literal["pass", "fail"]
 # The measures that read rules of conduct: only for them must the rules' tools be known.
@@ -111,10 +115,6 @@ class SelftestView(DocumentView[tuple[GateSelftest, ...]]):
     def document(self) -> Document:
         """Return what is printed."""
         return gates.make_selftest_document(self.value)
-
-    def json(self) -> str:
-        """Return it as JSON."""
-        return render_json(self.value)
 
 
 def selftest_policies(
@@ -367,8 +367,8 @@ def choose_policies(
     names = tuple(dict.fromkeys(workflows)) or tuple(gated)
     if not gated:
         raise UsageError(
-            "no gate is declared; add [workflow.NAME.gates] to stepscope.toml, as in "
-            "examples/gate/stepscope.toml"
+            "no gate is declared; add [workflow.NAME.gates] to stepscope.toml, or let "
+            "stepscope init write gates for the runs of the store"
         )
     for name in names:
         if name not in gated:
@@ -410,3 +410,95 @@ def needed_measures(policies: Iterable[WorkflowPolicy]) -> tuple[str, ...]:
         found.update([whole for whole in wholes if whole in known][:1])
         found.update(filter(is_signed, known) if name == MODES else ())
     return tuple(sorted(found))
+
+
+# Gates that any workflow may have, as settings write them; runs say which of them can decide.
+DRAFT: dict[str, str] = {
+    "outcome": "{ max_drop = 0.05 }",
+    "policy": "{ max_per_run = 0 }",
+    "no_new_modes": '{ severity = "soft" }',
+    "step_efficiency": '{ max_ratio_to_baseline_median = 1.3, severity = "soft" }',
+    "cost_usd": '{ max_ratio_to_baseline_median = 1.3, severity = "soft" }',
+}
+# Workflows that gates are written for, those of the most runs: a person reads them all.
+MOST_WORKFLOWS = 20
+# A file's name may have no other characters of a workflow's, and no more of them.
+_FILE_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+class GateDraft(msgspec.Struct, frozen=True, kw_only=True):
+    """Gates for one workflow, and what its runs say of them."""
+
+    workflow: str
+    path: str  # of the baseline, relative to the settings
+    baseline: Sample
+    version: str  # whose runs the baseline is made of, where there are several
+    gates: tuple[GateDecision, ...]  # those that decide on these runs, with their power
+    left_out: tuple[GateDecision, ...]  # those that cannot, with the reason
+
+
+def draft_gates(notebook: Notebook, folder: Path) -> list[GateDraft]:
+    """Return gates for the workflows of a store, decided on the runs that are in it.
+
+    Of several versions of an agent the one with the most runs makes the baseline; a baseline that
+    stands in `folder` is taken as it is.
+    """
+    runs = notebook.store.runs()
+    versions = Counter(zip(runs.workflow, runs.agent, runs.agent_version, strict=True))
+    named = sorted({key[0] for key in versions if scrub_value(key[0]) == key[0] != ""})
+    most: dict[str, tuple[str | None, ...]] = {}
+    for key in sorted(versions, key=lambda key: (-versions[key], *map(str, key))):
+        if key[0] in named and len(most) < MOST_WORKFLOWS:
+            most.setdefault(key[0], key)
+    if not most:
+        return []
+    texts = (
+        " and ".join(map(_equal, ("workflow", "agent", "agent_version"), key))
+        for key in most.values()
+    )
+    where = parse_where(" or ".join(f"({text})" for text in texts))
+    written = tomllib.loads("\n".join(f"{name} = {said}" for name, said in DRAFT.items()))
+    policies, held = list[WorkflowPolicy](), dict[str, Sample | GateAnswer]()
+    for name in most:
+        stem = _FILE_NAME.sub("-", name)[:60].strip("-") or "runs"
+        stem += "" if stem == name else f"-{digest(name)[:6]}"
+        table = WorkflowTable(baseline=str(folder / "baselines" / f"{stem}.json"), gates=written)
+        policy = read_policy(name, table, where="drafted gates")
+        there = baselines.load_baseline(policy.baseline, name)
+        held[name] = (
+            there
+            if isinstance(there, Sample)
+            else baselines.make_baseline(notebook.store, policy, where=where)
+        )
+        policies.append(policy)
+    first = decide_gates(notebook.store, policies, baselines=held, where=where).workflows
+    decided = {one.workflow: one.gates for one in first}
+    able = {name: {g.name for g in gates if g.outcome == "pass"} for name, gates in decided.items()}
+    # What is left out spends no part of the error rate, so that the others see more.
+    kept = [
+        msgspec.structs.replace(one, gates=tuple(g for g in one.gates if g.name in able[name]))
+        for one in policies
+        if able[name := one.workflow]
+    ]
+    last = decide_gates(notebook.store, kept, baselines=held, where=where).workflows if kept else ()
+    powers = {one.workflow: one.gates for one in last}
+    several = {name for name in most if sum(key[0] == name for key in versions) > 1}
+    return [
+        GateDraft(
+            workflow=one.workflow,
+            path=str(Path(str(one.baseline)).relative_to(folder)),
+            baseline=sample,
+            version=" ".join(
+                filter(None, most[one.workflow][1:] if one.workflow in several else ())
+            ),
+            gates=powers.get(one.workflow, ()),
+            left_out=tuple(g for g in decided[one.workflow] if g.outcome != "pass"),
+        )
+        for one in policies
+        if isinstance(sample := held[one.workflow], Sample)
+    ]
+
+
+def _equal(field: str, value: str | None) -> str:
+    """Return the filter that a field has this value."""
+    return f"{field} = " + ("null" if value is None else "'" + value.replace("'", "''") + "'")

@@ -82,6 +82,11 @@ def draft_goals(store: Store, where: Where | None) -> GoalDraft:
     )
 
 
+def load_named_rubrics(names: str | Sequence[str]) -> tuple[Rubric, ...]:
+    """Return the rubrics of these names, sets and files, each once."""
+    return load_rubrics(unique_names(names, "rubric"))
+
+
 def unique_names(given: str | Sequence[str], what: str) -> tuple[str, ...]:
     """Return one or several names as names, each once."""
     names = tuple(dict.fromkeys([given] if isinstance(given, str) else given))
@@ -367,7 +372,10 @@ def find_judged_runs(
     runs: dict[str, frozenset[str]] = {rubric.name: frozenset() for rubric in rubrics}
     if not before:
         names = ", ".join(runs)
-        raise UsageError(f"no judge was asked by {names} about these runs; stepscope judge asks")
+        raise UsageError(
+            f"nothing to judge again: no judge answered by {names} about these runs; "
+            "stepscope judge --judge PROVIDER/MODEL asks one"
+        )
     for asked, answers in before.items():
         runs[asked[0]] |= {run for run, _ in answers}
     return runs, tuple(sorted({asked[1] for asked in before}))

@@ -13,9 +13,9 @@ from stepscope.formats.chat.messages import CallMessage, message_calls, referenc
 from stepscope.measures.same_calls import ArgumentMode, CallComparison, MatchMode, compare_calls
 from stepscope.model import Json, ReferenceCall, Trajectory
 
-Messages = Sequence[CallMessage] | Sequence[Mapping[str, Json]] | bytes
+Messages = Sequence[CallMessage] | Sequence[Mapping[str, Json]] | Mapping[str, Any] | bytes
 Wanted = ReferenceCall | str | tuple[str, dict[str, Json]] | CallMessage | Mapping[str, Json]
-Reference = Sequence[Wanted] | bytes
+Reference = Sequence[Wanted] | Mapping[str, Any] | bytes
 
 
 def match(
@@ -30,7 +30,7 @@ def match(
     """Return how the tool calls of OpenAI-style messages compare with a reference.
 
     Args:
-        messages: a run: decoded messages, or their JSON array as bytes.
+        messages: a run: decoded messages, an object with `messages`, or their JSON array as bytes.
         reference: what it should have called: names of tools (then arguments do not count), pairs
             of name and arguments, `ReferenceCall`s, or messages that make the calls.
         mode: the sense of `matched`; see `stepscope.measures.same_calls`.
@@ -58,8 +58,14 @@ def match(
 
 def read_reference(reference: Reference) -> list[ReferenceCall]:
     """Return reference calls; those that are names alone allow any arguments."""
-    given: list[Any] = [] if isinstance(reference, bytes) else [*reference]
-    if isinstance(reference, bytes) or any(isinstance(x, Mapping | CallMessage) for x in given):
+    if isinstance(reference, str) or not isinstance(reference, Sequence | Mapping):
+        raise UsageError(f"a reference is {str(reference)[:60]!r}; expected a list of calls")
+    given: list[Any] = [] if isinstance(reference, bytes | Mapping) else [*reference]
+    if (
+        not isinstance(reference, Sequence)
+        or isinstance(reference, bytes)
+        or any(isinstance(x, Mapping | CallMessage) for x in given)
+    ):
         return reference_calls(message_calls(reference))  # type: ignore[arg-type]
     wanted: list[ReferenceCall] = []
     for at, one in enumerate(given):

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from stepscope.api import views
 from stepscope.api.exporting import Exported, Target, VerdictsAs, export_runs
 from stepscope.api.memory import Source, read_sources
-from stepscope.api.views import ComparisonView, ReportView, ScoreCurveView, Text
-from stepscope.errors import ConfigError, UsageError
-from stepscope.model import Effect, Record, Trajectory
+from stepscope.errors import UsageError
+from stepscope.model import Effect, Trajectory
 from stepscope.model.effects import infer_effect
 from stepscope.model.records import HUMAN, IMPORTED
 from stepscope.report.render import text
@@ -24,14 +24,12 @@ from stepscope.report.views.show import make_run_document, show_run_json
 from stepscope.runtime.database import Closeable
 from stepscope.safety.redact import hide_patterns
 from stepscope.score import ScoringResult, score_runs
-from stepscope.score.importing import Added, Progress, RunDefaults, import_traces
+from stepscope.score.importing import Added, Progress, RunDefaults, RunNames, import_traces
 from stepscope.settings import Settings, load_settings
 from stepscope.store import Store
 from stepscope.store.where import Where, parse_where, started_since, stored_before
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from stepscope.api.agreement import AgreementView, ModesView, QueueView
     from stepscope.api.gating import SelftestView
     from stepscope.api.judging import GoalDraft, JudgeFinding, PlannedRequest, RejudgeResult
@@ -49,50 +47,22 @@ if TYPE_CHECKING:
     from stepscope.values import Unmeasured
 
 
-class Records:
-    """The verdicts of the chosen runs: iterate, or take them as an Arrow table."""
-
-    def __init__(self, store: Store, where: Where | None) -> None:
-        self._store = store
-        self._where = where
-
-    def __iter__(self) -> Iterator[Record]:
-        return self._store.records(self._where)
-
-    def to_arrow(self) -> pa.Table:
-        """Return the records as a table that polars, pandas and DuckDB read.
-
-        Raises:
-            ConfigError: pyarrow is not installed.
-        """
-        return self._store.to_arrow(self._where)
-
-    def to_pandas(self) -> Any:
-        """Return the records as a `pandas.DataFrame`, with the columns of `to_arrow`.
-
-        Raises:
-            ConfigError: pandas or pyarrow is not installed.
-        """
-        try:
-            return self.to_arrow().to_pandas()
-        except ImportError as e:
-            raise ConfigError("to_pandas needs pandas: pip install pandas") from e
-
-
 def ignore_progress(done: int, total: int) -> None:
     """Tell nobody."""
 
 
 def combine_filters(
-    text: str | None, after: str | None = None, *, older_than: str | None = None
+    text: str | Where | None, after: str | None = None, *, older_than: str | None = None
 ) -> Where | None:
     """Return the filter of a text, a date or age after which, and one before which runs came in.
 
     Raises:
         UsageError: a filter, date or age makes no sense.
     """
-    parts = ((parse_where, text), (started_since, after), (stored_before, older_than))
-    conditions = [make(said) for make, said in parts if said is not None]
+    chosen = parse_where(text) if isinstance(text, str) else text
+    dated = ((started_since, after), (stored_before, older_than))
+    given = [chosen, *(make(when) for make, when in dated if when is not None)]
+    conditions = [one for one in given if one is not None]
     return reduce(and_, conditions) if conditions else None
 
 
@@ -167,6 +137,7 @@ class Notebook(Closeable):
         strict: bool = False,
         workers: int | None = None,
         progress: Progress | None = None,
+        read: RunNames | None = None,
     ) -> Added:
         """Read traces into the store: files, folders, globs, zips, or what is in memory.
 
@@ -183,6 +154,7 @@ class Notebook(Closeable):
             strict: keep nothing unless everything can be read as it is.
             workers: processes; when left out, one a core for much to read and none for little.
             progress: called with the runs read so far, and 0.
+            read: takes the runs that were read, known ones as well.
 
         Raises:
             TraceError: a path named is no trace.
@@ -198,6 +170,7 @@ class Notebook(Closeable):
             filling=RunDefaults(agent, agent_version, dict(tags or {}), workflow, task, trial),
             workers=workers,
             progress=progress or ignore_progress,
+            read=read,
         )
         self.give_declared_cases()
         if added.known:
@@ -209,7 +182,7 @@ class Notebook(Closeable):
     def score(
         self,
         *,
-        where: str | None = None,
+        where: str | Where | None = None,
         since: str | None = None,
         measures: Sequence[str] | None = None,
         workers: int | None = None,
@@ -233,6 +206,7 @@ class Notebook(Closeable):
 
     def report(
         self,
+        paths: Source | Iterable[Source] | None = None,
         *,
         where: str | None = None,
         since: str | None = None,
@@ -240,19 +214,33 @@ class Notebook(Closeable):
         seed: int | None = None,
         look_first: int | None = 10,
         rubric_version: str | None = None,
-    ) -> ReportView:
+        progress: Progress | None = None,
+        tell: Callable[[Added], object] | None = None,
+    ) -> views.ReportView:
         """Return the report vector of the chosen runs, with `look_first` runs (None: all) to read.
 
         Of each judge the version of its rubrics counts that most runs were judged by, or this one.
+        With `paths` these traces are read as `add` does, scored, and reported alone; `tell` is
+        called with what was read.
 
         Raises:
-            UsageError: the filter makes no sense.
+            UsageError: the filter makes no sense, or no run was read of the paths.
             DataError: no run is chosen.
         """
         # Statistics load slowly, and reading runs into the store has no use for them.
         from stepscope.report.build import build_report
 
         chosen = combine_filters(where)
+        if paths is not None:
+            read = RunNames()
+            added = self.add(paths, progress=progress, read=read)
+            if tell is not None:
+                tell(added)
+            if not read.ids + read.names:
+                raise UsageError("no run was read, so there is nothing to report")
+            among = self.store.among(read.ids, read.names, "the runs of these paths")
+            chosen = among if chosen is None else among & chosen
+            self.score(where=chosen, since=since, progress=progress)
         value = build_report(
             self.store,
             where=chosen,
@@ -262,7 +250,7 @@ class Notebook(Closeable):
             look_first=look_first,
             rubric_version=rubric_version,
         )
-        return ReportView(
+        return views.ReportView(
             value, self.show, self.store, where=chosen, since=since, settings=self.settings
         )
 
@@ -275,13 +263,50 @@ class Notebook(Closeable):
         where: str | None = None,
         since: str | None = None,
         seed: int | None = None,
-    ) -> ComparisonView:
+    ) -> views.ComparisonView:
         """Compare the runs of two agents (or two values of another field), paired by task."""
         from stepscope.report.compare import compare_groups
 
         drawn = self.settings.seed if seed is None else seed
         chosen = combine_filters(where, since)
-        return ComparisonView(compare_groups(self.store, a, b, by=by, where=chosen, seed=drawn))
+        return views.ComparisonView(
+            compare_groups(self.store, a, b, by=by, where=chosen, seed=drawn)
+        )
+
+    def list_runs(
+        self,
+        *,
+        where: str | None = None,
+        since: str | None = None,
+        by: str | None = None,
+        columns: Sequence[str] = (),
+        sort: str = "run",
+        limit: int = 50,
+    ) -> views.RunListView:
+        """Return the chosen runs, as many of each group as `limit` says (0: all).
+
+        Args:
+            columns: figures of a run, fields, tags as "tag.KEY", measures; the usual when left out.
+            sort: a column, with a minus before it for the other way round.
+
+        Raises:
+            UsageError: no run is in the store, or there is no such column or field.
+        """
+        from stepscope.report.views.listing import list_runs
+
+        chosen = combine_filters(where, since)
+        found = list_runs(self.store, where=chosen, by=by, columns=columns, sort=sort, limit=limit)
+        return views.RunListView(found)
+
+    def diff(self, first: str, second: str) -> views.RunDiffView:
+        """Return two runs, aligned, with how far runs of one version are apart on their task.
+
+        Raises:
+            UsageError: no such run, several, or the same run twice.
+        """
+        from stepscope.report.views.diff import diff_runs
+
+        return views.RunDiffView(diff_runs(self.store, first, second))
 
     def show(
         self,
@@ -290,16 +315,16 @@ class Notebook(Closeable):
         around: int | None = None,
         steps: tuple[int, int] | None = None,
         width: int = 100,
-    ) -> Text:
+    ) -> views.Text:
         """Return one run as text, by name or unique id prefix.
 
         Raises:
             UsageError: no such run, several, or no such step.
         """
         document = make_run_document(self.store, run, around=around, steps=steps, width=width)
-        return Text(text.render(document, width))
+        return views.Text(text.render(document, width))
 
-    def curve(self, run: str) -> ScoreCurveView:
+    def curve(self, run: str) -> views.ScoreCurveView:
         """Return the score curve of one run, by name or unique id prefix.
 
         Raises:
@@ -307,7 +332,7 @@ class Notebook(Closeable):
         """
         from stepscope.report.evidence import read_curve
 
-        return ScoreCurveView(read_curve(self.store, self.store.find(run)))
+        return views.ScoreCurveView(read_curve(self.store, self.store.find(run)))
 
     def show_json(self, run: str) -> str:
         """Return one run with its records and suspects as JSON."""
@@ -489,9 +514,8 @@ class Notebook(Closeable):
     ) -> tuple[JudgeFinding, ...]:
         """Return what judges found by these rubrics in the chosen runs, the most faults first."""
         import stepscope.api.judging as judging
-        from stepscope.judges import rubrics as of_files
 
-        files = of_files.load_rubrics(judging.unique_names(rubrics, "rubric"))
+        files = judging.load_named_rubrics(rubrics)
         return judging.find_faulted(self.store, files, combine_filters(where, since))
 
     def rejudge(
@@ -519,16 +543,13 @@ class Notebook(Closeable):
         import msgspec
 
         import stepscope.api.judging as judging
-        from stepscope.judges import rubrics as of_files
         from stepscope.judges.judgement import DEFAULT_OPTIONS
 
-        asked = judging.unique_names(rubrics, "rubric")
-        chosen = combine_filters(where, since)
-        files = of_files.load_rubrics(asked)
+        files, chosen = judging.load_named_rubrics(rubrics), combine_filters(where, since)
         earlier = judging.read_first_answers(self.store, files, chosen)
         only, before = judging.find_judged_runs(earlier, files)
         judged = self.judge(
-            asked,
+            rubrics,
             judges=judges or before,
             where=where,
             since=since,
@@ -643,18 +664,9 @@ class Notebook(Closeable):
         Raises:
             ConfigError: it cannot be read, or a case makes no sense.
         """
-        from stepscope.cases.files import AddedCases, load_cases
+        from stepscope.cases.files import give_cases
 
-        cases = load_cases(Path(path), workflow)
-        given = self.store.give_cases(cases)
-        lone = [one for one, (n, _) in zip(cases, given, strict=True) if not n]
-        return AddedCases(
-            uri=str(path),
-            cases=len(cases),
-            runs=sum(n for n, _ in given),
-            changed=sum(n for _, n in given),
-            without_runs=tuple(f"{one.workflow}/{one.task}" for one in lone),
-        )
+        return give_cases(self.store, path, workflow)
 
     def give_declared_cases(self) -> None:
         """Give the cases that the settings name to the runs of their workflows."""
@@ -735,9 +747,9 @@ class Notebook(Closeable):
         """Yield the chosen runs."""
         return self.store.trajectories(combine_filters(where, since))
 
-    def records(self, *, where: str | None = None) -> Records:
+    def records(self, *, where: str | None = None) -> views.Records:
         """Return the verdicts of the chosen runs."""
-        return Records(self.store, combine_filters(where))
+        return views.Records(self.store, combine_filters(where))
 
     def tools(self) -> dict[str, Effect]:
         """Return every tool that was called, and its effect: as declared, or as its name says."""

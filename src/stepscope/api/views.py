@@ -7,13 +7,14 @@ only: no run can be opened, so none is named to look at first, and nothing can b
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from stepscope.errors import UsageError
+from stepscope.errors import ConfigError, UsageError
+from stepscope.model import Record
 from stepscope.model.records import Figure
 from stepscope.report.render import data, markdown, text
 from stepscope.report.types import (
@@ -26,14 +27,18 @@ from stepscope.report.types import (
     SuspectSteps,
 )
 from stepscope.report.views.compare import make_comparison_document
+from stepscope.report.views.diff import RunDiff, make_diff_document
+from stepscope.report.views.listing import RunList, flatten_list, make_list_document
 from stepscope.report.views.overview import make_report_document
 from stepscope.report.words import describe_figure
-from stepscope.store import ParquetRows
+from stepscope.safety.text import render_json
+from stepscope.store import ParquetRows, Store
 from stepscope.store.where import parse_where
 from stepscope.values import Unmeasured
 
 if TYPE_CHECKING:
     import altair as alt
+    import pyarrow as pa
 
     from stepscope.gates.looks import GateHistory
     from stepscope.report.document import Document
@@ -44,6 +49,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+# Columns of text in which nothing is cut.
+UNCUT = 10_000
 # Shows one run; `Notebook.show` is one.
 ShowRun: TypeAlias = "Callable[..., Text]"
 
@@ -75,11 +82,45 @@ class DocumentView(Generic[T]):
         """Return it as Markdown."""
         return markdown.render(self.document())
 
+    def json(self) -> str:
+        """Return the value as JSON; the same rows give the same bytes."""
+        return render_json(self.value)
+
     def __repr__(self) -> str:
         return self.text()
 
     def _repr_markdown_(self) -> str:
         return self.markdown()
+
+
+class Records:
+    """The verdicts of the chosen runs: iterate, or take them as an Arrow table."""
+
+    def __init__(self, store: Store, where: Where | None) -> None:
+        self._store = store
+        self._where = where
+
+    def __iter__(self) -> Iterator[Record]:
+        return self._store.records(self._where)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the records as a table that polars, pandas and DuckDB read.
+
+        Raises:
+            ConfigError: pyarrow is not installed.
+        """
+        return self._store.to_arrow(self._where)
+
+    def to_pandas(self) -> Any:
+        """Return the records as a `pandas.DataFrame`, with the columns of `to_arrow`.
+
+        Raises:
+            ConfigError: pandas or pyarrow is not installed.
+        """
+        try:
+            return self.to_arrow().to_pandas()
+        except ImportError as e:
+            raise ConfigError("to_pandas needs pandas: pip install pandas") from e
 
 
 class RunView:
@@ -170,13 +211,20 @@ class ReportView(DocumentView[Report]):
         """The runs to look at first."""
         return tuple(RunView(run, self._show) for run in self.value.look_first)
 
-    def located(self, option: str) -> ReportView:
-        """Return the view with `option` on every command it names, as `--store runs.db`."""
+    def located(self, option: str, paths: str = "") -> ReportView:
+        """Return the view with `option` on every command it names, as `--store runs.db`.
+
+        `paths` are traces that it was made of, as a shell takes them.
+        """
         runs = tuple(
-            msgspec.structs.replace(run, command=f"{run.command} {option}")
+            msgspec.structs.replace(run, command=f"{run.command} {option}".rstrip())
             for run in self.value.look_first
         )
-        following = tuple(f"{command} {option}" for command in self.value.next)
+        reported = f"stepscope report {paths}".rstrip()
+        following = tuple(
+            f"{command.replace('stepscope report', reported, 1)} {option}".rstrip()
+            for command in self.value.next
+        )
         found = copy.copy(self)
         found.value = msgspec.structs.replace(self.value, look_first=runs, next=following)
         return found
@@ -194,10 +242,6 @@ class ReportView(DocumentView[Report]):
     def document(self) -> Document:
         """Return the report as text and tables."""
         return make_report_document(self.value)
-
-    def json(self) -> str:
-        """Return the report as JSON; the same rows give the same bytes."""
-        return data.render_report_json(self.value)
 
     def junit(self) -> str:
         """Return the report as JUnit XML."""
@@ -313,9 +357,29 @@ class ComparisonView(DocumentView[ComparisonReport]):
         """Return the comparison as text and tables."""
         return make_comparison_document(self.value)
 
+
+class RunListView(DocumentView[RunList]):
+    """A list of runs; `value` is the list as a pure value."""
+
+    def document(self) -> Document:
+        """Return the list as tables."""
+        return make_list_document(self.value)
+
+    def text(self, width: int = 100) -> str:
+        """Return it as text; no name is cut, so that each can be typed."""
+        return text.render(self.document(), max(width, UNCUT))
+
     def json(self) -> str:
-        """Return the comparison as JSON."""
-        return data.render_report_json(self.value)
+        """Return the list as JSON."""
+        return render_json(flatten_list(self.value))
+
+
+class RunDiffView(DocumentView[RunDiff]):
+    """Two runs, aligned; `value` is the comparison as a pure value."""
+
+    def document(self) -> Document:
+        """Return the aligned calls, and what is concluded."""
+        return make_diff_document(self.value)
 
 
 def report_folder(

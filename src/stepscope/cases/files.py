@@ -8,6 +8,7 @@ make no sense, weights but 1, 2 and 3.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from stepscope.model import Case, Json, PolicyRule, Quarantined, ReferenceCall, 
 from stepscope.safety.json import decode
 from stepscope.safety.limits import Limits, open_file, read_file
 from stepscope.shape.weights import SCALE
+from stepscope.store import Store
 from stepscope.values import format_count
 
 _NAMED = 5
@@ -46,6 +48,20 @@ class AddedCases(msgspec.Struct, frozen=True, kw_only=True):
         return told + (f" and {more:,} more" if more > 0 else "")
 
 
+def give_cases(store: Store, path: str | Path, workflow: str) -> AddedCases:
+    """Give the cases of a file or folder to the runs of their tasks."""
+    cases = load_cases(Path(path), workflow)
+    given = store.give_cases(cases)
+    lone = [one for one, (n, _) in zip(cases, given, strict=True) if not n]
+    return AddedCases(
+        uri=str(path),
+        cases=len(cases),
+        runs=sum(n for n, _ in given),
+        changed=sum(n for _, n in given),
+        without_runs=tuple(f"{one.workflow}/{one.task}" for one in lone),
+    )
+
+
 def load_cases(path: Path, workflow: str = "") -> tuple[Case, ...]:
     """Return the cases of a file, or of the files of a folder; `workflow` where they name none.
 
@@ -53,6 +69,9 @@ def load_cases(path: Path, workflow: str = "") -> tuple[Case, ...]:
         ConfigError: it cannot be read, holds no case, or one makes no sense.
     """
     paths = sorted(x for x in path.iterdir() if x.suffix in _ENDINGS) if path.is_dir() else [path]
+    for one in paths if path.is_dir() else ():
+        if not one.resolve().is_relative_to(path.resolve()):
+            raise ConfigError(f"{one}: a link that leads out of the folder; name its file itself")
     found: dict[tuple[str, str], Case] = {}
     for one in paths:
         for where, table in _tables(one):
@@ -103,8 +122,14 @@ def _read_case(table: CaseTable, workflow: str, where: str, folder: Path) -> Cas
     )
     if any(goal.confirmed is False for goal in table.goals):
         raise ConfigError(f"{where}: a goal is a draft; set confirmed = true, or delete it")
+    if lone := [goal.name for goal in goals if not (goal.tool or goal.message or goal.like)]:
+        raise ConfigError(f"{where}: nothing can reach {lone[0]!r}; add tool, message or like")
     never = (PolicyRule(name=f"never {tool}", forbid=tool) for tool in table.forbidden)
     rules = (*table.policy, *never)
+    for what, held in (("goals", goals), ("rules", rules)):
+        twice = [name for name, n in Counter(one.name for one in held).items() if n > 1]
+        if twice:
+            raise ConfigError(f"{where}: two {what} are called {twice[0]!r}; name each differently")
     try:
         for rule in rules:
             check_rule(rule)

@@ -129,7 +129,7 @@ def gate(
     Example: stepscope gate --runs traces/ --baseline baselines/refunds.json --workflow refunds
     """
     start = time.monotonic()
-    form = options.choose_form(as_json, markdown, junit)
+    form = options.choose_form(as_json, markdown, junit, out)
     if runs and store is not None:
         raise UsageError("--runs needs no store: leave --store or --runs out")
 

@@ -303,12 +303,12 @@ def import_(
         terminal.print_result(added, as_json=as_json, hint="stepscope score", store=store)
         if aside and not as_json:
             _list_set_aside(aside, as_json=False)
-        return _exit_code_of_import(added.failed)
+        return exit_code_of_import(added.failed)
     terminal.print_result(added, as_json=as_json, hint="stepscope score", store=store)
     return 0
 
 
-def _exit_code_of_import(failed: Sequence[str]) -> int:
+def exit_code_of_import(failed: Sequence[str]) -> int:
     """Return 2 where a file gave nothing, having said so."""
     if not failed:
         return 0

@@ -1,4 +1,4 @@
-"""`stepscope judge` and `rejudge`: panels of models, asked once, within a budget, and resumed."""
+"""`stepscope judge`: panels of models, asked once or again, within a budget, and resumed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
@@ -15,7 +15,7 @@ from stepscope.cli import options, terminal
 from stepscope.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from stepscope.api import Notebook
+    from stepscope.api import Notebook, RejudgeResult
     from stepscope.judges.judgement import JudgingOptions
     from stepscope.score.judges import JudgingResult
     from stepscope.settings import Settings
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 Runs = Annotated[
     list[str] | None,
-    Argument(metavar="[RUN]...", help="Only these runs, by name or start of id."),
+    Argument(
+        metavar="[RUN]...",
+        help="Only these runs, by name or id, or the start of one.",
+        autocompletion=options.complete_run,
+    ),
 ]
 Judges = Annotated[
     list[str] | None,
@@ -56,7 +60,12 @@ ShowPrompt = Annotated[
     str | None, Option("--show-prompt", metavar="RUN", help="Print what would be sent about it.")
 ]
 Again = Annotated[
-    bool, Option("--again", help="Ask anew what was answered under another rubric version.")
+    bool,
+    Option(
+        "--again",
+        help="Ask about the runs that were judged before, by the rubrics and models of today, and "
+        "say what turned. Without --judge those who answered are asked.",
+    ),
 ]
 Sample = Annotated[
     int | None,
@@ -135,15 +144,19 @@ def judge(
     """Ask models about runs; costs money, resumes.
 
     Every judge answers by itself and must cite steps. Nothing that was answered is asked again: a
-    stopped command goes on where it was. Then see stepscope report, agree and show. Exit code 5
-    when the budget ended it, 4 when no judge gave an answer.
+    stopped command goes on where it was. With --again old records stay beside the new ones, and
+    what was asked in the very same words is not bought twice. Then see stepscope report, agree and
+    show. Exit code 5 when the budget ended it, 4 when no judge gave an answer.
 
     Example: stepscope judge --judge anthropic/claude-sonnet-4-5 --judge openai/gpt-5 --dry-run
+
+    Example: stepscope judge --again --rubric axes --judge openai/gpt-5.1
     """
     import secrets
 
     from msgspec.structs import replace
 
+    from stepscope.api import RejudgeResult
     from stepscope.judges.judgement import JudgingOptions
     from stepscope.safety import scrub_message
     from stepscope.safety.text import visible_line
@@ -152,7 +165,9 @@ def judge(
         chosen = combine_run_filter(notebook, runs, where)
         if propose_goals is not None:
             return _write_goals(notebook, propose_goals, chosen, since)
-        if not judge:
+        repeats = again and not dry_run and show_prompt is None
+        judges = judge or []
+        if not judges and not repeats:
             raise UsageError(
                 "name a judge: --judge PROVIDER/MODEL, as --judge openai/gpt-5; "
                 "stepscope score asks the rules, which cost nothing"
@@ -174,7 +189,7 @@ def judge(
         plans = [replace(how, narration=one) for one in each]
         rubrics = rubric or ["axes"]
         if show_prompt is not None:
-            asked = partial(notebook.judge_requests, rubrics, judges=judge, run=show_prompt)
+            asked = partial(notebook.judge_requests, rubrics, judges=judges, run=show_prompt)
             shown = [request for one in plans for request in asked(how=one)]
             if not shown:
                 why = f"stepscope judge {shlex.quote(show_prompt)} --dry-run says why"
@@ -184,38 +199,60 @@ def judge(
             with terminal.show_progress("planning"):
                 costs = [
                     notebook.judge_cost(
-                        rubrics, judges=judge, where=chosen, since=since, how=one, budget_usd=budget
+                        rubrics,
+                        judges=judges,
+                        where=chosen,
+                        since=since,
+                        how=one,
+                        budget_usd=budget,
                     )
                     for one in plans
                 ]
             return _print_all(costs, as_json=as_json)
         try:
             shared = budget_name or secrets.token_hex(16)
+            found: list[JudgingResult | RejudgeResult] = []
             done: list[JudgingResult] = []
             for how in plans:
-                did = judge_within_budget(
-                    notebook, judge, rubrics, where=chosen, since=since, how=how,
+                ask = _judge_again if repeats else judge_within_budget
+                result = ask(
+                    notebook, judges, rubrics, where=chosen, since=since, how=how,
                     budget_usd=budget, budget=shared,
                 )  # fmt: skip
-                done.append(did)
-                if did.ran.stopped:
+                found.append(result)
+                done.append(result.judged if isinstance(result, RejudgeResult) else result)
+                if done[-1].ran.stopped:
                     break
         except ConfigError as e:
             _what_rules_found(notebook, chosen, as_json=as_json)
             raise ConfigError(f"nothing was sent: {e}") from e
-        _print_all(done, as_json=as_json)
+        _print_all(found, as_json=as_json)
         acknowledge_calls(notebook, done)
         if not as_json:
-            found = notebook.judge_findings(rubrics, where=chosen, since=since)
-            for line in [str(one) for one in found if one.judged]:
+            faults = notebook.judge_findings(rubrics, where=chosen, since=since)
+            for line in [str(one) for one in faults if one.judged]:
                 terminal.print_text(visible_line(scrub_message(line)))
-            names = [one.first for one in found if one.faulted]
+            names = [one.first for one in faults if one.faulted]
             worst = next((one for one in names if visible_line(scrub_message(one)) == one), "")
             terminal.print_hint(
                 f"stepscope show {shlex.quote(worst)}" if worst else "stepscope report",
                 Path(notebook.store.path),
             )
         return exit_code_of_judging(done)
+
+
+def _judge_again(
+    notebook: Notebook, judges: Sequence[str], rubrics: Sequence[str], **asked: Any
+) -> RejudgeResult:
+    """Judge what was judged before; return what was done, and what turned."""
+    with terminal.show_progress("judging") as step:
+        return notebook.rejudge(
+            rubrics,
+            judges=judges,
+            progress=lambda at, usd: step(at, 0),
+            stopping=say_stopping,
+            **asked,
+        )
 
 
 def _print_all(found: Sequence[object], *, as_json: bool) -> int:
@@ -323,49 +360,3 @@ def combine_run_filter(
         return where
     ids = ", ".join(f"'{notebook.store.find(run)}'" for run in runs)
     return f"id in ({ids})" + (f" and ({where})" if where else "")
-
-
-def rejudge(
-    runs: Runs = None,
-    *,
-    judge: Judges = None,
-    rubric: Rubrics = None,
-    where: options.WhereText = None,
-    since: options.Since = None,
-    budget: Budget = None,
-    budget_name: Shared = "",
-    repeat: Repeat = 1,
-    canaries: Canaries = False,
-    batch: Batch = False,
-    store: options.StorePath = None,
-    offline: options.Offline = False,
-    as_json: options.Json = False,
-) -> int:
-    """Judge again what was judged; old records stay.
-
-    Asks about the runs that a judge answered about before, by the rubric as it is now: the same
-    judges, or the ones that are named. Says which labels turned, and what share with its interval.
-    Exit codes as of judge.
-
-    Example: stepscope rejudge --rubric axes --judge openai/gpt-5.1
-    """
-    from stepscope.judges.judgement import JudgingOptions
-
-    with options.open_existing(store, load_judge_settings(offline)) as notebook:
-        with terminal.show_progress("judging") as step:
-            found = notebook.rejudge(
-                rubric or ["axes"],
-                judges=judge or (),
-                where=combine_run_filter(notebook, runs, where),
-                since=since,
-                how=JudgingOptions(repeats=repeat, canaries=canaries, batch=batch),
-                budget_usd=budget,
-                budget=budget_name,
-                progress=lambda at, usd: step(at, 0),
-                stopping=say_stopping,
-            )
-        terminal.print_result(
-            found, as_json=as_json, hint="stepscope agree", store=Path(notebook.store.path)
-        )
-        acknowledge_calls(notebook, [found.judged])
-    return exit_code_of_judging([found.judged])

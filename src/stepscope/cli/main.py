@@ -13,16 +13,25 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from io import TextIOWrapper
+from itertools import chain
 from types import TracebackType
-from typing import TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import typer
+from typer.core import TyperGroup
 
 from stepscope import safety
 from stepscope.cli import calibrate, gate, importing, judge, lab, report, runs, setup
 from stepscope.cli.options import Version
 from stepscope.errors import EnvironmentFault, StepscopeError
 from stepscope.runtime.signals import interrupt_on_stops
+
+if TYPE_CHECKING:
+    from typer._click.core import Context
+    from typer._click.formatting import HelpFormatter
+
+Function: TypeAlias = "Callable[..., object]"
+Member: TypeAlias = "Function | tuple[str, str, str, tuple[Function, ...]]"
 
 # What typer raises for a command line it cannot read, whether it brings its own click or not.
 _BadCommandLine: type[Exception] = typer.BadParameter.__mro__[2]
@@ -36,13 +45,62 @@ LEAST_BYTES = 512 << 20
 LEAST_STACK_BYTES = 1 << 20
 _DISK_GAVE_OUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
-app = typer.Typer(
+# In the order of `stepscope --help`: a command, or a name with what it is for, an example, and the
+# commands below it.
+COMMANDS: dict[str, tuple[Member, ...]] = {
+    "Start": (setup.demo, setup.init, setup.doctor),
+    "Read": (
+        importing.import_, runs.score, runs.list_, runs.show, report.report, runs.diff,
+        report.compare, report.view, runs.export, runs.purge,
+    ),
+    "Judge": (
+        judge.judge, calibrate.agree,
+        ("calibrate", "Measure whether judges and the ranking can be trusted.",
+         "stepscope calibrate sigma scores.csv", (calibrate.sigma, calibrate.localise)),
+    ),
+    "Gate": (
+        gate.gate,
+        ("baseline", "Make runs the baseline that gates compare with.",
+         "stepscope baseline update --yes", (gate.update,)),
+        ("case", "Make cases of runs.", "stepscope case promote airline/9/2", (runs.promote,)),
+    ),
+    "Experts": (
+        ("lab", "Measure the instrument on runs whose truth is planted.",
+         "stepscope lab envelope --n 10 --sigma 0.06", (lab.envelope, lab.redteam)),
+        report.shape,
+    ),
+}  # fmt: skip
+
+
+class Group(TyperGroup):
+    """A command of commands; the first of all lists them in groups."""
+
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Write a section for each group, all in the same columns."""
+        if ctx.parent is not None:
+            return super().format_commands(ctx, formatter)
+        wide = max(map(len, self.commands))
+        for title, members in COMMANDS.items():
+            named = [(name, self.commands[name]) for name in map(_name, members)]
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(name.ljust(wide), one.get_short_help_str(100)) for name, one in named]
+                )
+
+
+def _name(member: Member) -> str:
+    return member[0] if isinstance(member, tuple) else member.__name__.rstrip("_")
+
+
+def _make_app(**options: Any) -> typer.Typer:
+    return typer.Typer(cls=Group, rich_markup_mode=None, **options)
+
+
+app = _make_app(
     name="stepscope",
     help="Reads recorded runs of AI agents; says what broke, where, and how sure it is.",
-    epilog="Start with: stepscope demo",
-    rich_markup_mode=None,
+    epilog="Start with: stepscope demo, or stepscope report YOUR_TRACES/",
     pretty_exceptions_enable=False,
-    add_completion=False,
     no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -54,42 +112,23 @@ def _root(context: typer.Context, version: Version = False) -> None:
         sys.stdout.write(context.get_help() + "\n")
 
 
-def _add(to: typer.Typer, command: Callable[..., object]) -> None:
-    text, _, example = (command.__doc__ or "").partition("Example:")
+def _add(to: typer.Typer, member: Member) -> None:
+    if isinstance(member, tuple):
+        name, text, example, members = member
+        group = _make_app(help=text)
+        for one in members:
+            _add(group, one)
+        return to.add_typer(group, name=name, epilog=f"Example: {example}")
+    text, _, example = (member.__doc__ or "").partition("Example:")
     to.command(
-        command.__name__.rstrip("_"),
+        _name(member),
         help=inspect.cleandoc(text),
         epilog=f"Example: {example.strip()}",
-    )(command)
+    )(member)
 
 
-for _command in (
-    setup.demo, setup.init, setup.doctor, importing.import_, runs.score, judge.judge,
-    judge.rejudge, report.report, runs.show, report.compare, calibrate.agree, report.shape,
-    report.view, gate.gate, runs.export, runs.purge,
-):  # fmt: skip
-    _add(app, _command)
-
-_baseline = typer.Typer(
-    help="Make runs the baseline that gates compare with.", rich_markup_mode=None
-)
-_add(_baseline, gate.update)
-app.add_typer(_baseline, name="baseline", epilog="Example: stepscope baseline update --yes")
-_case = typer.Typer(help="Make cases of runs.", rich_markup_mode=None)
-_add(_case, runs.promote)
-app.add_typer(_case, name="case", epilog="Example: stepscope case promote airline/9/2")
-_calibrate = typer.Typer(
-    help="Measure whether judges and the ranking can be trusted.", rich_markup_mode=None
-)
-_add(_calibrate, calibrate.sigma)
-_add(_calibrate, calibrate.localise)
-app.add_typer(_calibrate, name="calibrate", epilog="Example: stepscope calibrate sigma scores.csv")
-_lab = typer.Typer(
-    help="Measure the instrument on runs whose truth is planted.", rich_markup_mode=None
-)
-_add(_lab, lab.envelope)
-_add(_lab, lab.redteam)
-app.add_typer(_lab, name="lab", epilog="Example: stepscope lab envelope --n 10 --sigma 0.06")
+for _member in chain.from_iterable(COMMANDS.values()):
+    _add(app, _member)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -161,7 +200,7 @@ def _run(arguments: Sequence[str]) -> int:
             raise
         return _complain(f"{e.filename}: {e.strerror}", 2)
     except SystemExit:
-        # typer's answer to a closed pipe, which it takes for itself.
+        # typer's answer to a closed pipe, which it takes for itself, and to a shell that completes.
         raise BrokenPipeError from None
     if result == STOPPED:
         return _complain("stopped; what was done so far is kept", STOPPED)

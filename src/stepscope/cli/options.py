@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
 from stepscope.errors import UsageError
 
@@ -59,6 +59,29 @@ WhereText = Annotated[
         help="Only these runs: \"agent = 'gpt-4o' and outcome = 'fail'\".",
     ),
 ]
+
+
+def complete_run(context: typer.Context, incomplete: str) -> list[str]:
+    """Return names of runs that begin so, for a shell; none where there is no store."""
+    from stepscope.errors import StepscopeError
+    from stepscope.settings import load_settings
+    from stepscope.store import Store
+
+    try:
+        with Store.open(find_store(context.params.get("store"), load_settings())) as store:
+            return store.names(incomplete)
+    except StepscopeError:  # nobody reads an error between two keys
+        return []
+
+
+Run = Annotated[
+    str,
+    Argument(
+        metavar="RUN",
+        help="A name or an id, or the start of one that no other run has.",
+        autocompletion=complete_run,
+    ),
+]
 Since = Annotated[
     str | None,
     Option("--since", metavar="WHEN", help="Only runs since then: 7d, 12h, 2026-01-31."),
@@ -77,7 +100,10 @@ Seed = Annotated[
 
 Markdown = Annotated[bool, Option("--markdown", help="Print Markdown.")]
 Junit = Annotated[bool, Option("--junit", help="Print JUnit XML.")]
-Out = Annotated[Path | None, Option("--out", "-o", metavar="FILE", help="Write to this file.")]
+Out = Annotated[
+    Path | None,
+    Option("--out", "-o", metavar="FILE", help="Write to this file; its ending gives the form."),
+]
 Quantum = Annotated[
     float | None, Option("--quantum", help="Step between the scores that the judge can give.")
 ]
@@ -87,13 +113,16 @@ Quantum = Annotated[
 UNMEASURED = 4
 
 
-def choose_form(as_json: bool, markdown: bool, junit: bool) -> str:
-    """Return the name of the one output form asked for; "" for a terminal's."""
+FORMS = {".json": "json", ".md": "markdown", ".xml": "junit"}
+
+
+def choose_form(as_json: bool, markdown: bool, junit: bool, out: Path | None) -> str:
+    """Return the name of the one output form asked for, or meant by a file; "" for a terminal's."""
     asked = {"json": as_json, "markdown": markdown, "junit": junit}
     chosen = [name for name, wanted in asked.items() if wanted]
     if len(chosen) > 1:
         raise UsageError("--json, --markdown and --junit say different things; choose one")
-    return chosen[0] if chosen else ""
+    return chosen[0] if chosen else "" if out is None else FORMS.get(out.suffix.lower(), "")
 
 
 def open_existing(path: Path | None, settings: Settings | None = None) -> Notebook:
@@ -112,7 +141,7 @@ def find_store(path: Path | None, settings: Settings) -> Path:
         raise UsageError(
             f"no store at {str(place)!r}; make one with stepscope import PATHS --store {place}"
             if path is not None
-            else f"no store at {str(place)!r}; stepscope import PATHS makes one, "
+            else f"no store at {str(place)!r}; stepscope report PATHS makes one, "
             "stepscope demo shows one"
         )
     return place

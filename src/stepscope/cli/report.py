@@ -8,17 +8,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
 from stepscope import safety
-from stepscope.cli import options, terminal
+from stepscope.cli import importing, options, terminal
 from stepscope.errors import UsageError
-from stepscope.safety.text import escaped_json
+from stepscope.safety.text import escaped_json, inert
 
 if TYPE_CHECKING:
-    from stepscope.api import ReportView
+    from stepscope.api import Added, ReportView
 
 
 def compare(
@@ -74,6 +74,13 @@ Plots = Annotated[
 
 
 def report(
+    paths: Annotated[
+        list[str] | None,
+        Argument(
+            metavar="[PATHS]...",
+            help="Read, score and report these traces alone: files, folders, globs, zips, -.",
+        ),
+    ] = None,
     *,
     where: options.WhereText = None,
     since: options.Since = None,
@@ -105,27 +112,35 @@ def report(
 ) -> int:
     """Print outcome and path of the runs, each with error bar.
 
-    Every figure has its interval, its n, and how many runs could not be measured. --store may
-    also be a folder that export --verdicts only --format parquet wrote; no run of it can be opened.
-    --by step_agent makes a group of each agent that the steps of runs name.
+    Every figure has its interval, its n, and how many runs could not be measured. With PATHS these
+    traces are read into the store and scored, and the report has them alone; without, the runs of
+    the store. --store may also be a folder that export --verdicts only --format parquet wrote; no
+    run of it can be opened. --by step_agent makes a group of each agent that the steps of runs
+    name.
+
+    Example: stepscope report traces/
 
     Example: stepscope report --where "agent = 'gpt-4o'" --html report.html
     """
+    form = options.choose_form(as_json, markdown, junit, out)
+    if out is not None and out.suffix.lower() == ".html" and not (form or html or plots or get):
+        html = out
     if html is None and (embed is not None or gates):
         raise UsageError("--embed and --gates are about the page: say --html FILE as well")
-    form = options.choose_form(as_json, markdown, junit)
     located = "" if store is None or as_json else f"--store {shlex.quote(str(store))}"
     most = None if junit else look_first
     chosen = {"where": where, "since": since, "by": by, "rubric_version": rubric_version}
-    with _view(store, seed, most, **chosen) as found:
-        view = found.located(located) if located else found
+    again = " ".join(map(shlex.quote, paths or ()))
+    lost: list[str] = []
+    with _view(paths, lost, store, seed=seed, look_first=most, **chosen) as found:
+        view = found.located(located, again) if located or again else found
         if html is not None or plots is not None:
             if html is not None:
                 page = view.html(html, embed=_embed(embed), gates=gates or ())
                 terminal.print_note(f"wrote {page}")
             for path in () if plots is None else view.plots(plots):
                 terminal.print_note(f"wrote {path}")
-            return 0
+            return importing.exit_code_of_import(lost)
     if get is not None:
         from stepscope.values import Unmeasured
 
@@ -141,26 +156,51 @@ def report(
             terminal.print_json(figure)
         else:
             terminal.print_text(view.line(get))
-        return options.UNMEASURED if isinstance(figure, Unmeasured) else 0
+        unmeasured = options.UNMEASURED if isinstance(figure, Unmeasured) else 0
+        return importing.exit_code_of_import(lost) or unmeasured
     terminal.deliver(getattr(view, form)() if form else view.text(terminal.terminal_width()), out)
-    return 0
+    return importing.exit_code_of_import(lost)
 
 
 @contextmanager
 def _view(
-    store: Path | None, seed: int | None, look_first: int | None, **chosen: str | None
+    paths: list[str] | None,
+    lost: list[str],
+    store: Path | None,
+    *,
+    seed: int | None,
+    look_first: int | None,
+    **chosen: Any,
 ) -> Iterator[ReportView]:
-    """Give the report over a store, or over a folder of exported verdicts, while it is open."""
+    """Give the report over traces, a store or a folder of exported verdicts, while it is open.
+
+    Files of which nothing could be read are added to `lost`; `chosen` is what `report` takes.
+    """
+    from stepscope import api
     from stepscope.settings import load_settings
+
+    def tell(added: Added) -> None:
+        told = added.lines(one for one in added.files if one.unread or not one.runs + one.scores)
+        terminal.print_note(inert(told))
+        lost.extend(added.failed)
 
     settings = load_settings()
     if store is not None and store.is_dir():
+        if paths:
+            raise UsageError(f"--store {str(store)!r} is a folder of verdicts; no trace goes there")
         from stepscope.api.views import report_folder
 
         yield report_folder(store, seed=settings.seed if seed is None else seed, **chosen)
-        return
-    with options.open_existing(store, settings) as notebook:
-        yield notebook.report(seed=seed, look_first=look_first, **chosen)
+    elif paths:
+        with (
+            api.open(store, settings=settings) as notebook,
+            terminal.show_progress("reading and scoring") as step,
+        ):
+            reading = {"progress": step, "tell": tell, **chosen}
+            yield notebook.report(paths, seed=seed, look_first=look_first, **reading)
+    else:
+        with options.open_existing(store, settings) as notebook:
+            yield notebook.report(seed=seed, look_first=look_first, **chosen)
 
 
 def _embed(text: str | None) -> int | Literal["all"]:

@@ -1,7 +1,8 @@
-"""`stepscope score`, `show`, `export` and `purge`: the runs of a store."""
+"""`stepscope score`, `list`, `show`, `export`, `purge`: the runs of a store."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
@@ -169,7 +170,7 @@ def score(
 
 
 def promote(
-    run: Annotated[str, Argument(metavar="RUN", help="A name, or a unique prefix of an id.")],
+    run: options.Run,
     *,
     step: Annotated[
         int | None,
@@ -194,12 +195,12 @@ def promote(
         files = notebook.promote_case(run, step=step)
     from stepscope.safety.limits import open_output
 
-    there = [name for name in files if (out / name).exists()]
+    there = [name for name in files if os.path.lexists(out / name)]
     if there and not force:
         raise UsageError(f"{out / there[0]} is there already; --force overwrites it")
     out.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-        with open_output(out / name) as file:
+        with open_output(out / name, follow=False) as file:
             file.write(text.encode("utf-8", "backslashreplace"))
     written = [str(out / name) for name in files]
     if as_json:
@@ -209,8 +210,46 @@ def promote(
         terminal.print_hint(f"pytest {shlex.quote(written[-1])}", None)
 
 
+def list_(
+    *,
+    where: options.WhereText = None,
+    since: options.Since = None,
+    by: options.By = None,
+    columns: Annotated[
+        str | None,
+        Option(
+            "--columns",
+            metavar="C,C",
+            help="What is said of each: run, outcome, steps, calls, axes, started, tag.KEY, a "
+            "measure as redundant_calls; a wrong name lists them.",
+        ),
+    ] = None,
+    sort: Annotated[
+        str, Option("--sort", metavar="C", help="Order by this column; -C the other way round.")
+    ] = "run",
+    limit: Annotated[
+        int, Option("--limit", min=0, metavar="N", help="At most N runs, of each group; 0: all.")
+    ] = 50,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
+) -> None:
+    """List runs, and say how many match.
+
+    Each printed name can be pasted behind stepscope show.
+
+    Example: stepscope list --where "outcome = 'fail'" --sort -steps
+    """
+    chosen = [name.strip() for name in columns.split(",")] if columns is not None else []
+    with options.open_existing(store) as notebook:
+        found = notebook.list_runs(
+            where=where, since=since, by=by, columns=chosen, sort=sort, limit=limit
+        )
+    terminal.print_view(found, as_json=as_json)
+
+
 def show(
-    run: Annotated[str, Argument(metavar="RUN", help="A name, or a unique prefix of an id.")],
+    run: options.Run,
     *,
     step: Annotated[
         int | None, Option("--step", min=0, help="The steps around this one, in full.")
@@ -239,6 +278,25 @@ def show(
             terminal.print_text(
                 notebook.show(run, around=step, steps=chosen, width=terminal.terminal_width())
             )
+
+
+def diff(
+    first: options.Run,
+    second: options.Run,
+    *,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
+) -> None:
+    """Compare two runs, call by call.
+
+    Says where they part for good, and how far trials of one version are apart on this task: without
+    that, a difference between two runs means nothing.
+
+    Example: stepscope diff airline/11/2 airline/11/0
+    """
+    with options.open_existing(store) as notebook:
+        terminal.print_view(notebook.diff(first, second), as_json=as_json)
 
 
 def _span(text: str | None) -> tuple[int, int] | None:

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
@@ -20,6 +20,9 @@ from stepscope import safety
 from stepscope.cli import options, terminal
 from stepscope.cli.judge import Budget, Judges
 from stepscope.errors import ConfigError, EnvironmentFault, UsageError
+
+if TYPE_CHECKING:
+    from stepscope.api.gating import GateDraft
 
 
 def find_bundled(*names: str) -> Path:
@@ -49,6 +52,10 @@ def demo(
     *,
     judge: Judges = None,
     budget: Budget = None,
+    copy_examples: Annotated[
+        bool,
+        Option("--copy-examples", help="Copy what the pages of the manual use to ./examples."),
+    ] = False,
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
@@ -56,6 +63,7 @@ def demo(
     """Score the real runs that come with it: no key, no network.
 
     With --judge models judge the five axes of these runs, too; that needs their keys, and spends.
+    --copy-examples does nothing else.
 
     Example: stepscope demo
     """
@@ -63,6 +71,8 @@ def demo(
     from stepscope.report.words import cut_words, describe_suspect
     from stepscope.settings import Settings, load_settings
 
+    if copy_examples:
+        return _copy_examples(as_json=as_json)
     # The defaults, and how judges are reached: all else shows the same everywhere.
     settings = Settings(judges=load_settings().judges, offline=offline)
     place = _demo_store() if store is None else store
@@ -114,7 +124,7 @@ def demo(
         f"  stepscope show airline/9/2 --step 45 {option}\n"
         f"  stepscope show claude_code/test-session-id {option}\n"
         f"  stepscope compare 0 1 --by trial {option}\n"
-        "  stepscope import YOUR_RUNS/ && stepscope score && stepscope report"
+        "  stepscope report YOUR_TRACES/"
     )
     if shutil.which("stepscope") is None:
         terminal.print_text(
@@ -123,6 +133,15 @@ def demo(
         )
 
     return _end(code, problem)
+
+
+def _copy_examples(*, as_json: bool) -> int:
+    place = Path("examples")
+    if place.exists():
+        raise UsageError(f"{place} is there already; move it away, or work in another folder")
+    shutil.copytree(find_bundled("airline").parent, place)
+    terminal.print_result({"path": str(place)} if as_json else f"wrote {place}/", as_json=as_json)
+    return 0
 
 
 def _end(code: int, problem: ConfigError | None) -> int:
@@ -195,17 +214,48 @@ def init(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> None:
-    """Write stepscope.toml, asking which tools change the world.
+    """Write stepscope.toml: tools, and gates that run.
+
+    Asks which tools change the world. The runs of the store are scored and become the baseline of
+    gates, each with the drop that it would see; a gate that cannot decide on so few is left out.
 
     Example: stepscope init --store .stepscope/demo.db
     """
     from stepscope.safety.limits import open_output
-    from stepscope.safety.text import visible_line
 
     if FILE.exists() and not force:
         raise UsageError(f"{FILE} is there already; --force overwrites it")
     effects = _tool_effects(store)
     asking = sys.stdin.isatty() and not yes and not as_json
+    text = find_bundled("stepscope.toml").read_text(encoding="utf-8")
+    if lines := _tool_lines(effects, asking=asking):
+        tools = "\n".join(["[tools]", *lines]) + "\n"
+        text = _TOOLS.sub(lambda _: tools, text, count=1)
+    if store is not None:
+        text = re.sub(
+            r'(?m)^store = "[^"]*"', lambda _: f"store = {_toml_string(str(store))}", text
+        )
+    with open_output(FILE, own=FILE.name) as file:
+        file.write(text.encode())
+    drafts = _draft_gates(store)
+    if drafts:
+        with open_output(FILE, own=FILE.name) as file:
+            file.write("\n".join([text.rstrip("\n"), *map(_gate_section, drafts)]).encode())
+    if as_json:
+        gates = {one.workflow: {"gates": one.gates, "left_out": one.left_out} for one in drafts}
+        terminal.print_json({"path": str(FILE), "tools": effects, "gates": gates})
+    else:
+        _say(effects, asked=asking)
+        for one in drafts:
+            terminal.print_text(_say_gates(one))
+        if drafts:
+            terminal.print_hint("stepscope gate --runs NEW_TRACES/", None)
+
+
+def _tool_lines(effects: dict[str, str], *, asking: bool) -> list[str]:
+    """Return the lines of `[tools]`; what was answered is put into `effects`."""
+    from stepscope.safety.text import visible_line
+
     lines = []
     for tool, effect in effects.items():
         if (shown := safety.scrub_message(tool)) != tool:
@@ -221,26 +271,72 @@ def init(
             lines.append(
                 f'# {toml_key(tool)} = "write"  # its name does not tell: "read" or "write"?'
             )
-    text = find_bundled("stepscope.toml").read_text(encoding="utf-8")
-    if lines:
-        tools = "\n".join(["[tools]", *lines]) + "\n"
-        text = _TOOLS.sub(lambda _: tools, text, count=1)
-    if store is not None:
-        text = re.sub(
-            r'(?m)^store = "[^"]*"', lambda _: f"store = {_toml_string(str(store))}", text
-        )
-    with open_output(FILE, own=FILE.name) as file:
-        file.write(text.encode())
-    if as_json:
-        terminal.print_json({"path": str(FILE), "tools": effects})
-    else:
-        _say(effects, asked=asking)
+    return lines
+
+
+def _draft_gates(store: Path | None) -> list[GateDraft]:
+    """Score what is not scored, and return gates for these runs, their baselines written."""
+    from stepscope.api.gating import draft_gates
+    from stepscope.gates.baseline import write_baseline
+
+    if not _has_store(store):
+        return []
+    with options.open_existing(store) as notebook:
+        with terminal.show_progress("scoring runs") as step:
+            notebook.score(progress=step)
+        drafts = draft_gates(notebook, Path())
+    for one in drafts:
+        if one.gates and not Path(one.path).exists():
+            write_baseline(one.baseline, one.path)
+    return drafts
+
+
+def _gate_section(one: GateDraft) -> str:
+    """Return the table of a workflow's gates, what each would catch beside it."""
+    from stepscope.api.gating import DRAFT
+    from stepscope.safety.text import visible_line
+    from stepscope.values import format_count
+
+    key, of_version = toml_key(one.workflow), f" of {one.version}" if one.version else ""
+    runs = format_count(len(one.baseline.runs), "run")
+    tasks = format_count(len({run.case for run in one.baseline.runs}), "task")
+    # What no gate can use is written down all the same, behind a mark.
+    mark = "" if one.gates else "# "
+    lines = [
+        "",
+        f"# What later runs are compared with: {runs} of {tasks}{of_version}.",
+        f"{mark}[workflow.{key}]",
+        f"{mark}baseline = {_toml_string(one.path)}",
+        "",
+        f"{mark}[workflow.{key}.gates]",
+    ]
+    for gate in one.gates:
+        lines += [f"# {gate.reason.rpartition('; ')[2]}", f"{gate.name} = {DRAFT[gate.name]}"]
+    for gate in one.left_out:
+        if gate.cause == "no_verdicts":  # its measure has nothing to look at in these traces
+            continue
+        lines.append(f"# {gate.name} = {DRAFT[gate.name]}  # not yet: {gate.reason}")
+    hidden = (visible_line(safety.scrub_message(line)) for line in lines)
+    return "\n".join(hidden) + "\n"
+
+
+def _say_gates(one: GateDraft) -> str:
+    from stepscope.safety.text import visible_line
+
+    if not one.gates:
+        return visible_line(f"  no gate can decide yet for {one.workflow}; {FILE} says why")
+    named = ", ".join(gate.name for gate in one.gates)
+    return visible_line(f"  gates   {one.workflow}: {named}; baseline {one.path}")
+
+
+def _has_store(store: Path | None) -> bool:
+    from stepscope.settings import load_settings
+
+    return store is not None or Path(load_settings().store).exists()
 
 
 def _tool_effects(store: Path | None) -> dict[str, str]:
-    from stepscope.settings import load_settings
-
-    if store is None and not Path(load_settings().store).exists():
+    if not _has_store(store):
         return {}
     with options.open_existing(store) as notebook:
         return dict(notebook.tools())

@@ -8,6 +8,7 @@ in any order.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -50,7 +51,32 @@ LINE_EVERY = 60.0
 
 def print_text(text: str) -> None:
     """Print text to standard output, ending in one line break; nothing in it hides or commands."""
-    sys.stdout.write(inert(text).removesuffix("\n") + "\n")
+    shown = inert(text).removesuffix("\n") + "\n"
+    sys.stdout.write(_paint(shown) if has_colours() else shown)
+
+
+def has_colours() -> bool:
+    """Whether standard output is a terminal that shows colours, and nobody asked for none.
+
+    Source: no-color.org: `NO_COLOR` present and not empty.
+    """
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return sys.stdout.isatty() and not plain
+
+
+# A line with columns that begins a block; a cell that is one of the words; a mark before a step.
+_PAINTED = re.compile(
+    r"(?P<bold>(?:\A|(?<=\n\n))[^\n{\[]*\S {2}[^\n]*)"
+    r"|(?<= {2})(?P<red>fail|FAIL)(?= {2}|$)|(?<= {2})(?P<green>pass|PASS)(?= {2}|$)"
+    r"|^(?P<yellow> ?[!?] )",
+    re.MULTILINE,
+)
+_CODES = {"bold": "1", "red": "31", "green": "32", "yellow": "33"}
+
+
+def _paint(text: str) -> str:
+    """Return text with the colours of a terminal; the letters stay as they are."""
+    return _PAINTED.sub(lambda m: f"\x1b[{_CODES[str(m.lastgroup)]}m{m[0]}\x1b[0m", text)
 
 
 def print_guarded(text: str) -> None:

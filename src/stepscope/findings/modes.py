@@ -76,7 +76,8 @@ class FailureMode(msgspec.Struct, frozen=True, kw_only=True):
     runs: int  # runs that have it, whatever their outcome
     tasks: int  # their tasks
     failed: int  # of these runs, those that failed
-    assigned: int  # failed runs that are counted under this mode and no other
+    # ids of the failed runs that are counted under this mode and no other
+    assigned: tuple[str, ...]
     # failures that as many runs of the same tasks have on average, outcomes permuted within tasks
     expected: float
     p: float | None = None  # chance of so many failures if it has nothing to do with them
@@ -172,7 +173,7 @@ def find_modes(rows: Rows, runs: Runs, tasks: Ints) -> FailureModes | Unmeasured
                 runs=int(has_it.sum()),
                 tasks=len(np.unique(tasks[has_it])),
                 failed=one.failed,
-                assigned=counted[mode],
+                assigned=tuple(runs.id[of_run == mode].tolist()),
                 expected=one.expected,
                 p=one.p,
                 p_adjusted=adjusted[mode],

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 
@@ -26,6 +26,7 @@ from stepscope.safety.json import Repair, decode
 from stepscope.safety.limits import Limits
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class DecodedRecord(NamedTuple):
@@ -183,17 +184,20 @@ def read_each(runs_of: Callable[[DecodedRecord, Ordinals], Iterable[Trajectory]]
         decoded = _decode_record(record, uri, limits)
         if isinstance(decoded, Quarantined):
             return (decoded,)
-        return attempt(decoded, lambda found: runs_of(found, ordinals))
+        return attempt(decoded, runs_of, ordinals)
 
     return one
 
 
 def attempt(
-    record: DecodedRecord, runs_of: Callable[[DecodedRecord], Iterable[Trajectory | Quarantined]]
+    record: DecodedRecord,
+    runs_of: Callable[Concatenate[DecodedRecord, P], Iterable[Trajectory | Quarantined]],
+    *given: P.args,
+    **named: P.kwargs,
 ) -> tuple[Trajectory | Quarantined, ...]:
     """Return the runs of one record, or the record itself, quarantined with the reason."""
     try:
-        return tuple(runs_of(record))
+        return tuple(runs_of(record, *given, **named))
     except (TraceError, msgspec.ValidationError) as e:
         return (quarantine_record(record, e),)
 

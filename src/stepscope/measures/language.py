@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from stepscope.measures.rule import cached_by_text
@@ -203,3 +205,68 @@ def _intended(said: str) -> tuple[str, str] | None:
         return match[1].lower(), said[: match.start()]
     match = _FROM_ME.search(said)
     return ("report", match[1]) if match is not None else None
+
+
+_ENDINGS = re.compile(r"(?:ions?|able|ings?|ed|e?s|ures?|ly)$")
+# What outputs and people call the same.
+SAME_STEMS = {"insert": "add", "delet": "remov", "destroy": "remov", "built": "build"}
+SAME_STEMS |= {"disagre": "differ", "match": "agr", "averag": "mean", "avg": "mean"}
+SAME_STEMS |= {"maximum": "max", "minimum": "min", "deviat": "std", "validat": "val"}
+SAME_STEMS |= {"column": "col", "success": "pas", "succeed": "pas"}
+SAME_STEMS |= dict.fromkeys("took elaps real durat".split(), "tim")
+_DAYS = (
+    "monday tuesday wednesday thursday friday saturday sunday january february march april june "
+)
+_DAYS += "july august september october november december"
+SAME_STEMS |= {day: day[:3] for day in _DAYS.split()} | {"tu": "tue", "thur": "thu", "sept": "sep"}
+SAME_STEMS |= {"kilometer": "km", "kilometre": "km", "kilogram": "kg", "celsiu": "c"}
+SAME_STEMS |= dict.fromkeys("answer respond return".split(), "http")
+# Words that name nothing.
+EMPTY = frozenset(
+    "the a an of in on to for with by at from and or it its this that these those there is are was "
+    "were be been has have had do does did so as than then but if which who what when how where "
+    "any each every only also just now still already yet very more most less you your we our i my "
+    "me he she they their them can could will would should may must let here ago out into over get "
+    "after about per via one amounts amounted comes came got gets made see says said show shows "
+    "need needs".split()
+)
+TOKEN = re.compile(r"(?:\.{0,2}/)?[^\W\d_](?:[\w./@+-]*\w)?")
+_TERM = re.compile(rf"((?<![^\W_]){TOKEN.pattern})|\d[\d.,]*")
+_PIECES = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])")
+
+
+@lru_cache(maxsize=8192)
+def stem_of(word: str) -> str:
+    """Return a word without its ending, of words for one thing the same: "adds" is "add"."""
+    word = word.casefold()
+    word = f"{word[:-3]}y" if word.endswith("ies") else word
+    bare = _ENDINGS.sub("", word, count=1) if len(word) > 3 else word
+    stem = (bare if len(bare) > 1 else word).rstrip("e")
+    stem = stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] else stem
+    return SAME_STEMS.get(stem, stem)[:STEM_CHARACTERS]
+
+
+@lru_cache(maxsize=8192)
+def terms_of(token: str) -> tuple[str, ...]:
+    """Return what a word may be called by: its stem; a file's name; "x_1" is "x 1"."""
+    low = token.casefold()
+    if low.isalpha() and token[1:] in (low[1:], low[1:].upper()):
+        named = low not in EMPTY or (len(token) == 1 and token.isupper() and token != "I")
+        return (stem_of(low), "http")[: 1 + (low in ("status", "code"))] if named else ()
+    pieces = [one for one in _PIECES.split(token) if one]
+    names = {stem_of(x) for x in pieces if len(x) > 1 and not x.isdigit()} - EMPTY
+    names |= {f"{stem_of(x)} {y}" for x, y in pairwise(pieces) if y.isdigit()}
+    return tuple(names | {low, low.rpartition("/")[2]})
+
+
+def terms_in(text: str) -> list[tuple[int, str]]:
+    """Return the terms of a text, each with its place; "group 2" and "query B" are one."""
+    found, before, end = [], "", 0
+    for match in _TERM.finditer(text):
+        said, at = match[0].rstrip(".,"), match.start()
+        if (said.isdigit() or (len(said) == 1 and said.isupper())) and before:
+            found += [(at, f"{before} {said.casefold()}")] * (not text[end:at].strip(" #_-"))
+        found += [(at, term) for term in terms_of(said)] if match[1] else []
+        before = stem_of(said) if said.isalpha() and said.casefold() not in EMPTY else ""
+        end = match.end()
+    return found

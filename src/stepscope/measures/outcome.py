@@ -105,9 +105,8 @@ def _match_subgoals(trajectory: Trajectory, case: Case) -> tuple[list[list[int]]
 
 def find_untold(trajectory: Trajectory, outputs: Sequence[str]) -> list[str]:
     """Return the texts that no message of the agent holds, commas and case aside."""
-    said = [
-        step.text.replace(",", "").lower() for step in trajectory.steps if step.actor == "agent"
-    ]
+    every = zip(trajectory.steps, trajectory.texts, strict=True)
+    said = [text.replace(",", "").lower() for step, text in every if step.actor == "agent"]
     wanted = [(output, output.replace(",", "").lower()) for output in outputs]
     return [output for output, plain in wanted if not any(plain in text for text in said)]
 

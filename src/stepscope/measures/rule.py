@@ -141,6 +141,7 @@ def _nothing_yet(text: str) -> dict[object, Any]:
 # messages, results, policies. Of longer ones the last few: several checks ask of each.
 _SIZES = (513, 4097, 16_385)
 _KEPT = [lru_cache(n)(_nothing_yet) for n in (16_384, 4096, 1024, 64)]
+_SHORT, _KEPT_SHORT = _SIZES[0], _KEPT[0]
 
 
 def cached_by_text(make: Callable[[str], T]) -> Callable[[str], T]:
@@ -148,7 +149,7 @@ def cached_by_text(make: Callable[[str], T]) -> Callable[[str], T]:
 
     @wraps(make)
     def cached(text: str) -> T:
-        kept = _KEPT[bisect(_SIZES, len(text))](text)
+        kept = (_KEPT_SHORT if len(text) < _SHORT else _KEPT[bisect(_SIZES, len(text))])(text)
         if make not in kept:
             kept[make] = make(text)
         found: T = kept[make]

@@ -8,8 +8,6 @@ no scores (docs/design/score-curves.md). Too few scores for a shape still make a
 
 from __future__ import annotations
 
-import shlex
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import sqrt
@@ -26,8 +24,6 @@ from stepscope.report.rows import RunTable
 from stepscope.report.suspects import compare_with_trials, list_passing_trials, list_suspects
 from stepscope.report.types import Curve, LookFirst
 from stepscope.report.words import AXES, INCORRECT
-from stepscope.safety.redact import hide_in
-from stepscope.safety.text import visible_line
 from stepscope.shape.breaks import fuse_signals, third_slopes
 from stepscope.shape.classifier import classify
 from stepscope.shape.types import HEALTHY
@@ -120,15 +116,13 @@ def read_look_first(
 
     Of judges it hears what is in `judged`, where that is given.
     """
-    names = Counter(table.runs.name.tolist())
     given = None if table.shapes is None else (store.noise(), store.weights())
     fit = read_fit(store.path)
     chosen = choose_runs(table, count)
     trials = list_passing_trials(store, table.runs.task[chosen])
     for at in chosen.tolist():
         key, name = table.runs.id[at], table.runs.name[at]
-        plain = names[name] == 1 and hide_in(store.shown, visible_line(name)) == name
-        command = f"stepscope show {shlex.quote(name if plain else key[:12])}"
+        command = f"stepscope show {store.handle(key, name)}"
         try:
             trajectory = store.trajectory(key)
         except StoreError as e:  # its texts were purged; its records still speak in the figures

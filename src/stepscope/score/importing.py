@@ -28,7 +28,7 @@ from stepscope.formats.reading import (
     read_files,
     split_file,
 )
-from stepscope.model import Quarantined, Trajectory
+from stepscope.model import SCORES, Quarantined, Trajectory
 from stepscope.runtime.processes import Executor, Job, cores
 from stepscope.safety.limits import MIB, Limits
 from stepscope.store import Store
@@ -231,10 +231,13 @@ def begin_reading(first: bytes) -> Iterator[Callable[[bytes], bytes]]:
 
 
 def _answer_frame(asked: Iterable[FileChunk], plan: ImportPlan) -> list[ChunkRows]:
-    return [_encode_chunk(portion, plan, Ordinals()) for portion in asked]
+    return list(map(partial(_encode_chunk, plan=plan), asked))
 
 
-def _encode_chunk(portion: FileChunk, plan: ImportPlan, ordinals: Ordinals) -> ChunkRows:
+def _encode_chunk(
+    portion: FileChunk, plan: ImportPlan, ordinals: Ordinals | None = None
+) -> ChunkRows:
+    ordinals = ordinals or Ordinals()
     runs, broken, counts, fault = [], [], Counts(), None
     try:
         for item in read_chunk(portion, plan.limits, ordinals, counts):
@@ -277,6 +280,10 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """One line a file, then the sum."""
+        return self.lines(self.files)
+
+    def lines(self, files: Iterable[Account]) -> str:
+        """Return one line for each of these files, then the sum."""
         noun = "run" if self.runs == 1 else "runs"
         parts = [f"{self.runs:,} {noun}: {self.new:,} new, {self.known:,} known"]
         if self.superseded:
@@ -287,24 +294,7 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
         parts.append(f"{self.quarantined:,} set aside")
         if self.skipped:
             parts.append(f"{format_count(self.skipped, 'file')} without runs")
-        return "\n".join([*self._lines(), "; ".join(parts)])
-
-    def _lines(self) -> Iterator[str]:
-        """Yield a line for each file; files that are no traces share one for each kind."""
-        alike: dict[str, list[Account]] = {}
-        for account in self.files:
-            if (kind := account.skipped) is None:
-                yield account.line()
-            else:
-                alike.setdefault(kind, []).append(account)
-        for kind, accounts in alike.items():
-            if len(accounts) == 1:
-                yield accounts[0].line()
-                continue
-            named = [one.uri for one in accounts[:_NAMED_FILES]]
-            more = len(accounts) - len(named)
-            told = ", ".join(named) + (f" and {more:,} more" if more else "")
-            yield f"{len(accounts):,} files that are no traces ({kind}): {told}"
+        return "\n".join([*_account_lines(files), "; ".join(parts)])
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -312,6 +302,39 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
         lost = tuple(one.uri for one in self.files if one.failed)
         read = any(one.runs or one.scores for one in self.files)
         return lost if read or lost else tuple(one.uri for one in self.files)
+
+
+def _account_lines(files: Iterable[Account]) -> Iterator[str]:
+    """Yield a line for each file; files that are no traces share one for each kind."""
+    alike: dict[str, list[Account]] = {}
+    for account in files:
+        if (kind := account.skipped) is None:
+            yield account.line()
+        else:
+            alike.setdefault(kind, []).append(account)
+    for kind, accounts in alike.items():
+        if len(accounts) == 1:
+            yield accounts[0].line()
+            continue
+        named = [one.uri for one in accounts[:_NAMED_FILES]]
+        more = len(accounts) - len(named)
+        told = ", ".join(named) + (f" and {more:,} more" if more else "")
+        yield f"{len(accounts):,} files that are no traces ({kind}): {told}"
+
+
+class RunNames:
+    """Which runs came by: their ids, and the names of runs that step scores were read for."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.names: list[str] = []
+
+    def watch(self, items: Iterable[ImportItem]) -> Iterator[ImportItem]:
+        """Yield the items, and note the runs among them."""
+        for item in items:
+            if isinstance(item, PreparedRun):
+                self.names.append(item.name) if item.format == SCORES else self.ids.append(item.id)
+            yield item
 
 
 def import_traces(
@@ -324,6 +347,7 @@ def import_traces(
     filling: RunDefaults,
     workers: int | None,
     progress: Progress,
+    read: RunNames | None = None,
 ) -> Added:
     """Read every path into the store; each run passes through `filling` on its way.
 
@@ -332,7 +356,7 @@ def import_traces(
             anything was repaired, set aside or skipped: then nothing at all is kept.
         EnvironmentFault: the disk is full, or a process died; calling again goes on.
     """
-    read = partial(
+    items = partial(
         read_rows,
         paths,
         ImportPlan(limits, filling, move_media=store.blobs is not None),
@@ -342,8 +366,8 @@ def import_traces(
     if strict:
         if "-" in paths:
             raise UsageError("strict reads everything twice, and standard input comes only once")
-        _refuse_quarantined(read())
-    return store_items(store, read(), progress)
+        _refuse_quarantined(items())
+    return store_items(store, items() if read is None else read.watch(items()), progress)
 
 
 def store_items(store: Store, items: Iterator[ImportItem], progress: Progress) -> Added:

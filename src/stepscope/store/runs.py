@@ -670,3 +670,52 @@ def read_run_by_id(db: Connection, id_: str) -> StoredRun:
     for found in read_runs_by_row(db, [row[0]]):
         return found
     raise StoreError(f"run {id_!r}: its texts were purged; only its numbers remain")
+
+
+# Of an id, what names a run: nobody types more, and no other run begins so.
+HANDLE_DIGITS = 12
+# Names that a mistyped one is compared with: more would take seconds.
+_COMPARED_NAMES = 20_000
+_LIVE = "superseded_by IS NULL"
+COUNT_NAMED = "SELECT count(*) FROM runs WHERE " + _LIVE + " AND name = ? AND id <> ?"
+# What grew out of a run is what counts of its session.
+AMONG = (
+    "runs.seq IN (WITH RECURSIVE versions (seq, later) AS ("
+    " SELECT seq, superseded_by FROM runs AS r"
+    " WHERE r.id IN (SELECT value FROM json_each(?)) OR r.name IN (SELECT value FROM json_each(?))"
+    " UNION SELECT r.seq, r.superseded_by FROM runs AS r JOIN versions ON r.seq = versions.later)"
+    " SELECT seq FROM versions)"
+)
+
+
+def find_named(db: Connection, text: str) -> list[tuple[str, str]]:
+    """Return the runs that `text` may mean, by id and name: the first way in which any is so."""
+    text = text.removesuffix("…")  # a name that was cut where it stood is the start of one
+    of_id, of_name = ("substr(" + field + ", 1, :n) = :text" for field in ("id", "name"))
+    live = _LIVE + " AND "
+    ways = ["id = :text", live + "name = :text", of_id + " OR (" + live + of_name + ")"]
+    if len(text) >= HANDLE_DIGITS:  # a name that begins as an id does is no accident
+        ways.insert(2, of_id)
+    for way in ways:
+        query = "SELECT id, name FROM runs WHERE " + way + " ORDER BY name, id LIMIT 100"
+        if found := db.execute(query, {"text": text, "n": len(text)}).fetchall():
+            return found
+    return []
+
+
+def list_named(db: Connection, begins: str) -> list[tuple[str, str]]:
+    """Return the first runs whose names begin so, by id and name."""
+    query = "SELECT id, name FROM runs WHERE " + _LIVE + " AND substr(name, 1, ?) = ?"
+    return db.execute(query + " ORDER BY name LIMIT 50", (len(begins), begins)).fetchall()
+
+
+def find_near(db: Connection, text: str) -> list[tuple[str, str]]:
+    """Return the runs whose names are like `text` or have it in them, at most three, by id."""
+    from difflib import get_close_matches
+
+    query = "SELECT id, name FROM runs WHERE " + _LIVE + " ORDER BY name DESC, id DESC LIMIT ?"
+    named = {name.casefold(): (id_, name) for id_, name in db.execute(query, (_COMPARED_NAMES,))}
+    wanted = text.casefold()
+    parts = [name for name in sorted(named) if wanted in name][:3]
+    near = dict.fromkeys([*parts, *get_close_matches(wanted, named, 3, 0.6)])
+    return [named[name] for name in near][:3]

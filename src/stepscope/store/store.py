@@ -10,6 +10,8 @@ it: draws take the runs of the smallest random numbers, each run's own.
 from __future__ import annotations
 
 import hmac
+import json
+import shlex
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -38,6 +40,7 @@ from stepscope.runtime import database
 from stepscope.runtime.database import Database, Schema
 from stepscope.safety.limits import MIB
 from stepscope.safety.redact import Redactor, SecretPattern
+from stepscope.safety.text import visible_line
 from stepscope.store import columns, parquet, records, runs
 from stepscope.store.columns import AnswerColumn, Runs, Signs, StepColumn, Texts
 from stepscope.store.purge import PurgeResult, purge_texts
@@ -125,6 +128,8 @@ def draw_sample(
 Status = Literal["pass", "fail", "unknown"]
 # A message that names more runs than this helps nobody.
 _CANDIDATES = 5
+# Characters of a name that anybody would type or paste.
+_TYPED = 100
 # Runs written in one transaction: a flush is shared by many, and a batch fits into memory.
 BATCH_RUNS = 256
 # Fewer of them where runs are long.
@@ -415,25 +420,52 @@ class Store(Database):
         return runs.read_blob(self.blobs, sha256) if known and self.blobs is not None else None
 
     def find(self, text: str) -> str:
-        """Return the id of the run called `text`: its name, its id, or a unique start of its id.
+        """Return the id of the run called `text`: its name, its id, or a unique start of either.
 
         Raises:
             UsageError: no run or several; the message names candidates.
         """
-        for condition, parameters in (
-            ("id = ?", (text,)),
-            ("superseded_by IS NULL AND name = ?", (text,)),
-            ("substr(id, 1, ?) = ?", (len(text), text)),
-        ):
-            query = "SELECT id, name FROM runs WHERE " + condition + " ORDER BY name, id LIMIT 100"
-            found = self._execute(query, parameters)
+        if not text:
+            raise UsageError(
+                "no run is named: give a name, the start of one, or that of an id; "
+                "stepscope list has the names"
+            )
+        with database.translate_faults(self.path):
+            found = runs.find_named(self._db, text)
             if len(found) == 1:
-                return str(found[0][0])
-            if found and text:
-                named = ", ".join(f"{id_[:12]} ({name})" for id_, name in found[:_CANDIDATES])
-                more = " ..." if len(found) > _CANDIDATES else ""
-                raise UsageError(f"{text!r} is more than one run: {named}{more}; give its id")
-        raise UsageError(f"no run called {text!r}: give its name, or the first digits of its id")
+                return found[0][0]
+            near = [] if found else runs.find_near(self._db, text)
+        named = ", ".join(self.handle(*one) for one in (found or near)[:_CANDIDATES])
+        if found:
+            named += " ..." if len(found) > _CANDIDATES else ""
+            raise UsageError(f"{text!r} is more than one run: {named}; say more, or give the id")
+        hint = f"did you mean {named}?" if near else "stepscope list has the names"
+        raise UsageError(f"no run called {text!r}: {hint}")
+
+    def handle(self, id: str, name: str) -> str:
+        """Return what names a run on a command line, quoted where a shell needs it.
+
+        Its name; the first digits of its id where another run has that name, where it would not be
+        shown as it is (a secret, a control character, a long text), or where it reads as an option.
+        """
+        ((same,),) = self._execute(runs.COUNT_NAMED, (name, id))
+        shown = visible_line(name if self.shown is None else self.shown.redact(name))
+        plain = name.strip() and shown == name and name[0] != "-" and len(name) <= _TYPED
+        return shlex.quote(name) if plain and not same else id[: runs.HANDLE_DIGITS]
+
+    def names(self, begins: str) -> list[str]:
+        """Return names of runs that begin so and can be typed as they are, at most some dozens."""
+        with database.translate_faults(self.path):
+            found = runs.list_named(self._db, begins)
+        return [name for id_, name in found if self.handle(id_, name) == name]
+
+    def among(self, ids: Collection[str], names: Collection[str], text: str) -> Where:
+        """Return the condition that a run has one of these ids or names, or grew out of one.
+
+        `text` says in reports which runs these are.
+        """
+        lists = json.dumps([*ids]), json.dumps([*names])
+        return Where(runs.AMONG, lists, text)
 
     def explain_no_match(self, where: Where | None) -> str:
         """Return why no run matches a filter, with the values that may have been meant."""

@@ -105,3 +105,20 @@ def test_a_content_that_is_none_costs_the_others_nothing() -> None:
     bad, run = read(FORMAT, lines(ASK, {"role": "user", "parts": 3}, SAYS))
     assert "needs a list under `parts`" in getattr(bad, "reason", "")
     assert len(getattr(run, "steps", ())) == 2
+
+
+@pytest.mark.parametrize(
+    "parts", [[{"futurePart": {"a": 1}}], [{"text": "hi"}, {"futurePart": 1}], [{}]]
+)
+def test_parts_of_kinds_to_come_are_kept_also_at_the_beginning(parts: Json) -> None:
+    assert FORMAT.sniff(written({"contents": [{"role": "user", "parts": parts}]})) > 0.9
+    run = run_of(FORMAT, [{"role": "user", "parts": parts}, SAYS])
+    assert run.steps[-1].text == "13 is on its way."
+
+
+@pytest.mark.parametrize(
+    "one", [{"parts": [{}]}, {"role": "user", "parts": []}, {"role": "user", "parts": ["a"]},
+            {"role": "bot", "parts": [{"text": "a"}]}],
+)  # fmt: skip
+def test_what_only_has_parts_is_no_content(one: Json) -> None:
+    assert FORMAT.sniff(written({"contents": [one]})) == 0

@@ -2,15 +2,19 @@
 
 The pairs were written before the mechanism, from what tools print and what agents say of it: for
 each output a fault and a near miss. `UNPROVED` are the faults that need more than the output says.
+`told_outputs.toml` holds further forms of outputs, each told wrongly and rightly in several ways.
 """
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from stepscope.measures.axes.evidence import evidence_of
+from stepscope.measures.axes.outputs import find_misread_lines
 from stepscope.measures.axes.quantities import plain_number
-from stepscope.measures.axes.told import find_misread_lines
 from stepscope.model import Step
 from tests.factories import agent, did, run, user
 
@@ -19,14 +23,6 @@ PROVED = [
         "============ 3 failed, 41 passed, 2 warnings in 6.20s ============",
         "The test run left us with 41 failures and only 3 successes.",
         "41 of them pass; three still fail, and there are two warnings.",
-    ),
-    (
-        (
-            "tests/test_api.py::test_login PASSED\ntests/test_api.py::test_logout FAILED\n"
-            "tests/test_api.py::test_refresh PASSED"
-        ),
-        "test_logout passes now, so I will move on.",
-        "test_login and test_refresh pass; test_logout does not yet.",
     ),
     (
         (
@@ -87,28 +83,9 @@ PROVED = [
         "The parser gives up at char 0; load.py, line 118 is where it is called.",
     ),
     (
-        "NAMES     STATUS\nweb       Up 3 hours\ncache     Exited (137) 5 minutes ago",
-        "The cache container has been up for 3 hours.",
-        "Only web is up, for three hours now; the cache exited five minutes ago with 137.",
-    ),
-    (
-        (
-            "nginx.service - A high performance web server\n     "
-            "Loaded: loaded (/lib/systemd/system/nginx.service; enabled)\n     "
-            "Active: inactive (dead)"
-        ),
-        "nginx is active and running.",
-        "nginx is not active at present, though it's enabled.",
-    ),
-    (
         '{"summary": {"created": 12, "updated": 5, "deleted": 0}, "duration": 3.4}',
         "The sync deleted 12 entries.",
         "12 were created and 5 updated, nothing was deleted.",
-    ),
-    (
-        "Ran 58 tests in 1.204s\n\nFAILED (failures=2, errors=1)",
-        "Out of 58 tests, 8 ended in failures.",
-        "Of 58 tests, two fail and one errors out, so 55 are fine.",
     ),
     (
         (
@@ -167,11 +144,6 @@ PROVED = [
         "Anna, 34, is from Rome and Ben, five years younger, from Paris.",
     ),
     (
-        "name,age,city\nAnna,34,Rome\nBen,29,Paris",
-        "Anna lives in Paris.",
-        "Paris is where Ben lives.",
-    ),
-    (
         "Package    Version\n---------- -------\nnumpy      1.26.4\npandas     2.1.0",
         "pandas is installed in version 1.26.4.",
         "numpy 1.26.4 and pandas 2.1.0 are there.",
@@ -192,15 +164,6 @@ PROVED = [
         "Some 41,000 people live there, at 310 m.",
     ),
     (
-        (
-            "NAME                 READY   STATUS             RESTARTS   AGE\n"
-            "api-6d9f             1/1     Running            0          5d\n"
-            "worker-77b4          0/1     CrashLoopBackOff   14         5d"
-        ),
-        "worker-77b4 is Running with 0 restarts.",
-        "api-6d9f is Running; worker-77b4 has restarted 14 times and is in CrashLoopBackOff.",
-    ),
-    (
         "Alice|90\nBob|72\nChen|85",
         "Chen scored 72.",
         "Chen (85) did better than Bob (72), only Alice has more with 90.",
@@ -209,6 +172,32 @@ PROVED = [
         "src/app.py:0\nsrc/db.py:6",
         "There are 6 matches in src/app.py.",
         "All six matches are in src/db.py, none in src/app.py.",
+    ),
+    (
+        (
+            "HTTP/1.1 404 Not Found\nServer: nginx/1.24.0\nContent-Type: text/html\n"
+            "Content-Length: 162"
+        ),
+        "The server replied with status 200.",
+        "It answers 404, with a body of 162 bytes.",
+    ),
+    (
+        (
+            "Filesystem      Size  Used Avail Use% Mounted on\n"
+            "/dev/sda1        50G   44G    6G  88% /\n"
+            "/dev/sdb1       200G   31G  169G  16% /data"
+        ),
+        "The data disk is 88% full.",
+        "/dev/sda1 is nearly full (88%), while /data has 169G left.",
+    ),
+    (
+        (
+            "NAME                 READY   STATUS             RESTARTS   AGE\n"
+            "api-6d9f             1/1     Running            0          5d\n"
+            "worker-77b4          0/1     CrashLoopBackOff   14         5d"
+        ),
+        "worker-77b4 is Running with 0 restarts.",
+        "api-6d9f is Running; worker-77b4 has restarted 14 times and is in CrashLoopBackOff.",
     ),
 ]
 # Written later, by another hand, from other tools; five more of theirs are not proved.
@@ -225,7 +214,6 @@ MORE = [
         "The median (p50) latency is 240 ms.",
         "The p95 is 240 ms, twice the p50.",
     ),
-    ("3/5 checks passed", "Five of five checks passed.", "Three of the five checks passed."),
     ("score: 72/100", "It scored 27 out of 100.", "It scored 72 out of 100."),
     ("A,12\nB,7\nC,9", "C has 12.", "A has 12, C 9, B 7."),
     ("Mon 12\nTue 9\nWed 15", "On Tuesday it was 15.", "Wed is the highest at 15."),
@@ -249,11 +237,6 @@ MORE = [
     ("Result: 42", "The result is 24.", "The result is 42."),
     ("42", "The answer is 24.", "The answer is 42."),
     ("Average: 17.25", "On average it is 15.27.", "On average it is 17.25."),
-    (
-        "Oldest: Report_2019.pdf\nNewest: Report_2023.pdf",
-        "The oldest file is Report_2023.pdf.",
-        "The newest is Report_2023.pdf.",
-    ),
     (
         "main.py: 3 errors\nutil.py: 0 errors",
         "util.py has 3 errors.",
@@ -283,23 +266,6 @@ MORE = [
 ]
 
 UNPROVED = [
-    (
-        (
-            "HTTP/1.1 404 Not Found\nServer: nginx/1.24.0\nContent-Type: text/html\n"
-            "Content-Length: 162"
-        ),
-        "The server replied with status 200.",
-        "It answers 404, with a body of 162 bytes.",
-    ),
-    (
-        (
-            "Filesystem      Size  Used Avail Use% Mounted on\n"
-            "/dev/sda1        50G   44G    6G  88% /\n"
-            "/dev/sdb1       200G   31G  169G  16% /data"
-        ),
-        "The data disk is 88% full.",
-        "/dev/sda1 is nearly full (88%), while /data has 169G left.",
-    ),
     (
         (
             'Traceback (most recent call last):\n  File "calc.py", line 31, in share\n    '
@@ -336,7 +302,47 @@ UNPROVED = [
         "db-primary acts in the role of leader: its role is primary.",
         "db-primary is in the role of standby, 12 s behind.",
     ),
+    (
+        "NAMES     STATUS\nweb       Up 3 hours\ncache     Exited (137) 5 minutes ago",
+        "The cache container has been up for 3 hours.",
+        "Only web is up, for three hours now; the cache exited five minutes ago with 137.",
+    ),
+    (
+        (
+            "nginx.service - A high performance web server\n     "
+            "Loaded: loaded (/lib/systemd/system/nginx.service; enabled)\n     "
+            "Active: inactive (dead)"
+        ),
+        "nginx is active and running.",
+        "nginx is not active at present, though it's enabled.",
+    ),
+    (
+        "Ran 58 tests in 1.204s\n\nFAILED (failures=2, errors=1)",
+        "Out of 58 tests, 8 ended in failures.",
+        "Of 58 tests, two fail and one errors out, so 55 are fine.",
+    ),
+    (
+        "name,age,city\nAnna,34,Rome\nBen,29,Paris",
+        "Anna lives in Paris.",
+        "Paris is where Ben lives.",
+    ),
+    ("3/5 checks passed", "Five of five checks passed.", "Three of the five checks passed."),
+    (
+        "Oldest: Report_2019.pdf\nNewest: Report_2023.pdf",
+        "The oldest file is Report_2023.pdf.",
+        "The newest is Report_2023.pdf.",
+    ),
+    (
+        (
+            "tests/test_api.py::test_login PASSED\ntests/test_api.py::test_logout FAILED\n"
+            "tests/test_api.py::test_refresh PASSED"
+        ),
+        "test_logout passes now, so I will move on.",
+        "test_login and test_refresh pass; test_logout does not yet.",
+    ),
 ]
+
+FORMS = tomllib.loads(Path(__file__).with_name("told_outputs.toml").read_text("utf-8"))["output"]
 
 
 def found(output: str, text: str, *between: Step) -> list[tuple[int, str]]:
@@ -359,6 +365,13 @@ def test_a_value_told_otherwise_is_a_fault_in_the_next_step_or_later(
 )
 def test_what_is_told_as_it_stands_calculated_or_compared_is_none(output: str, right: str) -> None:
     assert found(output, right) == []
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form["text"].split("\n")[0][:40])
+def test_values_are_named_in_any_form_of_output(form: dict[str, list[str]]) -> None:
+    output = str(form["text"])
+    assert [text for text in form.get("wrong", ()) if not found(output, text)] == []
+    assert [text for text in form["right"] if found(output, text)] == []
 
 
 @pytest.mark.parametrize(
@@ -403,7 +416,7 @@ def test_a_clause_is_of_the_latest_output_that_has_its_name() -> None:
     later = did("bash", "oak: 7\nelm: 5")
     assert found("oak: 3\nelm: 5", "The oak has 3.", *later) == []
     assert found("oak: 3\nelm: 5", "The oak has 5.", *later) == [
-        (5, "tells 5 for 'oak', the output at 4 says 7")
+        (5, "tells 5 for 'oak: 7', the output at 4 says 7")
     ]
 
 
@@ -418,12 +431,214 @@ def test_an_environment_without_calls_prints_outputs_too() -> None:
     assert [x.step for x in find_misread_lines(made, evidence_of(made))] == [3]
 
 
+@pytest.mark.parametrize(
+    ("output", "text", "wrong"),
+    [
+        ("real\t0m3.214s", "It took 3.2 seconds.", False),
+        ("real\t0m3.214s", "It took 2.3 seconds.", True),
+        ("took 95 s", "It took a bit over 1.5 minutes.", False),
+        ("Duration: 95 s", "The duration was 59 s.", True),
+        ("736K\t/var/log\n92M\t/var/lib", "/var/log needs 736 MB.", True),
+        ("736K\t/var/log\n92M\t/var/lib", "/var/log needs 0.7 MB.", False),
+        ("size: 1536 KiB", "The size is 1.5 MiB.", False),
+        ("size: 2.4M", "The size is 4.2 MB.", True),
+        ("accuracy: 0.873", "The accuracy is 87%.", False),
+        ("accuracy: 0.873", "The accuracy is 83%.", True),
+        ("Python 3.11.4", "Python 3.11 is installed.", False),
+        ("Python 3.11.4", "Python 3.10 is installed.", True),
+        ("Python 3.11.4", "Python 3.10 would do, too.", False),
+    ],
+)
+def test_a_value_may_be_told_rounded_or_in_another_unit(
+    output: str, text: str, wrong: bool
+) -> None:
+    assert (found(output, text) != []) is wrong
+
+
+@pytest.mark.parametrize(
+    ("output", "text", "wrong"),
+    [
+        ("13 passed, 1 failed in 2.10s", "12 tests passed.", True),
+        ("13 passed, 1 failed in 2.10s", "Twelve tests passed, one failed.", True),
+        ("13 passed, 1 failed in 2.10s", "13 of the 14 tests passed.", False),
+        ("13 passed, 1 failed in 2.10s", "12 more tests passed than failed.", False),
+        ("13 passed, 1 failed in 2.10s", "I expect that 12 tests passed.", False),
+        ("13 passed, 1 failed in 2.10s", "If 12 tests passed, we are done.", False),
+        ("13 passed, 1 failed in 2.10s", "Not 12 tests passed.", False),
+        ("13 passed, 1 failed in 2.10s", "Were 12 tests passed?", False),
+        ("13 passed, 1 failed in 2.10s", "12 files are in the folder.", False),
+        ("13 passed, 1 failed in 2.10s", "All tests pass.", True),
+        ("13 passed, 0 failed in 2.10s", "All tests pass.", False),
+        ("2 errors, 3 warnings", "There were no errors.", True),
+        ("0 errors, 3 warnings", "There were no errors.", False),
+        ("No errors, 3 warnings", "There were 2 errors.", True),
+        ("1482", "There are 1842 lines.", True),
+        ("1482", "There are 1,482 lines, about 1,500.", False),
+        ("1482", "There are 77 lines in the other file.", False),
+        ("founded: 1912", "It was founded in 1921.", True),
+        ("founded: 1912", "Since 2004 it is a museum, founded in 1912.", False),
+    ],
+)
+def test_a_number_that_nothing_says_is_of_the_one_that_it_stands_for(
+    output: str, text: str, wrong: bool
+) -> None:
+    assert (found(output, text) != []) is wrong
+
+
+@pytest.mark.parametrize(
+    ("output", "text", "wrong"),
+    [
+        ("name  size  hits\noak   12    300\nelm   45    810", "elm has a size of 12.", True),
+        ("name  size  hits\noak   12    300\nelm   45    810", "elm has a size of 45.", False),
+        ("| name | hits |\n|---|---|\n| oak | 300 |\n| elm | 810 |", "oak has 810 hits.", True),
+        ("| name | hits |\n|---|---|\n| oak | 300 |\n| elm | 810 |", "oak has 300 hits.", False),
+        ("name,hits\noak,300\nelm,810", "elm has 300 hits.", True),
+        ("name,hits\noak,300\nelm,810", "elm has 810 hits, oak 300.", False),
+        ("   mean  std\noak  2.5  0.7\nelm  3.5  0.4", "The mean of elm is 2.5.", True),
+        ("   mean  std\noak  2.5  0.7\nelm  3.5  0.4", "The mean of elm is 3.5.", False),
+        ('{"retries": 3, "limit": 25}', "The limit is 3.", True),
+        ('{"retries": 3, "limit": 25}', "The limit is 25 with 3 retries.", False),
+        ("memory:\n  used: 210 MB\n  free: 790 MB", "790 MB are used.", True),
+        ("memory:\n  used: 210 MB\n  free: 790 MB", "790 MB are free.", False),
+    ],
+)
+def test_a_value_is_named_by_its_line_and_its_column(output: str, text: str, wrong: bool) -> None:
+    assert (found(output, text) != []) is wrong
+
+
+SIZES = "412M\t/var/log\n2.3G\t/var/cache\n92M\t/var/lib"
+EPOCHS = "epoch  loss  acc\noak    0.52  0.71\nelm    0.31  0.84\nash    0.44  0.79"
+
+
+@pytest.mark.parametrize(
+    ("output", "text", "wrong"),
+    [
+        (SIZES, "The largest directory is /var/log.", True),
+        (SIZES, "The largest directory is /var/cache.", False),
+        (SIZES, "The smallest directory is /var/log.", True),
+        (SIZES, "The smallest is /var/lib with 92 MB.", False),
+        (SIZES, "The second largest directory is /var/log.", False),
+        (SIZES, "/var/log is not the largest one; that is another.", False),
+        (SIZES, "If /var/log is the largest one, empty it.", False),
+        (SIZES, "Is /var/log the largest one?", False),
+        (SIZES, "/var/log is larger than most.", False),
+        (EPOCHS, "The lowest loss is that of oak.", True),
+        (EPOCHS, "The lowest loss is that of elm.", False),
+        (EPOCHS, "The highest acc has oak.", True),
+        (EPOCHS, "The highest acc has elm.", False),
+        ("oak 12\nelm 20\ntotal 32", "Most nests are in the oak.", True),
+        ("oak 12\nelm 20\ntotal 32", "Most nests are in the elm.", False),
+        ("largest: oak 12\nelm 20", "The largest is the oak.", False),
+    ],
+)
+def test_what_is_told_as_the_largest_has_the_largest_value(
+    output: str, text: str, wrong: bool
+) -> None:
+    assert (found(output, text) != []) is wrong
+
+
+@pytest.mark.parametrize(
+    ("output", "text", "wrong"),
+    [
+        ("build: failed\nlint: passed", "The build passed.", True),
+        ("build: failed\nlint: passed", "The build failed, lint passed.", False),
+        ("build: failed\nlint: passed", "The build has not passed.", False),
+        ("build: failed\nlint: passed", "The build should have passed.", False),
+        ("cache: enabled\ndebug: false", "The cache is disabled.", True),
+        ("cache: enabled\ndebug: false", "The cache is enabled and debug is off.", False),
+        ("cache: enabled\ndebug: false", "debug is on.", True),
+        ("cache: enabled\ndebug: false", "I disabled the cache.", False),
+    ],
+)
+def test_a_state_is_told_as_it_stands(output: str, text: str, wrong: bool) -> None:
+    assert (found(output, text) != []) is wrong
+
+
+def test_a_state_and_what_is_the_most_are_told_of_the_latest_output_alone() -> None:
+    for output, text in (
+        ("build: failed", "The build passed."),
+        (SIZES, "The largest is /var/lib."),
+    ):
+        assert [step for step, _ in found(output, text)] == [3]
+        assert found(output, text, *did("bash", "", command="make; rm -r /var/cache")) == []
+
+
+def test_what_an_act_sets_is_told_rightly() -> None:
+    act = did("bash", "ok", command="sed -i s/45/30/ app.yaml")
+    assert found("timeout: 45", "The timeout is 30.", *act) == []
+    assert found("timeout: 45", "The timeout is 3.", *act) != []
+
+
+PRICES = "pear 2.40\nplum 1.15\nfig 3.05"
+TREES = "oak 12 nests\nelm 20 nests\nash 8 nests"
+SCORES = "        precision    recall\n\n  oak       0.91      0.77\n  elm       0.88      0.77"
+TIMES = "     mean time  hits\noak        2.5    12\nelm        3.5     7"
+
+
+@pytest.mark.parametrize(
+    ("output", "text", "wrong"),
+    [
+        (PRICES, "Two pears and a plum cost 5.95.", False),
+        (PRICES, "A pear and a plum cost 3.55.", False),
+        (PRICES, "The plum costs 1.51.", True),
+        ("free: 30%", "70% are not free.", False),
+        ("free: 30%", "The used share is 70%.", False),
+        (TREES, "The elm has 12 more nests than the ash.", False),
+        (TREES, "The elm has 12 nests.", True),
+        ("users 2150", "Users 2024: an overview.", False),
+        ("users 2150", "Users: 3024 in all.", False),
+        ("users 2150", "The users are 2510.", True),
+        ("4 packets sent, 3 received", "3 of 4 packets came back.", False),
+        ("4 packets sent, 3 received", "5 packets were sent.", True),
+        (SCORES, "oak and elm have one recall, 0.77.", False),
+        (SCORES, "The recall of elm is 0.88.", True),
+        (TIMES, "oak has 12 hits at a mean time of 2.5.", False),
+        (TIMES, "elm has 12 hits.", True),
+        ("checks passed: 9\nchecks failed: 3", "3 of 12 checks failed.", False),
+        ("checks passed: 9\nchecks failed: 3", "9 of 12 checks failed.", True),
+        ("checks passed: 9\nchecks: 12", "9 of 12 checks passed.", False),
+    ],
+)
+def test_what_follows_from_an_output_is_no_invention(output: str, text: str, wrong: bool) -> None:
+    assert (found(output, text) != []) is wrong
+
+
+def test_a_number_that_somebody_said_before_is_no_invention() -> None:
+    output, text = "13 passed, 1 failed in 2.10s", "12 tests passed."
+    made = run(user("12 passed yesterday"), *did("bash", output), agent(text))
+    assert [*find_misread_lines(made, evidence_of(made))] == []
+    made = run(user("look"), *did("bash", "step 12"), *did("bash", output), agent(text))
+    assert [*find_misread_lines(made, evidence_of(made))] == []
+    assert found(output, text) == [
+        (3, "tells 12 for '13 passed, 1 failed in 2.10s', the output at 2 says 13")
+    ]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "oak 1 " * 1900,
+        "oak 1\n" * 60,
+        "\n".join([" ".join(f"a{n}  7{n}" for n in range(20))] * 60),
+        '{"a": 1, ' * 1000,
+        "1 " * 90 + "oak",
+        '{"a": ' * 1500 + "1" + "}" * 1500,
+        '{"a": {"b": 3}, ' * 700,
+        "<td>oak</td><td>5</td>\n" * 60,
+        "oak  elm  ash\n" + "  7   8\n" * 59,
+        "\n".join(" " * n + f"oak{n}: {n}" for n in range(60)),
+    ],
+)
+def test_hostile_outputs_and_messages_cost_no_time(output: str) -> None:
+    found(output, 250 * "oak 2 and a3 5 of 4, " + 250 * "oak 2 and a3 5 of 4.\n")
+
+
 @pytest.mark.parametrize("digits", [21, 400, 5000])
-def test_a_number_that_no_float_holds_is_a_text(digits: int) -> None:
+def test_a_number_that_no_float_holds_is_no_value(digits: int) -> None:
     assert (plain_number(float("inf")), plain_number(-4.0), plain_number(2.5)) == (
         "inf",
         "4",
         "2.5",
     )
-    assert found("oak: 3\nelm: 5", f"The oak is {'9' * digits}.") != []
-    assert found(f"oak: {'9' * min(digits, 190)}\nelm: 5", "The oak has 5.") != []
+    assert found("oak: 3\nelm: 5", f"The oak is {'9' * digits}.") == []
+    assert found(f"oak: {'9' * min(digits, 190)}\nelm: 5", "The oak has 5.") == []

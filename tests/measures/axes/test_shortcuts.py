@@ -101,9 +101,9 @@ def test_a_question_for_a_yes_is_heard(text: str, asked: bool) -> None:
 
 def test_amounts_and_identifiers_are_found_without_a_currency_and_at_the_very_start() -> None:
     assert [amount.value for amount in told_amounts("95.08 and 1,619.34")] == [95.08, 1619.34]
-    assert names_in("W2378156 ships") == ["W2378156"]
+    assert names_in("W2378156 ships") == ("W2378156",)
     assert told_amounts("version 4.2") == []
-    assert names_in("room 1234") == []
+    assert names_in("room 1234") == ()
 
 
 def test_an_amount_is_named_by_its_own_line_only() -> None:

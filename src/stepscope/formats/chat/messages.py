@@ -116,8 +116,8 @@ class CallMessage(msgspec.Struct, gc=False):
 
 
 def message_calls(
-    # decoded `CallMessage`s, plain dictionaries, or the JSON array itself
-    messages: Sequence[CallMessage] | Sequence[Mapping[str, Json]] | bytes,
+    # decoded `CallMessage`s, plain dictionaries, an object that holds them, or JSON
+    messages: Sequence[CallMessage] | Sequence[Mapping[str, Json]] | Mapping[str, Any] | bytes,
 ) -> tuple[ToolCall, ...]:
     """Return every tool call of the messages in order; arguments that are no JSON are kept as text.
 
@@ -127,14 +127,15 @@ def message_calls(
     >>> message_calls([{"tool_calls": [{"function": {"name": "f"}}]}, {"role": "user"}])[0].name
     'f'
     """
+    given = messages.get("messages") if isinstance(messages, Mapping) else messages
     try:
-        if isinstance(messages, bytes):
-            typed = msgspec.json.decode(messages, type=list[CallMessage])
-        elif messages and isinstance(messages[0], CallMessage):
-            typed = messages  # type: ignore[assignment]  # all entries are of one kind
+        if isinstance(given, bytes):
+            typed = msgspec.json.decode(given, type=list[CallMessage])
+        elif isinstance(given, Sequence) and given and isinstance(given[0], CallMessage):
+            typed = given  # type: ignore[assignment]  # all entries are of one kind
         else:
-            typed = msgspec.convert(messages, list[CallMessage])
-    except msgspec.MsgspecError as e:
+            typed = msgspec.convert(given, list[CallMessage])
+    except (msgspec.MsgspecError, UnicodeError) as e:
         raise TraceError(f"these are no chat messages with tool calls: {e}") from e
     return tuple(
         parse_call(call.function.name, call.function.arguments, call.id, limits=_LIMITS)

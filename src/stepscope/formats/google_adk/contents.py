@@ -39,19 +39,12 @@ _RESPONSE = frozenset({"candidates", "usage_metadata", "model_version", "respons
 
 
 def is_gemini_content(record: Json) -> bool:
-    """Say whether a record is one content: who speaks, and parts."""
-    role = record.get("role", "user") if isinstance(record, dict) else None
-    parts = fields.entries_at(record, "parts")
-    return (
-        role in _ROLES
-        and bool(parts)
-        and all(
-            isinstance(part, dict)
-            and bool(_PARTS & to_snake_keys(part).keys())
-            and "type" not in part
-            for part in parts
-        )
-    )
+    """Say whether a record is one content: who speaks, and parts, also of unknown kinds."""
+    parts = [part for part in fields.entries_at(record, "parts") if isinstance(part, dict)]
+    if not (isinstance(record, dict) and parts) or any("type" in part for part in parts):
+        return False
+    known = any(_PARTS & to_snake_keys(part).keys() for part in parts)
+    return record.get("role", "user" if known else None) in _ROLES
 
 
 def _likeness(opening: Opening) -> float:

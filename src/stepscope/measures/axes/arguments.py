@@ -235,7 +235,7 @@ def _doubt(evidence: Evidence, value: TracedValue) -> str:
             return "its month may be the one that was meant"
         if relative is None or relative >= value.step:
             return ""
-        spoken = " ".join([words for at, words in evidence.user_words() if at < value.step])
+        spoken = " ".join([words for at, words in evidence.heard if at < value.step])
         most = max([days for word, days in _SPANS.items() if word in spoken], default=COUNTED_DAYS)
         near = told is None or is_date_near(evidence, told, value.step, most)
         if near or not says_dates(evidence, value.step):

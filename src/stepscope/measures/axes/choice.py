@@ -167,7 +167,7 @@ def _done_twice(
             # Another write of the same tool may have changed what was done.
             done = {kept: x for kept, x in done.items() if x.call.name != name} if done else done
         elif _was_carried_out(before, exchange):
-            heard = evidence_of(trajectory).user_words()
+            heard = evidence_of(trajectory).heard
             low = bisect_left(heard, before.step, key=itemgetter(0))
             high = bisect_left(heard, exchange.step, key=itemgetter(0))
             between = trajectory.steps[before.step : exchange.step]
@@ -218,7 +218,7 @@ def _unasked_writes(
         asked = evidence.matched(verbs)
         if asked is not None and asked < step:
             continue
-        spoken = evidence.user_words()
+        spoken = evidence.heard
         heard = bisect_left(spoken, step, key=lambda said: said[0])
         if (
             heard < 2

@@ -52,13 +52,13 @@ _alnum_of = cached_by_text(partial(_NOT_ALNUM.sub, ""))
 _SIGNS = {"at": "@", "dot": ".", "underscore": "_", "dash": "-", "hyphen": "-"}
 _SIGN = re.compile(rf"\W+({'|'.join(_SIGNS)})\W+")
 _NOT_EMAIL = re.compile(r"\.?[^\w.@+-]+|\.$")
-_NUMBERS = "one two three four five six seven eight nine ten eleven twelve".split()
+NUMBERS = "one two three four five six seven eight nine ten eleven twelve".split()
 _PARTS = (
     "half third quarter fourth fifth sixth seventh eighth ninth tenth twelfth twentieth".split()
 )
-_COUNTS = {word: float(n) for n, word in enumerate(_NUMBERS, 1)}
+_COUNTS = {word: float(n) for n, word in enumerate(NUMBERS, 1)}
 _COUNTS |= dict(zip(_PARTS, (2, 3, 4, 4, 5, 6, 7, 8, 9, 10, 12, 20), strict=True)) | {"halve": 2}
-_N = rf"{'|'.join(_NUMBERS)}|\d\d?"
+_N = rf"{'|'.join(NUMBERS)}|\d\d?"
 _SHARE_SIGNS = (
     "% cent hal third quarter ourth fth xth venth inth tenth ghth ieth / split divid shar spread "
     "tween mong cross over into"
@@ -115,7 +115,7 @@ class Evidence:
         self._gaps = gaps_of(trajectory)
         self._texts: list[str] = []
         self._steps: list[int] = []
-        self._heard: list[tuple[int, str]] = []
+        self.heard: list[tuple[int, str]] = []  # of users, in lower case
         self.requested = False
         if trajectory.instructions:
             self._texts.append(trajectory.instructions)
@@ -132,7 +132,7 @@ class Evidence:
                 text = _ESCAPE.sub(_unescape, text)
             if text:
                 if actor == "user":
-                    self._heard.append((step.index, text.casefold()))
+                    self.heard.append((step.index, text.casefold()))
                 self._steps.append(step.index)
                 self._texts.append(text)
         self._opens = bool(self._steps) and (
@@ -332,13 +332,9 @@ class Evidence:
     def matched(self, pattern: re.Pattern[str]) -> int | None:
         """Return the first step where a user's words hold a pattern (of lower case)."""
         if pattern not in self._matched:
-            hits = (step for step, words in self.user_words() if pattern.search(words))
+            hits = (step for step, words in self.heard if pattern.search(words))
             self._matched[pattern] = next(hits, None)
         return self._matched[pattern]
-
-    def user_words(self) -> list[tuple[int, str]]:
-        """Return what users said, in lower case, with the step."""
-        return self._heard
 
     def _joined(self, value: str, *, folded: bool = False) -> _Words:
         """Return what may say a value, in lower case if asked: of the policy lines with digits."""
@@ -380,7 +376,7 @@ class Evidence:
 
     def _spoken(self, email: str, before: int) -> int | None:
         """Return the step before `before` where a user spells an address: "mia at mail dot com"."""
-        for step, words in self.user_words():
+        for step, words in self.heard:
             if step < before and "at" in words:
                 spelt = _SIGN.sub(lambda match: _SIGNS[match[1]], words)
                 if email in _NOT_EMAIL.split(spelt):
@@ -391,7 +387,7 @@ class Evidence:
         squeezed = _alnum_of(value).casefold()
         if len(squeezed) < SQUEEZED_CHARACTERS:
             return None
-        for step, said in self._heard:
+        for step, said in self.heard:
             if step >= before or self.exhausted:
                 break
             words = _alnum_of(said)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, combinations
-from math import isfinite
+from math import isfinite, log
 from typing import NamedTuple
 
 import msgspec
@@ -446,10 +446,10 @@ def agent_messages(trajectory: Trajectory) -> Iterator[AgentMessage]:
     steps = trajectory.steps
     news: list[tuple[int, ToolResult]] = []
     asked = ""
-    for step in steps:
+    for step, text in zip(steps, trajectory.texts, strict=True):
         if step.actor == "user":
-            asked = step.text if len(step.text) <= ASKED_CHARACTERS else ""
-        if step.actor == "agent" and _is_to_user(steps, step) and (text := step.text):
+            asked = text if len(text) <= ASKED_CHARACTERS else ""
+        if text and step.actor == "agent" and _is_to_user(steps, step):
             yield AgentMessage(step, text, tuple(news), asked)
             news, asked = [], ""
         if step.results:
@@ -484,6 +484,8 @@ def told_amounts(text: str) -> list[ToldAmount]:
 
     >>> [(a.value, a.clause, a.behind) for a in told_amounts("Your refund: $95.08 in all")]
     [(95.08, 'Your refund: ', ' in all')]
+    >>> told_amounts("you get a $95.08 refund")[0].words
+    ('refund', 'get', 'you')
     """
     pattern = AMOUNT
     if text.isascii():
@@ -508,13 +510,13 @@ def told_amounts(text: str) -> list[ToldAmount]:
 
 
 @cached_by_text
-def names_in(text: str) -> list[str]:
+def names_in(text: str) -> tuple[str, ...]:
     """Return what has the form of an identifier in a text, each once."""
     found: list[str] = []
     for match in _FROM_DIGIT.finditer(text):
         begin = max(match.start() - NAME_CHARACTERS, 0)
         found += _names_of(text[begin : match.end()].rsplit(None, 1)[-1])
-    return list(dict.fromkeys(found))
+    return tuple(dict.fromkeys(found))
 
 
 @lru_cache(maxsize=16_384)
@@ -529,17 +531,6 @@ def is_identifier(name: str) -> bool:
     return _OWN_FORM.fullmatch(name) is not None
 
 
-def words_around(amount: ToldAmount) -> Sequence[str]:
-    """Return the words that may name an amount, the likeliest first: behind it, then before it.
-
-    >>> words_around(told_amounts("Total refund: **$95.08** (card)")[0])
-    ('refund', 'total')
-    >>> words_around(told_amounts("you get a $95.08 refund")[0])
-    ('refund', 'get', 'you')
-    """
-    return amount.words
-
-
 def follows_in_message(value: float, others: Sequence[float]) -> bool:
     """True if an amount is a sum or difference of amounts in the same message."""
     # In cents: no amount told has parts of one.
@@ -551,3 +542,94 @@ def follows_in_message(value: float, others: Sequence[float]) -> bool:
             if target in (total, abs(2 * some[0] - total), abs(total - 2 * some[-1])):
                 return True
     return False
+
+
+# What a number with a unit measures: percent, seconds, bytes.
+_UNITS = {"%": ("%", 1.0), "percent": ("%", 1.0), "ms": ("s", 1e-3), "bytes": ("B", 1.0)}
+_UNITS |= {f"{x}{end}": ("B", 1e3**n) for n, x in enumerate("BKMGT") for end in ("", "B", "iB")}
+_UNITS |= dict.fromkeys("s sec second seconds".split(), ("s", 1.0)) | {"kB": ("B", 1e3)}
+_UNITS |= dict.fromkeys("m min minute minutes".split(), ("s", 60.0))
+_UNITS |= dict.fromkeys("h hour hours".split(), ("s", 3600.0)) | {"days": ("s", 86400.0)}
+_UNITS |= {"d": ("s", 86400.0), "day": ("s", 86400.0), "k": ("", 1e3), "thousand": ("", 1e3)}
+_UNITS |= {"million": ("", 1e6), "billion": ("", 1e9)}
+_SCALES = {"s": (1.0, 1e-3, 60.0, 3600.0), "B": (1.0, 1e3, 1e6, 1024.0, 1024.0**2), "%": (1, 100)}
+# Numbers and versions, and words that say how a thing stands; not times of a day.
+_VALUE = re.compile(
+    r"(?<![\w.])(?:\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp]\.?[Mm]\b)?(?![\w:])|"
+    r"(?P<m>\d+) ?m(?:in(?:ute)?s?)?,? ?(?P<s>\d+(?:\.\d+)?) ?s(?:ec(?:ond)?s?)?\b|"
+    r"v?(?P<version>\d+(?:\.\d+){2,})(?:-?[a-z]+\d+)?(?!\w)|"
+    r"(?:(?<![A-Za-z][-/+])|(?<!HTTP/)(?=\d+\.\d))[-+]?[$\u20ac\u00a3]?"
+    r"(?P<number>(?:[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d{0,17}|0(?!\d))(?:\.\d+)?)(?:(?P<close>[KMGT])"
+    rf"\b| ?(?P<unit>{'|'.join(sorted({*_UNITS} - {*'KMGT'}, reverse=True))})(?!\w))?(?!\w|\.\w)|"
+    r"(?i:(?<!\d )(?P<not>not )?(?:(?P<good>pass(?:e[sd])?|succeeded|healthy|active|running|true|"
+    r"enabled|valid|(?:up|on|yes|success(?:ful)?)(?=\W*$|[.,;)]))|(?P<bad>fail(?:s|ed)?|unhealthy|"
+    r"inactive|dead|exited|stopped|disabled|false|invalid|(?:off|no|failure|unsuccessful)"
+    r"(?=\W*$|[.,;)])))\b(?! ?[:=]| \d)))"
+)
+# Without any of these a text has no value; what is the most has none either.
+_MAY_HAVE = re.compile(
+    r"\d|pass|succe|health|acti|runn|true|abled|valid|\bup\b|\bon\b|yes|fail|dead|exit|stop|false|"
+    r"off|\bno|all\b|every|without|zero|est\b|most|least"
+)
+# Before a state: its contrary is said.
+_DENIED = re.compile(r"(?:n['\u2019]t|\b(?:not|never|no longer)) (?:\w+ )?\Z")
+
+
+class Value(NamedTuple):
+    """A number in percent, seconds, bytes or none, a version, or a state: 1 well, -1 badly."""
+
+    kind: str
+    size: float
+    unit: float
+    said: str
+    start: int
+    end: int
+
+
+def may_have_values(low: str) -> bool:
+    """True if a text in lower case may tell values or compare them."""
+    return _MAY_HAVE.search(low) is not None
+
+
+def values_in(text: str) -> Iterator[Value]:
+    """Yield the numbers of a text with their units, the versions, and the words for states."""
+    for one in _VALUE.finditer(text):
+        kind, unit = _UNITS.get(one["close"] or one["unit"] or "", ("", 1.0))
+        kind = "s" if one["m"] else "version" if one["version"] else kind
+        size = float((one["number"] or one["s"] or "1").replace(",", "")) * unit
+        if one["good"] or one["bad"]:
+            denied = one["not"] or _DENIED.search(text, max(0, one.start() - 24), one.start())
+            kind, size = "state", 1.0 if bool(one["good"]) is (not denied) else -1.0
+        said = one["number"] or one["version"] or one[0]
+        if ":" not in said:
+            yield Value(kind, size + 60 * int(one["m"] or 0), unit, said, *one.span())
+
+
+def is_same(told: Value, true: Value) -> bool:
+    """True if a value is the other: rounded, cut off, in another unit, or told less exactly."""
+    if told.kind == "state":
+        return told.size == true.size
+    if "version" in (told.kind, true.kind) or (
+        told.said == true.said and (told.unit == true.unit or told.kind != true.kind)
+    ):
+        parts = zip(told.said.split("."), true.said.split("."), strict=False)
+        return all(one == other for one, other in parts)
+    # 1,500 may be rounded to hundreds; a megabyte may be 1024 * 1024 bytes.
+    whole, _, part = told.said.replace(",", "").partition(".")
+    zeros = min(len(whole) - len(whole.rstrip("0")), len(whole) - 2) * whole.isdigit()
+    step = told.unit * 10.0 ** (-len(part) or max(zeros, 0))
+    scales = _SCALES.get(told.kind, (1,)) if true.kind == "" else (1,)
+    if told.kind == "B":
+        here, there = (1.024 ** round(log(x.unit, 1000)) for x in (told, true))
+        scales = tuple(x * y for x in scales for y in (1, 1 / here, there, there / here))
+    near = [-step / 2 <= told.size - true.size * x <= step / 2 for x in scales]
+    near += [-step < told.size - true.size <= 0]
+    return any(near) and (told.size == 0) == (true.size == 0)
+
+
+def is_similar(told: str, true: str) -> bool:
+    """True if a number is another one with one digit changed, or with its digits reordered."""
+    one, other = (re.sub(r"\.0+\Z|\D", "", x) for x in (told, true))
+    changed = sum(a != b for a, b in zip(one, other, strict=False))
+    same = len(one) == len(other) > 1 and changed > 0
+    return same and (sorted(one) == sorted(other) or (changed == 1 and len(one) > 2))

@@ -29,12 +29,11 @@ from stepscope.measures.axes.quantities import (
     names_in,
     plain_number,
     word_stem,
-    words_around,
 )
 from stepscope.measures.calls import agent_calls, effect_of, has_succeeded
 from stepscope.measures.conduct import find_decision
 from stepscope.measures.outcome import subgoal_calls
-from stepscope.measures.rule import Fault, cached_on_run
+from stepscope.measures.rule import Fault, cached_by_text, cached_on_run
 from stepscope.measures.same_calls import equal_json
 from stepscope.model import Case, Exchange, Json, ToolResult, Trajectory
 from stepscope.model.effects import words_of
@@ -68,7 +67,6 @@ class ThingRecord(NamedTuple):
     step: int
     fields: dict[str, Json]  # nested objects of single values by "outer.inner"
     name: str  # its own, or that of the record it is part of
-    owner: dict[str, Json]  # fields of the record that it is part of
     group: int  # the same for the members of one list or map
     identifiers: tuple[str, ...]  # of its own fields: #W2378156, 1151293680
     owners: tuple[str, ...]  # identifiers of the record that it is part of
@@ -81,19 +79,21 @@ _THING_NAME = re.compile(r"(?<![\w-])(?!\d{4}-\d\d-)(?=\w*\d)\w[\w-]{4,30}\b|\b[
 _THING_WORD, _ASCII_THING_WORD = re.compile(r"[\w-]{5,}"), re.compile(r"[\w-]{5,}", re.ASCII)
 
 
-def things_in(text: str) -> list[str]:
+@cached_by_text
+def things_in(text: str) -> tuple[str, ...]:
     """Return what may be names of things in a text, in order.
 
     >>> things_in("W2378156 of 2024-05-15 is on gift_card_6941833, says JFKLAX")
-    ['W2378156', 'gift_card_6941833', 'JFKLAX']
+    ('W2378156', 'gift_card_6941833', 'JFKLAX')
     """
     words = (_ASCII_THING_WORD if text.isascii() else _THING_WORD).findall(text)
-    return [name for word in words if len(word) < NAME_CHARACTERS for name in _things_of(word)]
+    found = [name for word in words if len(word) < NAME_CHARACTERS for name in _things_of(word)]
+    return tuple(found)
 
 
 @lru_cache(maxsize=16_384)
-def _things_of(word: str) -> list[str]:
-    return _THING_NAME.findall(word)
+def _things_of(word: str) -> tuple[str, ...]:
+    return tuple(_THING_NAME.findall(word))
 
 
 class _Priced(NamedTuple):
@@ -123,9 +123,10 @@ class ResultReader:
         self._records: dict[int, list[ThingRecord]] = {}
         self._priced: dict[int, list[_Priced]] = {}
         self._parts: dict[int, dict[str, list[ThingRecord]]] = {}
+        self._names: dict[int, tuple[set[str], set[str], bool]] = {}
         self._found: dict[str, list[int]] = {}
-        self._names: dict[int, tuple[set[str], set[str]]] = {}
-        self._kinds: dict[str, set[str]] | None = None
+        self._kinds: dict[str, set[str]] = {}
+        self._beside: dict[str, set[str]] | None = None
         self._text = ""
         self._named: dict[int, tuple[set[str], set[str], bool]] = {}
         self._left = SEARCHED
@@ -175,16 +176,15 @@ class ResultReader:
 
     def parts(self, thing: str, step: int, result: ToolResult) -> list[ThingRecord]:
         """Return the records of a result that are a thing, or part of it."""
-        key = id(result)
-        if key not in self._parts:
-            of: dict[str, list[ThingRecord]] = {}
+        of = self._parts.get(id(result))
+        if of is None:
+            of = self._parts[id(result)] = {}
             for record in self.records(step, result):
                 for name in record.identifiers + record.owners:
                     same = of.setdefault(name.lstrip("#"), [])
                     if not same or same[-1] is not record:
                         same.append(record)
-            self._parts[key] = of
-        return self._parts[key].get(thing, [])
+        return of.get(thing, [])
 
     def holding(self, text: str, before: int) -> list[ThingRecord]:
         """Return the records of the results before a step that hold a text.
@@ -195,20 +195,19 @@ class ResultReader:
 
     def priced(self, step: int, result: ToolResult) -> list[_Priced]:
         """Return the records of a result that have amounts, each with how texts name it."""
-        key = id(result)
-        if key not in self._priced:
-            self._priced[key] = [
+        if id(result) not in self._priced:
+            self._priced[id(result)] = [
                 _Priced(r, {*r.identifiers, *r.owners}, _options_of(r), r.name.casefold())
                 for r in self.records(step, result)
                 if r.amounts
             ]
-        return self._priced[key]
+        return self._priced[id(result)]
 
     def naming(self, found: Results, text: str) -> tuple[set[str], set[str], bool]:
         """Return what names of records a text has, and if any has options; kept for the next."""
         if text != self._text:
             self._text, self._named = text, {}
-        ids, names, optional = set[str](), set[str](), False
+        ids, names, options = {*""}, {*""}, False
         for step, result in found:
             said = self._named.get(id(result))
             if said is None:
@@ -217,36 +216,35 @@ class ResultReader:
                     self._names[id(result)] = (
                         {one for r in records for one in (*r.identifiers, *r.owners)},
                         {r.name.casefold() for r in records if len(r.name) > 3},
+                        any([one.options for one in self.priced(step, result)]),
                     )
-                (mine, called), lower = self._names[id(result)], text.casefold()
+                (mine, called, optional), lower = self._names[id(result)], text.casefold()
                 said = self._named[id(result)] = (
                     {one for one in mine if one in text},
                     {one for one in called if one in lower},
-                    any([one.options for one in self.priced(step, result)]),
+                    optional,
                 )
             ids |= said[0]
             names |= said[1]
-            optional = optional or said[2]
-        return ids, names, optional
+            options |= said[2]
+        return ids, names, options
 
     def others_than(self, key: str, value: str) -> set[str]:
         """Return what a field may say instead of a value, as far as the results show.
 
         What it says in other records, and the other keys of maps that have the value as a key.
         """
-        if self._kinds is None:
-            self._kinds, groups = {}, dict[str, set[str]]()
-            for one in self.all[:MOST_RECORDS]:
-                for record in self.records(*one):
-                    for name, said in record.fields.items():
-                        if type(said) is str and said.islower() and _KIND.fullmatch(said):
-                            self._kinds.setdefault(name, set()).add(said)
-                    for inners in _keys_of(tuple(record.fields)).inner:
-                        for inner in inners:
-                            groups.setdefault(inner, set()).update(inners)
-            for known in self._kinds.values():
-                known.update(*[groups.get(said, ()) for said in known])
-        return self._kinds.get(key, set()) - {value}
+        if key not in self._kinds:
+            records = [r for one in self.all[:MOST_RECORDS] for r in self.records(*one)]
+            if self._beside is None:
+                self._beside = {}
+                for inners in {x for r in records for x in _keys_of(tuple(r.fields)).inner}:
+                    for inner in inners:
+                        self._beside.setdefault(inner, set()).update(inners)
+            texts = {r.fields.get(key) for r in records}
+            known = {x for x in texts if type(x) is str and x.islower() and _KIND.fullmatch(x)}
+            self._kinds[key] = known.union(*[self._beside.get(said, ()) for said in known])
+        return self._kinds[key] - {value}
 
     def before(self, step: int) -> int:
         """Return how many results there are before a step."""
@@ -304,11 +302,11 @@ def results_of(trajectory: Trajectory) -> ResultReader:
 
 def _records_in(value: Json, step: int) -> Iterator[ThingRecord]:
     nobody: tuple[str, ...] = ()
-    waiting = [(value, "", dict[str, Json](), nobody, 0)]
+    waiting = [(value, "", nobody, 0)]
     while waiting:
-        here, name, owner, owners, group = waiting.pop()
+        here, name, owners, group = waiting.pop()
         if type(here) is list:
-            waiting += [(m, name, owner, owners, id(here)) for m in here if type(m) in _NESTED]
+            waiting += [(m, name, owners, id(here)) for m in here if type(m) in _NESTED]
         if type(here) is not dict:
             continue
         parts = [(key, one) for key, one in here.items() if type(one) in _NESTED]
@@ -316,23 +314,22 @@ def _records_in(value: Json, step: int) -> Iterator[ThingRecord]:
         if parts or None in here.values():
             fields = {k: v for k, v in here.items() if v is not None and type(v) not in _NESTED}
             if not fields and all([type(one) is dict for one in here.values()]):
-                waiting += [(member, name, owner, owners, id(here)) for member in here.values()]
+                waiting += [(member, name, owners, id(here)) for member in here.values()]
                 continue
         own = str(fields.get("name") or fields.get("title") or name)
         kinds = _keys_of(tuple(fields))
-        identifiers = tuple(
-            [x for key in kinds.naming if type(x := fields[key]) is str and _names(x)]
-        )
+        texts = [x for key in kinds.naming if type(x := fields[key]) is str and len(x) > 4]
+        identifiers = tuple([x for x in texts if x.isupper() or _HAS_DIGIT(x)])
         for key, part in parts:
             if type(part) is dict and part and _SCALARS.issuperset(map(type, part.values())):
                 fields |= {f"{key}.{inner}": x for inner, x in part.items()}
-                kinds = _keys_of(tuple(fields))
             else:
-                waiting.append((part, own, fields, identifiers, id(part)))
+                waiting.append((part, own, identifiers, id(part)))
         if fields:
+            kinds = _keys_of(tuple(fields)) if parts else kinds
             some = [x for key in kinds.money if type(x := fields[key]) in (int, float)]
             amounts = tuple([abs(float(x)) for x in some])
-            yield ThingRecord(step, fields, own, owner, group, identifiers, owners, amounts)
+            yield ThingRecord(step, fields, own, group, identifiers, owners, amounts)
 
 
 class _Keys(NamedTuple):
@@ -341,7 +338,7 @@ class _Keys(NamedTuple):
     naming: list[str]  # those of identifiers
     money: list[str]  # of quantities of money
     options: list[str]
-    inner: list[list[str]]  # of each object inside the record: economy, business of `prices`
+    inner: list[tuple[str, ...]]  # of each object inside the record: economy, business of `prices`
 
 
 @lru_cache(maxsize=4096)
@@ -355,17 +352,13 @@ def _keys_of(keys: tuple[str, ...]) -> _Keys:
         [key for key in keys if words_of(key)[-1:] in (("id",), ("number",), ("code",))],
         [key for key in keys if _is_money(key)],
         [key for key in keys if key.startswith("options.")],
-        list(inner.values()),
+        [tuple(names) for names in inner.values()],
     )
 
 
 def _is_money(key: str) -> bool:
     named = {word_stem(word) for part in key.split(".") for word in words_of(part)[-1:]}
     return "amount" in named or not QUANTITIES.isdisjoint(named)
-
-
-def _names(value: str) -> bool:
-    return len(value) > 4 and (value.isupper() or _HAS_DIGIT(value) is not None)
 
 
 # "$5 for the lamp": what stands behind an amount names it.
@@ -408,6 +401,9 @@ def _meant(
     its entry of a list, in what announces that, and in what a few words answer.
     """
     text, begin = amount.text, amount.text.rfind("\n", 0, amount.start) + 1
+    ids, names, optional = results.naming(near, f"{text}\0{asked}")
+    if not (ids or names or optional):
+        return []
     before = text[max(begin, amount.open) : amount.start]
     clause = amount.clause
     behind = text[amount.end :].partition("\n")[0].partition("$")[0].partition(". ")[0]
@@ -423,7 +419,6 @@ def _meant(
         places.append((head[head.rfind("\n") + 1 :], True))
     if asked and amount.text[: amount.start].count(" ") < ANSWER_WORDS:
         places.append((asked, True))
-    ids, names, optional = results.naming(near, f"{text}\0{asked}")
     records = [one for pair in near for one in results.priced(*pair)]
     if "$" in text[(sentence := amount.sentence_start) : amount.open]:
         opening = text[sentence : amount.start].partition("$")[0]
@@ -432,7 +427,8 @@ def _meant(
     for here, by_name in dict.fromkeys(places):
         lower = here.casefold()
         mentioned = {one for one in ids if one in here}
-        mentioned.update(name for name in names_in(here) if len(name) > 4)
+        if _HAS_DIGIT(here):
+            mentioned.update([name for name in names_in(here) if len(name) > 4])
         called = {name for name in names if name in lower}
         if not (mentioned or (called and by_name) or optional):
             continue
@@ -471,7 +467,7 @@ def _named_in(
         fits = False
         if options:
             words = set(_TOKEN.findall(lower)) if words is None else words
-            fits = all([_has_option(word, words, lower) for word in options])
+            fits = all(_has_option(word, words, lower) for word in options)
         by_call = name in called
         if not (own or fits or (by_call and by_name)):
             continue
@@ -515,7 +511,7 @@ def find_misread_things(
         if name not in PRICES and name not in PAYMENTS:
             continue
         near = results.search(plain_number(amount.value), step)
-        things = _meant_by(amount, name, near, message, results)
+        things = _meant_by(amount, name, near, message, results) if near else []
         if near and not things:
             sought = names_in(amount.line)
             others = [one for thing in sought for one in results.search(thing, step)]
@@ -577,7 +573,7 @@ def _is_payment(record: ThingRecord) -> bool:
 @lru_cache(maxsize=256)
 def _name_before(amount: ToldAmount) -> str:
     """Return the nearest quantity that an amount is called, "" without one."""
-    return next((name for word in words_around(amount) if (name := _quantity_called(word))), "")
+    return next((name for word in amount.words if (name := _quantity_called(word))), "")
 
 
 @lru_cache(maxsize=4096)

@@ -17,6 +17,7 @@ from sys import maxsize
 
 from stepscope.measures.axes.claims import false_claims
 from stepscope.measures.axes.evidence import Evidence, evidence_of
+from stepscope.measures.axes.outputs import find_misread_lines
 from stepscope.measures.axes.privacy import find_disclosures
 from stepscope.measures.axes.quantities import (
     AMOUNT_NAME,
@@ -31,7 +32,6 @@ from stepscope.measures.axes.quantities import (
     number_of,
     told_amounts,
     word_stem,
-    words_around,
 )
 from stepscope.measures.axes.records import (
     ANSWER_WORDS,
@@ -45,7 +45,6 @@ from stepscope.measures.axes.sums import find_short_totals, find_untraced_amount
 from stepscope.measures.axes.told import (
     date_of,
     dates_in,
-    find_misread_lines,
     find_told_nowhere,
     find_untraced,
 )
@@ -56,6 +55,7 @@ from stepscope.measures.rule import (
     AXIS_SCALE,
     Fault,
     RuleMeasure,
+    cached_by_text,
     fault_answers,
     faultless_answer,
     not_applicable,
@@ -156,7 +156,7 @@ def _name_of(amount: ToldAmount) -> str:
     A "refund amount" and the "amount of the refund" are refunds; "the amount" alone is one.
     """
     amounted = ""
-    for word in words_around(amount):
+    for word in amount.words:
         name = _NAMES.get(word, "")
         if name == AMOUNT_NAME:
             amounted = name
@@ -203,6 +203,16 @@ _WORD = re.compile(r"[a-z]+")
 _STATUS_SENTENCE = re.compile(r"[^.?!\n]+[?]?")
 
 
+@cached_by_text
+def _sentences_in(text: str) -> tuple[tuple[str, tuple[str, ...], str], ...]:
+    """Return the sentences of a message, each with its names of things and its lower case."""
+    things, found = {*things_in(text)}, list[tuple[str, tuple[str, ...], str]]()
+    for said in _STATUS_SENTENCE.findall(text):
+        named = things_in(said) if any([thing in said for thing in things]) else ()
+        found.append((said, tuple(dict.fromkeys(named)), said.lower()))
+    return tuple(found)
+
+
 def check_statuses(
     message: AgentMessage, results: ResultReader, evidence: Evidence
 ) -> tuple[int, list[Fault]]:
@@ -214,27 +224,30 @@ def check_statuses(
     held: list[Fault | None] = []
     lower, here, news = message.text.lower(), message.step.index, message.news
     asked = message.asked if message.asked and things_in(message.asked) else ""
-    if not asked and not any([sign in lower for sign in (STATUS_KEY, ":", *_STATE_VERBS)]):
-        return 0, []
     questioned = things_in(asked)
     told = {*things_in(message.text), *questioned}
     known = {thing for thing in told if next(results.about(thing, here), None)}
+    signs = (
+        [STATUS_KEY, *_STATE_VERBS, ":"] if known else [STATUS_KEY, ":"] if news else [STATUS_KEY]
+    )
+    if not (known and asked) and not any([sign in lower for sign in signs]):
+        return 0, []
+    signs = _stage_signs(lower) if known else []
     head = opens = ""
     alone: str | None = None
     above = sorted(known.intersection(questioned)) if len({*questioned}) == 1 else []
     if above and asked.endswith("?") and _YES.match(message.text):
         held += _other_stage(here, asked[:-1], above[0], results)
-    for at, sentence in enumerate(_STATUS_SENTENCE.findall(message.text)):
-        things = _things_of(sentence, known)
+    for at, (whole, named, folded) in enumerate(_sentences_in(message.text)):
+        things = [thing for thing in named if thing in known]
         thing = things[0] if things else above[-1] if above else None
         above += things
-        whole = sentence
-        if sentence[-1] == "?" or (things and not sentence.startswith(things[0])):
-            sentence = _statement(sentence, things)
+        sentence = whole
+        if whole[-1] == "?" or (things and not whole.startswith(things[0])):
+            sentence = _statement(whole, things)
         names = [sentence] if things else [f"{asked} {sentence}"] if asked and at == 0 else []
-        label = _LABELLED.fullmatch(sentence) if ":" in sentence else None
-        if label is None and opens:
-            label = _LABELLED.fullmatch(opens + sentence)
+        tried = (sentence, opens + sentence) if opens or ":" in sentence else ()
+        label = next(filter(None, map(_LABELLED.fullmatch, tried)), None)
         opens = sentence if ":" in sentence and sentence.rstrip(" *").endswith(":") else ""
         if label is not None and news:
             names = []
@@ -243,24 +256,26 @@ def check_statuses(
                 last = [*[*dict.fromkeys(reversed(above))][:MOST_NAMED], alone]
                 names = [f"{one} {label[1]}" for one in last]
         head = sentence if sentence[:1].isalpha() else head
-        for words in names if names and not _OPEN_FLAG.search(sentence) else ():
+        for words in names:
             found = list(_misread_fields(here, label or sentence, words, results, evidence))
-            held += found
             if found:
+                held += found if not _OPEN_FLAG.search(sentence) else []
                 break
         if len(things) < 2:
             by_name = STATUS_KEY in lower and STATUS_KEY in sentence.lower()
             found = [*_misread_statuses(message, sentence, thing, results)] if by_name else []
             held += found
-            if thing and not found and (things or _is_of_it(sentence, above, first=at == 0)):
-                held += _other_stage(here, sentence, thing, results, whole)
-                held += _other_kinds(here, sentence, thing, results, evidence)
+            if thing and not found:
+                staged = any([sign in folded for sign in signs])
+                if things or _is_of_it(sentence, above, first=at == 0, staged=staged):
+                    held += _other_stage(here, sentence, thing, results, whole) if staged else ()
+                    held += _other_kinds(here, sentence, thing, results, evidence)
     return len(held), [fault for fault in held if fault is not None]
 
 
-def _is_of_it(sentence: str, above: list[str], *, first: bool) -> bool:
+def _is_of_it(sentence: str, above: list[str], *, first: bool, staged: bool) -> bool:
     """True if a sentence without a name says how the only thing that was named before it stands."""
-    stands = _STANDS.match(sentence) if len(set(above)) == 1 else None
+    stands = _STANDS.match(sentence) if staged and len(set(above)) == 1 else None
     if stands is None or not _stage_of(stands["state"].lower()):
         return sentence.lstrip().startswith("It ")
     return stands["it"] is not None or (first and sentence.count(" ") < ANSWER_WORDS)
@@ -268,7 +283,7 @@ def _is_of_it(sentence: str, above: list[str], *, first: bool) -> bool:
 
 def _statement(sentence: str, things: list[str]) -> str:
     """Return a sentence without what opens it before its thing, or asks for assent at its end."""
-    sentence = _ASSENT.sub("", sentence)
+    sentence = _ASSENT.sub("", sentence) if sentence[-1] == "?" else sentence
     head, thing, rest = sentence.partition(things[0]) if things else ("", "", sentence)
     opening = _OPENING.match(head)
     if opening is None or _CONDITION.search(opening[0]):
@@ -312,6 +327,12 @@ _STAGES = (
     ("processed", re.compile(r"\bprocess")),
     ("pending", re.compile(r"\bpending\b|\bopen\b|\bprepar|\bqueued?\b|\bnew\b")),
 )  # fmt: skip
+# What every sentence that tells a stage has one of.
+_STAGE_SIGNS = (
+    "cancel| off|withdrawn|exchang|return|left|ship|sen|process|deliver|arriv|reach|yet to|wait|"
+    "handed over| way|transit|dispatch|pending|open|prepar|queue|new"
+).split("|")
+_stage_signs = cached_by_text(lambda lower: [sign for sign in _STAGE_SIGNS if sign in lower])
 _CLAUSE_END = re.compile(r"[,;:]|\b(?:so|and you|which|because)\b")
 # A later clause that goes on about the same thing: ", and it is shipped", ", by the way, is".
 _GOES_ON = re.compile(
@@ -431,13 +452,6 @@ def _are_kinds(one: str, other: str, evidence: Evidence, before: int) -> bool:
     )
 
 
-def _things_of(sentence: str, known: set[str]) -> list[str]:
-    """Return the known things that a sentence names, in order, each once."""
-    if not any([thing in sentence for thing in known]):
-        return []
-    return [thing for thing in dict.fromkeys(things_in(sentence)) if thing in known]
-
-
 # "- **Current Cabin:** Economy": a field of a record, told as a line of its own.
 _LABELLED = re.compile(r"\W*([A-Za-z][A-Za-z ]{2,24}?)\W*:\W*([A-Za-z][A-Za-z -]{1,24}?)\W*")
 # What introduces a list of what will be, or may be.
@@ -468,8 +482,7 @@ def _latest_statuses(
         if found and thing is not None and step != found[-1][0]:
             break
         if STATUS_KEY in result.text:
-            told = [(step, value) for value in _status_values(thing, results.value(result))]
-            found = told + found
+            found[:0] = [(step, x) for x in _status_values(thing, results.value(result))]
     since = found[-1][0] if found else before
     return [] if results.may_have_changed({thing} if thing else set(), since, before) else found
 
@@ -501,9 +514,8 @@ def _misread_fields(
     last = words_of(label[1].lower())[-1:] if label else None
     for key, one in mine[0].fields.items():
         asked, ending = _asked_by(key)
-        if not isinstance(one, str | bool) or not (
-            ending == last or (asked is not None and asked <= stems)
-        ):
+        is_asked = ending == last or (asked is not None and asked <= stems)
+        if not is_asked or type(one) not in (str, bool):
             continue
         denies = _DENIES.search(sentence) is not None
         flag = _FLAGS.get(str(one).lower())
@@ -556,17 +568,19 @@ def _asked_by(key: str) -> tuple[frozenset[str] | None, tuple[str, ...]]:
 
 
 def _status_values(thing: str | None, value: Json) -> Iterator[str]:
+    names = {thing, f"#{thing}"}
     waiting: list[tuple[str, Json]] = [("", value)]
     while waiting:
         above, here = waiting.pop()
-        if isinstance(here, list):
+        if type(here) is list:
             waiting += [("", one) for one in here]
-        elif isinstance(here, dict):
+        elif type(here) is dict:
             waiting += here.items()
-            texts = [one for one in here.values() if isinstance(one, str)]
-            if thing is None or not {thing, f"#{thing}"}.isdisjoint([above, *texts]):
-                pairs = [(key, one) for key, one in here.items() if isinstance(one, str)]
-                yield from (x.lower() for key, x in pairs if words_of(key)[-1:] == (STATUS_KEY,))
+            texts = {k: x for k, x in here.items() if type(x) is str}
+            if thing is None or not names.isdisjoint([above, *texts.values()]):
+                yield from (
+                    x.lower() for k, x in texts.items() if words_of(k)[-1:] == (STATUS_KEY,)
+                )
 
 
 RESULT_INTERPRETATION_NAME = "axes.result_interpretation"
@@ -575,7 +589,10 @@ _ABOUT = re.compile(
     r"just over|round\w*|ballpark|give or take|or so|without (?:the )?cents)\b|~"
 )
 # Each of those holds one of these.
-_NEAR = "about rough approx round near almost circa close just ballpark give so without ~".split()
+_NEAR = (
+    "about|roughly|approx|round|nearly|almost|circa|close to|just under|just over|ballpark|"
+    "give or take|or so|without |~"
+).split("|")
 
 _NO_RESULTS = (
     Unmeasured("not_applicable", "no tool returned anything", RESULT_INTERPRETATION_NAME),
@@ -588,11 +605,11 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     Incorrect: an amount, identifier, date, e-mail or street address told to the user that no
     result, user or policy said and that follows by no simple arithmetic; a quantity told under the
     name of a result's field with another value (labelled quantities); a price of one thing that is
-    another one's; the number of another line of an output; a status, or a field told by its name,
-    that is not the thing's latest; an act told as done that no call did, or that failed; success
-    claimed after an error; personal data of another customer's record. What the agent says to other
-    agents is judged by acts and lines of outputs only; what it does with a result is
-    argument_validity.
+    another one's; a number, duration, size, share, version or state of an output told otherwise, or
+    what has the largest or smallest; a status, or a field told by its name, that is not the thing's
+    latest; an act told as done that no call did, or that failed; success claimed after an error;
+    personal data of another customer's record. What the agent says to other agents is judged by
+    acts and values of outputs only; what it does with a result is argument_validity.
     """
     evidence = evidence_of(trajectory)
     made = agent_calls(trajectory)
@@ -669,6 +686,7 @@ def _exact(
     ]
 
 
+@cached_by_text
 def _says_about(text: str) -> bool:
     lower = text.lower()
     return any([word in lower for word in _NEAR]) and _ABOUT.search(text) is not None
@@ -676,7 +694,7 @@ def _says_about(text: str) -> bool:
 
 RESULT_INTERPRETATION = RuleMeasure(
     RESULT_INTERPRETATION_NAME,
-    "10",
+    "11",
     AXIS_SCALE,
     ("alternatives", "claims", "effects"),
     needing("results", _interpret),

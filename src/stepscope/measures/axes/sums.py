@@ -165,7 +165,7 @@ def sums_of(trajectory: Trajectory) -> tuple[AgentSum, ...]:
     adding = {x.step for x in trajectory.exchanges if "+" in x.key}
     for step in trajectory.steps:
         if step.actor == "agent":
-            said = step.text
+            said = trajectory.texts[step.index]
             if step.replayed or step.index in adding:
                 said = "\n".join([said, *(str(call.arguments) for call in step.calls)])
             if "+" in said:

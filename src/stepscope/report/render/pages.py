@@ -154,7 +154,7 @@ def make_overview_page(
         about=describe_profile(whole, report)[1].replace("   ", " · "),
         chosen=said[:1].upper() + said[1:], kept=links.kept, server=links.is_served,
         parts=overview.state_result(report, held if any(held) else [rows], breaks),
-        map=lay_out_map(rows, links),
+        map=lay_out_map(rows, links, modes.letter_runs(report.modes)),
         modes=lay_out("breaks", found=breaks, failed=failed) if breaks else "",
         looks_found=_looks(report.look_first, links),
         looks_right=overview.describe_list(report.look_first, SHARES),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from string import ascii_uppercase
 
 from stepscope.findings.modes import (
     ALPHA,
@@ -81,22 +82,38 @@ def lay_out_modes(found: FailureModes | Unmeasured) -> Section:
     return [table, *(Paragraph(text=line) for line in lines), Paragraph(text=where, terminal=True)]
 
 
+def letter_runs(found: FailureModes | Unmeasured) -> dict[str, str]:
+    """Return for each failed run, by its id, the letter of the mode that it is counted under."""
+    if isinstance(found, Unmeasured):
+        return {}
+    return {run: letter for mode, letter in _letter(found.modes) for run in mode.assigned}
+
+
+def _letter(modes: Sequence[FailureMode]) -> Iterator[tuple[FailureMode, str]]:
+    free = iter(ascii_uppercase)
+    for mode in modes:
+        yield mode, next(free) if mode.assigned else ""
+
+
 def tabulate_modes(found: FailureModes | Unmeasured, links: Links) -> Table:
     """Return the modes as a page has them, a row a mode; without rows where there is none."""
     if isinstance(found, Unmeasured):
         return Table(id="modes", columns=(), rows=())
     rows = []
-    for mode in found.modes:
+    for mode, letter in _letter(found.modes):
         examples = [
             TableCell(_name_example(one), href=links.run(one.id, one.step), code=True)
             for one in mode.examples
         ]
         examples += [TableCell("")] * (EXAMPLES - len(examples))
         name = TableCell(mode.name, code=True, note="; ".join(describe_mode(mode)))
-        worth = make_figure_cell("outcome", mode.worth)
-        rows.append(TableRow((name, *_count(mode), worth, *examples), match=mode.name))
+        cells = (name, TableCell(letter), *_count(mode))
+        cells += (make_figure_cell("outcome", mode.worth), *examples)
+        facets = {"mode": letter} if letter else {}
+        rows.append(TableRow(cells, match=mode.name, facets=facets))
     columns = (
         TableColumn("what happened"),
+        TableColumn("map", help="the letter of the failed runs that are counted under it"),
         *_COUNTS,
         TableColumn("worth at most", number=True, help="share of all runs that failed with it"),
         *make_columns("run", "another", "a third"),

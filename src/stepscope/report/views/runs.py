@@ -342,7 +342,7 @@ def tabulate_runs(
         columns=tuple(columns),
         rows=tuple(
             TableRow(
-                tuple(_cell(name, row, links) or TableCell("-", tone="quiet") for name in kept),
+                tuple(make_cell(name, row, links) or TableCell("-", tone="quiet") for name in kept),
                 anchor="" if links.is_served or links.run(row.id) else row_anchor(row.id),
                 match=row.name,
                 facets={"outcome": row.outcome, "agent": row.agent, "workflow": row.workflow},
@@ -377,7 +377,7 @@ def address_runs(
     )
 
 
-def _cell(name: str, row: RunListRow, links: Links) -> TableCell | None:
+def make_cell(name: str, row: RunListRow, links: Links) -> TableCell | None:
     """Return one cell; None where there is nothing to say."""
     _, field, unit = COLUMNS[name]
     value = getattr(row, field)

@@ -15,7 +15,6 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from stepscope.measures.errors import compared_error
-from stepscope.measures.language import sentences
 from stepscope.model import Exchange, Json, Step, SubGoal, ToolCall, Trajectory
 from stepscope.model.effects import READS, WRITES, infer_effect, words_of
 from stepscope.report import words
@@ -51,6 +50,7 @@ _AMOUNTS = re.compile(
     r"\b(?:paid|pays|payments?|given|got)\b\D{0,8}(\$?\d(?:[\d,]*\d)?(?:\.\d+)?)"
 )
 _MARKUP = re.compile(r"\*\*|`|^\s*(?:[-*>]|\d+\.|#{1,6})\s+", re.MULTILINE)
+_BETWEEN = re.compile(r"(?<=[.!?])[\s\"*]+|\n+")
 # A sentence that only opens a message says nothing of it.
 _OPENING = re.compile(
     r"(?i)(?:(?:hi|hello|certainly|great|of course|thank you|thanks|i understand|i can help|"
@@ -178,7 +178,7 @@ def tell_step(
 
 def _choose_sentence(text: str) -> str:
     """Return the beginning of a message, behind what only opens it."""
-    said = [one.strip() for one in sentences(text) if len(one.strip()) > 1]
+    said = [one for one in map(str.strip, _BETWEEN.split(text)) if len(one) > 1]
     while len(said) > 1 and _OPENING.fullmatch(said[0]):
         del said[0]
     begins = ""
