@@ -107,6 +107,8 @@ def plan_questions(
 ) -> JudgePlan:
     """Return what is asked, by the names of judges and rubrics; a sample is drawn, and not kept."""
     chosen = load_rubrics(asked)
+    if where is not None and not len(store.runs(where)):
+        raise UsageError(store.explain_no_match(where))
     if isinstance(options.goals, str | Path):
         goals = load_goals(Path(options.goals))
         names = sorted(goals.citations() & set(map(str, store.runs().name)))

@@ -582,8 +582,6 @@ class Notebook(Closeable):
         from stepscope.judges.judgement import DEFAULT_OPTIONS
 
         names = judging.unique_names(judges, "judge")
-        if where is not None and not len(self.store.runs(where)):
-            raise UsageError(self.store.explain_no_match(where))
         return names, judging.plan_questions(
             self.store,
             self.settings,

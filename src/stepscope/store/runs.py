@@ -637,6 +637,17 @@ def offer_texts(db: Connection) -> None:
     db.create_function("mentions", 2, mentions)
 
 
+def list_tools(db: Connection, where: Where | None) -> set[str]:
+    """Return the tools that runs call, for a filter that names one; else none."""
+    asked = where is not None and any(field == "tool" for field, _ in where.values)
+    return {
+        call.name
+        for stored in read_runs_by_row(db, select_keys(db, None) if asked else [])
+        for step in stored.trajectory.steps
+        for call in step.calls
+    }
+
+
 def _texts_of_step(step: Step) -> Iterator[str]:
     yield from (part.text for part in step.parts if part.text)
     for call in step.calls:

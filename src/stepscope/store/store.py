@@ -469,14 +469,7 @@ class Store(Database):
 
     def explain_no_match(self, where: Where | None) -> str:
         """Return why no run matches a filter, with the values that may have been meant."""
-        asked = where is not None and any(field == "tool" for field, _ in where.values)
-        names = {
-            call.name
-            for run in (self.trajectories() if asked else ())
-            for step in run.steps
-            for call in step.calls
-        }
-        said = columns.explain_no_match(self, where, names)
+        said = columns.explain_no_match(self, where, runs.list_tools(self._db, where))
         return said if self.shown is None else self.shown.redact(said)
 
     def latest_version(self, format: str, run_id: str) -> str | None:
