@@ -97,7 +97,7 @@ def test_a_report_prints_itself_in_a_terminal_and_in_jupyter(notebook: Notebook)
     assert "|" in report._repr_markdown_()
     assert json.loads(report.json())["whole"]["n_runs"] == 20
     assert report.junit().startswith("<?xml")
-    assert report.line("outcome.pass").startswith("outcome.pass  .400  [")
+    assert report.line("outcome.pass").startswith("outcome.pass  40 %  ")
 
 
 def test_the_same_seed_gives_the_same_bytes(notebook: Notebook) -> None:

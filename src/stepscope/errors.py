@@ -12,10 +12,13 @@ StepscopeError             code 2: the user can fix it; the CLI prints one line
 
 Vocabulary: a bad *record* in a readable file is not an error but a `Quarantined` row; a measure
 that cannot answer is not an error but an `Unmeasured` verdict. An exception of any other type is a
-bug in stepscope (code 1).
+bug in stepscope (code 1). A name that is unknown is answered by the nearest one that is known.
 """
 
 from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
 
 
 class StepscopeError(Exception):
@@ -80,3 +83,14 @@ class ModelError(EnvironmentFault):
         self.after = after
         self.status = status
         self.reached = reached
+
+
+def suggest_name(word: str, known: Iterable[str]) -> str:
+    """Return the words that a message ends with: the nearest known name, or all of them.
+
+    >>> suggest_name("outcom", ["outcome", "errors"])
+    "did you mean 'outcome'?"
+    """
+    names = sorted(set(known))
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names) or 'none'}"

@@ -104,8 +104,15 @@ def is_foreign(group: Group, loaded: object) -> bool:
     """Whether something is not one of a group that this package has."""
     for (found, name), value in _loaded.items():
         if found == group and value is loaded:
-            return ".py:" in name or not _claims(group)[name].value.startswith("stepscope.")
+            return name not in built_in(group)
     return True
+
+
+@cache
+def built_in(group: Group) -> frozenset[str]:
+    """Return the names of a group that this package has itself."""
+    claims = _claims(group).items()
+    return frozenset(name for name, one in claims if one.value.startswith("stepscope."))
 
 
 @cache

@@ -8,7 +8,6 @@ model gets their values, everybody else their names. The sample with comments is
 
 from __future__ import annotations
 
-import difflib
 import errno
 import os
 import tomllib
@@ -18,7 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from stepscope.errors import ConfigError, TraceError
+from stepscope.errors import ConfigError, TraceError, suggest_name
 from stepscope.gates import settings as settings_gates
 from stepscope.gates.settings import WorkflowPolicy
 from stepscope.measures.facts import DeclaredConduct, refuse_contradictions
@@ -321,8 +320,7 @@ def _refuse_unknown(table: object, known: type[msgspec.Struct], where: str) -> N
     for key in table:
         if key not in names:
             near = [name for name in names if name.startswith(key)]
-            near = near or difflib.get_close_matches(key, names, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+            hint = f"did you mean {near[0]!r}?" if near else suggest_name(key, names)
             raise ConfigError(f"{where}: unknown key {key!r}; {hint}")
 
 

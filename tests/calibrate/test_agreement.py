@@ -98,7 +98,8 @@ def test_proofs_of_rules_have_precision_and_recall_beside_each_rater_and_no_kapp
     b, a = found.proofs
     assert (b.rater, value(b.precision)) == ("anthropic/b", 1 / 3)
     assert (a.rater, value(a.precision), value(a.recall)) == ("openai/a", 1 / 3, 1 / 3)
-    assert isinstance(b.recall, Unmeasured)  # one run of a fault: nothing is known of the spread
+    assert isinstance(b.recall, Estimate)  # one run of a fault: nothing is known of the spread
+    assert (b.recall.value, b.recall.no_interval) == (1.0, "no interval: one task")
 
 
 def test_rules_beside_one_judge_give_no_agreement_and_still_precision() -> None:

@@ -47,7 +47,7 @@ def test_agreement_is_a_table_a_decision_and_the_counts(
     assert shown.splitlines()[0] == (
         "axes.sequencing   30 runs, whole   2 raters   labels: correct, incorrect"
     )
-    assert "anthropic/b, openai/a  .500   .000  [" in shown
+    assert "anthropic/b, openai/a  50 %   0.00  " in shown
     assert "Decision: sharpen. Kappa 0.00" in shown
     assert "Most disputed:" in shown
     assert "    shop/15/0\n      anthropic/b  correct: anthropic/b on 15\n" in shown
@@ -73,10 +73,10 @@ def test_raters_of_steps_are_told_how_often_they_name_the_same_first_bad_step(
         made.append(by_step("anthropic/b", ["PEEP", "PPEP", "PPPP", "PPEP"]))
     assert main(["agree", "--rubric", "step_labels", "--store", str(path)]) == 4  # undecided
     shown = " ".join(capsys.readouterr().out.split())
-    assert "name the same first bad step, or none, in .500 [.150, .850] of 4 runs" in shown
+    assert "name the same first bad step, or none, in 50 %, 15–85 of 4 runs" in shown
     # Run 3 too: the fourth step, and the third.
-    assert "one step off or less in .750 [" in shown
-    assert "by chance .241." in shown
+    assert "one step off or less in 75 %" in shown
+    assert "by chance 24 %." in shown
     assert main(["agree", "--rubric", "step_labels", "--json", "--store", str(path)]) == 4
     (group,) = json.loads(capsys.readouterr().out)["groups"]
     (aspect,) = group["aspects"]
@@ -138,7 +138,7 @@ def test_modes_tell_where_steps_alone_are_seen_otherwise(
     shown = capsys.readouterr().out
     assert shown.startswith("openai/a: judge.step_labels.isolated against judge.step_labels   180")
     assert "REDUNDANT in context, alone: PROGRESS 30" in shown
-    assert "shop/0/0 step 2  alone PROGRESS .50, in context REDUNDANT .50" in shown
+    assert "shop/0/0 step 2  alone PROGRESS 0.50, in context REDUNDANT 0.50" in shown
 
 
 def test_the_halo_of_each_judge_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,7 +163,7 @@ def test_the_halo_of_each_judge_is_told(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["agree", "--modes", "--store", str(path)]) == 0
     told = [line.split() for line in capsys.readouterr().out.splitlines() if "halo" in line]
     assert [line[:7] for line in told] == [["halo:", "half", "of", "pass", "-", "fail", x]
-                                           for x in (".001", ".101")]  # fmt: skip
+                                           for x in ("0.001", "0.10")]  # fmt: skip
 
 
 def test_a_secret_in_a_reason_is_not_shown(
@@ -280,7 +280,7 @@ def test_names_that_begin_alike_stay_two_in_text_markdown_and_csv(tmp_path: Path
         for width in (80, 100):
             pairs = [f"{a}, {b}" for a, b in combinations(names, 2)]
             shown = "".join(view.text(width).split())
-            assert all("".join(pair.split()) + ".500" in shown for pair in pairs)
+            assert all("".join(pair.split()) + "50%" in "".join(shown.split()) for pair in pairs)
         assert all(name in view.markdown() for name in names)
         queue = notebook.disputes()
         assert {row.split(",")[4] for row in queue.csv().splitlines()[1:]} == set(names)

@@ -55,8 +55,8 @@ def test_one_figure_comes_with_its_interval(
 ) -> None:
     assert main(["report", "--get", "outcome.pass", "--store", "good.db"]) == 0
     line = capsys.readouterr().out
-    assert line.startswith("outcome.pass  .400  [")
-    assert line.endswith("]  n 20 runs  unmeasured 0\n")
+    assert line.startswith("outcome.pass  40 %  ")
+    assert line.endswith("  n 8 of 20 runs  unmeasured 0\n")
 
 
 def test_a_report_goes_to_a_file_and_nothing_else_is_printed(
@@ -116,4 +116,4 @@ def test_exported_verdicts_give_the_figures_of_their_store(
 
 def test_one_axis_can_be_asked_for(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main("report --get axes.argument_validity --store good.db".split()) == 0
-    assert capsys.readouterr().out.startswith("axes.argument_validity  .")
+    assert capsys.readouterr().out.startswith("axes.argument_validity  18 %  ")

@@ -31,7 +31,7 @@ def test_a_line_a_curve_and_the_fleet_below(
     assert main(["shape", "scores.csv", "--sigma", "0.05"]) == 0
     out = capsys.readouterr().out.split("\n")
     assert out[0].split() == ["run", "shape", "P", "mean", "break", "(90", "%)", "scores"]
-    assert out[1].split() == ["falls", "early", "collapse", "1.000", ".60", "4", "▇█▇▇▄▄▄▄▄▄"]
+    assert out[1].split() == ["falls", "early", "collapse", "99.9", "%", "0.60", "4", "▇█▇▇▄▄▄▄▄▄"]
     assert out[2].split()[:2] == ["holds", "healthy"]
     assert "Shapes of 2 curves: share, 95 % interval" in out
     assert max(map(len, out)) <= 100
@@ -135,15 +135,15 @@ def test_measured_noise_is_printed_kept_and_used(
     assert main(["calibrate", "sigma", "repeated.csv", "--store", "s.db"]) == 0
     out = capsys.readouterr().out
     assert "(no judge named)" in out
-    assert ".040  [.032, .053]" in out
+    assert "0.040  0.032–0.053" in out
     assert main(["shape", "scores.csv", "--store", "s.db"]) == 0
     assert (
-        "noise: .040 [.032, .053] over repeated scorings; labels take the upper limit"
+        "noise: 0.040, 0.032–0.053 over repeated scorings; labels take the upper limit"
         in capsys.readouterr().out
     )
     assert main(["import", "scores.csv", "--store", "s.db"]) == 0
     assert main(["show", "falls", "--store", "s.db"]) == 0
-    assert "noise .053, upper limit over repeated scorings" in capsys.readouterr().out
+    assert "noise 0.053, upper limit over repeated scorings" in capsys.readouterr().out
 
 
 def test_noise_that_cannot_be_measured_is_code_4(
@@ -164,4 +164,4 @@ def test_a_report_over_imported_scores_names_shape_and_step(
     assert main(["report", "--store", "s.db"]) == 0
     out = capsys.readouterr().out
     assert "Shapes                share, 95 % interval" in out
-    assert "scores fall from .86 to .44 at 4: early collapse" in out
+    assert "scores fall from 0.86 to 0.44 at 4: early collapse" in out

@@ -247,7 +247,9 @@ def test_versions_of_the_agent_have_their_share_each() -> None:
     assert isinstance(ten, Estimate)
     assert (ten.value, ten.n) == (0.25, 8)
     # One task says nothing of tasks like it.
-    assert isinstance(mode.versions["9"], Unmeasured)
+    nine = mode.versions["9"]
+    assert isinstance(nine, Estimate)
+    assert (nine.value, nine.no_interval) == (0.25, "no interval: one task")
     assert named(modes(lines, ["9"] * 12), BOOK).versions == {}
 
 

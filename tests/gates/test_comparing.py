@@ -57,7 +57,7 @@ def test_a_pass_says_which_drop_it_would_have_seen() -> None:
     assert found.outcome == "pass"
     assert found.detectable is not None
     assert 0.147 < found.detectable < 0.165
-    assert "a drop of 15." in found.reason
+    assert "a drop of 15 %" in found.reason
     assert "% would be seen in 80 % of repetitions" in found.reason
 
 
@@ -152,7 +152,7 @@ LONG = [float(n) for n in np.random.default_rng(2).lognormal(3, 0.4, 40).round(1
 def test_runs_half_as_long_again_fail_and_runs_a_fifth_longer_pass() -> None:
     longer = ratio(LONG, [1.5 * n for n in LONG])
     assert (longer.outcome, longer.n_failing, len(longer.failing)) == ("fail", 40, 10)
-    assert longer.reason.startswith("median steps 1.50 times the baseline's [")
+    assert longer.reason.startswith("median steps 1.50 times the baseline's (")
     assert "40 cases, margin 1.3, p 1" in longer.reason
     assert ratio(LONG, [1.2 * n for n in LONG]).outcome == "pass"
     assert ratio(LONG, [0.5 * n for n in LONG]).outcome == "pass"

@@ -210,10 +210,13 @@ def test_a_tag_that_no_run_has_makes_no_groups(by: str, message: str) -> None:
         build_report(rows(LiteralRows(["1", "2"], tags={"set": ["a", "b"]})), by=by)
 
 
-def test_one_run_is_unmeasured_with_a_reason_not_a_rate_of_one() -> None:
+def test_one_run_is_a_value_whose_interval_is_absent_with_a_reason() -> None:
     figure = build_report(rows(LiteralRows(["a"], values={"outcome": [1]})))["outcome.pass"]
-    assert isinstance(figure, Unmeasured)
-    assert figure.kind == "insufficient_data"
+    assert isinstance(figure, Estimate)
+    assert (figure.value, figure.n, figure.low) == (1.0, 1, None)
+    assert figure.no_interval == "no interval: one task"
+    nothing = build_report(rows(LiteralRows(["a"])))["outcome.pass"]
+    assert isinstance(nothing, Unmeasured)
 
 
 def test_a_run_without_a_task_is_its_own_cluster() -> None:

@@ -208,7 +208,7 @@ def test_where_scores_fall_is_the_first_suspect() -> None:
     made = drawn(scores(*FALLS), TASK, noise=NOISE, weights={("", "*"): (3.0,) * 10})
     first, *gates, last = add_curve_suspects(made, [OTHER])
     assert (first.kind, first.where) == ("break", "4")
-    assert first.evidence == "scores fall from .86 to .44 at 4: early collapse 1.000"
+    assert first.evidence == "scores fall from 0.86 to 0.44 at 4: early collapse 99.9 %"
     assert [gate.where for gate in gates] == ["6", "8", "9"]  # the others may be noise
     assert last == OTHER
 
@@ -217,7 +217,7 @@ def test_where_scores_fall_is_the_first_suspect() -> None:
     ("values", "says"),
     [
         ([0.95 - 0.06 * i for i in range(10)], "scores fall steadily: steady degradation"),
-        ([0.2 + 0.01 * (i % 3) for i in range(10)], "scores are low throughout: mean .21"),
+        ([0.2 + 0.01 * (i % 3) for i in range(10)], "scores are low throughout: mean 0.21"),
     ],
 )
 def test_where_no_step_stands_out_the_whole_run_is_suspect(values: list[float], says: str) -> None:

@@ -169,8 +169,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-SAID = "hasty is ahead of careful by outcome (+.571 ["
-BEHIND = ") and behind by redundant calls a run (+3.929 ["
+SAID = "hasty is ahead of careful by outcome (+57 points, "
+BEHIND = ") and behind by redundant calls a run (+3.93, "
 
 
 @pytest.mark.parametrize("command", [("report", "--by", "agent"), ("compare", "careful", "hasty")])

@@ -74,7 +74,7 @@ def test_each_workflow_has_its_own_history_with_a_column_a_gate() -> None:
         ["2", "none said", "FAIL", "40", "FAIL", "pass"],
         ["1", "c1", "pass", "40", "pass", "no such gate"],
     ]
-    assert history.rows[0].cells[4].note == ".200 [.100, .300]"
+    assert history.rows[0].cells[4].note == "20 %, 10–30"
     assert tabulate_history(given, "search", 1) is None
     found = page(*given)
     assert texts(found, "h2") == ["refunds", "search"]

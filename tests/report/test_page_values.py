@@ -283,14 +283,14 @@ def test_only_panels_with_something_in_them_are_drawn() -> None:
 def test_a_curve_says_what_it_concludes_and_what_that_rests_on() -> None:
     found = curve(gate_failed=(4,), low_level=True)
     assert tuple(describe_curve(found)) == (
-        "Shape: late drift (late drift .900, recovery .100).",
+        "Shape: late drift (late drift 90 %, recovery 10 %).",
         "Broke at step 4, with 90 % at steps 3-4.",
         "Watch step 1: time or cost rise while the score holds.",
         "Below the gate at step 4.",
         "Low throughout, whatever the shape.",
     )
     assert describe_curve_basis(found) == (
-        "From imported step scores; noise .150: unknown, averaged over a range."
+        "From imported step scores; noise 0.15: unknown, averaged over a range."
     )
     assert chart_curve(found, 6, "r-1", lambda step: None).title == "Score curve"
 
@@ -298,7 +298,7 @@ def test_a_curve_says_what_it_concludes_and_what_that_rests_on() -> None:
 def test_a_step_shows_the_score_that_it_was_given() -> None:
     made = data(*(user(str(at)) for at in range(5)), curve=curve())
     spans = [e.text for e in page(made).all("span")]
-    assert [text for text in spans if text.startswith("score ")] == ["score .900", "score .200"]
+    assert [text for text in spans if text.startswith("score ")] == ["score 0.90", "score 0.20"]
 
 
 def test_the_page_of_a_run_begins_as_show_does_where_its_scores_fell() -> None:
@@ -318,7 +318,7 @@ def test_the_page_of_a_run_begins_as_show_does_where_its_scores_fell() -> None:
 @pytest.mark.parametrize(
     ("shape", "words"),
     [
-        ("unresolved", "Shape unresolved: late drift .900, recovery .100."),
+        ("unresolved", "Shape unresolved: late drift 90 %, recovery 10 %."),
         (Unmeasured("insufficient_data", "3 scores"), "No shape: 3 scores."),
     ],
 )

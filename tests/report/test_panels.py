@@ -303,7 +303,7 @@ def test_patterns_of_steps_are_counted_by_judge_over_the_runs_with_labels() -> N
     assert by_name["detour"].share.unmeasured == {"insufficient_data": 1}
     assert by_name["whip"].n == 0
     shown = text.render(make_report_document(build_report(store_of(held, records))))
-    said_of = ".143 [.026, .513] of 7 (.125-.250)"
+    said_of = "14 %, 2.6–51 of 7 (12–25)"
     assert f"  cascade           claude-sonnet-4-5  {said_of}  shop/1/gpt-4o" in shown
     assert "none in any labelled run: whip" in shown
 
@@ -582,8 +582,8 @@ def full() -> Store:
 
 
 PANEL = """\
-At fault, by judge        any judge                           all judges
-  tool selection          .571 [.250, .842] of 7 (.400-.700)  .286 [.082, .641] of 7 (.200-.500)
+At fault, by judge        any judge                 all judges                 claude-sonnet-4-5
+  tool selection          57 %, 25–84 of 7 (40–70)  29 %, 8.2–64 of 7 (20–50)  30 %, 11–60 of 10
 """
 
 

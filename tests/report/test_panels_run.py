@@ -85,7 +85,7 @@ def test_each_judge_has_its_faults_with_their_steps_and_the_rest_in_a_line() -> 
         record(ONE, FIRST, axis(ONE, "uncertain", 3)),
     )
     assert of_judge(lines, TWO) == [
-        "  tool selection incorrect .90 [3 5]: incorrect it is",
+        "  tool selection incorrect 0.90 [3 5]: incorrect it is",
         "  correct: termination · refused: sequencing",
     ]
     assert of_judge(lines, ONE) == ["  uncertain: tool selection"]
@@ -132,7 +132,7 @@ def test_a_verdict_that_turns_is_marked(other: dict[str, object], why: str) -> N
     first = record(TWO, FIRST, axis(TWO, "incorrect", 3))
     second = record(TWO, FIRST, axis(TWO, "correct", 3), **other)  # type: ignore[arg-type]
     assert of_judge(shown(first, second), TWO) == [
-        f"  tool selection incorrect .90 [3] ({why}): incorrect it is"
+        f"  tool selection incorrect 0.90 [3] ({why}): incorrect it is"
     ]
     (row,) = verdicts(first, second)
     assert name_label(row) == f"incorrect, {why}"
@@ -142,7 +142,7 @@ def test_a_verdict_that_turns_is_marked(other: dict[str, object], why: str) -> N
 def test_praise_of_a_run_that_failed_is_shown_as_outranked() -> None:
     lines = shown(record(TWO, FIRST, axis(TWO, "outranked: the run failed by its check", 3)))
     assert of_judge(lines, TWO) == [
-        "  tool selection correct .90 [3]: outranked: the run failed by its check"
+        "  tool selection correct 0.90 [3]: outranked: the run failed by its check"
     ]
 
 
@@ -153,8 +153,8 @@ def test_at_a_step_stands_what_judges_say_of_it_and_what_rests_on_it() -> None:
         *labelled(ONE, FIRST, "PPPEPP"),
     ]
     lines = shown(*records, around=3)
-    assert f"{ONE}: step labels ERROR .50: why" in lines
-    assert f"{TWO}: tool selection incorrect .90 [3]: incorrect it is" in lines
+    assert f"{ONE}: step labels ERROR 0.50: why" in lines
+    assert f"{TWO}: tool selection incorrect 0.90 [3]: incorrect it is" in lines
     assert not any(line.startswith(f"{ONE}: tool selection") for line in lines)
 
 
@@ -250,7 +250,7 @@ def test_the_file_draws_judges_beside_each_other_and_lists_what_they_said(tmp_pa
     # A judge's opinion is a hollow dot, of each group and beside what is proved.
     heads = [e.text for e in document.all("span") if e.attributes.get("class") == "name"]
     assert [head.rpartition(" ")[2] for head in heads[-2:]] == ["gpt-4.1", "o4-mini"]
-    assert len([e for e in document.all("circle") if e.attributes.get("class") == "hd"]) == 5
+    assert len([e for e in document.all("circle") if e.attributes.get("class") == "hd"]) == 6
     assert document.unbalanced == []
 
 

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from html import unescape
 from importlib import resources
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,9 +15,11 @@ from stepscope.report.types import (
     ComparisonReport,
     Difference,
     InputCount,
+    LookFirst,
     Profile,
     Provenance,
     Report,
+    SuspectSteps,
     TrialCounts,
 )
 from stepscope.report.views.compare import make_comparison_document
@@ -23,8 +27,8 @@ from stepscope.report.views.overview import make_report_document
 from stepscope.report.words import (
     describe_figure,
     describe_profile,
-    format_number,
     list_figures,
+    mark_same_faults,
 )
 from stepscope.values import Decision, Estimate, Flip, RankFlips, Unmeasured
 from tests.report.literal import HOSTILE, profile, rate, report
@@ -32,13 +36,13 @@ from tests.report.literal import HOSTILE, profile, rate, report
 AIRLINE = """\
 airline   200 runs, 50 tasks x 4 trials, 5,308 steps, 1,164 calls   judges: rules   seed 0
 
-                          value  95 % interval           n  unmeasured
-outcome: pass              .420  [.320, .520]     200 runs  0
-  pass^4                   .200  [.100, .320]      50 runs  0; always 10, mixed 26, never 14
-sub-goals reached          .393  [.258, .531]     120 runs  80 not_applicable: no reference write
-policy: runs in breach        -  -                       0  200 missing_input: no policy is declared
-steps, median                24  [22, 28]         200 runs  0
-tokens, cost                  -  -                       0  200 missing_input: not in the trace
+                         value  95 % interval       measured on  unmeasured
+outcome: pass             42 %  32–52            84 of 200 runs  0
+  pass^4                  20 %  10–32                   50 runs  0; always 10, mixed 26, never 14
+sub-goals reached         39 %  26–53            47 of 120 runs  80 not applicable: no reference
+                                                                   write
+steps, median               24  22–28                  200 runs  0
+  Not measured: policy: runs in breach (no policy is declared); tokens, cost (not in the trace).
 
 Was it earned?    all sub-goals  some missed
   pass                       26            1   right for the wrong reason? airline/9/2
@@ -189,9 +193,12 @@ def test_the_published_schema_is_current() -> None:
 
 def test_comparison_names_what_survives_and_what_could_be_seen() -> None:
     shown = text.render(make_comparison_document(comparison()))
-    assert "-.020  [-.080, .040]" in shown
-    assert "Survives Holm at .05 over 2 figures: redundant calls a run." in shown
-    assert "To see 5 points in 'outcome: pass' you need about 730 cases; these find .120." in shown
+    assert "-2.0 points  -8.0 to 4.0" in shown
+    assert "Survives Holm at 0.05 over 2 figures: redundant calls a run." in shown
+    assert (
+        "To see 5 points in 'outcome: pass' you need about 730 cases; these find 12 points."
+        in shown
+    )
     assert "Outside every pair: 2 cases of the first group only, 0 of the second." in shown
 
 
@@ -247,9 +254,9 @@ def test_rank_flips_are_said_by_pair_and_with_intervals_on_every_medium() -> Non
         n_pairs=1,
     )
     said = (
-        "Rank flip: a is ahead of b by outcome (+.200 [.100, .300]) and behind by redundant calls "
-        "a run (+4.900 [4.000, 5.800]), axis: termination, by judges (undefined: all 50 cases "
-        "differ by 1: no spread); largest p .012 after Holm over 3 path figures"
+        "Rank flip: a is ahead of b by outcome (+20 points, 10–30) and behind by redundant calls "
+        "a run (+490 points, 400–580), axis: termination, by judges (undefined: all 50 cases "
+        "differ by 1: no spread); largest p 0.012 after Holm over 3 path figures"
     )
     two = msgspec.structs.replace(report(), profiles=(profile("a"), profile("b")))
     whole = make_report_document(msgspec.structs.replace(two, rank_flips=found))
@@ -287,40 +294,43 @@ def test_a_text_tells_the_flips_of_some_pairs_and_how_many_more_there_are() -> N
     assert "Holm over 1 path figure and 28 pairs of groups" in " ".join(shown.split())
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "shown"),
-    [
-        ("outcome.pass", 0.4204, ".420"),
-        ("outcome.pass", 1.0, "1.000"),
-        ("outcome.pass", 0.0, ".000"),
-        ("outcome.pass", -0.0001, ".000"),
-        ("steps.median", 24.0, "24"),
-        ("steps.median", 24.5, "24.5"),
-        ("tokens.median", 12345.0, "12,345"),
-        ("cost_usd.p95", 0.0312, "$0.0312"),
-        ("cost_usd.p95", 12.345, "$12.35"),
-        ("seconds.median", 61.27, "61.3 s"),
-    ],
-)
-def test_numbers_are_in_their_own_unit(key: str, value: float, shown: str) -> None:
-    assert format_number(key, value) == shown
-
-
-def test_an_absent_p95_keeps_its_own_line_under_its_median() -> None:
+def test_what_cannot_be_measured_is_one_line_with_its_reasons() -> None:
     whole = profile()
-    whole.figures["steps.p95"] = Unmeasured("insufficient_data", "too few runs")
-    found = {row.cells[0].text: row.cells[-1].text for row in list_figures(whole)}
-    assert found["p95"] == "200 insufficient_data: too few runs"
+    whole.figures["tokens.median"] = whole.figures["cost_usd.median"] = Unmeasured(
+        "missing_input", "not in the trace"
+    )
+    whole.figures["policy.violations"] = Unmeasured("missing_input", "no rules in settings")
+    lines, absent = list_figures(whole)
+    assert "tokens, cost (not in the trace)" in absent
+    assert "policy: runs in breach (no rules in settings)" in absent
+    assert not {"tokens.median", "policy.violations"} & set(lines)
+    assert not any(cell.text in ("-", "0 runs") for row in lines.values() for cell in row.cells)
 
 
-def test_a_p95_without_a_median_above_it_says_what_it_is_of() -> None:
+def test_a_known_value_is_a_line_though_its_interval_is_not() -> None:
     whole = profile()
-    whole.figures["steps.p95"] = whole.figures["steps.median"]
-    assert "p95" in [row.cells[0].text for row in list_figures(whole)]
-    whole.figures["steps.median"] = Unmeasured("insufficient_data", "2 values are too few")
-    labels = [row.cells[0].text for row in list_figures(whole)]
-    assert "steps, p95" in labels
-    assert "p95" not in labels
+    whole.figures["steps.median"] = Estimate(
+        value=7.0, low=None, high=None, method="none", n=3, n_tasks=3, unit="steps",
+        diagnostics=("no interval: all equal",),
+    )  # fmt: skip
+    cells = list_figures(whole)[0]["steps.median"].cells
+    assert [cell.text for cell in cells] == [
+        *("steps, median", "7", "no interval: all equal", "3 runs", "0")
+    ]
+
+
+def test_groups_of_few_runs_are_one_table_of_counts() -> None:
+    few = [msgspec.structs.replace(profile(name), n_runs=4) for name in ("c", "d")]
+    known = msgspec.structs.replace(rate(0.25, 0.0, 0.7), n=4)
+    few[0].figures["outcome.pass"] = known
+    several = msgspec.structs.replace(report(), profiles=(profile("a"), profile("b"), *few))
+    shown = text.render(make_report_document(several))
+    assert "Groups of fewer than 5 runs" in shown
+    assert re.search(r"^  c +4 +1 of 4 ", shown, re.MULTILINE)
+    assert "\nc   " not in shown  # no section of its own
+    five = msgspec.structs.replace(profile("c"), n_runs=5)
+    many = msgspec.structs.replace(several, profiles=(profile("a"), five))
+    assert "fewer than 5" not in text.render(make_report_document(many))
 
 
 def test_worst_case_bounds_stand_beside_a_rate() -> None:
@@ -331,7 +341,7 @@ def test_worst_case_bounds_stand_beside_a_rate() -> None:
     whole = msgspec.structs.replace(lossy, unmeasured={}, worst_low=0.5, worst_high=0.5)
     assert describe_figure("outcome.pass", whole).cells[-1].text == "0"
     said = describe_figure("outcome.pass", lossy).cells[-1].text
-    assert said == "10 refused; worst case .250 to .750"
+    assert said == "10 refused; worst case 25–75 %"
 
 
 @pytest.mark.parametrize("refuse", [Report.scalar, Report.__float__])
@@ -369,3 +379,50 @@ def test_a_workflow_says_in_how_many_runs_what_verdicts_need_was_recorded() -> N
         "interpretation cannot judge, argument validity no origins"
     ) in " ".join(text.render(shown).split())
     assert "Recorded: " not in text.render(make_report_document(report()))
+
+
+def look(id: str, evidence: str, share: float = 0.4, **fields: Any) -> LookFirst:
+    suspect = SuspectSteps(first=3, last=3, kind=fields.pop("kind", "fault"), evidence=evidence,
+                           share=share)  # fmt: skip
+    given: dict[str, Any] = {"outcome": "fail", "steps": 9, "suspects": (suspect,)} | fields
+    return LookFirst(id=id, name=f"shop/{id}", **given)
+
+
+@pytest.mark.parametrize(
+    ("second", "same"),
+    [
+        (look("b", "pay fails: total is 377, but paid 12"), "a"),  # only its values differ
+        (look("b", "book fails: total is 375, but paid 299"), ""),
+        (look("b", "pay fails: no such card"), ""),
+        (look("b", "pay fails: total is 375, but paid 299", outcome="pass"), ""),
+        (look("b", "", suspects=()), ""),
+    ],
+)
+def test_runs_are_alike_where_their_first_fault_has_one_signature(
+    second: LookFirst, same: str
+) -> None:
+    first = look("a", "pay fails: total is 375, but paid 299")
+    assert [run.same_as for run in mark_same_faults([first, second])] == ["", same]
+
+
+def test_where_no_fault_was_found_runs_are_alike_that_failed_for_the_same() -> None:
+    def place(id: str, because: str) -> LookFirst:
+        return look(id, "the last step", kind="place", because=because)
+
+    found = mark_same_faults([place("a", "never pays 3"), place("b", "never pays 4"),
+                              place("c", "never ships")])  # fmt: skip
+    assert [run.same_as for run in found] == ["", "a", ""]
+
+
+def test_runs_with_one_fault_are_one_line_that_names_them_with_their_chances() -> None:
+    names = ["a", "b", "</script>", *"defghi"]
+    runs = [look(name, "pay fails: no card", (at + 1) / 20) for at, name in enumerate(names)]
+    found = (*mark_same_faults(runs), look("other", "book fails: full"))
+    whole = msgspec.structs.replace(report(), look_first=found)
+    shown = text.render(make_report_document(whole), 200)
+    assert shown.count("pay fails: no card") == 1
+    assert "the same in shop/b at 3 (10 %), shop/</script> at 3 (15 %)" in shown
+    assert "and 2 more" in shown
+    assert shown.count("book fails: full") == 1
+    assert "</script>" not in markdown.render(make_report_document(whole))
+    assert "step 3 (10 %): pay fails: no card" in data.render_report_junit(whole)

@@ -69,16 +69,16 @@ def test_a_curve_is_bars_with_the_break_below_and_what_it_rests_on() -> None:
     assert draw_curve(DRAWN, 100) == [
         "Curve      1.0  ▃▃▃▄▄▄▄▄▄▃▃▃",
         "                ████████████",
-        "            .5  ████████████▅▅▅▆▆▆▆▆▆▇▇▇▆▆▆▅▅▅",
+        "           0.5  ████████████▅▅▅▆▆▆▆▆▆▇▇▇▆▆▆▅▅▅",
         "                ██████████████████████████████",
         "         break              ███▁▁▁",
         "         steps  0           4                9",
-        "Shape     early collapse .987, then recovery .012 · mean .60 [.57, .64] · depth .42 "
-        "[.35, .49]",
-        "          breaks at 4 (90 % within 4-5); any break at all .984",
-        "          gate failed at 4 (.41, below .60), whatever the weighted mean .57 says",
+        "Shape     early collapse 99 %, then recovery 1.2 % · mean 0.60, 0.57–0.64 · depth 0.42, "
+        "0.35–0.49",
+        "          breaks at 4 (90 % within 4-5); any break at all 98 %",
+        "          gate failed at 4 (0.41, below 0.60), whatever the weighted mean 0.57 says",
         "          watch 7: latency or cost spikes and the score holds",
-        "          imported step scores; noise .060, upper limit over repeated scorings",
+        "          imported step scores; noise 0.060, upper limit over repeated scorings",
     ]
 
 
@@ -121,7 +121,7 @@ def test_a_run_of_which_only_scores_are_known_is_its_curve() -> None:
     made = drawn(scores(*FALLS), TASK, noise=NOISE)
     shown = render_run(TASK, None, [], curve=made)
     assert "Curve " in shown
-    assert "Suspects        4  scores fall from .86 to .44 at 4" in shown
+    assert "Suspects        4  scores fall from 0.86 to 0.44 at 4" in shown
     assert "no text" not in shown
 
 
@@ -145,11 +145,11 @@ def laid_out(profiles: list[Profile], width: int = 100) -> list[str]:
 def test_the_shapes_of_one_group() -> None:
     assert laid_out(grouped("airline")) == [
         "Shapes                share, 95 % interval",
-        "  healthy             .610 [.500, .700]",
-        "  early collapse      .200 [.100, .300]",
-        "  late drift          .100 [.050, .200]",
-        "  steady degradation  .050 [.000, .100]",
-        "  recovery            .040 [.000, .100]",
+        "  healthy             61 %, 50–70",
+        "  early collapse      20 %, 10–30",
+        "  late drift          10 %, 5.0–20",
+        "  steady degradation  5.0 %, 0–10",
+        "  recovery            4.0 %, 0–10",
         "  shares are of       39 of 200 runs",
         "  unresolved          11 of 40 runs",
         "  no shape fits       1 of 40 runs",
@@ -162,7 +162,7 @@ def test_the_shapes_of_one_group() -> None:
 def test_groups_stand_side_by_side_where_they_fit(width: int) -> None:
     lines = laid_out(grouped("airline", "retail", "bank", "shop"), width)
     assert max(map(len, lines)) <= width
-    assert sum(line.count(".610 [.500, .700]") for line in lines) == 4
+    assert sum(line.count("61 %, 50–70") for line in lines) == 4
 
 
 def test_without_shares_runs_are_counted_by_their_label_and_the_reason_is_said() -> None:
@@ -181,7 +181,7 @@ def test_the_report_has_the_shapes_in_text_and_markdown() -> None:
         make_report_document(made)
     )
     said = markdown.render(make_report_document(made))
-    assert "| early collapse | .200 [.100, .300] |" in said
+    assert "| early collapse | 20 %, 10–30 |" in said
     assert "scores&#58; imported step scores" in said
 
 
@@ -190,8 +190,8 @@ def test_a_comparison_has_the_shapes_of_both() -> None:
     made = compare_groups(of(fleet(*[HOLDS] * 12, *[FALLS] * 12, agents=agents)), "a", "b")
     shown = text.render(make_comparison_document(made))
     (row,) = [line for line in shown.split("\n") if line.startswith("early collapse")]
-    assert row.split()[2:5] == [".000", "1.000", "+1.000"] or row.split()[4].startswith("+.9")
-    assert "Shapes rest on imported step scores; noise: .040 [.030, .060]" in " ".join(
+    assert "  +100 points" in row or "  +99" in row
+    assert "Shapes rest on imported step scores; noise: 0.040, 0.030–0.060" in " ".join(
         shown.split()
     )
     assert "| early collapse |" in markdown.render(make_comparison_document(made))

@@ -49,7 +49,7 @@ def sound(found: Answer) -> None:
     assert all(math.isfinite(x) for x in numbers)
     assert found.low is None or found.low <= found.value
     assert found.high is None or found.value <= found.high
-    assert (found.low, found.high) != (None, None)
+    assert ((found.low, found.high) == (None, None)) == (found.no_interval in found.diagnostics)
 
 
 def rows(values: st.SearchStrategy[float]) -> st.SearchStrategy[list[tuple[float, int]]]:
@@ -117,19 +117,25 @@ def test_a_value_that_is_not_finite_is_missing_input(call: Call, bad: float) -> 
 @pytest.mark.parametrize(
     "call", [c for n, c in OVER_TASKS.items() if not n.startswith("pass")], ids=lambda c: ""
 )
-def test_one_task_is_unmeasured_whatever_its_trials(call: Call) -> None:
+def test_one_task_has_a_value_and_no_interval_whatever_its_trials(call: Call) -> None:
     found = call([0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 1.0], [3] * 7)
-    assert isinstance(found, Unmeasured)
-    assert found.kind == "insufficient_data"
+    assert isinstance(found, Estimate)
+    assert 0.5 < found.value <= 1.0
+    assert found.no_interval == "no interval: one task"
 
 
 @pytest.mark.parametrize("call", FIGURES.values(), ids=FIGURES)
 @pytest.mark.parametrize("value", [0.0, 24.0, -1e300])
-def test_constant_figures_are_undefined(call: Call, value: float) -> None:
+def test_values_that_are_all_equal_are_that_value_without_an_interval(
+    call: Call, value: float
+) -> None:
     found = call([value] * 10, list(range(1, 11)))
-    assert isinstance(found, Unmeasured)
-    assert found.kind == "undefined"
-    assert f"{value:g}" in found.reason
+    assert isinstance(found, Estimate)
+    assert (found.value, found.n) == (value, 10)
+    assert found.no_interval == "no interval: all equal"
+    nearly = call([value] * 9 + [1e300], list(range(1, 11)))
+    assert isinstance(nearly, Estimate)
+    assert nearly.no_interval != "no interval: all equal"
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])

@@ -153,7 +153,7 @@ def test_one_run_has_a_value_and_no_limits() -> None:
     found = agreement(TWO, rng=np.random.default_rng(0), clusters=[0] * 30)
     assert isinstance(found, Estimate)
     assert (found.low, found.high) == (None, None)
-    assert "one run: no limits" in found.diagnostics
+    assert found.no_interval == "no interval: one run"
 
 
 def test_ten_thousand_runs_get_the_limits_of_the_jackknife_and_they_are_those_of_the_weights() -> (

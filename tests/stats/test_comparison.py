@@ -190,7 +190,9 @@ def test_cases_of_one_agent_only_are_left_out_and_counted() -> None:
     )
     assert isinstance(found, Comparison)
     assert (found.n, found.only_first, found.only_second) == (1, 2, 1)
-    assert isinstance(found.effect, Unmeasured)
+    assert isinstance(found.effect, Estimate)
+    assert (found.effect.value, found.effect.low) == (1.0, None)
+    assert found.effect.no_interval == "no interval: one case in common"
     apart = stats.compare_paired([1], ["x"], [0], ["y"], rng=rng())
     assert isinstance(apart, Unmeasured)
 

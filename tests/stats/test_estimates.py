@@ -70,7 +70,7 @@ def test_a_ratio_counts_units_and_leaves_out_runs_without_any() -> None:
 def test_a_ratio_of_nothing_is_absent_for_the_reason_given() -> None:
     assert absent(stats.ratio([0, 0], [0, 0])) == "insufficient_data"
     assert absent(stats.ratio([0], [0], unmeasured={"error": 1})) == "error"
-    assert absent(stats.ratio([1, 1], [3, 3], [5, 5])) == "insufficient_data"
+    assert measured(stats.ratio([1, 1], [3, 3], [5, 5])).no_interval == "no interval: one task"
 
 
 def test_part_shares_need_not_be_as_wide_as_yes_or_no() -> None:
@@ -98,7 +98,8 @@ def test_no_event_at_all_still_has_an_upper_limit() -> None:
     assert round(found.high or 0, 4) == 0.0194
     few = measured(stats.rate([0] * 20, np.repeat(np.arange(5), 4)))
     assert round(few.high or 0, 3) == 0.370  # 3.689 * (2.7764/1.96)^2 / 20
-    assert isinstance(stats.rate([1, 0], ["one", "one"]), Unmeasured)
+    alone = measured(stats.rate([1, 0], ["one", "one"]))
+    assert (alone.value, alone.no_interval) == (0.5, "no interval: one task")
 
 
 def test_a_rate_is_as_wide_as_its_tasks_differ() -> None:
@@ -137,9 +138,10 @@ def test_p95_has_no_upper_limit_below_72_values(n: int, *, closed: bool) -> None
     assert bool(found.diagnostics) != closed
 
 
-@pytest.mark.parametrize(("n", "kind"), [(5, Unmeasured), (6, Estimate)])
-def test_the_median_needs_six_independent_values(n: int, kind: type) -> None:
-    assert isinstance(stats.quantile(np.arange(n), 0.5), kind)
+@pytest.mark.parametrize(("n", "why"), [(5, "no interval: too few runs"), (6, "")])
+def test_the_interval_of_a_median_needs_six_independent_values(n: int, why: str) -> None:
+    found = measured(stats.quantile(np.arange(n), 0.5))
+    assert (found.value, found.no_interval) == ((n - 1) / 2, why)
 
 
 def test_copies_of_a_value_within_a_task_narrow_no_quantile() -> None:
@@ -181,7 +183,8 @@ def test_tasks_with_too_few_trials_are_counted_not_dropped() -> None:
     assert found.unmeasured == {"error": 4, "insufficient_data": 3}
     assert found.n == 2
     assert absent(stats.pass_hat_k([1, 1], [1, 1], 2)) == "insufficient_data"
-    assert absent(stats.pass_hat_k([2, 1], [2, 1], 2)) == "insufficient_data"
+    alone = measured(stats.pass_hat_k([2, 1], [2, 1], 2))
+    assert (alone.value, alone.n, alone.no_interval) == (1.0, 1, "no interval: one task")
 
 
 def test_worst_case_bounds_come_with_every_share() -> None:

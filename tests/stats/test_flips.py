@@ -127,7 +127,10 @@ def test_a_figure_is_judged_on_the_cases_that_both_have() -> None:
     right = FigureRuns(values=np.full(20, 5.0), cases=np.arange(20), unmeasured={"error": 3})
     (flip,) = flips(fleets, {"calls": [left, right]}, "calls")
     # Every case differs by 5: no interval, and the flip stands.
-    assert flip.path == Unmeasured("undefined", "all 9 cases differ by 5: no spread")
+    assert isinstance(flip.path, Estimate)
+    assert (flip.path.value, flip.path.no_interval) == (
+        *(5.0, "no interval: all 9 cases differ by as much"),
+    )
     uneven = FigureRuns(values=np.arange(9.0), cases=np.arange(9), unmeasured={"error": 2})
     (flip,) = flips(fleets, {"calls": [left, runs(uneven.values + 1, lost=3)]}, "calls")
     assert isinstance(flip.path, Estimate)

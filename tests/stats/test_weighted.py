@@ -71,12 +71,12 @@ def test_the_interval_covers_the_share_of_all_runs_under_an_uneven_draw() -> Non
     assert 0.94 <= hits / 600 <= 1.0
 
 
-def test_one_task_or_no_run_is_unmeasured() -> None:
-    one = stats.weighted_proportion([1, 0], [0.5, 0.5], [3, 3])
+def test_one_task_has_a_value_and_no_interval_and_no_run_is_unmeasured() -> None:
+    one = stats.weighted_proportion([1, 0], [0.5, 0.25], [3, 3])
     none = stats.weighted_proportion([], [], unmeasured={"refused": 2})
-    assert isinstance(one, Unmeasured)
+    assert isinstance(one, Estimate)
     assert isinstance(none, Unmeasured)
-    assert (one.kind, none.kind) == ("insufficient_data", "refused")
+    assert (one.value, one.no_interval, none.kind) == (1 / 3, "no interval: one task", "refused")
 
 
 @pytest.mark.parametrize(

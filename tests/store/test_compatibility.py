@@ -66,6 +66,10 @@ def test_axes_of_an_older_store_give_no_figure_and_all_others_the_same(
         "answers of version 1; run `stepscope score`",
         "answers of version 2; run `stepscope score`",
     }
+    # A value of one task is known since, and has no interval.
+    recovered, absent = (whole["figures"].pop("errors.recovered") for whole in (now, then))
+    assert (recovered["value"], recovered["n_tasks"], recovered["low"]) == (0.0, 1, None)
+    assert absent["kind"] == "insufficient_data"
     others = now["figures"].keys() - axes
     # Said otherwise since: a policy in words is recorded, rules are declared.
     then["figures"]["policy.violations"]["reason"] = "no rules in settings"

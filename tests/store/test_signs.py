@@ -96,9 +96,9 @@ def test_a_filter_chooses_by_mode(store: Store, exported: Rows, text: str, ids: 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("mode < 'x'", "character 6: '<'; expected one of = != like in"),
-        ("mode", "character 5: 'the end'; expected one of = != like in"),
-        ("mode not = 'x'", "character 10: '='; expected one of = != like in"),
+        ("mode < 'x'", "character 6: '<'; expected one of = != ~ like in"),
+        ("mode", "character 5: 'the end'; expected one of = != ~ like in"),
+        ("mode not = 'x'", "character 10: '='; expected one of = != ~ like in"),
         ("mode like null", "character 11: 'null'; null stands after = and != only"),
     ],
 )

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import pytest
 
 from stepscope.errors import UsageError
-from stepscope.model import Instant
+from stepscope.model import Instant, Record, Verdict
 from stepscope.store import Store
 from stepscope.store.where import parse_where, started_since, stored_before
-from tests.factories import FAILED, PASSED, did, run, user
+from tests.factories import FAILED, PASSED, did, failed, run, user
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_a_filter_chooses(store: Store, text: str, ids: str) -> None:
     ("text", "said"),
     [
         ("", "character 1: 'the end'; expected a field"),
-        ("agnt = 'x'", "character 1: 'agnt'; expected a field: id, name"),
+        ("agnt = 'x'", "character 1: 'agnt'; expected a field; did you mean 'agent'?"),
         ("agent = gpt", "character 9: 'gpt'; expected a value"),
         ("agent 'x'", "character 7: \"'x'\"; expected one of"),
         ("agent = 'x", 'character 9: "\'x"; texts stand in quotes'),
@@ -91,6 +91,14 @@ def test_a_filter_chooses(store: Store, text: str, ids: str) -> None:
         ("steps in (" + "1," * 300 + "1)", "more than 200 values"),
         (" or ".join(["steps = 1"] * 300), "more than 200 values"),
         ("a" * 10_001, "at most 10000"),
+        (
+            "axis.sequncing = 'incorrect'",
+            "character 1: 'axis.sequncing'; expected an axis; did you",
+        ),
+        ("axis.sequencing = 'wrong'", "character 19: \"'wrong'\"; an axis is one of incorrect"),
+        ("text = 'x'", "character 6: '='; a text is searched"),
+        ("error 'x'", "character 7: \"'x'\"; expected one of"),
+        ("tool ~ book", "character 8: 'book'; expected a value"),
     ],
 )
 def test_a_filter_that_says_nothing_names_the_character(text: str, said: str) -> None:
@@ -178,3 +186,116 @@ def test_a_run_counts_from_its_start_and_without_one_from_its_import() -> None:
         assert list(store.runs(started_since("2026-01-08")).id) == ["timed", "timeless"]
         assert list(store.runs(stored_before("2026-01-09")).id) == []
         assert list(store.runs(stored_before("2999-01-01")).id) == ["timed", "timeless"]
+
+
+HOSTILE = "x' OR 1=1 --\"[]{}$[0]\u202e</script>"
+
+
+@pytest.fixture(scope="module")
+def calling() -> Iterator[Store]:
+    book, fly = "book_reservation", "find_flight"
+    with Store.open(":memory:") as opened:
+        opened.put(
+            [
+                run(user("refund me"), *failed(book, "sold out"), *did(fly), id="a", name="a"),
+                run(user("b"), *did(book), *failed(fly, "timeout"), id="b", name="b"),
+                run(user("c"), *did(fly), id="c", name="c"),
+                run(user("no call"), id="d", name="d"),
+                run(user(HOSTILE), *failed(HOSTILE, HOSTILE), id="e", name="e"),
+            ]
+        )
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("tool = 'book_reservation' and error", "a"),  # one call that is both; b has one of each
+        ("error and tool = 'book_reservation'", "a"),
+        ("(tool = 'book_reservation') and (error)", "a"),
+        ("tool = 'book_reservation' and not error", "b"),
+        ("tool != 'book_reservation' and error", "be"),
+        ("tool in ('book_reservation', 'find_flight') and error", "ab"),
+        ("(tool = 'find_flight' or tool = 'book_reservation') and error", "ab"),
+        ("tool = 'book_reservation' and tool = 'find_flight'", "ab"),  # the second is another call
+        ("tool = 'book_reservation' and error and tool = 'find_flight' and error", ""),
+        ("tool = 'book_reservation' and error and tool = 'find_flight'", "a"),
+        ("tool like 'book%' and tool ~ 'RESERV' and error", "a"),  # neither names another
+        ("error", "abe"),
+        ("not error", "cd"),
+        ("not (tool = 'book_reservation' and error)", "bcde"),
+        ("tool != 'find_flight'", "de"),  # no call is so
+        ("tool not in ('find_flight', 'book_reservation')", "de"),
+        ("not not error", "abe"),
+        ("error ~ 'Sold'", "a"),
+        ("error = null and calls > 1", "ab"),
+        ("error or steps = 1", "abde"),
+        ("not error or tool = 'book_reservation'", "abcd"),
+        ("name = 'a' and error and tool = 'find_flight'", ""),  # its search did not fail
+        ("text ~ 'REFUND ME'", "a"),
+        ("text ~ 'sold out'", "a"),
+        ("text ~ 'find_flight'", "abc"),  # the name of a tool is text, too
+        ("not text ~ 'refund'", "bcde"),
+        ("text ~ 'actor'", ""),  # what the store calls things is none
+        ("name ~ 'A' or workflow ~ 'nowhere'", "a"),
+        ("tool = '" + HOSTILE.replace("'", "''") + "' and error", "e"),
+        ("text ~ '" + HOSTILE.replace("'", "''") + "'", "e"),
+        ("error ~ '" + HOSTILE.replace("'", "''") + "'", "e"),
+    ],
+)
+def test_conditions_on_calls_that_and_joins_are_of_one_call(
+    calling: Store, text: str, ids: str
+) -> None:
+    assert "".join(sorted(calling.runs(parse_where(text)).id)) == ids
+
+
+def test_of_purged_runs_nothing_is_said_about_calls_or_texts() -> None:
+    with Store.open(":memory:") as opened:
+        opened.put([run(user("a"), *did("x"), id="a")])
+        assert len(opened.runs(parse_where("not error"))) == 1
+        opened.purge()
+        for text in ("not error", "error", "tool = 'x'", "tool != 'y'", "text ~ 'a'"):
+            assert len(opened.runs(parse_where(text))) == 0
+
+
+def test_an_axis_is_chosen_by_what_the_rules_said_of_it() -> None:
+    with Store.open(":memory:") as opened:
+        opened.put([run(user(name), id=name) for name in "abc"])
+        opened.append(
+            [
+                Record(trajectory=name, answer=Verdict(f"axes.{axis}", label=label), version="1")
+                for name, axis, label in (
+                    ("a", "sequencing", "incorrect"),
+                    ("b", "sequencing", "uncertain"),
+                    ("c", "termination", "incorrect"),
+                )
+            ]
+        )
+        for text, ids in (
+            ("axis.sequencing = 'incorrect'", ["a"]),
+            ("axis.sequencing != 'incorrect'", ["b", "c"]),
+            ("axis.sequencing = null", ["c"]),
+            ("axis.sequencing in ('incorrect', 'uncertain') and not id = 'b'", ["a"]),
+        ):
+            assert sorted(opened.runs(parse_where(text)).id) == ids
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("agent = 'gpt4o'", "no run has agent 'gpt4o' (did you mean 'gpt-4o'?)"),
+        ("task = '7' and agent = 'gpt-4o'", "no run has task '7' (known: 1, 2)"),
+        ("agent = 'gpt-4o' and steps > 400", "none of 4 runs is so"),
+        ("tag.set = 'tset'", "no run has tag.set 'tset' (did you mean 'test'?)"),
+        ("tool = 'xx'", "no run has tool 'xx' (did you mean 'x'?)"),
+        ("agent in ('gpt-4o', 'nobody') and calls = 9", "no run has agent 'nobody'"),
+    ],
+)
+def test_a_filter_that_matches_nothing_names_what_is_near(
+    store: Store, text: str, said: str
+) -> None:
+    found = store.explain_no_match(parse_where(text))
+    assert found.startswith(f"no run matches {text}: ")
+    assert said in found
+    with Store.open(":memory:") as empty:
+        assert "no run is in the store" in empty.explain_no_match(parse_where(text))

@@ -60,7 +60,7 @@ def export_runs(
     """
     total = len(store.keys(where))
     if total == 0:
-        raise UsageError("no run with its texts is chosen, so there is nothing to write")
+        raise UsageError(f"nothing to write: {store.explain_no_match(where)}")
     place = Path(out)
     empty = not place.exists() or (place.is_dir() and not any(place.iterdir()))
     if out != "-" and not force and not empty:

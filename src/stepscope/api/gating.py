@@ -22,7 +22,7 @@ import msgspec
 from stepscope import registry
 from stepscope.api.notebook import Notebook, open
 from stepscope.api.views import DocumentView
-from stepscope.errors import TraceError, UsageError
+from stepscope.errors import TraceError, UsageError, suggest_name
 from stepscope.formats.reading import Account
 from stepscope.gates import baseline as baselines
 from stepscope.gates import looks
@@ -37,7 +37,6 @@ from stepscope.gates.settings import (
     check_tools,
     read_policy,
     refuse_tier,
-    suggest_name,
 )
 from stepscope.gates.types import GateAnswer, GateDecision, GateReport, Severity, exit_code
 from stepscope.model import digest

@@ -38,6 +38,7 @@ from stepscope.models.opening import (
 from stepscope.models.prices import Prices
 from stepscope.models.retry import RetryPolicy
 from stepscope.report.rows import number_tasks
+from stepscope.report.words import format_n
 from stepscope.safety import scrub_message
 from stepscope.score.judges import JudgePlan, JudgingResult
 from stepscope.settings import Settings, read_keys
@@ -45,7 +46,7 @@ from stepscope.store import PurgeResult, Store
 from stepscope.store.judged import read_judge_answers
 from stepscope.store.store import draw_sample
 from stepscope.store.where import Where
-from stepscope.values import Estimate, Unmeasured, format_count
+from stepscope.values import Estimate, Unmeasured, format_count, format_estimate
 
 
 class GoalDraft(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +107,8 @@ def plan_questions(
 ) -> JudgePlan:
     """Return what is asked, by the names of judges and rubrics; a sample is drawn, and not kept."""
     chosen = load_rubrics(asked)
+    if where is not None and not len(store.runs(where)):
+        raise UsageError(store.explain_no_match(where))
     if isinstance(options.goals, str | Path):
         goals = load_goals(Path(options.goals))
         names = sorted(goals.citations() & set(map(str, store.runs().name)))
@@ -335,10 +338,7 @@ class ChangedAnswers(msgspec.Struct, frozen=True, kw_only=True):
         who = f"{self.rubric}: {self.judge}, before {self.before} ({self.was})"
         if isinstance(self.changed, Unmeasured):
             return f"{who}: {self.changed.kind}: {self.changed.reason}"
-        line = (
-            f"{who}: {self.changed.value:.3f} [{self.changed.low:.3f}, {self.changed.high:.3f}] of "
-            f"{self.changed.n:,} {self.changed.unit_of_n} turned"
-        )
+        line = f"{who}: {format_estimate(self.changed)} of {format_n(self.changed)} turned"
         return "\n".join([line, *(f"  {run}" for run in self.runs)])
 
 

@@ -36,7 +36,7 @@ from stepscope.report.rows import (
 from stepscope.report.types import Shapes
 from stepscope.report.views import overview
 from stepscope.report.views.show import draw_sparkline
-from stepscope.report.words import clip, format_score, format_share, name_shape
+from stepscope.report.words import clip, name_shape
 from stepscope.runtime.database import Closeable
 from stepscope.safety.limits import open_file
 from stepscope.safety.text import visible_line
@@ -48,7 +48,7 @@ from stepscope.shape.types import SHAPES, UNRESOLVED, ShapeLabel
 from stepscope.shape.weights import gate_failed, weighted_score
 from stepscope.stats import codes
 from stepscope.store import Store
-from stepscope.values import Estimate, Unmeasured, format_count
+from stepscope.values import Estimate, Unmeasured, format_count, format_number, format_percent
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -496,7 +496,7 @@ def curve_line(run: RunShape, width: int) -> str:
     """Return one curve as a line of at most `width` columns."""
     name = f"{run.run} ({run.judge})" if run.judge else run.run
     shape, sure = _shape_cell(run)
-    mean = "-" if run.mean is None else format_score(run.mean)
+    mean = "-" if run.mean is None else format_number(run.mean)
     head = (
         f"{clip(visible_line(name), NAME):<{NAME}}  {shape:<{SHAPE}}  {sure:>{SURE}}  "
         f"{mean:>{MEAN}}  {_break_cell(run):<{BREAK}}  "
@@ -515,7 +515,7 @@ def _shape_cell(run: RunShape) -> tuple[str, str]:
         return "no shape fits", "-"
     best = max(run.posterior, key=lambda name: run.posterior[name])
     said = name_shape(run.shape if run.shape != "unresolved" else f"{best}?")
-    return said, format_share(run.posterior[best])
+    return said, format_percent(run.posterior[best])
 
 
 def _break_cell(run: RunShape) -> str:

@@ -235,7 +235,7 @@ class ReportView(DocumentView[Report]):
         Raises:
             UsageError: no such figure.
         """
-        line = describe_figure(key, self[key], runs=self.value.whole.n_runs)
+        line = describe_figure(key, self[key])
         _, value, interval, n, lost = (cell.text for cell in line.cells)
         return f"{key}  {value}  {interval}  n {n}  unmeasured {lost}"
 

@@ -118,7 +118,7 @@ def send(
     runs = combine_filters(where, since)
     total = len(notebook.store.keys(runs))
     if total == 0:
-        raise UsageError("no run with its texts is chosen, so there is nothing to send")
+        raise UsageError(f"nothing to send: {notebook.store.explain_no_match(runs)}")
     uri = source_uri(backend, project, to)
     sent = Sent(target=uri)
     told = progress or ignore_progress

@@ -154,9 +154,8 @@ def localise(
 def _lines(found: Sequence[JudgeNoise], width: int) -> Iterator[str]:
     import textwrap
 
-    from stepscope.report.words import format_interval, format_share
     from stepscope.safety.text import visible_line
-    from stepscope.values import Unmeasured
+    from stepscope.values import Unmeasured, format_interval, format_number
 
     names = [visible_line(noise.judge) or "(no judge named)" for noise in found]
     wide = max([5, *map(len, names)])
@@ -167,9 +166,9 @@ def _lines(found: Sequence[JudgeNoise], width: int) -> Iterator[str]:
             said = f"{name:<{wide}}      -  {sigma.kind}: {sigma.reason}"
             yield from textwrap.wrap(visible_line(said), width, subsequent_indent=" " * (wide + 9))
             continue
-        interval = format_interval("sigma", sigma)
+        interval = format_interval(sigma)
         yield (
-            f"{name:<{wide}}  {format_share(sigma.value):>5}  {interval:<13}  {sigma.n:>8,}  "
+            f"{name:<{wide}}  {format_number(sigma.value):>5}  {interval:<13}  {sigma.n:>8,}  "
             f"{sigma.n_tasks:>5,}"
         )
         notes = [noise.decision.reason if noise.decision else "", *sigma.diagnostics]

@@ -158,14 +158,14 @@ def score(
 
     Example: stepscope score --where "workflow = 'airline'"
     """
+    from stepscope.api.notebook import combine_filters
+
     with options.open_existing(store) as notebook, terminal.show_progress("scoring runs") as step:
         scored = notebook.score(
             where=where, since=since, measures=measure, workers=workers, progress=step
         )
-    if not scored.runs + scored.skipped:
-        if where is None and since is None:
-            raise UsageError("no run is in the store; read some with stepscope import PATHS")
-        raise UsageError("no run matches --where and --since; nothing was scored")
+        if not scored.runs + scored.skipped:
+            raise UsageError(notebook.store.explain_no_match(combine_filters(where, since)))
     terminal.print_result(scored, as_json=as_json, hint="stepscope report", store=store)
 
 

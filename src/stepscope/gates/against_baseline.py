@@ -33,7 +33,7 @@ from stepscope.gates.types import Cause, GateAnswer, answer_undecided
 from stepscope.stats.comparison import POWER, Comparison
 from stepscope.stats.permutation import detectable_ratio, detectable_rise, pair_trials
 from stepscope.stats.sample import Bools, codes
-from stepscope.values import Estimate, Unmeasured, format_count
+from stepscope.values import Estimate, Unmeasured, format_count, format_interval, format_percent
 
 # Permutations drawn, and the p at or below which more are drawn.
 STAGES = ((999, 0.05), (9_999, 0.002), (99_999, 0.0))
@@ -89,7 +89,8 @@ def build_drop_test(
     if not now.n_measured:
         return rates.answer_without_verdicts(gate, current)
     measured = compare_bad_runs(now.measured(), before.measured(), seed=seed, most=most)
-    if isinstance(measured, Unmeasured) or isinstance(measured.effect, Unmeasured):
+    effect = measured if isinstance(measured, Unmeasured) else measured.effect
+    if isinstance(measured, Unmeasured) or isinstance(effect, Unmeasured) or effect.no_interval:
         shared = set(now.cases.tolist()) & set(before.cases.tolist())
         return answer_undecided(
             "too_few_cases" if shared else "no_shared_cases",
@@ -170,9 +171,9 @@ def _say_power(
         seen = max((z + power) * error, gate.bound + power * error)
     most = 1 - float(before.bad.mean())
     if seen > most:
-        could, seen = f"not even a drop from {rates.say_percent(most)} to 0 %", None
+        could, seen = f"not even a drop from {format_percent(most)} to 0 %", None
     else:
-        could = f"a drop of {rates.say_percent(seen)}"
+        could = f"a drop of {format_percent(seen)}"
     return f"{could} would be seen in 80 % of repetitions", seen
 
 
@@ -238,9 +239,9 @@ def say_drop(gate: GatePolicy, found: Comparison) -> str:
         return effect.reason
     word = "drop" if effect.value >= 0 else "rise"
     return (
-        f"{word} of {rates.say_percent(abs(effect.value))} of runs on "
-        f"{format_count(found.n, 'case')}, {rates.say_limits(effect, 100)}, "
-        f"margin {rates.say_percent(gate.bound)}"
+        f"{word} of {format_percent(abs(effect.value))} of runs on "
+        f"{format_count(found.n, 'case')}, {100 * effect.level:g} %: {format_interval(effect)}, "
+        f"margin {100 * gate.bound:.3g} %"
     )
 
 
@@ -395,11 +396,10 @@ def say_ratio(gate: GatePolicy, found: Estimate | Unmeasured) -> str:
     """Return the ratio with its interval, cases and margin in words."""
     if isinstance(found, Unmeasured):
         return found.reason
-    bounded = found.low is not None or found.high is not None
-    limits = f" {rates.say_limits(found)}" if bounded else " (too few cases for an interval)"
+    limits = "too few cases for an interval" if found.no_interval else format_interval(found)
     return (
         f"median {gate.quantity.unit or gate.quantity.measure} {found.value:.2f} times the "
-        f"baseline's{limits} on {format_count(found.n, 'case')}, margin {gate.bound:g}"
+        f"baseline's ({limits}) on {format_count(found.n, 'case')}, margin {gate.bound:g}"
     )
 
 

@@ -25,7 +25,7 @@ from stepscope.gates.types import GateAnswer, answer_undecided
 from stepscope.model.records import RULES
 from stepscope.stats.intervals import effective_size
 from stepscope.stats.sample import sum_by_cluster
-from stepscope.values import Estimate, Unmeasured, format_count
+from stepscope.values import Estimate, Unmeasured, format_count, format_interval, format_percent
 
 # Estimates are shown with this level: each limit is one-sided 95 %.
 INTERVAL_LEVEL = 0.90
@@ -68,7 +68,7 @@ def p_above(limits: LimitsAt, bound: float) -> float:
     A value within the bound says 1: nothing speaks against it.
     """
     found = limits(INTERVAL_LEVEL)
-    if isinstance(found, Unmeasured) or found.value <= bound:
+    if isinstance(found, Unmeasured) or found.no_interval or found.value <= bound:
         return 1.0
     low, high = 0.0, 0.5
     for _ in range(HALVINGS):
@@ -87,23 +87,6 @@ def is_below(limits: LimitsAt, bound: float, alpha: float) -> bool:
     return isinstance(found, Estimate) and found.high is not None and found.high < bound
 
 
-def say_percent(share: float) -> str:
-    """Return a share as people read it.
-
-    >>> say_percent(0.055), say_percent(0.5), say_percent(0.0004)
-    ('5.5 %', '50 %', '0.04 %')
-    """
-    return f"{100 * share:.2g} %" if abs(share) < 0.1 else f"{100 * share:.3g} %"
-
-
-def say_limits(found: Estimate, scale: float = 1.0) -> str:
-    """Return the limits in brackets; a limit that is not known is a dash."""
-    digits = 1 if scale == 100 else 2
-    limits = (found.low, found.high)
-    low, high = ("-" if x is None else f"{round(scale * x, digits) + 0.0:g}" for x in limits)
-    return f"[{low}, {high}]"
-
-
 def say_losses(unmeasured: dict[str, int]) -> str:
     """Return the losses by kind, those to which the question does not apply left out."""
     return ", ".join(f"{n:,} {kind}" for kind, n in unmeasured.items() if kind != "not_applicable")
@@ -120,9 +103,9 @@ def evaluate_rate(
         return answer_without_verdicts(gate, side)
     if gate.rule == "proof":
         found = estimate_bad_rate(side.measured(), INTERVAL_LEVEL)
-        if isinstance(found, Unmeasured):
-            reason = f"{found.reason}: no limit can be given"
-            return answer_undecided("too_few_cases", reason, found)
+        absent = found.reason if isinstance(found, Unmeasured) else found.no_interval
+        if absent:
+            return answer_undecided("too_few_cases", absent, found)
         p = p_above(lambda at: estimate_bad_rate(side.filled(bad=False), at), gate.bound)
         return GateTest(p, partial(_answer_proof, gate, side))
     seen = int((side.measured().top > 0).sum())
@@ -187,10 +170,10 @@ def _answer_count(
     noun = "error" if gate.quantity.kind == "recovered" else "run"
     units = int(side.measured().size.sum())
     upper = ""
-    if isinstance(shown, Estimate) and seen == 0:
-        limit = (shown.low if gate.wants_good else shown.high) or 0.0
+    limit = (shown.low if gate.wants_good else shown.high) if isinstance(shown, Estimate) else None
+    if limit is not None and seen == 0:
         limit = 1 - limit if gate.wants_good else limit
-        upper = f"; at most {say_percent(limit)} of tasks like these, 95 % sure"
+        upper = f"; at most {format_percent(limit)} of tasks like these, 95 % sure"
     what = "not recovered" if noun == "error" else "in breach"
     what = PROVED if gate.proves else what
     bad = int(side.measured().top.sum()) if noun == "error" else seen
@@ -238,9 +221,9 @@ def _say_rate(gate: GatePolicy, shown: Estimate | Unmeasured) -> str:
         what = f"above {gate.limit:g}{unit}" if not gate.wants_good else f"within {gate.limit:g}"
     side = "at least" if gate.wants_good else "at most"
     return (
-        f"{say_percent(shown.value)} of "
-        f"{format_count(shown.n, shown.unit_of_n.removesuffix('s'))} {what} "
-        f"{say_limits(shown, 100)}, {side} {say_percent(bound)} may be"
+        f"{format_percent(shown.value)} of "
+        f"{format_count(shown.n, shown.unit_of_n.removesuffix('s'))} {what}, "
+        f"{100 * shown.level:g} %: {format_interval(shown)}; {side} {100 * bound:.3g} % may be"
     )
 
 

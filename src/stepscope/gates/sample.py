@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope import registry
-from stepscope.errors import StoreError
+from stepscope.errors import StoreError, suggest_name
 from stepscope.gates import settings
 from stepscope.gates.settings import MODES, GatePolicy
 from stepscope.model import Facts, digest, records
@@ -207,7 +207,7 @@ def say_no_runs(rows: Rows, workflow: str, where: Where | None) -> str:
         return f"no run of {workflow!r}: nothing was read; read traces with stepscope import PATHS"
     return (
         f"no run of {workflow!r} among those of {len(others)} workflows; "
-        f"{settings.suggest_name(workflow, others)}"
+        f"{suggest_name(workflow, others)}"
     )
 
 

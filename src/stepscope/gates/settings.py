@@ -8,7 +8,6 @@ docs/explanation/gates.md.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -16,7 +15,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from stepscope import registry
-from stepscope.errors import ConfigError
+from stepscope.errors import ConfigError, suggest_name
 from stepscope.gates.types import Rule, Severity
 from stepscope.judges.rubrics import BUILT_IN_RUBRICS, RUBRIC_SETS
 from stepscope.model import PolicyRule, ToolDef, digest, records
@@ -219,17 +218,6 @@ def _installed(name: str, label: str | None) -> Quantity | None:
     if scale.high <= 1:
         return Quantity(measure=name, kind="share")
     return _figure(name, "")
-
-
-def suggest_name(word: str, known: Iterable[str]) -> str:
-    """Return the words that a message ends with: the nearest known name, or all of them.
-
-    >>> suggest_name("outcom", ["outcome", "errors"])
-    "did you mean 'outcome'?"
-    """
-    names = sorted(set(known))
-    near = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names) or 'none'}"
 
 
 RECORDED = "recorded"

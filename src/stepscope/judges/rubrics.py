@@ -7,7 +7,6 @@ off its menu, unknown keys, and files that are too large.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 import tomllib
@@ -19,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 
-from stepscope.errors import ConfigError
+from stepscope.errors import ConfigError, suggest_name
 from stepscope.model import Json
 from stepscope.model.records import NEUTRAL
 from stepscope.safety.limits import read_file
@@ -256,9 +255,8 @@ def read_rubric(data: bytes, where: str) -> Rubric:
 
 def _unknown_rubric(name: str) -> str:
     known = (*RUBRIC_SETS, *(one for one in BUILT_IN_RUBRICS if one not in RUBRIC_SETS))
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-    return f"no rubric called {name!r}; {hint} A rubric of your own is a path that ends in .md"
+    own = "a rubric of your own is a path that ends in .md"
+    return f"no rubric called {name!r}; {suggest_name(name, known)}; {own}"
 
 
 @lru_cache(maxsize=len(BUILT_IN_RUBRICS))
@@ -316,8 +314,7 @@ def _split_front_matter(text: str, where: str) -> tuple[FrontMatter, str]:
     known = FrontMatter.__struct_fields__
     for key in table:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+            hint = suggest_name(key, known)
             raise ConfigError(f"{where}: unknown key {key[:40]!r}; {hint}")
     try:
         front = msgspec.convert(table, FrontMatter)

@@ -49,6 +49,7 @@ from stepscope.report.rows import (
     read_axis_faults,
     read_outcomes,
     read_table,
+    say_no_match,
     split_groups,
 )
 from stepscope.report.types import (
@@ -67,11 +68,20 @@ from stepscope.report.words import (
     MEASURES,
     NOT_SCORED,
     SCORE_FIRST,
+    UNITS,
     give_reason,
+    mark_same_faults,
 )
 from stepscope.safety.redact import hide_in
 from stepscope.store import Store
-from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, cell_state, text_array
+from stepscope.store.columns import (
+    ANSWERED,
+    NO_RECORD,
+    AnswerColumn,
+    Rows,
+    cell_state,
+    text_array,
+)
 from stepscope.store.judged import read_judge_answers
 from stepscope.store.where import Where
 from stepscope.values import Unmeasured, format_count
@@ -148,6 +158,7 @@ def split_step_agents(rows: Rows, table: RunTable) -> RunTable:
         },
         tags={BY: text_array([one.agent for one in found])},
         shapes=None,
+        custom=(),
     )
 
 
@@ -176,7 +187,8 @@ def _column(
     return AnswerColumn(measure=measure, value=value, label=label, state=state, versions=versions)
 
 
-UNITS = {"steps": "steps", "tokens": "tokens", "cost_usd": "usd", "seconds": "seconds"}
+# Labels of a measure of the user that have a figure each.
+MOST_LABELS = 5
 # pass^k beyond this many trials says nothing that these do not.
 MOST_TRIALS = 8
 
@@ -221,7 +233,22 @@ def measure_vector(table: RunTable) -> tuple[dict[str, Figure], dict[str, str], 
     if powers and trials is not None:
         counts = f"always {trials.always}, mixed {trials.mixed}, never {trials.never}"
         notes[list(powers)[-1]] = counts
+    for name in table.custom:
+        figures |= dict(_measure_custom(table, name))
     return {key: give_reason(key, figure) for key, figure in figures.items()}, notes, trials
+
+
+def _measure_custom(table: RunTable, name: str) -> Iterator[tuple[str, Figure]]:
+    """Yield the mean of a measure of the user, or the share of runs with each of its labels."""
+    column, lost = table.columns[name], table.lost(name)
+    labels = Counter(column.label[column.answered & ~column.valued].tolist())
+    if column.valued.any() or not labels:
+        values, clusters = column.value[column.valued], table.clusters[column.valued]
+        yield name, stats.mean(values, clusters, unmeasured=lost)
+    for label, _ in labels.most_common(MOST_LABELS):
+        has_it = column.label[column.answered] == label
+        clusters = table.clusters[column.answered]
+        yield f"{name}={label}", stats.proportion(has_it, clusters, unmeasured=lost)
 
 
 def _powers(table: RunTable) -> tuple[dict[str, Figure], TrialCounts | None]:
@@ -302,7 +329,8 @@ def build_report(
     chosen = combine_conditions(where, since)
     judged = read_judge_answers(rows, table.runs, chosen, version=rubric_version)
     weighed = replace(table, judged=weigh_judged(judged, len(table)))
-    opened = tuple(choose(rows, weighed, look_first, judged)) if isinstance(rows, Store) else ()
+    found = choose(rows, weighed, look_first, judged) if isinstance(rows, Store) else ()
+    opened = tuple(mark_same_faults(found))
     redactor = rows.shown if isinstance(rows, Store) else None
     names = text_array(hide_texts(redactor, table.runs.name.tolist()))
     table = replace(table, runs=replace(table.runs, name=names))
@@ -321,7 +349,7 @@ def build_report(
     unranked = NO_RIVALS if within else None if parts[1:] else ALONE
     # Judges of runs know nothing of step agents.
     groups = [whole] if within else profiles
-    found = build_panels(
+    panels = build_panels(
         rows, table, groups, judged, where=chosen, version=rubric_version, seed=seed
     )
     report = Report(
@@ -336,10 +364,10 @@ def build_report(
             since=since,
             by=by,
             seed=seed,
-            judges=(records.RULES, *(() if found is None else found.judges)),
+            judges=(records.RULES, *(() if panels is None else panels.judges)),
             measures=table.versions(),
         ),
-        panels=msgspec.UNSET if found is None else found,
+        panels=msgspec.UNSET if panels is None else panels,
         checks=read_check_accuracy(),
         modes=find_modes(rows, table.runs, table.clusters),
     )
@@ -367,8 +395,7 @@ def read_chosen_runs(
     fields = () if by == BY else choose_fields(by)
     table = read_table(rows, combine_conditions(where, since), fields)
     if not len(table):
-        chosen = "is chosen" if where is not None or since is not None else "is in the store"
-        raise UsageError(f"no run {chosen}; read some with stepscope import PATHS")
+        raise UsageError(say_no_match(rows, combine_conditions(where, since)))
     return table
 
 

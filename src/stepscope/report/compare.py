@@ -24,6 +24,7 @@ from stepscope.report.rows import (
     combine_conditions,
     read_table,
     read_values,
+    say_no_match,
 )
 from stepscope.report.types import (
     NO_CURVES,
@@ -76,12 +77,14 @@ def compare_groups(
         raise UsageError(f"{a!r} is compared with itself; give two values of {by}")
     chosen = combine_conditions(where, since)
     table = read_table(rows, chosen, fields)
+    if not len(table):
+        raise UsageError(say_no_match(rows, chosen))
     first, second = _group(table, by, a), _group(table, by, b)
     ours, theirs = np.unique(first.clusters), np.unique(second.clusters)
     shared, effects = np.intersect1d(ours, theirs), find_effects(rows, table)
     compared = {
         key: _difference(key, first, second, paired=len(shared) > 0, seed=seed)
-        for key in COMPARED
+        for key in (*COMPARED, *table.custom)
         if key not in AXES or table.scored(key)
     }
     tested = {key: d.p for key, d in compared.items() if d.p is not None}
@@ -151,13 +154,14 @@ def _difference(
 ) -> Difference:
     sides = []
     for table in (first, second):
-        values, valued = read_values(table, COMPARED[key])
-        sides.append((values[valued], table.clusters[valued], table.lost(COMPARED[key])))
+        measure = COMPARED.get(key, key)
+        values, valued = read_values(table, measure)
+        sides.append((values[valued], table.clusters[valued], table.lost(measure)))
     (xs, x_cases, x_lost), (ys, y_cases, y_lost) = sides
     lost = {k: x_lost.get(k, 0) + y_lost.get(k, 0) for k in {**x_lost, **y_lost}}
     rng = np.random.default_rng([seed, crc32(key.encode())])
     compared = stats.compare_paired if paired else stats.compare_unpaired
-    unit = RATES.get(key) or MEANS.get(key, "share")
+    unit = RATES.get(key) or MEANS.get(key, "share" if key in COMPARED else "")
     found = compared(xs, x_cases, ys, y_cases, rng=rng, unmeasured=lost, unit=unit)
     estimate: Callable[..., Figure] = stats.mean_share if key in MEAN_SHARES else stats.proportion
     if unit != "share":

@@ -21,7 +21,14 @@ import numpy.typing as npt
 from stepscope import registry
 from stepscope.errors import StoreError, UsageError
 from stepscope.model import Case, Json, Record, Trajectory, Verdict
-from stepscope.model.records import IMPORTED, RULES, STEP_SCORES, UNCERTAIN
+from stepscope.model.records import (
+    HUMAN,
+    IMPORTED,
+    JUDGE_PREFIX,
+    RULES,
+    STEP_SCORES,
+    UNCERTAIN,
+)
 from stepscope.report.types import NO_CURVES, Shapes
 from stepscope.report.words import ALSO_READ, AXES, INCORRECT, MEASURES, NOT_SCORED
 from stepscope.safety.redact import Redactor, hide_in, redact_json
@@ -41,10 +48,12 @@ from stepscope.store.columns import (
     StepColumn,
     Texts,
     cell_state,
+    explain_no_match,
     unmeasured_kind,
 )
 from stepscope.store.judged import JudgeAnswers, keep_chosen
 from stepscope.store.records import EVERY_TASK
+from stepscope.store.runs import texts_in
 from stepscope.store.where import Where
 from stepscope.store.where import started_since as starting
 from stepscope.values import Estimate, Unmeasured
@@ -159,8 +168,7 @@ def note_grid(scores: Floats, repeats: Ints) -> str:
 
 
 def _span(sigma: Estimate) -> str:
-    found = (f"{x or 0.0:.3f}".removeprefix("0") for x in (sigma.value, sigma.low, sigma.high))
-    return "{} [{}, {}]".format(*found)
+    return f"{sigma.value:.3f}, {sigma.low or 0.0:.3f}\u2013{sigma.high or 0.0:.3f}"
 
 
 def know_noise(
@@ -398,6 +406,7 @@ class RunTable:
     shapes: FleetShapes | None = None
     # what judges found in each run, weighed; None where it is not asked for
     judged: Floats | None = None
+    custom: tuple[str, ...] = ()  # measures of the user, and their aspects
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -432,6 +441,7 @@ class RunTable:
             clusters=self.clusters[chosen],
             tags={name: values[chosen] for name, values in self.tags.items()},
             shapes=None if self.shapes is None else self.shapes.take(chosen),
+            custom=self.custom,
         )
 
     def versions(self) -> dict[str, str]:
@@ -461,7 +471,9 @@ def read_table(rows: Rows, where: Where | None, by: Iterable[str] = ()) -> RunTa
         UsageError: no run has a tag that groups are made by.
     """
     runs = rows.runs(where)
-    columns = {name: rows.column(name, runs) for name in (*MEASURES.values(), *ALSO_READ, *AXES)}
+    custom = tuple(filter(is_custom, rows.measures()))
+    read = (*MEASURES.values(), *ALSO_READ, *AXES, *custom)
+    columns = {name: rows.column(name, runs) for name in read}
     mixed = {n: c.versions for n, c in columns.items() if len(c.versions) > 1}
     if mixed:
         name, versions = next(iter(mixed.items()))
@@ -480,7 +492,18 @@ def read_table(rows: Rows, where: Where | None, by: Iterable[str] = ()) -> RunTa
         clusters=number_tasks(runs),
         tags=tags,
         shapes=classify_fleet(rows, runs),
+        custom=custom,
     )
+
+
+# What a report reads and no measure of the rules says.
+_OTHERS = (JUDGE_PREFIX, f"{HUMAN}.", f"{STEP_SCORES}.")
+
+
+def is_custom(measure: str) -> bool:
+    """Whether answers of this name are of a measure of the user."""
+    known = registry.built_in("measures")
+    return not f"{measure}.".startswith((*_OTHERS, *(f"{one}." for one in known)))
 
 
 def number_tasks(runs: Runs) -> Ints:
@@ -561,6 +584,13 @@ def combine_conditions(where: Where | None, since: str | None) -> Where | None:
     return starting(since) if where is None else where & starting(since)
 
 
+def say_no_match(rows: Rows, where: Where | None) -> str:
+    """Return why a filter chooses no run."""
+    if isinstance(rows, Store):
+        return rows.explain_no_match(where)
+    return explain_no_match(rows, where)
+
+
 def hide_texts(redactor: Redactor | None, texts: list[str]) -> list[str]:
     """Return texts without secrets, each different one looked at once."""
     values = list(dict.fromkeys(texts))
@@ -613,7 +643,7 @@ def hide_secrets(
     clean = redact_json(redactor, plain)
     pieces: dict[str, str] = {}
     if clean is not plain:
-        pieces = {p: put for text in _texts(plain) for p, put in redactor.pieces(text)}
+        pieces = {p: put for text in texts_in(plain) for p, put in redactor.pieces(text)}
         # Readers cut long errors.
         run = msgspec.convert(_without_pieces(clean, pieces), Trajectory)
         for piece, placeholder in list(pieces.items()):
@@ -670,15 +700,3 @@ def _begun(said: str, piece: str) -> tuple[int, str]:
     while at >= 0 and not piece.startswith(said[at:]):
         at = said.find(piece[:_TOLD], at + 1)
     return at, piece
-
-
-def _texts(value: Json) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _texts(key)
-            yield from _texts(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts(item)

@@ -34,7 +34,7 @@ from stepscope.shape.weights import FLOOR
 from stepscope.store import Store
 from stepscope.store.judged import current_records
 from stepscope.store.where import Where
-from stepscope.values import Unmeasured
+from stepscope.values import Unmeasured, format_number, format_percent
 
 # Evidence names at most this many differing arguments; the rest are counted.
 NAMED_DIFFERENCES = 2
@@ -168,7 +168,7 @@ def _broken(curve: Curve) -> tuple[SuspectSteps, ...]:
     fall = f" from {before}" if before else ""
     fall += f" to {after}" if after and curve.shape != "recovery" else ""
     name = curve.shape.replace("_", " ")
-    sure = words.format_share(curve.posterior.get(curve.shape, 0.0))
+    sure = format_percent(curve.posterior.get(curve.shape, 0.0))
     shape = f"{name} {sure}" if curve.posterior.get(curve.shape) else name
     said = f"scores fall{fall} at {step}: {shape}"
     return (SuspectSteps(first=first, last=last, kind="break", evidence=said),)
@@ -179,24 +179,24 @@ def _throughout(curve: Curve) -> tuple[SuspectSteps, ...]:
     if isinstance(curve.shape, Unmeasured):
         return ()
     if curve.shape == "steady_degradation":
-        share = words.format_share(curve.posterior[curve.shape])
+        share = format_percent(curve.posterior[curve.shape])
         said = f"scores fall steadily: steady degradation {share}"
     elif curve.low_level and curve.mean is not None:
-        said = f"scores are low throughout: mean {words.format_score(curve.mean.value)}"
+        said = f"scores are low throughout: mean {format_number(curve.mean.value)}"
     else:
         return ()
     return (SuspectSteps(first=curve.steps[0], last=curve.steps[-1], kind="break", evidence=said),)
 
 
 def _mean(scores: Sequence[float]) -> str:
-    return words.format_score(sum(scores) / len(scores)) if scores else ""
+    return format_number(sum(scores) / len(scores)) if scores else ""
 
 
 def _gates(curve: Curve) -> tuple[SuspectSteps, ...]:
     score = dict(zip(curve.steps, curve.scores, strict=True))
-    said = f"a step of weight 3 scored {{}}, below {words.format_score(FLOOR)}"
+    said = f"a step of weight 3 scored {{}}, below {format_number(FLOOR)}"
     return tuple(
-        _suspect_at(step, "gate", said.format(words.format_score(score[step] or 0.0)))
+        _suspect_at(step, "gate", said.format(format_number(score[step] or 0.0)))
         for step in curve.gate_failed
         if step != curve.break_step
     )

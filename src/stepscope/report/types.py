@@ -198,6 +198,7 @@ class LookFirst(msgspec.Struct, frozen=True, kw_only=True):
     # probability that no step of the agent is at fault; None where the run is not ranked
     nobody: float | None = None
     reliability: str = ""  # how often such a list is right, or why the run is not ranked
+    same_as: str = ""  # id of the run before it, in a list, that shows the same fault first
 
     @property
     def verdict(self) -> str:

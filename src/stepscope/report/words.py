@@ -1,8 +1,8 @@
 """How figures, runs and calls are written, the same in every output: names, numbers, cut texts.
 
-Holds the keys of the vector with their labels, the reasons of absent figures, number formats, and
-the cutting of long texts. Nothing is estimated here. Untrusted text is made visible where it is
-printed, unless a docstring says otherwise.
+Holds the keys of the vector with their labels, the reasons of absent figures, and the cutting of
+long texts; numbers are written by `values`. Nothing is estimated here. Untrusted text is made
+visible where it is printed, unless a docstring says otherwise.
 """
 
 from __future__ import annotations
@@ -15,11 +15,20 @@ import msgspec
 
 from stepscope.model import Json, ToolCall, ToolResult
 from stepscope.model.records import COMPLETENESS_NAME, INPUTS, Figure
+from stepscope.model.signatures import generalise, sign_step
 from stepscope.report.document import DrawnInterval, TableCell, TableRow, make_row
 from stepscope.report.panel_types import Panel
 from stepscope.report.types import InputCount, LookFirst, OutcomeTable, Profile, Report, RunLine
 from stepscope.safety.text import visible_line
-from stepscope.values import Estimate, Unmeasured, format_count
+from stepscope.values import (
+    Estimate,
+    Unmeasured,
+    format_count,
+    format_difference,
+    format_interval,
+    format_limits,
+    format_number,
+)
 
 # Figure -> the measure (and aspect) whose answers it is made of.
 MEASURES: dict[str, str] = {
@@ -63,6 +72,8 @@ COMPARED = {
     "seconds.mean": "efficiency.seconds",
     **dict(zip(AXES, AXES, strict=True)),
 }
+# Units of the figures that have a median.
+UNITS = {"steps": "steps", "tokens": "tokens", "cost_usd": "usd", "seconds": "seconds"}
 # Units of the figures of which a run has a number.
 RATES = {"redundant_calls.per_run": "calls", "errors.per_run": "errors"}
 # Before the key of an axis: what judges answer, not the rules.
@@ -89,13 +100,6 @@ LABELS: dict[str, str] = {
     **{key: f"axis: {name}" for key, name in AXES.items()},
     **{JUDGED + key: f"axis: {name}, by judges" for key, name in AXES.items()},
 }
-# What a figure is called where it shares a line with others that are absent for the same reason.
-SHORT = {
-    "steps.median": "steps",
-    "tokens.median": "tokens",
-    "cost_usd.median": "cost",
-    "seconds.median": "latency",
-}
 
 # Not a kind of Unmeasured: the run has no record of the measure at all.
 NOT_SCORED = "not_scored"
@@ -103,6 +107,7 @@ SCORE_FIRST = "run `stepscope score`"
 
 REASONS: dict[tuple[str, str], str] = {
     ("outcome", "missing_input"): "no reward, check or label",
+    ("outcome", "insufficient_data"): "too few trials",
     ("subgoals", "not_applicable"): "no reference write",
     ("subgoals", "missing_input"): "no case to measure against",
     ("redundant_calls", "not_applicable"): "no calls",
@@ -280,33 +285,28 @@ def _close(given: dict[str, Json], earlier: ToolCall | None, name: str) -> bool:
     return 2 * same > len(given)
 
 
-# Figures that share a line when they are absent for one reason.
-SPREADS = ("steps", "tokens", "cost_usd", "seconds")
+def list_figures(profile: Profile) -> tuple[dict[str, TableRow], str]:
+    """Return the vector's lines by key, without axes, and what cannot be measured, with reasons.
 
-
-def list_figures(profile: Profile) -> list[TableRow]:
-    """Return the vector's lines in their fixed order, without axes; of pass^k the largest k."""
-    keys = [k for k in profile.figures if not k.startswith("outcome.pass^") and k not in AXES]
-    powers = [k for k in profile.figures if k.startswith("outcome.pass^")]
+    Of pass^k there is the largest k.
+    """
+    powers = [key for key in profile.figures if "^" in key]
+    keys = [key for key in profile.figures if key not in AXES and key not in powers]
     if powers:
         keys.insert(keys.index("outcome.pass") + 1, powers[-1])
-    lines: list[TableRow] = []
-    shared: dict[tuple[str, str], list[str]] = {}
+    lines: dict[str, TableRow] = {}
+    absent: dict[str, list[str]] = {}
     for key in keys:
-        figure, family = profile.figures[key], key.split(".")[0]
-        alone = isinstance(profile.figures.get(f"{family}.median"), Unmeasured)
-        if isinstance(figure, Unmeasured) and family in SPREADS and alone:
-            absence = figure.kind, describe_absence(figure, profile.n_runs)
-            shared.setdefault(absence, []).append(key)
+        figure = profile.figures[key]
+        if isinstance(figure, Unmeasured):
+            absent.setdefault(figure.reason or figure.kind, []).append(key)
         else:
-            # A 95th percentile that has no median above it needs its whole name.
-            name = LABELS[f"{family}.median"].replace("median", "p95") if alone else ""
-            note = profile.notes.get(key, "")
-            lines.append(describe_figure(key, figure, note=note, runs=profile.n_runs, name=name))
-    for (_, why), absent_keys in shared.items():
-        names = [SHORT[key] for key in absent_keys if key in SHORT]
-        lines.append(_absent_line(", ".join(names), why))
-    return lines
+            lines[key] = describe_figure(key, figure, note=profile.notes.get(key, ""))
+    said = []
+    for why, of in absent.items():
+        names = dict.fromkeys(name_figure(key.replace("p95", "median")) for key in of)
+        said.append(f"{', '.join(one.removesuffix(', median') for one in names)} ({why})")
+    return lines, f"Not measured: {'; '.join(said)}." if said else ""
 
 
 def is_unscored(figure: Figure) -> bool:
@@ -314,31 +314,30 @@ def is_unscored(figure: Figure) -> bool:
     return isinstance(figure, Unmeasured) and figure.reason == SCORE_FIRST
 
 
-def describe_figure(
-    key: str, figure: Figure, *, note: str = "", runs: int = 0, name: str = ""
-) -> TableRow:
+def describe_figure(key: str, figure: Figure, *, note: str = "") -> TableRow:
     """Return one figure as a line: its name, value, interval, n, and what was not measured.
 
-    `note` comes last, after what was not measured; `name` stands for the figure's own.
+    `note` comes after what was not measured. A figure that is absent says why.
     """
-    name = name or name_figure(key)
+    name = name_figure(key)
+    own = key not in LABELS and "^" not in key
+    label = TableCell(name.strip(), level=int(name.startswith("  ")), code=own)
     if isinstance(figure, Unmeasured):
-        return _absent_line(name, _join(describe_absence(figure, runs), note))
-    said = _join(format_losses(key, figure), format_bounds(key, figure), note, *figure.diagnostics)
+        absent = TableCell("-", tone="quiet")
+        why = TableCell(f"{figure.kind}: {figure.reason}", tone="quiet")
+        return make_row(label, absent, absent, absent, why)
+    weak = (said for said in figure.diagnostics if said != figure.no_interval)
+    said = _join(format_losses(key, figure), format_bounds(figure), note, *weak)
     drawn = draw_interval(figure)
+    whole = figure.unit == "share" and "^" not in key
+    counted = f"{round(figure.value * figure.n):,} of " if whole else ""
     return make_row(
-        TableCell(name.strip(), level=int(name.startswith("  "))),
-        TableCell(format_number(key, figure.value), sort=figure.value),
-        TableCell(format_interval(key, figure), interval=drawn, tone="" if drawn else "quiet"),
-        format_n(figure),
+        label,
+        TableCell(format_number(figure.value, figure.unit), sort=figure.value),
+        TableCell(format_interval(figure), interval=drawn, tone="" if drawn else "quiet"),
+        TableCell(counted + format_n(figure), sort=figure.n),
         TableCell(said, tone="quiet"),
     )
-
-
-def _absent_line(name: str, why: str) -> TableRow:
-    label = TableCell(name.strip(), level=int(name.startswith("  ")))
-    absent = TableCell("-", tone="quiet")
-    return make_row(label, absent, absent, "0", TableCell(why, tone="quiet"))
 
 
 def draw_interval(figure: Figure) -> DrawnInterval | None:
@@ -359,111 +358,18 @@ def name_figure(key: str) -> str:
     return "  " + key.removeprefix("outcome.") if "^" in key else LABELS.get(key, key)
 
 
-def format_number(key: str, value: float) -> str:
-    """Return a value in the figure's own unit.
-
-    >>> format_number("outcome.pass", 0.42), format_number("cost_usd.p95", 0.0312)
-    ('.420', '$0.0312')
-    """
-    family = key.split(".")[0]
-    if family in ("steps", "tokens"):
-        return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
-    if family == "cost_usd":
-        sign = "-" if value < 0 else ""
-        return f"{sign}${abs(value):,.4f}" if abs(value) < 1 else f"{sign}${abs(value):,.2f}"
-    if family == "seconds":
-        return f"{value:,.1f} s"
-    return format_share(value)
-
-
-def format_share(value: float) -> str:
-    """Return a number to three places, without the zero before the point.
-
-    >>> format_share(0.42), format_share(-0.05), format_share(1.0), format_share(0.9999)
-    ('.420', '-.050', '1.000', '1.000')
-    """
-    text = f"{value:.3f}"
-    if text.startswith("0."):
-        return text[1:]
-    if text.startswith("-0."):
-        return "-" + text[2:] if text != "-0.000" else ".000"
-    return text
-
-
-def format_percent(value: float) -> str:
-    """Return a share in percent; below ten percent with one place.
-
-    >>> format_percent(0.42), format_percent(0.05), format_percent(0.0), format_percent(1.0)
-    ('42 %', '5.0 %', '0 %', '100 %')
-    """
-    return f"{100 * value:.1f} %" if 0 < abs(value) < 0.0995 else f"{100 * value:.0f} %"
-
-
-def format_range(key: str, figure: Estimate) -> str:
-    """Return the limits of an interval, a share's in percent; "" where there is neither.
-
-    A limit that cannot be given is an open end.
-    """
-    share = figure.unit == "share"
-    low, high = (
-        "" if x is None
-        else format_percent(x).removesuffix(" %") if share
-        else format_number(key, x)
-        for x in (figure.low, figure.high)
-    )  # fmt: skip
-    if low and high:
-        return f"{low}\u2013{high}"
-    return f"from {low}" if low else f"up to {high}" if high else ""
-
-
-def format_score(value: float) -> str:
-    """Return a score to two places, without the zero before the point: no scorer knows more.
-
-    >>> format_score(0.576), format_score(1.0), format_score(-0.5)
-    ('.58', '1.00', '-.50')
-    """
-    text = f"{value:.2f}"
-    return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
-
-
-def format_interval(key: str, estimate: Estimate) -> str:
-    """Return `[low, high]`, a limit that cannot be given as "-"; "-" alone where neither can."""
-    low = "-" if estimate.low is None else format_number(key, estimate.low)
-    high = "-" if estimate.high is None else format_number(key, estimate.high)
-    return "-" if low == high == "-" else f"[{low}, {high}]"
-
-
-def format_with_interval(key: str, figure: Figure, absent: str = "-") -> str:
-    """Return a value and its interval; `absent` where there is none."""
-    if isinstance(figure, Unmeasured):
-        return absent
-    return f"{format_number(key, figure.value)} {format_interval(key, figure)}"
-
-
-def format_signed(key: str, value: float) -> str:
-    """Return a difference with its sign, also of a positive one."""
-    text = format_number(key, value)
-    return text if text.startswith("-") else f"+{text}"
-
-
-def describe_effect(key: str, effect: Figure) -> str:
+def describe_effect(effect: Figure) -> str:
     """Return a difference with its interval, or why there is none."""
     if isinstance(effect, Unmeasured):
-        return describe_absence(effect, 0)
-    return f"{format_signed(key, effect.value)} {format_interval(key, effect)}"
+        return f"{effect.kind}: {effect.reason}"
+    return f"{format_difference(effect.value, effect.unit)}, {format_interval(effect)}"
 
 
-def format_p(p: float | None) -> str:
-    """Return p in few characters; "-" where nothing was tested."""
-    if p is None:
-        return "-"
-    return "<.001" if p < 0.001 else format_share(p)
-
-
-def format_worst_case(key: str, figure: Figure) -> str:
+def format_worst_case(figure: Figure) -> str:
     """Return the least and the greatest that the figure could be, "" where they are alike."""
-    said = "" if isinstance(figure, Unmeasured) else format_bounds(key, figure)
-    return said.removeprefix("worst case ")
+    if isinstance(figure, Unmeasured) or figure.worst_low == figure.worst_high:
+        return ""
+    return format_limits(figure.worst_low, figure.worst_high, figure.unit)
 
 
 def list_some(items: Collection[object], most: int, separator: str = " ") -> str:
@@ -488,21 +394,16 @@ def format_losses(key: str, estimate: Estimate) -> str:
     for kind, count in sorted(estimate.unmeasured.items()):
         why = explain_absence(key, kind)
         if count:
-            said.append(f"{count:,} {kind}: {why}" if why else f"{count:,} {kind}")
+            name = kind.replace("_", " ")
+            said.append(f"{count:,} {name}: {why}" if why else f"{count:,} {name}")
     return ", ".join(said) or "0"
 
 
-def format_bounds(key: str, estimate: Estimate) -> str:
+def format_bounds(estimate: Estimate) -> str:
     """Return the worst case over the unmeasured, where it differs from the value."""
-    low, high = estimate.worst_low, estimate.worst_high
-    if low is None or high is None or low == high:
-        return ""
-    return f"worst case {format_number(key, low)} to {format_number(key, high)}"
-
-
-def describe_absence(figure: Unmeasured, runs: int) -> str:
-    """Return how many runs have no answer, which kind, and why."""
-    return f"{runs:,} {figure.kind}: {figure.reason}" if runs else f"{figure.kind}: {figure.reason}"
+    worst = format_worst_case(estimate)
+    unit = " %" if estimate.unit == "share" else ""
+    return f"worst case {worst}{unit}" if worst else ""
 
 
 def _join(*parts: str) -> str:
@@ -640,6 +541,44 @@ def describe_suspect(run: LookFirst) -> tuple[str, str]:
     first = run.suspects[0]
     share = "" if first.share is None else f" ({format_chance(first.share)})"
     return first.where + share, first.evidence
+
+
+def mark_same_faults(found: Iterable[LookFirst]) -> Iterator[LookFirst]:
+    """Yield runs, each with the first one before it that shows the same fault.
+
+    Faults are the same where their signatures are; where no fault was found, what the runs failed
+    for is compared.
+    """
+    seen: dict[tuple[str, ...], str] = {}
+    for run in found:
+        first = run.suspects[0] if run.suspects else None
+        fault = "" if first is None else sign_step("", first.evidence) or first.evidence
+        because = generalise(run.because) if first is None or first.kind == "place" else ""
+        key = (run.outcome, run.verdict, fault, because, run.note)
+        same = seen.setdefault(key, run.id)
+        yield run if same == run.id else msgspec.structs.replace(run, same_as=same)
+
+
+def group_looks(found: Sequence[LookFirst]) -> list[tuple[LookFirst, list[LookFirst]]]:
+    """Return the runs to look at first, each with those after it that show the same fault."""
+    groups: dict[str, list[LookFirst]] = {}
+    for run in found:
+        groups.setdefault(run.same_as or run.id, []).append(run)
+    return [(run, others) for run, *others in groups.values()]
+
+
+# Runs with the same fault that one line names.
+MOST_ALIKE = 6
+
+
+def name_alike(others: Sequence[LookFirst]) -> str:
+    """Return the runs that show the same fault as one before them, and where, in one line."""
+    named = []
+    for run in others[:MOST_ALIKE]:
+        where = describe_suspect(run)[0]
+        named.append(run.name if where == "-" else f"{run.name} at {where}")
+    more = len(others) - len(named)
+    return ", ".join(named) + (f" and {more:,} more" if more else "")
 
 
 def format_chance(share: float) -> str:

@@ -458,7 +458,8 @@ def _find_fleet_absence(runs: Floats, cluster: Ints, frame: EstimateFrame) -> Un
     absent = sample.find_absence(runs.max(1, initial=-np.inf), frame)
     if absent is None and np.isnan(runs).any():
         absent = sample.find_absence(runs.sum(1), frame)
-    return absent or sample.find_lack_of_spread(int(cluster.max(initial=-1)) + 1, len(runs), frame)
+    why = sample.explain_no_spread(int(cluster.max(initial=-1)) + 1, len(runs), frame)
+    return absent or (Unmeasured("insufficient_data", why) if why else None)
 
 
 def _fit_draws(

@@ -21,7 +21,7 @@ from stepscope.errors import DataError
 from stepscope.stats import intervals, permutation, sample
 from stepscope.stats.permutation import PairedTrials, Tail
 from stepscope.stats.sample import ClusterSums, EstimateFrame, Floats, Ints
-from stepscope.values import Estimate, Unmeasured
+from stepscope.values import NO_INTERVAL, Estimate, Unmeasured
 
 
 def holm(p: npt.ArrayLike) -> Floats:
@@ -263,10 +263,11 @@ def _paired_effect(
 ) -> Estimate | Unmeasured:
     """Interval of the mean difference over cases."""
     cases = len(differences)
-    if cases < 2:
-        return Unmeasured("insufficient_data", "one case in common: nothing is known of the spread")
+    why = "one case in common" if cases < 2 else ""
     if not bounded and np.ptp(differences) <= 1e-12 * np.abs(differences).max():
-        return Unmeasured("undefined", f"all {cases} cases differ by {differences[0]:g}: no spread")
+        why = why or f"all {cases} cases differ by as much"
+    if why:
+        return sample.make_value(float(differences.mean()), why, n=cases, frame=frame)
     found = intervals.difference_limits(differences, frame.level, bounded=bounded)
     value, low, high = (float(x) for x in found)
     method = "paired t, pseudo-cases" if bounded else "paired t"
@@ -340,7 +341,7 @@ def median_ratio(
     n = len(shared)
     frame = replace(frame, n_tasks=n)
     if n < sample.FEWEST_CLUSTERS:
-        frame = replace(frame, diagnostics=(f"below {sample.FEWEST_CLUSTERS} cases: no limits",))
+        frame = replace(frame, diagnostics=(f"{NO_INTERVAL}below {sample.FEWEST_CLUSTERS} cases",))
         return sample.make_estimate(
             (after / before, None, None), method="ratio of medians", n=n, frame=frame
         )
@@ -431,9 +432,8 @@ def compare_unpaired(
         sample.sum_by_cluster(a, np.asarray(first_tasks)),
         sample.sum_by_cluster(b, np.asarray(second_tasks)),
     )
-    absent = sample.find_lack_of_spread(min(len(fleet.sums) for fleet in fleets), 2, frame)
-    if absent is not None:
-        return absent
+    if why := sample.explain_no_spread(min(len(fleet.sums) for fleet in fleets), 2, frame):
+        return Unmeasured("insufficient_data", f"{why} in a group: nothing is known of the spread")
     bounded = unit == "share" and min(a.min(), b.min()) >= 0 and max(a.max(), b.max()) <= 1
     n_tasks = sum(len(fleet.sums) for fleet in fleets)
     with np.errstate(all="ignore"):
@@ -442,7 +442,8 @@ def compare_unpaired(
         p, method = _unpaired_p(*fleets, rng=rng, draws=draws)
     effect: Estimate | Unmeasured
     if low == high:
-        effect = Unmeasured("undefined", "no value differs from another within a fleet: no spread")
+        why = "no value differs from another within a group"
+        effect = sample.make_value(value, why, n=len(a) + len(b), frame=frame)
     else:
         how = "newcombe clustered" if bounded else "welch clustered"
         frame = replace(frame, n_tasks=n_tasks)

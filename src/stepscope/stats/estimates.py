@@ -32,9 +32,10 @@ from stepscope.stats.sample import (
     Ints,
     as_column,
     cluster_index,
+    explain_no_spread,
     find_absence,
-    find_lack_of_spread,
     make_estimate,
+    make_value,
     nothing_measured,
     sum_by_cluster,
 )
@@ -42,6 +43,8 @@ from stepscope.values import Estimate, Target, Unmeasured
 
 # An interval narrower than this share of its ends is rounding, not spread.
 ROUNDING = 1e-12
+# Why a value has no interval where no two values differ.
+ALL_EQUAL = "all equal"
 
 
 def mean(
@@ -60,8 +63,8 @@ def mean(
         values: shape (n,), any unit.
 
     Returns:
-        The mean in `unit`. `Unmeasured` without values, with one cluster, with values that are not
-        finite, and ("undefined") when all values are the same: then nothing is known of spread.
+        The mean in `unit`, without limits with one cluster and when all values are the same: then
+        nothing is known of spread. `Unmeasured` without values or with values not finite.
 
     Raises:
         DataError: shapes differ.
@@ -79,8 +82,6 @@ def mean(
     )
     if (absent := find_absence(numbers, frame)) is not None:
         return absent
-    if numbers.min() == numbers.max():
-        return Unmeasured("undefined", f"all {len(numbers)} values are {numbers[0]:g}: no spread")
     return _mean(numbers, clusters, frame)
 
 
@@ -103,7 +104,8 @@ def rate(
         counts: shape (n,), events of each run, 0 or more.
 
     Returns:
-        Events a run. `Unmeasured` without runs, with one cluster, with counts not finite.
+        Events a run, without limits with one cluster. `Unmeasured` without runs, or with counts not
+        finite.
 
     Raises:
         DataError: shapes differ, or a count is negative.
@@ -124,8 +126,8 @@ def rate(
         raise DataError(f"rate takes counts of 0 or more; found {numbers.min():g}")
     tasks = sum_by_cluster(numbers, clusters)
     frame = replace(frame, n_tasks=len(tasks.sums))
-    if (absent := find_lack_of_spread(frame.n_tasks, len(numbers), frame)) is not None:
-        return absent
+    if why := explain_no_spread(frame.n_tasks, len(numbers), frame):
+        return make_value(float(numbers.mean()), why, n=len(numbers), frame=frame)
     if target == "these cases":
         tasks = sum_by_cluster(numbers, None)
     with np.errstate(all="ignore"):
@@ -137,22 +139,24 @@ def rate(
 def _mean(
     numbers: Floats, clusters: npt.ArrayLike | None, frame: EstimateFrame
 ) -> Estimate | Unmeasured:
-    """Student over clusters; the values are finite and not all the same."""
-    tasks = sum_by_cluster(numbers, clusters)
+    """Student over clusters; the values are finite."""
+    tasks, n = sum_by_cluster(numbers, clusters), len(numbers)
     frame = replace(frame, n_tasks=len(tasks.sums))
-    if (absent := find_lack_of_spread(len(tasks.sums), len(numbers), frame)) is not None:
-        return absent
+    why = explain_no_spread(len(tasks.sums), n, frame)
+    if why or numbers.min() == numbers.max():
+        with np.errstate(all="ignore"):
+            return make_value(
+                float(numbers[0] if not why else numbers.mean()), why or ALL_EQUAL, n=n, frame=frame
+            )
     if frame.target == "these cases":
         tasks = sum_by_cluster(numbers, None)
     positive = bool(numbers.min() >= 0)
     with np.errstate(all="ignore"):
         value, low, high = mean_limits(tasks.sums, tasks.sizes, frame.level, positive=positive)
     if high - low <= ROUNDING * max(abs(low), abs(high)):
-        return Unmeasured("undefined", "all clusters have the same mean: no spread between them")
+        return make_value(float(value), "all tasks have the same mean", n=n, frame=frame)
     method = "t log" if positive else "t"
-    return make_estimate(
-        (float(value), float(low), float(high)), method=method, n=len(numbers), frame=frame
-    )
+    return make_estimate((float(value), float(low), float(high)), method=method, n=n, frame=frame)
 
 
 def proportion(
@@ -170,8 +174,8 @@ def proportion(
         successes: shape (n,), True or False (1 or 0), one a run.
 
     Returns:
-        A share. `Unmeasured` without runs, with one task when tasks are the target, or with values
-        that are not finite.
+        A share, without limits with one task when tasks are the target. `Unmeasured` without runs,
+        or with values that are not finite.
 
     Raises:
         DataError: shapes differ, or a value is neither 0 nor 1.
@@ -250,8 +254,8 @@ def ratio(
         denominators: shape (n,), counts of one run; runs with 0 say nothing and drop out.
 
     Returns:
-        A share of all counted units, n being their number. `Unmeasured` when nothing was counted,
-        when all of it lies in one task, or when a value is not finite.
+        A share of all counted units, n being their number; without limits when all of it lies in
+        one task. `Unmeasured` when nothing was counted, or when a value is not finite.
 
     Raises:
         DataError: shapes differ, or a numerator is negative or above its denominator.
@@ -287,9 +291,9 @@ def _share(
     units = float(below.sum())
     frame = replace(frame, n_tasks=len(below))
     alone = frame.target == "these cases" or len(below) == units
-    absent = find_lack_of_spread(len(below), len(top) if not (whole and alone) else 2, frame)
-    if absent is not None:
-        return absent
+    why = explain_no_spread(len(below), len(top) if not (whole and alone) else 2, frame)
+    if why:
+        return make_value(float(above.sum()) / units, why, n=round(units), frame=frame)
     if whole and alone:
         value = float(above.sum()) / units
         low, high = wilson(value, units, frame.level)
@@ -327,8 +331,8 @@ def quantile(
     Returns:
         The quantile in `unit`, interpolated between the two nearest values. A limit that so few
         values cannot give is None, with a diagnostic (p95 has no upper limit below 72 independent
-        values). `Unmeasured` when neither limit exists, without values, with one cluster, with
-        values that are not finite or ("undefined") all the same.
+        values); neither is there with one cluster, or where all values are the same. `Unmeasured`
+        without values, or with values that are not finite.
 
     Raises:
         DataError: shapes differ, or q outside (0, 1).
@@ -351,12 +355,12 @@ def quantile(
         return absent
     dense = cluster_index(clusters, len(numbers))
     frame = replace(frame, n_tasks=int(np.count_nonzero(np.bincount(dense))))
-    if (absent := find_lack_of_spread(frame.n_tasks, len(numbers), frame)) is not None:
-        return absent
-    ordered = np.sort(numbers)
-    if ordered[0] == ordered[-1]:
-        return Unmeasured("undefined", f"all {len(numbers)} values are {ordered[0]:g}: no spread")
-    n = len(numbers)
+    ordered, n = np.sort(numbers), len(numbers)
+    with np.errstate(all="ignore"):
+        value = float(np.quantile(ordered, q))
+    why = explain_no_spread(frame.n_tasks, n, frame)
+    if why or ordered[0] == ordered[-1]:
+        return make_value(value, why or ALL_EQUAL, n=n, frame=frame)
     size, method = float(n), "order statistics"
     if frame.target == "tasks like these" and frame.n_tasks < n:
         below = numbers <= ordered[nearest_rank(n, q) - 1]
@@ -365,11 +369,7 @@ def quantile(
         size, method = float(found), "order statistics clustered"
     lower, upper = (int(x) for x in ranks(n, size, q, frame.level))
     if lower < 1 and upper > n:
-        return Unmeasured(
-            "insufficient_data",
-            f"{n} values, worth {size:.0f} independent ones, are too few for limits of this"
-            " quantile",
-        )
+        return make_value(value, f"too few {unit_of_n}", n=n, frame=frame)
     low = float(ordered[lower - 1]) if lower >= 1 else None
     high = float(ordered[upper - 1]) if upper <= n else None
     open_ends = tuple(
@@ -377,8 +377,6 @@ def quantile(
         for side, limit in (("lower", low), ("upper", high))
         if limit is None
     )
-    with np.errstate(all="ignore"):
-        value = float(np.quantile(ordered, q))
     frame = replace(frame, diagnostics=open_ends)
     return make_estimate((value, low, high), method=method, n=n, frame=frame)
 
@@ -473,8 +471,8 @@ def weighted_proportion(
     weights, dense = 1 / drawn, cluster_index(clusters, len(values))
     above, below = (sum_by_cluster(x, dense).sums for x in (values * weights, weights))
     frame = replace(frame, n_tasks=len(below))
-    if (absent := find_lack_of_spread(len(below), len(values), frame)) is not None:
-        return absent
+    if why := explain_no_spread(len(below), len(values), frame):
+        return make_value(float(above.sum() / below.sum()), why, n=len(values), frame=frame)
     most = float(weights.sum() ** 2 / (weights**2).sum())
     value, low, high = (float(x) for x in share_limits(above, below, frame.level, most=most))
     beyond = float((1 / outside).sum())
@@ -533,6 +531,8 @@ def joint_table(
     limit: float | Unmeasured
     if isinstance(disagreement, Unmeasured):
         limit = disagreement
+    elif disagreement.no_interval:
+        limit = Unmeasured("insufficient_data", disagreement.no_interval)
     else:
         limit = upper_limit(*effective_count(differ, clusters), level=level)
     return JointTable(disagreement=disagreement, limit=limit)

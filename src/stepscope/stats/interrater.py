@@ -19,7 +19,7 @@ from stepscope.errors import DataError
 from stepscope.stats import sample
 from stepscope.stats.estimates import proportion
 from stepscope.stats.sample import Bools, EstimateFrame, Floats, Ints
-from stepscope.values import Estimate, Unmeasured
+from stepscope.values import NO_INTERVAL, Estimate, Unmeasured
 
 Share = Estimate | Unmeasured
 CoefficientName = Literal["raw", "kappa", "fleiss", "alpha", "gwet", "pabak"]
@@ -410,10 +410,10 @@ class RatedItems:
             frame=EstimateFrame(
                 level=level,
                 unmeasured=unmeasured,
-                unit=name,
+                unit="share" if name == "raw" else name,
                 unit_of_n="items",
                 n_tasks=self._runs,
-                diagnostics=("one run: no limits",) if few else (),
+                diagnostics=(f"{NO_INTERVAL}one run",) if few else (),
             ),
         )
 

@@ -110,8 +110,6 @@ def _mean_chance(
     lost = dict(unmeasured or {})
     if not enough.all():
         lost["insufficient_data"] = lost.get("insufficient_data", 0) + int((~enough).sum())
-    if enough.sum() == 1:
-        return Unmeasured("insufficient_data", f"one task of {len(tried)} has {k} trials")
     chances = chance_all(passed[enough], tried[enough], k)
     chances = 1 - chances if turned else chances
     return mean_share(chances, level=level, unmeasured=lost, unit_of_n="tasks")

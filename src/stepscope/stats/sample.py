@@ -2,23 +2,31 @@
 
 A cluster is a task: trials of one task repeat each other more than runs of different tasks do. A
 wrong *shape* is a mistake of the caller and raises; values that cannot carry the statistic (none,
-not finite, one task, all the same) come back as `Unmeasured`, and no number that is not finite
-leaves. What was not measured is not missing at random: `worst_case` gives the bounds over it;
-`not_applicable` is no loss. The bootstrap resamples sums of clusters, not rows, and only from 20
-clusters up: below it covers too little (docs/design/intervals.md).
+not finite) come back as `Unmeasured`; a value of one task, or of values all the same, is known and
+has no interval. No number that is not finite leaves. What was not measured is not missing at
+random: `worst_case` gives the bounds over it; `not_applicable` is no loss. The bootstrap resamples
+sums of clusters, not rows, and only from 20 clusters up: below it covers too little
+(docs/design/intervals.md).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.values import UNMEASURED_KINDS, Estimate, Target, Unmeasured, UnmeasuredKind
+from stepscope.values import (
+    NO_INTERVAL,
+    UNMEASURED_KINDS,
+    Estimate,
+    Target,
+    Unmeasured,
+    UnmeasuredKind,
+)
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -271,14 +279,17 @@ def find_absence(values: Floats, frame: EstimateFrame) -> Unmeasured | None:
     return None
 
 
-def find_lack_of_spread(n_tasks: int, n: int, frame: EstimateFrame) -> Unmeasured | None:
-    """Return the absence where one cluster cannot tell of spread: one task, or one row."""
+def explain_no_spread(n_tasks: int, n: int, frame: EstimateFrame) -> str:
+    """Return why nothing is known of the spread: one task, or one row; "" where some is."""
     if frame.target == "tasks like these" and n_tasks < 2:
-        return Unmeasured("insufficient_data", "one task: nothing is known of the spread of tasks")
-    if n < 2:
-        one = frame.unit_of_n.removesuffix("s")
-        return Unmeasured("insufficient_data", f"one {one}: nothing is known of the spread")
-    return None
+        return "one task"
+    return f"one {frame.unit_of_n.removesuffix('s')}" if n < 2 else ""
+
+
+def make_value(value: float, why: str, *, n: int, frame: EstimateFrame) -> Estimate | Unmeasured:
+    """Return a value that is known and has no interval, which `why` explains."""
+    frame = replace(frame, diagnostics=(NO_INTERVAL + why,))
+    return make_estimate((value, None, None), method="none", n=n, frame=frame)
 
 
 def make_estimate(
@@ -289,6 +300,7 @@ def make_estimate(
     if value is None or not all(math.isfinite(x) for x in (value, low, high) if x is not None):
         return Unmeasured("undefined", "the values are too large or too far apart for a number")
     weak = frame.target == "tasks like these" and frame.n_tasks < WEAK_CLUSTERS
+    weak = weak and (low is not None or high is not None)
     bounds: tuple[float | None, float | None] = frame.bounds or (None, None)
     if frame.scale is not None:
         bounds = worst_case(value, n, frame.unmeasured, low=frame.scale[0], high=frame.scale[1])

@@ -23,6 +23,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from stepscope.errors import suggest_name
 from stepscope.model import Record
 from stepscope.model.records import RULES, STEP_LABELS_NAME
 from stepscope.model.signatures import (
@@ -35,7 +36,7 @@ from stepscope.model.signatures import (
 )
 from stepscope.runtime.database import Connection
 from stepscope.store.where import Where
-from stepscope.values import UNMEASURED_KINDS, Estimate, UnmeasuredKind
+from stepscope.values import UNMEASURED_KINDS, Estimate, UnmeasuredKind, format_count
 
 Texts = npt.NDArray[np.object_]
 Floats = npt.NDArray[np.float64]
@@ -590,27 +591,72 @@ def sign_answers(
     return Signs(texts=texts, number=numbered, at=at, step=step, state=states)
 
 
-def offer_signatures(db: Connection, rows: Rows) -> None:
-    """Let SQL call `signatures`: the signatures of a run, by row, and their codes, as a JSON array.
+def offer_answers(db: Connection, rows: Rows) -> None:
+    """Let SQL call what a filter asks of records, by the row of a run.
 
-    They are read once for all runs, and again when the database has changed.
+    `signatures` is a JSON array of its signatures and their codes, `axis` the label that rules gave
+    it on an axis. Both are read once for all runs, and again when the database has changed.
     """
     state: tuple[int, int] | None = None
-    of_run: dict[int, str] = {}
+    held: dict[str, dict[int, str]] = {}
 
-    def signatures(run: int | None) -> str:
-        nonlocal state, of_run
+    def look_up(what: str, run: int | None) -> str | None:
+        nonlocal state
         ((version,),) = db.execute("PRAGMA data_version").fetchall()
         if state != (version, db.total_changes):
-            runs = rows.runs()
-            signs = rows.signs(runs)
-            names = [(text, signature_code(text)) for text in signs.texts]
-            held: dict[int, set[str]] = {}
-            keys = runs.key[signs.at].tolist()
-            for key, number in zip(keys, signs.number.tolist(), strict=True):
-                held.setdefault(key, set()).update(names[number])
-            of_run = {key: msgspec.json.encode(sorted(of)).decode() for key, of in held.items()}
-            state = (version, db.total_changes)
-        return of_run.get(run or 0, "[]")
+            state = version, db.total_changes
+            held.clear()
+        if what not in held:
+            held[what] = read_axis(what) if what else read_signatures()
+        return held[what].get(run or 0)
 
-    db.create_function("signatures", 1, signatures)
+    def read_signatures() -> dict[int, str]:
+        runs = rows.runs()
+        signs = rows.signs(runs)
+        names = [(text, signature_code(text)) for text in signs.texts]
+        of_run: dict[int, set[str]] = {}
+        keys = runs.key[signs.at].tolist()
+        for key, number in zip(keys, signs.number.tolist(), strict=True):
+            of_run.setdefault(key, set()).update(names[number])
+        return {key: msgspec.json.encode(sorted(of)).decode() for key, of in of_run.items()}
+
+    def read_axis(axis: str) -> dict[int, str]:
+        runs = rows.runs()
+        labels = rows.column(f"axes.{axis}", runs).label.tolist()
+        return {key: x for key, x in zip(runs.key.tolist(), labels, strict=True) if x}
+
+    db.create_function("signatures", 1, lambda run: look_up("", run) or "[]")
+    db.create_function("axis", 2, lambda run, axis: look_up(axis, run))
+
+
+# Values that a message names.
+_NAMED = 8
+
+
+def explain_no_match(rows: Rows, where: Where | None, tools: Iterable[str] = ()) -> str:
+    """Return why no run matches a filter: which of its values no run has, and which is near.
+
+    `tools` are the tools that the runs call.
+    """
+    runs = rows.runs()
+    if where is None or not len(runs):
+        return "no run is in the store; read some with stepscope import PATHS"
+    said = []
+    for field, value in dict.fromkeys(where.values):
+        kind, _, key = field.partition(".")
+        if field == "mode":
+            signatures = rows.signs(runs).texts
+            known = {*signatures, *map(signature_code, signatures)}
+        elif field == "tool":
+            known = set(tools)
+        elif field in TEXT_FIELDS or kind == "tag":
+            column = rows.tag(key, runs) if kind == "tag" else getattr(runs, field)
+            known = {text for text in column.tolist() if text is not None}
+        else:
+            continue
+        if value not in known:
+            near = suggest_name(value, known)
+            near = "" if near.startswith("known") and len(known) > _NAMED else f" ({near})"
+            said.append(f"no run has {field} {value!r}{near}")
+    why = "; ".join(said) or f"none of {format_count(len(runs), 'run')} is so"
+    return f"no run matches {where.text}: {why}"

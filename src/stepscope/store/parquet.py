@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.errors import ConfigError, EnvironmentFault, StoreError
+from stepscope.errors import ConfigError, EnvironmentFault, StoreError, UsageError
 from stepscope.model import Record
 from stepscope.model.records import RULES, STEP_LABELS_NAME
 from stepscope.model.signatures import is_of_steps, is_signed
@@ -35,7 +35,7 @@ from stepscope.store.columns import (
     Signs,
     StepColumn,
     Texts,
-    offer_signatures,
+    offer_answers,
     sign_answers,
 )
 from stepscope.store.records import WHOLE, RecordRow, decode_record
@@ -386,6 +386,11 @@ class ParquetRows:
         return versions
 
     def _chosen(self, where: Where) -> npt.NDArray[np.int64]:
+        if where.reads_traces:
+            raise UsageError(
+                f"where: {where.text!r} looks into calls and texts, and {self._folder} holds "
+                "verdicts only; name a store"
+            )
         db = open_memory()
         try:
             db.execute("CREATE TABLE runs (seq INTEGER PRIMARY KEY, " + ", ".join(RUN_FIELDS) + ")")
@@ -400,7 +405,7 @@ class ParquetRows:
                 db.executemany(
                     "INSERT INTO tags VALUES (?, ?, ?)", [(at, k, v) for k, v in tags.items()]
                 )
-            offer_signatures(db, self)
+            offer_answers(db, self)
             found = db.execute(
                 "SELECT seq FROM runs WHERE " + where.sql + " ORDER BY seq", where.parameters
             ).fetchall()

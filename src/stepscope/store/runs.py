@@ -23,7 +23,18 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from stepscope.errors import EnvironmentFault, StoreError
-from stepscope.model import SCORES, Case, Label, Outcome, Part, Step, StepScore, Trajectory, figures
+from stepscope.model import (
+    SCORES,
+    Case,
+    Json,
+    Label,
+    Outcome,
+    Part,
+    Step,
+    StepScore,
+    Trajectory,
+    figures,
+)
 from stepscope.model.records import RULES
 from stepscope.model.trajectory import GIVEN, GIVEN_AS, outcome_of_label, outcome_rank
 from stepscope.runtime.database import Connection
@@ -594,6 +605,72 @@ def read_runs_by_row(db: Connection, chosen: Sequence[int]) -> Iterator[StoredRu
             _heads.decode(head), steps=_steps.decode(steps), case=cases[case_id]
         )
         yield StoredRun(key, case_id, trajectory)
+
+
+def offer_texts(db: Connection) -> None:
+    """Let SQL call what a filter asks of traces, by the row of a run.
+
+    `calls_of` is a JSON array of the tool and the error of each call, `mentions` whether a message,
+    a call, its arguments or its result holds a text, in upper or lower case alike.
+    """
+
+    def calls_of(run: int) -> str:
+        made = [
+            (one.call.name, one.result.error or one.result.text)
+            if one.result is not None and one.failed
+            else (one.call.name, None)
+            for stored in read_runs_by_row(db, [run])
+            for one in stored.trajectory.exchanges
+        ]
+        return encode_json(made).decode()
+
+    def mentions(run: int, said: str) -> bool:
+        wanted = said.casefold()
+        return any(
+            wanted in text.casefold()
+            for stored in read_runs_by_row(db, [run])
+            for step in stored.trajectory.steps
+            for text in _texts_of_step(step)
+        )
+
+    db.create_function("calls_of", 1, calls_of)
+    db.create_function("mentions", 2, mentions)
+
+
+def list_tools(db: Connection, where: Where | None) -> set[str]:
+    """Return the tools that runs call, for a filter that names one; else none."""
+    asked = where is not None and any(field == "tool" for field, _ in where.values)
+    return {
+        call.name
+        for stored in read_runs_by_row(db, select_keys(db, None) if asked else [])
+        for step in stored.trajectory.steps
+        for call in step.calls
+    }
+
+
+def _texts_of_step(step: Step) -> Iterator[str]:
+    yield from (part.text for part in step.parts if part.text)
+    for call in step.calls:
+        yield call.name
+        yield from texts_in(call.arguments)
+        yield call.raw or encode_json(call.arguments).decode()
+    for result in step.results:
+        yield from (result.text, result.error or "")
+        yield from texts_in(result.structured)
+    yield step.error or ""
+
+
+def texts_in(value: Json) -> Iterator[str]:
+    """Yield every text of a JSON value, also the keys of its objects."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from texts_in(key)
+            yield from texts_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from texts_in(item)
 
 
 def read_run_by_id(db: Connection, id_: str) -> StoredRun:

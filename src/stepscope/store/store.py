@@ -167,7 +167,8 @@ class Store(Database):
 
     def _prepare(self) -> None:
         self.redact()
-        columns.offer_signatures(self._db, self)
+        columns.offer_answers(self._db, self)
+        runs.offer_texts(self._db)
 
     @classmethod
     def open(cls, path: str | Path, *, read_only: bool = False) -> Self:
@@ -468,6 +469,11 @@ class Store(Database):
         """
         lists = json.dumps([*ids]), json.dumps([*names])
         return Where(runs.AMONG, lists, text)
+
+    def explain_no_match(self, where: Where | None) -> str:
+        """Return why no run matches a filter, with the values that may have been meant."""
+        said = columns.explain_no_match(self, where, runs.list_tools(self._db, where))
+        return said if self.shown is None else self.shown.redact(said)
 
     def latest_version(self, format: str, run_id: str) -> str | None:
         """Return the id of the latest version of a recorder's run; None where none can be read."""

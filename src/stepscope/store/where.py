@@ -1,23 +1,27 @@
 """The filter of `--where` and `--since`: a small SQL-like language, compiled to SQL parameters.
 
     agent = 'gpt-4o' and (outcome = 'fail' or steps > 40) and not tag.experiment in ('a', 'b')
+    tool = 'book_reservation' and error and text ~ 'refund'
 
-Fields: id name workflow task trial agent agent_version outcome steps calls format tag.KEY, and
-mode, which is true of any of a run's signatures (`mode != 'x'`: none of them is x).
-Operators: = != < <= > >= like in, and or not, parentheses; `null` after = and != is absence. Logic
-has two values: a comparison with an absent field is false (`!=` true). What a user wrote never
-becomes SQL: fields are looked up in a table of constants, values travel as parameters.
+Fields: id name workflow task trial agent agent_version outcome steps calls format tag.KEY; mode,
+which is true of any of a run's signatures (`mode != 'x'`: none of them is x); axis.NAME, the label
+that the rules gave; tool and error, of a call; text, of the whole run. Conditions on calls that
+`and` joins speak of one call, up to the next `tool`; one that is negated alone says that no call is
+so. Operators: = != < <= > >= ~ like in, and or not, parentheses; `null` after = and != is absence.
+Logic has two values: a comparison with an absent field is false (`!=` true). What a user wrote
+never becomes SQL: fields are looked up in a table of constants, values travel as parameters.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NoReturn
+from itertools import chain
+from typing import NamedTuple, NoReturn
 
-from stepscope.errors import UsageError
+from stepscope.errors import UsageError, suggest_name
 
 Value = str | int | float | None
 
@@ -30,8 +34,19 @@ FIELDS = {
         "calls", "format",
     )
 }  # fmt: skip
-MODE = "mode"
+# What is known of one call: its tool, and what it said where it failed.
+CALL_FIELDS = {
+    "tool": "json_extract(call.value, '$[0]')",
+    "error": "json_extract(call.value, '$[1]')",
+}
+MODE, TEXT = "mode", "text"
+AXES = ("tool_selection", "argument_validity", "sequencing", "result_interpretation", "termination")
+_AXIS_LABELS = ("incorrect", "uncertain")
 _MODE = "EXISTS (SELECT 1 FROM json_each(signatures(runs.seq)) AS signed WHERE {})"
+_CALL = "EXISTS (SELECT 1 FROM json_each(calls_of(runs.seq)) AS call WHERE {})"
+_NO_CALL = "(runs.purged_ns IS NULL AND NOT " + _CALL.format("NOT {}") + ")"
+_MENTIONS = "mentions(runs.seq, ?)"
+_AXIS = "axis(runs.seq, ?)"
 _TAG = "(SELECT tags.value FROM tags WHERE tags.run = runs.seq AND tags.key = ?)"
 _WHEN = "coalesce(runs.start_ns, runs.imported_ns)"
 _OUTCOMES = ("pass", "fail", "unknown")
@@ -45,14 +60,15 @@ _COMPARE = {
     "<": "coalesce({} < ?, 0)", "<=": "coalesce({} <= ?, 0)",
     ">": "coalesce({} > ?, 0)", ">=": "coalesce({} >= ?, 0)",
     "like": "coalesce({} LIKE ?, 0)",
+    "~": "coalesce(instr(lower({}), lower(?)) > 0, 0)",
 }  # fmt: skip
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<text>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")"
     r"|(?P<number>-?\d+(?:\.\d+)?)(?![\w.])"
-    r"|(?P<operator>==|!=|<>|<=|>=|=|<|>)"
+    r"|(?P<operator>==|!=|<>|<=|>=|=|<|>|~)"
     r"|(?P<mark>[(),])"
-    r"|(?P<tag>tag\.(?:[\w.\-]+|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"))"
+    r"|(?P<tag>(?:tag|axis)\.(?:[\w.\-]+|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"))"
     r"|(?P<word>[A-Za-z_]\w*)"
     r"|(?P<end>\Z))"
 )
@@ -62,19 +78,25 @@ _TOKEN = re.compile(
 class Where:
     """A condition on runs: SQL made of constants only, and the parameters it takes.
 
-    `text` is what the user wrote, for reports.
+    `text` is what the user wrote, for reports. `values` are texts that a field is to equal, each
+    after the field.
     """
 
     sql: str
     parameters: tuple[Value, ...] = ()
     text: str = ""
+    values: tuple[tuple[str, str], ...] = ()
 
     def __and__(self, other: Where) -> Where:
         """Return the condition that both hold."""
         text = " and ".join(part for part in (self.text, other.text) if part)
-        return Where(
-            "(" + self.sql + ") AND (" + other.sql + ")", self.parameters + other.parameters, text
-        )
+        sql = "(" + self.sql + ") AND (" + other.sql + ")"
+        return Where(sql, self.parameters + other.parameters, text, (*self.values, *other.values))
+
+    @property
+    def reads_traces(self) -> bool:
+        """Whether it looks into the steps of runs, which an export of verdicts does not hold."""
+        return "calls_of(" in self.sql or "mentions(" in self.sql
 
 
 def parse_where(text: str) -> Where:
@@ -132,21 +154,75 @@ def _text(token: re.Match[str]) -> str:
     return token[str(token.lastgroup)] or "the end"
 
 
+class _Condition(NamedTuple):
+    """A part of a filter: SQL and what it takes, in order, of a run or of one of its calls."""
+
+    sql: str
+    parameters: tuple[Value, ...] = ()
+    of_call: bool = False
+    negated: bool = False  # what it says of a call is what that is not
+    names: bool = False  # it says which tool was called
+
+    def of_run(self) -> _Condition:
+        """Return what it says of a run: some call is so, or no call is what is negated."""
+        if not self.of_call:
+            return self
+        return _Condition((_NO_CALL if self.negated else _CALL).format(self.sql), self.parameters)
+
+
+def _join(word: str, parts: Sequence[_Condition]) -> _Condition:
+    """Return conditions joined by `and` or `or`; they are all of a run, or all of one call."""
+    if len(parts) == 1:
+        return parts[0]
+    sql = "(" + (" " + word.upper() + " ").join(part.sql for part in parts) + ")"
+    return _Condition(
+        sql,
+        tuple(chain.from_iterable(part.parameters for part in parts)),
+        parts[0].of_call,
+        all(part.negated for part in parts),
+        any(part.names for part in parts),
+    )
+
+
+def _conjoin(parts: Sequence[_Condition]) -> _Condition:
+    """Return what holds together: conditions on calls are of one call, up to the next tool."""
+    calls: list[list[_Condition]] = []
+    for part in parts:
+        if part.of_call and not (
+            calls and not (part.names and any(other.names for other in calls[-1]))
+        ):
+            calls.append([])
+        if part.of_call:
+            calls[-1].append(part)
+    made = [_join("and", group) for group in calls]
+    runs = [part for part in parts if not part.of_call]
+    if len(made) == 1 and not runs:
+        return made[0]
+    return _join("and", [*runs, *(group.of_run() for group in made)])
+
+
+def _disjoin(parts: Sequence[_Condition]) -> _Condition:
+    """Return what holds of one or the other; of one call where each part says what it is."""
+    if len(parts) == 1 or all(part.of_call and not part.negated for part in parts):
+        return _join("or", parts)
+    return _join("or", [part.of_run() for part in parts])
+
+
 class _Parser:
-    """Recursive descent over the tokens; collects parameters in the order of their marks."""
+    """Recursive descent over the tokens."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens = list(self._split())
         self._next = 0
         self._terms = 0
-        self._parameters: list[Value] = []
+        self._values: list[tuple[str, str]] = []
 
     def where(self) -> Where:
-        sql = self._either(0)
+        found = self._either(0).of_run()
         if (token := self._peek()).lastgroup != "end":
             self._fail(token, "expected 'and', 'or' or the end")
-        return Where(sql, tuple(self._parameters), self._text.strip())
+        return Where(found.sql, found.parameters, self._text.strip(), tuple(self._values))
 
     def _split(self) -> Iterator[re.Match[str]]:
         at, end = 0, len(self._text.rstrip())
@@ -171,7 +247,7 @@ class _Parser:
 
     def _takes(self, word: str) -> bool:
         token = self._peek()
-        if token.lastgroup in ("word", "mark") and _text(token).lower() == word:
+        if token.lastgroup in ("word", "mark", "operator") and _text(token).lower() == word:
             self._next += 1
             return True
         return False
@@ -179,84 +255,119 @@ class _Parser:
     def _fail(self, token: re.Match[str], expected: str) -> NoReturn:
         raise _refusal(token.start(str(token.lastgroup)), _text(token), expected)
 
-    def _either(self, depth: int) -> str:
-        return self._joined(depth, "or", lambda depth: self._joined(depth, "and", self._one))
+    def _either(self, depth: int) -> _Condition:
+        return _disjoin(self._several(depth, "or", self._both))
 
-    def _joined(self, depth: int, word: str, term: Callable[[int], str]) -> str:
-        sql = term(depth)
+    def _both(self, depth: int) -> _Condition:
+        return _conjoin(self._several(depth, "and", self._one))
+
+    def _several(
+        self, depth: int, word: str, term: Callable[[int], _Condition]
+    ) -> list[_Condition]:
+        found = [term(depth)]
         while self._takes(word):
-            sql = "(" + sql + " " + word.upper() + " " + term(depth) + ")"
-        return sql
+            found.append(term(depth))
+        return found
 
-    def _one(self, depth: int) -> str:
+    def _one(self, depth: int) -> _Condition:
         token = self._peek()
         if depth > _MAX_DEPTH:
             self._fail(token, f"nested deeper than {_MAX_DEPTH}")
         if self._takes("not"):
-            return "NOT " + self._one(depth + 1)
+            return _negate(self._one(depth + 1))
         if self._takes("("):
-            sql = self._either(depth + 1)
+            found = self._either(depth + 1)
             if not self._takes(")"):
                 self._fail(self._peek(), "expected ')'")
-            return "(" + sql + ")"
-        self._terms += 1
+            return found._replace(sql="(" + found.sql + ")")
+        self._count(token)
         token = self._take()
+        name = _text(token)
+        if token.lastgroup == "tag":
+            return self._keyed(token)
+        if token.lastgroup == "word" and name in FIELDS:
+            return self._comparison(name, FIELDS[name])
+        if token.lastgroup == "word" and name in CALL_FIELDS:
+            return self._of_call(name, CALL_FIELDS[name])
+        if token.lastgroup == "word" and name == MODE:
+            return self._mode()
+        if token.lastgroup == "word" and name == TEXT:
+            if not self._takes("~"):
+                self._fail(self._peek(), "a text is searched, as text ~ 'refund'")
+            return _Condition(_MENTIONS, (self._value(TEXT, "~"),))
+        names = (*FIELDS, *CALL_FIELDS, TEXT, MODE, "tag.KEY", "axis.NAME")
+        self._fail(token, f"expected a field; {suggest_name(name, names)}")
+
+    def _count(self, token: re.Match[str]) -> None:
+        self._terms += 1
         if self._terms > _MAX_TERMS:
             self._fail(token, f"more than {_MAX_TERMS} values")
-        if token.lastgroup == "tag":
-            field, sql = "", _TAG
-            self._parameters.append(_unquote(_text(token).removeprefix("tag.")))
-        elif token.lastgroup == "word" and _text(token) in FIELDS:
-            field, sql = _text(token), FIELDS[_text(token)]
-        elif token.lastgroup == "word" and _text(token) == MODE:
-            return self._mode()
-        else:
-            self._fail(token, f"expected a field: {', '.join(FIELDS)}, {MODE}, tag.KEY")
-        return self._comparison(field, sql)
 
-    def _mode(self) -> str:
+    def _keyed(self, token: re.Match[str]) -> _Condition:
+        """Read what is said of a tag, or of the label of an axis."""
+        kind, _, key = _text(token).partition(".")
+        key = _unquote(key)
+        if kind == "axis" and key not in AXES:
+            self._fail(token, f"expected an axis; {suggest_name(key, AXES)}")
+        found = self._comparison(f"{kind}.{key}", _AXIS if kind == "axis" else _TAG)
+        return found._replace(parameters=(key, *found.parameters))
+
+    def _of_call(self, field: str, sql: str) -> _Condition:
+        """Read what is said of a call; `error` alone is that it failed."""
+        token = self._peek()
+        alone = token.lastgroup == "end" or _text(token).lower() in ("and", "or", ")")
+        if field == "error" and alone:
+            return _Condition(sql + " IS NOT NULL", of_call=True)
+        operator = _text(token).lower()
+        found = self._comparison(field, sql)
+        negated = operator in ("not", "!=", "<>")
+        names = field == "tool" and operator in ("=", "==", "in")
+        return found._replace(of_call=True, negated=negated, names=names)
+
+    def _mode(self) -> _Condition:
         """Read what is said of the signatures of a run; `null` is to have none."""
         negated, token = self._takes("not"), self._take()
         operator, said = _text(token).lower(), "1"
+        parameters: tuple[Value, ...] = ()
         if operator == "in":
-            said = "signed.value IN (" + self._list(MODE) + ")"
-        elif operator == "like" or (operator in ("=", "==", "!=", "<>") and not negated):
+            parameters = self._list(MODE)
+            said = "signed.value IN (" + _marks(parameters) + ")"
+        elif operator in ("like", "~") or (operator in ("=", "==", "!=", "<>") and not negated):
             value = self._value(MODE, operator)
             negated = negated or (operator in ("!=", "<>")) != (value is None)
             if value is not None:
-                self._parameters.append(value)
-                said = "signed.value LIKE ?" if operator == "like" else "signed.value = ?"
+                parameters = (value,)
+                said = _COMPARE[operator if operator in ("like", "~") else "="]
+                said = said.format("signed.value")
         else:
-            self._fail(token, "expected one of = != like in")
-        return ("NOT " if negated else "") + _MODE.format(said)
+            self._fail(token, "expected one of = != ~ like in")
+        return _Condition(("NOT " if negated else "") + _MODE.format(said), parameters)
 
-    def _comparison(self, field: str, sql: str) -> str:
+    def _comparison(self, field: str, sql: str) -> _Condition:
         negated = self._takes("not")
         operator = self._take()
-        if _text(operator).lower() == "in" and operator.lastgroup == "word":
-            found = "coalesce(" + sql + " IN (" + self._list(field) + "), 0)"
-        elif operator.lastgroup == "operator" and not negated:
-            found = _COMPARE[_text(operator)].format(sql)
-            self._parameters.append(self._value(field, _text(operator)))
-        elif _text(operator).lower() == "like" and operator.lastgroup == "word":
-            found = _COMPARE["like"].format(sql)
-            self._parameters.append(self._value(field, "like"))
+        name = _text(operator).lower()
+        if name == "in" and operator.lastgroup == "word":
+            parameters = self._list(field)
+            found = "coalesce(" + sql + " IN (" + _marks(parameters) + "), 0)"
+        elif name in _COMPARE and not (
+            negated and operator.lastgroup == "operator" and name != "~"
+        ):
+            parameters = (self._value(field, name),)
+            found = _COMPARE[name].format(sql)
         else:
-            self._fail(operator, "expected one of = != < <= > >= like in")
-        return "(NOT " + found + ")" if negated else found
+            self._fail(operator, "expected one of = != < <= > >= ~ like in")
+        return _Condition("(NOT " + found + ")" if negated else found, parameters)
 
-    def _list(self, field: str) -> str:
+    def _list(self, field: str) -> tuple[Value, ...]:
         if not self._takes("("):
             self._fail(self._peek(), "expected '(' and values, as task in ('1', '2')")
-        marks = []
+        values: list[Value] = []
         while True:
-            self._terms += 1
-            if self._terms > _MAX_TERMS:
-                self._fail(self._peek(), f"more than {_MAX_TERMS} values")
-            self._parameters.append(self._value(field, "in"))
-            marks.append("?")
+            self._count(self._peek())
+            values.append(self._value(field, "in"))
             if self._takes(")"):
-                return ", ".join(marks)
+                return tuple(values)
             if not self._takes(","):
                 self._fail(self._peek(), "expected ',' or ')'")
 
@@ -277,9 +388,24 @@ class _Parser:
         text = _unquote(_text(token))
         if field in NUMBERS:
             self._fail(token, f"{field} is compared with a number")
-        if field == "outcome" and operator != "like" and text not in _OUTCOMES:
-            self._fail(token, f"an outcome is one of {', '.join(_OUTCOMES)}")
+        closed = _AXIS_LABELS if field.startswith("axis.") else _OUTCOMES
+        is_closed = field == "outcome" or field.startswith("axis.")
+        if is_closed and operator not in ("like", "~") and text not in closed:
+            kind = "an outcome" if field == "outcome" else "an axis"
+            self._fail(token, f"{kind} is one of {', '.join(closed)}")
+        if operator in ("=", "==", "in"):
+            self._values.append((field, text))
         return text
+
+
+def _negate(found: _Condition) -> _Condition:
+    return found._replace(
+        sql="NOT " + found.sql, negated=found.of_call and not found.negated, names=False
+    )
+
+
+def _marks(values: Sequence[Value]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def _refusal(at: int, found: str, expected: str) -> UsageError:

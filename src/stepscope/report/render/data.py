@@ -21,7 +21,7 @@ from stepscope.errors import UsageError
 from stepscope.gates.types import GateDecision, GateOutcome, GateReport, Severity, WorkflowDecision
 from stepscope.report.types import ComparisonReport, GateDocument, LookFirst, Profile, Report
 from stepscope.report.views import gates
-from stepscope.report.words import describe_figure
+from stepscope.report.words import describe_figure, format_chance
 from stepscope.safety.limits import read_file
 from stepscope.safety.text import disarm_commands, inert, render_json, visible_line
 from stepscope.values import Unmeasured
@@ -88,7 +88,11 @@ def format_suite(name: str, cases: Sequence[str]) -> str:
 
 def _run(run: LookFirst) -> str:
     head = f'<testcase classname="runs" name={quote_attribute(run.name)}>'
-    said = "\n".join(f"step {s.where}: {visible_line(s.evidence)}" for s in run.suspects)
+    said = "\n".join(
+        f"step {s.where}{'' if s.share is None else f' ({format_chance(s.share)})'}: "
+        f"{visible_line(s.evidence)}"
+        for s in run.suspects
+    )
     because = f"failed because {visible_line(run.because)}\n" if run.because else ""
     said = f"{because}{said or run.verdict}\n{visible_line(run.command)}"
     if run.outcome == "fail":
@@ -110,7 +114,7 @@ def _figures(profile: Profile) -> Iterator[str]:
         else:
             line = describe_figure(key, figure, note=profile.notes.get(key, ""))
             _, value, interval, n, lost = (cell.text for cell in line.cells)
-            said = f"{value} {interval} n={n}, unmeasured {lost}"
+            said = f"{value}, {interval}, n={n}, unmeasured {lost}"
             body = f"<system-out>{escape_text(said)}</system-out>"
         yield f"{head}{body}</testcase>"
 
@@ -174,7 +178,7 @@ def _case(workflow: WorkflowDecision, gate: GateDecision, counts: gates.Counting
     name = quote_attribute(f"gates.{workflow.workflow}")
     head = f"<testcase classname={name} name={quote_attribute(gate.name)}>"
     message = quote_attribute(f"{gates.WORDS[gate.outcome]}, {gate.severity}: {gate.reason}")
-    lines = [f"{gate.threshold}: {gates.format_estimate(gate)} {gates.format_limits(gate)}"]
+    lines = [f"{gate.threshold}: {' '.join(gates.format_gate(gate))}"]
     lines += gates.explain_gate(gate)
     for case in gate.failing:
         where = gates.list_steps(case.steps)

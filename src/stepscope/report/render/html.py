@@ -24,7 +24,7 @@ from markupsafe import Markup
 from stepscope.errors import StoreError
 from stepscope.gates.looks import GateHistory
 from stepscope.report.compare import compare_groups
-from stepscope.report.document import Chart, Links, Table, make_columns, make_row
+from stepscope.report.document import Chart, Links, Table, TableCell, make_columns, make_row
 from stepscope.report.render import charts, pages, run_page
 from stepscope.report.render.pages import Page
 from stepscope.report.rows import combine_conditions, read_table
@@ -33,7 +33,7 @@ from stepscope.report.views import overview
 from stepscope.report.views.profile import chart_axes, chart_panels
 from stepscope.report.views.run import chart_curve, describe_curve, describe_curve_basis, read_run
 from stepscope.report.views.runs import RunListRow, make_run_rows
-from stepscope.report.words import describe_profile, describe_suspect
+from stepscope.report.words import describe_profile, describe_suspect, group_looks, name_alike
 from stepscope.safety.limits import open_output
 from stepscope.safety.redact import hide_in
 from stepscope.store import Store
@@ -257,9 +257,10 @@ def render_report_html(report: Report) -> str:
         overview.tabulate_vector(profile, f"v{at}") for at, profile in enumerate(report.profiles)
     ]
     rows = []
-    for run in report.look_first:
+    for run, others in group_looks(report.look_first):
         where, why = describe_suspect(run)
-        rows.append(make_row(run.name, run.outcome, f"{run.steps:,}", where, why))
+        alike = TableCell(why, note=f"the same in {name_alike(others)}" if others else "")
+        rows.append(make_row(run.name, run.outcome, f"{run.steps:,}", where, alike))
     if rows:
         columns = make_columns("run", "outcome", "steps", "suspect", "why")
         tables.append(Table(id="looks", caption="Look first", columns=columns, rows=tuple(rows)))

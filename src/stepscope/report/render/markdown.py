@@ -15,8 +15,9 @@ from urllib.parse import quote
 from stepscope.gates.types import GateDecision, GateReport, WorkflowDecision
 from stepscope.report.document import Document, Paragraph, Table, TableCell
 from stepscope.report.views import gates
-from stepscope.report.words import clip, cut_words, format_p
+from stepscope.report.words import clip, cut_words
 from stepscope.safety.text import visible_line
+from stepscope.values import format_p
 
 # What Markdown, HTML, bare links (`www.`, `a:`) or a forge give a meaning to inside a line.
 ACTIVE = frozenset("\\`*_[]<>#.|@~$&:")
@@ -154,8 +155,7 @@ def _comment(
             f"{_SIGNS[gate.outcome]} {gates.WORDS[gate.outcome]}",
             _name(gate.name),
             gate.severity,
-            gates.format_estimate(gate),
-            gates.format_limits(gate),
+            *gates.format_gate(gate),
             format_p(gate.p_adjusted).replace("<", "&lt;"),
             escape_markdown(clip(visible_line(gate.threshold), NAME_WIDTH)),
         )

@@ -43,6 +43,7 @@ from stepscope.report.words import (
     describe_suspect,
     find_differences,
     format_chance,
+    group_looks,
     note_unearned,
 )
 from stepscope.safety.redact import scrub_value
@@ -128,11 +129,17 @@ def make_overview_page(
     shapes_chart = overview.chart_shapes(profiles)
     groups = []
     held = _split_rows(rows, profiles)
-    for at, one in enumerate(profiles):
-        figures = overview.tabulate_report(one, held[at], f"vector-{at}")
+    full = overview.choose_full(report)
+    for at, one in enumerate(full):
+        its = rows if one is whole else held[profiles.index(one)]
+        figures = overview.tabulate_report(one, its, f"vector-{at}")
         about = describe_profile(one, report)[1].partition("   ")[0]
         title = profile.name_profile(one)
-        groups.append(lay_out("group", title=title, about=about, figures=figures, folded=several))
+        groups.append(
+            lay_out("group", title=title, about=about, figures=figures, folded=len(full) > 1)
+        )
+    if (small := overview.tabulate_small_groups(profiles)) is not None:
+        groups.append(lay_out("group", title="", about="", figures=small, folded=False))
     decisions = []
     for workflow in () if decided is None else decided.workflows:
         outcome = gates.resolve_outcome(workflow)
@@ -151,7 +158,7 @@ def make_overview_page(
         modes=lay_out("breaks", found=breaks, failed=failed) if breaks else "",
         looks_found=_looks(report.look_first, links),
         looks_right=overview.describe_list(report.look_first, SHARES),
-        matrix=overview.tabulate_groups(profiles) if several else None, groups=groups,
+        matrix=overview.tabulate_groups(profiles) if len(full) > 1 else None, groups=groups,
         failure_modes=lay_out("modes", found=modes.tabulate_modes(report.modes, links)),
         warnings=[one.too_loose.reason for one in profiles if one.too_loose.outcome == "fail"],
         earned=_lay_out_earned(whole, links),
@@ -234,8 +241,13 @@ def _lay_out_earned(whole: Profile, links: Links) -> Markup:
 
 def _looks(found: Sequence[LookFirst], links: Links) -> list[Markup]:
     out = []
-    for run in found:
+    for run, others in group_looks(found):
         first = run.suspects[0] if run.suspects else None
+        alike = []
+        for other in others:
+            step = other.suspects[0].first if other.suspects else None
+            where = describe_suspect(other)[0] if other.suspects else ""
+            alike.append((other.name, links.run(other.id, step), where))
         said, *more = describe_suspect(run)[1].split("; ")
         for part in more:  # whole clauses, as many as there is room for
             said += f"; {part}" if len(f"{said}; {part}") <= EVIDENCE else ""
@@ -252,7 +264,7 @@ def _looks(found: Sequence[LookFirst], links: Links) -> list[Markup]:
             chance="" if first is None or first.share is None else format_chance(first.share),
             sentence=lines[0], evidence=lines[1] if lines[1:] else "",
             href=links.run(run.id, None if first is None else first.first),
-            bars=overview.draw_suspicion(run),
+            bars=overview.draw_suspicion(run), alike=alike,
         ))  # fmt: skip
     return out
 

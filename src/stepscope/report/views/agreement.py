@@ -35,7 +35,15 @@ from stepscope.report.document import (
 )
 from stepscope.report.panel_types import Panels
 from stepscope.report.views.profile import make_sheet, name_judges
-from stepscope.values import Estimate, Unmeasured, format_count
+from stepscope.values import (
+    Estimate,
+    Unmeasured,
+    format_count,
+    format_estimate,
+    format_interval,
+    format_number,
+    format_percent,
+)
 
 NO_MODES = (
     "Nothing to compare: no judge has judged the same steps alone and in their run. stepscope "
@@ -88,8 +96,8 @@ def _figures(corner: str, found: Iterable[tuple[str, Figure, int]]) -> Table:
         if isinstance(figure, Unmeasured):
             rows.append(make_row(name, "-", f"{figure.kind}: {figure.reason}"))
         else:
-            interval = words.format_interval("agreement", figure)
-            rows.append(make_row(name, words.format_share(figure.value), interval, f"{n:,}"))
+            interval = format_interval(figure)
+            rows.append(make_row(name, _value(figure), interval, f"{n:,}"))
     columns = (
         TableColumn(corner),
         TableColumn("value", number=True, least=6),
@@ -101,9 +109,7 @@ def _figures(corner: str, found: Iterable[tuple[str, Figure, int]]) -> Table:
 
 def _gap(gap: ModeGap, seen: str) -> str:
     alone, within = gap.isolated, gap.contextual
-    score = [
-        "" if one.value is None else f" {words.format_score(one.value)}" for one in (alone, within)
-    ]
+    score = ["" if one.value is None else f" {format_number(one.value)}" for one in (alone, within)]
     why = f": {within.reason}" if within.reason else ""
     head = f"{gap.name} step {gap.step}"
     return f"{head}  {seen} {alone.label}{score[0]}, in context {within.label}{score[1]}{why}"
@@ -189,11 +195,11 @@ def _row(found: GroupAgreement) -> TableRow:
 
 
 def _value(figure: Figure) -> str:
-    return "-" if isinstance(figure, Unmeasured) else words.format_share(figure.value)
+    return "-" if isinstance(figure, Unmeasured) else format_number(figure.value, figure.unit)
 
 
 def _interval(figure: Figure) -> str:
-    return "-" if isinstance(figure, Unmeasured) else words.format_interval("agreement", figure)
+    return "-" if isinstance(figure, Unmeasured) else format_interval(figure)
 
 
 def describe_aspect(aspect: RubricAgreement) -> Iterator[str]:
@@ -223,7 +229,7 @@ def _proofs(one: ProofAgreement) -> str:
     said = (
         f"{name} -"
         if isinstance(figure, Unmeasured)
-        else f"{name} {words.format_with_interval('share', figure)} of {figure.n:,}"
+        else f"{name} {format_estimate(figure)} of {figure.n:,}"
         for name, figure in (("precision", one.precision), ("recall", one.recall))
     )
     return f"What the rules prove, beside {one.rater}: {', '.join(said)}."
@@ -252,7 +258,7 @@ def _change(change: RubricChange) -> str:
 
 
 def _span(low: float, high: float) -> str:
-    ends = words.format_score(low), words.format_score(high)
+    ends = format_number(low), format_number(high)
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
@@ -261,12 +267,12 @@ def describe_first_bad(pair: GroupAgreement) -> str:
     found, chance = pair.figures.get("first_bad"), pair.first_bad_by_chance
     if found is None or isinstance(found, Unmeasured) or chance is None:
         return ""
-    share = f"{words.format_share(found.value)} {words.format_interval('agreement', found)}"
+    share = format_estimate(found)
     same = f"name the same first bad step, or none, in {share} of {format_count(found.n, 'run')}"
     near = pair["first_bad.within_one"]
     return (
         f"{_title(pair)}: {same}; one step off or less in {_value(near)} {_interval(near)}; by "
-        f"chance {words.format_share(chance)}."
+        f"chance {format_percent(chance)}."
     )
 
 
@@ -277,14 +283,14 @@ def describe_weighted(pair: GroupAgreement) -> str:
         return ""
     return (
         f"{_title(pair)}, weighted by calibrated confidence: expected to agree on "
-        f"{words.format_share(found.value)} {_interval(found)}."
+        f"{format_estimate(found)}."
     )
 
 
 def describe_worst_case(pair: GroupAgreement) -> str:
     """Return what the raw agreement could be, had every lost verdict been there; "" if none is."""
     raw = pair["raw"]
-    bounds = "" if isinstance(raw, Unmeasured) else words.format_bounds("agreement", raw)
+    bounds = "" if isinstance(raw, Unmeasured) else words.format_bounds(raw)
     return f"{_title(pair)}: with what was lost, raw agreement {bounds}." if bounds else ""
 
 
@@ -323,8 +329,8 @@ def _dispute(dispute: Dispute, *, named: bool) -> list[Paragraph]:
 
 
 def _answer(answer: RaterAnswer) -> str:
-    score = "" if answer.value is None else f" {words.format_score(answer.value)}"
-    sure = "" if answer.confidence is None else f", sure {words.format_score(answer.confidence)}"
+    score = "" if answer.value is None else f" {format_number(answer.value)}"
+    sure = "" if answer.confidence is None else f", sure {format_number(answer.confidence)}"
     cites = f", cites {', '.join(map(str, answer.cites))}" if answer.cites else ""
     why = f": {words.clip(answer.reason, REASON)}" if answer.reason else ""
     return f"{answer.rater}  {answer.label}{score}{sure}{cites}{why}"
@@ -340,12 +346,12 @@ def tabulate_agreement(found: Panels) -> Table:
     rows = []
     for one in found.agreement:
         raw, cites = (
-            f"- {f.kind}" if isinstance(f, Unmeasured) else words.format_share(f.value)
+            f"- {f.kind}" if isinstance(f, Unmeasured) else format_number(f.value, f.unit)
             for f in (one.raw, one.cites)
         )
         same = raw if isinstance(one.raw, Unmeasured) else f"{raw} of {one.raw.n:,}"
         chance = (
-            words.format_with_interval("share", figure, f"- {getattr(figure, 'kind', '')}")
+            format_estimate(figure, f"- {getattr(figure, 'kind', '')}")
             for figure in (one.kappa, one.ac1)
         )
         about = words.name_rubric(one.rubric) + (" (steps)" if one.unit == "steps" else "")

@@ -24,7 +24,14 @@ from stepscope.report.views.profile import (
     name_profile,
 )
 from stepscope.safety.text import visible_line
-from stepscope.values import Estimate, Unmeasured
+from stepscope.values import (
+    Estimate,
+    Unmeasured,
+    format_difference,
+    format_interval,
+    format_number,
+    format_p,
+)
 
 
 def make_comparison_document(report: ComparisonReport) -> Document:
@@ -56,19 +63,17 @@ def _tabulate_differences(report: ComparisonReport) -> Table:
         label = words.name_figure(key)
         name = TableCell(label.strip(), level=int(label.startswith("  ")))
         first, second = (
-            "-" if isinstance(figure, Unmeasured) else words.format_number(key, figure.value)
+            "-" if isinstance(figure, Unmeasured) else format_number(figure.value, figure.unit)
             for figure in (difference.first, difference.second)
         )
         effect = difference.effect
         if isinstance(effect, Unmeasured):
-            rows.append(make_row(name, first, second, "-", words.describe_absence(effect, 0)))
+            rows.append(make_row(name, first, second, "-", words.describe_effect(effect)))
             continue
-        holm = words.format_p(difference.p_adjusted) + (" *" if difference.survives else "")
-        shown = words.format_signed(key, effect.value), words.format_interval(key, effect)
+        holm = format_p(difference.p_adjusted) + (" *" if difference.survives else "")
+        shown = format_difference(effect.value, effect.unit), format_interval(effect)
         cases = f"{difference.n_cases:,}" if difference.paired else "-"
-        rows.append(
-            make_row(name, first, second, *shown, cases, words.format_p(difference.p), holm)
-        )
+        rows.append(make_row(name, first, second, *shown, cases, format_p(difference.p), holm))
     return Table(
         id="differences",
         columns=make_columns(
@@ -95,13 +100,11 @@ def conclude_comparison(report: ComparisonReport) -> Iterator[str]:
     found = [key for key, d in report.differences.items() if d.survives]
     named = ", ".join(words.name_figure(key).strip() for key in found)
     tested = sum(d.p is not None for d in report.differences.values())
-    yield f"Survives Holm at .05 over {tested} figures: {named or 'none'}."
+    yield f"Survives Holm at 0.05 over {tested} figures: {named or 'none'}."
     for key, d in report.differences.items():
         if d.cases_needed is not None and key == "outcome.pass":
             points = f"{report.worth_seeing * 100:g} points"
-            seen = (
-                "" if d.detectable is None else f"; these find {words.format_share(d.detectable)}"
-            )
+            seen = "" if d.detectable is None else f"; these find {100 * d.detectable:.0f} points"
             yield (
                 f"To see {points} in {words.name_figure(key).strip()!r} you need about "
                 f"{d.cases_needed:,} cases{seen}."
@@ -153,7 +156,7 @@ def state_difference(report: ComparisonReport) -> str:
     if found is None or not isinstance(found.effect, Estimate):
         return f"{second} against {first}: their outcomes cannot be compared."
     points = 100 * found.effect.value
-    limits = words.format_range("", found.effect).replace("\u2013", " to ")
+    limits = format_interval(found.effect)
     said = f"{second} passes {abs(points):.0f} points {'fewer' if points < 0 else 'more'} than"
     doubt = "" if found.survives else "; chance alone may do that"
     return f"{said} {first} (95 %: {limits}){doubt}."
@@ -164,21 +167,21 @@ def _row(key: str, difference: Difference) -> TableRow:
     shown, detectable = make_figure_cell(key, effect), "-"
     if isinstance(effect, Estimate):
         shown = TableCell(
-            words.format_signed(key, effect.value),
+            format_difference(effect.value, effect.unit),
             sort=effect.value,
-            note=words.format_interval(key, effect),
+            note=format_interval(effect),
             tone="warn" if difference.survives else "",
         )
         if difference.detectable is not None:
-            detectable = words.format_number(key, difference.detectable)
-    holm = words.format_p(difference.p_adjusted) + (" survives" if difference.survives else "")
+            detectable = format_difference(difference.detectable, effect.unit).removeprefix("+")
+    holm = format_p(difference.p_adjusted) + (" survives" if difference.survives else "")
     return make_row(
         words.name_figure(key).strip(),
         make_figure_cell(key, difference.first),
         make_figure_cell(key, difference.second),
         shown,
         f"{difference.n_cases:,}" if difference.paired else "-",
-        TableCell(words.format_p(difference.p), sort=difference.p),
+        TableCell(format_p(difference.p), sort=difference.p),
         TableCell(holm, sort=difference.p_adjusted),
         TableCell(detectable, sort=difference.detectable, tone="quiet"),
     )

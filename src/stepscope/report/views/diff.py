@@ -41,7 +41,7 @@ from stepscope.report.views.run import (
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
 from stepscope.store.where import parse_where
-from stepscope.values import Unmeasured, format_count
+from stepscope.values import Unmeasured, format_count, format_percent
 
 # Same calls in a row after which two runs are together again: one alone may be chance.
 TOGETHER = 2
@@ -91,7 +91,7 @@ class PeerDistances(msgspec.Struct, frozen=True):
     def summary(self) -> str:
         """Say it in one line."""
         held = self.distances
-        low, mid, high = map(words.format_share, (held[0], median(held), held[-1]))
+        low, mid, high = map(format_percent, (held[0], median(held), held[-1]))
         return (
             f"{format_count(len(held), 'pair')} of {self.runs:,} trials are {low} to {high} apart, "
             f"median {mid}; "
@@ -285,7 +285,7 @@ def conclude_diff(found: RunDiff) -> Iterator[str]:
     if isinstance(apart, Unmeasured):
         yield f"Apart: unmeasured, {apart.kind}: {apart.reason}."
     else:
-        share = words.format_share(apart)
+        share = format_percent(apart)
         yield f"Apart: {share}, the share of the calls of both that the other does not make."
     if isinstance(peers, Unmeasured):
         yield f"Same version, same task: unmeasured, {peers.kind}: {peers.reason}."

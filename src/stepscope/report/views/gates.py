@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from stepscope.gates import rates
 from stepscope.gates.looks import GateHistory
 from stepscope.gates.selftest import GateSelftest
 from stepscope.gates.types import GateDecision, GateOutcome, GateReport, WorkflowDecision
@@ -28,9 +27,17 @@ from stepscope.report.document import (
     make_row,
 )
 from stepscope.report.types import GateDocument
-from stepscope.report.words import clip, format_p, format_share, format_with_interval, list_some
+from stepscope.report.words import clip, list_some
 from stepscope.safety.text import disarm_commands, visible_line
-from stepscope.values import Unmeasured, format_count
+from stepscope.values import (
+    Unmeasured,
+    format_count,
+    format_estimate,
+    format_interval,
+    format_number,
+    format_p,
+    format_percent,
+)
 
 Counting = Literal["fail", "error", "skip", "pass"]
 
@@ -80,22 +87,11 @@ def describe_changes(workflow: WorkflowDecision) -> Iterator[str]:
         yield f"new, in no comparison: {_named(workflow.new)}"
 
 
-def format_estimate(gate: GateDecision) -> str:
-    """Return the estimate as a number; "-" where there is none."""
+def format_gate(gate: GateDecision) -> tuple[str, str]:
+    """Return the estimate of a gate and its limits, each one-sided 95 %; "-" where it has none."""
     if gate.estimate is None or isinstance(gate.estimate, Unmeasured):
-        return "-"
-    return format_share(gate.estimate.value)
-
-
-def format_limits(gate: GateDecision) -> str:
-    """Return the limits of the estimate, each one-sided 95 %."""
-    estimate = gate.estimate
-    if estimate is None or isinstance(estimate, Unmeasured):
-        return "-"
-    if estimate.low is None and estimate.high is None:
-        return "-"
-    low, high = ("-" if x is None else format_share(x) for x in (estimate.low, estimate.high))
-    return f"[{low}, {high}]"
+        return "-", "-"
+    return format_number(gate.estimate.value, gate.estimate.unit), format_interval(gate.estimate)
 
 
 def explain_gate(gate: GateDecision) -> Iterator[str]:
@@ -169,8 +165,7 @@ def _gate(gate: GateDecision) -> TableRow:
         _shown(gate.name),
         gate.severity,
         WORDS[gate.outcome],
-        format_estimate(gate),
-        format_limits(gate),
+        *format_gate(gate),
         format_p(gate.p_adjusted),
     )
     return replace(row, below=tuple(below))
@@ -194,21 +189,18 @@ def make_selftest_document(found: Sequence[GateSelftest]) -> Document:
     out: list[Section] = []
     for one in found:
         size = f"{format_count(one.n_runs, 'run')} of {format_count(one.n_cases, 'case')}"
-        alarms = format_with_interval("share", one.false_alarms)
+        alarms = format_estimate(one.false_alarms)
         about = (
             f"{format_count(one.invocations, 'invocation')} of {one.drawn:,} runs each, drawn from "
             f"a baseline of {size}. With nothing changed a hard gate fails in "
             f"{alarms} (alpha {one.alpha:g}, a first look, seed {one.seed}). Missed: "
-            f"{rates.say_percent(one.drop)} fewer runs are good, or runs take so much longer, and "
+            f"{format_percent(one.drop)} fewer runs are good, or runs take so much longer, and "
             "the gate passes."
         )
         rows = []
         for gate in one.gates:
             shares = (gate.false_alarms, gate.undecided, gate.missed, gate.undecided_worse)
-            cells = [
-                "not run" if gate.not_run else format_with_interval("share", share)
-                for share in shares
-            ]
+            cells = ["not run" if gate.not_run else format_estimate(share) for share in shares]
             rows.append(make_row(_shown(gate.name), gate.severity, *cells))
         out.append([
             Paragraph(heading=_shown(one.workflow), text=about),
@@ -264,8 +256,7 @@ def tabulate_history(documents: Sequence[GateDocument], workflow: str, at: int) 
 def _decided(gate: GateDecision | None) -> TableCell:
     if gate is None:
         return TableCell("no such gate", tone="quiet")
-    value, interval = format_estimate(gate), format_limits(gate)
-    note = "" if value == "-" else f"{value} {interval}".removesuffix(" -")
+    note = format_estimate(gate.estimate, "") if gate.estimate is not None else ""
     return TableCell(WORDS[gate.outcome], note=note, tone=TONES[gate.outcome], title=gate.reason)
 
 
@@ -298,14 +289,14 @@ def tabulate_gates(workflow: WorkflowDecision, at: int) -> Table:
     """Return the gates of a workflow, a row each."""
     rows = []
     for gate in workflow.gates:
-        value = format_estimate(gate)
+        value, limits = format_gate(gate)
         rows.append(
             make_row(
                 TableCell(gate.name, note=gate.measure),
                 TableCell(WORDS[gate.outcome], tone=TONES[gate.outcome]),
                 gate.severity,
-                TableCell(value, sort=None if value == "-" else float(value)),
-                format_limits(gate),
+                TableCell(value, sort=getattr(gate.estimate, "value", None)),
+                limits,
                 TableCell(format_p(gate.p_adjusted), sort=gate.p_adjusted),
                 gate.threshold,
                 TableCell("; ".join(explain_gate(gate)), tone="quiet"),

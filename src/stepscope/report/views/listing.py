@@ -30,7 +30,7 @@ from stepscope.report.rows import choose_fields, hide_texts, read_table
 from stepscope.report.views.runs import COLUMNS, RunListRow, make_cell, make_run_rows
 from stepscope.store import Store
 from stepscope.store.where import Where
-from stepscope.values import format_count
+from stepscope.values import format_count, format_number
 
 # Label, field of a row, and unit of the numbers that it holds.
 FIELDS = COLUMNS | {
@@ -199,7 +199,8 @@ def _cell(name: str, run: ListedRun) -> TableCell:
         return TableCell(format_moment(int(value)))
     if isinstance(value, str):
         return TableCell(run.handle if name == "run" else value)
-    return TableCell(words.format_number("steps" if value == int(value) else name, value))
+    unit = "steps" if value == int(value) else words.UNITS.get(name, "")
+    return TableCell(format_number(value, unit))
 
 
 def flatten_list(found: RunList) -> dict[str, Json]:

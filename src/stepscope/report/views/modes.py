@@ -34,7 +34,7 @@ from stepscope.report.document import (
 )
 from stepscope.report.views.profile import make_figure_cell
 from stepscope.safety.text import visible_line
-from stepscope.values import Estimate, Unmeasured, format_count
+from stepscope.values import Estimate, Unmeasured, format_count, format_estimate, format_p
 
 # Modes of a text, and of these what is not as expected; the page and the JSON have more.
 SHOWN, SHOWN_JUDGED = 4, 2
@@ -68,8 +68,8 @@ def lay_out_modes(found: FailureModes | Unmeasured) -> Section:
     for mode in shown:
         said = [mode.name, *describe_mode(mode)]
         if isinstance(mode.worth, Estimate) and mode.failed:
-            worth = words.format_with_interval("outcome", mode.worth)
-            said.append(f"if fixed at most +{worth} pass rate")
+            worth = words.describe_effect(mode.worth)
+            said.append(f"if fixed, the pass rate rises by at most {worth}")
         below = Paragraph(text=visible_line("; ".join(said)), indent=4, code=True)
         runs = TableCell(", ".join(map(_name_example, mode.examples)), code=True)
         rows.append(TableRow((*_count(mode), runs), below=(below,)))
@@ -128,7 +128,7 @@ def tabulate_modes(found: FailureModes | Unmeasured, links: Links) -> Table:
 
 def describe_modes(found: FailureModes) -> Iterator[str]:
     """Yield what is known of all modes together: tests, what chance gives, runs in none, lost."""
-    alpha = words.format_share(ALPHA).rstrip("0")
+    alpha = f"{ALPHA:g}"
     modes = format_count(found.n_modes, "mode")
     if found.n_tested:
         shown = f"{found.n_shown:,} mark" if found.n_shown else "none is shown to mark"
@@ -144,7 +144,7 @@ def describe_modes(found: FailureModes) -> Iterator[str]:
         )
     if isinstance(found.unassigned, Estimate):
         none = round(found.unassigned.value * found.n_failed)
-        share = words.format_with_interval("outcome", found.unassigned)
+        share = format_estimate(found.unassigned)
         likely = f"{found.n_failed - none - found.n_judged_by:,} are counted under a mode that "
         likely += "chance brings in at most 1 of 5 fleets, "
         yield (
@@ -168,11 +168,11 @@ def describe_unseen(found: FailureModes | Unmeasured) -> Iterator[str]:
 def describe_mode(mode: FailureMode) -> Iterator[str]:
     """Yield what is shown of a mode, and its share of the runs of each version."""
     if mode.verdict == "marks_failure":
-        yield f"p {words.format_p(mode.p_adjusted)} after Holm"
+        yield f"p {format_p(mode.p_adjusted)} after Holm"
     elif mode.verdict == "unclear" and mode.by_chance is not None:
-        yield f"p {words.format_p(mode.p)}, {mode.by_chance:.1f} such modes by chance"
+        yield f"p {format_p(mode.p)}, {mode.by_chance:.1f} such modes by chance"
     for version, share in mode.versions.items():
-        yield f"in {words.format_with_interval('outcome', share)} of the runs of {version}"
+        yield f"in {format_estimate(share)} of the runs of {version}"
 
 
 def draw_begins(begins: Sequence[int]) -> str:

@@ -23,7 +23,6 @@ from stepscope.report.document import (
     Table,
     TableCell,
     TableColumn,
-    TableRow,
     Tone,
     make_columns,
     make_row,
@@ -59,16 +58,28 @@ from stepscope.report.views.profile import (
 from stepscope.report.views.runs import TONES, RunListRow
 from stepscope.safety.text import visible_line
 from stepscope.shape.types import SHAPES
-from stepscope.values import Estimate, Flip, RankFlips, Unmeasured, format_count
+from stepscope.values import (
+    Estimate,
+    Flip,
+    RankFlips,
+    Unmeasured,
+    format_count,
+    format_difference,
+    format_estimate,
+    format_interval,
+    format_number,
+    format_p,
+    format_percent,
+)
 
 # Pairs of groups of which a text tells the flips; the page and the JSON have them all.
 SHOWN_FLIPS = 5
 CHANCE = "In brackets: how likely the run went wrong at that step; the rest is other steps, or none"
 VECTOR = (
     TableColumn("figure", least=22),
-    TableColumn("value", number=True, least=9, gap=0),
-    TableColumn("95 % interval", least=15),
-    TableColumn("n", number=True, least=10, gap=0),
+    TableColumn("value", number=True, least=8, gap=0),
+    TableColumn("95 % interval", least=14),
+    TableColumn("measured on", number=True, least=15),
     TableColumn("unmeasured", overflow="wrap"),
 )
 
@@ -76,7 +87,8 @@ VECTOR = (
 def make_report_document(report: Report) -> Document:
     """Return a report as text and Markdown have it."""
     out: list[Section] = []
-    for profile in report.profiles:
+    full = choose_full(report)
+    for profile in full:
         title, about = words.describe_profile(profile, report)
         out += [
             [Paragraph(heading=title, text=about)],
@@ -88,8 +100,9 @@ def make_report_document(report: Report) -> Document:
         if profile.inputs:
             out.append([Paragraph(lead="Recorded: ", text=words.describe_inputs(profile))])
     tables = [
-        tabulate_axes(report.profiles, report.checks),
-        tabulate_shapes(report.profiles),
+        tabulate_small_groups(report.profiles),
+        tabulate_axes(full, report.checks),
+        tabulate_shapes(full),
         *(tabulate_panels(report.panels) if report.panels else []),
     ]
     closing = []
@@ -126,12 +139,12 @@ def describe_flips(found: RankFlips | Unmeasured, most: int | None = None) -> li
         return [Paragraph(text=f"Rank flips: none shown by {over}; {said}.")]
     out = []
     for (first, second), flips in list(by_pair.items())[:most]:
-        outcome = words.describe_effect("outcome.pass", flips[0].outcome)
+        outcome = words.describe_effect(flips[0].outcome)
         behind = ", ".join(
-            f"{words.name_figure(flip.figure)} ({words.describe_effect(flip.figure, flip.path)})"
+            f"{words.name_figure(flip.figure)} ({words.describe_effect(flip.path)})"
             for flip in flips
         )
-        p = words.format_p(max(flip.p_adjusted for flip in flips))
+        p = format_p(max(flip.p_adjusted for flip in flips))
         said = f"{first} is ahead of {second} by outcome ({outcome}) and behind by {behind}"
         said += f"; largest p {p} after Holm over {over}."
         out.append(Paragraph(lead="Rank flip: ", text=visible_line(said), code=True))
@@ -142,7 +155,7 @@ def describe_flips(found: RankFlips | Unmeasured, most: int | None = None) -> li
 
 def _look_first(report: Report) -> Section:
     rows = []
-    for run in report.look_first:
+    for run, others in words.group_looks(report.look_first):
         where, said = words.describe_suspect(run)
         # The last words of an error message say most.
         ends = bool(run.suspects) and run.suspects[0].kind == "error"
@@ -152,6 +165,10 @@ def _look_first(report: Report) -> Section:
             lead = "failed because " if run.outcome == "fail" else "not done: "
             below = Paragraph(lead=lead, text=run.because, indent=4, one_line=True, code=True)
             row = replace(row, below=(below,))
+        if others:
+            also = words.name_alike(others)
+            alike = Paragraph(lead="the same in ", text=also, indent=4, code=True)
+            row = replace(row, below=(*row.below, alike))
         rows.append(row)
     table = Table(
         id="look-first",
@@ -170,10 +187,47 @@ def _look_first(report: Report) -> Section:
 
 
 def tabulate_vector(profile: Profile, anchor: str) -> Table:
-    """Return the vector of one group, a row a figure."""
-    caption = f"The vector of {name_profile(profile)}"
-    rows = tuple(words.list_figures(profile))
-    return Table(id=anchor, caption=caption, columns=VECTOR, rows=rows, own=True)
+    """Return the vector of one group, a row a figure; what cannot be measured is one note."""
+    caption, (lines, absent) = f"The vector of {name_profile(profile)}", words.list_figures(profile)
+    return Table(
+        id=anchor, caption=caption, columns=VECTOR, rows=tuple(lines.values()),
+        notes=(absent,) if absent else (), own=True,
+    )  # fmt: skip
+
+
+def choose_full(report: Report) -> Sequence[Profile]:
+    """Return the groups that are shown in full: one alone, those of 5 runs or more, or all runs."""
+    large = [profile for profile in report.profiles if profile.n_runs >= SMALL_GROUP]
+    return report.profiles if len(report.profiles) == 1 else large or [report.whole]
+
+
+def tabulate_small_groups(profiles: Sequence[Profile]) -> Table | None:
+    """Return the groups of few runs, a row each, without intervals; None where there is none."""
+    small = [profile for profile in profiles if profile.n_runs < SMALL_GROUP]
+    if not small or len(profiles) == 1:
+        return None
+    keys = [key for key in choose_measured(small) if not key.endswith(".p95") and "^" not in key]
+    rows = []
+    for profile in small:
+        cells = [TableCell(f"{profile.n_runs:,}", sort=profile.n_runs)]
+        for figure in map(profile.figures.__getitem__, keys):
+            if isinstance(figure, Unmeasured):
+                cells.append(TableCell("none", title=figure.reason, tone="quiet"))
+            else:
+                value = format_number(figure.value, figure.unit)
+                whole = f"{round(figure.value * figure.n):,} of {figure.n:,}"
+                said = whole if figure.unit == "share" else value
+                cells.append(TableCell(said, sort=figure.value))
+        rows.append(make_row(TableCell(name_profile(profile), level=1), *cells))
+    names = (words.name_figure(key).removeprefix("outcome: ") for key in keys)
+    short = (name.removesuffix(", median").removesuffix(" a run") for name in names)
+    columns = [TableColumn(name, number=True) for name in short]
+    heading = f"Groups of fewer than {SMALL_GROUP} runs"
+    note = "Values as they are: so few runs say little of others, so they have no intervals here."
+    return Table(
+        id="small-groups", caption=heading, corner=heading, notes=(note,), rows=tuple(rows),
+        columns=(TableColumn("group", most=40), TableColumn("runs", number=True), *columns),
+    )  # fmt: skip
 
 
 def tabulate_groups(profiles: Sequence[Profile]) -> Table:
@@ -188,8 +242,8 @@ def tabulate_groups(profiles: Sequence[Profile]) -> Table:
             if isinstance(figure, Unmeasured):
                 cells.append(TableCell("-", title=figure.reason, tone="quiet"))
             else:
-                value, limits = _format_figure(key, figure)
-                cells.append(TableCell(value, sort=figure.value, note=limits))
+                value = format_number(figure.value, figure.unit)
+                cells.append(TableCell(value, sort=figure.value, note=format_interval(figure)))
         rows.append(make_row(*cells))
     columns = [TableColumn("figure")]
     for profile in shown:
@@ -287,7 +341,7 @@ def tabulate_shapes_of(held: Sequence[Shapes], titles: Sequence[TableColumn]) ->
 def _share(shapes: Shapes, shape: str) -> str:
     found = {str(name): estimate for name, estimate in shapes.shares.items()}.get(shape)
     if found is not None:
-        return words.format_with_interval("shape", found)
+        return format_estimate(found)
     return format_count(shapes.labels.get(shape, 0), "run")
 
 
@@ -303,12 +357,10 @@ def tabulate_shape_differences(found: ShapesDifference, first: Shapes, second: S
     rows = []
     for shape, difference in found.difference.items():
         sides = (shapes.shares.get(shape) for shapes in (first, second))
-        values = ["-" if side is None else words.format_share(side.value) for side in sides]
-        values += [words.format_signed("shape", difference.value)]
-        interval = words.format_interval("shape", difference)
-        rows.append(
-            make_row(words.name_shape(shape), *values, interval, words.format_p(found.p[shape]))
-        )
+        values = ["-" if side is None else format_percent(side.value) for side in sides]
+        values += [format_difference(difference.value, difference.unit)]
+        interval = format_interval(difference)
+        rows.append(make_row(words.name_shape(shape), *values, interval, format_p(found.p[shape])))
     columns = make_columns(
         "share of runs", "first", "second", "difference", "95 % interval", "p, max of 5",
         numbers=("first", "second", "difference", "95 % interval", "p, max of 5"),
@@ -391,7 +443,7 @@ def state_result(
     parts: list[tuple[str, Tone]] = []
     if len(graded) > NAMED_GROUPS:
         shares = sorted(count / n for _, count, n in graded)
-        ends = dict.fromkeys(words.format_percent(share) for share in (shares[0], shares[-1]))
+        ends = dict.fromkeys(format_percent(share) for share in (shares[0], shares[-1]))
         said = f"{len(graded):,} groups pass {' to '.join(ends)} of their runs; together they "
         parts = [(said, "")]
         parts += _passes("pass ", whole, passed, n, "")
@@ -414,7 +466,7 @@ def state_result(
     if passed == n:
         figure = whole.figures.get("outcome.pass")
         low_end = figure.low if isinstance(figure, Estimate) else None
-        most = "" if low_end is None else words.format_percent(1 - low_end)
+        most = "" if low_end is None else format_percent(1 - low_end)
         limit = f"; at most {most} fail, 95 %" if most else ""
         return [*parts, (f". Nothing failed{limit}.", "")]
     if modes:
@@ -430,9 +482,10 @@ def _passes(
     verb: str, group: Profile, passed: int, n: int, workflow: str
 ) -> list[tuple[str, Tone]]:
     figure = group.figures.get("outcome.pass")
-    limits = words.format_range("outcome.pass", figure) if isinstance(figure, Estimate) else ""
+    limits = format_interval(figure) if isinstance(figure, Estimate) else ""
+    limits = "" if isinstance(figure, Estimate) and figure.no_interval else limits
     runs = f"{visible_line(workflow)} run" if workflow else "run"
-    said = words.format_percent(passed / n) + (f", {limits}" if limits else "")
+    said = format_percent(passed / n) + (f", {limits}" if limits else "")
     return [
         (f"{verb}{passed:,} of {n:,}", "good"), (f" {runs}{'s' * (n != 1)} ", ""),
         (f"({said})", "quiet"),
@@ -500,65 +553,26 @@ def name_on_page(key: str) -> str:
     return PAGE_NAMES.get(key) or words.name_figure(key).strip()
 
 
-def _format_figure(key: str, figure: Estimate) -> tuple[str, str]:
-    """Return a value and its limits as a page has them; "" where it has no limits."""
-    limits = words.format_range(key, figure)
-    if key in words.RATES:
-        low, high = figure.low or 0.0, figure.high or 0.0
-        return f"{figure.value:.2f}", limits and f"{low:.2f}\u2013{high:.2f}"
-    share = figure.unit == "share"
-    value = words.format_percent(figure.value) if share else words.format_number(key, figure.value)
-    return value, limits
-
-
 def tabulate_report(profile: Profile, rows: Sequence[RunListRow], anchor: str) -> Table:
     """Return the figures of a group as a page draws them, each with its interval on one scale.
 
     `rows` are the runs of the group; what cannot be measured is one note, with the reasons.
     """
-    powers = [key for key in profile.figures if "^" in key]
-    lines: list[TableRow] = []
-    absent: dict[str, list[str]] = {}
-    for key, figure in profile.figures.items():
-        if key in words.AXES or key in powers[:-1]:
-            continue
-        name = name_on_page(key)
-        if isinstance(figure, Unmeasured):
-            name = name.partition(",")[0].lower()
-            names = absent.setdefault(figure.reason or figure.kind, [])
-            names += [name] if name not in names else []
-            continue
-        value, limits = _format_figure(key, figure)
-        share = figure.unit == "share"
-        counted = f"{round(figure.value * figure.n):,} of " if share and "^" not in key else ""
-        basis = counted + words.format_n(figure)
-        drawn = TableCell("", interval=words.draw_interval(figure))
-        if key.endswith(".median"):
-            drawn = _draw_histogram(key, rows)
-        lines.append(
-            make_row(
-                TableCell(name),
-                drawn,
-                TableCell(value, sort=figure.value),
-                TableCell(limits or "no interval", tone="" if limits else "quiet"),
-                TableCell(basis, note=_remarks(key, figure, profile)),
-            )
-        )
-    notes = [f"{', '.join(names)} ({why})" for why, names in absent.items()]
+    found, absent = words.list_figures(profile)
+    lines = []
+    for key, line in found.items():
+        _, value, limits, counted, said = line.cells
+        drawn = _draw_histogram(key, rows) if key.endswith(".median") else replace(limits, text="")
+        note = "" if said.text == "0" else said.text.removeprefix("0; ")
+        counted, limits = replace(counted, note=note), replace(limits, interval=None)
+        lines.append(make_row(TableCell(name_on_page(key)), drawn, value, limits, counted))
     return Table(
         id=anchor,
         caption=f"The report of {name_profile(profile)}",
         columns=REPORT,
         rows=tuple(lines),
-        notes=(f"Not measurable here: {'; '.join(notes)}.",) if notes else (),
+        notes=(absent,) if absent else (),
     )
-
-
-def _remarks(key: str, figure: Estimate, profile: Profile) -> str:
-    lost = words.format_losses(key, figure)
-    said = [lost.replace("_", " ") if lost != "0" else "", profile.notes.get(key, "")]
-    bounds = words.format_bounds(key, figure) if figure.unit != "share" else ""
-    return "; ".join(filter(None, [*said, bounds, *figure.diagnostics]))
 
 
 def _draw_histogram(key: str, rows: Sequence[RunListRow]) -> TableCell:
@@ -569,7 +583,7 @@ def _draw_histogram(key: str, rows: Sequence[RunListRow]) -> TableCell:
         return TableCell("")
     counts, _ = np.histogram(np.array(values, np.float64), BINS)
     heights = tuple((-(-100 * counts // counts.max())).tolist())
-    ends = [words.format_number(key, value) for value in (min(values), max(values))]
+    ends = [format_number(value, words.UNITS[field]) for value in (min(values), max(values))]
     return TableCell(" to ".join(ends), histogram=heights)
 
 

@@ -31,7 +31,16 @@ from stepscope.report.document import (
 from stepscope.report.panel_types import Panel, PanelGroup, Panels
 from stepscope.report.types import CheckAccuracy, Profile
 from stepscope.safety.text import visible_line
-from stepscope.values import Estimate, Unmeasured, format_count
+from stepscope.values import (
+    Estimate,
+    Unmeasured,
+    format_count,
+    format_estimate,
+    format_interval,
+    format_number,
+    format_p,
+    format_percent,
+)
 
 # Groups that a chart tells apart by colour and form.
 MOST_GROUPS = 7
@@ -58,7 +67,7 @@ def make_interval_row(
         "value": figure.value,
         "low": figure.low,
         "high": figure.high,
-        "text": words.format_with_interval(key, figure),
+        "text": format_estimate(figure),
         "order": order,
     }
 
@@ -68,9 +77,9 @@ def make_figure_cell(key: str, figure: Figure) -> TableCell:
     if isinstance(figure, Unmeasured):
         return TableCell("-", title=f"{figure.kind}: {figure.reason}", tone="quiet")
     return TableCell(
-        text=words.format_number(key, figure.value),
+        text=format_number(figure.value, figure.unit),
         sort=figure.value,
-        note=words.format_interval(key, figure),
+        note=format_interval(figure),
         title=f"n {words.format_n(figure)}; unmeasured {words.format_losses(key, figure)}",
         interval=words.draw_interval(figure),
     )
@@ -120,11 +129,16 @@ def tabulate_axes(
         heading = f"{AXES_TITLE}: not scored; {words.SCORE_FIRST}"
         return Table(id="axes", columns=(), rows=(), heading=heading) if asked else None
     rows = []
+    absent: dict[str, list[str]] = {}
     for key in scored:
         figures = [profile.figures[key] for profile in profiles]
-        cells = _page_cells(key, figures[0]) if len(profiles) == 1 else [
-            _axis_cell(key, figure) for figure in figures
-        ]  # fmt: skip
+        reasons = {one.reason if isinstance(one, Unmeasured) else "" for one in figures}
+        if len(reasons) == 1 and (why := reasons.pop()):
+            absent.setdefault(why, []).append(words.AXES[key])
+            continue
+        cells = list(map(_axis_cell, figures))
+        if len(profiles) == 1 and isinstance(figures[0], Estimate):
+            cells = _page_cells(figures[0])
         row = make_row(TableCell(words.AXES[key], level=1), *cells)
         found = profiles[0].faulty.get(key, ()) if len(profiles) == 1 else [
             run for one in profiles for run in one.faulty.get(key, ())[:1]
@@ -134,20 +148,24 @@ def tabulate_axes(
             row = replace(row, below=(named,))
         rows.append(row)
     titles = [TableColumn(profile.title, code=True) for profile in profiles]
-    notes = [LOWER_BOUND, *([ALL_RUNS] if any(p.faulty for p in profiles) else [])]
+    notes = [f"not checked: {', '.join(names)} ({why})" for why, names in absent.items()]
+    notes += [LOWER_BOUND, *([ALL_RUNS] if any(p.faulty for p in profiles) else [])]
     notes += [describe_checks(one) for one in checks if one.axis in scored]
     return Table(
-        id="axes", corner=AXES_TITLE,
+        id="axes", corner=AXES_TITLE, heading="" if rows else AXES_TITLE,
         columns=AXIS_COLUMNS if len(profiles) == 1 else (TableColumn("axis"), *titles),
         rows=tuple(rows), notes=(*([f"not scored: {left}"] if left else []), *notes),
         layout="lines" if len(profiles) == 1 else "beside", own=True,
     )  # fmt: skip
 
 
-def _axis_cell(key: str, figure: Figure) -> str:
+def _axis_cell(figure: Figure) -> TableCell:
     if isinstance(figure, Unmeasured):
-        return "- not scored" if words.is_unscored(figure) else f"- {figure.kind}"
-    return f"at least {count_proved(figure):,} of {figure.n:,} {words.format_interval(key, figure)}"
+        said = "not scored" if words.is_unscored(figure) else f"not checked: {figure.reason}"
+        return TableCell(said, tone="quiet")
+    return TableCell(
+        f"at least {count_proved(figure):,} of {figure.n:,}, {format_interval(figure)}"
+    )
 
 
 def chart_intervals(
@@ -241,8 +259,8 @@ def _draw_axis(
 ) -> AxisCell:
     drawn, said = [], []
     for name, seat in seats:
-        limits = words.format_range("share", seat)
-        said.append((f"{name}, of {seat.n:,}", words.format_percent(seat.value), limits))
+        limits = format_interval(seat)
+        said.append((f"{name}, of {seat.n:,}", format_percent(seat.value), limits))
         ends = (seat.value if x is None else x for x in (seat.low, seat.value, seat.high))
         low, value, high = (min(100 * scale * x, 100.0) for x in ends)
         drawn.append(DrawnInterval(low=low, value=value, high=high))
@@ -251,7 +269,7 @@ def _draw_axis(
         why = "" if proved is None else proved.reason
         return AxisCell(None, "not checked", why, None, drawn, said)
     href = links.run(worst[0].id) if worst else None
-    bar, limits = min(100 * scale * proved.value, 97.0), words.format_range("share", proved)
+    bar, limits = min(100 * scale * proved.value, 97.0), format_interval(proved)
     if not count_proved(proved):
         return AxisCell(None, f"none in {proved.n:,}", limits, None, drawn, said)
     count = f"\u2265 {count_proved(proved):,} of {proved.n:,}"
@@ -263,7 +281,7 @@ def head_groups(profiles: Sequence[Profile]) -> list[tuple[str, str]]:
     out = []
     for one in choose_largest(profiles, SHOWN_GROUPS):
         passed = one.figures.get("outcome.pass")
-        said = f"{words.format_percent(passed.value)} pass, " if _is_known(passed) else ""
+        said = f"{format_percent(passed.value)} pass, " if _is_known(passed) else ""
         out.append((name_profile(one), f"{said}{format_count(one.n_runs, 'run')}"))
     return out
 
@@ -295,18 +313,15 @@ def list_scored_axes(profiles: Sequence[Profile]) -> list[str]:
     ]
 
 
-def _page_cells(key: str, figure: Figure) -> tuple[TableCell, ...]:
-    if isinstance(figure, Unmeasured):
-        blank = TableCell("-", tone="quiet")
-        return blank, blank, blank, TableCell(f"{figure.kind}: {figure.reason}", tone="quiet")
-    lost = [f"{n:,} {kind}" for kind, n in sorted(figure.unmeasured.items()) if n]
+def _page_cells(figure: Estimate) -> list[TableCell]:
+    lost = [f"{n:,} {k.replace('_', ' ')}" for k, n in sorted(figure.unmeasured.items()) if n]
     proved = count_proved(figure)
-    return (
-        TableCell(f"{proved:,} of {figure.n:,} runs", sort=proved),
-        TableCell(words.format_interval(key, figure), interval=words.draw_interval(figure)),
+    return [
+        TableCell(f"{proved:,} of {format_count(figure.n, 'run')}", sort=proved),
+        TableCell(format_interval(figure), interval=words.draw_interval(figure)),
         TableCell(f"{figure.n - proved:,}", sort=figure.n - proved),
         TableCell(", ".join(lost) or "0", tone="quiet"),
-    )
+    ]
 
 
 def tabulate_checks(checks: Sequence[CheckAccuracy]) -> Table:
@@ -366,8 +381,8 @@ def format_share_of(figure: Figure) -> str:
     """
     if isinstance(figure, Unmeasured):
         return f"- {figure.kind}"
-    worst = words.format_worst_case("share", figure).replace(" to ", "-")
-    said = f"{words.format_with_interval('share', figure)} of {figure.n:,}"
+    worst = words.format_worst_case(figure)
+    said = f"{format_estimate(figure)} of {figure.n:,}"
     return f"{said} ({worst})" if worst else said
 
 
@@ -433,7 +448,7 @@ def _notes(panels: Sequence[Panel], names: Mapping[str, str]) -> Iterator[str]:
     for judge, lost in by_judge.items():
         if lost:
             yield f"no yes or no from {names[judge]}: {format_counts(lost)}"
-    if any(words.format_worst_case("share", seat.failing) for seat in seats):
+    if any(words.format_worst_case(seat.failing) for seat in seats):
         yield "in brackets: the share if all runs without a yes or no were at fault, or none"
     if any(panel.drawn for panel in panels):
         yield "runs were drawn: each share is weighed, and speaks of all that could have been"
@@ -465,11 +480,8 @@ def tabulate_claims(found: Panels) -> Table:
         (
             words.name_panel(panel),
             f"{claim.second} against {claim.first}",
-            "-"
-            if isinstance(claim.effect, Unmeasured)
-            else f"{words.format_signed('share', claim.effect.value)} "
-            f"{words.format_interval('share', claim.effect)}",
-            words.format_p(claim.p_adjusted),
+            words.describe_effect(claim.effect),
+            format_p(claim.p_adjusted),
         )
         for panel, claim in made
         if claim.survives
@@ -513,7 +525,7 @@ def tabulate_trace(found: Panels) -> Table:
             words.name_rubric(line.rubric),
             " · ".join(
                 f"{names[one.judge]} {one.label}"
-                + ("" if one.confidence is None else f" {words.format_score(one.confidence)}")
+                + ("" if one.confidence is None else f" {format_number(one.confidence)}")
                 for one in line.answers
             ),
             words.list_some(line.common, CITED) or "-",
@@ -570,10 +582,10 @@ def tabulate_behaviours(found: Panels) -> Table:
     rows = []
     for one in found.onsets:
         spread = (
-            "-" if isinstance(tenth, Unmeasured) else words.format_score(tenth.value)
+            "-" if isinstance(tenth, Unmeasured) else format_number(tenth.value)
             for tenth in one.tenths
         )
-        begins = words.format_with_interval("share", one.onset).removesuffix(" -")
+        begins = format_estimate(one.onset).removesuffix(" -")
         cells = format_share_of(one.runs), begins, " ".join(spread)
         rows.append((words.name_rubric(one.rubric), *_whose(one.judge, one.group, found), *cells))
     head = ("", *_who(found), "runs with it", "begins at", "share of steps, by tenth of the run")
@@ -618,8 +630,7 @@ def tabulate_costs(found: Panels) -> Table:
             for count in (one.input_tokens, one.cached_tokens, one.output_tokens)
         )
         paid, saved = (
-            "" if usd is None else words.format_number("cost_usd", usd)
-            for usd in (one.usd, one.usd_saved)
+            "" if usd is None else format_number(usd, "usd") for usd in (one.usd, one.usd_saved)
         )
         paid += f", {one.unpriced:,} without a price" if paid and one.unpriced else ""
         rows.append((one.judge, f"{one.calls:,}", *tokens, paid or "price unknown", saved or "-"))
@@ -687,9 +698,9 @@ def _cells_of(figure: Figure, lost: str) -> tuple[TableCell, ...]:
         why = TableCell("-", tone="quiet", title=f"{figure.kind}: {figure.reason}")
         return why, blank, blank, TableCell("0", sort=0), gone
     return (
-        TableCell(words.format_share(figure.value), sort=figure.value),
-        TableCell(words.format_interval("share", figure), interval=words.draw_interval(figure)),
-        TableCell(words.format_worst_case("share", figure) or "-", tone="quiet"),
+        TableCell(format_percent(figure.value), sort=figure.value),
+        TableCell(format_interval(figure), interval=words.draw_interval(figure)),
+        TableCell(words.format_worst_case(figure) or "-", tone="quiet"),
         TableCell(f"{figure.n:,}", sort=figure.n),
         gone,
     )

@@ -44,7 +44,7 @@ from stepscope.report.votes import PRESENT, select_current
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
 from stepscope.store.judged import current_records, question_of_record
-from stepscope.values import Unmeasured, format_count
+from stepscope.values import Unmeasured, format_count, format_limits, format_number, format_percent
 
 # How a step is marked when a suspect of this kind begins there; the evidence stands below the run.
 # A step at which nothing was found has no mark.
@@ -336,7 +336,7 @@ def name_label(one: ShownVerdict) -> str:
 
 def format_value(answer: Verdict) -> str:
     """Return the number that a verdict says; "" for none."""
-    return "" if answer.value is None else f"{answer.value:.3g}"
+    return "" if answer.value is None else f"{answer.value:.4g}"
 
 
 def list_unmeasured(records: Sequence[Record]) -> dict[tuple[str, str], list[str]]:
@@ -385,9 +385,9 @@ def list_facts(run: Trajectory) -> Iterator[str]:
     if usage is not None and usage.input_total is not None and usage.output_total is not None:
         yield f"{usage.input_total:,} tokens in, {usage.output_total:,} out"
     if run.cost_usd is not None:
-        yield words.format_number("cost_usd", run.cost_usd)
+        yield format_number(run.cost_usd, "usd")
     if run.start is not None and run.end is not None:
-        yield words.format_number("seconds", (run.end.ns - run.start.ns) / 1e9)
+        yield format_number((run.end.ns - run.start.ns) / 1e9, "seconds")
     source = explain_outcome(run)
     yield run.source.format + (f", {source}" if source else "")
     if run.termination:
@@ -455,13 +455,13 @@ def list_notes(run: Trajectory, found: RuleFindings) -> Iterator[str]:
 def list_step_facts(step: Step) -> Iterator[str]:
     """Yield the time, tokens and cost of a step, where known, and its model."""
     if step.start is not None and step.end is not None:
-        yield words.format_number("seconds", (step.end.ns - step.start.ns) / 1e9)
+        yield format_number((step.end.ns - step.start.ns) / 1e9, "seconds")
     if step.usage is not None:
         for count, what in ((step.usage.input_total, "in"), (step.usage.output_total, "out")):
             if count is not None:
                 yield f"{count:,} {what}"
     if step.cost_usd is not None:
-        yield words.format_number("cost_usd", step.cost_usd)
+        yield format_number(step.cost_usd, "usd")
     if step.model:
         yield step.model
 
@@ -471,7 +471,7 @@ def list_scores(curve: Curve | Unmeasured) -> dict[int, str]:
     if isinstance(curve, Unmeasured):
         return {}
     pairs = zip(curve.steps, curve.scores, strict=True)
-    return {step: words.format_share(score) for step, score in pairs if score is not None}
+    return {step: format_number(score) for step, score in pairs if score is not None}
 
 
 # Columns that a wide screen shows apart, and steps of a run that needs no strip.
@@ -543,12 +543,12 @@ def chart_curve(curve: Curve, count: int, anchor: str, to: StepAddress) -> Chart
         if values is not None and any(values)
     ]
     columns: list[tuple[str, str, tuple[float | None, ...] | None]] = [
-        ("score", "score", curve.scores),
-        ("break", "probability of the break", curve.break_probability or None),
+        ("", "score", curve.scores),
+        ("share", "probability of the break", curve.break_probability or None),
         ("seconds", "seconds", curve.latency_s),
-        ("cost_usd", "usd", curve.cost_usd),
+        ("usd", "usd", curve.cost_usd),
     ]
-    kept = [(key, label, values) for key, label, values in columns if values is not None]
+    kept = [(unit, label, values) for unit, label, values in columns if values is not None]
     return Chart(
         id=f"{anchor}-curve",
         spec=name_curve_chart(*panels),
@@ -566,7 +566,7 @@ def chart_curve(curve: Curve, count: int, anchor: str, to: StepAddress) -> Chart
             rows=tuple(
                 make_row(
                     TableCell(str(step), sort=step, href=to(step)),
-                    *(_cell(key, values[entry]) for key, _, values in kept),
+                    *(_cell(unit, values[entry]) for _, unit, values in kept),
                 )
                 for entry, step in enumerate(curve.steps[:MOST_POINTS])
             ),
@@ -658,9 +658,7 @@ def describe_curve(curve: Curve) -> Iterator[str]:
 
 def _odds(curve: Curve) -> str:
     named = sorted(curve.posterior.items(), key=lambda item: -item[1])[:2]
-    return ", ".join(
-        f"{words.name_shape(shape)} {words.format_share(share)}" for shape, share in named
-    )
+    return ", ".join(f"{words.name_shape(shape)} {format_percent(share)}" for shape, share in named)
 
 
 def _steps(steps: tuple[int, ...]) -> str:
@@ -669,19 +667,19 @@ def _steps(steps: tuple[int, ...]) -> str:
 
 def describe_curve_basis(curve: Curve) -> str:
     """Return what the conclusions rest on: whose scores, their noise, and the mean."""
-    noise = "" if curve.sigma is None else f" {words.format_share(curve.sigma)}"
+    noise = "" if curve.sigma is None else f" {format_number(curve.sigma)}"
     judge = f" ({curve.judge})" if curve.judge else ""
     mean = ""
     if curve.mean is not None:
-        low, high = words.format_share(curve.mean.low), words.format_share(curve.mean.high)
-        mean = f"; mean {words.format_share(curve.mean.value)} [{low}, {high}]"
+        limits = format_limits(curve.mean.low, curve.mean.high)
+        mean = f"; mean {format_number(curve.mean.value)}, {limits}"
     return f"From {SOURCES[curve.source]}{judge}; noise{noise}: {NOISE[curve.sigma_source]}{mean}."
 
 
-def _cell(key: str, value: float | None) -> TableCell:
+def _cell(unit: str, value: float | None) -> TableCell:
     if value is None:
         return TableCell("-", tone="quiet")
-    return TableCell(words.format_number(key, value), sort=value)
+    return TableCell(format_number(value, unit), sort=value)
 
 
 # Calls of one run that are matched; matching costs the product of both lengths.

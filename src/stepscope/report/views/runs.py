@@ -36,7 +36,7 @@ from stepscope.report.evidence import weigh_runs
 from stepscope.report.rows import RunTable, hide_texts
 from stepscope.safety.redact import Redactor
 from stepscope.store.columns import Runs
-from stepscope.values import format_count
+from stepscope.values import format_count, format_number
 
 T = TypeVar("T")
 TONES: dict[str, Tone] = {"pass": "good", "fail": "bad", "unknown": "quiet", "undecided": "warn"}
@@ -258,7 +258,7 @@ COLUMNS: dict[str, tuple[str, str, str]] = {
     "repeats": ("repeats", "repeats", "steps"),
     "violations": ("rules broken", "violations", "steps"),
     "axes": ("axes at fault", "faults", ""),
-    "cost": ("cost", "cost_usd", "cost_usd"),
+    "cost": ("cost", "cost_usd", "usd"),
     "seconds": ("seconds", "seconds", "seconds"),
 }
 
@@ -394,5 +394,5 @@ def make_cell(name: str, row: RunListRow, links: Links) -> TableCell | None:
             note="steps are not in this file" if absent else "",
             tone=TONES.get(value, "quiet") if name == "outcome" else "",
         )
-    said = words.format_percent(value) if unit == "share" else words.format_number(unit, value)
+    said = format_number(value, unit)
     return TableCell(said, sort=value, tone="" if value else "quiet")

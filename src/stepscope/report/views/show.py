@@ -28,7 +28,7 @@ from stepscope.report.document import (
     make_columns,
     make_row,
 )
-from stepscope.report.rows import RuleFindings
+from stepscope.report.rows import RuleFindings, is_custom
 from stepscope.report.types import Curve, LookFirst, SuspectSteps
 from stepscope.report.views.run import (
     NOISE,
@@ -37,6 +37,7 @@ from stepscope.report.views.run import (
     RunData,
     StepMark,
     explain_outcome,
+    format_value,
     read_run,
 )
 from stepscope.report.votes import CurrentAnswer
@@ -44,7 +45,7 @@ from stepscope.safety.text import render_json, visible, visible_line
 from stepscope.shape.types import CredibleInterval
 from stepscope.shape.weights import FLOOR
 from stepscope.store import Store
-from stepscope.values import Unmeasured
+from stepscope.values import Unmeasured, format_limits, format_number, format_percent
 
 
 def make_run_document(
@@ -154,7 +155,7 @@ def _agent_cell(one: AgentAnswers, name: str) -> str:
     if isinstance(answer, Unmeasured) or answer.value is None:
         return "-"
     if name == "efficiency.cost_usd":
-        return words.format_number("cost_usd", answer.value)
+        return format_number(answer.value, "usd")
     return f"{answer.value:,.0f}"
 
 
@@ -298,6 +299,13 @@ def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[s
     out = words.fold(
         "Verdicts (rules)  " + visible_line(" · ".join(said) or "nothing found"), width, 10
     )
+    answers: dict[str, Verdict | Unmeasured] = {**found.whole, **found.absent}
+    own = " · ".join(
+        f"{name} {_verdict(one) if isinstance(one, Verdict) else f'{one.kind}: {one.reason}'}"
+        for name, one in answers.items()
+        if is_custom(name)
+    )
+    out += words.fold(f"Own measures  {visible_line(own)}", width, 10) if own else []
     lacks = found.whole.get(COMPLETENESS_NAME)
     if lacks is not None:
         out += words.fold(f"Complete?  {lacks.reason}", width, 10)
@@ -488,8 +496,8 @@ def _said(all_: Sequence[CurrentAnswer]) -> Iterator[str]:
 
 
 def _verdict(answer: Verdict) -> str:
-    sure = "" if answer.confidence is None else f" {words.format_score(answer.confidence)}"
-    return f"{answer.label}{sure}{_bracket_steps(answer.cites)}"
+    sure = "" if answer.confidence is None else f" {format_number(answer.confidence)}"
+    return f"{answer.label or format_value(answer)}{sure}{_bracket_steps(answer.cites)}"
 
 
 def _why(one: CurrentAnswer) -> str:
@@ -507,9 +515,7 @@ def _labelled(measure: str, labels: dict[str, list[CurrentAnswer]]) -> str:
         answers = [one.record.answer for all_ in labels.values() for one in all_]
         values = [x.value for x in answers if isinstance(x, Verdict) and x.value is not None]
         low, high = min(values, default=0.0), max(values, default=0.0)
-        return (
-            f"{len(values)} steps scored, {words.format_score(low)} to {words.format_score(high)}"
-        )
+        return f"{len(values)} steps scored, {format_number(low)} to {format_number(high)}"
     told_of = [*votes.AGAINST, votes.PRESENT]
     said = [
         f"{label}{_bracket_steps(_steps(labels[label]))}" for label in told_of if label in labels
@@ -534,7 +540,7 @@ def describe_judges_at(records: Sequence[Record], step: int, width: int) -> list
             continue
         name = f"{one.asked.judge}: {words.name_rubric(one.asked.measure)}"
         if answer.step == step and answer.label != ABSENT:
-            value = "" if answer.value is None else f" {words.format_score(answer.value)}"
+            value = "" if answer.value is None else f" {format_number(answer.value)}"
             said = f"{name} {answer.label or 'score'}{value}{_why(one)}"
         elif answer.step is None and answer.label == words.INCORRECT and step in answer.cites:
             said = f"{name} {_verdict(answer)}{_why(one)}"
@@ -569,7 +575,7 @@ def draw_sparkline(scores: Sequence[float | None]) -> str:
 def draw_curve(curve: Curve, width: int) -> list[str]:
     """Return a curve as lines of text, none longer than `width`."""
     out = [*_drawn(curve, width), *words.fold(f"{'Shape':<10}{_shape(curve)}", width, 10)]
-    noise = "" if curve.sigma is None else f"{words.format_share(curve.sigma)}, "
+    noise = "" if curve.sigma is None else f"{format_number(curve.sigma)}, "
     of = f" of {visible_line(curve.judge)}" if curve.judge else ""
     times = f", means of {curve.repeats} scorings" if curve.repeats > 1 else ""
     rests = f"{SOURCES[curve.source]}{of}{times}; noise {noise}{NOISE[curve.sigma_source]}"
@@ -590,7 +596,7 @@ def _drawn(curve: Curve, width: int) -> Iterator[str]:
     known = [[s for i in each if (s := curve.scores[i]) is not None] for each in bins]
     lows = [min(scores, default=None) for scores in known]
     wide = max(1, min(3, room // max(len(bins), 1)))
-    names = {0: "1.0", HEIGHT // 2: ".5"}
+    names = {0: "1.0", HEIGHT // 2: "0.5"}
     for row in range(HEIGHT):
         bars = "".join([_bar(low, HEIGHT - 1 - row) * wide for low in lows])
         title = "Curve" if row == 0 else ""
@@ -634,7 +640,7 @@ def _shape(curve: Curve) -> str:
         parts = ["unmodelled: no shape fits these scores"]
     elif best is not None and second is not None:
         odds = f"{_named(curve, best)}, {_named(curve, second)}"
-        found = f" {words.format_share(curve.posterior[best])}, then {_named(curve, second)}"
+        found = f" {format_percent(curve.posterior[best])}, then {_named(curve, second)}"
         parts = [parts[0] + (f": {odds}" if curve.shape == "unresolved" else found)]
     if curve.mean is not None:
         parts.append(f"mean {_interval(curve.mean)}{', low' if curve.low_level else ''}")
@@ -644,12 +650,11 @@ def _shape(curve: Curve) -> str:
 
 
 def _named(curve: Curve, name: str) -> str:
-    return f"{name.replace('_', ' ')} {words.format_share(curve.posterior[name])}"
+    return f"{name.replace('_', ' ')} {format_percent(curve.posterior[name])}"
 
 
 def _interval(found: CredibleInterval) -> str:
-    value, low, high = map(words.format_score, (found.value, found.low, found.high))
-    return f"{value} [{low}, {high}]"
+    return f"{format_number(found.value)}, {format_limits(found.low, found.high)}"
 
 
 def _describe_break(curve: Curve) -> str:
@@ -657,19 +662,18 @@ def _describe_break(curve: Curve) -> str:
         return ""
     first, last = curve.break_first, curve.break_last
     where = f"{first}" if first == last else f"{first}-{last}"
-    sure = words.format_share(sum(curve.break_probability))
+    sure = format_percent(sum(curve.break_probability))
     return f"breaks at {curve.break_step} (90 % within {where}); any break at all {sure}"
 
 
 def _gate(curve: Curve) -> str:
     if curve.weights is None:
         return ""
-    mean = "" if curve.weighted is None else f"weighted mean {words.format_score(curve.weighted)}"
+    mean = "" if curve.weighted is None else f"weighted mean {format_number(curve.weighted)}"
     if not curve.gate_failed:
         return f"{mean}; no gate failed" if mean else ""
-    score, floor = dict(zip(curve.steps, curve.scores, strict=True)), words.format_score(FLOOR)
+    score, floor = dict(zip(curve.steps, curve.scores, strict=True)), format_number(FLOOR)
     failed = ", ".join(
-        f"{step} ({words.format_score(score[step] or 0.0)}, below {floor})"
-        for step in curve.gate_failed
+        f"{step} ({format_number(score[step] or 0.0)}, below {floor})" for step in curve.gate_failed
     )
     return f"gate failed at {failed}" + (f", whatever the {mean} says" if mean else "")

@@ -20,6 +20,7 @@ from stepscope.model.effects import READS, WRITES, infer_effect, words_of
 from stepscope.report import words
 from stepscope.report.suspects import find_lacks, quote_error
 from stepscope.report.types import SuspectSteps
+from stepscope.values import format_number
 
 # What happens in a step, the gravest first; a column of the strip shows the gravest of its steps.
 StepEvent = Literal["refused", "writes", "calls", "says", "user", "system", "returns"]
@@ -407,7 +408,7 @@ def lay_out_time(run: Trajectory) -> tuple[str, list[str], list[TimeBar]] | None
         return None
     lanes: dict[str, int] = {}
     bars = []
-    seconds = partial(words.format_number, "seconds")
+    seconds = partial(format_number, unit="seconds")
     for step, begin, length in sorted(spans, key=lambda span: -span[2]):
         name = {"environment": "tools", "user": "user", "system": "system"}.get(
             step.actor, step.agent or "agent"
@@ -425,7 +426,7 @@ def lay_out_time(run: Trajectory) -> tuple[str, list[str], list[TimeBar]] | None
 
 
 def _tell_cost(run: Trajectory) -> str:
-    usd = partial(words.format_number, "cost_usd")
+    usd = partial(format_number, unit="usd")
     spent = [(step.cost_usd, step.index) for step in run.steps if step.cost_usd]
     if not spent:
         return "not in the trace" if run.cost_usd is None else usd(run.cost_usd)
