@@ -16,9 +16,8 @@ from typing import Annotated, Any, get_type_hints
 import msgspec
 from msgspec import Meta, structs
 
-from stepscope.errors import UsageError
+from stepscope.errors import UsageError, suggest_name
 from stepscope.findings.modes import find_modes
-from stepscope.gates.settings import suggest_name
 from stepscope.gates.types import GateReport
 from stepscope.judges.transcript import make_transcript
 from stepscope.mcp_server.answers import MOST_ROWS, Answer, list_table
