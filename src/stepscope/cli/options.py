@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from stepscope.errors import UsageError
+from stepscope.errors import StepscopeError, UsageError
 
 if TYPE_CHECKING:
     from stepscope.api import Notebook
@@ -63,7 +63,6 @@ WhereText = Annotated[
 
 def complete_run(context: typer.Context, incomplete: str) -> list[str]:
     """Return names of runs that begin so, for a shell; none where there is no store."""
-    from stepscope.errors import StepscopeError
     from stepscope.settings import load_settings
     from stepscope.store import Store
 

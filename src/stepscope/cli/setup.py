@@ -323,10 +323,10 @@ def _gate_section(one: GateDraft) -> str:
 def _say_gates(one: GateDraft) -> str:
     from stepscope.safety.text import visible_line
 
-    if not one.gates:
-        return visible_line(f"  no gate can decide yet for {one.workflow}; {FILE} says why")
     named = ", ".join(gate.name for gate in one.gates)
-    return visible_line(f"  gates   {one.workflow}: {named}; baseline {one.path}")
+    said = f"  gates   {one.workflow}: {named}; baseline {one.path}"
+    none = f"  no gate can decide yet for {one.workflow}; {FILE} says why"
+    return visible_line(said if named else none)
 
 
 def _has_store(store: Path | None) -> bool:
