@@ -114,6 +114,14 @@ def test_a_row_is_never_cut_within_but_texts_beside_it_are() -> None:
         )
 
 
+@pytest.mark.parametrize(("cells", "width"), [(1, 240), (12, 60)])
+def test_a_row_of_many_long_cells_has_shorter_ones(cells: int, width: int) -> None:
+    answer = made()
+    answer.rows("runs", [str(n) for n in range(cells)], ["some words " * 99] * cells)
+    (row,) = find_rows(read_answer(answer.write(KEY, "q")), "runs")
+    assert {len(cell) > width // 2 and len(cell) <= width for cell in row.values()} == {True}
+
+
 @pytest.mark.parametrize(
     ("onward", "says"), [("offset", "; {} more, ask with offset {}"), ("", "; {} more, left out")]
 )
