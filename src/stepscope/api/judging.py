@@ -337,13 +337,13 @@ class ChangedAnswers(msgspec.Struct, frozen=True, kw_only=True):
             return f"{who}: {self.changed.kind}: {self.changed.reason}"
         line = (
             f"{who}: {self.changed.value:.3f} [{self.changed.low:.3f}, {self.changed.high:.3f}] of "
-            f"{self.changed.n:,} {self.changed.unit_of_n} turned"
+            f"{self.changed.n:,} {self.changed.unit_of_n} changed"
         )
         return "\n".join([line, *(f"  {run}" for run in self.runs)])
 
 
 class RejudgeResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one call of `rejudge` did: what was bought, and what turned."""
+    """What one call of `rejudge` did: what was bought, and which answers changed."""
 
     judged: JudgingResult
     turned: tuple[ChangedAnswers, ...]

@@ -258,7 +258,7 @@ def _unknown_rubric(name: str) -> str:
     known = (*RUBRIC_SETS, *(one for one in BUILT_IN_RUBRICS if one not in RUBRIC_SETS))
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-    return f"no rubric called {name!r}; {hint} A rubric of your own is a path that ends in .md"
+    return f"no rubric called {name!r}; {hint} Your own rubric is a path that ends in .md"
 
 
 @lru_cache(maxsize=len(BUILT_IN_RUBRICS))
@@ -349,7 +349,7 @@ def _complaints(front: FrontMatter, body: str) -> Iterable[str]:
             yield f"{key} is empty; a judge cannot guess what counts"
     for what, whose in front.out_of_scope.items():
         if not whose.strip():
-            yield f"out_of_scope {what!r} does not say whose it is"
+            yield f"out_of_scope {what!r} does not name its rubric"
     if not body:
         yield "nothing follows the front matter; say there how to judge"
     yield from _off_menu(front)
