@@ -190,7 +190,7 @@ def test_suspects_of_a_run_that_did_not_fail_are_what_judges_cite() -> None:
         # The last step is an error with nothing behind it: a pass excuses it.
         assert [step for step, _, _ in found] == [1, 3, *last]
         assert found[0] == (
-            1, "judge", f"an error that nobody looks back at, says {TWO}: why",
+            1, "judge", f"an error that no later step addresses, says {TWO}: why",
         )  # fmt: skip
         assert found[1] == (3, "judge", f"tool selection at fault, says {ONE}: incorrect it is")
     mended = [r for r in labelled(TWO, of, "PEPPPP") if r.answer.step != 3]

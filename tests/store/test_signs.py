@@ -99,7 +99,7 @@ def test_a_filter_chooses_by_mode(store: Store, exported: Rows, text: str, ids: 
         ("mode < 'x'", "character 6: '<'; expected one of = != ~ like in"),
         ("mode", "character 5: 'the end'; expected one of = != ~ like in"),
         ("mode not = 'x'", "character 10: '='; expected one of = != ~ like in"),
-        ("mode like null", "character 11: 'null'; null stands after = and != only"),
+        ("mode like null", "character 11: 'null'; null is allowed only after = and !="),
     ],
 )
 def test_a_mode_is_compared_as_a_text(text: str, said: str) -> None:

@@ -197,7 +197,7 @@ def test_a_changed_outcome_is_scored_again() -> None:
         ("Shop/1/0", "no run called 'Shop/1/0': did you mean shop/1/0, shop/1/00"),
         ("shp/2", "no run called 'shp/2': did you mean shop/2/7"),
         ("2/7", "no run called '2/7': did you mean shop/2/7?"),  # a part of a name
-        ("quite another", "no run called 'quite another': stepscope list has the names"),
+        ("quite another", "no run called 'quite another': stepscope list prints the names"),
     ],
 )
 def test_a_run_is_found_by_any_start_that_only_one_has(text: str, found: str) -> None:

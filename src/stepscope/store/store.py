@@ -430,8 +430,8 @@ class Store(Database):
         """
         if not text:
             raise UsageError(
-                "no run is named: give a name, the start of one, or that of an id; "
-                "stepscope list has the names"
+                "no run is named: give a name, or a prefix of a name or an id; "
+                "stepscope list prints the names"
             )
         with database.translate_faults(self.path):
             found = runs.find_named(self._db, text)
@@ -442,7 +442,7 @@ class Store(Database):
         if found:
             named += " ..." if len(found) > _CANDIDATES else ""
             raise UsageError(f"{text!r} is more than one run: {named}; say more, or give the id")
-        hint = f"did you mean {named}?" if near else "stepscope list has the names"
+        hint = f"did you mean {named}?" if near else "stepscope list prints the names"
         raise UsageError(f"no run called {text!r}: {hint}")
 
     def handle(self, id: str, name: str) -> str:

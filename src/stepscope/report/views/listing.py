@@ -92,7 +92,7 @@ def list_runs(
     extra = [_find_column(store, name) for name in (*columns, key) if name not in FIELDS]
     table = read_table(store, where, [*fields, *(one for one in extra if one.startswith(TAG))])
     if where is None and not len(table):
-        raise UsageError("no run is in the store; read some with stepscope import PATHS")
+        raise UsageError("the store has no runs; read some with stepscope import PATHS")
     ids, more = table.runs.id.tolist(), dict[str, list[str | float | None]]()
     for name in (*extra, *fields):
         if name in table.tags or name in fields:
