@@ -159,8 +159,7 @@ class Store(Database):
         self._names = RowIds()
         self._checked: set[str] = set()
         self._aligned: tuple[Runs, columns.RunPlaces] | None = None
-        # What is kept of reasons, sent or filed passes through the first; what is shown of runs
-        # through the second, which is None where they are shown as they are.
+        # What is kept, sent or filed passes through the first, what is shown through the second.
         self.redactor: Redactor
         self.shown: Redactor | None
         super().__init__(path, SCHEMA, read_only=read_only)
@@ -173,8 +172,6 @@ class Store(Database):
     @classmethod
     def open(cls, path: str | Path, *, read_only: bool = False) -> Self:
         """Open a store, making it where there is none; ":memory:" lives as long as the object.
-
-        One that is only read must be there, and nothing can be written to it.
 
         Raises:
             StoreError: no store, or of a newer version.
