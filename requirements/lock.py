@@ -27,6 +27,7 @@ LOCKS = {
     "run.txt": ("--group=build",),
     "dev.txt": (
         "--extra=anthropic",
+        "--extra=mcp",
         "--extra=openai",
         "--extra=parquet",
         "--extra=plots",

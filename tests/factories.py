@@ -26,7 +26,7 @@ from stepscope.model import (
     ToolResult,
     Trajectory,
 )
-from stepscope.store.columns import Signs
+from stepscope.store.columns import ANSWERED, Signs
 
 Turn = tuple[Step, Step]
 
@@ -114,9 +114,10 @@ PASSED = Outcome(status="pass", source="reward", reward=1.0)
 FAILED = Outcome(status="fail", source="reward", reward=0.0)
 
 
-def signs(of_runs: Sequence[Sequence[str]], step: int = 3) -> Signs:
-    """Return the signatures of runs, given for each, all at one step."""
+def signs(of_runs: Sequence[Sequence[str]], step: int = 3, *, states: Sequence[int] = ()) -> Signs:
+    """Return the signatures of runs, given for each, all at one step; seen unless states say."""
     texts = tuple(dict.fromkeys(text for of in of_runs for text in of))
     pairs = [(texts.index(text), at) for at, of in enumerate(of_runs) for text in of]
     number, at = np.array(pairs, np.int64).reshape(-1, 2).T
-    return Signs(texts=texts, number=number, at=at, step=np.full(len(pairs), step))
+    state = np.array(states or [ANSWERED] * len(of_runs), np.int8)
+    return Signs(texts=texts, number=number, at=at, step=np.full(len(pairs), step), state=state)

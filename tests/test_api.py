@@ -147,7 +147,7 @@ def test_what_is_exported_reads_back_as_it_was(
 def test_an_export_overwrites_nothing_unasked(notebook: Notebook, tmp_path: Path) -> None:
     out = tmp_path / "runs.jsonl"
     out.write_text("mine", encoding="utf-8")
-    with pytest.raises(UsageError, match="is there already; --force overwrites it"):
+    with pytest.raises(UsageError, match="already exists; --force overwrites it"):
         notebook.export(out)
     assert out.read_text(encoding="utf-8") == "mine"
     notebook.export(out, force=True)

@@ -102,7 +102,7 @@ class Halves:
     def signs(self, runs: Runs) -> Signs:
         """Return no signatures: comparisons read columns only."""
         none = np.empty(0, np.int64)
-        return Signs(texts=(), number=none, at=none, step=none)
+        return Signs(texts=(), number=none, at=none, step=none, state=none.astype(np.int8))
 
     def weights(self) -> dict[tuple[str, str], tuple[float, ...]]:
         """Return no weights."""

@@ -155,7 +155,7 @@ def test_rejudging_says_which_of_the_steps_turned(tmp_path: Path) -> None:
     assert isinstance(turned.changed, Estimate)
     # Steps 1 and 3 are the agent's: nothing is said of step 2 today.
     assert (turned.changed.value, turned.changed.n) == (3 / 8, 8)
-    assert "of 8 steps turned\n  shop/1/0 step 3: ERROR -> PROGRESS\n" in str(turned)
+    assert "of 8 steps changed\n  shop/1/0 step 3: ERROR -> PROGRESS\n" in str(turned)
 
 
 def test_a_prompt_is_shown_though_another_version_of_its_rubric_was_answered(

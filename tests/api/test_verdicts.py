@@ -86,7 +86,7 @@ def test_a_file_imported_twice_changes_nothing(notebook: Notebook, tmp_path: Pat
         ("id0,step_labels,PROGRESS,1.5,a", "no step", "step '1.5'; expected an index"),
         ("id0,tool_selection,correct,,a", "no rubric", "axes.tool_selection or quality.tool_sel"),
         ("id0,,correct,,a", "no rubric", "map a column to axis, or say --rubric NAME"),
-        ("id0,termination,correct,,", "no rater", "map a column to judge, or say --rater"),
+        ("id0,termination,correct,,", "no rater", "map a column to judge, or give --rater"),
         ("id0,termination,correct", "unreadable", "3 cells; the header has 5 columns"),
     ],
 )
@@ -168,7 +168,7 @@ def test_labels_of_a_rubric_that_nothing_knows_are_taken_and_that_is_said(
     text = "run,label\nid0,rude\n"
     found = notebook.add_verdicts(file(tmp_path, text), rubric="tone", rater="ann")
     assert (found.new, found.unknown) == (1, ("tone",))
-    assert "tone is no rubric known here: labels were taken as they are" in str(found)
+    assert "tone is not a known rubric: labels are used unchanged" in str(found)
 
 
 def test_a_rubric_of_ones_own_is_named_by_its_file_and_has_its_menu(

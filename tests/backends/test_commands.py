@@ -48,7 +48,7 @@ def test_a_project_is_pulled_scored_and_its_verdicts_sent(
         (["import", "langfuse:", "phoenix:a"], "one command pulls from one backend"),
         (["import", "langfuse:", "--strict"], "--strict is for files"),
         (["import", "langfuse:", "--format", "otlp"], "--format is for files"),
-        (["import", "langfuse:", "--since", "soon"], "--since: 'soon' is no time"),
+        (["import", "langfuse:", "--since", "soon"], "--since: 'soon' is not a time"),
         (["import", "runs.json", "--since", "7d"], "--since is for backends"),
         (["import", "phoenix:a/b"], "its id, as the address"),
         (["export"], "name a file, or a backend with --to"),

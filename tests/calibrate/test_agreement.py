@@ -128,7 +128,7 @@ def test_one_answer_throughout_is_undefined_and_said_in_a_sentence() -> None:
     assert isinstance(raw, Estimate)
     assert raw.low is not None
     assert raw.low < 0.95
-    assert found.pairs[0].sentence.startswith("every answer is 'correct': kappa has no value")
+    assert found.pairs[0].sentence.startswith("every answer is 'correct': kappa is undefined")
     assert found.decision.outcome == "undecided"
 
 
@@ -363,7 +363,7 @@ def test_a_set_chooses_its_rubrics_and_a_name_finds_its_end() -> None:
         found = measure_agreement(made, rubric="axes")
         assert [one.name for one in found.aspects] == ["axes.sequencing", "axes.termination"]
         assert found["sequencing"].name == "axes.sequencing"
-        with pytest.raises(UsageError, match=r"rated here: axes\.sequencing, axes\.termination"):
+        with pytest.raises(UsageError, match=r"rated rubrics: axes\.sequencing, axes\.termination"):
             found["plan"]
         assert len(measure_agreement(made).aspects) == 3
 
@@ -536,7 +536,9 @@ def test_raters_are_chosen_by_name_end_family_or_beginning() -> None:
         queue = labelling_queue(made, raters=choose_raters(made, ["qwen"], where=None, rubric=None))
         assert queue == ()
         for unknown in ("claude", ""):
-            with pytest.raises(UsageError, match=r"names nobody .*: ann, openai/a, .*: human, ope"):
+            with pytest.raises(
+                UsageError, match=r"no such rater; .*: ann, openai/a, .*: human, ope"
+            ):
                 names("ann", unknown)
 
 

@@ -55,7 +55,7 @@ def test_limits_around_the_threshold_tell_how_many_runs_would_decide() -> None:
     assert found.decision.outcome == "undecided"
     said = re.fullmatch(
         r"kappa 0\.57, (-?0\.\d\d) to (0\.\d\d), holds 0\.5: about ([\d,]+) more runs rated by all "
-        r"would tell",
+        r"would decide",
         found.decision.reason,
     )
     assert said is not None
@@ -69,7 +69,7 @@ def test_a_kappa_at_the_threshold_is_decided_by_no_sensible_number_of_labels() -
     exact = [*HALF[:45], *(C if x == I else I for x in HALF[45:])]
     tie = asked(whole("openai/a", HALF), whole("anthropic/b", exact))
     assert tie.decision.reason.endswith(
-        "holds 0.5: too near for any sensible number of labels to tell"
+        "holds 0.5: too close for any sensible number of labels to decide"
     )
 
 

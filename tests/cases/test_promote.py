@@ -140,7 +140,7 @@ def test_the_command_promotes_the_first_suspect_and_writes_three_files(
     )
     assert (main(["import", "--cases", "cases"]), main(["score"])) == (0, 0)
     assert main(["case", "promote", "shop/1/0"]) == 2
-    assert "cases/shop_1_0.toml is there already; --force overwrites it" in capsys.readouterr().err
+    assert "cases/shop_1_0.toml already exists; --force overwrites it" in capsys.readouterr().err
     assert main(["case", "promote", "shop/1/0", "--step", "6", "--force", "--json"]) == 0
     assert json.loads((store / "cases/shop_1_0.json").read_text("utf-8"))["broken"] == []
 

@@ -202,7 +202,10 @@ def test_labels_and_names_of_others_reach_no_terminal_as_they_are(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["agree", "--rubric", "axes.tone"], "nobody rated 'axes.tone'; rated here: axes.seq"),
+        (
+            ["agree", "--rubric", "axes.tone"],
+            "there are no ratings for 'axes.tone'; rated rubrics: axes.seq",
+        ),
         (["agree", "--min", "1.5"], "--min 1.5: expected a kappa between 0 and 1"),
         (["agree", "--modes", "--queue", "3"], "two lists; ask for one"),
         (["agree", "--modes", "--rubric", "axes"], "leave --rubric out"),
@@ -211,7 +214,7 @@ def test_labels_and_names_of_others_reach_no_terminal_as_they_are(
         (["agree", "--modes", "--raters", "a"], "leave --raters out"),
         (
             ["agree", "--rubric", "axes", "--raters", "a,bob"],
-            "--raters 'bob' names nobody who rated here; raters: anthropic/b, openai/a; families: "
+            "--raters 'bob': no such rater; raters: anthropic/b, openai/a; families: "
             "anthropic, openai",
         ),
         (["agree", "--by", "colour"], "--by 'colour' is no field"),

@@ -41,7 +41,7 @@ BAD: list[tuple[str, int, str]] = [
     ("report --store good.db --where agent", 2, "where"),
     ("report --store good.db --where agnt='x'", 2, "where, character 1: 'agnt'"),
     ("report --store good.db --where agent='nobody'", 2, "no run"),
-    ("report --store good.db --since tomorrow", 2, "since: 'tomorrow' is no time"),
+    ("report --store good.db --since tomorrow", 2, "since: 'tomorrow' is not a time"),
     ("report --store good.db --by colour", 2, "colour"),
     ("report --store good.db --get outcome.pas", 2, "no figure 'outcome.pas'"),
     ("report --store good.db --get tokens.median", 4, ""),
@@ -61,12 +61,12 @@ BAD: list[tuple[str, int, str]] = [
     ("import --verdicts empty.jsonl --rater a --store good.db", 2, "no rows"),
     ("import --verdicts text.txt --rater a --store nowhere.db", 2, "no store at 'nowhere.db'"),
     ("export out.jsonl --store none.db", 2, "no run"),
-    ("export good.db --store good.db", 2, "good.db is there already; --force overwrites it"),
+    ("export good.db --store good.db", 2, "good.db already exists; --force overwrites it"),
     ("export folder --store good.db --force", 2, "folder"),
     ("export out.json --format atif --store good.db", 2, "an ATIF file holds one run"),
     ("export out --verdicts gen_ai --store good.db", 2, "choose --format otlp"),
     ("export out --format atif --verdicts only --store good.db", 2, "ATIF holds runs, not"),
-    ("purge --older-than soon --store good.db", 2, "'soon' is no time"),
+    ("purge --older-than soon --store good.db", 2, "'soon' is not a time"),
 ]
 
 

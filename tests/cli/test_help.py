@@ -10,7 +10,7 @@ from stepscope.cli.main import app, main
 # What `--help` lists, in its groups.
 LISTED = {
     "Start": "demo init doctor",
-    "Read": "import score list show report diff compare view export purge",
+    "Read": "import score list show report diff compare view mcp export purge",
     "Judge": "judge agree calibrate",
     "Gate": "gate baseline case",
     "Experts": "lab shape",

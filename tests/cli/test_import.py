@@ -113,9 +113,9 @@ def test_files_that_are_no_traces_are_one_line_a_kind(capsys: pytest.CaptureFixt
     assert main(["import", "runs"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "runs/good.jsonl: openai_messages, 1 run, 2 steps, 0 calls",
-        "3 files that are no traces (text): runs/LICENSE, runs/NOTICE, runs/README",
+        "3 files that are not traces (text): runs/LICENSE, runs/NOTICE, runs/README",
         "runs/only.bin: no known trace; it looks like binary data",
-        "7 files that are no traces (a JSON object): runs/table0.json, runs/table1.json, "
+        "7 files that are not traces (a JSON object): runs/table0.json, runs/table1.json, "
         "runs/table2.json, runs/table3.json, runs/table4.json and 2 more",
         "1 run: 1 new, 0 known; 0 set aside; 11 files without runs",
     ]
@@ -139,7 +139,8 @@ def test_scoring_nothing_fails_and_scoring_again_does_not(
         main(["import", "runs"])
     capsys.readouterr()
     assert main(["score", *where]) == 2
-    assert "error: no run " in capsys.readouterr().err
+    why = "no run matches" if where else "the store has no runs"
+    assert f"error: {why}" in capsys.readouterr().err
 
 
 def rows() -> list[tuple[str, str, str | None, str | None]]:

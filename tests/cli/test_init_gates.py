@@ -119,6 +119,15 @@ def test_a_baseline_that_is_there_is_kept_and_compared_with() -> None:
     assert "compared with: 60 runs" in Path("stepscope.toml").read_text("utf-8")
 
 
+def test_a_file_in_the_place_of_a_baseline_is_not_overwritten() -> None:
+    put(made(60))
+    Path("baselines").mkdir()
+    Path("baselines/shop.json").write_text("mine", encoding="utf-8")
+    assert main(["init", "--yes"]) == 0
+    assert Path("baselines/shop.json").read_text("utf-8") == "mine"
+    assert main(["gate"]) == 4
+
+
 @pytest.mark.parametrize(
     ("workflow", "baseline"),
     [

@@ -205,7 +205,7 @@ def test_without_keys_it_says_which_and_what_the_rules_found(
     real = ["--judge", "anthropic/claude-sonnet-4-5", "--judge", "openai/gpt-5"]
     assert main(["judge", *real, *FEW]) == 2
     said = capsys.readouterr()
-    assert "What the rules found, without a model:" in said.out
+    assert "Findings of the rules, without a model:" in said.out
     assert "argument validity" in said.out
     last = said.err.splitlines()[-1]
     assert last.startswith("error: nothing was sent: ")
@@ -346,7 +346,7 @@ def test_goals_are_proposed_refused_until_confirmed_and_then_scored(
     provider: Threaded, workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["judge", *FEW, "--propose-goals", "goals.toml"]) == 0
-    assert "say confirmed = true" in capsys.readouterr().out
+    assert "set confirmed = true" in capsys.readouterr().out
     assert main(["judge", *FEW, "--propose-goals", "goals.toml"]) == 2
     goals = workspace / "goals.toml"
     scored = ["judge", "--judge", A, *FEW, "--rubric", "no_look", "--goals", "goals.toml"]
@@ -378,7 +378,7 @@ def test_judging_again_asks_about_the_same_runs_and_says_what_turned(
     assert len(provider.asked) == 8
     shown = capsys.readouterr().out
     assert "axes.termination: local/gpt-b, before local/claude-a" in shown
-    assert "runs turned" in shown or "insufficient_data" in shown
+    assert "runs changed" in shown or "insufficient_data" in shown
     # Without a judge those who answered are asked; in the very same words nothing is bought.
     assert main(["judge", "--again", *termination, "--store", "good.db"]) == 0
     assert len(provider.asked) == 8

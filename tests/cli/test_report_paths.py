@@ -118,6 +118,14 @@ def test_a_session_that_has_grown_is_reported_by_its_longer_version(
         assert store.store.runs().steps.tolist() == [3]
 
 
+def test_another_run_of_the_same_name_is_not_reported(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import", str(write_run(folder / "twin.json", "first, otherwise"))]) == 0
+    found, _ = report(capsys, "traces/a.json")
+    assert found["whole"]["n_runs"] == 1
+
+
 def test_a_run_that_bears_the_id_of_another_is_not_reported_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -122,7 +122,7 @@ def test_init_writes_what_the_runs_suggest_and_overwrites_nothing(
     capsys.readouterr()
     assert main(["init", "--yes"]) == 2
     assert capsys.readouterr().err == (
-        "error: stepscope.toml is there already; --force overwrites it\n"
+        "error: stepscope.toml already exists; --force overwrites it\n"
     )
     assert main(["init", "--yes", "--force", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["tools"]["cancel_reservation"] == "write"
@@ -211,7 +211,7 @@ def test_doctor_in_a_folder_that_is_gone_is_no_bug(
     here.rmdir()
     assert main(["doctor"]) == 5
     assert capsys.readouterr().err == (
-        "error: the working directory is gone; change into one that is there\n"
+        "error: the working directory no longer exists; change into another\n"
     )
 
 

@@ -32,7 +32,7 @@ def stopped_import(tmp_path: Path, number: signal.Signals, *before: str) -> tupl
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_every_stop_is_code_130_and_one_line(tmp_path: Path, number: signal.Signals) -> None:
-    told = b"error: stopped; what was done so far is kept\n"
+    told = b"error: stopped; finished work is kept\n"
     assert stopped_import(tmp_path, number) == (130, told)
 
 

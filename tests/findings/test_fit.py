@@ -44,7 +44,7 @@ def test_fewer_than_thirty_labels_fit_nothing_and_say_how_many_are_missing(tmp_p
     with filled(tmp_path / "few.db", FEWEST_RUNS - 4, 3) as store:
         found = fit_store(store)
     assert (found.runs, found.missing, found.used) == (26, 4, False)
-    assert str(found).endswith("4 more are needed, the shipped ranking stands")
+    assert str(found).endswith("4 more are needed, the default ranking is kept")
     assert list(tmp_path.glob("*.localise.json")) == []
 
 
@@ -82,7 +82,7 @@ def test_labels_that_stand_everywhere_gain_nothing_and_are_not_used(
 
 def test_a_fit_that_cannot_be_read_is_named_with_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "runs.db.localise.json").write_text('{"calls": 3}', encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"runs\.db\.localise\.json' is no fit .* delete it"):
+    with pytest.raises(ConfigError, match=r"runs\.db\.localise\.json' is not a fit .* delete it"):
         read_fit(str(tmp_path / "runs.db"))
 
 
@@ -123,5 +123,5 @@ def test_on_the_runs_that_the_shipped_table_was_fitted_on_nothing_is_gained(
     # Of the 90 runs one label stands on the code executor, which is no step of the agent's.
     assert (found.runs, found.missing, found.used) == (89, 0, False)
     assert str(found).startswith(
-        "89 failed runs in which people named a step\non tasks that had no"
+        "89 failed runs in which people named a step\non tasks not used in"
     )

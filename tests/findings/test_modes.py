@@ -8,13 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stepscope.findings.modes import FailureMode, FailureModes, ModeVerdict, find_modes
-from stepscope.store.columns import Rows, Runs
+from stepscope.findings.modes import UNSEEN, FailureMode, FailureModes, ModeVerdict, find_modes
+from stepscope.store.columns import ANSWERED, Rows, Runs, cell_state
 from stepscope.values import Estimate, Unmeasured
 from tests.report.rows import LiteralRows, rows, texts
 
 BOOK, PAY, SEND = "book fails: full", "pay fails: too little", "send fails: no such customer"
 MISSING = "expected call missing: pay"
+BLIND = cell_state("missing_input")
 
 # A run as literals: its task, whether it passed (None: nobody knows), its signatures.
 Line = tuple[str, bool | None, Sequence[str]]
@@ -59,6 +60,24 @@ def test_a_signature_of_three_runs_of_two_tasks_is_a_mode() -> None:
     assert [mode.name for mode in found.modes] == [BOOK]
     # Two runs are too few, and three of one task are one task's matter.
     assert (found.n_signatures, found.n_lone) == (3, 2)
+
+
+def test_runs_that_rules_could_not_see_are_counted_apart() -> None:
+    lines = [line for name in "abcdef" for line in mixed(name, BOOK)]
+    literal, runs = fleet(lines)
+    tasks = np.unique(runs.task, return_inverse=True)[1]
+    assert isinstance(literal, LiteralRows)
+    # Of the runs with the mode three are erased: they are no runs without it.
+    states = [BLIND if at in (3, 7, 11) else ANSWERED for at in range(len(lines))]
+    held = [() if state == BLIND else of for state, (*_, of) in zip(states, lines, strict=True)]
+    found = find_modes(replace(literal, states=states, signatures=held), runs, tasks)
+    assert isinstance(found, FailureModes)
+    mode = named(found, BOOK)
+    assert (mode.runs, mode.failed, mode.p) == (3, 3, 1 / 8)
+    assert (found.n_failed, found.unmeasured) == (9, {"missing_input": 3})
+    assert isinstance(mode.worth, Estimate)
+    assert (mode.worth.n, mode.worth.unmeasured) == (21, {"missing_input": 3})
+    assert find_modes(replace(literal, states=[BLIND] * len(lines)), runs, tasks) == UNSEEN
 
 
 def test_p_is_that_of_the_outcomes_of_each_task_handed_out_anew() -> None:

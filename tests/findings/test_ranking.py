@@ -130,7 +130,7 @@ def test_an_error_that_nobody_looks_back_at_weighs_twice_one_that_is_addressed()
     assert odds(error, other) == pytest.approx(3.0)
     found = step(ranking(error, on), 1)
     assert (found.kind, found.more) == (
-        "judge_cascade", ("an error that nobody looks back at, says a/b: why",),
+        "judge_cascade", ("an error that no later step addresses, says a/b: why",),
     )  # fmt: skip
 
 

@@ -148,7 +148,7 @@ def test_defaults_spelt_out_and_files_put_together_are_read() -> None:
 def test_a_key_that_came_twice_in_ours_is_set_aside() -> None:
     (found,) = read(ours.FORMAT, HEADER + LINE.replace(b'"n"', b'"m","name":"n"'))
     assert isinstance(found, Quarantined)
-    assert found.reason == "a key stands twice in one object, which nothing of ours writes"
+    assert found.reason == "a duplicate key in one object, which stepscope never writes"
 
 
 def test_a_run_over_the_limit_of_steps_is_quarantined() -> None:

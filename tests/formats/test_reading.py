@@ -112,7 +112,7 @@ def test_a_folder_is_read_sorted_with_two_formats_and_what_is_no_trace(tmp_path:
         (b"\x00\x01", "binary data"),
         (
             b'[{"role": "assistant", "tool_calls": []}, {"role": "tool", "content": "3"}]',
-            "example calls: tools are called and nobody speaks",
+            "example calls: tool calls without messages",
         ),
         (b"{}", "JSON beginning '{}'"),
         (b'{"spam": 1}', "a JSON object with keys spam"),

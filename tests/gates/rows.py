@@ -111,7 +111,9 @@ class Literal:
         return [None] * len(runs)
 
     def signs(self, runs: Runs) -> Signs:
-        return signs([self.ones[at].signatures for at in runs.key.tolist()])
+        ones = [self.ones[at] for at in runs.key.tolist()]
+        states = [_state(one.said.get("step_labels")) for one in ones]
+        return signs([one.signatures for one in ones], states=states)
 
     def weights(self) -> dict[tuple[str, str], tuple[float, ...]]:
         return {}

@@ -106,6 +106,68 @@ def test_lost_runs_that_could_have_a_new_mode_are_undecided() -> None:
     assert gate([*now[2:], *lost[:2]], side("before", 0)).outcome == "pass"
 
 
+def test_lost_runs_and_seen_ones_together_could_have_a_new_mode() -> None:
+    # Three runs with it are no chance only where lost ones have it, too.
+    lost = [
+        run(f"c{case}", tag=f"now {case}", step_labels="?missing_input") for case in (9, 10, 11)
+    ]
+    now = side("now", 3)
+    assert gate(now, side("before", 0)).outcome == "pass"
+    now[9:12] = lost
+    assert gate(now, side("before", 0)).cause == "not_measured"
+    # Of a known mode no run is new.
+    assert gate([*side("now", 0)[:9], *lost, *now[12:]], side("before", 3)).outcome == "pass"
+
+
+def test_runs_that_rules_could_not_see_are_not_runs_without_modes() -> None:
+    blind = [run(f"c{at}", tag=f"blind {at}", step_labels="?missing_input") for at in range(20)]
+    found = gate(blind, side("before", 0))
+    assert (found.outcome, found.cause) == ("undecided", "not_measured")
+    assert found.reason.endswith("unmeasured of the baseline none, under test 20 missing_input")
+    found = gate(side("now", 12), blind)
+    assert (found.outcome, found.cause) == ("undecided", "not_measured")
+    found = gate([*side("now", 0)[:10], *blind[10:]], side("before", 0))
+    assert found.reason.endswith("10 lost runs could have a new one: 10 missing_input")
+    made = make_baseline(rows(*blind), gates(no_new_modes={}))
+    assert "  modes: 20 missing_input" in diff_baselines(NONE, made)
+
+
+def test_a_run_that_has_nothing_to_see_is_no_loss() -> None:
+    scores = [run(f"c{at}", tag=f"s {at}", step_labels="?not_applicable") for at in range(10)]
+    assert gate([*scores, *side("now", 0)[10:]], side("before", 0)).outcome == "pass"
+
+
+def beside(tag: str, old: int, new: int) -> list[One]:
+    """A run of each case; the first `old` have what is known, and the first `new` what is new."""
+    return [
+        run(
+            f"c{case}",
+            tag=f"{tag} {case}",
+            step_labels=0.0,
+            signatures=(*((OLD,) if case < old else ()), *((NEW,) if case < new else ())),
+        )
+        for case in range(20)
+    ]
+
+
+@pytest.mark.parametrize("known", [3, 10])
+def test_a_new_error_beside_a_known_one_is_tested_by_itself(known: int) -> None:
+    found = gate(beside("now", 10, 10), beside("before", known, 0))
+    assert found.reason.startswith(f"new: {NEW}: 10 runs of 20, none of 20 before")
+    assert found.outcome == "fail"
+    # One run of the baseline has it: it is known, beside whatever it stands.
+    found = gate(beside("now", 10, 10), beside("before", known, 1))
+    assert (found.outcome, found.p) == ("pass", 1.0)
+
+
+def test_what_stands_in_the_same_runs_is_tested_once() -> None:
+    found = gate(beside("now", 4, 4), beside("before", 0, 0))
+    assert found.reason.startswith("1 mode of 1 not in the baseline")
+    # Part of a new mode is tested, too, and is no second one.
+    found = gate(beside("now", 5, 4), beside("before", 0, 0))
+    assert found.reason.startswith("1 mode of 2 not in the baseline")
+
+
 def test_cases_that_only_one_side_ran_say_nothing() -> None:
     others = [
         run(f"d{case}", tag=f"other {case}", step_labels=0.0, signatures=(NEW,))

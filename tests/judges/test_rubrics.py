@@ -144,7 +144,7 @@ def test_the_hash_is_over_the_bytes() -> None:
         ),
         (
             written(HEAD.replace('"nobody\'s"', '" "')),
-            ": out_of_scope 'A friendly tone' does not say whose it is",
+            ": out_of_scope 'A friendly tone' does not name its rubric",
         ),
         (written(body=" \n"), ": nothing follows the front matter; say there how to judge"),
         (

@@ -42,6 +42,7 @@ class LiteralRows:
         sigma: sigma of each judge.
         cites: by measure, the steps that a run's answer cites.
         signatures: those of each run, all at step 3.
+        states: of each run, as `Signs` has them; all are seen where none is given.
     """
 
     tasks: Sequence[str | None]
@@ -57,6 +58,7 @@ class LiteralRows:
     sigma: dict[str, Estimate] = field(default_factory=dict)
     cites: dict[str, Sequence[tuple[int, ...] | None]] = field(default_factory=dict)
     signatures: Sequence[Sequence[str]] = ()
+    states: Sequence[int] = ()
 
     def runs(self, where: Where | None = None) -> Runs:
         n = len(self.tasks)
@@ -128,7 +130,7 @@ class LiteralRows:
         return list(self.cites.get(measure, [None] * len(runs)))
 
     def signs(self, runs: Runs) -> Signs:
-        return signs(self.signatures)
+        return signs(self.signatures or [()] * len(runs), states=self.states)
 
     def weights(self) -> dict[tuple[str, str], tuple[float, ...]]:
         return self.fixed

@@ -47,7 +47,8 @@ def compared(*runs: Trajectory) -> RunDiff:
         ("xyz", "abc", ("x", None)),
         ("abC", "abc", ("c", "c")),  # another result parts them as well
         ("abtcd", "abcd", None),  # thoughts do not count
-        ("abxctd", "abyctd", None),  # nor between two same calls
+        ("abxctd", "abycd", None),  # nor between two same calls
+        ("abt", "ab", None),  # nor at the end
         ("", "", None),
         ("", "a", (None, "a")),
     ],

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import msgspec
 
 from stepscope.model import Label, Outcome, Record, Trajectory, Verdict
 from stepscope.report.build import build_report
 from stepscope.report.evidence import choose_runs
+from stepscope.report.render.text import render as text_of
 from stepscope.report.rows import read_table
 from stepscope.report.suspects import compare_with_trials, list_passing_trials, list_suspects
+from stepscope.report.views.overview import make_report_document
 from stepscope.report.views.show import show_run_json
 from stepscope.score import score_runs
 from stepscope.store import Store
@@ -84,6 +87,27 @@ def test_the_command_names_the_run_or_its_id_where_names_repeat() -> None:
         "d": "stepscope show dddddddddddd",
         "e": "stepscope show eeeeeeeeeeee",
     }
+
+
+def test_names_to_look_at_can_be_pasted() -> None:
+    long = "a name that is long enough to be cut"
+    names = {"a": "it's one", "b": "$(x)", "c": "shop/1", "d": "twin", "e": "twin", "f": long}
+    made = trajectory(
+        said(0, "user", "go"), call(1, "pay"), result(2, "no", error=True), passed=False
+    )
+    with Store.open(":memory:") as store:
+        store.put(
+            msgspec.structs.replace(made, id=key * 32, name=name, task=key)
+            for key, name in names.items()
+        )
+        score_runs(store)
+        text = text_of(make_report_document(build_report(store)))
+        listed = text.partition("Look first")[2].splitlines()
+        shown = [line[2:].partition("   ")[0] for line in listed if line[2:3].strip()]
+        typed = [shlex.split(one)[0] for one in shown if not one.startswith("failed because")][:6]
+        assert sorted(map(store.find, typed)) == [key * 32 for key in "abcdef"]
+    assert {"'$(x)'", "shop/1", "d" * 12} <= set(shown)
+    assert long[:9] not in "".join(shown)  # a quotation that is cut could not be pasted
 
 
 def test_peoples_labels_are_no_finding_and_are_named_in_what_is_not_claimed() -> None:
@@ -166,7 +190,7 @@ def test_suspects_of_a_run_that_did_not_fail_are_what_judges_cite() -> None:
         # The last step is an error with nothing behind it: a pass excuses it.
         assert [step for step, _, _ in found] == [1, 3, *last]
         assert found[0] == (
-            1, "judge", f"an error that nobody looks back at, says {TWO}: why",
+            1, "judge", f"an error that no later step addresses, says {TWO}: why",
         )  # fmt: skip
         assert found[1] == (3, "judge", f"tool selection at fault, says {ONE}: incorrect it is")
     mended = [r for r in labelled(TWO, of, "PEPPPP") if r.answer.step != 3]

@@ -7,7 +7,7 @@ import re
 import msgspec
 import pytest
 
-from stepscope.findings.modes import NO_SIGNS, FailureModes
+from stepscope.findings.modes import NO_SIGNS, UNSEEN, FailureModes
 from stepscope.model.signatures import signature_code
 from stepscope.report.build import build_report
 from stepscope.report.document import Links
@@ -20,6 +20,7 @@ from stepscope.report.views.modes import (
     tabulate_modes,
 )
 from stepscope.report.views.overview import make_report_document
+from stepscope.values import Unmeasured
 from tests.report.rows import LiteralRows, rows
 
 BOOK = "book fails: total is *, but paid *"
@@ -80,6 +81,21 @@ def test_a_report_without_modes_says_nothing_of_them() -> None:
     assert lay_out_modes(NO_SIGNS) == []
     assert tabulate_modes(NO_SIGNS, Links()).rows == ()
     assert "Failure modes" not in text.render(make_report_document(none), 100)
+
+
+def test_runs_that_rules_could_not_see_are_said() -> None:
+    def said(found: FailureModes | Unmeasured) -> str:
+        return " ".join(text.render([lay_out_modes(found)], 100).split())
+
+    lost = "3 runs not counted, unmeasured (3 missing_input): results of tools were not recorded"
+    for held in ((), (BOOK,)):
+        found = made({2: held}).modes
+        assert isinstance(found, FailureModes)
+        blind = msgspec.structs.replace(found, unmeasured={"missing_input": 3})
+        assert lost in said(blind)
+        assert "not counted" not in said(found)
+    assert said(UNSEEN).startswith("Failure modes: unmeasured (missing_input): results of tools")
+    assert UNSEEN.reason in tabulate_modes(UNSEEN, Links()).notes[0]
 
 
 def test_hostile_signatures_are_harmless_on_every_medium() -> None:

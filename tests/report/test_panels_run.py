@@ -101,7 +101,7 @@ def test_a_pattern_says_where_it_is_and_what_to_do() -> None:
     mended = [r for r in labelled(TWO, FIRST, "PEPPPP") if r.answer.step != 3]
     lines = shown(*mended, repaired(TWO, FIRST, error=1, by=3))
     assert of_judge(lines, TWO)[1].startswith(
-        "  healthy recovery [1]: the error at 1 is addressed at 3. Nothing to mend behind"
+        "  healthy recovery [1]: the error at 1 is addressed at 3. Nothing to fix after"
     )
 
 

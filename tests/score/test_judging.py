@@ -306,7 +306,7 @@ def test_a_stop_keeps_what_was_sent_and_the_next_run_goes_on(tmp_path: Path, num
     assert _stopped(path, 1, number) == [
         "stopping",
         "stopped: True, everything sent kept: True",
-        "stopped; run the same command again to go on: what was received is kept",
+        "stopped; received replies are kept: run the same command again to resume",
     ]
     with Store.open(path) as store, Ledger(f"{path}.judges.db") as ledger:
         kept = sum(ledger.states().get(state, 0) for state in ("received", "verdict"))

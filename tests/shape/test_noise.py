@@ -48,7 +48,7 @@ def test_where_sigma_is_measured_the_correlation_is_the_one_that_goes_with_it() 
 def test_a_few_runs_tell_nothing_of_their_noise() -> None:
     found = fleet("gaussian", 0.05, runs=25)
     assert isinstance(found, Unmeasured)
-    assert found.reason == "25 runs have 7 scores; 30 tell their noise"
+    assert found.reason == "25 runs have 7 scores; 30 are needed to estimate noise"
 
 
 def test_short_runs_tell_nothing_of_their_noise() -> None:

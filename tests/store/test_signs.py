@@ -9,13 +9,15 @@ import msgspec
 import pytest
 
 from stepscope.errors import UsageError
-from stepscope.model import Record, Verdict
+from stepscope.model import Record, Step, ToolCall, ToolResult, Verdict
 from stepscope.model.signatures import signature_code
 from stepscope.score import score_runs
 from stepscope.store import ParquetRows, Rows, Store
+from stepscope.store.columns import ANSWERED, NO_RECORD, cell_state
 from stepscope.store.store import Current
 from stepscope.store.where import parse_where
-from tests.factories import FAILED, PASSED, agent, did, failed, run, user
+from stepscope.values import Unmeasured
+from tests.factories import FAILED, PASSED, agent, calls, did, failed, result, run, user
 
 FAILS = "pay fails: id * is closed"
 SLOW = "a call fails: timed out after * s"
@@ -97,7 +99,7 @@ def test_a_filter_chooses_by_mode(store: Store, exported: Rows, text: str, ids: 
         ("mode < 'x'", "character 6: '<'; expected one of = != ~ like in"),
         ("mode", "character 5: 'the end'; expected one of = != ~ like in"),
         ("mode not = 'x'", "character 10: '='; expected one of = != ~ like in"),
-        ("mode like null", "character 11: 'null'; null stands after = and != only"),
+        ("mode like null", "character 11: 'null'; null is allowed only after = and !="),
     ],
 )
 def test_a_mode_is_compared_as_a_text(text: str, said: str) -> None:
@@ -154,6 +156,65 @@ def test_what_is_current_is_told_by_workflow() -> None:
         assert len(held(store)) == 2
         store.put_facts([], [Current("axes.termination", "air", "3", "")])
         assert {of for of, _, _ in held(store)} == {"a"}
+
+
+def states(rows: Rows) -> dict[str, int]:
+    runs = rows.runs()
+    return dict(zip(runs.id.tolist(), rows.signs(runs).state.tolist(), strict=True))
+
+
+BLIND = cell_state("missing_input")
+
+
+EMPTY = Step(index=0, actor="environment", kind="result", results=(ToolResult(None),))
+
+
+@pytest.mark.parametrize(
+    ("id_", "steps", "state"),
+    [
+        ("recorded", did("get", "open", id="7"), ANSWERED),
+        ("nothing", (calls(ToolCall("get", {"id": "7"})),), BLIND),
+        ("empty", (calls(ToolCall("get", {"id": "7"})), EMPTY), BLIND),
+        ("redacted", (calls(ToolCall("get", {"id": "7"})), result("[REDACTED]", "unknown")), BLIND),
+        # A status says whether it is an error, whatever the text was.
+        ("status", did("get", "[REDACTED]", id="7"), ANSWERED),
+        ("status of an error", failed("get", "[REDACTED]", id="7"), ANSWERED),
+        ("no calls", (), ANSWERED),
+    ],
+)
+def test_a_run_without_results_is_not_seen(
+    tmp_path: Path, id_: str, steps: tuple[Step, ...], state: int
+) -> None:
+    with Store.open(":memory:") as store:
+        store.put([run(user("a"), *steps, agent("x"), user("b"), agent("y"), id=id_, name=id_)])
+        assert states(store) == {id_: NO_RECORD}
+        score_runs(store, workers=1)
+        assert states(store) == {id_: state}
+        store.to_parquet(tmp_path)
+        assert states(ParquetRows(tmp_path)) == {id_: state}
+
+
+def test_a_run_on_which_a_rule_crashed_is_not_seen() -> None:
+    with Store.open(":memory:") as store:
+        store.put([run(user("a"), *did("get", "open"), agent("x"), id="a", name="a")])
+        seen = Verdict("step_labels", 0.0, reason="0 ERROR")
+        store.append([Record(trajectory="a", answer=seen, version="1")])
+        assert states(store) == {"a": ANSWERED}
+        crashed = Unmeasured("error", "KeyError: 'id'", "loops")
+        store.append([Record(trajectory="a", answer=crashed, version="1")])
+        assert states(store) == {"a": cell_state("error")}
+
+
+def test_a_purged_run_is_not_seen(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "runs.db") as store:
+        for id_ in "ab":
+            broken = failed("pay", "Error: no")
+            store.put([run(user("a"), *broken, agent("x"), id=id_, name=id_)])
+        score_runs(store, workers=1)
+        store.purge(parse_where("name = 'a'"))
+        assert states(store) == {"a": BLIND, "b": ANSWERED}
+        store.to_parquet(tmp_path / "p")
+        assert states(ParquetRows(tmp_path / "p")) == states(store)
 
 
 def test_a_purged_run_has_no_signature(tmp_path: Path) -> None:

@@ -185,6 +185,9 @@ def test_a_changed_outcome_is_scored_again() -> None:
         ("shop/1/00", "b" * 64),
         ("shop/2", "c" * 64),  # the start of one name
         ("bbbb", "b" * 64),  # the start of one id
+        ("shop/2…", "c" * 64),  # as it stands where it was cut
+        ("…", "no run called '…'"),
+        ("end…", "e" * 64),  # a name that ends so
         ("c" * 12, "c" * 64),  # so long a start of an id is meant, whatever a name begins with
         ("shop/1", "'shop/1' is more than one run: shop/1/0, shop/1/00; say more"),
         (
@@ -194,11 +197,18 @@ def test_a_changed_outcome_is_scored_again() -> None:
         ("Shop/1/0", "no run called 'Shop/1/0': did you mean shop/1/0, shop/1/00"),
         ("shp/2", "no run called 'shp/2': did you mean shop/2/7"),
         ("2/7", "no run called '2/7': did you mean shop/2/7?"),  # a part of a name
-        ("quite another", "no run called 'quite another': stepscope list has the names"),
+        ("quite another", "no run called 'quite another': stepscope list prints the names"),
     ],
 )
 def test_a_run_is_found_by_any_start_that_only_one_has(text: str, found: str) -> None:
-    names = {"a": "shop/1/0", "b": "shop/1/00", "c": "shop/2/7", "d": "c" * 12 + " is mine"}
+    names = {
+        "a": "shop/1/0",
+        "b": "shop/1/00",
+        "c": "shop/2/7",
+        "d": "c" * 12 + " is mine",
+        "e": "end…",
+    }
+    names["f"] = "ending"
     with Store.open(":memory:") as store:
         store.put(run(user(key), id=key * 64, name=name) for key, name in names.items())
         if len(found) == 64:

@@ -74,16 +74,16 @@ def test_a_filter_chooses(store: Store, text: str, ids: str) -> None:
         ("agnt = 'x'", "character 1: 'agnt'; expected a field; did you mean 'agent'?"),
         ("agent = gpt", "character 9: 'gpt'; expected a value"),
         ("agent 'x'", "character 7: \"'x'\"; expected one of"),
-        ("agent = 'x", 'character 9: "\'x"; texts stand in quotes'),
+        ("agent = 'x", 'character 9: "\'x"; put texts in quotes'),
         ("agent = 'x' agent = 'y'", "character 13: 'agent'; expected 'and', 'or' or the end"),
         ("(agent = 'x'", "character 13: 'the end'; expected ')'"),
         ("agent in 'x'", "character 10: \"'x'\"; expected '('"),
         ("agent in ('x' 'y')", "character 15: \"'y'\"; expected ','"),
-        ("agent in (null)", "character 11: 'null'; null stands"),
+        ("agent in (null)", "character 11: 'null'; null is allowed"),
         ("agent not = 'x'", "character 11: '='; expected one of"),
         ("steps > 'x'", "character 9: \"'x'\"; steps is compared with a number"),
         ("outcome = 'passed'", "character 11: \"'passed'\"; an outcome is one of"),
-        ("steps = 3abc", "character 9: '3abc'; texts stand"),
+        ("steps = 3abc", "character 9: '3abc'; put texts"),
         ("tag = 'x'", "character 1: 'tag'; expected a field"),
         ("purged_ns = 1", "character 1: 'purged_ns'; expected a field"),
         ("not " * 60 + "steps = 1", "nested deeper than 50"),
@@ -174,7 +174,7 @@ def test_since_takes_dates_and_durations(text: str, nanoseconds: int) -> None:
     "text", ["", "d", "7", "7 d", "-7d", "7y", "\u0663d", "yesterday", "2026-13-01", "9" * 9 + "w"]
 )
 def test_since_refuses_what_is_no_time(text: str) -> None:
-    with pytest.raises(UsageError, match="expected a date as 2026-01-31"):
+    with pytest.raises(UsageError, match="expected a date such as 2026-01-31"):
         started_since(text, now=NOW)
 
 

@@ -12,11 +12,11 @@ import httpx2
 import pytest
 
 import stepscope
+from stepscope.api.reader import ANSWERS_KEPT, StoreReader, StoreState
 from stepscope.errors import StoreError, UsageError
 from stepscope.runtime import database
 from stepscope.settings import Settings
 from stepscope.store import Store
-from stepscope.web.queries import ANSWERS_KEPT, StoreReader, StoreState
 from tests.cli.conftest import alter
 from tests.factories import run, user
 from tests.web.conftest import RUNS, Client, opened

@@ -112,7 +112,7 @@ def test_a_port_in_use_is_told_in_a_line(
         (["--store", "runs.db", "--port", "0"], "--port"),
         (["--store", "runs.db", "--port", "70000"], "--port"),
         (["--store", "runs.db", "--where", "agnt = 1"], "agnt"),
-        (["--store", "runs.db", "--since", "soon"], "is no time"),
+        (["--store", "runs.db", "--since", "soon"], "is not a time"),
         (["--store", "runs.db", "--by", "nothing"], "is no field to group by"),
     ],
 )

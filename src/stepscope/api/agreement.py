@@ -128,7 +128,7 @@ def _hide_secrets(found: T, rows: Rows) -> T:
 def _refuse_unknown(rows: Rows, rubric: str) -> None:
     known = rated_rubrics(rows.measures(), None)
     if known and not rated_rubrics(rows.measures(), rubric):
-        raise UsageError(f"nobody rated {rubric!r}; rated here: {', '.join(known)}")
+        raise UsageError(f"there are no ratings for {rubric!r}; rated rubrics: {', '.join(known)}")
 
 
 def view_disputes(

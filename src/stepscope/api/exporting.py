@@ -64,7 +64,7 @@ def export_runs(
     place = Path(out)
     empty = not place.exists() or (place.is_dir() and not any(place.iterdir()))
     if out != "-" and not force and not empty:
-        raise UsageError(f"{out} is there already; --force overwrites it")
+        raise UsageError(f"{out} already exists; --force overwrites it")
     if verdicts == "only":
         return Exported(path=out, format=format, verdicts=_verdicts(store, out, format, where))
     if format == "otlp":

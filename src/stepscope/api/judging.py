@@ -338,12 +338,12 @@ class ChangedAnswers(msgspec.Struct, frozen=True, kw_only=True):
         who = f"{self.rubric}: {self.judge}, before {self.before} ({self.was})"
         if isinstance(self.changed, Unmeasured):
             return f"{who}: {self.changed.kind}: {self.changed.reason}"
-        line = f"{who}: {format_estimate(self.changed)} of {format_n(self.changed)} turned"
+        line = f"{who}: {format_estimate(self.changed)} of {format_n(self.changed)} changed"
         return "\n".join([line, *(f"  {run}" for run in self.runs)])
 
 
 class RejudgeResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one call of `rejudge` did: what was bought, and what turned."""
+    """What one call of `rejudge` did: what was bought, and which answers changed."""
 
     judged: JudgingResult
     turned: tuple[ChangedAnswers, ...]

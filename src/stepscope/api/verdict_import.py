@@ -123,7 +123,7 @@ class AddedVerdicts(msgspec.Struct, frozen=True, kw_only=True):
         if told:
             lines.append(f"{told}; raters: {visible_line(', '.join(self.raters))}")
         lines += [
-            f"{visible_line(name)} is no rubric known here: labels were taken as they are"
+            f"{visible_line(name)} is not a known rubric: labels are used unchanged"
             for name in self.unknown
         ]
         lines += _name_first(self.refused, aside)
@@ -280,7 +280,7 @@ class VerdictImport:
             return None
         rater = self._rater or str(self._cell(cells, "judge") or "").strip()
         if not rater:
-            raise RefusedRow("no rater", "nobody is named; map a column to judge, or say --rater")
+            raise RefusedRow("no rater", "no rater named; map a column to judge, or give --rater")
         given = self._cell(cells, "repeat")
         repeat = 0 if given is None or given == "" else _index(given, "repeat")
         key, said = (run, found.step, rater, repeat), (found.label, found.value)
@@ -392,7 +392,7 @@ class VerdictImport:
         who = self._rater or str(self._cell(cells, "judge") or "").strip()
         who = who if who or said else "reward"
         if not who:
-            why = "nobody says so; map a column to judge, or say --rater check, or a person's name"
+            why = "no source is named; map a column to judge, or give --rater check or --rater NAME"
             raise RefusedRow("no rater", why)
         extra: dict[str, Json] = {GIVEN_AS: who if who in ("check", "reward") else "label"}
         if reward is not None:

@@ -395,7 +395,7 @@ class Client(Closeable):
         if asked > self._patience.wait:
             raise EnvironmentFault(
                 f"{self.access.host} asks to wait {asked:,.0f} s; run the same command again then: "
-                "what was done is kept"
+                "finished work is kept"
             )
         return asked
 

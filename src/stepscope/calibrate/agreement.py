@@ -263,8 +263,7 @@ def explain_prevalence(
     label, most = ratings.labels[int(used.argmax())], float(used.max())
     if isinstance(kappa, Unmeasured) and kappa.kind == "undefined":
         return (
-            f"every answer is {label!r}: kappa has no value, and the raters agree because there "
-            "was nothing to tell apart"
+            f"every answer is {label!r}: kappa is undefined, since there was nothing to distinguish"
         )
     if not isinstance(kappa, Estimate) or not isinstance(gwet, Estimate):
         return ""
@@ -370,9 +369,9 @@ def _runs_to_tell(found: Estimate, threshold: float) -> str:
     reach = found.value - low if found.value > threshold else high - found.value
     runs = math.inf if off == 0 else found.n_tasks * (reach / off) ** 2
     if runs > MOST_RUNS:
-        return "too near for any sensible number of labels to tell"
+        return "too close for any sensible number of labels to decide"
     more = max(math.ceil(runs) - found.n_tasks, 1)
-    return f"about {format_count(more, 'more run')} rated by all would tell"
+    return f"about {format_count(more, 'more run')} rated by all would decide"
 
 
 # Answers that commit to nothing: a dispute in which one side has none is less telling.

@@ -170,7 +170,7 @@ def choose_raters(
         if not named:
             there, families = (", ".join(dict.fromkeys(key[at] for key in known)) for at in (1, 0))
             told = f"raters: {there or 'none'}; families: {families or 'none'}"
-            raise UsageError(f"--raters {word!r} names nobody who rated here; {told}")
+            raise UsageError(f"--raters {word!r}: no such rater; {told}")
         found |= named
     return frozenset(found)
 

@@ -222,4 +222,4 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
         if len({found.name for found in named}) == 1:
             return named[0]
         known = ", ".join(dict.fromkeys(found.name for found in self.aspects)) or "none"
-        raise UsageError(f"{len(named)} rubrics are called {name!r}; rated here: {known}")
+        raise UsageError(f"{len(named)} rubrics are called {name!r}; rated rubrics: {known}")

@@ -25,7 +25,7 @@ Queue = Annotated[
 ]
 Raters = Annotated[
     str | None,
-    Option("--raters", metavar="NAME,...", help="Raters: names, families, or how they begin."),
+    Option("--raters", metavar="NAME,...", help="Raters: names, families, or prefixes of them."),
 ]
 
 
@@ -43,7 +43,7 @@ def agree(
     ] = 0.5,
     modes: Annotated[
         bool,
-        Option("--modes", help="Steps judged alone against the same steps in their run."),
+        Option("--modes", help="Compare steps judged alone with the same steps in their run."),
     ] = False,
     queue: Queue = None,
     csv: Annotated[bool, Option("--csv", help="With --queue: print CSV.")] = False,
@@ -138,10 +138,10 @@ def localise(
 
     Labels: steps in the trace that people marked, and verdicts of people under the rubric
     attribution (import --verdicts FILE --rubric attribution --human; columns run, step, label).
-    From 30 such runs on the ranking is refitted and compared with the shipped one on runs of tasks
-    that had no part in the fit. Only where it is better, by more than one standard error and with
-    no fewer steps first, it is kept in STORE.localise.json, and every list is in its order. Exit
-    code 4 when it is not.
+    From 30 such runs on the ranking is fitted and compared with the default one on runs of tasks
+    not used in the fit. It is kept in STORE.localise.json, and orders every list, only if it is
+    better by more than one standard error and has no fewer named steps first. Exit code 4 when it
+    is not.
 
     Example: stepscope calibrate localise
     """
@@ -175,5 +175,5 @@ def _lines(found: Sequence[JudgeNoise], width: int) -> Iterator[str]:
         for note in filter(None, notes):
             yield from textwrap.wrap(note, width, initial_indent="  ", subsequent_indent="    ")
     yield ""
-    yield "Runs are labelled with the upper limit. Duplicates tell how well a judge agrees with"
+    yield "Runs are labelled with the upper limit. Duplicates show how well a judge agrees with"
     yield "itself, not whether it is right."

@@ -234,7 +234,7 @@ def _keys() -> Check:
     except StepscopeError as e:
         return Check("keys", "fail", str(e), exit_code=e.exit_code)
     if not keys:
-        return Check("keys", "ok", "no key variable is set", "none is needed for what is here")
+        return Check("keys", "ok", "no key variable is set", "the rules need no key")
     found = ", ".join(f"{name} ({place})" for name, place in keys.items())
     return Check("keys", "ok", f"set: {found}")
 
@@ -247,7 +247,7 @@ def _sandbox() -> Check:
         check_sandbox()
     except StepscopeError as e:
         return Check("sandbox", "warn", str(e), "only judges that run commands need it")
-    return Check("sandbox", "ok", f"{find_bubblewrap()} holds what it promises")
+    return Check("sandbox", "ok", f"{find_bubblewrap()} passes every test of the sandbox")
 
 
 def _browser() -> Check:

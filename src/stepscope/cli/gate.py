@@ -37,7 +37,7 @@ Trials = Annotated[
         "--trials",
         min=1,
         max=1000,
-        help="Each case must have been run so often. Default: as the baseline.",
+        help="How often each case must have been run. Default: as in the baseline.",
     ),
 ]
 Cases = Annotated[
@@ -51,35 +51,35 @@ Tier = Annotated[
     Option(
         "--tier",
         metavar="SOURCES",
-        help="Run the gates of these sources, as rules,step_labels. Default: of the settings.",
+        help="The sources whose gates run, such as rules,step_labels. Default: from the settings.",
     ),
 ]
 Failing = Annotated[
     Literal["soft", "hard"],
-    Option("--fail-on", help="The least severity that fails the command."),
+    Option("--fail-on", help="The lowest severity that fails the command."),
 ]
 Undecided = Annotated[
     Literal["pass", "fail"] | None,
-    Option("--undecided", help="What gates count as that more runs would decide. Default: code 4."),
+    Option("--undecided", help="How to count gates that more runs would decide. Default: code 4."),
 ]
 MaxMinutes = Annotated[
     float | None,
-    Option("--max-minutes", min=0, help="Stop then; what was not decided is code 4."),
+    Option("--max-minutes", min=0, help="Stop after this time; gates not decided give code 4."),
 ]
 Commit = Annotated[
     str | None,
-    Option("--commit", metavar="SHA", help="What the runs are of; reruns are then seen."),
+    Option("--commit", metavar="SHA", help="The commit of the runs; reruns are then detected."),
 ]
 Attempt = Annotated[
-    int, Option("--attempt", min=1, help="How often this commit was gated, with this time.")
+    int, Option("--attempt", min=1, help="How often this commit was gated, including this time.")
 ]
 Selftest = Annotated[
     bool,
-    Option("--selftest", help="Say how often these gates are wrong, by runs drawn from baselines."),
+    Option("--selftest", help="Estimate these gates' error rates on runs drawn from baselines."),
 ]
 Drop = Annotated[
     float | None,
-    Option("--drop", metavar="SHARE", help="Of --selftest: the worsening put in. Default: 0.1."),
+    Option("--drop", metavar="SHARE", help="With --selftest: the planted drop. Default: 0.1."),
 ]
 Config = Annotated[
     Path | None,

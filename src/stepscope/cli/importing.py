@@ -28,25 +28,25 @@ Paths = Annotated[
     ),
 ]
 FormatName = Annotated[
-    str | None, Option("--format", help="The format. Default: told from the content.")
+    str | None, Option("--format", help="The format. Default: detected from the content.")
 ]
-Agent = Annotated[str | None, Option("--agent", help="The agent, where a trace names none.")]
+Agent = Annotated[str | None, Option("--agent", help="The agent, if a trace names none.")]
 AgentVersion = Annotated[
-    str | None, Option("--agent-version", help="Its version, where a trace names none.")
+    str | None, Option("--agent-version", help="Its version, if a trace names none.")
 ]
 Workflow = Annotated[
     str | None,
-    Option("--workflow", metavar="NAME", help="The workflow, where a trace names none."),
+    Option("--workflow", metavar="NAME", help="The workflow, if a trace names none."),
 ]
-Task = Annotated[str | None, Option("--task", metavar="NAME", help="The task, likewise.")]
-Trial = Annotated[str | None, Option("--trial", metavar="N", help="The trial, likewise.")]
+Task = Annotated[str | None, Option("--task", metavar="NAME", help="The task, if none is named.")]
+Trial = Annotated[str | None, Option("--trial", metavar="N", help="The trial, if none is named.")]
 Tags = Annotated[list[str] | None, Option("--tag", metavar="K=V", help="A tag; repeatable.")]
 Strict = Annotated[
-    bool, Option("--strict", help="Keep nothing unless everything could be read as it is.")
+    bool, Option("--strict", help="Import nothing unless everything can be read without repair.")
 ]
 Workers = Annotated[
     int | None,
-    Option("--workers", min=1, help="Processes. Default: one a core for many runs."),
+    Option("--workers", min=1, help="Processes. Default: one per core for many runs."),
 ]
 Since = Annotated[
     str | None,
@@ -68,7 +68,7 @@ Quiet = Annotated[
         min=0,
         metavar="SECONDS",
         help="With --listen: a run ends when its root has ended and no span came for so long. "
-        "Default: of stepscope.toml, 6.",
+        "Default: from stepscope.toml, 6.",
     ),
 ]
 Idle = Annotated[
@@ -77,7 +77,7 @@ Idle = Annotated[
         "--idle",
         min=0,
         metavar="SECONDS",
-        help="With --listen: any run ends when no span came for so long. Default: of "
+        help="With --listen: any run ends when no span came for so long. Default: from "
         "stepscope.toml, 600.",
     ),
 ]
@@ -89,7 +89,7 @@ Verdicts = Annotated[
     Option(
         "--verdicts",
         metavar="FILE",
-        help="Read other people's verdicts on runs of the store: CSV, JSON lines, Parquet.",
+        help="Import other people's verdicts on runs in the store: CSV, JSON lines, Parquet.",
     ),
 ]
 Outcomes = Annotated[
@@ -97,8 +97,8 @@ Outcomes = Annotated[
     Option(
         "--outcomes",
         metavar="FILE",
-        help="Give runs of the store an outcome: CSV, JSON lines with the run or its recorder's "
-        "id, pass or fail or a reward, and who says so: check, reward, or a person's name.",
+        help="Add outcomes to runs in the store: CSV or JSON lines with the run or its recorder's "
+        "id, pass or fail or a reward, and the source: check, reward, or a person's name.",
     ),
 ]
 Cases = Annotated[
@@ -106,7 +106,7 @@ Cases = Annotated[
     Option(
         "--cases",
         metavar="FILE",
-        help="What runs are measured against, by task: cases.toml, goals.toml, JSON lines, or a "
+        help="The cases (references) of runs, by task: cases.toml, goals.toml, JSON lines, or a "
         "folder of them. With PATHS or alone.",
     ),
 ]
@@ -122,7 +122,9 @@ Mapped = Annotated[
 Labels = Annotated[
     list[str] | None,
     Option(
-        "--labels", metavar="THEIRS=OURS", help="With --verdicts: translate labels, as yes=correct."
+        "--labels",
+        metavar="THEIRS=OURS",
+        help="With --verdicts: translate labels, such as yes=correct.",
     ),
 ]
 RubricName = Annotated[
@@ -130,13 +132,13 @@ RubricName = Annotated[
     Option(
         "--rubric",
         metavar="NAME",
-        help="With --verdicts: what was rated, as axes; a file of your own ends in .md.",
+        help="With --verdicts: the rubric, such as axes; your own file ends in .md.",
     ),
 ]
-Rater = Annotated[str | None, Option("--rater", metavar="NAME", help="With --verdicts: who rated.")]
+Rater = Annotated[str | None, Option("--rater", metavar="NAME", help="With --verdicts: the rater.")]
 SetAside = Annotated[
     bool,
-    Option("--set-aside", help="List the records that could not be read: of PATHS, or of all."),
+    Option("--set-aside", help="List the records that could not be read: those of PATHS, or all."),
 ]
 Human = Annotated[bool, Option("--human", help="With --verdicts: people rated.")]
 
@@ -196,12 +198,12 @@ def import_(
 ) -> int:
     """Read recorded runs into the store.
 
-    One line for each file says what was read, mended and set aside. A file imported twice
-    changes nothing. A record that cannot be read is set aside and counted. With --listen runs come
-    in as they happen, over OTLP/HTTP, until Ctrl-C: each is kept and scored when it ends. From a
-    tracing backend runs are pulled; the variables of its own SDK say where it is and hold the key.
-    With --verdicts what other people or judges said of runs of the store becomes a rater of agree;
-    with --outcomes a check, a reward or a person says whether each run worked.
+    For each file one line counts what was read, repaired and set aside. A file imported twice
+    changes nothing. A record that cannot be read is set aside and counted. With --listen runs are
+    received as they happen, over OTLP/HTTP, until Ctrl-C: each is stored and scored when it ends.
+    From a tracing backend runs are pulled; the variables of its own SDK give its address and key.
+    With --verdicts verdicts of other people or judges on runs in the store become a rater of agree;
+    with --outcomes a check, a reward or a person gives each run's outcome.
 
     Example: stepscope import runs/ --agent gpt-4o --tag experiment=a
 
@@ -227,7 +229,7 @@ def import_(
         _refuse_given({"verdicts": verdicts, "rubric": rubric}, why)
         verdicts, rubric = outcomes, "outcome"
     if verdicts is not None:
-        _refuse_given(files, "is for runs; --verdicts reads what was said of runs of the store")
+        _refuse_given(files, "is for runs; --verdicts reads verdicts on runs in the store")
         _refuse_given(listening, "is for runs that come in with --listen")
         if paths or listen or since is not None or tags or agent or agent_version or workflow:
             raise UsageError(

@@ -31,40 +31,38 @@ Runs = Annotated[
 ]
 Judges = Annotated[
     list[str] | None,
-    Option(
-        "--judge", metavar="PROVIDER/MODEL", help="Who judges; repeat it for a panel of families."
-    ),
+    Option("--judge", metavar="PROVIDER/MODEL", help="A judge; repeat for a panel of families."),
 ]
 Rubrics = Annotated[
     list[str] | None,
     Option(
         "--rubric",
         metavar="NAME",
-        help="What is asked: a set, a rubric, or a file of yours; repeatable. Default: axes.",
+        help="A rubric, a set of them, or your own file; repeatable. Default: axes.",
     ),
 ]
 Budget = Annotated[
     float | None,
-    Option("--budget", min=0, metavar="USD", help="Spend no more. Default: of the settings, 5."),
+    Option("--budget", min=0, metavar="USD", help="Spend at most this. Default: settings, 5."),
 ]
 Shared = Annotated[
     str,
     Option(
-        "--budget-name", metavar="NAME", help="Share the budget with commands that say this name."
+        "--budget-name", metavar="NAME", help="Share the budget with other commands of this name."
     ),
 ]
 DryRun = Annotated[
-    bool, Option("--dry-run", help="Say calls, tokens, prices and what is missing; send nothing.")
+    bool, Option("--dry-run", help="Print calls, tokens, prices and what is missing; send nothing.")
 ]
 ShowPrompt = Annotated[
-    str | None, Option("--show-prompt", metavar="RUN", help="Print what would be sent about it.")
+    str | None, Option("--show-prompt", metavar="RUN", help="Print the request for this run.")
 ]
 Again = Annotated[
     bool,
     Option(
         "--again",
-        help="Ask about the runs that were judged before, by the rubrics and models of today, and "
-        "say what turned. Without --judge those who answered are asked.",
+        help="Judge earlier judged runs again with today's rubrics and models, and print the "
+        "changed verdicts. Without --judge the same judges are asked.",
     ),
 ]
 Sample = Annotated[
@@ -77,7 +75,7 @@ Repeat = Annotated[
 Narration = Literal["on", "off", "both"]
 Narrated = Annotated[
     Narration,
-    Option("--narration", help="off: without the agent's own words; both: and flag what flips."),
+    Option("--narration", help="off: without the agent's own words; both: flag changed verdicts."),
 ]
 InMode = Annotated[
     Literal["contextual", "isolated", "prefix"],
@@ -93,17 +91,15 @@ Propose = Annotated[
         "--propose-goals", metavar="FILE", help="Write a draft of sub-goals there; judge nothing."
     ),
 ]
-Canaries = Annotated[
-    bool, Option("--canaries", help="Watch judges with runs whose answers are known.")
-]
+Canaries = Annotated[bool, Option("--canaries", help="Check judges with runs of known answers.")]
 SendMedia = Annotated[
     bool,
-    Option("--send-media", help="Send images of runs, too; secrets in them are not hidden."),
+    Option("--send-media", help="Also send images; secrets in them are not hidden."),
 ]
 Tools = Annotated[bool, Option("--tools", help="Let judges look things up before they answer.")]
 Workspace = Annotated[
     Path | None,
-    Option("--workspace", metavar="DIR", help="A folder that they may look at, too."),
+    Option("--workspace", metavar="DIR", help="A folder that judges may also read."),
 ]
 Batch = Annotated[bool, Option("--batch", help="Half the price, answered within a day; resumes.")]
 Strict = Annotated[
@@ -141,12 +137,12 @@ def judge(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:
-    """Ask models about runs; costs money, resumes.
+    """Judge runs with models; costs money, resumes.
 
-    Every judge answers by itself and must cite steps. Nothing that was answered is asked again: a
-    stopped command goes on where it was. With --again old records stay beside the new ones, and
-    what was asked in the very same words is not bought twice. Then see stepscope report, agree and
-    show. Exit code 5 when the budget ended it, 4 when no judge gave an answer.
+    Judges answer independently and must cite steps. Answered questions are not asked again: a
+    stopped command resumes. With --again old records are kept, and identical questions are not paid
+    for twice. Then see stepscope report, agree and show. Exit code 5 when the budget ended it, 4
+    when no judge gave an answer.
 
     Example: stepscope judge --judge anthropic/claude-sonnet-4-5 --judge openai/gpt-5 --dry-run
 
@@ -169,8 +165,8 @@ def judge(
         judges = judge or []
         if not judges and not repeats:
             raise UsageError(
-                "name a judge: --judge PROVIDER/MODEL, as --judge openai/gpt-5; "
-                "stepscope score asks the rules, which cost nothing"
+                "name a judge: --judge PROVIDER/MODEL, such as --judge openai/gpt-5; "
+                "stepscope score runs the free rules"
             )
         how = JudgingOptions(
             repeats=repeat,
@@ -310,7 +306,7 @@ def acknowledge_calls(notebook: Notebook, done: Sequence[JudgingResult]) -> None
 
 def say_stopping() -> None:
     """Say that calls in flight are waited for."""
-    terminal.print_note("stopping: waiting for what was sent; Ctrl-C again leaves at once")
+    terminal.print_note("stopping: waiting for calls in flight; press Ctrl-C again to exit at once")
 
 
 def _what_rules_found(notebook: Notebook, where: str | None, *, as_json: bool) -> None:
@@ -324,19 +320,19 @@ def _what_rules_found(notebook: Notebook, where: str | None, *, as_json: bool) -
         notebook.score(where=where, progress=step)
     table = tabulate_axes(notebook.report(where=where).value.profiles)
     lines = [] if table is None else lay_out_table(table, terminal.terminal_width())
-    terminal.print_text("\n".join(["What the rules found, without a model:", "", *lines]))
+    terminal.print_text("\n".join(["Findings of the rules, without a model:", "", *lines]))
 
 
 def _write_goals(notebook: Notebook, path: Path, where: str | None, since: str | None) -> int:
     from stepscope.safety.limits import open_output
 
     if path.exists():
-        raise UsageError(f"{path} is there already; name another file, or move it away")
+        raise UsageError(f"{path} already exists; name another file, or move it")
     draft = notebook.propose_goals(where=where, since=since)
     with open_output(path) as file:
         file.write(draft.text.encode())
     terminal.print_text(
-        f"{draft}\nRead {path}, mend it, say confirmed = true, then:\n"
+        f"{draft}\nRead {path}, edit it, set confirmed = true, then:\n"
         f"  stepscope judge --rubric no_look --goals {path} --judge PROVIDER/MODEL"
     )
     return 0 if draft.tasks else options.UNMEASURED

@@ -23,7 +23,7 @@ NUMBER_KINDS: dict[type, str] = {int: "a whole number", float: "a number"}
 
 def envelope(
     *,
-    n: Annotated[str, Option("--n", metavar="N,N", help="Steps of a run.")] = "5,7,10,20",
+    n: Annotated[str, Option("--n", metavar="N,N", help="Steps per run.")] = "5,7,10,20",
     sigma: Annotated[
         str, Option("--sigma", metavar="S,S", help="Noise of one score, as a deviation.")
     ] = "0.02,0.05,0.08,0.11,0.15",
@@ -43,17 +43,17 @@ def envelope(
     ] = "gaussian",
     told: Annotated[
         str,
-        Option("--told", metavar="X", help="Tell classifiers X times the true sigma, or: nothing."),
+        Option("--told", metavar="X", help="Give classifiers X times the true sigma, or: nothing."),
     ] = "1",
-    trials: Annotated[int, Option("--trials", min=100, help="Runs of a cell.")] = 2000,
-    seed: Annotated[int, Option("--seed", min=0, help="Where the draws start.")] = 0,
+    trials: Annotated[int, Option("--trials", min=100, help="Runs per cell.")] = 2000,
+    seed: Annotated[int, Option("--seed", min=0, help="Seed of the random draws.")] = 0,
     plot: Annotated[
         Path | None, Option("--plot", metavar="FILE", help="Draw it: FILE.png or FILE.svg.")
     ] = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> None:
-    """Say what a label of a shape is worth for your steps and noise.
+    """Print the accuracy of shape labels for your steps and noise.
 
     Simulated runs with a planted shape and break are scored with noise, and every classifier
     answers about the same runs: how often it is right, how often it says so, where it breaks.
@@ -113,20 +113,18 @@ def redteam(
     *,
     judge: Annotated[
         list[str] | None,
-        Option("--judge", metavar="PROVIDER/MODEL", help="Whom to attack; may be repeated."),
+        Option("--judge", metavar="PROVIDER/MODEL", help="The judge to attack; repeatable."),
     ] = None,
     rubric: Annotated[
-        str, Option("--rubric", metavar="NAME", help="What the judges are asked.")
+        str, Option("--rubric", metavar="NAME", help="The rubric.")
     ] = "quality.final_answer",
     class_: Annotated[
         str, Option("--class", metavar="C,C", help="Only attacks of these classes.")
     ] = "",
     corpus: Annotated[
-        Path | None, Option("--corpus", metavar="FILE", help="Attack texts of your own, too.")
+        Path | None, Option("--corpus", metavar="FILE", help="Add your own attack texts.")
     ] = None,
-    runs: Annotated[
-        int, Option("--runs", min=1, metavar="N", help="At most so many failing runs.")
-    ] = 60,
+    runs: Annotated[int, Option("--runs", min=1, metavar="N", help="At most N failing runs.")] = 60,
     budget: Annotated[
         float | None,
         Option("--budget", min=0, metavar="USD", help="Spend no more. Default: settings."),
@@ -136,12 +134,12 @@ def redteam(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:
-    """Attack judges through failing runs: what turns a failure into a pass?
+    """Attack judges through failing runs: which texts turn a failure into a pass?
 
-    Each failing run is judged as it is, then with each text of each attack class standing in it.
-    Says flips by class with upper limits, and what claims of the agent alone buy. Costs money.
-    Without --store the bundled runs are attacked. Exit code 5 when the budget ended it, 4 when no
-    judge gave a verdict.
+    Each failing run is judged unchanged, then with each text of each attack class inserted.
+    Prints flips by class with upper limits, and the effect of the agent's claims alone. Costs
+    money. Without --store the bundled runs are attacked. Exit code 5 when the budget ended it, 4
+    when no judge gave a verdict.
 
     Example: stepscope lab redteam --judge openai/gpt-5-mini --runs 5 --class authority
     """

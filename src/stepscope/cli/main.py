@@ -51,7 +51,7 @@ COMMANDS: dict[str, tuple[Member, ...]] = {
     "Start": (setup.demo, setup.init, setup.doctor),
     "Read": (
         importing.import_, runs.score, runs.list_, runs.show, report.report, runs.diff,
-        report.compare, report.view, runs.export, runs.purge,
+        report.compare, report.view, report.mcp, runs.export, runs.purge,
     ),
     "Judge": (
         judge.judge, calibrate.agree,
@@ -65,7 +65,7 @@ COMMANDS: dict[str, tuple[Member, ...]] = {
         ("case", "Make cases of runs.", "stepscope case promote airline/9/2", (runs.promote,)),
     ),
     "Experts": (
-        ("lab", "Measure the instrument on runs whose truth is planted.",
+        ("lab", "Measure the instrument on runs with planted truth.",
          "stepscope lab envelope --n 10 --sigma 0.06", (lab.envelope, lab.redteam)),
         report.shape,
     ),
@@ -98,7 +98,7 @@ def _make_app(**options: Any) -> typer.Typer:
 
 app = _make_app(
     name="stepscope",
-    help="Reads recorded runs of AI agents; says what broke, where, and how sure it is.",
+    help="Reads recorded runs of AI agents: what broke, where, and how certainly.",
     epilog="Start with: stepscope demo, or stepscope report YOUR_TRACES/",
     pretty_exceptions_enable=False,
     no_args_is_help=False,
@@ -188,7 +188,7 @@ def _run(arguments: Sequence[str]) -> int:
         raise
     except OSError as e:
         if isinstance(e, FileNotFoundError) and e.filename is None:  # of `os.getcwd` alone
-            return _complain("the working directory is gone; change into one that is there", 5)
+            return _complain("the working directory no longer exists; change into another", 5)
         if e.errno in _DISK_GAVE_OUT:
             try:
                 sys.stdout.flush()
@@ -203,7 +203,7 @@ def _run(arguments: Sequence[str]) -> int:
         # typer's answer to a closed pipe, which it takes for itself, and to a shell that completes.
         raise BrokenPipeError from None
     if result == STOPPED:
-        return _complain("stopped; what was done so far is kept", STOPPED)
+        return _complain("stopped; finished work is kept", STOPPED)
     return result if isinstance(result, int) else 0
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from stepscope.errors import UsageError
+from stepscope.errors import StepscopeError, UsageError
 
 if TYPE_CHECKING:
     from stepscope.api import Notebook
@@ -48,7 +48,7 @@ Json = Annotated[bool, Option("--json", help="Print JSON.")]
 StorePath = Annotated[
     Path | None,
     Option(
-        "--store", metavar="PATH", help="The store. Default: of stepscope.toml, or stepscope.db."
+        "--store", metavar="PATH", help="The store. Default: from stepscope.toml, or stepscope.db."
     ),
 ]
 WhereText = Annotated[
@@ -63,7 +63,6 @@ WhereText = Annotated[
 
 def complete_run(context: typer.Context, incomplete: str) -> list[str]:
     """Return names of runs that begin so, for a shell; none where there is no store."""
-    from stepscope.errors import StepscopeError
     from stepscope.settings import load_settings
     from stepscope.store import Store
 
@@ -78,7 +77,7 @@ Run = Annotated[
     str,
     Argument(
         metavar="RUN",
-        help="A name or an id, or the start of one that no other run has.",
+        help="A name or an id, or an unambiguous prefix of one.",
         autocompletion=complete_run,
     ),
 ]
@@ -91,11 +90,12 @@ By = Annotated[
     Option("--by", metavar="FIELD", help="One group for each value of this field, or of tag.KEY."),
 ]
 RubricVersion = Annotated[
-    str | None, Option("--rubric-version", metavar="V", help="Only verdicts of judges under it.")
+    str | None,
+    Option("--rubric-version", metavar="V", help="Only judges' verdicts of this version."),
 ]
 Seed = Annotated[
     int | None,
-    Option("--seed", min=0, help="Where random draws start. Default: of stepscope.toml, 0."),
+    Option("--seed", min=0, help="Seed of the random draws. Default: from stepscope.toml, 0."),
 ]
 
 Markdown = Annotated[bool, Option("--markdown", help="Print Markdown.")]

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def compare(
-    a: Annotated[str, Argument(metavar="A", help="What is compared: a value of --by.")],
-    b: Annotated[str, Argument(metavar="B", help="What it is compared with.")],
+    a: Annotated[str, Argument(metavar="A", help="The first value of --by.")],
+    b: Annotated[str, Argument(metavar="B", help="The second value of --by.")],
     *,
     by: Annotated[
         str, Option("--by", metavar="FIELD", help="The field whose values A and B are.")
@@ -62,11 +62,11 @@ Html = Annotated[
 ]
 Embed = Annotated[
     str | None,
-    Option("--embed", metavar="N", help="Of how many runs the steps are in it: 25, or all."),
+    Option("--embed", metavar="N", help="Embed the steps of N runs, or of all. Default: 25."),
 ]
 Gates = Annotated[
     list[Path] | None,
-    Option("--gates", metavar="FILE", help="What gate --json wrote; the latest last."),
+    Option("--gates", metavar="FILE", help="Files written by gate --json; the latest last."),
 ]
 Plots = Annotated[
     Path | None, Option("--plots", metavar="DIR", help="Write the charts as PNG and SVG.")
@@ -78,7 +78,7 @@ def report(
         list[str] | None,
         Argument(
             metavar="[PATHS]...",
-            help="Read, score and report these traces alone: files, folders, globs, zips, -.",
+            help="Read, score and report only these traces: files, folders, globs, zips, -.",
         ),
     ] = None,
     *,
@@ -110,10 +110,10 @@ def report(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:
-    """Print outcome and path of the runs, each with error bar.
+    """Print outcome and path of the runs, with error bars.
 
     Every figure has its interval, its n, and how many runs could not be measured. With PATHS these
-    traces are read into the store and scored, and the report has them alone; without, the runs of
+    traces are read into the store and scored, and the report covers only them; without, the runs of
     the store. --store may also be a folder that export --verdicts only --format parquet wrote; no
     run of it can be opened. --by step_agent makes a group of each agent that the steps of runs
     name.
@@ -148,8 +148,8 @@ def report(
             terminal.print_text(view.text(terminal.terminal_width()))
             raise UsageError(
                 f"--get {get!r}: there is no single number; one would hide the path behind the "
-                "outcome or the outcome behind the path, so above is the vector; --get one of its "
-                "figures"
+                "outcome or the outcome behind the path. The report table is above; --get one of "
+                "its figures"
             )
         figure = view[get]
         if as_json:
@@ -227,7 +227,7 @@ def shape(
         Option("--weights", metavar="1,2,3", help="Of the steps; or a TOML file by run."),
     ] = None,
     runs: Annotated[
-        int, Option("--runs", min=0, metavar="N", help="How many curves to print.")
+        int, Option("--runs", min=0, metavar="N", help="Number of curves to print.")
     ] = 40,
     seed: options.Seed = None,
     store: options.StorePath = None,
@@ -236,7 +236,7 @@ def shape(
 ) -> None:
     """Classify the score curves of a file by shape.
 
-    One line a curve: its shape, how sure, where it broke; below them the shares of all. The file
+    One line per curve: shape, probability, break; below them the shares of all shapes. The file
     has the columns run, step, score (0 to 1) and what else is known: repeat, judge, latency, cost,
     weight, task. Without --sigma the noise that calibrate sigma measured is used.
 
@@ -390,3 +390,33 @@ def _open(url: str) -> None:
     import webbrowser
 
     threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
+
+
+def mcp(
+    *,
+    gates: Gates = None,
+    skill: Annotated[bool, Option("--skill", help="Print SKILL.md for coding agents.")] = False,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
+) -> None:
+    """Let a coding agent read the store (MCP).
+
+    Serves eight tools over the Model Context Protocol, on standard input and output, until its
+    client hangs up. They only read, spend nothing and open no connection. --json prints them.
+
+    Example: stepscope mcp --store runs.db
+    """
+    if skill:
+        from importlib.resources import files
+
+        text = files("stepscope.mcp_server").joinpath("SKILL.md").read_text(encoding="utf-8")
+        return terminal.print_text(text)
+    from stepscope.mcp_server.serve import serve_tools
+    from stepscope.mcp_server.tools import describe_tools
+    from stepscope.settings import load_settings
+
+    if as_json:
+        return terminal.print_json(describe_tools())
+    settings = load_settings()
+    serve_tools(options.find_store(store, settings), settings=settings, gates=gates or ())

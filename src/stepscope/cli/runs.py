@@ -44,9 +44,9 @@ def export(
             "otlp, else none. With --to: only or none; both runs and verdicts when left out.",
         ),
     ] = None,
-    force: Annotated[bool, Option("--force", help="Overwrite what is there; send again.")] = False,
+    force: Annotated[bool, Option("--force", help="Overwrite existing files; send again.")] = False,
     salvage: Annotated[
-        bool, Option("--salvage", help="Write a new store of what a damaged one still holds.")
+        bool, Option("--salvage", help="Write the readable part of a damaged store to a new one.")
     ] = False,
     where: options.WhereText = None,
     since: options.Since = None,
@@ -56,8 +56,8 @@ def export(
 ) -> None:
     """Write runs or verdicts for other programs, or send them.
 
-    A backend gets runs as OTLP and verdicts as evaluations on the spans that they are about; the
-    variables of its own SDK say where it is and hold the key. Sending twice changes nothing.
+    A backend gets runs as OTLP and verdicts as evaluations on their spans; the variables of its own
+    SDK give its address and key. Sending twice changes nothing.
 
     Example: stepscope export runs.otlp.jsonl --format otlp --where "outcome = 'fail'"
 
@@ -146,15 +146,15 @@ def score(
     where: options.WhereText = None,
     since: options.Since = None,
     workers: Annotated[
-        int | None, Option("--workers", min=1, help="Processes. Default: one a core.")
+        int | None, Option("--workers", min=1, help="Processes. Default: one per core.")
     ] = None,
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> None:
-    """Give every run its verdicts; never spends.
+    """Score every run with the rules; costs nothing.
 
-    Deterministic. Runs that have their verdicts are left alone, so a stopped command resumes.
+    Deterministic. Scored runs are skipped, so a stopped command resumes.
 
     Example: stepscope score --where "workflow = 'airline'"
     """
@@ -176,10 +176,10 @@ def promote(
         int | None,
         Option("--step", min=0, help="The step that broke. Default: the first suspect."),
     ] = None,
-    out: Annotated[
-        Path, Option("--out", "-o", metavar="FOLDER", help="Where the files go.")
-    ] = Path("cases"),
-    force: Annotated[bool, Option("--force", help="Overwrite what is there.")] = False,
+    out: Annotated[Path, Option("--out", "-o", metavar="FOLDER", help="Output folder.")] = Path(
+        "cases"
+    ),
+    force: Annotated[bool, Option("--force", help="Overwrite existing files.")] = False,
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
@@ -197,7 +197,7 @@ def promote(
 
     there = [name for name in files if os.path.lexists(out / name)]
     if there and not force:
-        raise UsageError(f"{out / there[0]} is there already; --force overwrites it")
+        raise UsageError(f"{out / there[0]} already exists; --force overwrites it")
     out.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         with open_output(out / name, follow=False) as file:
@@ -220,12 +220,12 @@ def list_(
         Option(
             "--columns",
             metavar="C,C",
-            help="What is said of each: run, outcome, steps, calls, axes, started, tag.KEY, a "
-            "measure as redundant_calls; a wrong name lists them.",
+            help="The columns: run, outcome, steps, calls, axes, started, tag.KEY, or a measure "
+            "such as redundant_calls; a wrong name lists them.",
         ),
     ] = None,
     sort: Annotated[
-        str, Option("--sort", metavar="C", help="Order by this column; -C the other way round.")
+        str, Option("--sort", metavar="C", help="Order by this column; -C for descending order.")
     ] = "run",
     limit: Annotated[
         int, Option("--limit", min=0, metavar="N", help="At most N runs, of each group; 0: all.")
@@ -234,9 +234,9 @@ def list_(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> None:
-    """List runs, and say how many match.
+    """List runs, and count the matches.
 
-    Each printed name can be pasted behind stepscope show.
+    Each printed name can be pasted after stepscope show.
 
     Example: stepscope list --where "outcome = 'fail'" --sort -steps
     """
@@ -262,9 +262,9 @@ def show(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> None:
-    """Print one run, its verdicts beside its steps.
+    """Print one run, with its verdicts at their steps.
 
-    What is uneventful is folded.
+    Uneventful steps are folded.
 
     Example: stepscope show airline/11/2 --step 14
     """
@@ -290,8 +290,8 @@ def diff(
 ) -> None:
     """Compare two runs, call by call.
 
-    Says where they part for good, and how far trials of one version are apart on this task: without
-    that, a difference between two runs means nothing.
+    Prints their first lasting divergence, and how far trials of one version differ on this task:
+    without that, a difference between two runs means nothing.
 
     Example: stepscope diff airline/11/2 airline/11/0
     """

@@ -54,15 +54,16 @@ def demo(
     budget: Budget = None,
     copy_examples: Annotated[
         bool,
-        Option("--copy-examples", help="Copy what the pages of the manual use to ./examples."),
+        Option("--copy-examples", help="Copy the manual's example files to ./examples."),
     ] = False,
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:
-    """Score the real runs that come with it: no key, no network.
+    """Score the bundled real runs: no key, no network.
 
-    With --judge models judge the five axes of these runs, too; that needs their keys, and spends.
+    With --judge, models also judge the five axes of these runs; this needs their keys and costs
+    money.
     --copy-examples does nothing else.
 
     Example: stepscope demo
@@ -138,7 +139,7 @@ def demo(
 def _copy_examples(*, as_json: bool) -> int:
     place = Path("examples")
     if place.exists():
-        raise UsageError(f"{place} is there already; move it away, or work in another folder")
+        raise UsageError(f"{place} already exists; move it away, or work in another folder")
     shutil.copytree(find_bundled("airline").parent, place)
     terminal.print_result({"path": str(place)} if as_json else f"wrote {place}/", as_json=as_json)
     return 0
@@ -163,14 +164,14 @@ def _demo_store() -> Path:
 def doctor(
     files: Annotated[
         list[str] | None,
-        Argument(metavar="[FILE]", help="Trace files: say only what these lack."),
+        Argument(metavar="[FILE]", help="Trace files: list only what these lack."),
     ] = None,
     *,
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:
-    """Check what is needed here, or what trace files lack.
+    """Check the installation, or list what trace files lack.
 
     Looks at Python, settings, store, disk, extras, keys (their names only), sandbox and browser.
 
@@ -207,7 +208,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 def init(
     *,
     yes: Annotated[
-        bool, Option("--yes", help="Do not ask: take what the tools' names suggest.")
+        bool, Option("--yes", help="Do not ask: use the effects that the tools' names suggest.")
     ] = False,
     force: Annotated[bool, Option("--force", help="Overwrite stepscope.toml.")] = False,
     store: options.StorePath = None,
@@ -217,14 +218,15 @@ def init(
     """Write stepscope.toml: tools, and gates that run.
 
     Asks which tools change the world. The runs of the store are scored and become the baseline of
-    gates, each with the drop that it would see; a gate that cannot decide on so few is left out.
+    gates, each with the drop that it would detect; a gate that cannot decide on this few runs is
+    left out.
 
     Example: stepscope init --store .stepscope/demo.db
     """
     from stepscope.safety.limits import open_output
 
     if FILE.exists() and not force:
-        raise UsageError(f"{FILE} is there already; --force overwrites it")
+        raise UsageError(f"{FILE} already exists; --force overwrites it")
     effects = _tool_effects(store)
     asking = sys.stdin.isatty() and not yes and not as_json
     text = find_bundled("stepscope.toml").read_text(encoding="utf-8")
@@ -269,7 +271,7 @@ def _tool_lines(effects: dict[str, str], *, asking: bool) -> list[str]:
             lines.append(f'{toml_key(tool)} = "write"  # inferred from its name')
         elif effect == "unknown":
             lines.append(
-                f'# {toml_key(tool)} = "write"  # its name does not tell: "read" or "write"?'
+                f'# {toml_key(tool)} = "write"  # unclear from its name: "read" or "write"?'
             )
     return lines
 
@@ -323,10 +325,10 @@ def _gate_section(one: GateDraft) -> str:
 def _say_gates(one: GateDraft) -> str:
     from stepscope.safety.text import visible_line
 
-    if not one.gates:
-        return visible_line(f"  no gate can decide yet for {one.workflow}; {FILE} says why")
     named = ", ".join(gate.name for gate in one.gates)
-    return visible_line(f"  gates   {one.workflow}: {named}; baseline {one.path}")
+    said = f"  gates   {one.workflow}: {named}; baseline {one.path}"
+    none = f"  no gate can decide yet for {one.workflow}; {FILE} says why"
+    return visible_line(said if named else none)
 
 
 def _has_store(store: Path | None) -> bool:

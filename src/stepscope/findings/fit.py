@@ -73,16 +73,16 @@ class LocaliseFit(msgspec.Struct, frozen=True, kw_only=True):
         """Say it in a few lines."""
         said = f"{self.runs:,} failed runs in which people named a step"
         if self.missing:
-            return f"{said}; {self.missing} more are needed, the shipped ranking stands"
+            return f"{said}; {self.missing} more are needed, the default ranking is kept"
         lines = [
             said,
-            "on tasks that had no part in the fit, the step that people named is first:",
-            f"  shipped {self.shipped_first:.2f}, refitted {self.fitted_first:.2f}",
+            "on tasks not used in the fit, the step that people named is first:",
+            f"  default {self.shipped_first:.2f}, fitted {self.fitted_first:.2f}",
             f"  gain in log score a run {self.gain:+.3f}, standard error {self.error:.3f}",
-            "not better by more than one standard error: the shipped ranking stands",
+            "not better by more than one standard error: the default ranking is kept",
         ]
         if (self.fitted_first or 0.0) < (self.shipped_first or 0.0):
-            lines[-1] = "first less often than before: the shipped ranking stands"
+            lines[-1] = "first less often than before: the default ranking is kept"
         if self.used:
             lines[-1] = f"used from now on: {self.path} (delete it to go back)"
         return "\n".join(lines)

@@ -7,8 +7,9 @@ only marks hard tasks has no more of them than that. Holm runs over all modes wh
 at all, which the numbers of each task tell, whatever the outcomes were (Tarone 1990, Biometrics
 46). Since nothing is chosen by outcomes, no half of the tasks is held back. A signature that says
 what the outcome is judged by (the expected call was not made) has more failures by definition: such
-modes are counted, never tested. Refused: a p value for them, and for modes of which no task has
-trials with and without it and both outcomes.
+modes are counted, never tested. Runs of which rules could not see what went wrong are left out and
+counted. Refused: a p value for modes of the outcome, and for modes of which no task has trials with
+and without it and both outcomes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from stepscope.model.records import STEP_LABELS_NAME
 from stepscope.model.signatures import reads_outcome, signature_code
 from stepscope.stats.permutation import null_of_failures
 from stepscope.stats.sample import Bools, Floats, Ints
-from stepscope.store.columns import Rows, Runs, Signs
+from stepscope.store.columns import Rows, Runs, Signs, count_unmeasured
 from stepscope.store.judged import judge_version_order
 from stepscope.values import Estimate, Unmeasured
 
@@ -104,13 +105,16 @@ class FailureModes(msgspec.Struct, frozen=True, kw_only=True, tag="failure_modes
     small_by_chance: float  # how many of these permuted outcomes would show
     n_signatures: int  # different signatures in these runs
     n_lone: int  # of these, those in too few runs or tasks to be a mode
-    n_failed: int  # runs that failed
+    n_failed: int  # runs that failed, of those that rules could see
     n_judged_by: int  # of these, runs counted only under what the outcome is judged by
     # share of the failed runs that are counted under no mode
     unassigned: Estimate | Unmeasured
+    # runs of which rules could not see what went wrong, by kind: they are in no number above
+    unmeasured: dict[str, int]
 
 
 NO_SIGNS = Unmeasured("missing_input", "no answers of rules; stepscope score makes them")
+UNSEEN = Unmeasured("missing_input", "results of tools were not recorded, or texts are erased")
 
 
 class Contrast(NamedTuple):
@@ -136,10 +140,14 @@ def find_modes(rows: Rows, runs: Runs, tasks: Ints) -> FailureModes | Unmeasured
     signs = rows.signs(runs)
     if not len(signs.at) and STEP_LABELS_NAME not in rows.measures():
         return NO_SIGNS
+    seen = signs.seen
+    if not seen.any():
+        return UNSEEN if signs.unmeasured().keys() - {"not_applicable"} else NO_SIGNS
+    signs = signs.of_seen()
     names, has = form_modes(signs, tasks)
-    outcome = runs.outcome.tolist()
-    failed = np.array([one == "fail" for one in outcome], np.bool_)
-    known = failed | np.array([one == "pass" for one in outcome], np.bool_)
+    failed = np.array([one == "fail" for one in runs.outcome], np.bool_) & seen
+    ended = np.array([one in ("pass", "fail") for one in runs.outcome], np.bool_)
+    known = ended & seen
     judged = [reads_outcome(of[0]) for of in names]
     contrasts = list(contrast_modes(has, tasks, known, failed, untested=judged))
     adjusted = adjust_modes(contrasts)
@@ -151,7 +159,8 @@ def find_modes(rows: Rows, runs: Runs, tasks: Ints) -> FailureModes | Unmeasured
     of_run = assign_runs(has, contrasts, judged, failed)
     counted = np.bincount(of_run[of_run >= 0], minlength=len(names)).tolist()
     tested = [contrast for contrast in contrasts if contrast.p is not None]
-    versions = _list_versions(runs)
+    versions = {version: at[seen[at]] for version, at in _list_versions(runs).items()}
+    lost = count_unmeasured(signs.state[ended])
     order = sorted(
         range(len(names)),
         key=lambda k: (_ORDER.index(verdicts[k]), contrasts[k].p or 0.0, -contrasts[k].failed, k),
@@ -178,7 +187,7 @@ def find_modes(rows: Rows, runs: Runs, tasks: Ints) -> FailureModes | Unmeasured
                 p=one.p,
                 p_adjusted=adjusted[mode],
                 by_chance=None if one.p is None else sum(x.chance_of(one.p) for x in tested),
-                worth=stats.proportion((has_it & failed)[known], tasks[known]),
+                worth=stats.proportion((has_it & failed)[known], tasks[known], unmeasured=lost),
                 begins=tuple(begins),
                 versions={v: stats.proportion(has_it[at], tasks[at]) for v, at in versions.items()},
                 examples=_choose_examples(has_it, step, runs, tasks, failed),
@@ -196,6 +205,7 @@ def find_modes(rows: Rows, runs: Runs, tasks: Ints) -> FailureModes | Unmeasured
         n_failed=int(failed.sum()),
         n_judged_by=sum(n for n, of_outcome in zip(counted, judged, strict=True) if of_outcome),
         unassigned=stats.proportion(of_run[failed] < 0, tasks[failed]),
+        unmeasured=signs.unmeasured(),
     )
 
 
@@ -203,6 +213,14 @@ def form_modes(signs: Signs, tasks: Ints) -> tuple[list[tuple[str, ...]], Bools]
     """Return the signatures of each mode, the commonest first, and which runs have which mode.
 
     `tasks`, shape (runs,), numbers the task of each run; the array has shape (modes, runs).
+    """
+    return merge_signatures(*choose_signatures(signs, tasks))
+
+
+def choose_signatures(signs: Signs, tasks: Ints) -> tuple[list[str], Bools]:
+    """Return the signatures of enough runs and tasks, the commonest first, and which runs have it.
+
+    The array has shape (signatures, runs).
     """
     n, size, width = max(len(tasks), 1), len(signs.texts), int(tasks.max(initial=0)) + 1
     pairs = np.unique(signs.number * n + signs.at)
@@ -214,15 +232,20 @@ def form_modes(signs: Signs, tasks: Ints) -> tuple[list[tuple[str, ...]], Bools]
     rank = np.full(size, -1)
     rank[chosen] = np.arange(len(chosen))
     kept = rank[number] >= 0
-    # Whole words of bits, so that runs are compared 64 at a time.
-    has = np.zeros((len(chosen), -(-n // 64) * 64), np.bool_)
+    has = np.zeros((len(chosen), len(tasks)), np.bool_)
     has[rank[number[kept]], at[kept]] = True
-    bits = np.packbits(has, axis=1).view(np.uint64)
+    return [signs.texts[one] for one in chosen], has
+
+
+def merge_signatures(texts: Sequence[str], has: Bools) -> tuple[list[tuple[str, ...]], Bools]:
+    """Return the modes, as `form_modes` does, of signatures that runs have."""
+    # Whole words of bits, so that runs are compared 64 at a time.
+    whole = np.pad(has, ((0, 0), (0, -has.shape[1] % 64)))
+    bits = np.packbits(whole, axis=1).view(np.uint64)
     both = [np.bitwise_count(bits & row).sum(axis=1, dtype=np.int64).tolist() for row in bits]
-    texts = [signs.texts[one] for one in chosen]
     judged = list(map(reads_outcome, texts))
     modes: list[list[int]] = []
-    for one in range(len(chosen)):
+    for one in range(len(texts)):
         for mode in modes:
             first, alone, shared = mode[0], both[one][one], both[mode[0]][one]
             together = alone + both[first][first] - shared
@@ -232,9 +255,9 @@ def form_modes(signs: Signs, tasks: Ints) -> tuple[list[tuple[str, ...]], Bools]
                 break
         else:
             modes.append([one])
-    joined = [has[of, : len(tasks)].any(axis=0) for of in modes]
+    joined = [has[of].any(axis=0) for of in modes]
     names = [tuple([texts[one] for one in of]) for of in modes]
-    return names, np.array(joined, np.bool_).reshape(-1, len(tasks))
+    return names, np.array(joined, np.bool_).reshape(-1, has.shape[1])
 
 
 def contrast_modes(

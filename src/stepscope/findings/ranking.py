@@ -150,8 +150,8 @@ def read_fit(store: str) -> StoreFit:
         return {}
     except (OSError, msgspec.DecodeError) as e:
         raise ConfigError(
-            f"{str(path)!r} is no fit of localise ({e}); delete it, or make it again by "
-            "stepscope calibrate localise"
+            f"{str(path)!r} is not a fit of localise ({e}); delete it, or make it again "
+            "with stepscope calibrate localise"
         ) from e
 
 
@@ -299,7 +299,7 @@ def evidence_of_records(records: Iterable[Record]) -> Iterator[StepEvidence]:
             if rubric == STEP_LABELS_NAME and answer.step is not None and answer.label == _ERROR:
                 cascade = (record.family, record.judge, record.repeat, answer.step) in cascades
                 kind: StoreKind = "judge_cascade" if cascade else "judge_error"
-                said = "an error that nobody looks back at" if cascade else "an error"
+                said = "an error that no later step addresses" if cascade else "an error"
                 said = f"{said}, says {who}: {answer.reason}"
                 yield StepEvidence(answer.step, kind, said, answer.cites, source)
             elif rubric == _CAUSE and whose == "agent":
@@ -384,6 +384,6 @@ def describe_reliability(family: Family) -> str:
     first, three, _ = (round(share * runs) for share in table.reliability[family])
     return (
         f"On {runs} public runs {_RUNS_OF[family]}, the first step of such a list is the one that "
-        f"people name in {first}, one of the first three in {three} (labels that fitted nothing); "
+        f"people name in {first}, one of the first three in {three} (labels not used for fitting); "
         f"two teams of people agree in {PEOPLE_AGREE}"
     )

@@ -323,7 +323,7 @@ def describe_head(head: bytes) -> str:
         return f"{shape[found.shape]} {type(record).__name__}"
     roles = [one.get("role") if isinstance(one, dict) else None for one in found.records]
     if "tool_calls" in record and all(role in ("assistant", "tool") for role in roles):
-        return "example calls: tools are called and nobody speaks"
+        return "example calls: tool calls without messages"
     keys = visible_line(", ".join(list(record)[:_SHOWN_KEYS]))
     kind = shape[found.shape] + (" objects" if found.shape != "object" else "")
     return f"{kind} with keys {keys}" if record else _describe_text(head)

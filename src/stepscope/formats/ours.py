@@ -92,7 +92,7 @@ def decode_run(raw: bytes, limits: Limits) -> Trajectory:
     """
     value, repairs = decode_strict(raw, limits=limits)
     if repairs:  # which of the two counts would be the choice of whoever added it
-        raise TraceError("a key stands twice in one object, which nothing of ours writes")
+        raise TraceError("a duplicate key in one object, which stepscope never writes")
     try:
         trajectory = msgspec.convert(value, Trajectory)
     except (msgspec.ValidationError, RecursionError) as e:

@@ -181,7 +181,7 @@ def read_samples(
 
 
 def _read_modes(rows: Rows, runs: Runs) -> AnswerColumn:
-    """Return the signatures of each run that was scored, a line each."""
+    """Return the signatures of each run of which rules saw what went wrong, a line each."""
     signs = rows.signs(runs)
     texts = [visible_line(hide_keys(text)) for text in signs.texts]
     held: list[set[str]] = [set() for _ in range(len(runs))]
@@ -189,13 +189,11 @@ def _read_modes(rows: Rows, runs: Runs) -> AnswerColumn:
         held[at].add(texts[number])
     names = {settings.find_installed_measure(name) for name in rows.measures() if is_signed(name)}
     versions = {name: rows.column(name, runs).versions for name in sorted(filter(None, names))}
-    scored = rows.column(records.STEP_LABELS_NAME, runs)
-    return replace(
-        scored,
+    return AnswerColumn(
         measure=MODES,
         value=np.full(len(runs), np.nan),
         label=text_array(["\n".join(sorted(one)) for one in held]),
-        state=np.where(scored.state == NO_RECORD, NO_RECORD, ANSWERED).astype(np.int8),
+        state=signs.state,
         versions=(digest(versions), *(f"two of {x}" for x, of in versions.items() if len(of) > 1)),
     )
 

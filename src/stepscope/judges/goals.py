@@ -132,8 +132,8 @@ class Goals:
         if open_:
             return _absent(
                 f"unconfirmed: {len(open_)} of {len(found)} goals of {trajectory.name} in "
-                f"{self.where}; read them beside the run, mend what finds them, set confirmed = "
-                "true"
+                f"{self.where}; compare them with the run, correct how each is found, set "
+                "confirmed = true"
             )
         located = locate_goals(trajectory, found, self.cited)
         return tuple(zip([goal.goal for goal in found], located, strict=True))

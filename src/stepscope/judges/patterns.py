@@ -35,19 +35,19 @@ MOST_REDUNDANT = 2
 
 PATTERN_ADVICE: Mapping[PatternName, str] = {
     "whip": (
-        "Mostly a tool that says too little the first time: tighten its description or its answer, "
-        "so that nobody has to try again to be sure."
+        "Usually the tool returns too little the first time: improve its description or its "
+        "result, so that nobody must repeat the call to be sure."
     ),
     "detour": (
-        "Mostly a tool whose description promises what it does not do: say in it what it is for "
-        "and what it is not for."
+        "Usually the tool's description promises too much: state what it is for and what it is "
+        "not for."
     ),
     "cascade": (
         "Read this run first: what follows rests on an uncorrected error, and the end can look "
         "right all the same."
     ),
     "healthy_recovery": (
-        "Nothing to mend behind the error; look at what caused it if it comes up in many runs."
+        "Nothing to fix after the error; look at its cause if it occurs in many runs."
     ),
 }
 

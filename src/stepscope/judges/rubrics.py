@@ -255,7 +255,7 @@ def read_rubric(data: bytes, where: str) -> Rubric:
 
 def _unknown_rubric(name: str) -> str:
     known = (*RUBRIC_SETS, *(one for one in BUILT_IN_RUBRICS if one not in RUBRIC_SETS))
-    own = "a rubric of your own is a path that ends in .md"
+    own = "your own rubric is a path that ends in .md"
     return f"no rubric called {name!r}; {suggest_name(name, known)}; {own}"
 
 
@@ -346,7 +346,7 @@ def _complaints(front: FrontMatter, body: str) -> Iterable[str]:
             yield f"{key} is empty; a judge cannot guess what counts"
     for what, whose in front.out_of_scope.items():
         if not whose.strip():
-            yield f"out_of_scope {what!r} does not say whose it is"
+            yield f"out_of_scope {what!r} does not name its rubric"
     if not body:
         yield "nothing follows the front matter; say there how to judge"
     yield from _off_menu(front)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import inf, isclose
 from typing import Literal, NamedTuple, get_args
@@ -250,6 +250,62 @@ def program_of(call: ToolCall) -> str | None:
         return None
     text = given[named]
     return text if isinstance(text, str) else None
+
+
+# Longer outputs, and those of more lines, answer no one question; more words are no name.
+ANSWER_CHARACTERS, ANSWER_LINES, OWN_WORDS, SHARED_WORDS = 400, 3, 2, 4
+# What a shell prints around an output: the line with the command, and how it ended.
+FRAME = re.compile(
+    r"(?im)\A\s*(?:exitcode:.*\s+)?(?:\w+ ){1,3}output:|^[^\s#$]*[@~][^\s#$]*[#$] .*$|"
+    r"^\W*(?:[\w ]*\b)?(?:exit|return)(?:ed)?[ _]?(?:code|status)?[ :=]+\d+\W*$"
+)
+_ECHO = re.compile(r"(?m)^[^\s#$]*[@~][^\s#$]*[#$] (.+)$")
+_SHELL_BLOCK = re.compile(r"```\w*\n([^\n]{1,200})\n```")
+_ASKED = re.compile(r"(?!\d)[\w./@+-]*\w")
+
+
+def is_short(output: str) -> bool:
+    """True if an output may be the answer to one question."""
+    return len(output) < ANSWER_CHARACTERS and output[:6] != "Error:" and output[:1] != "["
+
+
+def joined_answers(
+    outputs: Sequence[tuple[int, str]],
+    trajectory: Trajectory,
+    lines_of: Callable[[str], list[str]],
+) -> list[tuple[int, str]]:
+    """Return outputs with the short ones of commands alike as one, each below what it is of."""
+    found = list[tuple[int, list[str], list[str]]]()
+    for at, text in outputs:
+        lines = lines_of(FRAME.sub("", text)) if is_short(text) else []
+        if 0 < len(said := [x.strip() for x in lines if x.strip()]) <= ANSWER_LINES:
+            asked = dict.fromkeys(_ASKED.findall(_command_of(at, text, trajectory)))
+            found.append((at, [*asked], said))
+    for group in (found, found[:2]) if len(found) > 1 else ():
+        shared = set(group[0][1]).intersection(*(words for _, words, _ in group))
+        owns = [[x for x in words if x not in shared] for _, words, _ in group]
+        if shared and all(0 < len(own) <= OWN_WORDS for own in owns):
+            lines = [f"{' '.join([x for x in group[0][1] if x in shared][:SHARED_WORDS])}:"]
+            for own, (_, _, said) in zip(owns[::-1], group[::-1], strict=True):
+                start = "\n    " if len(said) > 1 else " "
+                name = " ".join(x.lstrip("./-") for x in own)
+                lines.append(start.join([f"  {name}:", *said]))
+            rest = [x for x in outputs if x[0] not in [at for at, _, _ in group]]
+            return sorted([*rest, (group[0][0], "\n".join(lines))], reverse=True)
+    return [*outputs]
+
+
+def _command_of(at: int, text: str, trajectory: Trajectory) -> str:
+    """Return what an output answers, a short command or the arguments of a call; else nothing."""
+    if (echo := _ECHO.search(text)) is not None:
+        return echo[1]
+    answered = [x for x in trajectory.exchanges if x.answer_step == at and x.result is not None]
+    call = next((x.call for x in answered if x.result and x.result.text == text), None)
+    if call is None:
+        found = _SHELL_BLOCK.search(trajectory.steps[at - 1].text) if at else None
+        return found[1] if found else ""
+    given = program_of(call) or call.arguments
+    return " ".join(map(str, given.values())) if isinstance(given, dict) else str(given or "")
 
 
 def same_key(exchange: Exchange) -> str:

@@ -125,8 +125,8 @@ def resolve_endpoint(
     base = judge.base_url or (provider.base_url if provider else "")
     if not base:
         raise ConfigError(
-            f'judge {name!r}: its provider is unknown; say where it is, as [judges.model."{name}"] '
-            'base_url = "http://127.0.0.1:8080/v1"'
+            f"judge {name!r}: its provider is unknown; give its address, such as "
+            f'[judges.model."{name}"] base_url = "http://127.0.0.1:8080/v1"'
         )
     address = _address(name, base)
     if offline and not is_loopback(address.hostname):

@@ -419,8 +419,8 @@ class RetryPolicy:
         if seconds > end - asyncio.get_running_loop().time():
             told = f"{error}; " if error else ""
             raise ModelError(
-                f"{told}the next try would be in {seconds:,.0f} s, over the "
-                f"{self.limits.whole_seconds:g} s of one call; run the same command again then",
+                f"{told}the next attempt would be in {seconds:,.0f} s, over the "
+                f"{self.limits.whole_seconds:g} s of one call; run the same command again later",
                 again=True,
                 after=seconds,
                 status=error.status if error else None,

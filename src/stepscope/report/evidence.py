@@ -122,14 +122,15 @@ def read_look_first(
     trials = list_passing_trials(store, table.runs.task[chosen])
     for at in chosen.tolist():
         key, name = table.runs.id[at], table.runs.name[at]
-        command = f"stepscope show {store.handle(key, name)}"
+        handle = store.handle(key, name)
+        command = f"stepscope show {handle}"
         try:
             trajectory = store.trajectory(key)
         except StoreError as e:  # its texts were purged; its records still speak in the figures
             outcome, steps = table.runs.outcome[at], int(table.runs.steps[at])
             yield LookFirst(
                 id=key, name=name, outcome=outcome, steps=steps, suspects=(), note=str(e),
-                command=command,
+                command=command, handle=handle,
             )  # fmt: skip
             continue
         evidence = compare_with_trials(store, trajectory, trials)
@@ -140,7 +141,7 @@ def read_look_first(
             curve = make_curve(trajectory, records, noise=given[0], weights=given[1])
         case = trajectory.case
         look = list_suspects(trajectory, case, records, curve=curve, evidence=evidence, fit=fit)
-        yield msgspec.structs.replace(look, command=command)
+        yield msgspec.structs.replace(look, command=command, handle=handle)
 
 
 def _values_or_zero(table: RunTable, measure: str) -> Floats:

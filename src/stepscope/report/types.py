@@ -193,6 +193,7 @@ class LookFirst(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     suspects: tuple[SuspectSteps, ...]  # most telling first; of a failed run every agent step
     command: str = ""  # the one that shows the run
+    handle: str = ""  # what names the run on a command line, quoted where a shell needs it
     note: str = ""
     because: str = ""  # why the run failed; no suspect
     # probability that no step of the agent is at fault; None where the run is not ranked

@@ -47,19 +47,26 @@ _ENVIRONMENT = {
 
 
 def open_database(
-    path: str, *, any_thread: bool = False, cache_kibibytes: int = _CACHE_KIBIBYTES
+    path: str,
+    *,
+    any_thread: bool = False,
+    cache_kibibytes: int = _CACHE_KIBIBYTES,
+    read_only: bool = False,
 ) -> Connection:
     """Return a connection with every pragma set and asserted; make the file, mode 0600, if new.
+
+    One that is only read must be there, and nothing can be written to it.
 
     Raises:
         StoreError: the file is no SQLite database.
         EnvironmentFault: it cannot be opened, locked or made durable.
     """
-    if path != MEMORY:
+    if path != MEMORY and not read_only:
         _create(Path(path))
     with translate_faults(path):
         db = sqlite3.connect(
-            path,
+            f"{Path(path).absolute().as_uri()}?mode=ro" if read_only else path,
+            uri=read_only,
             isolation_level=None,
             timeout=BUSY_MILLISECONDS / 1000,
             check_same_thread=not any_thread,
@@ -67,7 +74,7 @@ def open_database(
         with ExitStack() as unless_ready:
             unless_ready.callback(db.close)
             try:
-                _prepare(db, path, cache_kibibytes)
+                _prepare(db, path, cache_kibibytes, read_only)
             except UnicodeDecodeError as e:  # SQLite quotes a schema that is no text
                 raise damage_error(path, str(e)) from e
             unless_ready.pop_all()
@@ -90,10 +97,11 @@ def _create(path: Path) -> None:
         raise EnvironmentFault(f"{path}: no store can be made here ({e.strerror})") from e
 
 
-def _prepare(db: Connection, path: str, cache_kibibytes: int) -> None:
+def _prepare(db: Connection, path: str, cache_kibibytes: int, read_only: bool) -> None:
     expected = {
         # WAL survives a kill at any moment and lets others read meanwhile.
         "journal_mode": "memory" if path == MEMORY else "wal",
+        "query_only": read_only,
         "synchronous": 2,  # FULL: what was committed is on disk
         "foreign_keys": 1,
         "busy_timeout": BUSY_MILLISECONDS,
@@ -101,6 +109,7 @@ def _prepare(db: Connection, path: str, cache_kibibytes: int) -> None:
     }
     for statement in (
         f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}",
+        f"PRAGMA query_only = {read_only:d}",
         "PRAGMA journal_mode = WAL",
         "PRAGMA synchronous = FULL",
         "PRAGMA foreign_keys = ON",
@@ -339,15 +348,18 @@ class Database(Closeable):
         *,
         any_thread: bool = False,
         cache_kibibytes: int = _CACHE_KIBIBYTES,
+        read_only: bool = False,
     ) -> None:
-        """Open the file, making or migrating it.
+        """Open the file, making or migrating it; where it is only read, it must be of this version.
 
         Raises:
             StoreError: the file is something else, or of a newer version.
             EnvironmentFault: it cannot be opened or made durable.
         """
         self.path = path
-        self._db = open_database(path, any_thread=any_thread, cache_kibibytes=cache_kibibytes)
+        self._db = open_database(
+            path, any_thread=any_thread, cache_kibibytes=cache_kibibytes, read_only=read_only
+        )
         with ExitStack() as unless_ready:
             unless_ready.callback(self._db.close)
             # Statements of somebody else's would run when the file is read or written.
@@ -358,7 +370,7 @@ class Database(Closeable):
             if found is not None:
                 raise _foreign_tables(path, "a {} {!r}".format(*found))
             try:
-                migrate_database(self._db, path, schema)
+                migrate_database(self._db, path, schema, read_only=read_only)
             except sqlite3.OperationalError as e:
                 raise _foreign_tables(path, str(e)) from e
             _check_tables(self._db, path, schema)
@@ -392,14 +404,20 @@ class Database(Closeable):
         self._db.close()
 
 
-def migrate_database(db: Connection, path: str, schema: Schema) -> None:
+def migrate_database(db: Connection, path: str, schema: Schema, *, read_only: bool = False) -> None:
     """Make the tables of a new file, or migrate an older one after backing it up.
 
     Raises:
-        StoreError: the file is another program's database, or of a newer version.
+        StoreError: the file is another program's database, or of a newer version; or it would have
+            to be changed and is only read.
     """
     with translate_faults(path):
         found = _version(db, path, schema)
+    if read_only and (found or 0) < schema.version:
+        raise StoreError(
+            f"{path}: {'empty' if found is None else f'of version {found}'}, and only read here; "
+            f"stepscope score --store {path} makes it one of version {schema.version}"
+        )
     if found is None:
         _step(db, path, schema, schema.version, schema.sql(), None)
     elif found > schema.version:

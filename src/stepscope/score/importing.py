@@ -45,8 +45,8 @@ _BATCH_EVENTS = 256
 # Frames a process that are asked before their turn: it works on while a transaction is flushed.
 _AHEAD = 8
 _DIED = (
-    "a reading process ended (exit code {code}); what was read is kept: run it again to go on, "
-    "with --workers 1 if memory is short"
+    "a reading process ended (exit code {code}); records read so far are kept: run it again to "
+    "resume, with --workers 1 if memory is short"
 )
 _encode = msgspec.msgpack.encode
 
@@ -305,7 +305,7 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _account_lines(files: Iterable[Account]) -> Iterator[str]:
-    """Yield a line for each file; files that are no traces share one for each kind."""
+    """Yield a line for each file; files that are not traces share one for each kind."""
     alike: dict[str, list[Account]] = {}
     for account in files:
         if (kind := account.skipped) is None:
@@ -319,7 +319,7 @@ def _account_lines(files: Iterable[Account]) -> Iterator[str]:
         named = [one.uri for one in accounts[:_NAMED_FILES]]
         more = len(accounts) - len(named)
         told = ", ".join(named) + (f" and {more:,} more" if more else "")
-        yield f"{len(accounts):,} files that are no traces ({kind}): {told}"
+        yield f"{len(accounts):,} files that are not traces ({kind}): {told}"
 
 
 class RunNames:

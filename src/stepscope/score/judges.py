@@ -422,7 +422,7 @@ def _result_lines(judged: JudgingResult) -> Iterator[str]:
     if judged.purged:
         yield f"{judged.purged:,} runs left out: their texts are erased"
     if ran.stopped:
-        yield "stopped; run the same command again to go on: what was received is kept"
+        yield "stopped; received replies are kept: run the same command again to resume"
 
 
 def judge_runs(

@@ -217,7 +217,7 @@ def _storable(text: str) -> str:
 # Chunks asked before their turn: two a process keep all busy; more would only fill memory.
 _AHEAD = 2
 _DIED = (
-    "a scoring process ended (exit code {code}); what was scored is kept: run it again to go on, "
+    "a scoring process ended (exit code {code}); finished scores are kept: run it again to resume, "
     "with --workers 1 if memory is short"
 )
 _encode_frame = msgspec.msgpack.encode
@@ -282,7 +282,7 @@ class ScoringResult(msgspec.Struct, frozen=True, kw_only=True):
         absent = ", ".join(f"{count:,} {kind}" for kind, count in kinds) or "none"
         return (
             f"{self.runs:,} runs scored, {self.records:,} records; unmeasured: {absent}; "
-            f"{self.skipped:,} runs had their answers already"
+            f"{self.skipped:,} runs were already scored"
             + (f"; {self.outdated:,} under another tool list or policy" if self.outdated else "")
         )
 

@@ -83,7 +83,7 @@ def learn_noise(
     if runs < FEWEST_RUNS:
         return Unmeasured(
             "insufficient_data",
-            f"{runs} runs have {FEWEST_SCORES} scores; {FEWEST_RUNS} tell their noise",
+            f"{runs} runs have {FEWEST_SCORES} scores; {FEWEST_RUNS} are needed to estimate noise",
         )
     seen: dict[Peak, float] = {}
 

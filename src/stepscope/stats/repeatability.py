@@ -26,7 +26,7 @@ LIMIT = 0.06
 DESIGN = 3
 # A spread below this share of the largest score is rounding of floats.
 ROUNDING = 1e-12
-# Steps of that design beyond which it says that no sensible number would tell.
+# Steps of that design beyond which it says that no sensible number would decide.
 MOST = 100
 
 
@@ -171,7 +171,6 @@ def _steps_to_settle(found: Estimate, limit: float) -> str:
         return ""
     for steps in range(1, MOST + 1):
         if _limits(found.value, float(steps * (DESIGN - 1)), found.level)[1] <= limit:
-            return (
-                f"; {steps} steps scored {DESIGN} times each would tell, were it {found.value:.3f}"
-            )
-    return f"; too near to it for {MOST} steps scored {DESIGN} times each to tell"
+            times = f"; {steps} steps scored {DESIGN} times each"
+            return f"{times} would decide if sigma is {found.value:.3f}"
+    return f"; too close to it for {MOST} steps scored {DESIGN} times each to decide"

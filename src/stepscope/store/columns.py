@@ -65,6 +65,13 @@ def unmeasured_kind(state: int) -> UnmeasuredKind:
     return UNMEASURED_KINDS[-1 - state]
 
 
+def count_unmeasured(state: npt.NDArray[np.int8]) -> dict[str, int]:
+    """Return how many cells could not be measured, by kind; those without a record excluded."""
+    states, counts = np.unique(state[state < 0], return_counts=True)
+    found = {unmeasured_kind(int(s)): int(n) for s, n in zip(states, counts, strict=True)}
+    return {kind: found[kind] for kind in UNMEASURED_KINDS if kind in found}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
     """Runs as aligned arrays, ordered by name, then id; superseded runs are left out."""
@@ -138,9 +145,7 @@ class AnswerColumn:
 
     def unmeasured(self) -> dict[str, int]:
         """Return how many runs could not be measured, by kind; runs without a record excluded."""
-        states, counts = np.unique(self.state[self.state < 0], return_counts=True)
-        found = {unmeasured_kind(int(s)): int(n) for s, n in zip(states, counts, strict=True)}
-        return {kind: found[kind] for kind in UNMEASURED_KINDS if kind in found}
+        return count_unmeasured(self.state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,13 +174,30 @@ class StepColumn:
 class Signs:
     """What rules found wrong in runs, one entry each: which signature, in which run, at which step.
 
-    A run may have a signature several times; entries are in no order.
+    A run may have a signature several times; entries are in no order. Only of runs whose state is
+    `ANSWERED` does it mean anything that they have none.
     """
 
     texts: tuple[str, ...]  # the different signatures, and maybe more
     number: Ints  # index into `texts`
     at: Ints  # place of the run among the runs asked for
     step: Ints  # index of the step, -1 where it is of no one step
+    # of each run, as in `AnswerColumn`: negative where rules could not see what went wrong
+    state: npt.NDArray[np.int8]
+
+    @property
+    def seen(self) -> Bools:
+        """Runs whose faults have signatures, if they have any."""
+        return np.equal(self.state, ANSWERED)
+
+    def of_seen(self) -> Self:
+        """Return the signatures of these runs alone."""
+        kept = self.seen[self.at]
+        return replace(self, number=self.number[kept], at=self.at[kept], step=self.step[kept])
+
+    def unmeasured(self) -> dict[str, int]:
+        """Return how many runs rules could not see, by kind."""
+        return count_unmeasured(self.state)
 
 
 class Rows(Protocol):
@@ -476,8 +498,28 @@ def cited_steps(
 SignColumns = tuple[Ints, Ints, Sequence[str], Sequence[str]]
 
 
-def read_signs(db: Connection, places: RunPlaces) -> Signs:
-    """Return what rules found wrong in the runs, as signatures that other runs share."""
+def see_runs(column: Callable[[str], AnswerColumn], measures: Iterable[str]) -> Ints:
+    """Return the state of each run's signatures: whether rules could see what went wrong.
+
+    `column` reads one of `measures`. Unmeasured is a run of which nothing shows what tools gave
+    back, neither a status nor a text, and one on which a rule that signs has crashed.
+    """
+    state = column(STEP_LABELS_NAME).state.astype(np.int64)
+    blind = np.not_equal(column("errors").state, ANSWERED)
+    blind &= column("axes.result_interpretation").state == cell_state("missing_input")
+    state[blind & (state == ANSWERED)] = cell_state("missing_input")
+    crashed = cell_state("error")
+    for measure in filter(is_signed, measures):
+        state[column(measure).state == crashed] = crashed
+    return state
+
+
+def read_signs(db: Connection, places: RunPlaces, state: Ints) -> Signs:
+    """Return what rules found wrong in the runs, as signatures that other runs share.
+
+    `state` is that of `see_runs`; the texts of a purged run went with its reasons.
+    """
+    state = np.where(places.purged & (state == ANSWERED), cell_state("missing_input"), state)
     current = db.execute("SELECT measure, workflow, version, facts FROM current").fetchall()
     asked = db.execute(
         "SELECT id, measure, version, facts FROM questions WHERE family = ?", (RULES,)
@@ -508,16 +550,16 @@ def read_signs(db: Connection, places: RunPlaces) -> Signs:
             kept &= places.inside(workflows, at)
         texts = [list(compress(_decode_texts(x), kept.tolist())) for x in (said, cited)]
         found.append((measure, (run[kept], step[kept], *texts)))
-    return sign_answers(found, places.of)
+    return sign_answers(found, places.of, state)
 
 
 def sign_answers(
-    answers: Iterable[tuple[str, SignColumns]], place: Callable[[Ints], Ints]
+    answers: Iterable[tuple[str, SignColumns]], place: Callable[[Ints], Ints], state: Ints
 ) -> Signs:
     """Return the signatures of current answers of rules, by measure.
 
-    `place` gives the places of runs by their rows, -1 for those that were not asked for. An error
-    that has a signature with its tool has no other.
+    `place` gives the places of runs by their rows, -1 for those that were not asked for; `state`
+    is that of the runs. An error that has a signature with its tool has no other.
     """
     numbers: dict[str, int] = {}
     parts = [np.empty((3, 0), np.int64)]
@@ -545,7 +587,8 @@ def sign_answers(
     table = np.concatenate(parts, axis=1)
     table[1] = place(table[1])
     numbered, at, step = table[:, table[1] >= 0]
-    return Signs(texts=tuple(numbers), number=numbered, at=at, step=step)
+    texts, states = tuple(numbers), state.astype(np.int8)
+    return Signs(texts=texts, number=numbered, at=at, step=step, state=states)
 
 
 def offer_answers(db: Connection, rows: Rows) -> None:

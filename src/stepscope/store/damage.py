@@ -101,7 +101,7 @@ def salvage_store(damaged: str, out: str, schema: Schema) -> Salvaged:
         EnvironmentFault: the new one cannot be written.
     """
     if Path(out).exists():
-        raise UsageError(f"{out} is there already; name a new file")
+        raise UsageError(f"{out} already exists; name a new file")
     with (
         closing(database.open_damaged(damaged)) as old,
         closing(database.open_database(out)) as new,

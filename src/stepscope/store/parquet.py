@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from stepscope.errors import ConfigError, EnvironmentFault, StoreError, UsageError
 from stepscope.model import Record
-from stepscope.model.records import RULES
+from stepscope.model.records import RULES, STEP_LABELS_NAME
 from stepscope.model.signatures import is_of_steps, is_signed
 from stepscope.runtime.database import Connection, open_memory
 from stepscope.safety.limits import open_output
@@ -299,10 +299,16 @@ class ParquetRows:
     def signs(self, runs: Runs) -> Signs:
         """Return what rules found wrong in `runs`, as signatures that other runs share."""
         found = []
+        state = columns.see_runs(partial(self.column, runs=runs), self._groups)
+        places = self._places(runs)
         for measure in filter(is_signed, self._groups):
             held = [row for row in self._rows_of(measure) if row["family"] == RULES]
             # A row about the whole run is marked as current; one of a step is as its question.
             asked = {_question(row) for row in held if row["current"]}
+            if measure == STEP_LABELS_NAME:
+                # The counts of labels have a reason, until the texts of their run are erased.
+                of = [x["run"] for x in held if x["current"] and x["state"] > 0 and not x["reason"]]
+                state[places[of][places[of] >= 0]] = columns.cell_state("missing_input")
             rows = [
                 _row(row)
                 for row in held
@@ -314,7 +320,7 @@ class ParquetRows:
             words = "label" if measure == "policy" else "reason"
             said, cites = ([getattr(row, key) for row in rows] for key in (words, "cites"))
             found.append((measure, (run, step, said, cites)))
-        return sign_answers(found, self._places(runs).__getitem__)
+        return sign_answers(found, places.__getitem__, state)
 
     def weights(self) -> dict[tuple[str, str], tuple[float, ...]]:
         """Return no weights: an export has none."""

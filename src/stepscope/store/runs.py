@@ -701,15 +701,16 @@ AMONG = (
 
 def find_named(db: Connection, text: str) -> list[tuple[str, str]]:
     """Return the runs that `text` may mean, by id and name: the first way in which any is so."""
-    text = text.removesuffix("…")  # a name that was cut where it stood is the start of one
-    of_id, of_name = ("substr(" + field + ", 1, :n) = :text" for field in ("id", "name"))
+    start = text.removesuffix("…") or text  # a name that was cut where it stood begins so
+    of_id, of_name = ("substr(" + field + ", 1, :n) = :start" for field in ("id", "name"))
     live = _LIVE + " AND "
     ways = ["id = :text", live + "name = :text", of_id + " OR (" + live + of_name + ")"]
-    if len(text) >= HANDLE_DIGITS:  # a name that begins as an id does is no accident
+    if len(start) >= HANDLE_DIGITS:  # a name that begins as an id does is no accident
         ways.insert(2, of_id)
     for way in ways:
         query = "SELECT id, name FROM runs WHERE " + way + " ORDER BY name, id LIMIT 100"
-        if found := db.execute(query, {"text": text, "n": len(text)}).fetchall():
+        asked = {"text": text, "start": start, "n": len(start)}
+        if found := db.execute(query, asked).fetchall():
             return found
     return []
 

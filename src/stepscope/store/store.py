@@ -154,7 +154,7 @@ class Current(NamedTuple):
 class Store(Database):
     """Runs and records on disk; use as a context manager, or `close` it."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, read_only: bool = False) -> None:
         """Open the store at `path`; `Store.open` takes any path."""
         self._names = RowIds()
         self._checked: set[str] = set()
@@ -163,7 +163,7 @@ class Store(Database):
         # through the second, which is None where they are shown as they are.
         self.redactor: Redactor
         self.shown: Redactor | None
-        super().__init__(path, SCHEMA)
+        super().__init__(path, SCHEMA, read_only=read_only)
 
     def _prepare(self) -> None:
         self.redact()
@@ -171,14 +171,16 @@ class Store(Database):
         runs.offer_texts(self._db)
 
     @classmethod
-    def open(cls, path: str | Path) -> Self:
+    def open(cls, path: str | Path, *, read_only: bool = False) -> Self:
         """Open a store, making it where there is none; ":memory:" lives as long as the object.
+
+        One that is only read must be there, and nothing can be written to it.
 
         Raises:
             StoreError: no store, or of a newer version.
             EnvironmentFault: it cannot be opened or made durable.
         """
-        return cls(str(path))
+        return cls(str(path), read_only=read_only)
 
     @staticmethod
     def salvage(damaged: str | Path, out: str | Path) -> Salvaged:
@@ -301,8 +303,9 @@ class Store(Database):
 
     def signs(self, runs: Runs) -> Signs:
         """Return what rules found wrong in `runs`, as signatures that other runs share."""
+        state = columns.see_runs(partial(self.column, runs=runs), self.measures())
         with database.translate_faults(self.path):
-            return columns.read_signs(self._db, self._places(runs))
+            return columns.read_signs(self._db, self._places(runs), state)
 
     def weights(self) -> Mapping[tuple[str, str], tuple[float, ...]]:
         """Return the weights of steps by workflow and task, "*" for every task."""
@@ -427,8 +430,8 @@ class Store(Database):
         """
         if not text:
             raise UsageError(
-                "no run is named: give a name, the start of one, or that of an id; "
-                "stepscope list has the names"
+                "no run is named: give a name, or a prefix of a name or an id; "
+                "stepscope list prints the names"
             )
         with database.translate_faults(self.path):
             found = runs.find_named(self._db, text)
@@ -439,7 +442,7 @@ class Store(Database):
         if found:
             named += " ..." if len(found) > _CANDIDATES else ""
             raise UsageError(f"{text!r} is more than one run: {named}; say more, or give the id")
-        hint = f"did you mean {named}?" if near else "stepscope list has the names"
+        hint = f"did you mean {named}?" if near else "stepscope list prints the names"
         raise UsageError(f"no run called {text!r}: {hint}")
 
     def handle(self, id: str, name: str) -> str:

@@ -143,8 +143,8 @@ def parse_moment(option: str, text: str, *, now: datetime | None = None) -> int:
         found = (when - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
     except (ValueError, OverflowError) as e:
         raise UsageError(
-            f"{option}: {text!r} is no time; expected a date as 2026-01-31, a time as "
-            "2026-01-31T12:00, or a duration as 30m, 12h, 7d, 2w"
+            f"{option}: {text!r} is not a time; expected a date such as 2026-01-31, a time such "
+            "as 2026-01-31T12:00, or a duration such as 30m, 12h, 7d, 2w"
         ) from e
     # 64 bits of nanoseconds end in 2262; a run is not from after that.
     return max(-_MAX_INTEGER, min(found, _MAX_INTEGER))
@@ -230,7 +230,7 @@ class _Parser:
             match = _TOKEN.match(self._text, at, end)
             if match is None:
                 start = at + len(self._text[at:]) - len(self._text[at:].lstrip())
-                expected = "texts stand in quotes, as agent = 'gpt-4o'"
+                expected = "put texts in quotes, such as agent = 'gpt-4o'"
                 raise _refusal(start, self._text[start : start + 20], expected)
             yield match
             if match.lastgroup == "end":
@@ -376,7 +376,7 @@ class _Parser:
         if token.lastgroup == "word" and _text(token).lower() == "null":
             if operator in ("=", "==", "!=", "<>"):
                 return None
-            self._fail(token, "null stands after = and != only")
+            self._fail(token, "null is allowed only after = and !=")
         if token.lastgroup == "number":
             if field in NUMBERS:
                 # Beyond 64 bits SQLite takes no integer; no count gets there.

@@ -40,6 +40,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from stepscope.api.reader import StoreReader, StoreState
 from stepscope.errors import EnvironmentFault, StepscopeError, UsageError
 from stepscope.model.records import Figure
 from stepscope.report.document import EmptyNotice, ServerLinks
@@ -55,7 +56,7 @@ from stepscope.settings import Settings
 from stepscope.values import Unmeasured
 from stepscope.web import queries
 from stepscope.web.guard import WebGuard, WebPolicy
-from stepscope.web.queries import ChosenRuns, StoreReader, StoreState
+from stepscope.web.queries import ChosenRuns
 
 # Signs that begin a formula, a command (DDE) or a macro in some spreadsheet, full-width ones too.
 _FORMULA = tuple("=+-@|%\t\r\n\uff1d\uff0b\uff0d\uff20\uff5c\uff05")

@@ -211,7 +211,7 @@ def test_a_message_that_cannot_be_read_is_quarantined_and_the_run_says_where() -
     [
         ({"messages": "hi"}, "`messages` is 'hi'; expected a list"),
         ({"messages": []}, "without a single message"),
-        ({"messages": [CALL, *ANSWERS]}, "nobody speaks"),
+        ({"messages": [CALL, *ANSWERS]}, "has only calls and results"),
         ({"messages": [3]}, "message 0 needs an object"),
         ({"request": 3, "response": COMPLETION}, "`request` is '3'"),
         ({"request": {}, "response": {"choices": []}}, "without `choices`"),

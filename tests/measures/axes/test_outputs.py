@@ -8,6 +8,7 @@ each output a fault and a near miss. `UNPROVED` are the faults that need more th
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -642,3 +643,128 @@ def test_a_number_that_no_float_holds_is_no_value(digits: int) -> None:
     )
     assert found("oak: 3\nelm: 5", f"The oak is {'9' * digits}.") == []
     assert found(f"oak: {'9' * min(digits, 190)}\nelm: 5", "The oak has 5.") == []
+
+
+Commands = tuple[tuple[str, str], ...]
+BORN: Commands = (("born.py Ada", "1815"), ("born.py Charles", "1791"))
+BUILDS: Commands = (("time ./old", "3.81"), ("time ./new", "4.66"))
+DAYS: Commands = (("python first.py", "1903-04-17"), ("python last.py", "1911-10-02"))
+WAYS: Commands = (("dist.py A B", "14.2 km"), ("dist.py A C", "9.6 km"))
+TIDES: Commands = (("tides.py Brest", "high 6.4 m\nlow 1.2 m"), ("tides.py Calais", "high 7.1 m"))
+PRICED: Commands = (("quote NVX", '{"price": 41.2}'), ("quote ORL", '{"price": 38.75}'))
+STATES: Commands = (("is-active nginx", "active"), ("is-active redis", "inactive"))
+RELEASES: Commands = (("cat VERSION", "4.2.0"), ("cat old/VERSION", "3.9.1"))
+
+
+def by_calls(command: str, output: str) -> tuple[Step, Step]:
+    return did("bash", f"{output}\n[The command completed with exit code 0.]", command=command)
+
+
+def by_blocks(command: str, output: str) -> tuple[Step, Step]:
+    printed = agent(f"exitcode: 0 (execution succeeded)\nCode output: {output}\n").parts
+    shell = Step(index=0, actor="environment", parts=printed)
+    return agent(f"Look.\n\n```sh\n{command}\n```\n\nPlease run this."), shell
+
+
+def by_screens(command: str, output: str) -> tuple[Step, Step]:
+    return did("keys", f"New Terminal Output:\n\nroot@box:/app# {command}\n{output}\nexit=0\n")
+
+
+@pytest.mark.parametrize("form", [by_calls, by_blocks, by_screens])
+@pytest.mark.parametrize(
+    ("commands", "text", "wrong"),
+    [
+        (BORN, "Charles was born in 1815, Ada in 1791.", True),
+        (BORN, "Charles (1791) was 24 years older than Ada (1815).", False),
+        (BORN, "Ada was born in 1791, 24 years before Charles.", True),
+        (BUILDS, "The old build takes 4.66s, the new one only 3.81s.", True),
+        (BUILDS, "The new build needs 4.66s, 0.85s more than the old one.", False),
+        (DAYS, "The first entry is of 1911, the last of 1903.", True),
+        (DAYS, "The last entry is of April 17, 1903.", True),
+        (DAYS, "The first entry is of 17 April, the last of October 1911.", False),
+        (DAYS, "They run from April 17, 1903, to 1911.", False),
+        (WAYS, "From A it's 9.6 km to B, so B is closer than C.", True),
+        (WAYS, "From A it's 9.6 km to C, so C is closer than B.", False),
+        (WAYS, "C is 4.6 km closer to A than B is.", False),
+        (TIDES, "High tide at Calais is 6.4 m.", True),
+        (TIDES, "High tide at Calais is 7.1 m, at Brest 6.4.", False),
+        (PRICED, "ORL trades at 41.2.", True),
+        (PRICED, "ORL trades at 38.75, 2.45 below NVX.", False),
+        (STATES, "redis is active.", True),
+        (STATES, "nginx is active, redis is not.", False),
+        (RELEASES, "The old version is 4.2.0.", True),
+        (RELEASES, "The old version is 3.9.1.", False),
+    ],
+)
+def test_answers_to_commands_alike_are_named_by_what_each_command_alone_has(
+    form: Callable[[str, str], tuple[Step, Step]], commands: Commands, text: str, wrong: bool
+) -> None:
+    printed = [step for one in commands for step in form(*one)]
+    made = run(user("look"), *printed, agent(text))
+    assert ([*find_misread_lines(made, evidence_of(made))] != []) is wrong
+
+
+def test_answers_to_other_commands_and_to_the_same_one_are_held_alone() -> None:
+    for first, second in (("born.py Ada", "df -h /srv"), ("born.py Ada", "born.py Ada")):
+        printed = [*did("bash", "1815", command=first), *did("bash", "1791", command=second)]
+        made = run(user("look"), *printed, agent("For Ada it is 1791."))
+        assert [*find_misread_lines(made, evidence_of(made))] == []
+
+
+YEARS = "2019: 3.40\n2020: 3.15\n2021: 3.80"
+
+
+@pytest.mark.parametrize(
+    ("output", "text", "wrong"),
+    [
+        # A number names its line before a value, and a year stands for a whole day.
+        (YEARS, "The price was lowest in 2019, at 3.15.", True),
+        (YEARS, "The lowest price, 3.15, was that of 2020.", False),
+        (YEARS, "In 2021 it was 3.80, up from 3.40 in 2019.", False),
+        ("2008 3.41\n2009 2.97", "In 2009 it was 3.41.", True),
+        ("312 a.txt\n204 b.txt", "b.txt has 312 lines.", True),
+        ("1. Ito\n2. Bauer\n3. Silva", "The three are Ito, Bauer and Silva.", False),
+        ("sent: 2023-11-02\nends: 2026-05-30", "It ends on 2023-11-02.", True),
+        ("sent: 2023-11-02\nends: 2026-05-30", "It was sent in 2026.", True),
+        ("sent: 2023-11-02\nends: 2026-05-30", "Sent in 2023, it ends on 30 May 2026.", False),
+        ("June 4.1\nJuly 18.6", "In July it is 4.1 degrees.", True),
+        ("June 4.1\nJuly 18.6", "In July it is 18.6 degrees.", False),
+        # The rest of a whole is told without the name of its part.
+        ("matched 212 of 640", "428 of the 640 entries matched.", True),
+        ("matched 212 of 640", "428 of the 640 did not match.", False),
+        ("matched 212 of 640", "428 of the 640 failed to match.", False),
+        ("matched 212 of 640", "A third of them (212 of 640) matched.", False),
+        # Of what another thing is told, nothing before it is named.
+        ("Lund 1666\nUppsala 1477", "Of the two, Uppsala was founded later, in 1666.", True),
+        ("Lund 1666\nUppsala 1477", "Of the two, Lund was founded later, in 1666.", False),
+        ("Oslo 709037\nBergen 291940", "Oslo has 291940, Bergen more than twice as many.", True),
+        ("Oslo 709037\nBergen 291940", "Bergen has 291940, so Oslo is far bigger.", False),
+        ("Mars 687 days\nVenus 225 days", "A year on Mars lasts 225 days.", True),
+        ("Mars 687 days\nVenus 225 days", "Venus needs 462 days less than Mars.", False),
+    ],
+)
+def test_a_line_is_named_by_its_year_and_a_value_by_its_own_clause(
+    output: str, text: str, wrong: bool
+) -> None:
+    assert (found(output, text) != []) is wrong
+
+
+@pytest.mark.parametrize(
+    ("commands", "text"),
+    [
+        (BORN, "Charles died in 1871, Ada long before."),
+        (BORN, "In 1815, when Ada was born, Charles was 24."),
+        (DAYS, "The last entry was made eight years after 1903."),
+        (RELEASES, "The version goes from 3.9.1 to 4.2.0."),
+        ((("x", "started: 2024-03-05\nended: 2024-04-11"),), "It ended 37 days after 2024-03-05."),
+        ((("x", YEARS),), "The change from 2019 to 2021 is 0.40."),
+        ((("x", "gold 8\nsilver 11\ntin 10"),), "8, 11 and 10 are gold, silver and tin."),
+        ((("x", "due: 2024-04-11\nsent: 2024-05-02"),), "The new due date is May 2."),
+    ],
+)
+def test_what_a_value_is_counted_from_and_what_is_listed_apart_is_told_of_no_name(
+    commands: Commands, text: str
+) -> None:
+    printed = [step for one in commands for step in by_calls(*one)]
+    made = run(user("look"), *printed, agent(text))
+    assert [*find_misread_lines(made, evidence_of(made))] == []

@@ -111,7 +111,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         raise TraceError(f"`messages` is {str(asked)[:60]!r}; expected a list")
     known = response is not None or request.keys() & _RECORDED_KEYS
     if asked and not known and not has_conversation(asked):
-        raise TraceError("`messages` holds calls and results and nobody speaks; give it a `task`")
+        raise TraceError("`messages` has only calls and results; give it a `task`")
     made = [_read_step(item, index, limits) for index, item in enumerate(asked)]
     if response is not None:
         choices = response.get("choices")

@@ -202,7 +202,7 @@ def _check_number(name: str, cell: str | float | int | None) -> float | None:
     except ValueError:
         value = math.nan
     if not 0 <= value <= high or value == math.inf:
-        empty = ", or an empty cell where nobody scored" if name == "score" else ""
+        empty = ", or an empty cell for no score" if name == "score" else ""
         raise TraceError(f"{name} is {_quote_cell(cell)}; expected {words}{empty}")
     return value
 

@@ -25,9 +25,10 @@ from stepscope.measures.axes.quantities import (
     may_have_values,
     values_in,
 )
-from stepscope.measures.axes.told import TAG, find_days
+from stepscope.measures.axes.told import TAG, day_value, find_days, with_days
 from stepscope.measures.language import EMPTY, SAME_STEMS, TOKEN, stem_of, terms_in, terms_of
 from stepscope.measures.rule import Fault
+from stepscope.measures.same_calls import FRAME, is_short, joined_answers
 from stepscope.model import Json, Step, Trajectory
 
 # Longer outputs are data, and labels in them are words by chance.
@@ -54,6 +55,9 @@ _ELEMENT = re.compile(r"(\s*)<([\w:-]+)>(.*)</[\w:-]+>\s*")
 _TAG_OF = re.compile(r"</?[a-zA-Z][^<>]*>")
 # What stands over the lines behind it, though these are no further in.
 _SECTION = re.compile(r"\s*(?:\[[^\[\]]{1,40}\]|#+ .{1,40}|[^:]{1,40}:)\s*")
+# A number that names a line, as a year does, before another one.
+_KEY = re.compile(r"\W*(?:(\d{3,4}) ?[:=|]|((?:1\d|20)\d\d)[\s,]+(?=[-+$]?\d))(?=.*\d)")
+_ORDINAL = re.compile(r"(?:\w+ output: *)?\s*\d{1,2}[.)]\s+(?=[^\W\d])")
 _RULE = re.compile(r"[-+=|: \u2500-\u257f]*|.*(?:\\|://).*")
 _EDGES = re.compile(r"(?i)\A[\s|\u2502*#]*(?:\w+ output:|exitcode:.*)? *|[\s|\u2502]+\Z")
 _BOUND = re.compile(
@@ -92,27 +96,32 @@ _SUPPOSED = re.compile(
     r"(?:['\u2019]ve| have)? (?:set|chang|updat|add|rais|lower|increas|reduc|us|tri|turn|switch|"
     r"start|stop|restart|fix|ma[dk]|put|\w+abl)\w*"
 )
-_DENIES = re.compile(r"(?i)\b(?:not|never|except|unlike)\b|n['\u2019]t\b")
+_DENIES = re.compile(
+    r"(?i)\b(?:not|never|except|unlike|without|fail\w* to|lack\w*)\b|n['\u2019]t\b"
+)
 _DERIVES = re.compile(
-    r"(?i)\b(?:(than|more|fewer|less|(?:per|an?) (?:second|minute|hour|day|week|month|year))|"
-    r"(about|around|roughly|nearly|almost|approx\w*|over|under|below|above|least|(?<!add )up to|"
-    r"within|between|another|further|additional|times (?:as|the|\w+er)|twice|(?:fast|slow|larg|"
-    r"small|bigg|high|low|young|old|long|short|cheap)er|difference|left|leav\w*|remain\w*|unused|"
-    r"rest|short of|missing|halv\w*|doubl\w*|tripl\w*|(?:still|yet) to)|so|half|third|quarter|"
-    r"total|(?:al)?together|sum|both|combined|all|average|points?|gain\w*|gr[eo]w\w*|share|drop\w*|"
-    r"fell|rose|(?:in|de)creas\w*|reduc\w*|sav\w*|ratio|per|each|lead\w*|others?|balance|margin)\b|"
-    r"([~<>\u2248]|\d x\b)"
+    r"(?i)\b(?:(than|more|fewer|less|(?:per|(?<=[\w ] )an?) (?:second|minute|hour|day|week|month|"
+    r"year))|(about|around|roughly|nearly|almost|approx\w*|over|under|below|above|least|within|"
+    r"(?<!add )up to|between|another|further|additional|times (?:as|the|\w+er)|twice|(?:fast|slow|"
+    r"larg|small|bigg|high|low|young|old|long|short|cheap|clos|near|tall|heavi|light|lat|earli|"
+    r"wid|deep|warm|cold|hott|quick|broad|great|steep|strong|weak|farth)er|ahead|behind|apart|"
+    r"difference|chang\w*|gap|spread|left|leav\w*|remain\w*|unused|rest|short of|missing|halv\w*|"
+    r"doubl\w*|tripl\w*|(?:still|yet) to)|so|half|third|quarter|total|(?:al)?together|sum|both|"
+    r"combined|all|average|points?|gain\w*|gr[eo]w\w*|share|drop\w*|fell|rose|(?:in|de)creas\w*|"
+    r"reduc\w*|sav\w*|ratio|per|each|lead\w*|others?|balance|margin)\b|([~<>\u2248]|\d x\b)"
 )
 # "A 404" is a name, and "by 3" is how much more.
 _NO_COUNT = re.compile(
     r"(?i)\b(?:an?|(?:\w+er|up|down|ahead|rose|fell|gr[eo]wn?|won|lost|(?:in|de)creas\w*|\w+ove[sd]?|"
-    r"reduc\w*|drop\w*|lead\w*|wins?) by) \Z"
+    r"reduc\w*|drop\w*|lead\w*|wins?) by|(?<!dates )(?<!is )from|after|before|since|until|till|"
+    r"rather than|instead of|compared (?:to|with)|(?:\A|\d,?) (?:and|or)) (?:the )?\Z"
 )
 # "All but two", "everything except the build"
 _ALL_BUT = re.compile(r"(?i)\b(?:all|every\w*|any\w*|none?)\b[^;]*\b(?:but|except|besides|apart)\b")
 # "Of 1,204 users 318 are active"
 _PART_OF = re.compile(
-    r"(?i)(?:\A|[:;,(] ?|\b(?:and|but|that|then) )(?:out )?of (?:(?:the|these|all|our|its) )?"
+    r"(?i)(?:\A|[:;,(\"\u201c] ?|\b(?:and|but|that|then) )(?:out )?of "
+    r"(?:(?:the|these|all|our|its) )?"
     r"(\d[\d,]*)"
 )
 _MOST = re.compile(
@@ -120,6 +129,8 @@ _MOST = re.compile(
     r"least|shortest|fastest|weakest|cheapest)\b(?! of\b| likely| recent)"
 )
 _NOT_FIRST = re.compile(r"(?i)\b(?:second|third|fourth|next|among|than|at|others?|one of)\b|\?")
+_NEW = re.compile(r"(?i)\bnew\b")
+_LISTS = (", ", " and ", ", and ")
 _SCALED = ("s", "B", "%")
 _MEASURED = re.compile(r"\d ?(?:%|[kKMGT]i?B?\b|m?s\b|sec|min)|\.\d+\.")
 
@@ -148,11 +159,13 @@ class Sheet(NamedTuple):
     others: frozenset[str]
     names: dict[str, float]
     longer: dict[frozenset[str], frozenset[str]]
+    keys: frozenset[str]
+    single: frozenset[str]
 
 
 def _values_in(text: str) -> list[Value]:
-    bare = text
-    for start, end, _ in find_days(text):
+    bare, days = text, find_days(text)
+    for start, end, _ in days:
         bare = bare[:start] + "_" * (end - start) + bare[end:]
     # The year behind a day is no number.
     found = [x for x in values_in(bare) if bare == text or x.kind or not 1900 < x.size < 2100]
@@ -161,7 +174,8 @@ def _values_in(text: str) -> list[Value]:
         if one.kind == "" and bare[one.end : other.start] == "/" and found[n + 1].kind in _SCALED:
             unit, kind = found[n + 1].unit, found[n + 1].kind
             found[n] = one._replace(kind=kind, size=one.size * unit, unit=unit)
-    return found
+    # Beside numbers a day is the name of a line.
+    return found or [day_value(text, *one) for one in days[:1]]
 
 
 def _terms(text: str) -> list[tuple[int, str]]:
@@ -175,12 +189,18 @@ def _sheet_of(output: str) -> Sheet | None:
     """Return the values that an output names, None of data and of what names none."""
     # Lists are records, what a service refuses has no value, numbers besides a count no names.
     refused = output[:6] == "Error:" or (output[:1] == "[" and output.rstrip()[-1:] == "]")
-    if refused or (output.lower() == output.upper() and not output.strip().isdigit()):
+    if "exit" in output or "@" in output:
+        output = FRAME.sub("", output)
+    unworded = output.lower() == output.upper()
+    if refused or (unworded and "\n" not in output and not output.strip().isdigit()):
         return None
     lines = _lines_of(output)
     if len(lines) > MOST_LINES or max(map(len, lines), default=0) > LINE_CHARACTERS:
         return None
-    cells = [*_cells_of(lines)]
+    keys = _keys_of(lines)
+    if unworded and not (keys or output.strip().isdigit()):
+        return None
+    cells = [*_cells_of(lines, keys)]
     names = Counter(term for label in {x.label for x in cells} for term in label)
     held = Counter(term for _, term in {(x.head, term) for x in cells for term in x.label})
     common = {term for term in names if held[term] > 1}
@@ -195,7 +215,20 @@ def _sheet_of(output: str) -> Sheet | None:
     others = frozenset(Counter(_NUMBER.findall(output)) - held)
     labels = list({x.label for x in cells if x.label})[:MOST_LINES]
     longer = {y: y - x for x in labels for y in labels if x < y}
-    return Sheet(cells, others, weights, longer) if 0 < len(cells) < MOST_CELLS else None
+    owned = Counter(term for _, term in {(x.head, t) for x in cells for t in x.label | x.row})
+    single = frozenset(term for term, n in owned.items() if n == 1)
+    sheet = Sheet(cells, others, weights, longer, keys, single)
+    return sheet if 0 < len(cells) < MOST_CELLS else None
+
+
+def _keys_of(lines: list[str]) -> frozenset[str]:
+    """Return the numbers that name lines: each another one, before a value."""
+    if not any([x.lstrip(" |")[:1].isdigit() for x in lines]):
+        return frozenset()
+    found = [key[1] or key[2] for x in lines if (key := _KEY.match(_EDGES.sub("", x)))]
+    numbered = sum(not x.isalpha() and any(map(str.isdigit, x)) for x in lines)
+    alone = 1 < len(found) == len({*found}) and len(found) >= numbered - 1
+    return frozenset(found) if alone else frozenset()
 
 
 def _lines_of(output: str) -> list[str]:
@@ -246,9 +279,11 @@ def _object_lines(value: dict[str, Json], indent: str) -> Iterator[str]:
             yield from rest
 
 
-def _cells_of(lines: list[str]) -> Iterator[Cell]:
+def _cells_of(lines: list[str], keys: frozenset[str]) -> Iterator[Cell]:
     """Yield the values of each line: of tables below their heads, else by itself."""
     head, above, parents = Head(), list[str](), list[tuple[float, set[str]]]()
+    if sum(_ORDINAL.match(x) is not None for x in lines) > 1:
+        lines = [_ORDINAL.sub("", x) for x in lines]
     bares = [(len(x) - len(x.lstrip(" |")), _EDGES.sub("", x), x) for x in lines]
     bares = [one for one in bares if not _RULE.fullmatch(one[1])]
     for (indent, line, full), (_, below, _) in pairwise([*bares, (0, "", "")]):
@@ -257,6 +292,10 @@ def _cells_of(lines: list[str]) -> Iterator[Cell]:
             parents.pop()
         terms = {term for _, term in _terms(line)}
         row = _table_row(head, line, indent)
+        if (key := _KEY.match(line) if keys else None) is not None:
+            terms.add(key[1] or key[2])
+            if not row:
+                line, above = " " * key.end() + line[key.end() :], [key[1] or key[2]]
         if row:
             terms |= {term for _, term in _terms(" ".join(row[0]))}
             found = [(TOKEN.findall(name), x) for name, part in row for x in _values_in(part)[:2]]
@@ -265,7 +304,7 @@ def _cells_of(lines: list[str]) -> Iterator[Cell]:
             values = _values_in(line)
             prose = len(line.split()) > 6 * (1 + len(values))
             found = [] if head.parts or prose else [*_line_cells(_NONE.sub("0 ", line), above)]
-            above = above if found else TOKEN.findall(line)[:LABEL_WORDS]
+            above = above if found or key else TOKEN.findall(line)[:LABEL_WORDS]
             terms -= {x for x in terms for _, one in found if x.endswith(f" {one.said}")}
         worded = line.lstrip("<\"'-*+ ")[:1].isalpha()
         over = set[str]().union(*(x for _, x in parents)) if worded else ()
@@ -276,7 +315,9 @@ def _cells_of(lines: list[str]) -> Iterator[Cell]:
         for words, value in found:
             label = frozenset(term for word in words for term in terms_of(word))
             beside = frozenset(x for x in terms.union(over) if not x.endswith(f" {value.said}"))
-            yield Cell(value, label, beside, line)
+            if value.kind == "day":
+                beside -= {day for _, _, day in find_days(value.said)}
+            yield Cell(value, label, beside, full.strip() if key else line)
 
 
 def _head_of(line: str, below: str, indent: int) -> Head:
@@ -360,6 +401,8 @@ def find_misread_lines(trajectory: Trajectory, evidence: Evidence) -> Iterator[F
         told_of = [x for x in outputs if x[1]] if step.actor == "agent" and outputs else ()
         text = step.text if told_of else ""
         told_of = told_of if 0 < len(text) < MOST_CHARACTERS else ()
+        if text and len(told_of) > 1 and is_short(told_of[0][1]) and is_short(told_of[1][1]):
+            told_of = joined_answers(told_of, trajectory, _lines_of)
         sheets = [(at, one) for at, output in told_of if (one := _sheet_of(output)) is not None]
         for why, at, told in _misread_in(text, sheets) if sheets else ():
             known = told is None and at != outputs[0][0]
@@ -411,7 +454,9 @@ def _misread_sentence(
     sentence: str, before: tuple[str, bool], sheets: list[tuple[int, Sheet]]
 ) -> Iterator[tuple[str, int, str | None]]:
     """Yield the same of a sentence behind another one, which it may go on from."""
-    values, low = _values_in(sentence)[:MOST_TOLD], sentence.casefold()
+    days = any([x.value.kind == "day" for _, sheet in sheets for x in sheet.cells])
+    values = with_days(sentence, _values_in(sentence)) if days else _values_in(sentence)
+    values, low = values[:MOST_TOLD], sentence.casefold()
     most = _MOST.search(sentence)
     if not (values or most or "all" in low or "every" in low):
         return
@@ -420,21 +465,35 @@ def _misread_sentence(
     joins = {x.start(): x[0][0].isalpha() for x in ends}
     joins |= {x.start(): False for x in _EQUALS.finditer(sentence)}
     wholes = {one.start(2): one.start(1) for one in _OF_ALL.finditer(sentence)}
+    keyed = {x.start: x.said for x in values for _, one in sheets if x.said in one.keys}
     names = {at for at, term in terms for _, x in sheets if " " in term and term in x.names}
+    names |= keyed.keys()
+    terms += keyed.items()
     parted = {one.start(1) for one in _PART_OF.finditer(sentence)} if "f " in low else set[int]()
     marks = [x for x in values if x.start not in wholes.keys() | names]
     cuts = [0, *(x.start() for x in ends), len(sentence) + 1]
+    single = set[str]().union(*(sheet.single for _, sheet in sheets))
     earlier = dict.fromkeys([x for _, x in _terms(before[0])] if marks else (), 0.3)
+    # "8, 11 and 10 are gold, silver and bronze"
+    numbers = [x for x in marks if x.kind == ""] if " and " in sentence else []
+    pairs = [x for x in pairwise(numbers) if sentence[x[0].end : x[1].start] in _LISTS]
+    listed = {x.start for pair in pairs[1:] and pairs for x in pair}
+    groups = {x.start: x.kind if x.kind in ("state", "day") else "" for x in marks}
     for told in marks:
         state = told.kind == "state"
-        alike = [x.start for x in marks if (x.kind == "state") == state]
+        alike = [x for x in groups if x not in parted and groups[x] == groups[told.start]]
         near = {x: 0.9 if before[1] else n for x, n in earlier.items()}
-        near |= _nearness(told, terms, alike, joins)
+        # What another thing is told of behind a value is none of its names.
+        begin = cuts[bisect_right(cuts, told.start) - 1]
+        own = min([x for x, term in terms if x >= begin and term in single], default=len(sentence))
+        end = cuts[bisect_right(cuts, max(own, told.start))]
+        near |= {x: 0.4 for at, x in terms if at >= end}
+        near |= _nearness(told, [x for x in terms if x[0] < end], alike, joins)
         whole = [x for x in values if wholes.get(x.start) == told.start]
         whole += [x for x in values if x.start in parted and x.end < told.start] or [told]
         n = bisect_right(cuts, told.start)
         around = sentence[cuts[n - 1] : told.start], sentence[told.end : cuts[n]]
-        denied = state and _ALL_BUT.search(sentence)
+        denied = (state and _ALL_BUT.search(sentence)) or told.start in listed
         if not (denied or _CONDITION.search(sentence[: told.start + 1])):
             yield from _misread([told, whole[0], *values], near, around, sheets)
     if not any(x.search(sentence) for x in (_NOT_FIRST, _CONDITION, _SUPPOSED, _DENIES)):
@@ -519,34 +578,46 @@ def _misread(
     # The whole of "3 of 9" is told beside; "line 4" is one of "10 lines".
     cells = [x for x in cells if whole is told or not is_same(whole, x.value)]
     cells = [x for x in cells if not (around[0].endswith("line ") and "lines" in x.head)]
+    if len(cells) > 1:
+        # What has all the names of another value, and more that are said, is meant.
+        loud = {term for term, n in near.items() if n > 0.8}
+        labels = [(x.label, x.row & loud) for x in cells]
+        less = [
+            any((a == x and b < y) or (a < x and not loud.isdisjoint(x - a)) for x, y in labels)
+            for a, b in labels
+        ]
+        cells = [x for x, fewer in zip(cells, less, strict=True) if not fewer]
     part = " ".join(around)
     state = told.kind == "state"
     if not cells or any(is_same(told, x.value) for x in cells):
         return
     # "It ended in a 500."
-    if not state and (_DENIES.search(part) or _NO_COUNT.search(around[0])):
+    apart = _DENIES.search(part) or _NO_COUNT.search(around[0]) or _says(_NEW, part, sheet)
+    if apart and not state:
         return
-    labels = [x.label for x in cells]
+    names = [x.label for x in cells]
     holders = [(place, x) for _, place, _, x in scored if is_same(told, x.value)][:9]
     if state:
         wrong = best >= 1 and len({x.head for x in cells}) == 1
         wrong = wrong and not _says(_SUPPOSED, told.said.join(around), sheet)
     elif holders and (told.size or _is_known(around[1], sheet)):
         # Several things may be told at once: "4 of 5 pass; test 3 fails".
-        one = len({x.head for x in cells}) == 1 or bool(labels[0].intersection(*labels[1:]))
+        one = len({x.head for x in cells}) == 1 or bool(names[0].intersection(*names[1:]))
         wrong = one and at in dict(holders) and not any(x[1] for x in _DERIVES.finditer(part))
         wrong = wrong and all(
             any(_is_named(near, x, y, sheet) for x in cells[:9]) for _, y in holders
         )
     else:
         like = any(is_similar(told.said, x.value.said) for x in cells)
+        # The other part of a whole that is told with its name is no part that follows.
+        named = [x for x in cells if all(near.get(t, 0) > 0.8 for t in x.label if t.isalpha())]
+        wholes = [x for x in sheet.cells if whole is not told and is_same(whole, x.value)]
+        heads = {(x.head, x.value.kind) for x in wholes}
+        part_of = any((x.head, x.value.kind) in heads for x in named)
         alone = told.kind == cells[0].value.kind != "" or not sheet.names
         wrong = best >= 0.9 or (like and (best > 0.5 or alone))
-        wrong = (
-            wrong
-            and not _says(_SUPPOSED, part, sheet)
-            and _is_foreign(values, around, sheet, cells)
-        )
+        wrong = wrong and told.kind != "day" and not _says(_SUPPOSED, part, sheet)
+        wrong = wrong and (part_of or _is_foreign(values, around, sheet, cells))
     if wrong:
         true = " and ".join(dict.fromkeys(x.value.said for x in cells))
         true, other_unit = ("it in another unit", True) if true == told.said else (true, False)
@@ -583,6 +654,10 @@ def _is_foreign(
         # Of one form and size; what is counted must be what the output counts.
         form = [x for x in true if "." in told.said or x.size % 1 == 0]
         known = beside or (named and not nouns)
+        # Years are similar by chance: the word before one says of what.
+        dated = beside or not names or not names.isdisjoint(terms_of("".join(ahead[-1:])))
+        if around[0].endswith(" in ") and not dated:
+            return False
         if not form or not (similar or (known and not 1900 < told.size < 2100)):
             return False
     elif told.kind == true[0].kind == "" and not (beside or (named and not nouns)):

@@ -546,7 +546,7 @@ def follows_in_message(value: float, others: Sequence[float]) -> bool:
 
 # What a number with a unit measures: percent, seconds, bytes.
 _UNITS = {"%": ("%", 1.0), "percent": ("%", 1.0), "ms": ("s", 1e-3), "bytes": ("B", 1.0)}
-_UNITS |= {f"{x}{end}": ("B", 1e3**n) for n, x in enumerate("BKMGT") for end in ("", "B", "iB")}
+_UNITS |= {x + y: ("B", 1e3**n) for n, x in enumerate("BKMGT") for y in ("", "B", "i", "iB")}
 _UNITS |= dict.fromkeys("s sec second seconds".split(), ("s", 1.0)) | {"kB": ("B", 1e3)}
 _UNITS |= dict.fromkeys("m min minute minutes".split(), ("s", 60.0))
 _UNITS |= dict.fromkeys("h hour hours".split(), ("s", 3600.0)) | {"days": ("s", 86400.0)}
@@ -609,6 +609,11 @@ def is_same(told: Value, true: Value) -> bool:
     """True if a value is the other: rounded, cut off, in another unit, or told less exactly."""
     if told.kind == "state":
         return told.size == true.size
+    if "day" in (told.kind, true.kind):
+        # A year alone, or a day without its year.
+        day = true.size // 10_000 * 10_000 if told.unit > 1 else true.size
+        apart = (told.size - day) % (10_000 if min(told.size, true.size) < 10_000 else 1e9)
+        return told.kind == true.kind and apart == 0
     if "version" in (told.kind, true.kind) or (
         told.said == true.said and (told.unit == true.unit or told.kind != true.kind)
     ):

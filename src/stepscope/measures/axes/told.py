@@ -16,6 +16,7 @@ from typing import TypeAlias
 from stepscope.measures.axes.evidence import Evidence
 from stepscope.measures.axes.quantities import (
     MONTHS,
+    Value,
     is_identifier,
     names_in,
     ordinal,
@@ -169,7 +170,10 @@ def dates_in(text: str) -> set[str]:
 
 
 # In listings a day of one digit stands behind two spaces.
-_LISTED_DATE = re.compile(_DATE.pattern.replace(r")\.? (?P<day>", r")\.?  ?(?P<day>"))
+# "July 18.6" is a value of July.
+_LISTED_DATE = re.compile(
+    _DATE.pattern.replace(r")\.? (?P<day>", r")\.?  ?(?P<day>") + r"(?!\.\d|,\d{3}|\s?%)"
+)
 
 
 def find_days(text: str) -> list[tuple[int, int, str]]:
@@ -178,6 +182,25 @@ def find_days(text: str) -> list[tuple[int, int, str]]:
         return []
     found = [(x.span(), _date_in(x)) for x in _LISTED_DATE.finditer(text)]
     return [(*span, one.isoformat()[5:]) for span, one in found if one is not None]
+
+
+_YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
+
+
+def day_value(text: str, start: int, end: int, day: str) -> Value:
+    """Return a day as a value: its size is 20240305 or, where no year is said, 305."""
+    year, size = _YEAR.search(text, start, end), int(day.replace("-", ""))
+    whole = size + 10_000 * int(year[0] if year else 0)
+    return Value("day", whole, 1.0, text[start:end], start, end)
+
+
+def with_days(text: str, values: list[Value]) -> list[Value]:
+    """Return the values of a text with its days; a number that may be a year is one."""
+    years = [x for x in values if x.kind == "" and _YEAR.fullmatch(x.said)]
+    told = [x._replace(kind="day", size=x.size * 10_000, unit=10_000.0) for x in years]
+    told += [day_value(text, *one) for one in find_days(text)]
+    told += [x for x in values if x.kind != "day" and x not in years]
+    return sorted(told, key=lambda x: x.start)
 
 
 def is_day_said(evidence: Evidence, told: date, before: int) -> bool:

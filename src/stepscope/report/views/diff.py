@@ -15,7 +15,6 @@ import msgspec
 
 from stepscope.errors import UsageError
 from stepscope.model import Trajectory
-from stepscope.model.effects import words_of
 from stepscope.report import words
 from stepscope.report.document import (
     Document,
@@ -30,11 +29,11 @@ from stepscope.report.rows import read_shown_run
 from stepscope.report.views.run import (
     MOST_CALLS,
     RELATION_WORDS,
-    THOUGHTS,
     CallRelation,
     ExchangePair,
     align_calls,
     find_parting,
+    is_thought,
     relate_calls,
     summarise_result,
 )
@@ -94,8 +93,7 @@ class PeerDistances(msgspec.Struct, frozen=True):
         low, mid, high = map(format_percent, (held[0], median(held), held[-1]))
         return (
             f"{format_count(len(held), 'pair')} of {self.runs:,} trials are {low} to {high} apart, "
-            f"median {mid}; "
-            f"{self.parted:,} part for good"
+            f"median {mid}; {self.parted:,} part for good"
             + (f"; {self.without_calls:,} more make no call" if self.without_calls else "")
         )
 
@@ -143,7 +141,7 @@ def find_lasting(pairs: Sequence[ExchangePair]) -> int | None:
     They are together where `TOGETHER` calls in a row are the same, thoughts aside; None where they
     are so at the end, or never part.
     """
-    told = [at for at, pair in enumerate(pairs) if not _is_thought(pair)]
+    told = [at for at, pair in enumerate(pairs) if not is_thought(pair)]
     same = [relate_calls(*pairs[at]) == "same" for at in told]
     ends = range(len(told), TOGETHER - 1, -1)
     last = next((end for end in ends if all(same[end - TOGETHER : end])), 0)
@@ -156,17 +154,12 @@ def measure_distance(pairs: Sequence[ExchangePair]) -> float | Unmeasured:
     0 where each asks what the other asks in the same order, whatever came back; 1 where no call
     has its like.
     """
-    told = [pair for pair in pairs if not _is_thought(pair)]
+    told = [pair for pair in pairs if not is_thought(pair)]
     made = sum((left is not None) + (right is not None) for left, right in told)
     if not made:
         return Unmeasured("undefined", "neither run makes a call", "distance")
     alike = sum(relate_calls(*pair) in ("same", "result") for pair in told)
     return 1.0 - 2.0 * alike / made
-
-
-def _is_thought(pair: ExchangePair) -> bool:
-    made = pair[0] or pair[1]
-    return made is not None and THOUGHTS.issuperset(words_of(made.call.name)[:1])
 
 
 def _measure_peers(store: Store, one: Trajectory, other: Trajectory) -> PeerDistances | Unmeasured:

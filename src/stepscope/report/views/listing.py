@@ -92,7 +92,7 @@ def list_runs(
     extra = [_find_column(store, name) for name in (*columns, key) if name not in FIELDS]
     table = read_table(store, where, [*fields, *(one for one in extra if one.startswith(TAG))])
     if where is None and not len(table):
-        raise UsageError("no run is in the store; read some with stepscope import PATHS")
+        raise UsageError("the store has no runs; read some with stepscope import PATHS")
     ids, more = table.runs.id.tolist(), dict[str, list[str | float | None]]()
     for name in (*extra, *fields):
         if name in table.tags or name in fields:
@@ -122,21 +122,17 @@ def list_runs(
 
 
 def _find_column(store: Store, name: str) -> str:
-    """Return the measure of a column; of a tag the tag.
+    """Return a column beyond `FIELDS` by its name, a tag or a measure.
 
     Raises:
         UsageError: there is no such column.
     """
-    if name.startswith(TAG) and name != TAG:
-        return name
     measures = store.measures()
-    if name not in measures:
-        near = ", ".join(one for one in measures if name and name in one)[:200]
-        raise UsageError(
-            f"no column {name!r}; expected one of {', '.join(FIELDS)}, tag.KEY, or a measure"
-            + (f", as {near}" if near else "")
-        )
-    return name
+    if name in measures or (name.startswith(TAG) and name != TAG):
+        return name
+    near = ", ".join(one for one in measures if name and name in one)[:200]
+    known = f"{', '.join(FIELDS)}, tag.KEY, or a measure" + (f", as {near}" if near else "")
+    raise UsageError(f"no column {name!r}; expected one of {known}")
 
 
 def _order_rows(rows: Sequence[ListedRun], key: str, *, turned: bool) -> list[ListedRun]:

@@ -13,6 +13,8 @@ from string import ascii_uppercase
 from stepscope.findings.modes import (
     ALPHA,
     EXAMPLES,
+    NO_SIGNS,
+    UNSEEN,
     FailureMode,
     FailureModes,
     ModeExample,
@@ -57,7 +59,8 @@ _BARS = "▁▂▃▄▅▆▇█"
 def lay_out_modes(found: FailureModes | Unmeasured) -> Section:
     """Return the modes as text and Markdown have them: the first ones, and what is left out."""
     if isinstance(found, Unmeasured) or not found.n_modes:
-        return []
+        left_out = [] if found == NO_SIGNS else describe_unseen(found)
+        return [Paragraph(lead="Failure modes: ", text=line, hang=0) for line in left_out]
     judged = [mode for mode in found.modes if mode.verdict == "judged_by"]
     others = [mode for mode in found.modes if mode.verdict not in ("judged_by", "harmless")]
     shown = [*others[:SHOWN], *judged[:SHOWN_JUDGED]] or list(found.modes[:SHOWN])
@@ -98,7 +101,8 @@ def _letter(modes: Sequence[FailureMode]) -> Iterator[tuple[FailureMode, str]]:
 def tabulate_modes(found: FailureModes | Unmeasured, links: Links) -> Table:
     """Return the modes as a page has them, a row a mode; without rows where there is none."""
     if isinstance(found, Unmeasured):
-        return Table(id="modes", columns=(), rows=())
+        left_out = () if found == NO_SIGNS else tuple(describe_unseen(found))
+        return Table(id="modes", caption="Failure modes", columns=(), rows=(), notes=left_out)
     rows = []
     for mode, letter in _letter(found.modes):
         examples = [
@@ -123,7 +127,7 @@ def tabulate_modes(found: FailureModes | Unmeasured, links: Links) -> Table:
 
 
 def describe_modes(found: FailureModes) -> Iterator[str]:
-    """Yield what is known of all modes together: tests, what chance gives, runs in none."""
+    """Yield what is known of all modes together: tests, what chance gives, runs in none, lost."""
     alpha = f"{ALPHA:g}"
     modes = format_count(found.n_modes, "mode")
     if found.n_tested:
@@ -148,6 +152,17 @@ def describe_modes(found: FailureModes) -> Iterator[str]:
             f"{found.n_judged_by:,} are counted under what is not as expected alone (the outcome "
             f"is judged by it, so it is not tested), {none:,} under none: {share}."
         )
+    yield from describe_unseen(found)
+
+
+def describe_unseen(found: FailureModes | Unmeasured) -> Iterator[str]:
+    """Yield how many runs are in no count because rules could not see what went wrong there."""
+    if isinstance(found, Unmeasured):
+        yield f"unmeasured ({found.kind}): {found.reason}."
+    elif found.unmeasured:
+        kinds = ", ".join(f"{n:,} {kind}" for kind, n in found.unmeasured.items())
+        runs = format_count(sum(found.unmeasured.values()), "run")
+        yield f"{runs} not counted, unmeasured ({kinds}): {UNSEEN.reason}."
 
 
 def describe_mode(mode: FailureMode) -> Iterator[str]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from stepscope.report import words
 from stepscope.report.document import (
+    DIGITS,
     Chart,
     Document,
     Links,
@@ -153,6 +154,10 @@ def describe_flips(found: RankFlips | Unmeasured, most: int | None = None) -> li
     return [*out, *(rest if more else [])]
 
 
+# Characters of a run's name in the list of runs to look at first.
+MOST_NAME = 32
+
+
 def _look_first(report: Report) -> Section:
     rows = []
     for run, others in words.group_looks(report.look_first):
@@ -160,7 +165,10 @@ def _look_first(report: Report) -> Section:
         # The last words of an error message say most.
         ends = bool(run.suspects) and run.suspects[0].kind == "error"
         evidence = TableCell(said, code=True, keep_end=ends)
-        row = make_row(TableCell(run.name, code=True, level=1), f"{run.steps:,}", where, evidence)
+        named = run.handle or run.name
+        if named.startswith("'") and len(named) > MOST_NAME - 2:
+            named = run.id[:DIGITS]  # a cut quotation could not be pasted; a cut name can
+        row = make_row(TableCell(named, code=True, level=1), f"{run.steps:,}", where, evidence)
         if run.because and run.suspects:
             lead = "failed because " if run.outcome == "fail" else "not done: "
             below = Paragraph(lead=lead, text=run.because, indent=4, one_line=True, code=True)
@@ -174,7 +182,7 @@ def _look_first(report: Report) -> Section:
         id="look-first",
         corner="Look first",
         columns=(
-            TableColumn("run", least=16, most=32),
+            TableColumn("run", least=16, most=MOST_NAME),
             TableColumn("steps", number=True, least=5, gap=1),
             TableColumn("suspect", least=8),
             TableColumn("evidence", gap=1, overflow="cut"),

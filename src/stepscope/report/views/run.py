@@ -717,14 +717,16 @@ def _between(left: Sequence[Exchange], right: Sequence[Exchange]) -> Iterator[Ex
 THOUGHTS = frozenset({"think", "thought", "reason", "reflect", "plan"})
 
 
+def is_thought(pair: ExchangePair) -> bool:
+    """True for calls that only write down what the agent thinks."""
+    made = pair[0] or pair[1]
+    return made is not None and THOUGHTS.issuperset(words_of(made.call.name)[:1])
+
+
 def find_parting(pairs: Sequence[ExchangePair]) -> int | None:
     """Return the first pair of calls in which two runs differ, thoughts aside; None for none."""
-    for at, (left, right) in enumerate(pairs):
-        made = left or right
-        thought = made is not None and THOUGHTS.issuperset(words_of(made.call.name)[:1])
-        if relate_calls(left, right) != "same" and not thought:
-            return at
-    return None
+    differ = (relate_calls(*pair) != "same" and not is_thought(pair) for pair in pairs)
+    return next((at for at, parts in enumerate(differ) if parts), None)
 
 
 def relate_calls(left: Exchange | None, right: Exchange | None) -> CallRelation:
