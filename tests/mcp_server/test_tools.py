@@ -177,7 +177,7 @@ def test_failure_modes_have_examples_and_what_chance_gives(ask: Ask) -> None:
     blocks = ask("failure_modes")
     first = find_rows(blocks, "modes")[0]
     assert first["what happened"].startswith("book_reservation fails: payment amount")
-    assert (first["failed"], first["worth at most"]) == ("4 of 5", ".200 [.043, .581]")
+    assert (first["failed"], first["worth at most"]) == ("4 of 5", "20 % 4.3–58")
     assert "5 under none: .417 [.085, .846]" in find_texts(blocks, "all")[0]
 
 
