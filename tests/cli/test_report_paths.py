@@ -66,7 +66,7 @@ def test_filters_choose_among_the_runs_of_the_paths(
     assert found["whole"]["n_runs"] == 1
     capsys.readouterr()
     assert main(["report", "traces", "--where", "task = '3'"]) == 2
-    assert "no run is chosen" in capsys.readouterr().err
+    assert "no run matches" in capsys.readouterr().err
 
 
 def test_what_is_set_aside_or_refused_says_why_and_a_lost_file_is_code_2(

@@ -77,6 +77,12 @@ def test_a_gate_that_no_run_could_make_fail_does_not_pass(cases: int, cause: str
     assert found.measured is (cause is None)
 
 
+def test_one_shared_case_has_a_drop_without_limits_and_decides_nothing() -> None:
+    found = drop([1], [1])
+    assert (found.outcome, found.cause) == ("undecided", "too_few_cases")
+    assert found.reason == "1 case of the baseline measured in these runs: two or more are needed"
+
+
 def test_a_baseline_that_never_passed_cannot_get_worse_and_is_no_pass() -> None:
     assert drop([0] * 50, [0] * 50).cause == "too_few_cases"
 

@@ -83,12 +83,19 @@ class LiteralRows:
         n = len(self.tasks)
         if measure in self.labels:
             said = self.labels[measure]
+            value = np.array(
+                [np.nan if v is None else v for v in self.values.get(measure, [None] * n)]
+            )
+            none = np.isnan(value) & np.array([label is None for label in said])
+            known = measure in self.versions or measure not in self.values
             return AnswerColumn(
                 measure=measure,
-                value=np.full(n, np.nan),
+                value=value,
                 label=texts(said),
-                state=np.array([ABSENT if label is None else 1 for label in said], dtype=np.int8),
-                versions=self.versions.get(measure, (current_version(measure),)),
+                state=np.where(none, ABSENT, 1).astype(np.int8),
+                versions=self.versions.get(
+                    measure, (current_version(measure),) if known else ("1",)
+                ),
             )
         given = self.values.get(measure, [None] * n)
         state = self.absent.get(measure, NO_RECORD)

@@ -10,9 +10,12 @@ import pytest
 
 import stepscope
 from stepscope.cli.main import main
+from stepscope.report.build import build_report
 from stepscope.report.rows import is_custom
 from stepscope.settings import Settings
+from stepscope.values import Estimate
 from tests.factories import PASSED, agent, did, run, user
+from tests.report.rows import LiteralRows, rows
 
 MEASURES = """
 from stepscope.model import Scale, Verdict
@@ -114,3 +117,16 @@ def test_an_export_of_verdicts_has_it(store: Path, capsys: pytest.CaptureFixture
 )
 def test_what_is_built_in_or_said_by_others_is_not_of_the_user(name: str, *, own: bool) -> None:
     assert is_custom(name) == own
+
+
+def test_a_measure_that_gives_values_and_labels_has_both() -> None:
+    literal = LiteralRows(
+        [f"{n}" for n in range(4)],
+        values={"tone": [1.0, 3.0, None, None]},
+        labels={"tone": [None, None, "warm", "warm"]},
+    )
+    figures = build_report(rows(literal)).whole.figures
+    mean, share = figures["tone"], figures["tone=warm"]
+    assert isinstance(mean, Estimate)
+    assert isinstance(share, Estimate)
+    assert (mean.value, mean.n, share.value, share.n) == (2.0, 2, 0.5, 4)

@@ -460,10 +460,7 @@ class Store(Database):
         return [name for id_, name in found if self.handle(id_, name) == name]
 
     def among(self, ids: Collection[str], names: Collection[str], text: str) -> Where:
-        """Return the condition that a run has one of these ids or names, or grew out of one.
-
-        `text` says in reports which runs these are.
-        """
+        """Return the condition, called `text`, that a run has one of these ids or names."""
         lists = json.dumps([*ids]), json.dumps([*names])
         return Where(runs.AMONG, lists, text)
 
