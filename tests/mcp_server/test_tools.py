@@ -151,7 +151,7 @@ def test_two_runs_are_compared_beside_other_trials_of_the_task(ask: Ask) -> None
     }  # fmt: skip
     assert (rows[3][""], rows[3]["first"], rows[3]["second"]) == (">", "", "14")
     said = "\n".join(find_texts(blocks, "text"))
-    assert "They part for good at step 14 of the second" in said
+    assert "They diverge for good at step 14 of the second" in said
     assert "Same version, same task: 5 pairs of 4 trials are .538 to .800 apart" in said
 
 
@@ -241,13 +241,13 @@ def test_a_search_of_many_runs_says_where_to_go_on(
 GET = "; it takes run, step, around, first"
 LIST = "; it takes where, since, offset"
 SUSPECTS = "; it takes run, offset"
-NAMES = "stepscope list has the names"
+NAMES = "stepscope list prints the names"
 RUN = "airline/9/2"
 REFUSED: tuple[tuple[str, object, str], ...] = (
     ("nope", {}, f"no tool 'nope'; there are: {', '.join(TOOLS)}"),
     ("suspects", {"run": "zzz"}, f"no run called 'zzz': {NAMES}"),
     ("suspects", {"run": ""},
-     f"no run is named: give a name, the start of one, or that of an id; {NAMES}"),
+     f"no run is named: give a name, or a prefix of a name or an id; {NAMES}"),
     ("compare_runs", {"a": RUN, "b": RUN}, f"'{RUN}' and '{RUN}' are the same run; name two"),
     ("suspects", {}, f"suspects: Object missing required field `run`{SUSPECTS}"),
     ("suspects", {"run": 7}, f"suspects: Expected `str`, got `int` - at `run`{SUSPECTS}"),
@@ -269,8 +269,8 @@ REFUSED: tuple[tuple[str, object, str], ...] = (
     ("list_runs", {"where": "steps > 9999"},
      "no run is chosen; read some with stepscope import PATHS"),
     ("list_runs", {"since": "soon"},
-     "since: 'soon' is no time; expected a date as 2026-01-31, a time as 2026-01-31T12:00, or a "
-     "duration as 30m, 12h, 7d, 2w"),
+     "since: 'soon' is not a time; expected a date such as 2026-01-31, a time such as "
+     "2026-01-31T12:00, or a duration such as 30m, 12h, 7d, 2w"),
     ("list_runs", {"where": "name = '\ud800'"},
      f"list_runs: a text holds half of a character{LIST}"),
     ("search", {"text": "a"},
