@@ -376,7 +376,7 @@ def test_groups_are_by_field_or_tag_and_hold_their_own_runs() -> None:
         assert [group.group for group in found] == [{"agent": "a"}, {"agent": "b"}]
         assert [value(group[AXIS].raw) for group in found] == [0.9, 0.9]
         assert [group[AXIS].items for group in found] == [10, 10]
-        with pytest.raises(UsageError, match="--by 'colour' is no field"):
+        with pytest.raises(UsageError, match="--by 'colour' is not a field"):
             measure_agreement_by(made, "colour")
 
 

@@ -217,7 +217,7 @@ def test_labels_and_names_of_others_reach_no_terminal_as_they_are(
             "--raters 'bob': no such rater; raters: anthropic/b, openai/a; families: "
             "anthropic, openai",
         ),
-        (["agree", "--by", "colour"], "--by 'colour' is no field"),
+        (["agree", "--by", "colour"], "--by 'colour' is not a field"),
         (["agree", "--where", "colour = 1"], "colour"),
         (["import", "--map", "run=id"], "--map is for --verdicts FILE"),
         (["import", "--human", "x.json"], "--human is for --verdicts FILE"),

@@ -305,7 +305,7 @@ def test_a_torn_log_of_looks_is_no_first_look(
 ) -> None:
     Path("looks.json").write_text("{", encoding="utf-8")
     assert main(["gate", "--commit", "c"]) == 2
-    assert "looks.json is no log of looks" in capsys.readouterr().err
+    assert "looks.json is not a log of looks" in capsys.readouterr().err
 
 
 def test_the_job_summary_is_added_to_and_the_log_is_guarded(
@@ -408,7 +408,7 @@ def test_a_notebook_tests_its_gates(gated: Path) -> None:
         ("--drop 0", 2, "a selftest takes a drop in (0, 1]"),
         ("--drop nan", 2, "a selftest takes a drop in (0, 1]"),
         ("--baseline none.json", 2, "--selftest draws from the baseline: there is no file 'none"),
-        ("--baseline other.json", 2, "other.json is no baseline"),
+        ("--baseline other.json", 2, "other.json is not a baseline"),
         ("--runs RUNS", 2, "--drop is of --selftest, which reads the baselines alone"),
         ("--commit abc", 2, "which reads the baselines alone"),
         ("--junit", 2, "which reads the baselines alone"),

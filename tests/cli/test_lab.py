@@ -17,8 +17,8 @@ def test_an_envelope_is_a_table_that_says_how_far_it_is_known(
 ) -> None:
     assert main(FAST) == 0
     shown = capsys.readouterr().out
-    assert "200 simulated runs a cell, a fifth of each shape" in shown
-    assert "classifiers are told the true sigma; seed 0" in " ".join(shown.split())
+    assert "200 simulated runs per cell, a fifth of each shape" in shown
+    assert "classifiers are given the true sigma; seed 0" in " ".join(shown.split())
     (row,) = (line.split() for line in shown.split("\n") if line.strip().startswith("10  0.05"))
     # V1 finds C, D and the healthy base of five, V3 nearly all.
     assert [round(float(figure), 1) for figure in row[2:]] == [0.6, 0.9, 0.5, 0.9]
@@ -32,7 +32,7 @@ def test_the_default_says_what_its_probabilities_are_worth(
 ) -> None:
     assert main([*FAST, "--classifier", "default", "--told", "0.5"]) == 0
     shown = capsys.readouterr().out
-    assert "are told 0.5 times the true sigma" in " ".join(shown.split())
+    assert "are given 0.5 times the true sigma" in " ".join(shown.split())
     assert "named right: every run is given its most probable shape" in shown
     lines = [line.split() for line in shown.split("\n") if line.strip().startswith("10  0.05")]
     assert [len(line) for line in lines] == [4, 12]

@@ -140,7 +140,7 @@ def test_what_is_not_measured_is_absent_never_0(
         (("--columns", ""), "no column ''"),
         (("--columns", "tag."), "no column 'tag.'"),
         (("--sort", "size"), "no column 'size'"),
-        (("--by", "size"), "--by 'size' is no field"),
+        (("--by", "size"), "--by 'size' is not a field"),
         (("--where", "size = 1"), "expected a field"),
         (("--limit", "-1"), "Invalid value for '--limit'"),
     ],

@@ -112,7 +112,7 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
 def test_nothing_makes_no_baseline() -> None:
     with pytest.raises(DataError, match="no baseline: no run of 'w': nothing was read"):
         make_baseline(rows(), POLICY)
-    with pytest.raises(DataError, match="'outcome' compares 'outcome', of which no run has a rec"):
+    with pytest.raises(DataError, match="'outcome' compares 'outcome', for which no run has a rec"):
         make_baseline(rows(run("a", efficiency__steps=1)), POLICY)
 
 
@@ -123,7 +123,7 @@ TORN = (
     ("[9, 8]", "[9, null]", "Expected"),
     ('"outcome": [0]', '"other": [0]', "other measures than the file's head"),
     ('"commit": "abc",', '"commit": "abc", "extra": 1,', "unknown field `extra`"),
-    ('"commit": "abc",', '"commit": "abc", "commit": "abd",', "a key stands twice"),
+    ('"commit": "abc",', '"commit": "abc", "commit": "abd",', "a duplicate key"),
 )
 
 

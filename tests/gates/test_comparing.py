@@ -58,14 +58,14 @@ def test_a_pass_says_which_drop_it_would_have_seen() -> None:
     assert found.detectable is not None
     assert 0.147 < found.detectable < 0.165
     assert "a drop of 15 %" in found.reason
-    assert "% would be seen in 80 % of repetitions" in found.reason
+    assert "% would be detected in 80 % of repetitions" in found.reason
 
 
 def test_a_pass_of_few_cases_says_that_it_saw_nothing() -> None:
     # Half of the cases can turn bad, which is no more than the margin allows.
     found = drop([1, 0] * 8, [1, 0] * 8, max_drop=0.5)
     assert (found.outcome, found.detectable) == ("pass", None)
-    assert "not even a drop from 50 % to 0 % would be seen" in found.reason
+    assert "not even a drop from 50 % to 0 % would be detected" in found.reason
 
 
 @pytest.mark.parametrize(("cases", "cause"), [(5, "too_few_cases"), (6, None)])

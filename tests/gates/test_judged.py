@@ -274,8 +274,8 @@ def test_a_tier_that_names_nobody_is_an_error(
     ("name", "source", "said"),
     [
         ("outcome", "step_labels", "no judge answers 'outcome'; leave source out"),
-        ("no_detours", "rules", 'say who can: source = "step_labels", or a judge'),
-        ("quality.plan", "rules", "'rules' cannot know 'quality.plan'"),
+        ("no_detours", "rules", 'name a source that can: source = "step_labels", or a judge'),
+        ("quality.plan", "rules", "'rules' cannot decide 'quality.plan'"),
         ("no_detours", "axes", "'axes' does not answer 'no_detours'; source = \"step_labels\""),
     ],
 )

@@ -90,7 +90,7 @@ def test_a_torn_log_is_said_and_the_baseline_is_still_compared(tmp_path: Path) -
     policy = held(tmp_path)
     look_log_path(tmp_path / "b.json").write_text("{", encoding="utf-8")
     (found,) = read_gate_history(BEFORE, [policy])
-    assert "is no log of looks" in found.problems[0]
+    assert "is not a log of looks" in found.problems[0]
     assert found.changes == ("nothing changes",)
 
 

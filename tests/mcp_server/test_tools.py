@@ -151,7 +151,7 @@ def test_two_runs_are_compared_beside_other_trials_of_the_task(ask: Ask) -> None
     }  # fmt: skip
     assert (rows[3][""], rows[3]["first"], rows[3]["second"]) == (">", "", "14")
     said = "\n".join(find_texts(blocks, "text"))
-    assert "They part for good at step 14 of the second" in said
+    assert "They diverge for good at step 14 of the second" in said
     assert "Same version, same task: 5 pairs of 4 trials are 54 % to 80 % apart" in said
 
 

@@ -102,8 +102,8 @@ def test_an_axis_nobody_scored_is_named_and_given_no_row() -> None:
     assert block[2:6] == [
         "    w/000, w/001",
         "  not scored: argument validity, sequencing, result interpretation, termination",
-        "  proved: a lower bound. Nothing proved does not mean correct: the checks ran and prove "
-        "nothing",
+        "  proved: a lower bound. If nothing is proved, the checks found no fault; the run may "
+        "have one",
         "  runs: the worst first; show RUN has the fault, report --json (faulty) every run",
     ]
     # How often its checks were right where the truth is known, of the scored axis alone.

@@ -170,12 +170,12 @@ def test_each_agent_has_its_own_vector() -> None:
 
 
 def test_no_run_is_an_error_that_says_what_to_do() -> None:
-    with pytest.raises(UsageError, match="no run is in the store; read some with"):
+    with pytest.raises(UsageError, match="the store has no runs; read some with"):
         build_report(rows(LiteralRows([])))
 
 
 def test_by_takes_fields_only() -> None:
-    with pytest.raises(UsageError, match="--by 'mood' is no field"):
+    with pytest.raises(UsageError, match="--by 'mood' is not a field"):
         build_report(rows(eight()), by="mood")
 
 
@@ -203,7 +203,7 @@ def test_chosen_rows_keep_their_own_tags() -> None:
 
 
 @pytest.mark.parametrize(
-    ("by", "message"), [("tag.", "is no field"), ("tag.sett", "no run has the tag 'sett'")]
+    ("by", "message"), [("tag.", "is not a field"), ("tag.sett", "no run has the tag 'sett'")]
 )
 def test_a_tag_that_no_run_has_makes_no_groups(by: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):

@@ -99,7 +99,7 @@ def test_a_figure_that_nobody_measured_is_not_compared_to_zero() -> None:
     [
         ("x", "x", "agent", "'x' is compared with itself"),
         ("x", "z", "agent", "no run has agent 'z'; there is 'x', 'y'"),
-        ("x", "y", "mood", "--by 'mood' is no field"),
+        ("x", "y", "mood", "--by 'mood' is not a field"),
         ("1", "2", "trial", "no run has trial '1'; there is no value at all"),
     ],
 )

@@ -189,7 +189,7 @@ def test_labels_of_rules_make_no_curve() -> None:
     for steps in ((*did("a", x=1), *failed("b"), *did("a", x=1), agent("x")), did("a")):
         made = labelled(*steps)
         assert isinstance(made, Unmeasured)
-        assert made.reason == "nobody scored the steps of this run"
+        assert made.reason == "the steps of this run have no scores"
 
 
 def test_scores_win_over_labels() -> None:

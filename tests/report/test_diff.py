@@ -1,4 +1,4 @@
-"""Two runs side by side: where they part for good, how far apart they are, beside their like."""
+"""Two runs side by side: where they diverge for good, how far apart they are, beside their like."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_beside_a_difference_stand_those_within_each_version() -> None:
     assert not isinstance(found.same_version, Unmeasured)
     assert found.same_version.distances == (0.0, 0.0, 0.25, 0.25)
     assert (found.same_version.runs, found.same_version.parted) == (5, 2)
-    assert "None of these 4 pairs is as far apart as the two runs." in RunDiffView(found).text()
+    assert "None of these 4 pairs differs as much as the two runs." in RunDiffView(found).text()
 
 
 def test_two_trials_of_one_version_are_not_their_own_comparison() -> None:
@@ -108,7 +108,7 @@ def test_two_trials_of_one_version_are_not_their_own_comparison() -> None:
     assert not isinstance(found.same_version, Unmeasured)
     assert found.same_version.distances == (0.5, 0.5)
     text = " ".join(RunDiffView(found).text().split())
-    assert "2 of these 2 pairs are at least as far apart as the two runs" in text
+    assert "2 of these 2 pairs differ at least as much as the two runs" in text
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 SAID = "hasty is ahead of careful by outcome (+57 points, "
-BEHIND = ") and behind by redundant calls a run (+3.93, "
+BEHIND = ") and behind by redundant calls per run (+3.93, "
 
 
 @pytest.mark.parametrize("command", [("report", "--by", "agent"), ("compare", "careful", "hasty")])

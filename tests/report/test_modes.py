@@ -53,7 +53,7 @@ def test_a_mode_is_one_sentence_with_its_counts_what_is_shown_and_its_runs() -> 
         f"{BOOK}; p 0.016 after Holm; if fixed, the pass rate rises by at most +25 points, " in said
     )
     assert "1 of 1 mode could be tested against other trials of the same tasks: 1 mark" in said
-    assert "1 with p at most 0.05 before it, 0.0 expected by chance" in said
+    assert "1 with unadjusted p at most 0.05, 0.0 expected by chance" in said
     assert "Of 12 failed runs 6 are counted under a mode" in said
     assert "6 under none: 50 %, " in said
     code = signature_code(BOOK)

@@ -429,7 +429,7 @@ def test_a_judge_of_the_agents_family_is_flagged() -> None:
     found = panels_of(store_of(held, axes(ONE, held, "...."), axes(TWO, held, "....")))
     (flag,) = flags(found, "self_family")
     assert (flag.judge, flag.n) == (TWO, 2)
-    assert flag.said == "judges runs of gpt-4o, which is of its own family (openai)"
+    assert flag.said == "judges runs of gpt-4o, a model of its own family (openai)"
 
 
 def test_verdicts_that_turn_are_counted_by_what_turns_them() -> None:
@@ -498,7 +498,7 @@ def test_mixed_snapshots_and_older_answers_are_named() -> None:
     assert mixed.said == f"{SELECTION}: answered by as asked 1, s2 1"
     (older,) = flags(found, "older_answers")
     assert (older.n, older.said) == (
-        1, f"{SELECTION}: answers of version 1 stand aside",
+        1, f"{SELECTION}: answers of version 1 are not used",
     )  # fmt: skip
 
 

@@ -194,9 +194,9 @@ def test_the_published_schema_is_current() -> None:
 def test_comparison_names_what_survives_and_what_could_be_seen() -> None:
     shown = text.render(make_comparison_document(comparison()))
     assert "-2.0 points  -8.0 to 4.0" in shown
-    assert "Survives Holm at 0.05 over 2 figures: redundant calls a run." in shown
+    assert "Survives Holm at 0.05 over 2 figures: redundant calls per run." in shown
     assert (
-        "To see 5 points in 'outcome: pass' you need about 730 cases; these find 12 points."
+        "To detect 5 points in 'outcome: pass' you need about 730 cases; these detect 12 points."
         in shown
     )
     assert "Outside every pair: 2 cases of the first group only, 0 of the second." in shown
@@ -255,7 +255,7 @@ def test_rank_flips_are_said_by_pair_and_with_intervals_on_every_medium() -> Non
     )
     said = (
         "Rank flip: a is ahead of b by outcome (+20 points, 10–30) and behind by redundant calls "
-        "a run (+490 points, 400–580), axis: termination, by judges (undefined: all 50 cases "
+        "per run (+490 points, 400–580), axis: termination, by judges (undefined: all 50 cases "
         "differ by 1: no spread); largest p 0.012 after Holm over 3 path figures"
     )
     two = msgspec.structs.replace(report(), profiles=(profile("a"), profile("b")))
@@ -269,8 +269,8 @@ def test_rank_flips_are_said_by_pair_and_with_intervals_on_every_medium() -> Non
 
 def test_no_flip_shown_is_not_the_same_order() -> None:
     said = (
-        "Rank flips: none shown by 1 path figure; whether the path orders these groups as their "
-        "outcome does cannot be told."
+        "Rank flips: none shown by 1 path figure; whether path and outcome agree on "
+        "the order of these groups is unknown."
     )
     two = msgspec.structs.replace(
         report(), profiles=(profile("a"), profile("b")), rank_flips=comparison().rank_flips
@@ -346,7 +346,7 @@ def test_worst_case_bounds_stand_beside_a_rate() -> None:
 
 @pytest.mark.parametrize("refuse", [Report.scalar, Report.__float__])
 def test_a_report_is_never_one_number(refuse: Callable[[Report], None]) -> None:
-    with pytest.raises(Exception, match="a report is a vector"):
+    with pytest.raises(Exception, match="a report is a table of figures"):
         refuse(report())
 
 

@@ -90,7 +90,7 @@ def test_runs_that_name_no_agents_and_rows_without_runs_are_refused(
     store.to_parquet(tmp_path)
     with pytest.raises(UsageError, match="opens runs, and there are none here"):
         build_report(ParquetRows(tmp_path), by="step_agent")
-    with pytest.raises(UsageError, match="is no field to group by"):
+    with pytest.raises(UsageError, match="is not a field"):
         compare_groups(store, "plan", "web", by="step_agent")
     with Store.open(":memory:") as bare:
         bare.put([run(user("hi"), agent("ho"))])

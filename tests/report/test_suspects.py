@@ -467,4 +467,4 @@ def test_a_step_where_nothing_was_found_has_no_mark() -> None:
     shown = render_run(run, None, localised(run, (1, 0.6, "place"), (2, 0.4, "end")))
     assert [line for line in shown.splitlines() if line.startswith(("?", "!"))] == []
     assert "      1   48 %  place here" in shown
-    assert "      -   20 %  no step of the agent, or not seen" in shown
+    assert "      -   20 %  no step of the agent, or not detected" in shown

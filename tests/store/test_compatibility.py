@@ -52,7 +52,7 @@ def test_an_older_store_says_the_same_but_for_where_to_look(
     kept = then.keys() - CHANGED[name]
     assert {key: now[key] for key in kept} == {key: then[key] for key in kept}
     if name == "show":
-        assert now["curve"]["reason"] == "nobody scored the steps of this run"
+        assert now["curve"]["reason"] == "the steps of this run have no scores"
 
 
 def test_axes_of_an_older_store_give_no_figure_and_all_others_the_same(

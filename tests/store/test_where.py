@@ -298,4 +298,4 @@ def test_a_filter_that_matches_nothing_names_what_is_near(
     assert found.startswith(f"no run matches {text}: ")
     assert said in found
     with Store.open(":memory:") as empty:
-        assert "no run is in the store" in empty.explain_no_match(parse_where(text))
+        assert "the store has no runs" in empty.explain_no_match(parse_where(text))

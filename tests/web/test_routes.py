@@ -16,7 +16,7 @@ from tests.web.conftest import client
 ANSWERS = (
     ("/", "/", "groups"),
     ("/", "/?by=agent&where=outcome+%3D+'fail'", "outcome = &#39;fail&#39;"),
-    ("/", "/?page=9999999&sort=nothing&q=%00", "No run is so"),
+    ("/", "/?page=9999999&sort=nothing&q=%00", "No runs match"),
     ("/run", "/run", "these are to be looked at first"),
     ("/run/{run}", "/run/RUN", "airline/9/2"),
     ("/run/{run}", "/run/RUN?step=44", "same error"),

@@ -113,7 +113,7 @@ def test_a_port_in_use_is_told_in_a_line(
         (["--store", "runs.db", "--port", "70000"], "--port"),
         (["--store", "runs.db", "--where", "agnt = 1"], "agnt"),
         (["--store", "runs.db", "--since", "soon"], "is not a time"),
-        (["--store", "runs.db", "--by", "nothing"], "is no field to group by"),
+        (["--store", "runs.db", "--by", "nothing"], "is not a field"),
     ],
 )
 def test_a_wrong_start_is_told_in_a_line(

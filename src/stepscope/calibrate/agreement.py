@@ -539,7 +539,7 @@ def _groups(rows: Rows, field: str, where: Where | None) -> Iterator[tuple[str |
     key = field.removeprefix(TAG)
     if field not in FIELDS and key in (field, ""):
         known = ", ".join(FIELDS)
-        raise UsageError(f"--by {field!r} is no field to group by; expected {known} or tag.KEY")
+        raise UsageError(f"--by {field!r} is not a field; expected {known} or tag.KEY")
     runs = rows.runs(where)
     values = getattr(runs, field, None) if key == field else rows.tag(key, runs)
     if values is None:

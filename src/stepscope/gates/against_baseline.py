@@ -174,7 +174,7 @@ def _say_power(
         could, seen = f"not even a drop from {format_percent(most)} to 0 %", None
     else:
         could = f"a drop of {format_percent(seen)}"
-    return f"{could} would be seen in 80 % of repetitions", seen
+    return f"{could} would be detected in 80 % of repetitions", seen
 
 
 def _answer_drop_proof(
@@ -423,4 +423,4 @@ def _say_ratio_power(
     )
     if seen is None or seen == inf:
         return "", None
-    return f"{seen:.2f} times would be seen in 80 % of repetitions", seen
+    return f"{seen:.2f} times would be detected in 80 % of repetitions", seen

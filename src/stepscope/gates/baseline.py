@@ -86,8 +86,8 @@ def make_baseline(
         for name in gate.reads if gate.compares and gate.source == RULES else ():
             if name not in sample.asked:
                 raise DataError(
-                    f"no baseline: gate {gate.name!r} compares {name!r}, of which no run has a "
-                    "record; run stepscope score"
+                    f"no baseline: gate {gate.name!r} compares {name!r}, for which no run has "
+                    "a record; run stepscope score"
                 )
     ordered = sorted(
         range(len(sample.runs)),
@@ -133,12 +133,12 @@ def load_baseline(path: str | Path | None, workflow: str) -> Sample | GateAnswer
                 f"{SCHEMA}): upgrade stepscope",
             )
         if decode_strict(raw, limits=Limits()).repairs:
-            raise ValueError("a key stands twice in one object")
+            raise ValueError("a duplicate key in one object")
         sample = _sample(msgspec.json.decode(raw, type=_File))
     except (msgspec.MsgspecError, TraceError, ValueError, RecursionError) as e:
         return answer_undecided(
             "baseline_corrupt",
-            f"{path} is no baseline ({' '.join(str(e).split())}): restore it, or {update}",
+            f"{path} is not a baseline ({' '.join(str(e).split())}): restore it, or {update}",
         )
     if sample.workflow != hide_keys(workflow):
         return answer_undecided(

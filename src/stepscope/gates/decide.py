@@ -134,7 +134,7 @@ def evaluate_gate(
     """Ask one gate, or say why it cannot be asked."""
     tier = setting.policy.tier
     if gate.source not in tier:
-        said = f"source {gate.source!r} is no part of this tier ({', '.join(tier)})"
+        said = f"source {gate.source!r} is not in this tier ({', '.join(tier)})"
         return GateAnswer(outcome="not_run", cause="source_not_in_tier", reason=said)
     if late:
         return answer_undecided("out_of_time", "the time was over before this gate")

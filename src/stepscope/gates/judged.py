@@ -116,7 +116,7 @@ def _choose_judge(answers: Iterable[JudgeAnswers], measure: str, judge: str) -> 
     if len(held) > 1:
         names = ", ".join(one.asked.judge for one in held)
         raise ConfigError(
-            f"{len(held)} judges answered {rubric} ({names}); a gate reads one of them: "
+            f"{len(held)} judges answered {rubric} ({names}); a gate reads only one: "
             f'source = "{held[0].asked.judge}"'
         )
     return held[0] if held else None

@@ -85,8 +85,8 @@ def load_look_log(path: str | Path) -> LookLog:
         log = msgspec.json.decode(raw, type=LookLog)
     except (msgspec.MsgspecError, ValueError, RecursionError) as e:
         raise ConfigError(
-            f"{path} is no log of looks ({' '.join(str(e).split())}): restore it, or remove it and "
-            "say with --attempt how often this commit was gated"
+            f"{path} is not a log of looks ({' '.join(str(e).split())}): restore it, or remove it "
+            "and give with --attempt how often this commit was gated"
         ) from e
     if log.schema > SCHEMA:
         raise ConfigError(f"{path} was written by a newer stepscope: upgrade stepscope")

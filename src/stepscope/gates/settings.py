@@ -168,7 +168,7 @@ def find_quantity(name: str, *, source: str, label: str | None, where: str) -> Q
     found = NAMES.get(name) or MEASURES.get(name) or _installed(name, label)
     if found is None and judged is not None:
         raise ConfigError(
-            f"{where}: {source!r} cannot know {name!r}; say who can: "
+            f"{where}: {source!r} cannot decide {name!r}; name a source that can: "
             f'source = "{judged.measure.partition(".")[0]}", or a judge: "provider/model"'
         )
     if found is None:
@@ -542,7 +542,7 @@ def _why_senseless(key: str | None, limit: float | None, about: Quantity) -> str
     if limit is not None and not counted:
         return f"max_per_run is for counts and figures; {about.measure} is a {about.kind}"
     if key == RATIO and (not counted or limit is not None or about.quantile not in (None, 0.5)):
-        return f"{key} stands alone, and is for the median of counts and figures"
+        return f"{key} must be the only threshold, for the median of counts and figures"
     if about.quantile is not None and key not in (None, RATIO):
         return f"{key} is for rates; a quantile of {about.measure} is gated by max_per_run"
     if about.kind == "figure" and limit is None and key != RATIO:

@@ -150,7 +150,7 @@ def _values_or_zero(table: RunTable, measure: str) -> Floats:
     return np.where(column.valued, np.nan_to_num(column.value), 0.0)
 
 
-NO_SCORES = Unmeasured("missing_input", "nobody scored the steps of this run")
+NO_SCORES = Unmeasured("missing_input", "the steps of this run have no scores")
 # Of a curve whose scores are known and whose shape is not asked for yet.
 NO_SHAPE = Unmeasured("undefined", "")
 

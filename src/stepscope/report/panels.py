@@ -205,7 +205,7 @@ def _kin(table: RunTable, judged: Sequence[JudgeAnswers], family: Family) -> Ite
             if agent and agents[agent] == one.asked.family:
                 own.setdefault((one.asked.judge, one.asked.family, agent), set()).add(at)
     for (judge, of, agent), places in sorted(own.items()):
-        said = f"judges runs of {agent}, which is of its own family ({of})"
+        said = f"judges runs of {agent}, a model of its own family ({of})"
         yield _flag("self_family", judge, said, _names(table, places))
 
 
@@ -227,7 +227,7 @@ def _of_one(table: RunTable, one: JudgeAnswers) -> Iterator[VerdictFlag]:
         said = f"judged under {len(one.prompts):,} prompts of version {one.version}"
         yield _flag_answers("prompts_mixed", one, said, list(runs.values()))
     for version, n in one.older.items():
-        said = f"{one.asked.measure}: answers of version {version} stand aside"
+        said = f"{one.asked.measure}: answers of version {version} are not used"
         yield VerdictFlag(kind="older_answers", judge=one.asked.judge, said=said, n=n)
 
 
@@ -242,7 +242,7 @@ def _outranked(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[Verd
             elif _label(of_run.verdict) == words.INCORRECT:
                 faulted.setdefault(one.asked.judge, set()).add(at)
     for judge, places in sorted(praised.items()):
-        said = "finds no fault in runs whose state check failed: the check stands"
+        said = "finds no fault in runs whose state check failed: the check decides"
         yield _flag("outranked", judge, said, _names(table, places - faulted.get(judge, set())))
 
 

@@ -528,7 +528,7 @@ def choose_fields(by: str | None) -> tuple[str, ...]:
         return DEFAULT_BY
     if by not in FIELDS and by.removeprefix(TAG) in (by, ""):
         raise UsageError(
-            f"--by {by!r} is no field to group by; expected one of {', '.join(FIELDS)}, tag.KEY"
+            f"--by {by!r} is not a field; expected one of {', '.join(FIELDS)}, tag.KEY"
         )
     return (by,)
 

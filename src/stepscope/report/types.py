@@ -360,8 +360,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             UsageError: always, with the reason and the way to one figure.
         """
         raise UsageError(
-            "a report is a vector: one number would hide the path behind the outcome, or the "
-            "outcome behind the path; take a figure by name, as report['outcome.pass']"
+            "a report is a table of figures: one number would hide the path behind the outcome, or "
+            "the outcome behind the path; take a figure by name, such as report['outcome.pass']"
         )
 
     __float__ = scalar

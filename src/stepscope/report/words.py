@@ -82,7 +82,7 @@ JUDGED = "judged."
 LABELS: dict[str, str] = {
     "outcome.pass": "outcome: pass",
     "subgoals.reached": "sub-goals reached",
-    "redundant_calls.per_run": "redundant calls a run",
+    "redundant_calls.per_run": "redundant calls per run",
     "errors.recovered": "errors recovered",
     "policy.violations": "policy: runs in breach",
     "steps.median": "steps, median",
@@ -92,7 +92,7 @@ LABELS: dict[str, str] = {
     "cost_usd.p95": "  p95",
     "seconds.median": "latency, median",
     "seconds.p95": "  p95",
-    "errors.per_run": "errors a run",
+    "errors.per_run": "errors per run",
     "steps.mean": "steps, mean",
     "tokens.mean": "tokens, mean",
     "cost_usd.mean": "cost, mean",

@@ -640,7 +640,7 @@ def explain_no_match(rows: Rows, where: Where | None, tools: Iterable[str] = ())
     """
     runs = rows.runs()
     if where is None or not len(runs):
-        return "no run is in the store; read some with stepscope import PATHS"
+        return "the store has no runs; read some with stepscope import PATHS"
     said = []
     for field, value in dict.fromkeys(where.values):
         kind, _, key = field.partition(".")

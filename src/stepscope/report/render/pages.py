@@ -207,7 +207,7 @@ def lay_out_map(
         )  # fmt: skip
         agents.setdefault(visible_line(block.agent), []).append(made)
     few = len(rows) <= run_lists.FEW_RUNS
-    about = "One column a task, one cell a trial. Point at a cell, or press the arrow keys."
+    about = "One column per task, one cell per trial. Point at a cell, or press the arrow keys."
     if len(rows) > run_lists.MOST_CELLS:
         about = f"A cell is the runs of its place: {len(rows):,} runs in {len(cells):,} cells."
     elif few:

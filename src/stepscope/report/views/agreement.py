@@ -232,7 +232,7 @@ def _proofs(one: ProofAgreement) -> str:
         else f"{name} {format_estimate(figure)} of {figure.n:,}"
         for name, figure in (("precision", one.precision), ("recall", one.recall))
     )
-    return f"What the rules prove, beside {one.rater}: {', '.join(said)}."
+    return f"The rules' proofs, compared with {one.rater}: {', '.join(said)}."
 
 
 def _curve(curve: CalibrationCurve) -> str:
@@ -291,7 +291,7 @@ def describe_worst_case(pair: GroupAgreement) -> str:
     """Return what the raw agreement could be, had every lost verdict been there; "" if none is."""
     raw = pair["raw"]
     bounds = "" if isinstance(raw, Unmeasured) else words.format_bounds(raw)
-    return f"{_title(pair)}: with what was lost, raw agreement {bounds}." if bounds else ""
+    return f"{_title(pair)}: counting lost answers, raw agreement is {bounds}." if bounds else ""
 
 
 def describe_rater(rater: Rater) -> str:
@@ -308,7 +308,7 @@ def describe_rater(rater: Rater) -> str:
 def make_disputes_document(queue: Iterable[Dispute], total: int) -> Document:
     """Return disputes, a section each, and how many there are."""
     tail = (
-        f"{total:,} in all. Labels on these tune a rubric; they are no test of it, and no rate is "
+        f"{total:,} in all. Labels on these tune a rubric; they cannot test it, and no rate is "
         "computed on them."
     )
     return [*(_dispute(dispute, named=True) for dispute in queue), [Paragraph(text=tail)]]

@@ -84,7 +84,7 @@ class PeerDistances(msgspec.Struct, frozen=True):
     runs: int
     distances: tuple[float, ...]  # one a pair, ascending
     without_calls: int  # pairs of runs that make no call: nothing to compare
-    parted: int  # pairs that part for good
+    parted: int  # pairs that diverge for good
 
     @property
     def summary(self) -> str:
@@ -93,7 +93,7 @@ class PeerDistances(msgspec.Struct, frozen=True):
         low, mid, high = map(format_percent, (held[0], median(held), held[-1]))
         return (
             f"{format_count(len(held), 'pair')} of {self.runs:,} trials are {low} to {high} apart, "
-            f"median {mid}; {self.parted:,} part for good"
+            f"median {mid}; {self.parted:,} diverge for good"
             + (f"; {self.without_calls:,} more make no call" if self.without_calls else "")
         )
 
@@ -271,15 +271,15 @@ def conclude_diff(found: RunDiff) -> Iterator[str]:
     elif found.parting is not None and found.lasting != found.parting:
         yield f"They first differ {_place(found, found.parting)} and come together again."
     if found.lasting is not None:
-        yield f"They part for good {_place(found, found.lasting)}."
+        yield f"They diverge for good {_place(found, found.lasting)}."
     if found.unaligned:
-        yield f"Not compared: {found.unaligned:,} calls behind the first {MOST_CALLS} of a run."
+        yield f"Not compared: {found.unaligned:,} calls after the first {MOST_CALLS} of a run."
     apart, peers = found.distance, found.same_version
     if isinstance(apart, Unmeasured):
-        yield f"Apart: unmeasured, {apart.kind}: {apart.reason}."
+        yield f"Distance: unmeasured, {apart.kind}: {apart.reason}."
     else:
         share = format_percent(apart)
-        yield f"Apart: {share}, the share of the calls of both that the other does not make."
+        yield f"Distance: {share}, the share of calls of both runs that the other does not make."
     if isinstance(peers, Unmeasured):
         yield f"Same version, same task: unmeasured, {peers.kind}: {peers.reason}."
         return
@@ -287,10 +287,10 @@ def conclude_diff(found: RunDiff) -> Iterator[str]:
     if not isinstance(apart, Unmeasured):
         n, as_far = len(peers.distances), sum(one >= apart for one in peers.distances)
         yield (
-            f"{as_far:,} of these {format_count(n, 'pair')} are at least as far apart as the two "
-            "runs: so much difference comes without a change of version."
+            f"{as_far:,} of these {format_count(n, 'pair')} differ at least as much as the two "
+            "runs: such a difference occurs without a change of version."
             if as_far
-            else f"None of these {format_count(n, 'pair')} is as far apart as the two runs."
+            else f"None of these {format_count(n, 'pair')} differs as much as the two runs."
         )
 
 

@@ -43,14 +43,14 @@ def make_envelope_document(envelope: ClassifierEnvelope) -> Document:
     """Return an envelope: a section for each generator and noise."""
     match envelope.told:
         case None:
-            told = "are not told sigma"
+            told = "are not given sigma"
         case 1.0:
-            told = "are told the true sigma"
+            told = "are given the true sigma"
         case factor:
-            told = f"are told {factor:g} times the true sigma"
+            told = f"are given {factor:g} times the true sigma"
     trials = envelope.rows[0].trials
     head = (
-        f"What a label is worth: {trials:,} simulated runs a cell, a fifth of each shape; "
+        f"Accuracy of labels: {trials:,} simulated runs per cell, a fifth of each shape; "
         f"classifiers {told}; seed {envelope.seed}"
     )
     out: list[Section] = [[Paragraph(text=head)]]
@@ -122,7 +122,7 @@ REDTEAM_LEGEND = (
     "words. checked: flips that the run's own check contradicts; no report counts them."
 )
 CLAIM = (
-    "These are figures of these judges, this rubric, these runs and fixed texts. An attacker who "
+    "The figures hold for these judges, this rubric, these runs and fixed texts. An attacker who "
     "sees verdicts and tries again does better than fixed texts do."
 )
 _CAME_TO = {AGAINST: "judged to fail", FOR: "judged to pass", NEUTRAL: "neither"}

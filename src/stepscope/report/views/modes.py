@@ -81,7 +81,7 @@ def lay_out_modes(found: FailureModes | Unmeasured) -> Section:
         more.append(f"{unlisted:,} more")
     more.append(f"{found.n_lone:,} of {found.n_signatures:,} signatures in too few runs")
     lines = (*describe_modes(found), f"Not shown here: {', '.join(more)}.")
-    where = f"Runs of one: stepscope report --where \"mode = '{shown[0].code}'\""
+    where = f"To list the runs of a mode: stepscope report --where \"mode = '{shown[0].code}'\""
     return [table, *(Paragraph(text=line) for line in lines), Paragraph(text=where, terminal=True)]
 
 
@@ -117,7 +117,7 @@ def tabulate_modes(found: FailureModes | Unmeasured, links: Links) -> Table:
         rows.append(TableRow(cells, match=mode.name, facets=facets))
     columns = (
         TableColumn("what happened"),
-        TableColumn("map", help="the letter of the failed runs that are counted under it"),
+        TableColumn("map", help="the letter of failed runs counted under this mode"),
         *_COUNTS,
         TableColumn("worth at most", number=True, help="share of all runs that failed with it"),
         *make_columns("run", "another", "a third"),
@@ -134,8 +134,8 @@ def describe_modes(found: FailureModes) -> Iterator[str]:
         shown = f"{found.n_shown:,} mark" if found.n_shown else "none is shown to mark"
         yield (
             f"{found.n_tested:,} of {modes} could be tested against other trials of the same "
-            f"tasks: {shown} failure at {alpha} after Holm; {found.n_small:,} with p at most "
-            f"{alpha} before it, {found.small_by_chance:.1f} expected by chance."
+            f"tasks: {shown} failure at {alpha} after Holm; {found.n_small:,} with "
+            f"unadjusted p at most {alpha}, {found.small_by_chance:.1f} expected by chance."
         )
     else:
         yield (
@@ -146,7 +146,7 @@ def describe_modes(found: FailureModes) -> Iterator[str]:
         none = round(found.unassigned.value * found.n_failed)
         share = format_estimate(found.unassigned)
         likely = f"{found.n_failed - none - found.n_judged_by:,} are counted under a mode that "
-        likely += "chance brings in at most 1 of 5 fleets, "
+        likely += "chance explains in at most 1 of 5 fleets, "
         yield (
             f"Of {format_count(found.n_failed, 'failed run')} {likely if found.n_tested else ''}"
             f"{found.n_judged_by:,} are counted under what is not as expected alone (the outcome "

@@ -136,7 +136,7 @@ def describe_flips(found: RankFlips | Unmeasured, most: int | None = None) -> li
     for flip in found.flips:
         by_pair.setdefault((flip.first, flip.second), []).append(flip)
     if not by_pair:
-        said = "whether the path orders these groups as their outcome does cannot be told"
+        said = "whether path and outcome agree on the order of these groups is unknown"
         return [Paragraph(text=f"Rank flips: none shown by {over}; {said}.")]
     out = []
     for (first, second), flips in list(by_pair.items())[:most]:
@@ -447,7 +447,7 @@ def state_result(
     passed, n = sum(count for _, count, _ in graded), sum(n for _, _, n in graded)
     if not n:
         runs, calls = format_count(whole.n_runs, "run"), format_count(whole.n_calls, "call")
-        return [(f"{runs} with {calls} were read; nobody says how they ended.", "")]
+        return [(f"{runs} with {calls} were read; none has an outcome.", "")]
     parts: list[tuple[str, Tone]] = []
     if len(graded) > NAMED_GROUPS:
         shares = sorted(count / n for _, count, n in graded)
@@ -528,7 +528,7 @@ def list_breaks(rows: Sequence[RunListRow]) -> list[tuple[str, int, int, int]]:
 PAGE_NAMES = {
     "outcome.pass": "Runs that pass",
     "subgoals.reached": "Sub-goals reached",
-    "redundant_calls.per_run": "Redundant calls a run",
+    "redundant_calls.per_run": "Redundant calls per run",
     "errors.recovered": "Tool errors recovered",
     "policy.violations": "Runs that break a rule",
     "steps.median": "Steps, median",

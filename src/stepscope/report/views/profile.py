@@ -95,7 +95,7 @@ AXIS_COLUMNS = (
     TableColumn("not checked", overflow="wrap"),
 )
 LOWER_BOUND = (
-    "proved: a lower bound. Nothing proved does not mean correct: the checks ran and prove nothing"
+    "proved: a lower bound. If nothing is proved, the checks found no fault; the run may have one"
 )
 
 # Runs that a row of the failure profile names, the worst first.
@@ -206,7 +206,7 @@ AXIS_WORDS = {
     "axes.tool_selection": "the wrong tool, or the same failed call again",
     "axes.argument_validity": "a value without origin, or not as expected",
     "axes.sequencing": "a write before consent, steps out of order",
-    "axes.result_interpretation": "says what the result does not",
+    "axes.result_interpretation": "claims something that the result does not say",
     "axes.termination": "ends on an error, too early or too late",
 }
 # Where the scale of the small multiples may end, in percent.
@@ -336,7 +336,7 @@ def tabulate_checks(checks: Sequence[CheckAccuracy]) -> Table:
             )
     return Table(
         id="checks-table",
-        caption="How often these checks were right where the truth is known",
+        caption="Accuracy of these checks where the truth is known",
         columns=make_columns(
             "axis", "planted fault", "proved", "false faults in good runs", "version measured",
             numbers=("proved",),
@@ -451,7 +451,7 @@ def _notes(panels: Sequence[Panel], names: Mapping[str, str]) -> Iterator[str]:
     if any(words.format_worst_case(seat.failing) for seat in seats):
         yield "in brackets: the share if all runs without a yes or no were at fault, or none"
     if any(panel.drawn for panel in panels):
-        yield "runs were drawn: each share is weighed, and speaks of all that could have been"
+        yield "runs were sampled: each share is weighted, and is about all that could be drawn"
     if any(seat.not_judged for seat in seats):
         yield "shares are of the judged runs; others are in no share"
 
@@ -509,7 +509,7 @@ def tabulate_disputes(found: Panels, links: Links | None) -> Table:
     )
     more = found.n_disputed - len(rows)
     notes = [f"and {more:,} more: stepscope agree --queue"] if more > 0 else []
-    notes += ["chosen for being disputed: no rate is computed on these"] if rows else []
+    notes += ["selected because they are disputed: no rate is computed on them"] if rows else []
     return make_sheet("queue", "Disputed", ("run", "about", "answers", "cites"), rows, tuple(notes))
 
 
@@ -635,7 +635,7 @@ def tabulate_costs(found: Panels) -> Table:
         paid += f", {one.unpriced:,} without a price" if paid and one.unpriced else ""
         rows.append((one.judge, f"{one.calls:,}", *tokens, paid or "price unknown", saved or "-"))
     head = ("judge", "calls", "tokens in", "of these cached", "out", "paid", "saved by the cache")
-    return make_sheet("costs", "What the judges took", head, rows)
+    return make_sheet("costs", "Cost of the judges", head, rows)
 
 
 def chart_panels(found: Panels) -> list[Chart]:

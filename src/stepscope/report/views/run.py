@@ -412,7 +412,7 @@ def sum_up(data: RunData) -> str:
         return f"It passed; {found} found all the same." if suspects else (
             "It passed, and the rules found nothing."
         )  # fmt: skip
-    how = "It failed" if run.outcome.status == "fail" else "Nobody says how it ended"
+    how = "It failed" if run.outcome.status == "fail" else "No outcome recorded"
     return f"{how}; {found} found.{refused}" if suspects else f"{how}; the rules found nothing."
 
 
@@ -647,7 +647,7 @@ def describe_curve(curve: Curve) -> Iterator[str]:
         within = "" if alone else f", with 90 % at steps {curve.break_first}-{curve.break_last}"
         yield f"Broke at step {curve.break_step}{within}."
     elif curve.break_probability:
-        yield "No break is declared."
+        yield "No break found."
     if curve.watch:
         yield f"Watch {_steps(curve.watch)}: time or cost rise while the score holds."
     if curve.gate_failed:

@@ -350,7 +350,7 @@ def tabulate_runs(
             for row in shown
         ),
         empty=EmptyNotice(
-            said="No run is so. Clear the filter, or read more runs.",
+            said="No runs match. Clear the filter, or read more runs.",
             commands=("stepscope import PATHS",),
         ),
     )

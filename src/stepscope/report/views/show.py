@@ -280,7 +280,7 @@ def describe_certainty(look: LookFirst, width: int) -> list[str]:
     if look.nobody is None:
         return said
     chance = words.format_chance(look.nobody)
-    return [f"{'':<10}{'-':>7}  {chance:>5}  no step of the agent, or not seen", *said]
+    return [f"{'':<10}{'-':>7}  {chance:>5}  no step of the agent, or not detected", *said]
 
 
 def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[str]:
