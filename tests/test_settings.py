@@ -124,7 +124,7 @@ def test_a_pyproject_of_others_changes_nothing(tmp_path: Path) -> None:
         ("sed = 1", "unknown key 'sed'; did you mean 'seed'?"),
         ("[limits]\nline_byte = 1", "[limits]: unknown key 'line_byte'; did you mean 'line_bytes'"),
         ("[[policy]]\nname = 'a'\nforbids = 'x'", "[[policy]] number 1: unknown key 'forbids'"),
-        ("zzz = 1", "unknown key 'zzz'; known: store, seed, offline, limits"),
+        ("zzz = 1", "unknown key 'zzz'; known: alternatives, claims, gate, judges, limits"),
         ("seed = 'a'", "Expected `int`, got `str` - at `$.seed`"),
         ("seed = true", "Expected `int`, got `bool` - at `$.seed`"),
         ("seed = -1", "seed is -1; expected 0 or more"),

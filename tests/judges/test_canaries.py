@@ -123,6 +123,7 @@ def test_the_rules_contradict_no_canary_and_hold_on_those_they_can_know() -> Non
         ("canary:misread", "axes.result_interpretation"),
         ("canary:promised", "axes.termination"),
         ("canary:passed_over", "axes.result_interpretation"),
+        ("domains:code_tests", "axes.result_interpretation"),
     }
     found = set()
     for run in load_canaries():

@@ -90,8 +90,8 @@ def test_a_run_with_an_unconfirmed_goal_is_refused_and_told_how_to_confirm(tmp_p
     path = held(tmp_path, FOUND.replace("CONFIRMED", "false"))
     assert load_goals(path).of(made()) == Unmeasured(
         "missing_input",
-        f"unconfirmed: 1 of 2 goals of shop/1/0 in {path}; read them beside the run, mend what "
-        "finds them, set confirmed = true",
+        f"unconfirmed: 1 of 2 goals of shop/1/0 in {path}; compare them with the run, correct "
+        "how each is found, set confirmed = true",
     )
 
 

@@ -119,8 +119,8 @@ def test_the_hash_is_over_the_bytes() -> None:
         ),
         (
             written("color = 1\n" + HEAD),
-            ": unknown key 'color'; known: name, kind, version, "
-            "question, answers, in_scope, out_of_scope, examples, failing, needs_narration",
+            ": unknown key 'color'; known: answers, examples, failing, in_scope, kind, name, "
+            "needs_narration, out_of_scope, question, version",
         ),
         (written("anwsers = 1\n" + HEAD), ": unknown key 'anwsers'; did you mean 'answers'?"),
         (written(HEAD.replace("version =", "#")), ": Object missing required field `version`"),

@@ -234,7 +234,9 @@ def test_a_process_that_dies_is_one_line_and_what_was_read_is_kept(tmp_path: Pat
     for number, text in enumerate(["a\nb", "c\ndie", "d"]):
         (tmp_path / f"{number}.txt").write_text(text, encoding="utf-8")
     first = [tmp_path / "0.txt"] * 300  # a frame of its own
-    with pytest.raises(EnvironmentFault, match=r"a reading process ended \(exit code 9\); what"):
+    with pytest.raises(
+        EnvironmentFault, match=r"a reading process ended \(exit code 9\); records read"
+    ):
         imported(tmp_path / "s.db", [*first, tmp_path / "1.txt", tmp_path / "2.txt"], 2, WHO)
     assert [row[2] for row in rows(tmp_path / "s.db")["runs"]] == ["a", "b"]
     assert imported(tmp_path / "s.db", [tmp_path / "2.txt"], 2, WHO).new == 1

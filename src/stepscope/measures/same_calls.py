@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple, get_args
 
 from stepscope.errors import UsageError
 from stepscope.measures.calls import agent_calls, effect_of, no_calls
-from stepscope.measures.rule import RuleMeasure
+from stepscope.measures.rule import RuleMeasure, cached_on_run
 from stepscope.model import (
     Answer,
     Case,
@@ -295,11 +295,19 @@ def joined_answers(
     return [*outputs]
 
 
+@cached_on_run
+def _answers_of(trajectory: Trajectory) -> dict[int, list[Exchange]]:
+    found: dict[int, list[Exchange]] = {}
+    for exchange in trajectory.exchanges:
+        found.setdefault(exchange.answer_step, []).append(exchange)
+    return found
+
+
 def _command_of(at: int, text: str, trajectory: Trajectory) -> str:
     """Return what an output answers, a short command or the arguments of a call; else nothing."""
     if (echo := _ECHO.search(text)) is not None:
         return echo[1]
-    answered = [x for x in trajectory.exchanges if x.answer_step == at and x.result is not None]
+    answered = _answers_of(trajectory).get(at, ())
     call = next((x.call for x in answered if x.result and x.result.text == text), None)
     if call is None:
         found = _SHELL_BLOCK.search(trajectory.steps[at - 1].text) if at else None
