@@ -56,7 +56,7 @@ def test_gates_are_written_that_run_and_the_power_beside_them_is_what_gate_print
     assert "gates   airline: outcome, no_new_modes, step_efficiency" in capsys.readouterr().out
     (policy,) = load_settings(".").policies
     assert [gate.name for gate in policy.gates] == ["outcome", "no_new_modes", "step_efficiency"]
-    comments = re.findall(r"^# (.* would be seen.*)$", section("airline"), re.MULTILINE)
+    comments = re.findall(r"^# (.* would be detected.*)$", section("airline"), re.MULTILINE)
     assert len(comments) == 3
     capsys.readouterr()
     assert main(["gate", "--json"]) == 0
