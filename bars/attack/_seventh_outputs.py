@@ -78,7 +78,7 @@ def _sane(rows: Fleet, tested: bool | None = None) -> Do:
             return f"{ {k: v for k, v in made.items() if k != 'modes'} }"
         for one in made["modes"]:
             worth, p, later = one["worth"], one["p"], one["p_adjusted"]
-            if not one["assigned"] <= one["failed"] <= one["runs"] or one["runs"] < 3 or one["tasks"] < 2 or sum(one["begins"]) > one["runs"] or not 0 <= one["expected"] <= one["runs"] + 1e-9:
+            if not len(one["assigned"]) <= one["failed"] <= one["runs"] or one["runs"] < 3 or one["tasks"] < 2 or sum(one["begins"]) > one["runs"] or not 0 <= one["expected"] <= one["runs"] + 1e-9:
                 return f"counts of {one['name']!r}: {one}"
             if (p is not None and not 0 <= p <= 1) or (later is not None and (p is None or not p <= later <= 1)):
                 return f"p of {one['name']!r}: {p}, {later}"
@@ -86,7 +86,7 @@ def _sane(rows: Fleet, tested: bool | None = None) -> Do:
                 return f"worth of {one['name']!r}: {worth}"
             if len(one["code"]) != 6 or set(one["code"]) - set("0123456789abcdef") or one["name"] not in one["signatures"]:
                 return f"code and name: {one['code']!r}, {one['name']!r}"
-        if sum(one["assigned"] for one in made["modes"]) > made["n_failed"]:
+        if sum(len(one["assigned"]) for one in made["modes"]) > made["n_failed"]:
             return "more runs are counted under modes than failed"
         return "" if tested is None or bool(made["n_tested"]) == tested else f"{made['n_tested']} tested"
 
@@ -170,7 +170,7 @@ def _unscored(place: Place) -> str:
 
 
 def _erased(place: Place) -> str:
-    """Runs that are erased keep their modes, by count and by condition; erasing by a mode erases its runs alone."""
+    """Runs that are erased are unmeasured for modes, and counted as such; erasing by a mode erases its runs alone."""
     clean(place, two_modes())
     before = found(place)
     code, runs = before["modes"][0]["code"], before["modes"][0]["runs"]
@@ -178,10 +178,8 @@ def _erased(place: Place) -> str:
     if str(runs) not in done.said:
         return f"not {runs} runs: {done.said[:300]!r}"
     after = found(place)
-    if [one["runs"] for one in before["modes"]] != [one["runs"] for one in after["modes"]]:
-        return f"{[one['runs'] for one in before['modes']]} became {[one['runs'] for one in after['modes']]}"
-    left = count(place, f"mode = '{code}'")
-    return "" if left == runs else f"{left} runs have it, not {runs}"
+    lost = sum(after["unmeasured"].values())
+    return "" if lost == runs else f"{lost} runs are unmeasured, not {runs}"
 
 
 def _of_the_run(place: Place) -> str:
@@ -586,7 +584,7 @@ def _output_rows() -> list[Row]:
                                                                                         "mode = 'x' and mode = null", "mode = '\x00'", codes=(0, 2, 4))),
         ("modes as groups", "0 or 2: typed", "medium", _after(two_modes, lambda place: held(place.run("report", "--by", "mode", *C), (0, 2)))),
         ("modes before the score", "typed, and it says to score", "medium", _unscored),
-        ("modes of erased runs", "as before", "medium", _erased),
+        ("modes of erased runs", "unmeasured, and counted", "medium", _erased),
         ("modes in another fleet", "the same codes", "medium", _of_the_run),
         ("modes under other orders, workers and seeds of hashes", "the same bytes", "medium", _same_modes),
         ("modes of a folder of verdicts", "the same, or why not", "medium", _folder),
