@@ -160,14 +160,14 @@ def format_count(n: int, noun: str) -> str:
 def format_percent(value: float) -> str:
     """Return a share in percent: one place below ten percent, and what is not all is never 100 %.
 
-    >>> [format_percent(x) for x in (0.42, 0.05, 0.0, 1.0, 0.9999, 0.0004, -0.031)]
-    ['42 %', '5.0 %', '0 %', '100 %', '99.9 %', '<0.1 %', '-3.1 %']
+    >>> [format_percent(x) for x in (0.42, 0.05, 0.0, 1.0, 0.9999, 0.0004, -0.0004)]
+    ['42 %', '5.0 %', '0 %', '100 %', '99.9 %', '<0.1 %', '>-0.1 %']
     """
     size = abs(value)
     if size < ROUNDING or 0.0995 <= size < 0.995 or size > 1 - ROUNDING:
         return f"{100 * value + 0.0:.0f} %"
     if size < 0.0005:
-        return "<0.1 %" if value > 0 else "0 %"
+        return "<0.1 %" if value > 0 else ">-0.1 %"
     return f"{min(max(100 * value, -99.9), 99.9):.1f} %"
 
 
@@ -241,9 +241,11 @@ def format_difference(value: float, unit: str = "") -> str:
 
     >>> format_difference(0.12, "share"), format_difference(-2.0, "steps")
     ('+12 points', '-2')
+    >>> format_difference(0.0003, "share"), format_difference(-0.0003, "share")
+    ('+<0.1 points', '>-0.1 points')
     """
     text = format_number(value, unit).replace(" %", " points")
-    return text if text.startswith("-") else f"+{text}"
+    return text if text.startswith(("-", ">")) else f"+{text}"
 
 
 def format_p(p: float | None) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 import stepscope
 from stepscope.cli.main import main
+from stepscope.model import Instant
 from stepscope.settings import Settings
 from tests.factories import FAILED, PASSED, agent, did, failed, run, user
 
@@ -125,7 +126,7 @@ def test_what_is_not_measured_is_absent_never_0(
     assert [one["tag.night"] is None for one in found] == [False, True, True]
     shop = next(one for one in found if one["name"] == "shop/2")
     assert shop["recovery"] is None  # no error, so nothing to recover from
-    assert shop["version"] is None
+    assert shop["agent_version"] is None
     assert lines(capsys, "--columns", "run,cost", "--where", "task = '2'")[1].split() == [
         "shop/2",
         "-",
@@ -192,3 +193,16 @@ def test_the_start_of_a_name_is_enough_and_so_is_one_that_was_cut(
     for text in ("shop/1", "shop/1…", "2222"):
         assert main(["show", text]) == 0
     assert "shop/11" in capsys.readouterr().out
+
+
+def test_a_run_that_was_not_scored_has_no_axes_and_keeps_its_time_to_the_nanosecond(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    late = run(user("buy"), *did("pay"), id="f" * 32, name="late", task="9", outcome=PASSED)
+    step = msgspec.structs.replace(late.steps[0], start=Instant(1_700_000_000_123_456_789, ""))
+    late = msgspec.structs.replace(late, steps=(step, *late.steps[1:]))
+    with stepscope.open(here / "stepscope.db", settings=Settings()) as notebook:
+        notebook.store.put([late])
+    found = {one["name"]: one for one in read_json(capsys, "--columns", "run,axes,started")["runs"]}
+    assert (found["late"]["faults"], found["shop/2"]["faults"]) == (None, [])
+    assert found["late"]["start_ns"] == 1_700_000_000_123_456_789

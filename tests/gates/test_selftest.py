@@ -172,3 +172,12 @@ def test_names_from_traces_are_harmless_where_they_are_printed() -> None:
     shown = text.render(make_selftest_document([found]))
     assert "\x1b" not in shown
     assert not any(line.startswith("::") for line in shown.split("\n"))
+
+
+def test_new_modes_are_none_that_a_baseline_lacks() -> None:
+    ones = [run(f"c{k}", outcome=1.0, signatures=("x",) if k % 3 else ()) for k in range(12)]
+    gate = only(errors_of(ones, no_new_modes={}, drop=0.9))
+    for figure in (gate.false_alarms, gate.missed, gate.undecided_worse):
+        assert isinstance(figure, Unmeasured)
+        assert figure.kind == "not_applicable"
+    assert 0 <= share(gate.undecided) <= 1

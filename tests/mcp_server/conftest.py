@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-import stepscope
 from bars.safety.mcp import Blocks, read_answer
 from stepscope.mcp_server.serve import ToolServer
-from stepscope.settings import Settings
+from tests.scored import made as made
+from tests.scored import store as store
 
-RUNS = Path(__file__).resolve().parents[2] / "examples" / "airline" / "runs.json"
 Ask = Callable[..., Blocks]
-
-
-@pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The store of the bundled runs, scored; read only."""
-    path = tmp_path_factory.mktemp("store") / "runs.db"
-    with stepscope.open(path, settings=Settings()) as notebook:
-        notebook.add(RUNS, agent="gpt-4o")
-        notebook.score(workers=1)
-    return path
-
-
-@pytest.fixture
-def store(made: Path, tmp_path: Path) -> Path:
-    """A copy of it that a test may change."""
-    return Path(shutil.copy(made, tmp_path / "runs.db"))
 
 
 def call(path: Path, tool: str, arguments: object, *gates: Path) -> tuple[str, bool]:

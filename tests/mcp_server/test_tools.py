@@ -268,7 +268,7 @@ REFUSED: tuple[tuple[str, object, str], ...] = (
     ("list_runs", {"where": "outcome = 'bad'"},
      "where, character 11: \"'bad'\"; an outcome is one of pass, fail, unknown"),
     ("list_runs", {"where": "steps > 9999"},
-     "no run matches steps > 9999: none of 20 runs is so"),
+     "no run matches steps > 9999: the store has 20 runs"),
     ("list_runs", {"since": "soon"},
      "since: 'soon' is not a time; expected a date such as 2026-01-31, a time such as "
      "2026-01-31T12:00, or a duration such as 30m, 12h, 7d, 2w"),

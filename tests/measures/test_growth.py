@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -19,28 +18,12 @@ from stepscope.measures.axes.results import RESULT_INTERPRETATION
 from stepscope.measures.errors import LATER_CALLS, RECOVERY
 from stepscope.measures.rule import RuleMeasure
 from stepscope.model import Trajectory
-from tests.factories import FAILED, agent, did, failed, run, user
+from tests.factories import FAILED, agent, count_calls, did, failed, run, user
 
 CALLS = 150
 _Kept = type(lru_cache(len))
 # Twice the calls may cost this much more.
 GROWTH = 2.3
-
-
-def _count_calls(work: Callable[[], object]) -> int:
-    """Return how many functions, of ours and of the interpreter, were called."""
-    n = 0
-
-    def count(frame: object, event: str, argument: object) -> None:
-        nonlocal n
-        n += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return n
 
 
 def _identical_reads(n: int) -> Trajectory:
@@ -119,7 +102,7 @@ def _is_linear(
                 kept.cache_clear()
         trajectory = made(n)
         assert len(trajectory.exchanges) == n
-        counted.append(_count_calls(lambda trajectory=trajectory: work(trajectory)))  # type: ignore[misc]
+        counted.append(count_calls(lambda trajectory=trajectory: work(trajectory)))  # type: ignore[misc]
     return bool(counted[1] <= GROWTH * counted[0] + 500)
 
 

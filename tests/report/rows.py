@@ -76,7 +76,7 @@ class LiteralRows:
             outcome=texts([outcome[value] for value in passed]),
             steps=np.full(n, 10),
             calls=np.full(n, 3),
-            start_ns=np.full(n, np.nan),
+            start_ns=np.full(n, None),
         )
 
     def column(self, measure: str, runs: Runs | None = None) -> AnswerColumn:

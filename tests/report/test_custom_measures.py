@@ -130,3 +130,4 @@ def test_a_measure_that_gives_values_and_labels_has_both() -> None:
     assert isinstance(mean, Estimate)
     assert isinstance(share, Estimate)
     assert (mean.value, mean.n, share.value, share.n) == (2.0, 2, 0.5, 4)
+    assert mean.unmeasured == {"no_number": 2}

@@ -62,7 +62,7 @@ def test_tasks_of_one_trial_pass_or_fail() -> None:
 def test_each_agent_and_each_version_has_its_own_blocks() -> None:
     rows = [*trials("1", "p", agent="a"), *trials("1", "f", agent="b")]
     assert [(b.agent, b.said) for b in arrange_runs(rows)] == [("w · a", "Pass"), ("w · b", "Fail")]
-    rows = [*trials("1", "p", version="1.0"), *trials("1", "f", version="1.1")]
+    rows = [*trials("1", "p", agent_version="1.0"), *trials("1", "f", agent_version="1.1")]
     assert [b.agent for b in arrange_runs(rows)] == ["w · a · 1.0", "w · a · 1.1"]
     assert [b.agent for b in arrange_runs(rows[:1])] == [""]
 

@@ -223,6 +223,8 @@ def calling() -> Iterator[Store]:
         ("tool like 'book%' and tool ~ 'RESERV' and error", "a"),  # neither names another
         ("error", "abe"),
         ("not error", "cd"),
+        ("error != null", "abe"),
+        ("tool != null", "abce"),
         ("not (tool = 'book_reservation' and error)", "bcde"),
         ("tool != 'find_flight'", "de"),  # no call is so
         ("tool not in ('find_flight', 'book_reservation')", "de"),
@@ -254,8 +256,11 @@ def test_of_purged_runs_nothing_is_said_about_calls_or_texts() -> None:
         opened.put([run(user("a"), *did("x"), id="a")])
         assert len(opened.runs(parse_where("not error"))) == 1
         opened.purge()
-        for text in ("not error", "error", "tool = 'x'", "tool != 'y'", "text ~ 'a'"):
-            assert len(opened.runs(parse_where(text))) == 0
+        for text in (
+            "not error", "error", "tool = 'x'", "tool != 'y'", "text ~ 'a'", "not text ~ 'z'",
+            "not (error or steps > 99)", "mode = null", "mode != 'x'", "not mode = 'x'",
+        ):  # fmt: skip
+            assert len(opened.runs(parse_where(text))) == 0, text
 
 
 def test_an_axis_is_chosen_by_what_the_rules_said_of_it() -> None:
@@ -285,7 +290,7 @@ def test_an_axis_is_chosen_by_what_the_rules_said_of_it() -> None:
     [
         ("agent = 'gpt4o'", "no run has agent 'gpt4o' (did you mean 'gpt-4o'?)"),
         ("task = '7' and agent = 'gpt-4o'", "no run has task '7' (known: 1, 2)"),
-        ("agent = 'gpt-4o' and steps > 400", "none of 4 runs is so"),
+        ("agent = 'gpt-4o' and steps > 400", "the store has 4 runs"),
         ("tag.set = 'tset'", "no run has tag.set 'tset' (did you mean 'test'?)"),
         ("tool = 'xx'", "no run has tool 'xx' (did you mean 'x'?)"),
         ("agent in ('gpt-4o', 'nobody') and calls = 9", "no run has agent 'nobody'"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,36 +11,20 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser
 
-import stepscope
 from stepscope.settings import Settings
 from stepscope.web.app import make_web_app
 from stepscope.web.serve import make_server, open_socket, socket_url
+from tests.scored import made as made
+from tests.scored import store as store
 from tests.web import looking
 from tests.web.validator import check
 
-RUNS = Path(__file__).resolve().parents[2] / "examples" / "airline"
 TOKEN = "the token of this test"
 
 # A name that the browser of the tests finds at this machine, as after DNS rebinding.
 REBOUND = "rebound.example"
 
 Client = Callable[[Path], httpx2.Client]
-
-
-@pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The store of the bundled runs, scored; read only."""
-    path = tmp_path_factory.mktemp("store") / "runs.db"
-    with stepscope.open(path, settings=Settings()) as notebook:
-        notebook.add(RUNS, agent="gpt-4o")
-        notebook.score(workers=1)
-    return path
-
-
-@pytest.fixture
-def store(made: Path, tmp_path: Path) -> Path:
-    """A copy of it that a test may change."""
-    return Path(shutil.copy(made, tmp_path / "runs.db"))
 
 
 @contextmanager

@@ -75,6 +75,10 @@ def look(page: Watched, address: str, *, axe: bool = True) -> list[str]:
         page.page.wait_for_function("() => document.documentElement.scrollWidth <= 360")
     width = page.page.evaluate("() => document.documentElement.scrollWidth")
     found += [f"{width} px wide in 360"] if width > 360 else []
+    named = page.page.evaluate(
+        "() => [...document.querySelectorAll('td')].map(x => x.dataset.label)"
+    )
+    found += ["a card is named by its axis"] if "0255075100" in named else []
     return found
 
 

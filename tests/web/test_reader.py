@@ -19,7 +19,8 @@ from stepscope.settings import Settings
 from stepscope.store import Store
 from tests.cli.conftest import alter
 from tests.factories import run, user
-from tests.web.conftest import RUNS, Client, opened
+from tests.scored import RUNS
+from tests.web.conftest import Client, opened
 
 
 def names(store: Store) -> list[str]:

@@ -14,7 +14,7 @@ from tests.web.conftest import client
 
 # Route, an address of it, and what stands in the answer.
 ANSWERS = (
-    ("/", "/", "groups"),
+    ("/", "/", "One column per task"),
     ("/", "/?by=agent&where=outcome+%3D+'fail'", "outcome = &#39;fail&#39;"),
     ("/", "/?page=9999999&sort=nothing&q=%00", "No runs match"),
     ("/run", "/run", "these are to be looked at first"),

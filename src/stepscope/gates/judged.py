@@ -28,7 +28,7 @@ from stepscope.gates.sample import (
     read_samples,
     run_badness,
 )
-from stepscope.gates.settings import BY_JUDGE, GatePolicy
+from stepscope.gates.settings import GatePolicy, split_judged
 from stepscope.model import Verdict
 from stepscope.model.records import (
     HUMAN,
@@ -80,7 +80,7 @@ def read_gate_samples(
     acted = _agent_steps(rows, runs, answers)
     place = {id_: at for at, id_ in enumerate(runs.id.tolist())}
     for name in judged:
-        measure, _, judge = name.removeprefix(JUDGE_PREFIX).partition(BY_JUDGE)
+        measure, judge = split_judged(name)
         one = _choose_judge(answers, measure, judge)
         cells = _judged_cells(one, measure, acted)
         for workflow, sample in found.items():
@@ -177,7 +177,7 @@ def _count_cell(of_run: RunAnswers, label: str, acted: Collection[int] | None) -
 
 def judged_evidence(gate: GatePolicy, run: str, rows: Rows) -> tuple[tuple[int, ...], str]:
     """Return the steps for which a judge faults a run, and what it says of the first."""
-    measure, _, judge = gate.reads[0].removeprefix(JUDGE_PREFIX).partition(BY_JUDGE)
+    measure, judge = split_judged(gate.reads[0])
     rubric, label = _rubric_of(measure), _counted_label(measure)
     steps: list[int] = []
     reason = ""
@@ -252,7 +252,7 @@ def _count_by_people(
     gate: GatePolicy, workflow: str, now: Sample, rows: Rows | None
 ) -> FalseAlarms:
     """Return the false alarms in all runs of a workflow in which people found nothing."""
-    measure, _, judge = gate.reads[0].removeprefix(JUDGE_PREFIX).partition(BY_JUDGE)
+    measure, judge = split_judged(gate.reads[0])
     rubric = _rubric_of(measure)
     flagged = good = 0
     rated = rows if rows is not None and isinstance(rows, RatedRows) else None

@@ -20,7 +20,7 @@ import numpy as np
 
 from stepscope import stats
 from stepscope.findings import modes
-from stepscope.gates.rates import GateTest
+from stepscope.gates.rates import GateTest, say_losses
 from stepscope.gates.sample import ABSENT, Absent, Sample
 from stepscope.gates.settings import MODES
 from stepscope.gates.types import GateAnswer, answer_undecided
@@ -115,7 +115,7 @@ def build_modes_test(now: Sample, before: Sample) -> GateTest | GateAnswer:
                 marked.setdefault(text, Counter())[run.case] += 1
     counts = {case: (runs[case, 0], runs[case, 1], runs[case, 3]) for case in before.cases}
     shared = {case: of for case, of in counts.items() if of[0] and of[1] + of[2]}
-    before_said, now_said = map(_say_kinds, kinds)
+    before_said, now_said = (say_losses(dict(sorted(one.items()))) for one in kinds)
     if not any(new for _, new, _ in shared.values()):
         said = "no case of the baseline was measured in these runs"
         if not {*kinds[0], *kinds[1]} - {ABSENT}:
@@ -139,11 +139,6 @@ def _least_p(cases: Mapping[str, Counts], marked: Mapping[str, int]) -> float:
         comb(new + lost, lost + marked[case]) / comb(old + new + lost, lost + marked[case])
         for case, (old, new, lost) in cases.items()
     )
-
-
-def _say_kinds(lost: Mapping[str, int]) -> str:
-    """Return how many runs are unmeasured, by kind, in words."""
-    return ", ".join(f"{n:,} {kind}" for kind, n in sorted(lost.items()))
 
 
 def _answer(

@@ -26,11 +26,12 @@ from stepscope.gates.sample import Arm, Sample, SampleRun, build_arm
 from stepscope.gates.settings import GatePolicy, WorkflowPolicy
 from stepscope.gates.types import GateAnswer, GateOutcome, Severity
 from stepscope.model.records import Figure
-from stepscope.values import format_count
+from stepscope.values import Unmeasured, format_count
 
 DROP, REPLICATIONS = 0.10, 1_000
 # Below so many cases their spread says little of others.
 FEW_CASES = 20
+NOTHING_NEW = Unmeasured("not_applicable", "drawn runs have no mode that the baseline lacks")
 
 
 class GateErrors(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +108,9 @@ def selftest_gates(
         ]
         worse.append([])
         for at, gate in enumerate(policy.gates):
+            if gate.about == "modes":
+                worse[-1].append("not_run")
+                continue
             change = partial(_worsen, gate, drop, drop / max(good[at], drop), rng)
             mute[at], held = evaluate_gate(replace(setting, change=change), gate, None), mute[at]
             worse[-1].append(answer_gates(mute, 1, ALPHA)[0][at][0].outcome)
@@ -126,10 +130,10 @@ def selftest_gates(
             GateErrors(
                 name=gate.name,
                 severity=gate.severity,
-                false_alarms=_share([row[at] == "fail" for row in null]),
                 undecided=_share([row[at] == "undecided" for row in null]),
-                missed=_share([row[at] == "pass" for row in worse]),
-                undecided_worse=_share([row[at] == "undecided" for row in worse]),
+                false_alarms=_errors(gate, [row[at] == "fail" for row in null]),
+                missed=_errors(gate, [row[at] == "pass" for row in worse]),
+                undecided_worse=_errors(gate, [row[at] == "undecided" for row in worse]),
                 not_run="" if gate.source in policy.tier else f"{gate.source} is not in the tier",
             )
             for at, gate in enumerate(policy.gates)
@@ -173,6 +177,10 @@ def _nothing(p_adjusted: float, alpha: float, alone: float) -> GateAnswer:
 
 def _share(seen: Sequence[bool]) -> Figure:
     return stats.proportion(seen, target="these cases", unit_of_n="invocations")
+
+
+def _errors(gate: GatePolicy, seen: Sequence[bool]) -> Figure:
+    return NOTHING_NEW if gate.about == "modes" else _share(seen)
 
 
 def _notes(places: Mapping[str, Sequence[int]], done: int, asked: int) -> Iterator[str]:

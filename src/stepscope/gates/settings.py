@@ -194,10 +194,16 @@ def find_installed_measure(name: str) -> str | None:
     return next((whole for whole in wholes if whole in known), None)
 
 
+def split_judged(name: str) -> tuple[str, str]:
+    """Return the measure of a judge's column, and the judge, "" for whichever was asked."""
+    measure, _, judge = name.removeprefix(records.JUDGE_PREFIX).partition(BY_JUDGE)
+    return measure, judge
+
+
 def rescore_command(name: str) -> str:
     """Return the command that makes the records of a column."""
     if name.startswith(records.JUDGE_PREFIX):
-        measure = name.removeprefix(records.JUDGE_PREFIX).partition(BY_JUDGE)[0]
+        measure, _ = split_judged(name)
         whole = measure.partition(".")[0]
         rubric = whole if RUBRIC_SETS.get(whole) == (whole,) else measure
         return f"stepscope judge --rubric {rubric}"

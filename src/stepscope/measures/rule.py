@@ -137,10 +137,10 @@ def _nothing_yet(text: str) -> dict[object, Any]:
     return {}
 
 
-# So many texts of fewer characters than that are kept, forty million characters at worst: lines and
+# So many texts of fewer characters than that are kept, fifty million characters at worst: lines and
 # messages, results, policies. Of longer ones the last few: several checks ask of each.
-_SIZES = (513, 4097, 16_385)
-_KEPT = [lru_cache(n)(_nothing_yet) for n in (16_384, 4096, 1024, 64)]
+_SIZES = (513, 4097, 16_385, 131_073)
+_KEPT = [lru_cache(n)(_nothing_yet) for n in (16_384, 4096, 1024, 64, 4)]
 _SHORT, _KEPT_SHORT = _SIZES[0], _KEPT[0]
 
 

@@ -20,7 +20,7 @@ from stepscope.model.trajectory import Json
 _VALUE = r"(-?\d+(?:\.\d+)?(?![\w.])|'[^']*'|\"[^\"]*\"|[A-Za-z_][\w-]*(?:\.[\w-]+)*)"
 _COMPARISON = re.compile(rf"\s*{_VALUE}\s*(<=|>=|!=|==|<|>|=)\s*{_VALUE}\s*(?:\b(and|or)\b|$)")
 _NUMBER = re.compile(
-    r"\s*(?:[A-Z]{3}\s*)?[$€£¥₹]?\s*(-?)\s*[$€£¥₹]?((?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)"
+    r"\s*(?:[A-Z]{3}\s*)?[$€£¥₹]?\s*(-?)\s*[$€£¥₹]?((?:\d{1,3}(?:,\d{3}){1,4}|\d{1,15})(?:\.\d+)?|\.\d+)"
     r"\s*(?:[€%]|[A-Z]{3})?\s*",
     re.ASCII,
 )
@@ -89,7 +89,7 @@ def _compare(comparison: Comparison, look_up: Callable[[str], Json]) -> bool | N
 
 
 def read_number(value: Json) -> float | None:
-    """Return a value as a number; None for one that is none, as true.
+    """Return a value as a number; None for one that is none, as true, or has 16 digits or more.
 
     >>> read_number("$1,203.50"), read_number("833 USD"), read_number("1,2"), read_number(True)
     (1203.5, 833.0, None, None)
@@ -98,4 +98,4 @@ def read_number(value: Json) -> float | None:
         found = _NUMBER.fullmatch(value)
         return None if found is None else float(found[1] + found[2].replace(",", ""))
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and abs(value) < 2**1000 else None
+    return float(value) if is_number and abs(value) < 2**53 else None

@@ -244,7 +244,8 @@ def _measure_custom(table: RunTable, name: str) -> Iterator[tuple[str, Figure]]:
     labels = Counter(column.label[column.answered & ~column.valued].tolist())
     if column.valued.any() or not labels:
         values, clusters = column.value[column.valued], table.clusters[column.valued]
-        yield name, stats.mean(values, clusters, unmeasured=lost)
+        bare = {"no_number": labels.total()} if labels else {}
+        yield name, stats.mean(values, clusters, unmeasured=lost | bare)
     for label, _ in labels.most_common(MOST_LABELS):
         has_it = column.label[column.answered] == label
         clusters = table.clusters[column.answered]

@@ -84,7 +84,7 @@ def compare_groups(
     shared, effects = np.intersect1d(ours, theirs), find_effects(rows, table)
     compared = {
         key: _difference(key, first, second, paired=len(shared) > 0, seed=seed)
-        for key in (*COMPARED, *table.custom)
+        for key in (*COMPARED, *(name for name in table.custom if table.columns[name].valued.any()))
         if key not in AXES or table.scored(key)
     }
     tested = {key: d.p for key, d in compared.items() if d.p is not None}

@@ -160,6 +160,8 @@ def _convolve_all(parts: list[Floats]) -> Floats:
 # Agents drawn for a power, at most so many in all points of their nulls; points of a null that a
 # power is still computed on; halvings of what it sees.
 AGENTS, HELD_POINTS, MOST_POINTS, HALVINGS = 1_000, 1 << 20, 1 << 12, 8
+# Of fewer agents no power is told; parts of a case's weight that 64 bits hold.
+FEWEST_AGENTS, MOST_UNIT = 100, 1 << 31
 
 
 def detectable_rise(
@@ -191,6 +193,8 @@ def detectable_rise(
     """
     bad, first, worse, second = np.array([*cases], dtype=np.int64).T
     unit = lcm(*first.tolist(), *second.tolist())
+    if unit > MOST_UNIT:
+        return None
     strides = unit // first + unit // second
     strides //= gcd(*strides.tolist())
     points = 1 << int((strides * second).sum()).bit_length()
@@ -213,8 +217,8 @@ def detectable_rise(
     squares = float((failures * (runs - failures) / runs).sum())
     within = 0.5 * rng.gamma(2 * squares + 1, size=(agents, 1)) / ((runs - 1).sum() + 1)
     # As many runs as what cases have in common is worth.
-    alike = np.clip(1 - within / (mean * (1 - mean)), 0.01, 0.99)
-    prior = (1 - alike) / alike
+    shared = np.clip(1 - within / (mean * (1 - mean)), 0.01, 0.99)
+    prior = (1 - shared) / shared
     rates = rng.beta(failures + prior * mean, runs - failures + prior * (1 - mean))
     ends = np.cumsum(second)
     place = np.repeat(np.arange(len(second)), second)
@@ -259,7 +263,8 @@ def detectable_ratio(
         margin: it is found where the ratio of medians is above it, too.
 
     Returns:
-        The ratio; infinite where none is found so often; None where lengths do not vary in cases.
+        The ratio; infinite where none is found so often; None where lengths do not vary in cases,
+        or are more than can be drawn often.
 
     Source:
         As `detectable_rise`; lengths of a case are taken as log-normal, with one spread in all
@@ -272,7 +277,9 @@ def detectable_ratio(
     free = len(trials.cases) - len(runs)
     if squares <= TIE or free < 1:
         return None
-    agents = min(AGENTS, HELD // len(trials.cases))
+    agents = min(AGENTS, HELD_POINTS // len(trials.cases))
+    if agents < FEWEST_AGENTS:
+        return None
     second = np.arange(len(trials.cases)) - starts[trials.cases] >= trials.first[trials.cases]
     spread = np.sqrt(squares / rng.chisquare(free, (agents, 1)))
     usual = mean + spread / np.sqrt(runs) * rng.standard_normal((agents, len(runs)))

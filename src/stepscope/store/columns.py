@@ -88,7 +88,7 @@ class Runs:
     outcome: Texts  # "pass", "fail" or "unknown"
     steps: npt.NDArray[np.int64]
     calls: npt.NDArray[np.int64]
-    start_ns: npt.NDArray[np.float64]  # of the run itself; NaN where the trace has no times
+    start_ns: Texts  # of the run itself, whole numbers; None where the trace has no times
 
     def __len__(self) -> int:
         return len(self.key)
@@ -262,7 +262,7 @@ def load_runs(db: Connection, where: Where | None) -> Runs:
     values, width = list(chain.from_iterable(rows)), 4 + len(TEXT_FIELDS)
     key, steps, calls = (np.array(values[at::width], dtype=np.int64) for at in range(3))
     texts = {name: text_array(values[at::width]) for at, name in enumerate(TEXT_FIELDS, 4)}
-    start = np.array(values[3::width], dtype=np.float64)  # None is NaN
+    start = text_array(values[3::width])
     return Runs(key=key, **texts, steps=steps, calls=calls, start_ns=start)
 
 
@@ -594,7 +594,8 @@ def sign_answers(
 def offer_answers(db: Connection, rows: Rows) -> None:
     """Let SQL call what a filter asks of records, by the row of a run.
 
-    `signatures` is a JSON array of its signatures and their codes, `axis` the label that rules gave
+    `signatures` is a JSON array of its signatures and their codes, NULL where rules could not see
+    what went wrong, `axis` the label that rules gave
     it on an axis. Both are read once for all runs, and again when the database has changed.
     """
     state: tuple[int, int] | None = None
@@ -618,14 +619,16 @@ def offer_answers(db: Connection, rows: Rows) -> None:
         keys = runs.key[signs.at].tolist()
         for key, number in zip(keys, signs.number.tolist(), strict=True):
             of_run.setdefault(key, set()).update(names[number])
-        return {key: msgspec.json.encode(sorted(of)).decode() for key, of in of_run.items()}
+        none = dict.fromkeys(runs.key[signs.seen].tolist(), "[]")
+        found = {key: msgspec.json.encode(sorted(of)).decode() for key, of in of_run.items()}
+        return none | found
 
     def read_axis(axis: str) -> dict[int, str]:
         runs = rows.runs()
         labels = rows.column(f"axes.{axis}", runs).label.tolist()
         return {key: x for key, x in zip(runs.key.tolist(), labels, strict=True) if x}
 
-    db.create_function("signatures", 1, lambda run: look_up("", run) or "[]")
+    db.create_function("signatures", 1, lambda run: look_up("", run))
     db.create_function("axis", 2, lambda run, axis: look_up(axis, run))
 
 
@@ -647,6 +650,9 @@ def explain_no_match(rows: Rows, where: Where | None, tools: Iterable[str] = ())
         if field == "mode":
             signatures = rows.signs(runs).texts
             known = {*signatures, *map(signature_code, signatures)}
+            if not known:
+                said.append("no failure mode is known; find some with stepscope score")
+                continue
         elif field == "tool":
             known = set(tools)
         elif field in TEXT_FIELDS or kind == "tag":
@@ -658,5 +664,5 @@ def explain_no_match(rows: Rows, where: Where | None, tools: Iterable[str] = ())
             near = suggest_name(value, known)
             near = "" if near.startswith("known") and len(known) > _NAMED else f" ({near})"
             said.append(f"no run has {field} {value!r}{near}")
-    why = "; ".join(said) or f"none of {format_count(len(runs), 'run')} is so"
+    why = "; ".join(said) or f"the store has {format_count(len(runs), 'run')}"
     return f"no run matches {where.text}: {why}"

@@ -246,7 +246,7 @@ class ParquetRows:
             **{name: _texts(table, name) for name in columns.TEXT_FIELDS},
             steps=table.column("steps").to_numpy(),
             calls=table.column("calls").to_numpy(),
-            start_ns=np.array(table.column("start_ns").to_pylist(), dtype=np.float64),
+            start_ns=columns.text_array(table.column("start_ns").to_pylist()),
         )
 
     def column(self, measure: str, runs: Runs | None = None) -> AnswerColumn:

@@ -8,8 +8,10 @@ which is true of any of a run's signatures (`mode != 'x'`: none of them is x); a
 that the rules gave; tool and error, of a call; text, of the whole run. Conditions on calls that
 `and` joins speak of one call, up to the next `tool`; one that is negated alone says that no call is
 so. Operators: = != < <= > >= ~ like in, and or not, parentheses; `null` after = and != is absence.
-Logic has two values: a comparison with an absent field is false (`!=` true). What a user wrote
-never becomes SQL: fields are looked up in a table of constants, values travel as parameters.
+A comparison with an absent field is false (`!=` true). What cannot be known (calls and texts of
+erased runs, signatures of runs that rules did not see) is neither true nor false, with `not` or
+without. What a user wrote never becomes SQL: fields are looked up in a table of constants, values
+travel as parameters.
 """
 
 from __future__ import annotations
@@ -42,10 +44,17 @@ CALL_FIELDS = {
 MODE, TEXT = "mode", "text"
 AXES = ("tool_selection", "argument_validity", "sequencing", "result_interpretation", "termination")
 _AXIS_LABELS = ("incorrect", "uncertain")
-_MODE = "EXISTS (SELECT 1 FROM json_each(signatures(runs.seq)) AS signed WHERE {})"
-_CALL = "EXISTS (SELECT 1 FROM json_each(calls_of(runs.seq)) AS call WHERE {})"
-_NO_CALL = "(runs.purged_ns IS NULL AND NOT " + _CALL.format("NOT {}") + ")"
-_MENTIONS = "mentions(runs.seq, ?)"
+# NULL where nothing can be known: of runs that rules did not see, and of erased ones.
+_MODE = (
+    "CASE WHEN signatures(runs.seq) IS NOT NULL THEN EXISTS (SELECT 1 FROM "
+    "json_each(signatures(runs.seq)) AS signed WHERE {}) END"
+)
+_UNLESS_ERASED = "CASE WHEN runs.purged_ns IS NULL THEN {} END"
+_CALL = _UNLESS_ERASED.format(
+    "EXISTS (SELECT 1 FROM json_each(calls_of(runs.seq)) AS call WHERE {})"
+)
+_NO_CALL = "(NOT " + _CALL.format("NOT {}") + ")"
+_MENTIONS = _UNLESS_ERASED.format("mentions(runs.seq, ?)")
 _AXIS = "axis(runs.seq, ?)"
 _TAG = "(SELECT tags.value FROM tags WHERE tags.run = runs.seq AND tags.key = ?)"
 _WHEN = "coalesce(runs.start_ns, runs.imported_ns)"
@@ -320,7 +329,7 @@ class _Parser:
             return _Condition(sql + " IS NOT NULL", of_call=True)
         operator = _text(token).lower()
         found = self._comparison(field, sql)
-        negated = operator in ("not", "!=", "<>")
+        negated = operator in ("not", "!=", "<>") and found.parameters != (None,)
         names = field == "tool" and operator in ("=", "==", "in")
         return found._replace(of_call=True, negated=negated, names=names)
 

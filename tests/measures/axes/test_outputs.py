@@ -15,9 +15,9 @@ import pytest
 
 from stepscope.measures.axes.evidence import evidence_of
 from stepscope.measures.axes.outputs import find_misread_lines
-from stepscope.measures.axes.quantities import plain_number
+from stepscope.measures.axes.quantities import plain_number, values_in
 from stepscope.model import Step
-from tests.factories import agent, did, run, user
+from tests.factories import agent, count_calls, did, run, user
 
 PROVED = [
     (
@@ -616,22 +616,41 @@ def test_a_number_that_somebody_said_before_is_no_invention() -> None:
 
 
 @pytest.mark.parametrize(
-    "output",
+    ("output", "faults"),
     [
-        "oak 1 " * 1900,
-        "oak 1\n" * 60,
-        "\n".join([" ".join(f"a{n}  7{n}" for n in range(20))] * 60),
-        '{"a": 1, ' * 1000,
-        "1 " * 90 + "oak",
-        '{"a": ' * 1500 + "1" + "}" * 1500,
-        '{"a": {"b": 3}, ' * 700,
-        "<td>oak</td><td>5</td>\n" * 60,
-        "oak  elm  ash\n" + "  7   8\n" * 59,
-        "\n".join(" " * n + f"oak{n}: {n}" for n in range(60)),
+        ("oak 1 " * 1900, 0),
+        ("oak 1\n" * 60, 249),
+        ("\n".join([" ".join(f"a{n}  7{n}" for n in range(20))] * 60), 0),
+        ('{"a": 1, ' * 1000, 0),
+        ("1 " * 90 + "oak", 249),
+        ('{"a": ' * 1500 + "1" + "}" * 1500, 0),
+        ('{"a": {"b": 3}, ' * 700, 0),
+        ("<td>oak</td><td>5</td>\n" * 60, 249),
+        ("oak  elm  ash\n" + "  7   8\n" * 59, 0),
+        ("\n".join(" " * n + f"oak{n}: {n}" for n in range(60)), 0),
     ],
 )
-def test_hostile_outputs_and_messages_cost_no_time(output: str) -> None:
-    found(output, 250 * "oak 2 and a3 5 of 4, " + 250 * "oak 2 and a3 5 of 4.\n")
+def test_work_on_hostile_outputs_grows_with_what_is_told_of_them(output: str, faults: int) -> None:
+    held: list[int] = []
+    calls = []
+    for n in (125, 250):
+        text = n * "oak 2 and a3 5 of 4, " + n * "oak 2 and a3 5 of 4.\n"
+        calls.append(count_calls(lambda text=text: held.append(len(found(output, text)))))  # type: ignore[misc]
+    assert (held[1], calls[1] <= 2.3 * calls[0] + 500) == (faults, True)
+
+
+@pytest.mark.parametrize("lines", [60, 61])
+def test_longer_outputs_are_data(lines: int) -> None:
+    output = "\n".join([*(f"oak{n}: {n + 100}" for n in range(lines - 1)), "elm: 5"])
+    assert len(found(output, "The elm is 6.")) == (lines == 60)
+
+
+@pytest.mark.parametrize(
+    "text", ["The oak is 1" + ",000" * 110, "9" * 5000 + " m 5 s", "9" * 400 + " m 5 s"]
+)
+def test_a_long_number_with_commas_or_a_unit_is_no_value(text: str) -> None:
+    assert found("oak: 3\nelm: 5", text) == []
+    assert [one.size for one in values_in("it took 2 m 5.5 s")] == [125.5]
 
 
 @pytest.mark.parametrize("digits", [21, 400, 5000])

@@ -556,7 +556,7 @@ _SCALES = {"s": (1.0, 1e-3, 60.0, 3600.0), "B": (1.0, 1e3, 1e6, 1024.0, 1024.0**
 # Numbers and versions, and words that say how a thing stands; not times of a day.
 _VALUE = re.compile(
     r"(?<![\w.])(?:\d{1,2}:\d\d(?::\d\d)?(?: ?[AaPp]\.?[Mm]\b)?(?![\w:])|"
-    r"(?P<m>\d+) ?m(?:in(?:ute)?s?)?,? ?(?P<s>\d+(?:\.\d+)?) ?s(?:ec(?:ond)?s?)?\b|"
+    r"(?P<m>\d{1,6}) ?m(?:in(?:ute)?s?)?,? ?(?P<s>\d{1,6}(?:\.\d+)?) ?s(?:ec(?:ond)?s?)?\b|"
     r"v?(?P<version>\d+(?:\.\d+){2,})(?:-?[a-z]+\d+)?(?!\w)|"
     r"(?:(?<![A-Za-z][-/+])|(?<!HTTP/)(?=\d+\.\d))[-+]?[$\u20ac\u00a3]?"
     r"(?P<number>(?:[1-9]\d{0,2}(?:,\d{3})+|[1-9]\d{0,17}|0(?!\d))(?:\.\d+)?)(?:(?P<close>[KMGT])"
@@ -571,6 +571,8 @@ _MAY_HAVE = re.compile(
     r"\d|pass|succe|health|acti|runn|true|abled|valid|\bup\b|\bon\b|yes|fail|dead|exit|stop|false|"
     r"off|\bno|all\b|every|without|zero|est\b|most|least"
 )
+# No value is as large.
+MOST_SIZE = 1e30
 # Before a state: its contrary is said.
 _DENIED = re.compile(r"(?:n['\u2019]t|\b(?:not|never|no longer)) (?:\w+ )?\Z")
 
@@ -601,8 +603,9 @@ def values_in(text: str) -> Iterator[Value]:
             denied = one["not"] or _DENIED.search(text, max(0, one.start() - 24), one.start())
             kind, size = "state", 1.0 if bool(one["good"]) is (not denied) else -1.0
         said = one["number"] or one["version"] or one[0]
-        if ":" not in said:
-            yield Value(kind, size + 60 * int(one["m"] or 0), unit, said, *one.span())
+        size += 60 * int(one["m"] or 0)
+        if ":" not in said and size < MOST_SIZE:
+            yield Value(kind, size, unit, said, *one.span())
 
 
 def is_same(told: Value, true: Value) -> bool:

@@ -207,7 +207,7 @@ class ResultReader:
         """Return what names of records a text has, and if any has options; kept for the next."""
         if text != self._text:
             self._text, self._named = text, {}
-        ids, names, options = {*""}, {*""}, False
+        ids, names, options = set[str](), set[str](), False
         for step, result in found:
             said = self._named.get(id(result))
             if said is None:

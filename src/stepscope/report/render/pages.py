@@ -143,7 +143,7 @@ def make_overview_page(
     decisions = []
     for workflow in () if decided is None else decided.workflows:
         outcome = gates.resolve_outcome(workflow)
-        tone, word = TONES.get(outcome, "quiet"), gates.WORDS[outcome]
+        tone, word = gates.TONES[outcome], gates.WORDS[outcome]
         name, href = workflow.workflow, links.page("gates")
         decisions.append(lay_out("gate_line", workflow=name, word=word, tone=tone, href=href))
     chosen = {"only runs where ": asked.where, "since ": asked.since, "grouped by ": asked.by}

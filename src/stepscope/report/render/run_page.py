@@ -119,7 +119,7 @@ def make_run_page(
         lanes=list(_lanes(data, each, len(strip), to, labels)) if strip else [],
         time=lay_out("time_strip", said=timed[0], lanes=timed[1], bars=timed[2]) if timed else "",
         outline=[_outline_row(line, data, to) for line in outlined],
-        search=(f"/run/{run.id}", find) if paged else None, found=found,
+        search=(f"/run/{run.id}", find) if paged else None, found=found, kept=links.kept,
         verdicts=[_verdict_row(run.id, at, one, to) for at, one in enumerate(listed)],
         verdicts_left=len(data.verdicts) - len(listed),
         unmeasured=runs.list_unmeasured(data.records),

@@ -142,9 +142,7 @@ def chart_effects(report: ComparisonReport, table: Table) -> Chart | None:
             continue
         if effect.low is not None and effect.high is not None:
             group = "survives correction" if difference.survives else "does not"
-            rows.append(
-                make_interval_row(words.name_figure(key).strip(), group, key, effect, order)
-            )
+            rows.append(make_interval_row(words.name_figure(key).strip(), group, effect, order))
     title = f"{name_profile(report.second)} minus {name_profile(report.first)}"
     return chart_intervals("effects", title, rows, table)
 
@@ -157,6 +155,8 @@ def state_difference(report: ComparisonReport) -> str:
         return f"{second} against {first}: their outcomes cannot be compared."
     points = 100 * found.effect.value
     limits = format_interval(found.effect)
+    if not round(points):
+        return f"{second} and {first} pass equally often, to the point (95 %: {limits})."
     said = f"{second} passes {abs(points):.0f} points {'fewer' if points < 0 else 'more'} than"
     doubt = "" if found.survives else "; chance alone may do that"
     return f"{said} {first} (95 %: {limits}){doubt}."

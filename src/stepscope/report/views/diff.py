@@ -39,7 +39,7 @@ from stepscope.report.views.run import (
 )
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
-from stepscope.store.where import parse_where
+from stepscope.store.where import Where
 from stepscope.values import Unmeasured, format_count, format_percent
 
 # Same calls in a row after which two runs are together again: one alone may be chance.
@@ -90,12 +90,12 @@ class PeerDistances(msgspec.Struct, frozen=True):
     def summary(self) -> str:
         """Say it in one line."""
         held = self.distances
-        low, mid, high = map(format_percent, (held[0], median(held), held[-1]))
-        return (
-            f"{format_count(len(held), 'pair')} of {self.runs:,} trials are {low} to {high} apart, "
-            f"median {mid}; {self.parted:,} diverge for good"
-            + (f"; {self.without_calls:,} more make no call" if self.without_calls else "")
-        )
+        apart = " to ".join(dict.fromkeys(map(format_percent, (held[0], held[-1]))))
+        said = f"{format_count(len(held), 'pair')} of {self.runs:,} trials"
+        said += f" {'is' if len(held) == 1 else 'are'} {apart} apart"
+        said += f", median {format_percent(median(held))}" if held[0] < held[-1] else ""
+        more = f"; {self.without_calls:,} more make no call" if self.without_calls else ""
+        return f"{said}; {self.parted:,} diverge for good{more}"
 
 
 class RunDiff(msgspec.Struct, frozen=True):
@@ -168,8 +168,7 @@ def _measure_peers(store: Store, one: Trajectory, other: Trajectory) -> PeerDist
         return Unmeasured("missing_input", "a run names no task", "distance")
     if (one.workflow, one.task) != (other.workflow, other.task):
         return Unmeasured("not_applicable", "the runs are of different tasks", "distance")
-    workflow, task = (text.replace("'", "''") for text in (one.workflow, one.task))
-    where = parse_where(f"workflow = '{workflow}' and task = '{task}'")
+    where = Where("runs.workflow = ? AND runs.task = ?", (one.workflow, one.task))
     of_version: dict[tuple[str | None, str | None], list[Trajectory]] = {
         (run.agent, run.agent_version): [] for run in (one, other)
     }
@@ -259,7 +258,7 @@ def _fold_calls(found: RunDiff) -> Iterator[tuple[str, int | None, int | None, s
     for same, held in groupby(found.calls, key=lambda call: call.relation == "same"):
         first, *rest = held
         if same and len(rest) >= FOLDED:
-            yield "=", first.first, first.second, f"... {len(rest) + 1:,} calls the same"
+            yield "=", first.first, first.second, f"... {len(rest) + 1:,} identical calls"
         else:
             yield from ((_MARKS[x.relation], x.first, x.second, x.said) for x in (first, *rest))
 
@@ -287,7 +286,7 @@ def conclude_diff(found: RunDiff) -> Iterator[str]:
     if not isinstance(apart, Unmeasured):
         n, as_far = len(peers.distances), sum(one >= apart for one in peers.distances)
         yield (
-            f"{as_far:,} of these {format_count(n, 'pair')} differ at least as much as the two "
+            f"{as_far:,} of {n:,} differ at least as much as the two "
             "runs: such a difference occurs without a change of version."
             if as_far
             else f"None of these {format_count(n, 'pair')} differs as much as the two runs."

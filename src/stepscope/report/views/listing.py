@@ -37,7 +37,7 @@ FIELDS = COLUMNS | {
     "id": ("id", "id", ""),
     "workflow": ("workflow", "workflow", ""),
     "trial": ("trial", "trial", ""),
-    "version": ("version", "version", ""),
+    "agent_version": ("version", "agent_version", ""),
     "started": ("started", "start_ns", ""),
 }
 # What is printed where no columns are asked for; the first is the run.

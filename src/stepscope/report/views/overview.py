@@ -279,7 +279,7 @@ def choose_measured(profiles: Sequence[Profile]) -> list[str]:
 def chart_vector(profiles: Sequence[Profile], table: Table) -> Chart | None:
     """Return the shares of the vector with their intervals; None where there is none."""
     rows = [
-        make_interval_row(words.name_figure(key).strip(), name_profile(profile), key, figure, order)
+        make_interval_row(words.name_figure(key).strip(), name_profile(profile), figure, order)
         for order, key in enumerate(choose_measured(profiles))
         for profile in choose_largest(profiles)
         if isinstance(figure := profile.figures[key], Estimate) and words.draw_interval(figure)
@@ -294,7 +294,7 @@ def _with_curves(profiles: Sequence[Profile]) -> list[tuple[Profile, Shapes]]:
 def chart_shapes(profiles: Sequence[Profile]) -> Chart | None:
     """Return the shares of shapes of all groups; None where none has any."""
     rows = [
-        make_interval_row(words.name_shape(shape), name_profile(profile), "shape", share, order)
+        make_interval_row(words.name_shape(shape), name_profile(profile), share, order)
         for profile in choose_largest([profile for profile, _ in _with_curves(profiles)])
         for order, (shape, share) in enumerate(_with_curves([profile])[0][1].shares.items())
         if share.low is not None and share.high is not None

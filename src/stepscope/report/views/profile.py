@@ -57,10 +57,8 @@ def choose_largest(profiles: Sequence[Profile], most: int = MOST_GROUPS) -> list
     return [profiles[at] for at in sorted(kept)]
 
 
-def make_interval_row(
-    label: str, group: str, key: str, figure: Estimate, order: int
-) -> dict[str, object]:
-    """Return a row of a chart of intervals; `key` says in which unit its words are."""
+def make_interval_row(label: str, group: str, figure: Estimate, order: int) -> dict[str, object]:
+    """Return a row of a chart of intervals."""
     return {
         "label": label,
         "group": group,
@@ -181,7 +179,7 @@ def chart_intervals(
 def chart_axes(profiles: Sequence[Profile]) -> Chart | None:
     """Return the failure profile as a chart; None where no axis was scored."""
     rows = [
-        make_interval_row(words.AXES[key], name_profile(one), key, figure, order)
+        make_interval_row(words.AXES[key], name_profile(one), figure, order)
         for order, key in enumerate(list_scored_axes(profiles))
         for one in choose_largest(profiles)
         if isinstance(figure := one.figures.get(key), Estimate) and figure.low is not None
@@ -294,8 +292,11 @@ def state_faults(profiles: Sequence[Profile], whole: Profile) -> list[tuple[str,
         if isinstance(figure := whole.figures.get(key), Estimate)
     ]
     most = max(found, default=(0, 0, ""))
+    if not found:
+        return [("No axis was measured in these runs.", "")]
     if not most[0]:
-        return [("No fault of an axis is proved in these runs; nothing proved is not correct.", "")]
+        said = "No fault is proved on any axis; that does not show that the runs have none."
+        return [(said, "")]
     names = [name for count, _, name in found if count == most[0]]
     subject = " and ".join(names) if len(names) < 3 else f"{len(names)} axes alike"
     verb, each = ("break", " each") if len(names) > 1 else ("breaks", "")
@@ -644,7 +645,7 @@ def chart_panels(found: Panels) -> list[Chart]:
     charts = []
     for at, group in enumerate(found.panels[0].groups[:MOST_GROUPS] if found.panels else ()):
         rows = [
-            make_interval_row(words.name_panel(panel), names[seat.judge], "share", figure, order)
+            make_interval_row(words.name_panel(panel), names[seat.judge], figure, order)
             for order, panel in enumerate(found.panels)
             for seat in panel.groups[at].seats
             if isinstance(figure := seat.failing, Estimate) and figure.low is not None

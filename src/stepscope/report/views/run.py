@@ -404,16 +404,16 @@ def sum_up(data: RunData) -> str:
     if run.outcome.status == "fail" and suspects and suspects[0].share is not None:
         (line,) = data.describe_steps([suspects[0].first])
         chance = words.format_chance(suspects[0].share)
-        return (
-            f"Most likely it went wrong at step {line.step} ({chance}): {line.sentence}.{refused}"
-        )
-    found = format_count(sum(one.kind != "place" for one in suspects), "thing")
+        end = "" if line.sentence.endswith((".", "!", "?", "…")) else "."
+        said = f"Most likely it went wrong at step {line.step} ({chance}): {line.sentence}"
+        return said + end + refused
+    found = format_count(sum(one.kind != "place" for one in suspects), "finding")
     if run.outcome.status == "pass":
-        return f"It passed; {found} found all the same." if suspects else (
+        return f"It passed, with {found}." if suspects else (
             "It passed, and the rules found nothing."
         )  # fmt: skip
     how = "It failed" if run.outcome.status == "fail" else "No outcome recorded"
-    return f"{how}; {found} found.{refused}" if suspects else f"{how}; the rules found nothing."
+    return f"{how}; {found}.{refused}" if suspects else f"{how}; the rules found nothing."
 
 
 def add_evidence(sentence: str, evidence: str) -> str:

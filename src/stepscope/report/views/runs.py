@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, compress
-from math import isnan
 from typing import TypeVar
 
 import msgspec
@@ -39,7 +38,7 @@ from stepscope.store.columns import Runs
 from stepscope.values import format_count, format_number
 
 T = TypeVar("T")
-TONES: dict[str, Tone] = {"pass": "good", "fail": "bad", "unknown": "quiet", "undecided": "warn"}
+TONES: dict[str, Tone] = {"pass": "good", "fail": "bad", "unknown": "quiet"}
 # Cells that one page holds; of more runs a cell is several.
 MOST_CELLS = 2_000
 # Runs up to which each is a line of its own instead of a cell.
@@ -83,11 +82,11 @@ class MapCell:
 
 def arrange_runs(rows: Sequence[RunListRow]) -> list[MapBlock]:
     """Return the blocks of the map of these runs, in an order that the same runs always have."""
-    versions = {(row.workflow, row.agent, row.version) for row in rows}
+    versions = {(row.workflow, row.agent, row.agent_version) for row in rows}
     parts = 2 + (len(versions) > len({key[:2] for key in versions}))
     groups: dict[tuple[str, ...], list[RunListRow]] = {}
     for row in rows:
-        key = (row.workflow, row.agent, row.version)[:parts]
+        key = (row.workflow, row.agent, row.agent_version)[:parts]
         groups.setdefault(key, []).append(row)
     room, kept = 0, sorted(groups)
     if len(rows) > MOST_CELLS:
@@ -210,7 +209,7 @@ class RunListRow(msgspec.Struct, frozen=True, gc=False):
     cost_usd: float | None = None
     seconds: float | None = None
     faults: tuple[str, ...] | None = None  # axes at fault; None where no axis was scored
-    version: str = ""  # of the agent
+    agent_version: str = ""
     start_ns: int | None = None  # None where the trace has no times
 
     @classmethod
@@ -226,8 +225,8 @@ class RunListRow(msgspec.Struct, frozen=True, gc=False):
             outcome=runs.outcome[at],
             steps=int(runs.steps[at]),
             calls=int(runs.calls[at]),
-            version=runs.agent_version[at] or "",
-            start_ns=None if isnan(runs.start_ns[at]) else int(runs.start_ns[at]),
+            agent_version=runs.agent_version[at] or "",
+            start_ns=runs.start_ns[at],
         )
 
 
@@ -283,11 +282,16 @@ def make_run_rows(table: RunTable, redactor: Redactor | None) -> tuple[RunListRo
     axes = {name: key for key, name in words.AXES.items() if table.scored(key)}
     columns["faults"] = [None] * len(order)
     if axes:
-        wrong = [table.columns[key].label[order] == words.INCORRECT for key in axes.values()]
-        columns["faults"] = [tuple(compress(axes, run)) for run in zip(*wrong, strict=True)]
+        held = [table.columns[key] for key in axes.values()]
+        wrong = zip(*[one.label[order] == words.INCORRECT for one in held], strict=True)
+        known = np.any([one.answered[order] for one in held], axis=0).tolist()
+        columns["faults"] = [
+            tuple(compress(axes, run)) if seen else None
+            for seen, run in zip(known, wrong, strict=True)
+        ]
     versions = [text or "" for text in runs.agent_version[order].tolist()]
-    columns["version"] = hide_texts(redactor, versions)
-    columns["start_ns"] = [None if x != x else int(x) for x in runs.start_ns[order].tolist()]
+    columns["agent_version"] = hide_texts(redactor, versions)
+    columns["start_ns"] = runs.start_ns[order].tolist()
     return tuple(map(RunListRow, *columns.values()))
 
 

@@ -434,7 +434,7 @@
     if (!narrow.matches) return;
     for (const table of all("table.cards:not([data-named])")) {
       table.dataset.named = "";
-      const heads = [...table.tHead.rows[0].cells].map((head) => (one(".name", head) || head).textContent.trim());
+      const heads = [...table.tHead.rows[0].cells].map((head) => (one(".name", head) || (one(".axis", head) ? null : head))?.textContent.trim());
       for (const row of table.tBodies[0].rows) {
         [...row.cells].forEach((cell, at) => { if (cell.textContent.trim() || one("svg", cell)) cell.dataset.label = heads[at] || ""; });
       }
