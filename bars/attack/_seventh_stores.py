@@ -119,8 +119,6 @@ def remembered(make: Callable[[], Any], runs: int | None, **how: Any) -> Do:
                 store.add(make(), **how)
             except StepscopeError as e:
                 return f"refused: {e}" if runs is not None else "" if str(e) and "\n" not in str(e) else f"an error of {len(str(e).splitlines())} lines"
-            except Exception as e:
-                raise Broken(f"{type(e).__name__}: {str(e)[:200]}") from e
             with suppress(StepscopeError):
                 store.score()
                 store.report()

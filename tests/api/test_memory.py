@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +47,15 @@ def test_runs_in_memory_are_read_as_from_a_file(notebook: Notebook, given: Json,
     assert notebook.add(given).new == 0
 
 
+def test_bytes_and_paths_are_files_side_by_side(notebook: Notebook, tmp_path: Path) -> None:
+    files = [json.dumps([*SAYS, *SAYS * at]).encode() for at in range(3)]
+    (tmp_path / "c.json").write_bytes(files[2])
+    assert notebook.add(files[:2], strict=True).new == 2
+    added = notebook.add([files[0], tmp_path / "c.json"])
+    assert (added.new, added.known) == (1, 1)
+    assert [one.uri for one in added.files] == ["memory", str(tmp_path / "c.json")]
+
+
 class Message:
     """As SDKs have them: an object that becomes a dictionary."""
 
@@ -61,7 +72,9 @@ def test_a_lone_surrogate_is_kept_as_an_escape_and_told(notebook: Notebook) -> N
     assert (added.runs, added.repaired) == (1, {"lone_surrogate": 1})
 
 
-@pytest.mark.parametrize("given", [[SAYS[0], object()], [{("a", 1): 2}], [3.5, "x.json"]])
+@pytest.mark.parametrize(
+    "given", [[SAYS[0], object()], [{("a", 1): 2}], [3.5, "x.json"], [SAYS, b"[]"]]
+)
 def test_what_is_neither_paths_nor_runs_is_one_line(notebook: Notebook, given: Json) -> None:
     with pytest.raises((UsageError, TraceError)) as refused:
         notebook.add(given)

@@ -12,7 +12,7 @@ import stepscope
 from stepscope.cases.files import load_cases
 from stepscope.cases.promote import promote_run
 from stepscope.cli.main import main
-from stepscope.errors import UsageError
+from stepscope.errors import ConfigError, UsageError
 from stepscope.model import Case, Outcome, PolicyRule, ReferenceCall, Step, SubGoal, Trajectory
 from tests.factories import agent, did, failed, run, system, user
 
@@ -55,6 +55,25 @@ def test_the_file_of_cases_is_read_back_as_the_case_of_the_run(tmp_path: Path) -
     assert [(one.tool, one.arguments) for one in back.subgoals] == [("refund", {"id": "A"})]
     assert [(one.name, one.when) for one in back.policy] == [("p", "amount > 3")]
     assert back.tags == {"run": "shop/1/0", "broken_step": "4", "why": "why"}
+
+
+def test_promoted_cases_of_one_task_give_way_to_a_later_one_and_to_one_that_a_person_wrote(
+    tmp_path: Path,
+) -> None:
+    for trial in (1, 0):
+        files = promote_run(failing(name=f"shop/1/{trial}"), 4, "why")
+        (tmp_path / f"shop_1_{trial}.toml").write_text(files[f"shop_1_{trial}.toml"], "utf-8")
+    assert [one.tags["run"] for one in load_cases(tmp_path)] == ["shop/1/1"]
+    own = 'version = 2\n[[task]]\nworkflow = "shop"\ntask = "1"\nexpected = ["refund"]\n'
+    for name in ("a.toml", "z.toml"):  # read before them, or after
+        (tmp_path / name).write_text(own, "utf-8")
+        (found,) = load_cases(tmp_path)
+        assert (found.tags, found.reference) == ({}, (ReferenceCall("refund", any_arguments=True),))
+        if name == "a.toml":
+            (tmp_path / name).unlink()
+    (tmp_path / "more.toml").write_text(own, "utf-8")
+    with pytest.raises(ConfigError, match=r"z\.toml: a second case of shop/1"):
+        load_cases(tmp_path)
 
 
 def test_a_run_without_a_case_gives_its_request() -> None:

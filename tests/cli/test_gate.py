@@ -409,9 +409,12 @@ def test_a_notebook_tests_its_gates(gated: Path) -> None:
         ("--drop nan", 2, "a selftest takes a drop in (0, 1]"),
         ("--baseline none.json", 2, "--selftest draws from the baseline: there is no file 'none"),
         ("--baseline other.json", 2, "other.json is not a baseline"),
-        ("--runs RUNS", 2, "--drop is of --selftest, which reads the baselines alone"),
-        ("--commit abc", 2, "which reads the baselines alone"),
-        ("--junit", 2, "which reads the baselines alone"),
+        ("--runs RUNS", 2, "error: --runs is not for --selftest, which reads the baselines alone"),
+        ("--commit abc --drop 0.2", 2, "error: --commit is not for --selftest"),
+        ("--attempt 2", 2, "error: --attempt is not for --selftest"),
+        ("--fail-on soft", 2, "error: --fail-on is not for --selftest"),
+        ("--junit", 2, "error: --junit is not for --selftest"),
+        ("--out found.xml", 2, "error: --out found.xml is not for --selftest"),
         ("--cases nobody", 2, "no case of workflow 'airline' is called 'nobody'"),
         ("--max-minutes 0", 4, "stopped after 0 of 1,000 invocations"),
     ],
@@ -422,6 +425,14 @@ def test_a_selftest_that_cannot_be_made_says_why(
     found = selftest(capsys, *words(line))
     assert found[0] == code
     assert says in found[1] + found[2]
+
+
+@pytest.mark.parametrize("name", ["found.json", "found.md", "found"])
+def test_a_selftest_is_written_in_the_form_of_the_files_ending(
+    gated: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    assert selftest(capsys, "--max-minutes", "0", "--out", name)[0] == 4
+    assert "0 of 1,000 invocations" in Path(name).read_text("utf-8")
 
 
 def test_a_drop_is_of_a_selftest(gated: Path, capsys: pytest.CaptureFixture[str]) -> None:

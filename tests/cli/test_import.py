@@ -84,6 +84,30 @@ def test_nothing_set_aside_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "no record was set aside\n"
 
 
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        (["--listen"], "--set-aside is for files; --listen reads nothing but OTLP"),
+        (["phoenix:shop"], "--set-aside is for files, not for the traces of a backend"),
+        (["--outcomes", "o.csv"], "--set-aside is for runs; --verdicts reads verdicts"),
+        (["--cases", "c.toml"], "--cases is for PATHS; --set-aside alone lists what ever was"),
+        (["--agent", "a"], "--agent is for PATHS; --set-aside alone"),
+        (["--workflow", "w"], "--workflow is for PATHS; --set-aside alone"),
+        (["--since", "7d"], "--since is for PATHS; --set-aside alone"),
+        (["a.jsonl", "--json"], "--json is not for --set-aside PATHS; import, then: stepscope "),
+    ],
+)
+def test_what_set_aside_cannot_be_asked_with_is_one_line_and_reads_nothing(
+    more: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jsonl("a.jsonl", good(), BAD)
+    assert main(["import", "--set-aside", *more]) == 2
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert says in said.err
+    assert not Path("stepscope.db").exists()
+
+
 def test_a_file_of_which_nothing_could_be_read_fails_the_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -385,6 +385,26 @@ def test_judging_again_asks_about_the_same_runs_and_says_what_turned(
     assert "replies: 0 bought, 8 from the ledger" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("named", [["--judge", B], ["--judge", A], []])
+def test_the_price_of_judging_again_is_of_the_calls_that_it_makes(
+    named: list[str], provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rubrics = ["--rubric", "axes.termination", "--rubric", "axes.sequencing"]
+    again = ["judge", "--again", *rubrics, *named, "--store", "good.db", "--repeat", "2"]
+    assert main([*again, "--dry-run"]) == 2
+    assert "nothing to judge again: no judge answered by axes.term" in capsys.readouterr().err
+    assert main(["judge", "--judge", A, *FEW, *rubrics[:2]]) == 0
+    before = len(provider.asked)
+    capsys.readouterr()
+    assert main([*again, "--dry-run", "--json"]) == 0
+    rows = [row for one in json.loads(capsys.readouterr().out) for row in one["rows"]]
+    assert len(provider.asked) == before == 4
+    assert {row["judge"] for row in rows} == {named[1] if named else A}
+    assert main(again) == 0
+    bought = len(provider.asked) - before
+    assert sum(row["calls"] - row["bought"] for row in rows) == bought == (8 if B in named else 4)
+
+
 def test_the_demo_is_judged_by_models_that_are_named(
     provider: Threaded, workspace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

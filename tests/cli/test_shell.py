@@ -13,6 +13,7 @@ import pytest
 import stepscope
 from stepscope.cli.main import main
 from stepscope.settings import Settings
+from tests.cli.conftest import alter
 from tests.factories import FAILED, PASSED, agent, failed, run, user
 
 CODE = "import sys; from stepscope.cli.main import main; sys.exit(main(sys.argv[1:]))"
@@ -56,6 +57,14 @@ def test_completion_without_a_store_gives_nothing_and_makes_nothing(tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "stepscope.db").write_text("no store, but long enough for one " * 50, "utf-8")
     assert complete("show", "shop", folder=tmp_path) == []
+
+
+def test_completion_leaves_a_store_of_an_earlier_version_as_it_is(here: Path) -> None:
+    alter(here / "stepscope.db", "PRAGMA user_version = 3")
+    before = (here / "stepscope.db").read_bytes()
+    assert complete("show", "shop", folder=here) == []
+    assert (here / "stepscope.db").read_bytes() == before
+    assert not list(here.glob("*.bak"))
 
 
 def on_terminal(*arguments: str, folder: Path, **environment: str) -> str:

@@ -192,6 +192,16 @@ def test_a_folder_that_cannot_be_entered_is_told() -> None:
     )
 
 
+def test_a_file_is_read_in_a_folder_that_may_be_entered_and_not_listed() -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "runs.json"
+        path.write_text(tau(), encoding="utf-8")
+        Path(folder).chmod(0o711)
+        with without_privilege():
+            (account,) = accounts([path])
+    assert (account.problem, account.runs) == (None, 1)
+
+
 def test_a_file_whose_name_looks_like_a_glob_is_that_file(tmp_path: Path) -> None:
     path = tmp_path / "run[1].json"
     path.write_text(tau(), encoding="utf-8")

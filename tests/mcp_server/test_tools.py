@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from pathlib import Path
 from types import TracebackType
@@ -19,9 +20,11 @@ from stepscope.mcp_server.tools import TOOLS, Query, describe_tools
 from stepscope.settings import Settings
 from stepscope.store import Store
 from tests.cli.conftest import alter
+from tests.docs.blocks import blocks
 from tests.factories import agent, did, run, user
 from tests.mcp_server.conftest import Ask, call
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "coding-agents.md"
 ALL: tuple[tuple[str, dict[str, object]], ...] = (
     ("list_runs", {}), ("suspects", {"run": "airline/9/2"}), ("get_run", {"run": "airline/9/2"}),
     ("get_run", {"run": "airline/9/2", "step": 20}), ("failure_modes", {}), ("report", {}),
@@ -80,6 +83,11 @@ def test_a_store_of_an_older_version_is_not_migrated_by_who_only_reads(store: Pa
     assert not list(store.parent.glob("*.bak"))
 
 
+def test_a_folder_is_no_store_and_is_told_so(tmp_path: Path) -> None:
+    with pytest.raises(stepscope.errors.StoreError, match="a folder; expected the file of a store"):
+        ToolServer(tmp_path)
+
+
 def test_runs_are_listed_with_their_ids_and_chosen_by_a_filter(ask: Ask) -> None:
     rows = find_rows(ask("list_runs"), "runs")
     assert len(rows) == 20
@@ -111,6 +119,15 @@ def test_a_suspect_stands_with_its_chance_evidence_and_how_sure_that_is(ask: Ask
     assert "policy: missing_input: no policy is declared for this workflow (rules)" in lost
     more = find_rows(ask("suspects", run="airline/9/2", offset=1), "suspects")
     assert more[0] == find_rows(blocks, "suspects")[1]
+
+
+def test_the_page_shows_suspects_as_they_are_answered(made: Path) -> None:
+    page = next(one for one in blocks(PAGE, PAGE.name) if "suspects 0 to" in one.text)
+    fence = "[0-9a-f]{6}"
+    answer = call(made, "suspects", {"run": "airline/9/2"})[0].splitlines()
+    for line in page.text.splitlines():
+        said = re.escape(line).replace("518d85", fence).replace(r"\.\.\.", ".*")
+        assert any(re.fullmatch(said, one) for one in answer), line
 
 
 def test_a_passing_run_without_findings_has_no_suspects(ask: Ask) -> None:
@@ -276,6 +293,8 @@ REFUSED: tuple[tuple[str, object, str], ...] = (
      f"list_runs: a text holds half of a character{LIST}"),
     ("search", {"text": "a"},
      "search: Expected `str` of length >= 2 - at `text`; it takes text, where, offset"),
+    ("search", {"text": "no", "where": "steps > 9999"},
+     "no run matches steps > 9999: none of 20 runs is so"),
     ("compare_runs", {"a": "0", "b": "0", "by": "trial"},
      "'0' is compared with itself; give two values of trial"),
 )  # fmt: skip

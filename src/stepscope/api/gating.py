@@ -28,10 +28,12 @@ from stepscope.gates import baseline as baselines
 from stepscope.gates import looks
 from stepscope.gates.decide import decide_gates
 from stepscope.gates.sample import Sample
-from stepscope.gates.selftest import DROP, REPLICATIONS, GateSelftest, selftest_gates
+from stepscope.gates.selftest import GateSelftest, selftest_gates
 from stepscope.gates.settings import (
+    DROP,
     MODES,
     RECORDED,
+    REPLICATIONS,
     WorkflowPolicy,
     WorkflowTable,
     check_tools,

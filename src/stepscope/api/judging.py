@@ -21,7 +21,13 @@ from stepscope import stats
 from stepscope.calibrate.ratings import BANDS, Item, label_of
 from stepscope.errors import ConfigError, UsageError
 from stepscope.judges.goals import Goal, goals_toml, load_goals, propose_goals
-from stepscope.judges.judgement import Judge, JudgingOptions, configured_judge, record_measure
+from stepscope.judges.judgement import (
+    DEFAULT_OPTIONS,
+    Judge,
+    JudgingOptions,
+    configured_judge,
+    record_measure,
+)
 from stepscope.judges.rubrics import Rubric, load_rubrics
 from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients
@@ -354,11 +360,11 @@ class RejudgeResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_first_answers(
-    store: Store, rubrics: Iterable[Rubric], where: Where | None
+    store: Store, rubrics: str | Sequence[str], where: Where | None
 ) -> dict[AnswerKey, dict[Item, Answer]]:
     """Return the first answers of all judges by these rubrics, by who was asked what."""
     found: dict[AnswerKey, dict[Item, Answer]] = {}
-    for rubric in rubrics:
+    for rubric in load_named_rubrics(rubrics):
         for record in store.records(where, measure=record_measure(rubric)):
             if record.rubric == rubric.name and record.family not in NOT_MODELS:
                 asked = (rubric.name, record.judge.partition("@")[0], record.version, record.prompt)
@@ -367,11 +373,20 @@ def read_first_answers(
     return found
 
 
-def find_judged_runs(
-    before: AnswersByKey, rubrics: Iterable[Rubric]
-) -> tuple[dict[str, frozenset[str]], tuple[str, ...]]:
-    """Return rubric -> the runs that a judge was asked about by it, and who was."""
-    runs: dict[str, frozenset[str]] = {rubric.name: frozenset() for rubric in rubrics}
+def ask_again(
+    store: Store,
+    rubrics: str | Sequence[str],
+    where: Where | None,
+    judges: str | Sequence[str],
+    how: JudgingOptions | None,
+) -> tuple[AnswersByKey, str | Sequence[str], JudgingOptions]:
+    """Return earlier answers, these judges or those who gave them, and how to ask about their runs.
+
+    Raises:
+        UsageError: nobody answered.
+    """
+    before = read_first_answers(store, rubrics, where)
+    runs = {rubric.name: frozenset[str]() for rubric in load_named_rubrics(rubrics)}
     if not before:
         names = ", ".join(runs)
         raise UsageError(
@@ -380,7 +395,8 @@ def find_judged_runs(
         )
     for asked, answers in before.items():
         runs[asked[0]] |= {run for run, _ in answers}
-    return runs, tuple(sorted({asked[1] for asked in before}))
+    plan = msgspec.structs.replace(how or DEFAULT_OPTIONS, only=runs, again=True)
+    return before, judges or sorted({asked[1] for asked in before}), plan
 
 
 def _labels(answers: Mapping[Item, Answer]) -> dict[Item, str]:

@@ -88,12 +88,12 @@ Source = str | Path | bytes | Mapping[str, Any] | Trajectory | Sequence[Any]
 
 
 def read_sources(given: Source | Iterable[Source]) -> list[str | bytes]:
-    """Return paths as they are, and anything else as the bytes of one file."""
-    if isinstance(given, str | Path | bytes):
-        return [given if isinstance(given, bytes) else str(given)]
-    listed = [given] if isinstance(given, Mapping | Trajectory) else list(given)
-    if all(isinstance(one, str | Path) for one in listed):
-        return list(map(str, listed))
+    """Return paths and bytes as they are, and anything else as the bytes of one file."""
+    if isinstance(given, str | Path | bytes | Mapping | Trajectory):
+        given = [given]
+    listed = list(given)
+    if all(isinstance(one, str | Path | bytes) for one in listed):
+        return [one if isinstance(one, bytes) else str(one) for one in listed]
     if all(isinstance(one, Trajectory) for one in listed):
         from stepscope.formats.ours import write
 
@@ -103,4 +103,6 @@ def read_sources(given: Source | Iterable[Source]) -> list[str | bytes]:
     try:
         return [json.dumps(listed, default=lambda one: one.model_dump()).encode()]
     except (AttributeError, TypeError, ValueError, RecursionError) as e:
-        raise UsageError(f"neither paths nor runs: {e}; give messages, or paths alone") from e
+        raise UsageError(
+            f"neither paths nor runs: {e}; give messages, or paths and bytes alone"
+        ) from e

@@ -16,6 +16,7 @@ from stepscope.api import views
 from stepscope.api.exporting import Exported, Target, VerdictsAs, export_runs
 from stepscope.api.memory import Source, read_sources
 from stepscope.errors import UsageError
+from stepscope.gates.settings import DROP, REPLICATIONS
 from stepscope.model import Effect, Trajectory
 from stepscope.model.effects import infer_effect
 from stepscope.model.records import HUMAN, IMPORTED
@@ -142,8 +143,8 @@ class Notebook(Closeable):
         """Read traces into the store: files, folders, globs, zips, or what is in memory.
 
         Args:
-            paths: one or several; or a run as a recorder has it (messages, an object around them,
-                the bytes of a file, a `Trajectory`), or a list of runs.
+            paths: one or several, or the bytes of files; or a run as a recorder has it (messages,
+                an object around them, a `Trajectory`), or a list of runs.
             agent: the agent, where a trace names none.
             agent_version: its version, where a trace names none.
             tags: tags that a trace lacks.
@@ -347,7 +348,7 @@ class Notebook(Closeable):
         return estimate_shapes(table.shapes, table.clusters, self.settings.seed)
 
     def gate_selftest(
-        self, *workflows: str, drop: float = 0.1, replications: int = 1_000
+        self, *workflows: str, drop: float = DROP, replications: int = REPLICATIONS
     ) -> SelftestView:
         """Return how often the gates of the settings are wrong, by runs drawn from baselines.
 
@@ -454,13 +455,14 @@ class Notebook(Closeable):
         self,
         rubrics: str | Sequence[str] = "axes",
         *,
-        judges: str | Sequence[str],
+        judges: str | Sequence[str] = (),
         where: str | None = None,
         since: str | None = None,
         how: JudgingOptions | None = None,
         budget_usd: float | None = None,
+        again: bool = False,
     ) -> DryRun:
-        """Return what `judge` would ask and cost; sends nothing and needs no key."""
+        """Return what `judge`, or with `again` `rejudge`, would ask and cost; needs no key."""
         from msgspec.structs import replace
 
         import stepscope.api.judging as judging
@@ -471,7 +473,10 @@ class Notebook(Closeable):
         table = self.settings.judges
         known = self._ledger is not None or judging.find_ledger(self.store) is not None
         ledger = self.ledger if known else None
-        names, asked = self._asking(judges, rubrics, combine_filters(where, since), how, ledger)
+        chosen = combine_filters(where, since)
+        if again:
+            _, judges, how = judging.ask_again(self.store, rubrics, chosen, judges, how)
+        names, asked = self._asking(judges, rubrics, chosen, how, ledger)
         most = table.budget_usd if budget_usd is None else budget_usd
         found = dry_run(asked, prices=Prices(table), ledger=ledger, budget_usd=most)
         missing = judging.find_missing(
@@ -480,8 +485,8 @@ class Notebook(Closeable):
         if not found.unasked.get(OLDER):
             return replace(found, missing=missing)
         # What answering anew would cost is told before anybody asks for it.
-        again = replace(asked.options, again=True)
-        _, anew = self._asking(judges, rubrics, combine_filters(where, since), again, ledger)
+        all_of_it = replace(asked.options, again=True)
+        _, anew = self._asking(judges, rubrics, chosen, all_of_it, ledger)
         whole = dry_run(anew, prices=Prices(table), ledger=ledger, budget_usd=None).likely_usd
         usd = None if whole is None or found.likely_usd is None else whole - found.likely_usd
         return replace(found, missing=missing, again_usd=usd)
@@ -540,27 +545,23 @@ class Notebook(Closeable):
         Raises:
             UsageError: no judge was asked by these rubrics about these runs.
         """
-        import msgspec
-
         import stepscope.api.judging as judging
-        from stepscope.judges.judgement import DEFAULT_OPTIONS
 
-        files, chosen = judging.load_named_rubrics(rubrics), combine_filters(where, since)
-        earlier = judging.read_first_answers(self.store, files, chosen)
-        only, before = judging.find_judged_runs(earlier, files)
+        chosen = combine_filters(where, since)
+        earlier, judges, how = judging.ask_again(self.store, rubrics, chosen, judges, how)
         judged = self.judge(
             rubrics,
-            judges=judges or before,
+            judges=judges,
             where=where,
             since=since,
-            how=msgspec.structs.replace(how or DEFAULT_OPTIONS, only=only, again=True),
+            how=how,
             budget_usd=budget_usd,
             budget=budget,
             models=models,
             progress=progress,
             stopping=stopping,
         )
-        now = judging.read_first_answers(self.store, files, chosen)
+        now = judging.read_first_answers(self.store, rubrics, chosen)
         turned = judging.compare_answers(self.store, earlier, now)
         return judging.RejudgeResult(judged=judged, turned=turned)
 

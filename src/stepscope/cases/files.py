@@ -1,8 +1,9 @@
 """Files of cases: `cases.toml`, `goals.toml`, JSON lines, or a folder of them.
 
 One `[[task]]` (in JSON lines: one line) is what every run of a task is measured against; the schema
-is that of `goals.toml`, version 2. Refused, with file and place: unknown keys, wrong types, two
-cases of one task, goals that are drafts (`confirmed = false`) or wait for each other, rules that
+is that of `goals.toml`, version 2. A case promoted of a run gives way to one that a person wrote,
+or to a later one. Refused, with file and place: unknown keys, wrong types, two other cases of
+one task, goals that are drafts (`confirmed = false`) or wait for each other, rules that
 make no sense, weights but 1, 2 and 3.
 """
 
@@ -28,6 +29,8 @@ from stepscope.values import format_count
 
 _NAMED = 5
 _ENDINGS = (".toml", ".jsonl")
+# The tag of a case that was promoted of a run.
+PROMOTED = "broken_step"
 
 
 class AddedCases(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,8 +79,11 @@ def load_cases(path: Path, workflow: str = "") -> tuple[Case, ...]:
     for one in paths:
         for where, table in _tables(one):
             case = _read_case(table, workflow, where, one.parent)
-            if found.setdefault((case.workflow, case.task), case) is not case:
+            key = case.workflow, case.task
+            if key in found and PROMOTED not in case.tags | found[key].tags:
                 raise ConfigError(f"{where}: a second case of {case.workflow}/{case.task}")
+            if key not in found or PROMOTED in found[key].tags:
+                found[key] = case
     if not found:
         raise ConfigError(f"{path}: no case in it; expected [[task]], or a line of JSON for each")
     return tuple(found.values())

@@ -14,6 +14,7 @@ from hashlib import sha256
 
 import msgspec
 
+from stepscope.cases.files import PROMOTED
 from stepscope.errors import UsageError
 from stepscope.judges.goals import as_toml, exchange_steps
 from stepscope.model import Exchange, Json, Step, Trajectory
@@ -88,7 +89,7 @@ def _case_toml(run: Trajectory, step: int, why: str) -> str:
         "goals": [{"goal": f"Calls {x.get('tool')}.", **x} for x in told.get("subgoals", ())],
         "must_tell": told.get("outputs"),
         **{key: told.get(key) for key in ("order", "policy", "weights", "constraint")},
-        "tags": {**told.get("tags", {}), "run": run.name, "broken_step": str(step), "why": why},
+        "tags": {**told.get("tags", {}), "run": run.name, PROMOTED: str(step), "why": why},
     }
     lines = [f"{key} = {as_toml(value)}" for key, value in scrub_value(table).items() if value]
     return "\n".join(["version = 2\n", "[[task]]", *lines, ""])

@@ -75,7 +75,11 @@ Attempt = Annotated[
 ]
 Selftest = Annotated[
     bool,
-    Option("--selftest", help="Estimate these gates' error rates on runs drawn from baselines."),
+    Option(
+        "--selftest",
+        help="Estimate these gates' error rates on runs drawn from baselines; not with --runs, "
+        "--store, --where, --commit, --attempt, --fail-on, --undecided, --write, JUnit.",
+    ),
 ]
 Drop = Annotated[
     float | None,
@@ -135,21 +139,24 @@ def gate(
 
     from stepscope.api import gating
     from stepscope.gates.baseline import replace_file
+    from stepscope.gates.settings import DROP
 
     settings = settings_at(config)
     policies = gating.choose_policies(
         settings, workflow or (), baseline=baseline, trials=trials, cases=cases or (), tier=tier
     )
     if selftest or drop is not None:
-        unread = (runs, where, commit, undecided, write, store, junit or None)
-        if not selftest or any(one is not None for one in unread):
-            raise UsageError(
-                "--drop is of --selftest, which reads the baselines alone: it takes --workflow, "
-                "--baseline, --trials, --cases, --tier, --seed, --max-minutes and a form"
-            )
+        if not selftest:
+            raise UsageError("--drop is of --selftest; say --selftest, or leave it out")
+        unread = {
+            "runs": runs, "where": where, "commit": commit, "attempt": attempt != 1,
+            "fail-on": fail_on != "hard", "undecided": undecided, "write": write, "store": store,
+            "junit": junit, f"out {out}": form == "junit",
+        }  # fmt: skip
+        options.refuse_given(unread, "is not for --selftest, which reads the baselines alone")
         found = gating.selftest_policies(
             policies,
-            drop=0.1 if drop is None else drop,
+            drop=DROP if drop is None else drop,
             seed=settings.seed if seed is None else seed,
             enough=lambda: max_minutes is not None and time.monotonic() - start >= 60 * max_minutes,
         )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
@@ -138,16 +139,12 @@ RubricName = Annotated[
 Rater = Annotated[str | None, Option("--rater", metavar="NAME", help="With --verdicts: the rater.")]
 SetAside = Annotated[
     bool,
-    Option("--set-aside", help="List the records that could not be read: those of PATHS, or all."),
+    Option(
+        "--set-aside",
+        help="List the records that were ever set aside: those of PATHS, or all.",
+    ),
 ]
 Human = Annotated[bool, Option("--human", help="With --verdicts: people rated.")]
-
-
-def _refuse_given(given: Mapping[str, object], why: str) -> None:
-    """Refuse the first option that was given, saying why."""
-    for name, value in given.items():
-        if value is not None and value is not False:
-            raise UsageError(f"--{name} {why}")
 
 
 def parse_tags(pairs: list[str]) -> dict[str, str]:
@@ -219,47 +216,45 @@ def import_(
     """
     tags = parse_tags(tag or [])
     files = {
-        "cases": cases,
-        "format": format_name, "strict": strict, "workers": workers, "task": task, "trial": trial,
+        "cases": cases, "format": format_name, "strict": strict, "workers": workers, "task": task,
+        "trial": trial, 
     }  # fmt: skip
+    of_runs = {"tag": tags or None, "agent": agent, "agent-version": agent_version}
     listening = {"quiet": quiet, "idle": idle, "keep-all": keep_all}
     of_verdicts = {"map": mapped, "labels": labels, "rubric": rubric, "rater": rater}
     if outcomes is not None:
         why = "is for verdicts; --outcomes says whether runs worked"
-        _refuse_given({"verdicts": verdicts, "rubric": rubric}, why)
+        options.refuse_given({"verdicts": verdicts, "rubric": rubric}, why)
         verdicts, rubric = outcomes, "outcome"
     if verdicts is not None:
-        _refuse_given(files, "is for runs; --verdicts reads verdicts on runs in the store")
-        _refuse_given(listening, "is for runs that come in with --listen")
+        options.refuse_given(files, "is for runs; --verdicts reads verdicts on runs in the store")
+        options.refuse_given(listening, "is for runs that come in with --listen")
         if paths or listen or since is not None or tags or agent or agent_version or workflow:
             raise UsageError(
                 "--verdicts FILE reads verdicts alone; import runs by a command before"
             )
-        from stepscope.api.verdict_import import parse_pairs
-
-        names, ours = parse_pairs(mapped or [], "--map"), parse_pairs(labels or [], "--labels")
-        with options.open_existing(store) as notebook:
-            found = notebook.add_verdicts(
-                verdicts, columns=names, labels=ours, rubric=rubric, rater=rater, human=human
-            )
-        hint = "stepscope agree" if outcomes is None else "stepscope score"
-        terminal.print_result(found, as_json=as_json, hint=hint, store=store)
-        return 0
-    _refuse_given({**of_verdicts, "human": human}, "is for --verdicts FILE")
+        return _import_verdicts(
+            verdicts, mapped or [], labels or [], rubric=rubric, rater=rater, human=human,
+            hint="stepscope agree" if outcomes is None else "stepscope score", store=store,
+            as_json=as_json,
+        )  # fmt: skip
+    options.refuse_given({**of_verdicts, "human": human}, "is for --verdicts FILE")
     from stepscope.score.importing import RunDefaults
 
     filling = RunDefaults(agent, agent_version, tags, workflow)
     if listen:
-        _refuse_given(files, "is for files; --listen reads nothing but OTLP, as it comes")
-        _refuse_given({"since": since}, "is for backends; --listen reads OTLP as it comes")
+        options.refuse_given(files, "is for files; --listen reads nothing but OTLP, as it comes")
+        options.refuse_given({"since": since}, "is for backends; --listen reads OTLP as it comes")
         from stepscope.cli.transfer import receive_runs
 
         return receive_runs(
             paths or [], quiet=quiet, idle=idle, keep_all=keep_all, store=store, filling=filling,
             as_json=as_json,
         )  # fmt: skip
-    _refuse_given(listening, "is for runs that come in with --listen")
+    options.refuse_given(listening, "is for runs that come in with --listen")
     if set_aside and not paths:
+        of_paths = {**files, **of_runs, "set-aside": None, "workflow": workflow, "since": since}
+        options.refuse_given(of_paths, "is for PATHS; --set-aside alone lists what ever was")
         with options.open_existing(store) as notebook:
             _list_set_aside(notebook.store.quarantined(), as_json=as_json)
         return 0
@@ -273,12 +268,16 @@ def import_(
             "nothing to import: name files, folders or globs, or receive with --listen"
         )
     if any(map(_BACKEND, paths)):
-        _refuse_given(files, "is for files; a backend says itself what its traces are")
+        options.refuse_given(files, "is for files, not for the traces of a backend")
         from stepscope.cli.transfer import pull_runs
 
         added = pull_runs(paths, since=since, store=store, filling=filling)
     else:
-        _refuse_given({"since": since}, "is for backends, as in: stepscope import phoenix:default")
+        options.refuse_given(
+            {"since": since}, "is for backends, as in: stepscope import phoenix:default"
+        )
+        why = "is not for --set-aside PATHS; import, then: stepscope import --set-aside --json"
+        options.refuse_given({"json": as_json and set_aside}, why)
         from stepscope import api
 
         with api.open(store) as notebook, terminal.show_progress("reading runs") as step:
@@ -303,10 +302,33 @@ def import_(
         if given is not None and not as_json:
             terminal.print_text(str(given))
         terminal.print_result(added, as_json=as_json, hint="stepscope score", store=store)
-        if aside and not as_json:
+        if aside:
             _list_set_aside(aside, as_json=False)
         return exit_code_of_import(added.failed)
     terminal.print_result(added, as_json=as_json, hint="stepscope score", store=store)
+    return 0
+
+
+def _import_verdicts(
+    file: str,
+    mapped: list[str],
+    labels: list[str],
+    *,
+    rubric: str | None,
+    rater: str | None,
+    human: bool,
+    hint: str,
+    store: Path | None,
+    as_json: bool,
+) -> int:
+    from stepscope.api.verdict_import import parse_pairs
+
+    names, ours = parse_pairs(mapped, "--map"), parse_pairs(labels, "--labels")
+    with options.open_existing(store) as notebook:
+        found = notebook.add_verdicts(
+            file, columns=names, labels=ours, rubric=rubric, rater=rater, human=human
+        )
+    terminal.print_result(found, as_json=as_json, hint=hint, store=store)
     return 0
 
 

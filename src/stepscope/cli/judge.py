@@ -16,6 +16,7 @@ from stepscope.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from stepscope.api import Notebook, RejudgeResult
+    from stepscope.api.judging import JudgeFinding
     from stepscope.judges.judgement import JudgingOptions
     from stepscope.score.judges import JudgingResult
     from stepscope.settings import Settings
@@ -154,14 +155,12 @@ def judge(
 
     from stepscope.api import RejudgeResult
     from stepscope.judges.judgement import JudgingOptions
-    from stepscope.safety import scrub_message
-    from stepscope.safety.text import visible_line
 
     with options.open_existing(store, load_judge_settings(offline)) as notebook:
         chosen = combine_run_filter(notebook, runs, where)
         if propose_goals is not None:
             return _write_goals(notebook, propose_goals, chosen, since)
-        repeats = again and not dry_run and show_prompt is None
+        repeats = again and show_prompt is None
         judges = judge or []
         if not judges and not repeats:
             raise UsageError(
@@ -201,6 +200,7 @@ def judge(
                         since=since,
                         how=one,
                         budget_usd=budget,
+                        again=again,
                     )
                     for one in plans
                 ]
@@ -225,16 +225,21 @@ def judge(
         _print_all(found, as_json=as_json)
         acknowledge_calls(notebook, done)
         if not as_json:
-            faults = notebook.judge_findings(rubrics, where=chosen, since=since)
-            for line in [str(one) for one in faults if one.judged]:
-                terminal.print_text(visible_line(scrub_message(line)))
-            names = [one.first for one in faults if one.faulted]
-            worst = next((one for one in names if visible_line(scrub_message(one)) == one), "")
-            terminal.print_hint(
-                f"stepscope show {shlex.quote(worst)}" if worst else "stepscope report",
-                Path(notebook.store.path),
-            )
+            _tell_findings(notebook, notebook.judge_findings(rubrics, where=chosen, since=since))
         return exit_code_of_judging(done)
+
+
+def _tell_findings(notebook: Notebook, faults: Sequence[JudgeFinding]) -> None:
+    """Print what judges found, and the first run to look at whose name can be typed."""
+    from stepscope.safety import scrub_message
+    from stepscope.safety.text import visible_line
+
+    for line in [str(one) for one in faults if one.judged]:
+        terminal.print_text(visible_line(scrub_message(line)))
+    names = [one.first for one in faults if one.faulted]
+    worst = next((one for one in names if visible_line(scrub_message(one)) == one), "")
+    hint = f"stepscope show {shlex.quote(worst)}" if worst else "stepscope report"
+    terminal.print_hint(hint, Path(notebook.store.path))
 
 
 def _judge_again(

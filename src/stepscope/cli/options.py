@@ -6,6 +6,7 @@ A store that is missing is an error, not a new empty one.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,7 +68,8 @@ def complete_run(context: typer.Context, incomplete: str) -> list[str]:
     from stepscope.store import Store
 
     try:
-        with Store.open(find_store(context.params.get("store"), load_settings())) as store:
+        path = find_store(context.params.get("store"), load_settings())
+        with Store.open(path, read_only=True) as store:
             return store.names(incomplete)
     except StepscopeError:  # nobody reads an error between two keys
         return []
@@ -123,6 +125,13 @@ def choose_form(as_json: bool, markdown: bool, junit: bool, out: Path | None) ->
     if len(chosen) > 1:
         raise UsageError("--json, --markdown and --junit say different things; choose one")
     return chosen[0] if chosen else "" if out is None else FORMS.get(out.suffix.lower(), "")
+
+
+def refuse_given(given: Mapping[str, object], why: str) -> None:
+    """Refuse the first option that was given, saying why."""
+    for name, value in given.items():
+        if value is not None and value is not False:
+            raise UsageError(f"--{name} {why}")
 
 
 def open_existing(path: Path | None, settings: Settings | None = None) -> Notebook:

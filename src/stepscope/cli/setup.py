@@ -218,7 +218,7 @@ def init(
     """Write stepscope.toml: tools, and gates that run.
 
     Asks which tools change the world. The runs of the store are scored and become the baseline of
-    gates, each with the drop that it would detect; a gate that cannot decide on this few runs is
+    gates, each with the drop that it would detect; a gate that cannot decide on so few runs is
     left out.
 
     Example: stepscope init --store .stepscope/demo.db

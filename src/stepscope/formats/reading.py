@@ -434,11 +434,11 @@ def _find_label_files(uri: str) -> tuple[Path, ...]:
     folder = Path(uri).parent
     try:
         changed = folder.stat().st_mtime_ns
-    except OSError:
+        settled = time.time_ns() - changed > _SETTLED_NS
+        look = _label_files if settled else _label_files.__wrapped__
+        found = () if uri in ("-", files.MEMORY) else look(folder, changed)
+    except OSError:  # not there, or not to be listed
         return ()
-    settled = time.time_ns() - changed > _SETTLED_NS
-    look = _label_files if settled else _label_files.__wrapped__
-    found = () if uri in ("-", files.MEMORY) else look(folder, changed)
     return tuple(path for path in found if path != Path(uri))
 
 

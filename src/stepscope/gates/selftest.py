@@ -23,12 +23,11 @@ from stepscope.errors import UsageError
 from stepscope.gates.baseline import design_of
 from stepscope.gates.decide import ALPHA, WorkflowUnderTest, answer_gates, evaluate_gate
 from stepscope.gates.sample import Arm, Sample, SampleRun, build_arm
-from stepscope.gates.settings import GatePolicy, WorkflowPolicy
+from stepscope.gates.settings import DROP, REPLICATIONS, GatePolicy, WorkflowPolicy
 from stepscope.gates.types import GateAnswer, GateOutcome, Severity
 from stepscope.model.records import Figure
 from stepscope.values import Unmeasured, format_count
 
-DROP, REPLICATIONS = 0.10, 1_000
 # Below so many cases their spread says little of others.
 FEW_CASES = 20
 NOTHING_NEW = Unmeasured("not_applicable", "drawn runs have no mode that the baseline lacks")

@@ -20,6 +20,9 @@ from stepscope.gates.types import Rule, Severity
 from stepscope.judges.rubrics import BUILT_IN_RUBRICS, RUBRIC_SETS
 from stepscope.model import PolicyRule, ToolDef, digest, records
 
+# What a selftest does where nobody says: the worsening that is put in, the invocations drawn.
+DROP, REPLICATIONS = 0.10, 1_000
+
 Kind = Literal[
     "share",  # a value in [0, 1]
     "count",  # events of one run: 0 or more, bad above a limit

@@ -200,7 +200,10 @@ def search(ask: Query, text: Needle, where: WhereText = "", offset: Offset = 0) 
 
     Looks at 200 runs, by name; `offset` counts runs.
     """
-    keys = ask.store.runs(_condition(where)).key.tolist()
+    chosen = _condition(where)
+    keys = ask.store.runs(chosen).key.tolist()
+    if not keys:
+        raise UsageError(ask.store.explain_no_match(chosen))
     _check_offset(offset, len(keys), "run")
     rows, end = list[list[str]](), min(offset + MOST_SEARCHED, len(keys))
     for run in (stored.trajectory for stored in ask.store.stored(keys[offset:end])):

@@ -61,6 +61,8 @@ def open_database(
         StoreError: the file is no SQLite database.
         EnvironmentFault: it cannot be opened, locked or made durable.
     """
+    if path != MEMORY and Path(path).is_dir():
+        raise StoreError(f"{path}: a folder; expected the file of a store, as {path}/runs.db")
     if path != MEMORY and not read_only:
         _create(Path(path))
     with translate_faults(path):
@@ -87,8 +89,6 @@ def open_memory() -> Connection:
 
 
 def _create(path: Path) -> None:
-    if path.is_dir():
-        raise StoreError(f"{path}: a folder; expected the file of a store, as {path}/runs.db")
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:
