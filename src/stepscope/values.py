@@ -68,7 +68,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, tag="estimate"):
         worst_low: the value if every unmeasured unit had come out at the low end of the scale.
         worst_high: the value if every unmeasured unit had come out at the high end.
         unit: unit of the value: "share", "calls", "steps", "usd", "tokens", "seconds".
-        diagnostics: what weakens the number ("3 tasks: weak"); a column, not a footnote.
+        diagnostics: what weakens the number ("only 3 tasks: weak evidence"); it has a column.
     """
 
     value: float

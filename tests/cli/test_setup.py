@@ -257,8 +257,14 @@ def test_doctor_names_what_a_file_lacks_and_what_would_record_it(
     assert found["task"].endswith("task in 1 of 1 runs")
     assert found["tool list"].endswith("; recorded by `tools` of the request")
     assert found["policy text"].endswith("; recorded by a system message")
-    assert "arguments in 0 of 1 runs: argument validity cannot judge" in found["arguments"]
-    assert "results in 0 of 1 runs (1 redacted): result interpretation" in found["results"]
+    assert (
+        "arguments in 0 of 1 runs: without them, argument validity is not checked"
+        in found["arguments"]
+    )
+    assert (
+        "results in 0 of 1 runs (1 redacted): without them, result interpretation"
+        in found["results"]
+    )
     assert not Path("stepscope.db").exists()
 
 

@@ -56,7 +56,7 @@ def test_equal_groups_show_nothing_and_say_what_could_have_been_seen() -> None:
     same = [float(at % 2) for at in range(30)]
     found = compare_groups(rows(two(same, same)), "x", "y")
     assert found["outcome.pass"].p == 1.0
-    assert "Survives Holm at 0.05 over 2 figures: none." in text.render(
+    assert "survive Holm's correction at 0.05 over 2 figures: none." in text.render(
         make_comparison_document(found)
     )
 

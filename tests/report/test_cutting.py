@@ -32,21 +32,25 @@ def test_a_cut_falls_between_words_unless_a_word_is_too_long(
     ("text", "width", "shown"),
     [
         (
-            f"same book_reservation error 5 times, ends on it: {ADDS_UP}",
-            66,
-            "same error 5 times, ends on it: …total price is 1203, but paid 833",
+            f"book_ride fails 5 times with the same error, and the run ends on it: {ADDS_UP}",
+            80,
+            "fails 5 times with the same error, and the run ends on it: …1203, but paid 833",
         ),
         (
-            "book_reservation fails 4 times, accepted at 42; last error: certificate_7 not found",
+            "book_ride fails 4 times, then step 42 succeeds; last error: certificate_7 not found",
             66,
-            "fails 4 times, accepted at 42: certificate_7 not found",
+            "fails 4 times, then step 42 succeeds: certificate_7 not found",
         ),
         (
             "cancel_order not as expected: reason a, expected b",
             40,
             "not as expected: reason a, expected b",
         ),
-        ("stops after transfer_to_human; never calls book(1, ...)", 40, "never calls book(1, ...)"),
+        (
+            "the agent stops after transfer_to_human at step 8 and never calls book(1, ...)",
+            40,
+            "never calls book(1, ...)",
+        ),
         ("x fails: one", 12, "x fails: one"),
     ],
 )
@@ -63,7 +67,7 @@ def test_a_tool_that_is_the_evidence_keeps_its_name() -> None:
 
 @pytest.mark.parametrize("width", range(30, 100))
 def test_no_word_is_cut_in_the_middle_at_any_width(width: int) -> None:
-    text = f"same book_reservation error 5 times, ends on it: {ADDS_UP}"
+    text = f"book_reservation fails 5 times, and the run ends on it: {ADDS_UP}"
     words = set(text.split())
     for ends in (True, False):
         shown = shorten(text, width, ends=ends)

@@ -55,7 +55,7 @@ def test_a_mode_is_one_sentence_with_its_counts_what_is_shown_and_its_runs() -> 
     assert "1 of 1 mode could be tested against other trials of the same tasks: 1 mark" in said
     assert "1 with unadjusted p at most 0.05, 0.0 expected by chance" in said
     assert "Of 12 failed runs 6 are counted under a mode" in said
-    assert "6 under none: 50 %, " in said
+    assert "and 6 have no mode: 50 %, " in said
     code = signature_code(BOOK)
     assert f"stepscope report --where \"mode = '{code}'\"" in said
 
@@ -65,7 +65,7 @@ def test_what_the_outcome_is_judged_by_is_said_to_be_not_tested() -> None:
     assert re.search(r"not as expected +6 of 6 +- ", shown)
     said = " ".join(shown.split())
     assert "None of 1 mode could be tested" in said
-    assert "Of 12 failed runs 6 are counted under what is not as expected alone" in said
+    assert "Of 12 failed runs 6 have only a mode that is not as expected" in said
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])

@@ -194,7 +194,7 @@ def test_the_published_schema_is_current() -> None:
 def test_comparison_names_what_survives_and_what_could_be_seen() -> None:
     shown = text.render(make_comparison_document(comparison()))
     assert "-2.0 points  -8.0 to 4.0" in shown
-    assert "Survives Holm at 0.05 over 2 figures: redundant calls per run." in shown
+    assert "survive Holm's correction at 0.05 over 2 figures: redundant calls per run." in shown
     assert (
         "To detect 5 points in 'outcome: pass' you need about 730 cases; these detect 12 points."
         in shown
@@ -374,9 +374,9 @@ def test_a_workflow_says_in_how_many_runs_what_verdicts_need_was_recorded() -> N
     counted = msgspec.structs.replace(profile("gpt-4o"), inputs=inputs)
     shown = make_report_document(msgspec.structs.replace(report(), profiles=(counted,)))
     assert (
-        "Recorded: task, policy text in all runs; tool list in 0 of 52 runs: tool selection cannot "
-        "see unknown tools, argument validity no schemas; results in 40 of 52 runs (2 cut): result "
-        "interpretation cannot judge, argument validity no origins"
+        "Recorded: task, policy text in all runs; tool list in 0 of 52 runs: without it, unknown "
+        "tools and wrong argument schemas are not detected; results in 40 of 52 runs (2 cut): "
+        "without them, result interpretation and origins of arguments are not checked"
     ) in " ".join(text.render(shown).split())
     assert "Recorded: " not in text.render(make_report_document(report()))
 

@@ -39,7 +39,7 @@ def steps_of(text: str) -> list[int]:
 def test_what_precedes_the_first_mark_is_folded(store: Store) -> None:
     text = show_run(store, "airline/11/2")
     assert "0-17  folded: words only" in text
-    assert "--steps 0:18 to unfold" in text
+    assert "--steps 0:18 shows them" in text
     assert steps_of(text) == [18, 19, 20, 21, 22]
 
 

@@ -72,7 +72,7 @@ def test_the_same_error_to_the_end_is_one_suspect_over_the_range() -> None:
     assert found(trajectory(*steps))[0] == (
         "1-5",
         "error",
-        "same book error 3 times, ends on it: full",
+        "book fails 3 times with the same error, and the run ends on it: full",
     )
 
 
@@ -90,7 +90,7 @@ def test_an_error_that_is_accepted_later_ends_its_range_at_the_success() -> None
     assert found(run)[0] == (
         "1-5",
         "error",
-        "book fails 2 times, accepted at 5; last error: pay 376",
+        "book fails 2 times, then step 5 succeeds; last error: pay 376",
     )
 
 
@@ -111,7 +111,7 @@ def test_two_errors_with_one_exit_code_are_not_the_same_nor_mended_by_another_pr
     assert found(run)[0] == (
         "1-3",
         "error",
-        "bash error 2 times, never accepted: cat: app.py: Permission denied",
+        "bash fails 2 times and never succeeds; last error: cat: app.py: Permission denied",
     )
 
 
@@ -130,10 +130,12 @@ def test_a_sub_goal_tried_as_asked_but_refused_says_so() -> None:
 
 def test_a_missed_sub_goal_without_an_attempt_is_why_the_run_failed_and_no_suspect() -> None:
     run = trajectory(ask(), call(1, "get_user", id="u-1"), result(2, "ok"), done(3))
-    assert because(run, case(WRITES)) == "stops after get_user at 1; never calls book(SEA, ...)"
+    why = "the agent stops after get_user at step 1 and never calls book(SEA, ...)"
+    assert because(run, case(WRITES)) == why
     assert [kind for _, kind, _ in found(run, case(WRITES)) if kind == "missed"] == []
     silent = trajectory(ask(), done(1))
-    assert because(silent, case(WRITES)) == "makes no call at all: never book(SEA, ...)"
+    why = "the agent makes no call at all: it never calls book(SEA, ...)"
+    assert because(silent, case(WRITES)) == why
 
 
 def test_a_write_that_nothing_asks_for_is_a_suspect_even_in_a_passing_run() -> None:
@@ -187,11 +189,13 @@ def test_a_write_that_the_user_asked_for_is_a_difference_from_the_reference(
 def test_an_output_never_told_is_why_the_run_failed_and_no_suspect() -> None:
     run = trajectory(ask(), call(1, "book", to="SEA", seats=2), result(2, "ok"), done(3))
     told = case(WRITES, outputs=("1,628",))
-    assert because(run, told) == "never told the user 1,628"
+    assert because(run, told) == "the agent never told the user 1,628"
     assert not [text for _, _, text in found(run, told) if "never told" in text]
     shown = render_run(run, told, scored(run, told))
     lines = shown.splitlines()
-    (at,) = [n for n, line in enumerate(lines) if line.startswith("Failed because  never told")]
+    (at,) = [
+        n for n, line in enumerate(lines) if line.startswith("Failed because  the agent never told")
+    ]
     assert lines[at + 1].startswith("Suspects")
 
 
@@ -247,10 +251,8 @@ def test_the_tool_that_failed_more_often_is_named_first() -> None:
     steps += [call(3, "a", x="two"), result(4, "Error: no", error=True)]
     for at in (5, 7, 9):
         steps += [call(at, "b", x=f"try {at}"), result(at + 1, "Error: no", error=True)]
-    assert [text.split(" error")[0] for _, _, text in found(trajectory(*steps))[:2]] == [
-        "same b",
-        "same a",
-    ]
+    named = [text.partition(" with")[0] for _, _, text in found(trajectory(*steps))[:2]]
+    assert named == ["b fails 3 times", "a fails 2 times"]
 
 
 def test_a_question_whose_answer_may_have_changed_is_no_repeat() -> None:
@@ -300,7 +302,9 @@ def test_a_repeated_question_says_what_it_repeats() -> None:
         passed=True,
     )
     against = Case(workflow="w", task="1", reference=(ReferenceCall("get_user", {"id": "u-1"}),))
-    assert found(run, against) == [("3", "repeat", "asks again what 1 answered: get_user(u-1)")]
+    assert found(run, against) == [
+        ("3", "repeat", "asks again what step 1 answered: get_user(u-1)")
+    ]
 
 
 def test_a_broken_rule_comes_first() -> None:
@@ -389,7 +393,7 @@ def test_show_reads_like_the_products_example() -> None:
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     assert lines[:10] == [
         "airline/11/2 FAIL (recorded reward 0) 13 steps, 3 calls, 2 errors task 11, trial 2",
-        "0-3 folded: system prompt, 2 of the user --steps 0:4 to unfold",
+        "0-3 folded: the system prompt, 2 user messages --steps 0:4 shows them",
         "4 agent Please confirm",
         "5 user Please proceed.",
         "! 6 call book(SEA, seats=3, pay=299, card)",
@@ -399,7 +403,10 @@ def test_show_reads_like_the_products_example() -> None:
         "! 10 call book(... pay=375) argument validity",
         "11 ok reservation HATHAT",
     ]
-    assert "   6-10  book fails 2 times, accepted at 10; same error: total price" in shown
+    assert (
+        "   6-10  book fails 2 times with the same error, then step 10 succeeds: total price"
+        in shown
+    )
     assert "Verdicts (rules)  sub-goals none · errors 7 9 · unexpected writes 10" in shown
 
 
@@ -438,7 +445,9 @@ def test_a_failed_run_has_the_order_of_the_ranking_and_no_other() -> None:
     assert [s.where for s in shown.suspects] == ["7", "9", "5", "10", "1", "3"]
     assert [s.share for s in shown.suspects] == pytest.approx([0.24, 0.2, 0.16, 0.12, 0.048, 0.032])
     assert shown.nobody == pytest.approx(0.2)
-    assert shown.reliability.startswith("On 9 public runs with tool calls, the first step")
+    assert shown.reliability.startswith(
+        "Measured on 9 public runs with tool calls: people name the first step"
+    )
 
 
 def test_what_the_rules_say_better_stands_for_what_localise_says() -> None:
@@ -446,8 +455,11 @@ def test_what_the_rules_say_better_stands_for_what_localise_says() -> None:
     order = [(1, 0.4, "failed"), (5, 0.3, "invented"), (9, 0.2, "place"), (10, 0.1, "end")]
     shown = list_suspects(run, None, [*records(run), *localised(run, *order)]).suspects
     said = {s.step: (s.kind, s.evidence) for s in shown}
-    assert said[1] == ("error", "same a error 2 times, never accepted: no")
-    assert said[5] == ("error", "same b error 2 times, ends on it: no; invented here")
+    assert said[1] == ("error", "a fails 2 times with the same error and never succeeds: no")
+    assert said[5] == (
+        "error",
+        "b fails 2 times with the same error, and the run ends on it: no; invented here",
+    )
     assert said[9] == ("place", "place here")
 
 

@@ -64,7 +64,11 @@ Undecided = Annotated[
 ]
 MaxMinutes = Annotated[
     float | None,
-    Option("--max-minutes", min=0, help="Stop after this time; gates not decided give code 4."),
+    Option(
+        "--max-minutes",
+        min=0,
+        help="Stop after this time; gates that are not decided by then give code 4.",
+    ),
 ]
 Commit = Annotated[
     str | None,

@@ -54,8 +54,8 @@ Since = Annotated[
     Option(
         "--since",
         metavar="WHEN",
-        help="With a backend: traces that began since then (7d, 12h, 2026-01-31), or last: "
-        "what came in since the previous pull. Default: all.",
+        help="With a backend: traces that began since this time (7d, 12h, 2026-01-31), or "
+        "last: those received since the previous pull. Default: all.",
     ),
 ]
 Listen = Annotated[
@@ -68,7 +68,7 @@ Quiet = Annotated[
         "--quiet",
         min=0,
         metavar="SECONDS",
-        help="With --listen: a run ends when its root has ended and no span came for so long. "
+        help="With --listen: a run ends when its root has ended and no span came for this long. "
         "Default: from stepscope.toml, 6.",
     ),
 ]
@@ -78,12 +78,12 @@ Idle = Annotated[
         "--idle",
         min=0,
         metavar="SECONDS",
-        help="With --listen: any run ends when no span came for so long. Default: from "
+        help="With --listen: any run ends when no span came for this long. Default: from "
         "stepscope.toml, 600.",
     ),
 ]
 KeepAll = Annotated[
-    bool, Option("--keep-all", help="With --listen: traces without an agent are runs.")
+    bool, Option("--keep-all", help="With --listen: traces without an agent also become runs.")
 ]
 Verdicts = Annotated[
     str | None,
@@ -144,7 +144,7 @@ SetAside = Annotated[
         help="List the records that were ever set aside: those of PATHS, or all.",
     ),
 ]
-Human = Annotated[bool, Option("--human", help="With --verdicts: people rated.")]
+Human = Annotated[bool, Option("--human", help="With --verdicts: the raters are people.")]
 
 
 def parse_tags(pairs: list[str]) -> dict[str, str]:
@@ -199,8 +199,8 @@ def import_(
     changes nothing. A record that cannot be read is set aside and counted. With --listen runs are
     received as they happen, over OTLP/HTTP, until Ctrl-C: each is stored and scored when it ends.
     From a tracing backend runs are pulled; the variables of its own SDK give its address and key.
-    With --verdicts verdicts of other people or judges on runs in the store become a rater of agree;
-    with --outcomes a check, a reward or a person gives each run's outcome.
+    --verdicts imports the verdicts of people or other judges on runs in the store, as raters of
+    agree; --outcomes imports each run's outcome from a check, a reward or a person.
 
     Example: stepscope import runs/ --agent gpt-4o --tag experiment=a
 

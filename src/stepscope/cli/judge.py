@@ -26,7 +26,7 @@ Runs = Annotated[
     list[str] | None,
     Argument(
         metavar="[RUN]...",
-        help="Only these runs, by name or id, or the start of one.",
+        help="Only these runs, by name, id or unambiguous prefix.",
         autocompletion=options.complete_run,
     ),
 ]
@@ -80,7 +80,10 @@ Narrated = Annotated[
 ]
 InMode = Annotated[
     Literal["contextual", "isolated", "prefix"],
-    Option("--mode", help="isolated: label each exchange alone; prefix: with all before its end."),
+    Option(
+        "--mode",
+        help="isolated: label each exchange alone; prefix: with everything before its end.",
+    ),
 ]
 Goals = Annotated[
     Path | None,
@@ -102,7 +105,9 @@ Workspace = Annotated[
     Path | None,
     Option("--workspace", metavar="DIR", help="A folder that judges may also read."),
 ]
-Batch = Annotated[bool, Option("--batch", help="Half the price, answered within a day; resumes.")]
+Batch = Annotated[
+    bool, Option("--batch", help="Ask in a batch: half the price, answers within a day; resumes.")
+]
 Strict = Annotated[
     bool, Option("--strict-families", help="Refuse a judge of the agent's own family.")
 ]
@@ -138,12 +143,12 @@ def judge(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:
-    """Judge runs with models; costs money, resumes.
+    """Judge runs with models; this costs money, and a stopped command resumes.
 
     Judges answer independently and must cite steps. Answered questions are not asked again: a
     stopped command resumes. With --again old records are kept, and identical questions are not paid
-    for twice. Then see stepscope report, agree and show. Exit code 5 when the budget ended it, 4
-    when no judge gave an answer.
+    for twice. Then see stepscope report, agree and show. The exit code is 5
+    if the budget was spent, and 4 if no judge gave an answer.
 
     Example: stepscope judge --judge anthropic/claude-sonnet-4-5 --judge openai/gpt-5 --dry-run
 

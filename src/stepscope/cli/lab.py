@@ -138,8 +138,8 @@ def redteam(
 
     Each failing run is judged unchanged, then with each text of each attack class inserted.
     Prints flips by class with upper limits, and the effect of the agent's claims alone. Costs
-    money. Without --store the bundled runs are attacked. Exit code 5 when the budget ended it, 4
-    when no judge gave a verdict.
+    money. Without --store the bundled runs are attacked. The exit code is 5 if the budget
+    was spent, and 4 if no judge gave a verdict.
 
     Example: stepscope lab redteam --judge openai/gpt-5-mini --runs 5 --class authority
     """

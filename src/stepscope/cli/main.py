@@ -62,7 +62,7 @@ COMMANDS: dict[str, tuple[Member, ...]] = {
         gate.gate,
         ("baseline", "Make runs the baseline that gates compare with.",
          "stepscope baseline update --yes", (gate.update,)),
-        ("case", "Make cases of runs.", "stepscope case promote airline/9/2", (runs.promote,)),
+        ("case", "Make cases from runs.", "stepscope case promote airline/9/2", (runs.promote,)),
     ),
     "Experts": (
         ("lab", "Measure the instrument on runs with planted truth.",

@@ -85,7 +85,9 @@ Run = Annotated[
 ]
 Since = Annotated[
     str | None,
-    Option("--since", metavar="WHEN", help="Only runs since then: 7d, 12h, 2026-01-31."),
+    Option(
+        "--since", metavar="WHEN", help="Only runs that began since this time: 7d, 12h, 2026-01-31."
+    ),
 ]
 By = Annotated[
     str | None,
@@ -104,7 +106,9 @@ Markdown = Annotated[bool, Option("--markdown", help="Print Markdown.")]
 Junit = Annotated[bool, Option("--junit", help="Print JUnit XML.")]
 Out = Annotated[
     Path | None,
-    Option("--out", "-o", metavar="FILE", help="Write to this file; its ending gives the form."),
+    Option(
+        "--out", "-o", metavar="FILE", help="Write to this file; its extension chooses the form."
+    ),
 ]
 Quantum = Annotated[
     float | None, Option("--quantum", help="Step between the scores that the judge can give.")

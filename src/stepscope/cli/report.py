@@ -66,7 +66,7 @@ Embed = Annotated[
 ]
 Gates = Annotated[
     list[Path] | None,
-    Option("--gates", metavar="FILE", help="Files written by gate --json; the latest last."),
+    Option("--gates", metavar="FILE", help="Files that gate --json wrote, the newest last."),
 ]
 Plots = Annotated[
     Path | None, Option("--plots", metavar="DIR", help="Write the charts as PNG and SVG.")
@@ -89,14 +89,14 @@ def report(
     rubric_version: options.RubricVersion = None,
     look_first: Annotated[
         int,
-        Option("--look-first", min=0, metavar="N", help="How many runs to look at first."),
+        Option("--look-first", min=0, metavar="N", help="How many runs to list under Look first."),
     ] = 10,
     get: Annotated[
         str | None,
         Option(
             "--get",
             metavar="FIGURE",
-            help="Print one figure with its interval, as outcome.pass; exit 4 if unmeasured.",
+            help="Print one figure with its interval, such as outcome.pass; exit 4 if unmeasured.",
         ),
     ] = None,
     markdown: options.Markdown = False,
@@ -319,7 +319,7 @@ def view(
         int | None, Option("--port", min=1, max=65535, help="Default: 7357, or a free one.")
     ] = None,
     host: Annotated[
-        str, Option("--host", help=f"Not loopback only with a secret in {TOKEN_VARIABLE}.")
+        str, Option("--host", help=f"Other than loopback needs a secret in {TOKEN_VARIABLE}.")
     ] = "127.0.0.1",
     gates: Gates = None,
     no_open: Annotated[bool, Option("--no-open", help="Do not open the browser.")] = False,

@@ -184,7 +184,7 @@ def promote(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> None:
-    """Make a case of a failing run, cut at its broken step.
+    """Make a case from a failing run, cut at its broken step.
 
     Writes a file of cases, the messages up to that step, and a pytest file that fails while the
     agent does the same again: put a call of your agent into it.

@@ -115,7 +115,7 @@ def demo(
         others = notebook.report(where=f"not {DEMO_FILTER}").value.look_first
     for run in others:
         where, said = describe_suspect(run)
-        said = f"\nNot in these figures: {run.name}, step {where}: {said}"
+        said = f"\nNot included in these figures: {run.name}, step {where}: {said}"
         terminal.print_text(cut_words(said, terminal.terminal_width()))
     terminal.print_text(
         f"\nOpen {page} in a browser, or see the same with:\n"

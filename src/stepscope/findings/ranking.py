@@ -383,7 +383,7 @@ def describe_reliability(family: Family) -> str:
     runs = table.runs[family]
     first, three, _ = (round(share * runs) for share in table.reliability[family])
     return (
-        f"On {runs} public runs {_RUNS_OF[family]}, the first step of such a list is the one that "
-        f"people name in {first}, one of the first three in {three} (labels not used for fitting); "
-        f"two teams of people agree in {PEOPLE_AGREE}"
+        f"Measured on {runs} public runs {_RUNS_OF[family]}: people name the first step of such a "
+        f"list in {first} runs and one of its first three in {three} (these labels were not used "
+        f"for fitting); two teams of people name the same step in {PEOPLE_AGREE} of runs"
     )

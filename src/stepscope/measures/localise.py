@@ -121,7 +121,7 @@ def suspicions_of_calls(
         return []
     found = list(_errors(trajectory, facts))
     for again, before in redundant_calls(trajectory.exchanges, facts):
-        reason = f"{again.call.name} asks again what {before.step} answered"
+        reason = f"{again.call.name} asks again what step {before.step} answered"
         found.append(Suspicion(again.step, "repeat", reason, (before.step,)))
     for value in trace_values(trajectory):
         if value.state == "invented":
@@ -141,7 +141,7 @@ def _errors(trajectory: Trajectory, facts: Facts | None) -> Iterator[Suspicion]:
         said = f"{error.call.name} fails: {first_line(error.result)}"
         yield Suspicion(error.step, "failed", said, (read,))
         if reaction.label == "ignored" and reaction.step is not None:
-            reason = f"goes on after the error at {read}"
+            reason = f"continues after the error at step {read}"
             yield Suspicion(reaction.step, "ignored", reason, (read,))
         elif reaction.label == "repeated" and reaction.step is not None:
             reason = f"the call that failed at {read} again, unchanged"
@@ -302,7 +302,7 @@ def _code(steps: Sequence[Step]) -> Iterator[Suspicion]:
                 reason = "what it ran prints nothing"
                 yield Suspicion(before.index, "empty", reason, (here.index,))
         elif before.error is not None and here.actor == "agent" and CODE not in here.text:
-            reason = f"goes on after the error at {before.index}"
+            reason = f"continues after the error at step {before.index}"
             yield Suspicion(here.index, "ignored", reason, (before.index,))
 
 
@@ -404,7 +404,7 @@ SIGNS = {
 TELLING = 0.15
 # What most failed runs have at some step: told where there is nothing else to tell.
 USUAL = frozenset[Kind]({"write", "code", "end"})
-NOTHING_FOUND = "nothing found here: its place in the run, and what stands around it"
+NOTHING_FOUND = "no fault found here; ranked by its place in the run"
 
 
 def find_evidence(
@@ -417,7 +417,7 @@ def find_evidence(
         found = suspicions_of_messages(trajectory)
     own = agent_steps(trajectory)
     if own:
-        found.append(Suspicion(own[-1], "end", "the agent's last step, and the run failed"))
+        found.append(Suspicion(own[-1], "end", "the last step of the agent in a failed run"))
     return found
 
 
@@ -508,7 +508,7 @@ def _localise(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
 
 LOCALISE = RuleMeasure(
     LOCALISE_NAME,
-    "7",
+    "8",
     Scale(-inf, inf, (*KINDS, *FAMILIES)),
     ("alternatives", "effects"),
     _localise,

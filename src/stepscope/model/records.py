@@ -95,15 +95,24 @@ OUTCOME_NAME = "outcome"
 OUTRANKED = "outranked: "
 # Behind the version of a rubric that was asked without the agent's words.
 NARRATION_OFF = "+narration-off"
-# What verdicts need of a trace: what each input is called, and what axes cannot tell without it.
+# What verdicts need of a trace: how it is called, and what is not checked without it.
 Input = Literal["task", "policy", "tools", "arguments", "results"]
 COMPLETENESS_NAME, RECORDED = "completeness", "recorded"
 INPUTS: dict[Input, tuple[str, str]] = {
-    "task": ("task", "tool selection cannot see writes that nobody asked for"),
-    "policy": ("policy text", "sequencing cannot see which writes need consent"),
-    "tools": ("tool list", "tool selection cannot see unknown tools, argument validity no schemas"),
-    "arguments": ("arguments", "argument validity cannot judge"),
-    "results": ("results", "result interpretation cannot judge, argument validity no origins"),
+    "task": (
+        "task",
+        "without it, writes that nobody asked for (tool selection) are not detected",
+    ),
+    "policy": ("policy text", "without it, which writes need consent (sequencing) is unknown"),
+    "tools": (
+        "tool list",
+        "without it, unknown tools and wrong argument schemas are not detected",
+    ),
+    "arguments": ("arguments", "without them, argument validity is not checked"),
+    "results": (
+        "results",
+        "without them, result interpretation and origins of arguments are not checked",
+    ),
 }
 # Those that only a run with calls has.
 OF_CALLS: tuple[Input, ...] = ("tools", "arguments", "results")

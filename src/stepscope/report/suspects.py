@@ -66,17 +66,18 @@ def find_failed_calls(
             for e in failed
         }
         times = len(failed)
-        same = "same " if times > 1 and len({compared_error(e) for e in failed}) == 1 else ""
+        alike = len({compared_error(e) for e in failed}) == 1
+        same, at_last = (" with the same error", "") if alike else ("", "; last error")
         if times == 1:
             ends = {"ignored": ", and is ignored", "repeated": ", and is repeated"}
             said = f"{tool} fails{ends.get(next(iter(labels)), '')}: {texts[0]}"
         elif after is not None:
-            said = f"{tool} fails {times} times, accepted at {after.step}; {same or 'last '}error: "
+            said = f"{tool} fails {times} times{same}, then step {after.step} succeeds{at_last}: "
             said += texts[-1]
         elif last is trajectory.exchanges[-1]:
-            said = f"{same}{tool} error {times} times, ends on it: {texts[-1]}"
+            said = f"{tool} fails {times} times{same}, and the run ends on it{at_last}: {texts[-1]}"
         else:
-            said = f"{same}{tool} error {times} times, never accepted: {texts[-1]}"
+            said = f"{tool} fails {times} times{same} and never succeeds{at_last}: {texts[-1]}"
         settled = after is not None or labels <= HANDLED
         weight = (1.0 if settled else 4.0) + 0.5 * (times - 1) + (1.0 if times > 1 else 0.0)
         stop = after.step if after is not None and times > 1 else last.step
@@ -134,10 +135,10 @@ def find_uncalled_goals(trajectory: Trajectory, goals: list[SubGoal]) -> str:
         named = next((item for item in goal.arguments.values() if isinstance(item, str)), None)
         names.append(f"{goal.tool}({named}, ...)" if named else goal.tool)
     rest = len(never) - NAMED_DIFFERENCES
-    stop = "makes no call at all: never"
+    stop = "makes no call at all: it never calls"
     if trajectory.exchanges:
         last = trajectory.exchanges[-1]
-        stop = f"stops after {last.call.name} at {last.step}; never calls"
+        stop = f"stops after {last.call.name} at step {last.step} and never calls"
     return f"{stop} {', '.join(names)}{f' and {rest} more' if rest > 0 else ''}"
 
 
@@ -341,13 +342,11 @@ def compare_with_trials(store: Store, run: Trajectory, trials: Trials) -> tuple[
 def _reasons(trajectory: Trajectory, found: RuleFindings, goals: list[SubGoal]) -> Iterator[str]:
     """Yield why a run counts as failed, what was missed first."""
     told = found.whole.get("subgoals.outputs")
-    if told is not None and told.label != "all":
-        yield told.reason
-    uncalled = find_uncalled_goals(trajectory, goals)
-    if uncalled:
-        yield uncalled
+    untold = told.reason if told is not None and told.label != "all" else ""
+    if missed := [x for x in (untold, find_uncalled_goals(trajectory, goals)) if x]:
+        yield f"the agent {' and '.join(missed)}"
     if trajectory.outcome.source == "check" and trajectory.outcome.reason:
-        yield trajectory.outcome.reason
+        yield f"the check says: {trajectory.outcome.reason}"
 
 
 def _merge(ranked: StepRanking, findings: Sequence[SuspectSteps]) -> tuple[SuspectSteps, ...]:
@@ -443,7 +442,7 @@ def _findings(
     cited = set(found.cites("redundant_calls"))
     for again, before in redundant_calls(trajectory.exchanges, None) if cited else ():
         if again.step in cited:
-            said = f"asks again what {before.step} answered: {words.describe_call(again.call)}"
+            said = f"asks again what step {before.step} answered: {words.describe_call(again.call)}"
             yield REPEAT_WEIGHT, _suspect_at(again.step, "repeat", said)
     ending = found.whole.get("termination")
     # What was missed, or written beside it, says what a wrong end says, and where.

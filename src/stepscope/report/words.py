@@ -141,11 +141,11 @@ def give_reason(key: str, figure: Figure) -> Figure:
 
 
 INCORRECT = "incorrect"
-# A tool's name before what it did, as `suspects` writes it ("same " before it stays); what was
-# called last, before what never was; that the error quoted is the last one.
+# A tool's name before what it did, as `suspects` writes it; what was called last, before what
+# never was; that the error quoted is the last one.
 _SPARE = re.compile(
-    r"^(same )?\S+ (?=(?:fails|error|not as expected|as expected)\b)"
-    r"|^stops after \S+; (?=never calls )"
+    r"^\S+ (?=(?:fails|not as expected|as expected)\b)"
+    r"|^the agent stops after \S+ at step \d+ and (?=never calls )"
     r"|; last error(?=: )"
 )
 # A word longer than this is cut inside: going back to its start would lose more than it saves.
@@ -178,7 +178,7 @@ def shorten(text: str, width: int, *, ends: bool) -> str:
     'fails 5 times: …1203, but paid 833'
     """
     if len(text) > width:
-        text = _SPARE.sub(r"\1", text)
+        text = _SPARE.sub("", text)
     if len(text) <= width or not ends:
         return cut_words(text, width)
     head = text.find(": ") + 2

@@ -318,5 +318,8 @@ def make_estimate(
         worst_low=bounds[0],
         worst_high=bounds[1],
         unit=frame.unit,
-        diagnostics=(*((f"{frame.n_tasks} tasks: weak",) if weak else ()), *frame.diagnostics),
+        diagnostics=(
+            *((f"only {frame.n_tasks} tasks: weak evidence",) if weak else ()),
+            *frame.diagnostics,
+        ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from stepscope.report import words
 from stepscope.report.document import (
@@ -29,6 +30,7 @@ from stepscope.values import (
     Unmeasured,
     format_difference,
     format_interval,
+    format_limits,
     format_number,
     format_p,
 )
@@ -71,9 +73,12 @@ def _tabulate_differences(report: ComparisonReport) -> Table:
             rows.append(make_row(name, first, second, "-", words.describe_effect(effect)))
             continue
         holm = format_p(difference.p_adjusted) + (" *" if difference.survives else "")
-        shown = format_difference(effect.value, effect.unit), format_interval(effect)
+        limits = format_limits(effect.low, effect.high, effect.unit)
+        below = () if limits else (Paragraph(text=effect.no_interval, indent=4),)
+        shown = format_difference(effect.value, effect.unit), limits or "none"
         cases = f"{difference.n_cases:,}" if difference.paired else "-"
-        rows.append(make_row(name, first, second, *shown, cases, format_p(difference.p), holm))
+        row = make_row(name, first, second, *shown, cases, format_p(difference.p), holm)
+        rows.append(replace(row, below=below))
     return Table(
         id="differences",
         columns=make_columns(
@@ -100,7 +105,10 @@ def conclude_comparison(report: ComparisonReport) -> Iterator[str]:
     found = [key for key, d in report.differences.items() if d.survives]
     named = ", ".join(words.name_figure(key).strip() for key in found)
     tested = sum(d.p is not None for d in report.differences.values())
-    yield f"Survives Holm at 0.05 over {tested} figures: {named or 'none'}."
+    yield (
+        f"Differences that survive Holm's correction at 0.05 over {tested} figures: "
+        f"{named or 'none'}."
+    )
     for key, d in report.differences.items():
         if d.cases_needed is not None and key == "outcome.pass":
             points = f"{report.worth_seeing * 100:g} points"

@@ -79,7 +79,7 @@ def lay_out_modes(found: FailureModes | Unmeasured) -> Section:
     more = [f"{n:,} {verdict}" for verdict, n in left.items()]
     if unlisted := found.n_modes - len(found.modes):
         more.append(f"{unlisted:,} more")
-    more.append(f"{found.n_lone:,} of {found.n_signatures:,} signatures in too few runs")
+    more.append(f"{found.n_lone:,} of {found.n_signatures:,} signatures (they are in too few runs)")
     lines = (*describe_modes(found), f"Not shown here: {', '.join(more)}.")
     where = f"To list the runs of a mode: stepscope report --where \"mode = '{shown[0].code}'\""
     return [table, *(Paragraph(text=line) for line in lines), Paragraph(text=where, terminal=True)]
@@ -139,8 +139,8 @@ def describe_modes(found: FailureModes) -> Iterator[str]:
         )
     else:
         yield (
-            f"None of {modes} could be tested: that takes tasks that have trials with the mode "
-            "and without it, and both outcomes."
+            f"None of {modes} could be tested: a test needs tasks that have trials with the mode "
+            "and without it, and trials of both outcomes."
         )
     if isinstance(found.unassigned, Estimate):
         none = round(found.unassigned.value * found.n_failed)
@@ -149,8 +149,8 @@ def describe_modes(found: FailureModes) -> Iterator[str]:
         likely += "chance explains in at most 1 of 5 fleets, "
         yield (
             f"Of {format_count(found.n_failed, 'failed run')} {likely if found.n_tested else ''}"
-            f"{found.n_judged_by:,} are counted under what is not as expected alone (the outcome "
-            f"is judged by it, so it is not tested), {none:,} under none: {share}."
+            f"{found.n_judged_by:,} have only a mode that is not as expected (the outcome depends "
+            f"on it, so it is not tested), and {none:,} have no mode: {share}."
         )
     yield from describe_unseen(found)
 

@@ -75,7 +75,7 @@ from stepscope.values import (
 
 # Pairs of groups of which a text tells the flips; the page and the JSON have them all.
 SHOWN_FLIPS = 5
-CHANCE = "In brackets: how likely the run went wrong at that step; the rest is other steps, or none"
+CHANCE = "In brackets: the probability that the run went wrong at this step and not elsewhere"
 VECTOR = (
     TableColumn("figure", least=22),
     TableColumn("value", number=True, least=8, gap=0),
@@ -231,9 +231,10 @@ def tabulate_small_groups(profiles: Sequence[Profile]) -> Table | None:
     short = (name.removesuffix(", median").removesuffix(" a run") for name in names)
     columns = [TableColumn(name, number=True) for name in short]
     heading = f"Groups of fewer than {SMALL_GROUP} runs"
-    note = "Values as they are: so few runs say little of others, so they have no intervals here."
+    note = "These values have no intervals: so few runs say little about others."
     return Table(
         id="small-groups", caption=heading, corner=heading, notes=(note,), rows=tuple(rows),
+        layout="beside",
         columns=(TableColumn("group", most=40), TableColumn("runs", number=True), *columns),
     )  # fmt: skip
 

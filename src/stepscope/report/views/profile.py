@@ -89,16 +89,19 @@ AXIS_COLUMNS = (
     TableColumn("axis", least=22),
     TableColumn("proved in at least", least=12),
     TableColumn("95 % interval", least=14),
-    TableColumn("nothing in", number=True, least=5),
+    TableColumn("nothing proved", number=True, least=5),
     TableColumn("not checked", overflow="wrap"),
 )
 LOWER_BOUND = (
-    "proved: a lower bound. If nothing is proved, the checks found no fault; the run may have one"
+    "The proved share is a lower bound: a run in which nothing is proved may still have a fault"
 )
 
 # Runs that a row of the failure profile names, the worst first.
 NAMED_RUNS = 3
-ALL_RUNS = "runs: the worst first; show RUN has the fault, report --json (faulty) every run"
+ALL_RUNS = (
+    "The worst runs come first; show RUN prints the fault, and report --json lists every run "
+    "(faulty)"
+)
 
 
 def count_proved(figure: Estimate) -> int:
@@ -109,8 +112,8 @@ def count_proved(figure: Estimate) -> int:
 def describe_checks(one: CheckAccuracy) -> str:
     """Return how often the checks of an axis were right where the truth is known."""
     proved, planted = (sum(n) for n in zip(*one.planted.values(), strict=True))
-    said = f"false faults in {one.false_faults:,} of {one.good_runs:,} good runs"
-    return f"{words.AXES[one.axis]}: {said}; {proved:,} of {planted:,} planted faults proved"
+    good = f"{one.false_faults:,} of {one.good_runs:,} good runs got a false fault"
+    return f"{words.AXES[one.axis]}: {good}; {proved:,} of {planted:,} planted faults were proved"
 
 
 def tabulate_axes(

@@ -45,7 +45,13 @@ from stepscope.safety.text import render_json, visible, visible_line
 from stepscope.shape.types import CredibleInterval
 from stepscope.shape.weights import FLOOR
 from stepscope.store import Store
-from stepscope.values import Unmeasured, format_limits, format_number, format_percent
+from stepscope.values import (
+    Unmeasured,
+    format_count,
+    format_limits,
+    format_number,
+    format_percent,
+)
 
 
 def make_run_document(
@@ -241,13 +247,14 @@ def _fold_line(trajectory: Trajectory, steps: range, width: int) -> list[str]:
     inside = [e for e in trajectory.exchanges if e.step in steps]
     failed = sum(e.failed for e in inside)
     actors = Counter(trajectory.steps[index].actor for index in steps)
-    parts = ["system prompt"] if actors["system"] else []
-    parts += [f"{actors['user']} of the user"] if actors["user"] else []
+    parts = ["the system prompt"] if actors["system"] else []
+    parts += [format_count(actors["user"], "user message")] if actors["user"] else []
     if inside:
-        calls = f"{len(inside)} call{'' if len(inside) == 1 else 's'}"
-        parts.append(f"{calls} {f'({failed} failed)' if failed else 'ok'}")
+        failing = f" ({failed} failed)" if failed else ""
+        kind = "call" if failed else "successful call"
+        parts.append(format_count(len(inside), kind) + failing)
     left = f"{f'{steps[0]}-{steps[-1]}':>11}  folded: {', '.join(parts) or 'words only'}"
-    hint = f"--steps {steps[0]}:{steps[-1] + 1} to unfold"
+    hint = f"--steps {steps[0]}:{steps[-1] + 1} shows them"
     return [left + hint.rjust(width - len(left)) if len(left) + len(hint) < width else left]
 
 
