@@ -363,7 +363,7 @@ def test_the_nightly_steps_find_planted_detours_with_a_judge(
     }
     ran = run_step(gate_step(), tmp_path, given)
     assert ran.returncode == 3, ran.stdout + ran.stderr
-    assert "compared with the baseline: drop of 20 % of runs on 50 cases" in ran.stdout
+    assert "compared with the baseline: drop of 20 points on 50 cases" in ran.stdout
     pr = next(
         s for s in steps_of(WORKFLOWS[1]) if s.get("uses", "") == "./.github/actions/stepscope"
     )

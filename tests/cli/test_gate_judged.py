@@ -53,7 +53,7 @@ def test_planted_detours_fail_against_a_baseline_without_any(
     code, gates = gated(capsys, *DEEP)
     assert (code, gates["no_detours"]["outcome"]) == (3, "fail")
     reason = gates["no_detours"]["reason"]
-    assert reason.startswith("compared with the baseline: drop of 20 % of runs on 50 cases")
+    assert reason.startswith("compared with the baseline: drop of 20 points on 50 cases")
     assert "50 runs known to be good (the baseline's passing runs)" in reason
     assert (gates["no_detours"]["failing"][0]["steps"], gates["loops"]["outcome"]) == ([3], "pass")
     # Without the judge's tier nothing of it counts, and settings may say which tier it is.

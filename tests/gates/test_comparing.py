@@ -37,7 +37,7 @@ def test_a_drop_fails_when_its_permutation_p_is_within_alpha(
 def test_an_agent_that_got_better_never_fails() -> None:
     found = drop([1] * 25 + [0] * 25, [1] * 50)
     assert (found.outcome, found.p) == ("pass", 1.0)
-    assert found.reason.startswith("rise of 50 % of runs on 50 cases")
+    assert found.reason.startswith("rise of 50 points on 50 cases")
 
 
 @pytest.mark.parametrize(("margin", "outcome"), [(0.04, "fail"), (0.05, "pass"), (0.06, "pass")])
@@ -57,8 +57,8 @@ def test_a_pass_says_which_drop_it_would_have_seen() -> None:
     assert found.outcome == "pass"
     assert found.detectable is not None
     assert 0.147 < found.detectable < 0.165
-    assert "a drop of 15 %" in found.reason
-    assert "% would be detected in 80 % of repetitions" in found.reason
+    assert "a drop of 15" in found.reason
+    assert "points would be detected in 80 % of repetitions" in found.reason
 
 
 def test_a_pass_of_few_cases_says_that_it_saw_nothing() -> None:

@@ -99,7 +99,7 @@ def test_below_a_hundred_good_runs_the_baseline_is_compared_with_and_the_line_sa
     before = labelled(99, 5, people, "b", outcome=1.0)
     found = detours(before, labelled(99, 20))
     assert found.outcome == "fail"
-    assert found.reason.startswith("compared with the baseline: drop of 15 % of runs on 50 cases")
+    assert found.reason.startswith("compared with the baseline: drop of 15 points on 50 cases")
     assert "99 runs known to be good" in found.reason
     assert "false alarms are known from 100 such runs on" in found.reason
     assert detours(before, labelled(99, 9)).outcome == "pass"

@@ -38,8 +38,8 @@ def test_an_undecided_proof_says_how_many_runs_would_decide() -> None:
     assert (found.cause, found.runs_needed, found.p) == ("interval", 124, 1.0)
     assert [case.case for case in found.failing] == ["c0", "c1"]
     assert found.reason == (
-        "4.0 % of 50 runs above 0, 90 %: 1.3–11; at most 10 % may be; about 124 runs in all would "
-        "decide"
+        "4.0 % of 50 runs above 0, 90 % interval 1.3–11; at most 10 % may be; about 124 runs in "
+        "all would be needed to decide"
     )
     even = breaches(5)
     assert even.runs_needed is None
@@ -160,7 +160,9 @@ def test_a_count_gate_with_a_lost_run_never_passes() -> None:
 def test_a_gate_of_rules_counts_proved_faults_and_says_that_this_is_a_lower_bound() -> None:
     found = lost(2, 98, "?not_applicable", 5)
     assert (found.outcome, found.threshold) == ("pass", "max_rate = 0.1")
-    assert found.reason.startswith("2.0 % of 100 runs at fault (proved, a lower bound), 90 %: ")
+    assert found.reason.startswith(
+        "2.0 % of 100 runs at fault (proved, a lower bound), 90 % interval "
+    )
     assert isinstance(found.estimate, Estimate)
     assert (found.estimate.value, found.estimate.n) == (0.02, 100)
     none = lost(1, 9, "?not_applicable", 1, max_rate=0.0)
@@ -170,7 +172,9 @@ def test_a_gate_of_rules_counts_proved_faults_and_says_that_this_is_a_lower_boun
 def test_a_share_of_good_runs_is_told_as_runs_with_nothing_proved() -> None:
     found = lost(2, 98, "?not_applicable", 5, min_rate=0.5)
     assert found.outcome == "pass"
-    assert found.reason.startswith("98 % of 100 runs have nothing proved against them, 90 %: ")
+    assert found.reason.startswith(
+        "98 % of 100 runs have nothing proved against them, 90 % interval "
+    )
 
 
 @pytest.mark.parametrize("uncertain", ["worst", "ignored"])
@@ -214,4 +218,4 @@ def test_a_quantile_gate_says_how_many_runs_are_beyond_it() -> None:
     low = decision(rows(*runs), steps={"median": {"max_per_run": 40}})
     high = decision(rows(*runs), steps={"p95": {"max_per_run": 40}})
     assert (low.outcome, high.outcome) == ("pass", "fail")
-    assert low.reason == "33 % of 60 runs above 40 steps, 90 %: 24–44; at most 50 % may be"
+    assert low.reason == "33 % of 60 runs above 40 steps, 90 % interval 24–44; at most 50 % may be"

@@ -53,7 +53,7 @@ Look first       steps  suspect  evidence
   b                  2  -        unexplained: the rules found nothing to point at
   c                  2  -        clean: the rules found nothing to point at
 
-Not claimed: suspect-step accuracy (no labels here).
+This report says nothing about: suspect-step accuracy (no labels here).
 Next: stepscope show airline/9/2
 """
 
@@ -269,8 +269,8 @@ def test_rank_flips_are_said_by_pair_and_with_intervals_on_every_medium() -> Non
 
 def test_no_flip_shown_is_not_the_same_order() -> None:
     said = (
-        "Rank flips: none shown by 1 path figure; whether path and outcome agree on "
-        "the order of these groups is unknown."
+        "Rank flips: none proved among 1 path figure; it is unknown whether path and outcome rank "
+        "these groups alike."
     )
     two = msgspec.structs.replace(
         report(), profiles=(profile("a"), profile("b")), rank_flips=comparison().rank_flips

@@ -150,7 +150,7 @@ def test_the_shapes_of_one_group() -> None:
         "  late drift          10 %, 5.0–20",
         "  steady degradation  5.0 %, 0–10",
         "  recovery            4.0 %, 0–10",
-        "  shares are of       39 of 200 runs",
+        "  computed from       39 of 200 runs",
         "  unresolved          11 of 40 runs",
         "  no shape fits       1 of 40 runs",
         "  without a shape     160 missing_input",

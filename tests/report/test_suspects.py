@@ -446,7 +446,7 @@ def test_a_failed_run_has_the_order_of_the_ranking_and_no_other() -> None:
     assert [s.share for s in shown.suspects] == pytest.approx([0.24, 0.2, 0.16, 0.12, 0.048, 0.032])
     assert shown.nobody == pytest.approx(0.2)
     assert shown.reliability.startswith(
-        "Measured on 9 public runs with tool calls: people name the first step"
+        "On 9 public runs with tool calls, people blamed the step listed first"
     )
 
 
@@ -479,4 +479,4 @@ def test_a_step_where_nothing_was_found_has_no_mark() -> None:
     shown = render_run(run, None, localised(run, (1, 0.6, "place"), (2, 0.4, "end")))
     assert [line for line in shown.splitlines() if line.startswith(("?", "!"))] == []
     assert "      1   48 %  place here" in shown
-    assert "      -   20 %  no step of the agent, or not detected" in shown
+    assert "      -   20 %  not a step of the agent, or not detected" in shown

@@ -39,7 +39,7 @@ def agree(
     rubric_version: options.RubricVersion = None,
     seed: options.Seed = None,
     threshold: Annotated[
-        float, Option("--min", metavar="KAPPA", help="Sharpen a rubric whose kappa is below.")
+        float, Option("--min", metavar="KAPPA", help="Advise a sharper rubric if kappa is below.")
     ] = 0.5,
     modes: Annotated[
         bool,
@@ -53,9 +53,9 @@ def agree(
 ) -> int:
     """Compare raters: judges, the rules, people.
 
-    For each rubric: raw agreement, kappa, AC1 and alpha of every two raters with intervals over
-    runs, whether the rubric may be automated, and the steps most disputed. Exit code 4 when
-    nothing could be decided.
+    For each rubric: raw agreement, kappa, AC1 and alpha for every pair of raters, with intervals
+    over runs, whether the rubric may be automated, and the most disputed steps. The exit code is 4
+    if nothing could be decided.
 
     Example: stepscope agree --rubric axes --queue 10
     """
@@ -109,7 +109,7 @@ def sigma(
     """Measure how noisy each judge is, from steps scored twice.
 
     Some 15 steps scored three times each, spread over the range of scores, are a good design. The
-    result is kept in the store; report, show and shape label runs with its upper limit.
+    result is kept in the store; report, show and shape use its upper limit for the labels of runs.
 
     Example: stepscope calibrate sigma repeated.csv
     """
@@ -138,10 +138,10 @@ def localise(
 
     Labels: steps in the trace that people marked, and verdicts of people under the rubric
     attribution (import --verdicts FILE --rubric attribution --human; columns run, step, label).
-    From 30 such runs on the ranking is fitted and compared with the default one on runs of tasks
-    not used in the fit. It is kept in STORE.localise.json, and orders every list, only if it is
-    better by more than one standard error and has no fewer named steps first. Exit code 4 when it
-    is not.
+    With 30 such runs or more the ranking is fitted, and compared with the default one on runs of
+    tasks not used in the fit. It is kept in STORE.localise.json, and orders every list, only if it
+    is better by more than one standard error and ranks at least as many of the named steps first.
+    Otherwise the exit code is 4.
 
     Example: stepscope calibrate localise
     """
@@ -175,5 +175,5 @@ def _lines(found: Sequence[JudgeNoise], width: int) -> Iterator[str]:
         for note in filter(None, notes):
             yield from textwrap.wrap(note, width, initial_indent="  ", subsequent_indent="    ")
     yield ""
-    yield "Runs are labelled with the upper limit. Duplicates show how well a judge agrees with"
-    yield "itself, not whether it is right."
+    yield "Labels of runs are computed with the upper limit. Duplicates show how well a judge"
+    yield "agrees with itself, not whether it is right."

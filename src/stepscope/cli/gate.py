@@ -28,7 +28,9 @@ Runs = Annotated[
 BaselineFile = Annotated[
     str | None,
     Option(
-        "--baseline", metavar="FILE", help="Compare with this file, not with that of the policy."
+        "--baseline",
+        metavar="FILE",
+        help="Compare with this file, not with the one in the settings.",
     ),
 ]
 Trials = Annotated[
@@ -51,7 +53,7 @@ Tier = Annotated[
     Option(
         "--tier",
         metavar="SOURCES",
-        help="The sources whose gates run, such as rules,step_labels. Default: from the settings.",
+        help="Run only gates on these sources, such as rules,step_labels. Default: settings.",
     ),
 ]
 Failing = Annotated[
@@ -60,7 +62,10 @@ Failing = Annotated[
 ]
 Undecided = Annotated[
     Literal["pass", "fail"] | None,
-    Option("--undecided", help="How to count gates that more runs would decide. Default: code 4."),
+    Option(
+        "--undecided",
+        help="How to count undecided gates that more runs could decide. Default: code 4.",
+    ),
 ]
 MaxMinutes = Annotated[
     float | None,
@@ -98,7 +103,7 @@ Write = Annotated[
     Option(
         "--write",
         metavar="DIR",
-        help="Write gate.json, gate.xml and comments/, one for each workflow, there as well.",
+        help="Also write gate.json, gate.xml and comments/ (one for each workflow) to this folder.",
     ),
 ]
 
@@ -129,10 +134,10 @@ def gate(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:
-    """Decide the gates of stepscope.toml on recorded runs.
+    """Check recorded runs against the gates of stepscope.toml.
 
-    Exit code 0: passed; 3: a gate failed; 4: undecided, or it could not be measured. Writes the
-    job summary where $GITHUB_STEP_SUMMARY names one.
+    Exit code 0: passed; 3: a gate failed; 4: undecided, or it could not be measured. Also writes
+    the job summary to the file that $GITHUB_STEP_SUMMARY names.
 
     Example: stepscope gate --runs traces/ --baseline baselines/refunds.json --workflow refunds
     """

@@ -47,7 +47,7 @@ Strict = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    Option("--workers", min=1, help="Processes. Default: one per core for many runs."),
+    Option("--workers", min=1, help="Number of processes. Default: one per core for many runs."),
 ]
 Since = Annotated[
     str | None,
@@ -55,12 +55,12 @@ Since = Annotated[
         "--since",
         metavar="WHEN",
         help="With a backend: traces that began since this time (7d, 12h, 2026-01-31), or "
-        "last: those received since the previous pull. Default: all.",
+        "the word last: those received since the previous pull. Default: all.",
     ),
 ]
 Listen = Annotated[
     bool,
-    Option("--listen", help="Receive OTLP/HTTP at PATHS, one HOST:PORT. Default: 127.0.0.1:4318."),
+    Option("--listen", help="Receive OTLP/HTTP; PATHS is HOST:PORT. Default: 127.0.0.1:4318."),
 ]
 Quiet = Annotated[
     float | None,
@@ -117,7 +117,7 @@ Mapped = Annotated[
         "--map",
         metavar="FIELD=COLUMN",
         help="With --verdicts: which column is run, step, label, value, judge, axis, confidence, "
-        "cites, reason, repeat. step=n-1 where n counts from 1.",
+        "cites, reason, repeat. If column n counts from 1: step=n-1.",
     ),
 ]
 Labels = Annotated[
@@ -198,9 +198,10 @@ def import_(
     For each file one line counts what was read, repaired and set aside. A file imported twice
     changes nothing. A record that cannot be read is set aside and counted. With --listen runs are
     received as they happen, over OTLP/HTTP, until Ctrl-C: each is stored and scored when it ends.
-    From a tracing backend runs are pulled; the variables of its own SDK give its address and key.
-    --verdicts imports the verdicts of people or other judges on runs in the store, as raters of
-    agree; --outcomes imports each run's outcome from a check, a reward or a person.
+    Runs can also be pulled from a tracing backend; environment variables of its own SDK give its
+    address and key. --verdicts imports verdicts of people or other judges on runs in the store, for
+    stepscope agree to compare; --outcomes imports each run's outcome from a check, a reward or a
+    person.
 
     Example: stepscope import runs/ --agent gpt-4o --tag experiment=a
 

@@ -44,7 +44,12 @@ Rubrics = Annotated[
 ]
 Budget = Annotated[
     float | None,
-    Option("--budget", min=0, metavar="USD", help="Spend at most this. Default: settings, 5."),
+    Option(
+        "--budget",
+        min=0,
+        metavar="USD",
+        help="Spend at most this. Default: from the settings, or 5.",
+    ),
 ]
 Shared = Annotated[
     str,
@@ -62,8 +67,8 @@ Again = Annotated[
     bool,
     Option(
         "--again",
-        help="Judge earlier judged runs again with today's rubrics and models, and print the "
-        "changed verdicts. Without --judge the same judges are asked.",
+        help="Judge runs again that were judged before, with the current rubrics and models, and "
+        "print the changed verdicts. Without --judge the same judges are asked.",
     ),
 ]
 Sample = Annotated[
@@ -82,12 +87,13 @@ InMode = Annotated[
     Literal["contextual", "isolated", "prefix"],
     Option(
         "--mode",
-        help="isolated: label each exchange alone; prefix: with everything before its end.",
+        help="contextual: judge each exchange in the whole run; isolated: alone; prefix: with all "
+        "before it.",
     ),
 ]
 Goals = Annotated[
     Path | None,
-    Option("--goals", metavar="FILE", help="Sub-goals that you confirmed, for no_look."),
+    Option("--goals", metavar="FILE", help="Sub-goals that you confirmed, for the rubric no_look."),
 ]
 Propose = Annotated[
     Path | None,
@@ -95,7 +101,9 @@ Propose = Annotated[
         "--propose-goals", metavar="FILE", help="Write a draft of sub-goals there; judge nothing."
     ),
 ]
-Canaries = Annotated[bool, Option("--canaries", help="Check judges with runs of known answers.")]
+Canaries = Annotated[
+    bool, Option("--canaries", help="Check judges on runs whose answers are known.")
+]
 SendMedia = Annotated[
     bool,
     Option("--send-media", help="Also send images; secrets in them are not hidden."),
@@ -143,7 +151,7 @@ def judge(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:
-    """Judge runs with models; this costs money, and a stopped command resumes.
+    """Judge runs with models (costs money; a stopped command resumes).
 
     Judges answer independently and must cite steps. Answered questions are not asked again: a
     stopped command resumes. With --again old records are kept, and identical questions are not paid

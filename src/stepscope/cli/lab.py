@@ -25,10 +25,10 @@ def envelope(
     *,
     n: Annotated[str, Option("--n", metavar="N,N", help="Steps per run.")] = "5,7,10,20",
     sigma: Annotated[
-        str, Option("--sigma", metavar="S,S", help="Noise of one score, as a deviation.")
+        str, Option("--sigma", metavar="S,S", help="Standard deviation of one score.")
     ] = "0.02,0.05,0.08,0.11,0.15",
     classifier: Annotated[
-        str, Option("--classifier", metavar="C,C", help="Of v1, v2, v3, default, fleet.")
+        str, Option("--classifier", metavar="C,C", help="Some of v1, v2, v3, default, fleet.")
     ] = "v1,v2,v3,default",
     generator: Annotated[
         str,
@@ -43,7 +43,7 @@ def envelope(
     ] = "gaussian",
     told: Annotated[
         str,
-        Option("--told", metavar="X", help="Give classifiers X times the true sigma, or: nothing."),
+        Option("--told", metavar="X", help="Tell classifiers X times the true sigma, or nothing."),
     ] = "1",
     trials: Annotated[int, Option("--trials", min=100, help="Runs per cell.")] = 2000,
     seed: Annotated[int, Option("--seed", min=0, help="Seed of the random draws.")] = 0,
@@ -56,7 +56,8 @@ def envelope(
     """Print the accuracy of shape labels for your steps and noise.
 
     Simulated runs with a planted shape and break are scored with noise, and every classifier
-    answers about the same runs: how often it is right, how often it says so, where it breaks.
+    labels the same runs. Prints how often it is right, how often it gives a label, and where it
+    places the break.
 
     Example: stepscope lab envelope --n 8 --sigma 0.06 --plot envelope.svg
     """
@@ -137,9 +138,9 @@ def redteam(
     """Attack judges through failing runs: which texts turn a failure into a pass?
 
     Each failing run is judged unchanged, then with each text of each attack class inserted.
-    Prints flips by class with upper limits, and the effect of the agent's claims alone. Costs
-    money. Without --store the bundled runs are attacked. The exit code is 5 if the budget
-    was spent, and 4 if no judge gave a verdict.
+    Prints the share of changed verdicts by class with upper limits, and the effect of the agent's
+    claims alone. Costs money. Without --store the bundled runs are attacked. The exit code is 5 if
+    the budget was spent, and 4 if no judge gave a verdict.
 
     Example: stepscope lab redteam --judge openai/gpt-5-mini --runs 5 --class authority
     """

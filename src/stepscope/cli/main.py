@@ -55,7 +55,7 @@ COMMANDS: dict[str, tuple[Member, ...]] = {
     ),
     "Judge": (
         judge.judge, calibrate.agree,
-        ("calibrate", "Measure whether judges and the ranking can be trusted.",
+        ("calibrate", "Measure how far judges and the ranking can be trusted.",
          "stepscope calibrate sigma scores.csv", (calibrate.sigma, calibrate.localise)),
     ),
     "Gate": (
@@ -65,7 +65,7 @@ COMMANDS: dict[str, tuple[Member, ...]] = {
         ("case", "Make cases from runs.", "stepscope case promote airline/9/2", (runs.promote,)),
     ),
     "Experts": (
-        ("lab", "Measure the instrument on runs with planted truth.",
+        ("lab", "Measure stepscope's accuracy on runs with known faults.",
          "stepscope lab envelope --n 10 --sigma 0.06", (lab.envelope, lab.redteam)),
         report.shape,
     ),
@@ -98,7 +98,7 @@ def _make_app(**options: Any) -> typer.Typer:
 
 app = _make_app(
     name="stepscope",
-    help="Reads recorded runs of AI agents: what broke, where, and how certainly.",
+    help="Reads recorded runs of AI agents and reports what broke, and where.",
     epilog="Start with: stepscope demo, or stepscope report YOUR_TRACES/",
     pretty_exceptions_enable=False,
     no_args_is_help=False,

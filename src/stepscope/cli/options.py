@@ -107,11 +107,14 @@ Junit = Annotated[bool, Option("--junit", help="Print JUnit XML.")]
 Out = Annotated[
     Path | None,
     Option(
-        "--out", "-o", metavar="FILE", help="Write to this file; its extension chooses the form."
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="Write to this file; its extension determines the format.",
     ),
 ]
 Quantum = Annotated[
-    float | None, Option("--quantum", help="Step between the scores that the judge can give.")
+    float | None, Option("--quantum", help="Smallest difference between two scores of the judge.")
 ]
 
 

@@ -38,7 +38,7 @@ def compare(
 ) -> None:
     """Compare two agents, paired by task.
 
-    Every difference has its interval; with many at once, the p values are adjusted.
+    Every difference has its interval; the p values are adjusted for the number of differences.
 
     Example: stepscope compare gpt-4o gpt-4o-v2
     """
@@ -112,11 +112,11 @@ def report(
 ) -> int:
     """Print outcome and path of the runs, with error bars.
 
-    Every figure has its interval, its n, and how many runs could not be measured. With PATHS these
-    traces are read into the store and scored, and the report covers only them; without, the runs of
-    the store. --store may also be a folder that export --verdicts only --format parquet wrote; no
-    run of it can be opened. --by step_agent makes a group of each agent that the steps of runs
-    name.
+    Every figure has its interval, its n, and the number of runs that could not be measured. With
+    PATHS these traces are read into the store and scored, and the report covers only them; without
+    PATHS it covers the runs of the store. --store may also be a folder that export --verdicts only
+    --format parquet wrote; its runs cannot be opened. --by step_agent makes one group for each
+    agent that is named in the steps.
 
     Example: stepscope report traces/
 
@@ -224,7 +224,7 @@ def shape(
     quantum: options.Quantum = None,
     weights: Annotated[
         str | None,
-        Option("--weights", metavar="1,2,3", help="Of the steps; or a TOML file by run."),
+        Option("--weights", metavar="1,2,3", help="Weights of the steps, or a TOML file by run."),
     ] = None,
     runs: Annotated[
         int, Option("--runs", min=0, metavar="N", help="Number of curves to print.")
@@ -237,7 +237,7 @@ def shape(
     """Classify the score curves of a file by shape.
 
     One line per curve: shape, probability, break; below them the shares of all shapes. The file
-    has the columns run, step, score (0 to 1) and what else is known: repeat, judge, latency, cost,
+    has the columns run, step, score (0 to 1) and, optionally, repeat, judge, latency, cost,
     weight, task. Without --sigma the noise that calibrate sigma measured is used.
 
     Example: stepscope shape scores.csv --sigma 0.05
@@ -319,7 +319,7 @@ def view(
         int | None, Option("--port", min=1, max=65535, help="Default: 7357, or a free one.")
     ] = None,
     host: Annotated[
-        str, Option("--host", help=f"Other than loopback needs a secret in {TOKEN_VARIABLE}.")
+        str, Option("--host", help=f"Any but loopback needs a secret in {TOKEN_VARIABLE}.")
     ] = "127.0.0.1",
     gates: Gates = None,
     no_open: Annotated[bool, Option("--no-open", help="Do not open the browser.")] = False,

@@ -39,9 +39,9 @@ def export(
         Literal["none", "only", "gen_ai", "openinference"] | None,
         Option(
             "--verdicts",
-            help="only: verdicts instead of runs (ours a file, parquet a folder). gen_ai, "
-            "openinference: on the spans of OTLP, as events or attributes. Default: gen_ai for "
-            "otlp, else none. With --to: only or none; both runs and verdicts when left out.",
+            help="only: write verdicts instead of runs (with parquet, to a folder). gen_ai, "
+            "openinference: attach them to OTLP spans, as events or as attributes. Default: gen_ai "
+            "for otlp, else none. With --to: only or none; by default runs and verdicts are sent.",
         ),
     ] = None,
     force: Annotated[bool, Option("--force", help="Overwrite existing files; send again.")] = False,
@@ -107,7 +107,9 @@ def purge(
     *,
     older_than: Annotated[
         str | None,
-        Option("--older-than", metavar="AGE", help="Runs stored longer ago: 30d, 12h."),
+        Option(
+            "--older-than", metavar="AGE", help="Only runs stored longer ago than this: 30d, 12h."
+        ),
     ] = None,
     where: options.WhereText = None,
     yes: Annotated[bool, Option("--yes", help="Do not ask.")] = False,
@@ -117,7 +119,7 @@ def purge(
 ) -> None:
     """Erase the texts of old runs, keep the numbers.
 
-    Texts, raw replies, blobs and quarantine go; what remains is listed.
+    Texts, raw replies, blobs and quarantined records are erased; what remains is listed.
 
     Example: stepscope purge --older-than 90d --yes
     """
@@ -186,8 +188,8 @@ def promote(
 ) -> None:
     """Make a case from a failing run, cut at its broken step.
 
-    Writes a file of cases, the messages up to that step, and a pytest file that fails while the
-    agent does the same again: put a call of your agent into it.
+    Writes a file of cases, the messages up to that step, and a pytest file that fails as long as
+    the agent makes the same calls again; call your agent in it.
 
     Example: stepscope case promote airline/9/2 --out cases
     """
@@ -221,7 +223,7 @@ def list_(
             "--columns",
             metavar="C,C",
             help="The columns: run, outcome, steps, calls, axes, started, tag.KEY, or a measure "
-            "such as redundant_calls; a wrong name lists them.",
+            "such as redundant_calls; an unknown name prints the list.",
         ),
     ] = None,
     sort: Annotated[
@@ -252,7 +254,7 @@ def show(
     run: options.Run,
     *,
     step: Annotated[
-        int | None, Option("--step", min=0, help="The steps around this one, in full.")
+        int | None, Option("--step", min=0, help="This step in full, with the steps around it.")
     ] = None,
     steps: Annotated[
         str | None,
@@ -262,7 +264,7 @@ def show(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> None:
-    """Print one run, with its verdicts at their steps.
+    """Print one run, with each verdict at its step.
 
     Uneventful steps are folded.
 

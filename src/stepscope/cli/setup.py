@@ -64,7 +64,7 @@ def demo(
 
     With --judge, models also judge the five axes of these runs; this needs their keys and costs
     money.
-    --copy-examples does nothing else.
+    --copy-examples copies the files and scores nothing.
 
     Example: stepscope demo
     """
@@ -115,7 +115,7 @@ def demo(
         others = notebook.report(where=f"not {DEMO_FILTER}").value.look_first
     for run in others:
         where, said = describe_suspect(run)
-        said = f"\nNot included in these figures: {run.name}, step {where}: {said}"
+        said = f"\nNot in these figures, but worth a look: {run.name}, step {where}: {said}"
         terminal.print_text(cut_words(said, terminal.terminal_width()))
     terminal.print_text(
         f"\nOpen {page} in a browser, or see the same with:\n"
@@ -215,11 +215,11 @@ def init(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> None:
-    """Write stepscope.toml: tools, and gates that run.
+    """Write stepscope.toml with your tools, and gates that run.
 
-    Asks which tools change the world. The runs of the store are scored and become the baseline of
-    gates, each with the drop that it would detect; a gate that cannot decide on so few runs is
-    left out.
+    Asks which tools have side effects. The runs of the store are scored and become the baseline of
+    the gates. For each gate the drop that it would detect is given; a gate that cannot decide on so
+    few runs is left out.
 
     Example: stepscope init --store .stepscope/demo.db
     """

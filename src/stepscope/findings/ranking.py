@@ -383,7 +383,7 @@ def describe_reliability(family: Family) -> str:
     runs = table.runs[family]
     first, three, _ = (round(share * runs) for share in table.reliability[family])
     return (
-        f"Measured on {runs} public runs {_RUNS_OF[family]}: people name the first step of such a "
-        f"list in {first} runs and one of its first three in {three} (these labels were not used "
-        f"for fitting); two teams of people name the same step in {PEOPLE_AGREE} of runs"
+        f"On {runs} public runs {_RUNS_OF[family]}, people blamed the step listed first in {first} "
+        f"runs and one of the first three in {three} (these labels were not used for fitting); two "
+        f"teams of people agree on the step in {PEOPLE_AGREE} of runs"
     )

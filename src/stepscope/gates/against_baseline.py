@@ -33,7 +33,14 @@ from stepscope.gates.types import Cause, GateAnswer, answer_undecided
 from stepscope.stats.comparison import POWER, Comparison
 from stepscope.stats.permutation import detectable_ratio, detectable_rise, pair_trials
 from stepscope.stats.sample import Bools, codes
-from stepscope.values import Estimate, Unmeasured, format_count, format_interval, format_percent
+from stepscope.values import (
+    Estimate,
+    Unmeasured,
+    format_count,
+    format_interval,
+    format_number,
+    format_percent,
+)
 
 # Permutations drawn, and the p at or below which more are drawn.
 STAGES = ((999, 0.05), (9_999, 0.002), (99_999, 0.0))
@@ -173,7 +180,7 @@ def _say_power(
     if seen > most:
         could, seen = f"not even a drop from {format_percent(most)} to 0 %", None
     else:
-        could = f"a drop of {format_percent(seen)}"
+        could = f"a drop of {format_number(100 * seen)} points"
     return f"{could} would be detected in 80 % of repetitions", seen
 
 
@@ -239,9 +246,9 @@ def say_drop(gate: GatePolicy, found: Comparison) -> str:
         return effect.reason
     word = "drop" if effect.value >= 0 else "rise"
     return (
-        f"{word} of {format_percent(abs(effect.value))} of runs on "
-        f"{format_count(found.n, 'case')}, {100 * effect.level:g} %: {format_interval(effect)}, "
-        f"margin {100 * gate.bound:.3g} %"
+        f"{word} of {format_number(100 * abs(effect.value))} points on "
+        f"{format_count(found.n, 'case')}, {100 * effect.level:g} % interval "
+        f"{format_interval(effect)}, margin {100 * gate.bound:.3g} points"
     )
 
 
@@ -423,4 +430,4 @@ def _say_ratio_power(
     )
     if seen is None or seen == inf:
         return "", None
-    return f"{seen:.2f} times would be detected in 80 % of repetitions", seen
+    return f"a rise to {seen:.2f} times would be detected in 80 % of repetitions", seen

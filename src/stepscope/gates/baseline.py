@@ -39,6 +39,7 @@ from stepscope.safety.limits import Limits, open_output, read_file
 from stepscope.safety.text import visible_line
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
+from stepscope.values import format_count
 
 SCHEMA = 1
 # A run is told from others by so much of its id.
@@ -388,12 +389,13 @@ def _cells_text(cells: Sequence[Cell]) -> str:
     """Say cells in few words: the mean of numbers, counts of labels and of what is absent.
 
     >>> _cells_text([1.0, 0.0, "uncertain", Absent("missing_input")])
-    'mean 0.5 of 2, 1 missing_input, 1 uncertain'
+    'mean 0.5 of 2 runs, 1 missing_input, 1 uncertain'
     """
     numbers = [cell for cell in cells if isinstance(cell, int | float)]
     said = [c if isinstance(c, str) else c.unmeasured for c in cells if isinstance(c, str | Absent)]
     words = [word or "none" for cell in said for word in cell.split("\n")]
-    parts = [f"mean {sum(numbers) / len(numbers):.4g} of {len(numbers)}"] if numbers else []
+    runs = format_count(len(numbers), "run")
+    parts = [f"mean {sum(numbers) / len(numbers):.4g} of {runs}"] if numbers else []
     return ", ".join([*parts, *(f"{words.count(word)} {word}" for word in sorted(set(words)))])
 
 

@@ -169,7 +169,9 @@ def _answer(
         return answer_undecided("not_measured", said)
     share = sum(new / (old + new) for old, new, _ in cases) / len(cases)
     seen = ceil(log(level) / log(share))
-    return GateAnswer("pass", f"{said}; one in {format_count(seen, 'case')} would be detected")
+    return GateAnswer(
+        "pass", f"{said}; a new mode in {format_count(seen, 'case')} would be detected"
+    )
 
 
 def list_new_cases(now: Sample, before: Sample) -> list[tuple[float, list[int], str]]:

@@ -148,7 +148,7 @@ def _answer_proof(
     needed = _runs_needed(gate, side, alpha, alone)
     more = "the rate is the threshold: no number of runs decides"
     if needed is not None:
-        more = f"about {format_count(needed, 'run')} in all would decide"
+        more = f"about {format_count(needed, 'run')} in all would be needed to decide"
     return answer_undecided("interval", f"{said}; {more}", shown, runs_needed=needed)
 
 
@@ -223,7 +223,8 @@ def _say_rate(gate: GatePolicy, shown: Estimate | Unmeasured) -> str:
     return (
         f"{format_percent(shown.value)} of "
         f"{format_count(shown.n, shown.unit_of_n.removesuffix('s'))} {what}, "
-        f"{100 * shown.level:g} %: {format_interval(shown)}; {side} {100 * bound:.3g} % may be"
+        f"{100 * shown.level:g} % interval {format_interval(shown)}; "
+        f"{side} {100 * bound:.3g} % may be"
     )
 
 

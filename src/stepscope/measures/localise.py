@@ -156,7 +156,7 @@ def _origins(trajectory: Trajectory) -> Iterator[Suspicion]:
     shown = {fault.step for fault in missing}
     for exchange, made, other in trace_refusals(trajectory):
         if made.step not in shown:
-            said = f"{made} = {made.total:.12g} first arises here; {exchange.call.name} is refused"
+            said = f"{made} = {made.total:.12g} first appears here; {exchange.call.name} is refused"
             reason = f"{said} with it at {exchange.answer_step}, which names {other:.12g}"
             yield Suspicion(made.step, "origin", reason, (exchange.answer_step,))
 

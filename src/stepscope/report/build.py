@@ -231,7 +231,7 @@ def measure_vector(table: RunTable) -> tuple[dict[str, Figure], dict[str, str], 
     for quantity in ("steps", "tokens", "cost_usd", "seconds"):
         figures |= _spread(table, quantity)
     if powers and trials is not None:
-        counts = f"always {trials.always}, mixed {trials.mixed}, never {trials.never}"
+        counts = f"{trials.always} always pass, {trials.mixed} sometimes, {trials.never} never"
         notes[list(powers)[-1]] = counts
     for name in table.custom:
         figures |= dict(_measure_custom(table, name))
@@ -283,7 +283,7 @@ def _recovered(table: RunTable) -> tuple[Figure, dict[str, str]]:
         recovered.value[chosen], errors.value[chosen], table.clusters[chosen], unmeasured=lost
     )
     runs = int(chosen.sum())
-    note = f"natural errors, in {format_count(runs, 'run')}"
+    note = f"errors that no test injected, in {format_count(runs, 'run')}"
     return figure, {"errors.recovered": note} if runs else {}
 
 
@@ -420,7 +420,7 @@ def build_profile(
     faulty, unlucky = find_faulty(table), measured & both & ~passed & good
     harmless = np.array([effects.get(key) is False for key in table.runs.key.tolist()], np.bool_)
     if n := int((faulty & harmless).sum()):
-        notes["lucky"] = f"faults in {format_count(n, 'run')} changed nothing"
+        notes["lucky"] = f"faults in {format_count(n, 'run')} had no effect"
     listed = partial(list_runs, table, faults=faults)
     # The most telling first; those that wrote nothing else first.
     worst = np.argsort(-weigh_runs(table), kind="stable")

@@ -69,7 +69,7 @@ def lay_out_modes(found: FailureModes | Unmeasured) -> Section:
         said = [mode.name, *describe_mode(mode)]
         if isinstance(mode.worth, Estimate) and mode.failed:
             worth = words.describe_effect(mode.worth)
-            said.append(f"if fixed, the pass rate rises by at most {worth}")
+            said.append(f"fixing it would raise the pass rate by at most {worth}")
         below = Paragraph(text=visible_line("; ".join(said)), indent=4, code=True)
         runs = TableCell(", ".join(map(_name_example, mode.examples)), code=True)
         rows.append(TableRow((*_count(mode), runs), below=(below,)))
@@ -79,8 +79,8 @@ def lay_out_modes(found: FailureModes | Unmeasured) -> Section:
     more = [f"{n:,} {verdict}" for verdict, n in left.items()]
     if unlisted := found.n_modes - len(found.modes):
         more.append(f"{unlisted:,} more")
-    more.append(f"{found.n_lone:,} of {found.n_signatures:,} signatures (they are in too few runs)")
-    lines = (*describe_modes(found), f"Not shown here: {', '.join(more)}.")
+    more.append(f"{found.n_lone:,} of {found.n_signatures:,} signatures (in too few runs)")
+    lines = (*describe_modes(found), f"Not listed here: {', '.join(more)}.")
     where = f"To list the runs of a mode: stepscope report --where \"mode = '{shown[0].code}'\""
     return [table, *(Paragraph(text=line) for line in lines), Paragraph(text=where, terminal=True)]
 
@@ -131,26 +131,27 @@ def describe_modes(found: FailureModes) -> Iterator[str]:
     alpha = f"{ALPHA:g}"
     modes = format_count(found.n_modes, "mode")
     if found.n_tested:
-        shown = f"{found.n_shown:,} mark" if found.n_shown else "none is shown to mark"
+        shown = f"{found.n_shown:,} mark" if found.n_shown else "none is proved to mark"
         yield (
             f"{found.n_tested:,} of {modes} could be tested against other trials of the same "
-            f"tasks: {shown} failure at {alpha} after Holm; {found.n_small:,} with "
-            f"unadjusted p at most {alpha}, {found.small_by_chance:.1f} expected by chance."
+            f"tasks: {shown} failure at {alpha} after Holm's correction; {found.n_small:,} "
+            f"have an unadjusted p of at most {alpha}, {found.small_by_chance:.1f} are expected by "
+            "chance."
         )
     else:
         yield (
-            f"None of {modes} could be tested: a test needs tasks that have trials with the mode "
-            "and without it, and trials of both outcomes."
+            f"None of {modes} could be tested: a test needs tasks with some trials that show the "
+            "mode and some that do not, and with both outcomes."
         )
     if isinstance(found.unassigned, Estimate):
         none = round(found.unassigned.value * found.n_failed)
         share = format_estimate(found.unassigned)
-        likely = f"{found.n_failed - none - found.n_judged_by:,} are counted under a mode that "
-        likely += "chance explains in at most 1 of 5 fleets, "
+        likely = f"{found.n_failed - none - found.n_judged_by:,} have a mode that chance hardly "
+        likely += "explains (in at most 1 of 5 fleets), "
         yield (
-            f"Of {format_count(found.n_failed, 'failed run')} {likely if found.n_tested else ''}"
-            f"{found.n_judged_by:,} have only a mode that is not as expected (the outcome depends "
-            f"on it, so it is not tested), and {none:,} have no mode: {share}."
+            f"Of {format_count(found.n_failed, 'failed run')}, {likely if found.n_tested else ''}"
+            f"{found.n_judged_by:,} have only modes of the kind 'not as expected' (part of the "
+            f"outcome, so not tested), and {none:,} have no mode: {share}."
         )
     yield from describe_unseen(found)
 

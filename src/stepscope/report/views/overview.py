@@ -108,7 +108,9 @@ def make_report_document(report: Report) -> Document:
     ]
     closing = []
     if report.not_claimed:
-        closing.append(Paragraph(text=f"Not claimed: {', '.join(report.not_claimed)}."))
+        closing.append(
+            Paragraph(text=f"This report says nothing about: {', '.join(report.not_claimed)}.")
+        )
     if report.next:
         said = " · ".join(report.next)
         closing.append(Paragraph(lead="Next: ", text=said, hang=6, terminal=True))
@@ -136,8 +138,8 @@ def describe_flips(found: RankFlips | Unmeasured, most: int | None = None) -> li
     for flip in found.flips:
         by_pair.setdefault((flip.first, flip.second), []).append(flip)
     if not by_pair:
-        said = "whether path and outcome agree on the order of these groups is unknown"
-        return [Paragraph(text=f"Rank flips: none shown by {over}; {said}.")]
+        said = "it is unknown whether path and outcome rank these groups alike"
+        return [Paragraph(text=f"Rank flips: none proved among {over}; {said}.")]
     out = []
     for (first, second), flips in list(by_pair.items())[:most]:
         outcome = words.describe_effect(flips[0].outcome)
@@ -331,7 +333,7 @@ def tabulate_shapes_of(held: Sequence[Shapes], titles: Sequence[TableColumn]) ->
     ]
     if any(shapes.shares for shapes in held):
         sums = [(s.n_runs - s.unmodelled, s.n_runs + sum(s.unmeasured.values())) for s in held]
-        rows.append(("shares are of", [f"{n:,} of {total:,} runs" for n, total in sums]))
+        rows.append(("computed from", [f"{n:,} of {total:,} runs" for n, total in sums]))
     for field, called in BESIDE.items():
         counts = [int(getattr(shapes, field)) for shapes in held]
         if any(counts):
@@ -371,8 +373,8 @@ def tabulate_shape_differences(found: ShapesDifference, first: Shapes, second: S
         interval = format_interval(difference)
         rows.append(make_row(words.name_shape(shape), *values, interval, format_p(found.p[shape])))
     columns = make_columns(
-        "share of runs", "first", "second", "difference", "95 % interval", "p, max of 5",
-        numbers=("first", "second", "difference", "95 % interval", "p, max of 5"),
+        "share of runs", "first", "second", "difference", "95 % interval", "p over all 5",
+        numbers=("first", "second", "difference", "95 % interval", "p over all 5"),
     )  # fmt: skip
     return Table(
         id="shape-differences", corner="share of runs", columns=columns, rows=tuple(rows), own=True

@@ -99,9 +99,10 @@ LOWER_BOUND = (
 # Runs that a row of the failure profile names, the worst first.
 NAMED_RUNS = 3
 ALL_RUNS = (
-    "The worst runs come first; show RUN prints the fault, and report --json lists every run "
-    "(faulty)"
+    "The worst runs come first; show RUN prints the fault, and report --json lists all such runs "
+    "(key faulty)"
 )
+KNOWN_FAULTS = "How often these checks are right, on other runs whose faults are known:"
 
 
 def count_proved(figure: Estimate) -> int:
@@ -112,8 +113,8 @@ def count_proved(figure: Estimate) -> int:
 def describe_checks(one: CheckAccuracy) -> str:
     """Return how often the checks of an axis were right where the truth is known."""
     proved, planted = (sum(n) for n in zip(*one.planted.values(), strict=True))
-    good = f"{one.false_faults:,} of {one.good_runs:,} good runs got a false fault"
-    return f"{words.AXES[one.axis]}: {good}; {proved:,} of {planted:,} planted faults were proved"
+    good = f"a false fault in {one.false_faults:,} of {one.good_runs:,} good runs"
+    return f"{words.AXES[one.axis]}: {good}, and {proved:,} of {planted:,} planted faults found"
 
 
 def tabulate_axes(
@@ -151,7 +152,8 @@ def tabulate_axes(
     titles = [TableColumn(profile.title, code=True) for profile in profiles]
     notes = [f"not checked: {', '.join(names)} ({why})" for why, names in absent.items()]
     notes += [LOWER_BOUND, *([ALL_RUNS] if any(p.faulty for p in profiles) else [])]
-    notes += [describe_checks(one) for one in checks if one.axis in scored]
+    known = [describe_checks(one) for one in checks if one.axis in scored]
+    notes += [KNOWN_FAULTS, *known] if known else []
     return Table(
         id="axes", corner=AXES_TITLE, heading="" if rows else AXES_TITLE,
         columns=AXIS_COLUMNS if len(profiles) == 1 else (TableColumn("axis"), *titles),

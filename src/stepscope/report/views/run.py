@@ -58,7 +58,7 @@ MARKS: dict[SuspectKind, tuple[str, str]] = {
     "missed": ("?", "not what a sub-goal expects"),
     "repeat": ("?", "answered before"),
     "end": ("?", "ends here"),
-    "new_write": ("!", "no passing trial makes it"),
+    "new_write": ("!", "no passing trial makes this call"),
     "fault": ("!", ""),
     "judge": ("?", ""),
     "localised": ("?", ""),
@@ -93,7 +93,7 @@ def mark_steps(
             before = failed.get(exchange.key)
             axes = marks[exchange.step].remark if exchange.step in at_fault else ""
             marks[exchange.step] = StepMark(
-                "!", axes if before is None else f"repeats failed {before}"
+                "!", axes if before is None else f"repeats failed step {before}"
             )
             failed.setdefault(exchange.key, exchange.step)
     for step, rule in found.labels("policy").items():

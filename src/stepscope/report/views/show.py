@@ -287,7 +287,7 @@ def describe_certainty(look: LookFirst, width: int) -> list[str]:
     if look.nobody is None:
         return said
     chance = words.format_chance(look.nobody)
-    return [f"{'':<10}{'-':>7}  {chance:>5}  no step of the agent, or not detected", *said]
+    return [f"{'':<10}{'-':>7}  {chance:>5}  not a step of the agent, or not detected", *said]
 
 
 def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[str]:
@@ -670,7 +670,7 @@ def _describe_break(curve: Curve) -> str:
     first, last = curve.break_first, curve.break_last
     where = f"{first}" if first == last else f"{first}-{last}"
     sure = format_percent(sum(curve.break_probability))
-    return f"breaks at {curve.break_step} (90 % within {where}); any break at all {sure}"
+    return f"breaks at {curve.break_step} (90 % interval: {where}); probability of any break {sure}"
 
 
 def _gate(curve: Curve) -> str:
