@@ -98,10 +98,7 @@ LOWER_BOUND = (
 
 # Runs that a row of the failure profile names, the worst first.
 NAMED_RUNS = 3
-ALL_RUNS = (
-    "The worst runs come first; show RUN prints the fault, and report --json lists all such runs "
-    "(key faulty)"
-)
+ALL_RUNS = "The worst runs come first; show RUN prints the fault, report --json lists all (faulty)"
 KNOWN_FAULTS = "How often these checks are right, on other runs whose faults are known:"
 
 
