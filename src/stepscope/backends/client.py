@@ -101,15 +101,7 @@ class BackendAccess:
 
 
 def read_access(backend: BackendName, variables: Mapping[str, str]) -> BackendAccess:
-    """Return where a backend is and what opens it.
-
-    Args:
-        backend: which.
-        variables: the environment.
-
-    Raises:
-        ConfigError: a key or a host is missing, or is no address; the variable is named.
-    """
+    """Return where a backend is and what opens it; ConfigError names a variable that is wrong."""
     found = _READERS[backend](variables)
     for name, value in found.headers.items():
         if not (name + value).isascii() or not (name + value).isprintable():

@@ -42,11 +42,7 @@ _NEWEST = "newest_ns"
 
 
 def fetch_langfuse(asked: PullQuery) -> Iterator[PulledItem]:
-    """Yield the runs of the traces that are asked for.
-
-    Raises:
-        EnvironmentFault: the server cannot be reached, or gives up half way.
-    """
+    """Yield the runs of the traces that are asked for."""
     newest = (asked.mark or {}).get(_NEWEST)
     first = newest - _LOOK_BACK_NS if isinstance(newest, int) else asked.since_ns
     began = [newest] if isinstance(newest, int) else []

@@ -55,12 +55,7 @@ OUR_PREFIX = "stepscope."
 
 
 def fetch_langsmith(asked: PullQuery) -> Iterator[PulledItem]:
-    """Yield the runs of the traces that are asked for.
-
-    Raises:
-        UsageError: no such project.
-        EnvironmentFault: the server cannot be reached, or gives up half way.
-    """
+    """Yield the runs of the traces that are asked for."""
     project = find_project(asked.client, asked.place)
     if project is None:
         raise UsageError(f"{asked.client.access.host} has no project {asked.place!r}")
@@ -94,11 +89,7 @@ def fetch_langsmith(asked: PullQuery) -> Iterator[PulledItem]:
 
 
 def find_project(client: Client, name: str) -> str | None:
-    """Return the id of the project of that name, None where there is none.
-
-    Raises:
-        EnvironmentFault: the server cannot be reached, or is none of LangSmith.
-    """
+    """Return the id of the project of that name, None where there is none."""
     value = client.get("/sessions", {"name": name, "limit": 1}).value
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
         raise EnvironmentFault(

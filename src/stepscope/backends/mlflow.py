@@ -47,12 +47,7 @@ _OPEN_MOST = 10_000
 
 
 def fetch_mlflow(asked: PullQuery) -> Iterator[PulledItem]:
-    """Yield the runs of the traces that are asked for.
-
-    Raises:
-        UsageError: no such experiment.
-        EnvironmentFault: the server cannot be reached, or gives up half way.
-    """
+    """Yield the runs of the traces that are asked for."""
     experiment = find_experiment(asked.client, asked.place)
     if experiment is None:
         raise UsageError(
@@ -83,11 +78,7 @@ def fetch_mlflow(asked: PullQuery) -> Iterator[PulledItem]:
 
 
 def find_experiment(client: Client, name: str) -> str | None:
-    """Return the id of the experiment of that name, None where there is none.
-
-    Raises:
-        EnvironmentFault: the server cannot be reached, or is none of MLflow.
-    """
+    """Return the id of the experiment of that name, None where there is none."""
     path = "/api/2.0/mlflow/experiments/get-by-name"
     try:
         value = client.get(path, {"experiment_name": name}).value
@@ -190,11 +181,7 @@ def _spans(trace_id: str, asked: PullQuery) -> dict[str, Json] | None:
 
 
 def _as_recorded(span: Json, limits: Limits) -> Json:
-    """Return a span that came over OTLP as it was sent.
-
-    The server keeps values as JSON text, and adds what it makes of other conventions in words of
-    its own: that stays beside, and the span speaks as it was recorded.
-    """
+    """Return a span that came over OTLP as it was sent; words that the server added stay beside."""
     held = span.get("attributes") if isinstance(span, dict) else None
     if not isinstance(held, dict) or not any(key.startswith(_OTHER_WORDS) for key in held):
         return span
@@ -234,11 +221,7 @@ class MlflowSender:
     """One experiment of one server."""
 
     def __init__(self, client: Client, place: str) -> None:
-        """Find the experiment called `place`, or make it.
-
-        Raises:
-            Rejected: the server refuses to make it.
-        """
+        """Find the experiment called `place`, or make it."""
         self._client = client
         self._experiment = find_experiment(client, place)
         if self._experiment is None:

@@ -48,10 +48,7 @@ class Sender(Protocol):
         """Send one request of OTLP as JSON."""
 
     def verdicts(self, found: Sequence[Evaluation], *, fresh: bool) -> int:
-        """Send the verdicts of one run; return how many of them are about spans not there.
-
-        `fresh` says that spans were sent just now, and may take a while to be there.
-        """
+        """Send a run's verdicts, just after its spans if `fresh`; return how many lack a span."""
 
 
 class Sent(msgspec.Struct, kw_only=True):

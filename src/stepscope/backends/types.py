@@ -33,10 +33,7 @@ PullMark = dict[str, Json]
 
 
 class PullNotes:
-    """What came beside the runs: what the backend kept back, and where this pull ends.
-
-    `withheld` counts by what it is; `mark` is None until the pull is at its end.
-    """
+    """What was withheld, by what it is, and where the pull ends: None until it is at its end."""
 
     def __init__(self) -> None:
         self.withheld: Counter[str] = Counter()
@@ -71,11 +68,7 @@ def in_batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def list_objects(reply: Decoded, key: str, asked: PullQuery) -> list[dict[str, Json]]:
-    """Return the list of objects under a key of a reply.
-
-    Raises:
-        EnvironmentFault: there is none, so that the host is not what it is taken for.
-    """
+    """Return the list of objects under a key of a reply."""
     value = reply.value
     listed = value.get(key, []) if isinstance(value, dict) else None
     if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
@@ -93,11 +86,7 @@ def iter_pages(
     *path: str,  # where in a page the cursor of the next one stands
     name: str = "cursor",  # under which it is sent
 ) -> Iterator[Decoded]:
-    """Yield pages; one that is too large is asked for in parts.
-
-    Raises:
-        EnvironmentFault: the backend sends the same page again and again.
-    """
+    """Yield pages; one that is too large is asked for in parts."""
     length, cursor, seen = most, dict[str, str](), set[str]()
     while True:
         try:

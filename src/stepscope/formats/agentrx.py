@@ -47,10 +47,7 @@ class _Labelled(msgspec.Struct, gc=False):
 
 
 def load_labels(path: Path, limits: Limits) -> RunLabels | None:
-    """Return the labels of a file, None where it has none.
-
-    A file or record that cannot be read is not told here, but where the file itself is imported.
-    """
+    """Return the labels of a file, None without any; its faults are told where it is imported."""
     by_task: dict[str, tuple[Label, ...]] = {}
     try:
         with open_file(path) as file:
@@ -64,12 +61,7 @@ def load_labels(path: Path, limits: Limits) -> RunLabels | None:
 
 
 def parse_labels(record: Json) -> tuple[str, tuple[Label, ...]]:
-    """Return the task of a record, and every label that it gives the task's run.
-
-    Raises:
-        TraceError: the record is no object, or names a step before the first.
-        msgspec.ValidationError: a key is missing or of another type.
-    """
+    """Return the task of a record, and every label that it gives the task's run."""
     if not isinstance(record, dict):
         raise TraceError(f"a labelled run is an object; found {str(record)[:60]!r}")
     labelled = msgspec.convert(record, _Labelled)

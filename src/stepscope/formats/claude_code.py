@@ -111,12 +111,7 @@ class ClaudeLine(msgspec.Struct, gc=False):
 
 
 def parse_line(value: Json) -> ClaudeLine:
-    """Return a decoded line.
-
-    Raises:
-        TraceError: it is no object with a `type`.
-        msgspec.ValidationError: a known key is of another type.
-    """
+    """Return a decoded line."""
     if not isinstance(value, dict):
         raise TraceError(f"a session's line is an object; found {str(value)[:60]!r}")
     return msgspec.convert({**value, "raw": value}, ClaudeLine)
@@ -198,11 +193,7 @@ _ACTORS: dict[str, Actor] = {"system": "system", "assistant": "agent", "user": "
 def thread_steps(
     lines: list[ClaudeLine], constants: dict[str, Json], off_path: set[int], limits: Limits
 ) -> tuple[tuple[Step, ...], list[int]]:
-    """Return the steps of a thread, and for each line the step it is in or stands before.
-
-    Raises:
-        TraceError: a message of a shape that the API does not know.
-    """
+    """Return the steps of a thread, and for each line the step it is in or stands before."""
     again = find_replays(lines)
     # Usage counts of the last line of every API message.
     last: dict[str, int] = {}
@@ -240,10 +231,7 @@ def thread_steps(
 
 
 def find_replays(lines: list[ClaudeLine]) -> set[int]:
-    """Return the positions of lines logged again, as compaction and resuming do.
-
-    Two equal texts without any id are two texts.
-    """
+    """Return the positions of lines logged again; two equal texts without any id are two texts."""
     uuids: set[str] = set()
     contents: set[bytes] = set()
     found: set[int] = set()
@@ -356,10 +344,7 @@ class ClaudeSession:
         return [sum(not line.side for line in self._lines[:at]) for at in self._lost]
 
     def threads(self) -> dict[str | None, list[ClaudeLine]]:
-        """Return the lines of the main thread (None), then every subagent's in order of first line.
-
-        Lines without an agent id belong to the subagent whose line they follow from.
-        """
+        """Return the lines of the main thread (None), then every subagent's by their first."""
         found: dict[str | None, list[ClaudeLine]] = {None: []}
         of_line: dict[str, str] = {}
         for line in self._lines:

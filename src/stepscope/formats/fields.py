@@ -123,11 +123,7 @@ def text_at(record: dict[str, Json], key: str) -> str | None:
 
 
 def list_at(record: dict[str, Json], key: str) -> list[Json]:
-    """Return the list under a key, an empty one where there is none.
-
-    Raises:
-        TraceError: something else stands there.
-    """
+    """Return the list under a key, an empty one where there is none; anything else is refused."""
     value = record.get(key)
     if value is None or isinstance(value, list):
         return value or []
@@ -135,10 +131,7 @@ def list_at(record: dict[str, Json], key: str) -> list[Json]:
 
 
 def sub_goals(actions: Iterable[tuple[str, dict[str, Json]]]) -> tuple[SubGoal, ...]:
-    """Return a sub-goal for every action that writes; one of a name used before bears its number.
-
-    An action is its tool's name and the arguments that are compared.
-    """
+    """Return a sub-goal for every action (name, arguments) that writes; same names are numbered."""
     used: Counter[str] = Counter()
     goals = []
     for name, arguments in actions:
@@ -151,10 +144,7 @@ def sub_goals(actions: Iterable[tuple[str, dict[str, Json]]]) -> tuple[SubGoal, 
 
 
 def rest(record: dict[str, Json], known: frozenset[str]) -> dict[str, Json] | None:
-    """Return what a record says beyond the known keys, None where it says nothing more.
-
-    A key that holds null says nothing.
-    """
+    """Return what a record says beyond the known keys, None where nothing, as null says nothing."""
     if record.keys() <= known:
         return None
     return {k: v for k, v in record.items() if k not in known and v is not None} or None
@@ -219,10 +209,7 @@ def tool_def(tool: Json) -> ToolDef:
 def data_part(
     kind: PartKind, media_type: str | None, data: str, *, extra: dict[str, Json] | None = None
 ) -> Part:
-    """Return a part holding base64 `data`; size in bytes and hash are of what it decodes to.
-
-    Text that is no base64 is kept as it is, without size and hash.
-    """
+    """Return a part of base64 `data`, with size and hash of what it decodes to, if it does."""
     try:
         content = base64.b64decode(data, validate=True)
     except ValueError:

@@ -77,12 +77,7 @@ def load_zstd() -> _Zstd | None:
 
 
 def open_member(archive: zipfile.ZipFile, file: BinaryIO, entry: zipfile.ZipInfo) -> BinaryIO:
-    """Return a member open for reading; `file` is what `archive` reads from.
-
-    Raises:
-        zipfile.BadZipFile, NotImplementedError, RuntimeError: it is damaged, locked, or packed in
-            a way that is not known.
-    """
+    """Return a member open for reading; `file` is what `archive` reads from."""
     library = load_zstd()
     if entry.compress_type != ZSTD_METHOD or library is None:
         return cast(BinaryIO, archive.open(entry))
@@ -304,12 +299,7 @@ _ENTRY_BYTES = 1024
 
 
 def open_members(file: BinaryIO, uri: str, limits: Limits) -> Iterator[OpenedFile | RefusedFile]:
-    """Yield the members of an archive in its order, each open until the next is asked for.
-
-    Raises:
-        TraceError: no readable zip, or two members of one name.
-        LimitError: the archive as a whole is beyond a limit, or members overlap.
-    """
+    """Yield the members of an archive in order, each open until the next; as `open_archive`."""
     with open_archive(file, uri, limits) as archive:
         for entry in archive.entries:
             found = archive.open(entry)
@@ -433,11 +423,7 @@ _FOOTER_BYTES = 64 * 1024
 
 
 def pyarrow_module(name: str) -> Any:
-    """Return a module of pyarrow. `Any`: it is loaded by name, because it may be absent.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
+    """Return a module of pyarrow; ConfigError without it. `Any`: it is loaded by name."""
     try:
         return importlib.import_module(name)
     except ImportError as e:
@@ -495,11 +481,7 @@ def open_parquet(stream: Stream) -> Iterator[Any]:
 
 
 def check_parquet_sizes(file: Any, stream: Stream) -> None:
-    """Refuse a file that claims more than the limits allow; `file`: a `ParquetFile`.
-
-    Raises:
-        LimitError: a row group unpacks to more than `limits.zip_total_bytes`.
-    """
+    """Raise LimitError where a row group of a `ParquetFile` unpacks to more than is allowed."""
     for group in range(file.metadata.num_row_groups):
         size = file.metadata.row_group(group).total_byte_size
         if not 0 <= size <= stream.limits.zip_total_bytes:
@@ -512,11 +494,7 @@ def check_parquet_sizes(file: Any, stream: Stream) -> None:
 def read_batches(
     file: Any, stream: Stream, rows: int, columns: list[str] | None = None
 ) -> Iterator[Any]:
-    """Yield a file's rows, so many at a time, as `pyarrow.RecordBatch`; `file`: a `ParquetFile`.
-
-    Raises:
-        TraceError: fewer or more came than the file claims.
-    """
+    """Yield the `RecordBatch`es of a `ParquetFile`; TraceError where fewer or more rows came."""
     came = 0
     for batch in file.iter_batches(rows, columns=columns):
         came += batch.num_rows

@@ -54,10 +54,7 @@ class RunLabels:
         self._found: set[str] = set()
 
     def attach(self, run: Trajectory) -> Trajectory:
-        """Return the run with the labels of its task added; without any, the run itself.
-
-        Steps were labelled in one run of the task: the first that comes.
-        """
+        """Return the first run of a task with the task's labels added; any other run as it is."""
         labels = self.by_task.get(run.task or "", ())
         if not labels or run.task in self._found:
             return run
@@ -248,11 +245,7 @@ class UnexpectedKeys(NamedTuple):
 
 
 def convert_record(record: dict[str, Json], kind: type[T]) -> tuple[T, UnexpectedKeys]:
-    """Return a record as `kind`, and its optional keys of another shape, which are left out.
-
-    Raises:
-        msgspec.ValidationError: a key that is needed is missing or of another shape.
-    """
+    """Return a record as `kind`, and its optional keys of another shape, which are left out."""
     odd: dict[str, Json] = {}
     warnings: list[Warn] = []
     while True:

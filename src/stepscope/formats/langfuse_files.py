@@ -77,12 +77,7 @@ def _is_trace(value: Record) -> bool:
 
 
 def iter_entries(value: Json) -> Iterator[tuple[Kind, Record]]:
-    """Yield the records of one value: of a trace, first itself, then what it holds.
-
-    Raises:
-        TraceError: the value, or one in it, is no record of Langfuse. What stood before it has
-            been yielded.
-    """
+    """Yield the records of one value, a trace before what it holds, up to what is no record."""
     if not isinstance(value, dict):
         raise TraceError(
             f"an export needs traces, observations or scores as objects; found {str(value)[:60]!r}"
@@ -160,10 +155,7 @@ def respell_keys(record: Json) -> Record:
 
 
 def merge_records(older: Record, newer: Record) -> tuple[Record, bool]:
-    """Return what two forms of one record say, and whether they contradict each other.
-
-    What the older one said otherwise stays under `earlier`.
-    """
+    """Return what two forms of one record say, older words under `earlier`, and if they differ."""
     told = {key: held for key, held in newer.items() if held not in _EMPTY}
     against = {
         key: held for key, held in older.items() if key in told and held not in (*_EMPTY, told[key])
@@ -256,11 +248,7 @@ _PARTS = ("attributes", "resourceAttributes", "scope")
 
 
 def make_langfuse_span(record: Record, limits: Limits) -> RawSpan:
-    """Return an observation as a span of its trace.
-
-    Raises:
-        TraceError: it has no id, or no trace.
-    """
+    """Return an observation as a span of its trace."""
     own, trace = text_at(record, "id"), text_at(record, "traceId")
     if not own or trace is None:
         raise TraceError(

@@ -82,10 +82,7 @@ def find_parent_id(record: dict[str, Json]) -> str | None:
 
 
 def find_start_ns(run_id: str, record: dict[str, Json]) -> int | None:
-    """Return when a run began, in nanoseconds: as it says, by its place, or by an id with a time.
-
-    A place is finer than a time that is told in milliseconds.
-    """
+    """Return when a run began, in ns: as told, finer by its place, or by an id with a time."""
     way = parse_dotted_order(record)
     told = parse_time(record.get("start_time"))
     place = parse_time(way[-1][0]) if way else None
@@ -110,10 +107,7 @@ def find_end_ns(run_id: str, record: dict[str, Json]) -> int | None:
 
 
 def extend_parents(spans: Sequence[RawSpan]) -> list[RawSpan]:
-    """Return spans, none ended before what is in it began within the same millisecond.
-
-    A beginning that is finer than the end that it is compared with would look like a clock's fault.
-    """
+    """Return spans, none ended before what is in it began within the same, coarser millisecond."""
     first, found = {span.span_id: at for at, span in enumerate(spans)}, list(spans)
     for span in spans:
         at = first.get(span.parent_id or "")
@@ -167,10 +161,7 @@ def make_langsmith_span(
 
 
 def _status(record: dict[str, Json], *, ended: bool) -> SpanStatus:
-    """Return error or ok as LangSmith itself concludes them: ended without an error is ok.
-
-    LangGraph passes control by raising; that is an end, and no error.
-    """
+    """Return error or ok as LangSmith itself concludes them: ended without an error is ok."""
     said = (text_at(record, "status") or "").lower()
     if (text_at(record, "error") or "").startswith(_PASSING):
         return "unset"
@@ -219,11 +210,7 @@ class LangSmithRuns:
         self._again: dict[str, int] = {}
 
     def add(self, entry: Json, *, patch: bool = False) -> None:
-        """Add a run with the runs that are nested in it; a patch adds to one told before.
-
-        Raises:
-            TraceError: it has no id.
-        """
+        """Add a run with the runs that are nested in it; a patch adds to one told before."""
         waiting: list[tuple[dict[str, Json], str, str | None]] = []
         waiting.append((_usual(_object(entry)), _id(entry), None))
         trace = find_trace_id(waiting[0][0]) or waiting[0][1]
@@ -363,11 +350,7 @@ def split_subagents(
     extra: Mapping[str, Json] | None,
     repairs: Iterable[Repair],
 ) -> Iterator[Trajectory]:
-    """Yield the run of a trace, then those of its subagents, each after the one that it is of.
-
-    Raises:
-        TraceError: a run cannot be written as JSON, or has more steps than the limits allow.
-    """
+    """Yield the run of a trace, then those of its subagents, each after the one that it is of."""
     groups, above = _groups(spans)
     heads = {group[0].span_id: group[0].parent_id for group in groups[1:]}
     runs: list[Trajectory] = []

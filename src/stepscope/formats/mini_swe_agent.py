@@ -56,11 +56,7 @@ def infer_observation_status(text: str) -> ToolStatus:
 
 
 def mini_step(message: Json, index: int, limits: Limits) -> Step:
-    """Return one message as the step at `index`; results without a call id are paired later.
-
-    Raises:
-        TraceError: no object, an unknown role, or a field of another type than the API's.
-    """
+    """Return one message as the step at `index`; results without a call id are paired later."""
     if type(message) is not dict:
         raise TraceError(f"message {index} is {str(message)[:60]!r}; expected an object")
     reading = MessageOptions(infer_observation_status, limits)

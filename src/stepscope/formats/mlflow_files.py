@@ -77,11 +77,7 @@ def _named(info: Record) -> bool:
 
 
 def iter_mlflow_traces(value: Json, limits: Limits) -> Iterator[MlflowTrace]:
-    """Yield the traces of one value.
-
-    Raises:
-        TraceError: the value is none; what stood before in it has been yielded.
-    """
+    """Yield the traces of one value, up to what is none."""
     if not isinstance(value, dict):
         raise TraceError(f"a trace needs an object; found {str(value)[:60]!r}")
     listed = value.get("traces")
@@ -190,11 +186,7 @@ def find_span_trace(record: Record) -> str | None:
 
 
 def make_mlflow_span(record: Json, trace_id: str) -> RawSpan:
-    """Return one span of a trace; another trace that it names itself stays in its `extra`.
-
-    Raises:
-        TraceError: no object, no id, or no object under its attributes.
-    """
+    """Return one span of a trace; another trace that it names itself stays in its `extra`."""
     if not isinstance(record, dict):
         raise TraceError(f"a span needs an object; found {str(record)[:60]!r}")
     context = record.get("context")
@@ -391,10 +383,7 @@ def _runs(
 
 
 def _trace_id(trace: MlflowTrace) -> str:
-    """Return the id of a trace in hex: its own, of which the first span's is another form.
-
-    Before version 3 of the schema a trace had an id of MLflow's own, which stays in `extra`.
-    """
+    """Return the id of a trace in hex; where it is only MLflow's own, that of the first span."""
     told = trace.info.get("trace_id") or trace.info.get("request_id")
     if not (isinstance(told, str) and told.startswith(("tr-", "trace:/"))):
         for record in trace.spans:

@@ -52,11 +52,7 @@ def is_run_state(record: dict[str, Json]) -> bool:
 
 
 def read_run_state(found: DecodedRecord, name: str, ordinals: Ordinals) -> Trajectory:
-    """Return the run that a state holds, as the format `name`.
-
-    Raises:
-        TraceError: an item that is none, or a list that is something else.
-    """
+    """Return the run that a state holds, as the format `name`."""
     state: dict[str, Json] = found.value
     reading = MessageOptions(fields.infer_text_status, found.limits)
     given = state["original_input"]
@@ -132,10 +128,7 @@ class _Answers:
         return [answer or None for answer in found]
 
     def of(self, step: Step, raw: dict[str, Json]) -> Step:
-        """Return a step with its model, and, of an answer's last item, with the answer's tokens.
-
-        Of an answer that the items hold only in part, the tokens are in the run's total alone.
-        """
+        """Return a step with its model; that of an answer's last item has the answer's tokens."""
         places = self._of.get(_encoded(raw))
         if not places:
             return step
@@ -295,10 +288,7 @@ def _trace_id(record: dict[str, Json]) -> str:
 
 
 def _members(value: Json, beside: dict[str, Json]) -> Iterable[Json]:
-    """Return the exports that a record holds: a request's, a trace's own, or itself.
-
-    What stands beside those of a request goes into `beside`.
-    """
+    """Return the exports of a record; what stands beside those of a request goes into `beside`."""
     if isinstance(value, list):
         return value
     if isinstance(value, dict) and "object" not in value and isinstance(value.get("data"), list):
@@ -311,11 +301,7 @@ def _members(value: Json, beside: dict[str, Json]) -> Iterable[Json]:
 
 
 def make_agents_span(record: Json) -> RawSpan:
-    """Return one exported span.
-
-    Raises:
-        TraceError: it lacks its own id, its trace's, or its data.
-    """
+    """Return one exported span."""
     about = record.get("span_data") if isinstance(record, dict) else None
     if not isinstance(record, dict) or not isinstance(about, dict):
         raise TraceError(f"a span needs an object under `span_data`; found {str(record)[:60]!r}")

@@ -136,10 +136,7 @@ def is_first_cut(head: bytes) -> bool:
 
 
 def outline_first(text: bytes) -> bytes | None:
-    """Return a file that holds the first record alone, long lists and texts cut; None without one.
-
-    So formats see every key of a record of any length, wherever it stands.
-    """
+    """Return a file of the first record alone, long lists and texts cut; None without one."""
     first = next(split_records(Stream(io.BytesIO(text), "")), None)
     value = _decode_value(first.raw) if isinstance(first, RawRecord) else None
     if not value:
@@ -252,11 +249,7 @@ def _behind_broken_lines(head: bytes) -> Iterator[bytes]:
 
 
 def likely_formats(opening: Opening) -> list[Format]:
-    """Return the installed formats that may be sure of a file that begins so.
-
-    Raises:
-        ConfigError: one of them fails to import.
-    """
+    """Return the installed formats that may be sure of a file that begins so."""
     members = chain.from_iterable(
         record if isinstance(record, list) else (record,) for record in opening.records
     )
@@ -280,11 +273,7 @@ def _plain_key(key: str) -> str:
 
 
 def choose_format(head: bytes, uri: str, formats: Sequence[Format]) -> Format:
-    """Return the one of `formats` that is sure of a file that begins with `head`.
-
-    Raises:
-        TraceError: none is sure, or two are nearly as sure as each other.
-    """
+    """Return the one of `formats` that is sure of a file that begins with `head`."""
     sure = sorted(
         [(each.sniff(head), each) for each in formats], key=lambda found: (-found[0], found[1].name)
     )

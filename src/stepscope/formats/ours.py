@@ -65,11 +65,7 @@ def write(trajectories: Iterable[Trajectory], file: BinaryIO) -> int:
 
 
 def encode_run(trajectory: Trajectory) -> bytes:
-    """Return a run as one line of JSON.
-
-    Raises:
-        TraceError: it would not come back equal.
-    """
+    """Return a run as one line of JSON; TraceError where it would not come back equal."""
     try:
         line = _encode(trajectory)
         same = decode_run(line, _UNLIMITED) == trajectory
@@ -84,12 +80,7 @@ def encode_run(trajectory: Trajectory) -> bytes:
 
 
 def decode_run(raw: bytes, limits: Limits) -> Trajectory:
-    """Return the run that a line holds.
-
-    Raises:
-        TraceError: not JSON, of a wrong type, or with fields that this version does not know.
-        LimitError: nested too deep, or too many steps.
-    """
+    """Return the run that a line holds."""
     value, repairs = decode_strict(raw, limits=limits)
     if repairs:  # which of the two counts would be the choice of whoever added it
         raise TraceError("a duplicate key in one object, which stepscope never writes")
@@ -123,11 +114,7 @@ def _unknown_keys(read: Json, kept: Json, path: str) -> Iterator[str]:
 
 
 def check_schema(found: Any) -> None:
-    """Refuse a schema that this version cannot read.
-
-    Raises:
-        TraceError: it is newer, or no number.
-    """
+    """Refuse a schema that this version cannot read."""
     if found != SCHEMA:
         raise TraceError(f"our format of schema {found!r}; this version reads {SCHEMA}")
 

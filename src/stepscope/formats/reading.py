@@ -290,11 +290,7 @@ class FileReading:
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """Note in the account why a file is read no further.
-
-        Raises:
-            TraceError: the file was given by name.
-        """
+        """Note in the account why a file is read no further; of a named file, raise it."""
         try:
             yield
         except TraceError as e:
@@ -309,11 +305,7 @@ class FileReading:
 
 @contextmanager
 def _failing_as_a_trace(reader: Format) -> Iterator[Callable[[object], None]]:
-    """Run code of a format of others; gives what looks at each thing that it yields.
-
-    Raises:
-        TraceError: it fails on the file, or yields something else than runs.
-    """
+    """Run code of a format of others; gives what looks at each thing that it yields."""
 
     def check(found: object) -> None:
         if not isinstance(found, Trajectory | Quarantined):
@@ -551,11 +543,7 @@ class ChunkJoiner:
         return not self.ordinals.seen.keys().isdisjoint(seen)
 
     def take(self, counts: Counts, fault: tuple[str, str] | None) -> None:
-        """Add what came of a portion to the file's account.
-
-        Raises:
-            TraceError: reading ended there, and the file was given by name.
-        """
+        """Add what came of a portion to the file's account."""
         reading = self.reading
         reading.counts.merge(counts)
         if fault is not None:

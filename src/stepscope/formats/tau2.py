@@ -78,12 +78,7 @@ class _Message(msgspec.Struct, gc=False):
 
 
 def tau2_step(message: Json, index: int, limits: Limits) -> Step:
-    """Return one message as the step at `index`.
-
-    Raises:
-        TraceError: no object.
-        msgspec.ValidationError: an unknown role, or a field of another type than tau2's.
-    """
+    """Return one message as the step at `index`."""
     if type(message) is not dict:
         raise TraceError(f"message {index} is {str(message)[:60]!r}; expected an object")
     said = msgspec.convert(message, _Message)

@@ -167,11 +167,7 @@ def list_repairs(counted: Mapping[str, int]) -> tuple[Repair, ...]:
 
 
 def refuse_depth(raw: bytes, limits: Limits) -> None:
-    """Raise if a JSON text nests deeper than `limits.depth`.
-
-    Raises:
-        LimitError: it does.
-    """
+    """Raise LimitError if a JSON text nests deeper than `limits.depth`."""
     depth = deepest_nesting(raw)
     if depth > limits.depth:
         raise LimitError(
@@ -188,12 +184,7 @@ class _LenientParser:
         self.repairs: Counter[str] = Counter()
 
     def parse(self, raw: bytes) -> tuple[Json, tuple[Repair, ...]]:
-        """Return the value and the repairs it took, one for each kind.
-
-        Raises:
-            TraceError: it is no JSON even so; `offset` says where in `raw`.
-            LimitError: it nests deeper than `limits.depth`.
-        """
+        """Return the value and the repairs it took, one for each kind."""
         body = raw.removeprefix(BOM)
         skipped = len(raw) - len(body)
         self.repairs["bom"] += skipped > 0

@@ -18,10 +18,7 @@ _LOOKS_UP = {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr
 
 
 def refuse_network() -> None:
-    """Refuse from here on: a connection or look-up that is not loopback raises.
-
-    The error raised at the connection is an `EnvironmentFault`.
-    """
+    """Make every connection and look-up that is not loopback an `EnvironmentFault` from here on."""
     sys.addaudithook(_refuse)
 
 

@@ -587,10 +587,7 @@ def redact_json(redactor: Redactor, value: Json) -> Json:
 
 
 def hide_in(redactor: Redactor | None, value: T) -> T:
-    """Return a value of our types in which no text or key is a secret; itself where none is.
-
-    Nothing is hidden where there is no `redactor`.
-    """
+    """Return a value of our types without secrets; itself where none is, or no `redactor`."""
     if redactor is None:
         return value
     told = msgspec.json.encode(value).decode()

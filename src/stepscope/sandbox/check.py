@@ -70,11 +70,7 @@ def _check_once() -> str:
 
 
 def probe_sandbox() -> dict[str, str]:
-    """Return for each probe "" where the sandbox held, else what came of it.
-
-    Raises:
-        EnvironmentFault: bubblewrap is absent or does not start here.
-    """
+    """Return for each probe "" where the sandbox held, else what came of it."""
     with ExitStack() as held:
         place = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="stepscope-probe-")))
         place.chmod(0o755)
@@ -148,11 +144,7 @@ def _outside(place: Path) -> Iterator[dict[str, str | int]]:
 
 
 def find_interpreter() -> tuple[str, list[Path]]:
-    """Return a Python that can be seen inside, and the folder it needs beside /usr, if any.
-
-    Raises:
-        EnvironmentFault: there is none.
-    """
+    """Return a Python that can be seen inside, and the folder it needs beside /usr, if any."""
     own = Path(sys.executable).resolve()
     folder = Path(sys.base_prefix).resolve()
     if own.is_relative_to("/usr"):

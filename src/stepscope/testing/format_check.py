@@ -42,10 +42,7 @@ CRASHES = (
 
 
 class ReadResult(NamedTuple):
-    """What came of reading bytes: what was yielded, then how it ended.
-
-    `refused` is the message of an error of ours, `crashed` of any other.
-    """
+    """What was yielded; `refused` is the message of an error of ours, `crashed` of any other."""
 
     items: tuple[object, ...]
     refused: str | None = None

@@ -49,12 +49,7 @@ def find_atif_residue(
 
 
 def apply_atif_residue(value: T, residue: Json) -> T:
-    """Return `value` with the fields of a residue put back.
-
-    Raises:
-        TraceError: the residue is none.
-        msgspec.ValidationError: a field of another type than ours.
-    """
+    """Return `value` with the fields of a residue put back."""
     if not isinstance(residue, dict):
         raise TraceError(f"`extra.{KEY}` is {str(residue)[:60]!r}; expected an object")
     kinds = {field.name: field.type for field in msgspec.structs.fields(value)}
@@ -80,11 +75,7 @@ def join_extra(extra: dict[str, Json] | None, residue: dict[str, Json]) -> dict[
 
 
 def restore_run_fields(draft: Trajectory, kept: Json) -> Trajectory:
-    """Return a run with what `extra.stepscope` keeps of it; where it was read stays the new file.
-
-    Raises:
-        TraceError: what is kept is no residue.
-    """
+    """Return a run with what `extra.stepscope` keeps of it; it was read where the new file is."""
     if kept is None:
         return draft
     if isinstance(kept, dict):
@@ -96,11 +87,7 @@ def restore_run_fields(draft: Trajectory, kept: Json) -> Trajectory:
 
 
 def restore_atif_steps(read: Sequence[Step], kept: Json) -> tuple[Step, ...]:
-    """Return the steps as they were before results were moved beside their calls.
-
-    Raises:
-        TraceError: the steps do not fit together.
-    """
+    """Return the steps as they were before results were moved beside their calls."""
     moved: dict[int, dict[int, ToolResult]] = {}
     steps = [_restored_step(step, moved) for step in read]
     folded = kept.get(_FOLDED, []) if isinstance(kept, dict) else []
@@ -209,11 +196,7 @@ class _Step(msgspec.Struct, gc=False):
 
 
 def read_atif_step(value: Json, index: int) -> Step:
-    """Return one ATIF step as the step at `index`.
-
-    Raises:
-        TraceError: a field of another type than the format's.
-    """
+    """Return one ATIF step as the step at `index`."""
     try:
         step = msgspec.convert(value, _Step)
         calls = tuple([read_atif_call(call) for call in step.tool_calls or ()])

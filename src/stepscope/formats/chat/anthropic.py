@@ -51,11 +51,7 @@ _MEDIA_KINDS: dict[str, PartKind] = {"image": "image", "document": "file", "file
 
 
 def anthropic_step(message: Json, index: int, limits: Limits) -> Step:
-    """Return one message as the step at `index`.
-
-    Raises:
-        TraceError: no object, an unknown role, or a block that lacks what its type promises.
-    """
+    """Return one message as the step at `index`."""
     if not isinstance(message, dict):
         raise shape_error(index, "an object", message)
     role = message.get("role")
@@ -94,11 +90,7 @@ def message_extra(message: dict[str, Json]) -> dict[str, Json] | None:
 
 
 def parse_blocks(content: Json, index: int, limits: Limits) -> Content:
-    """Return a message's content sorted into parts, calls and results.
-
-    Raises:
-        TraceError: content that is neither text nor a list of blocks.
-    """
+    """Return a message's content sorted into parts, calls and results."""
     if content is None or content == "":
         return Content()
     if isinstance(content, str):

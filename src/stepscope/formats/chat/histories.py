@@ -69,11 +69,7 @@ def _likeness(opening: Opening) -> float:
 
 
 def history_step(value: Json, index: int, limits: Limits) -> Step:
-    """Return one message as the step at `index`.
-
-    Raises:
-        TraceError: no object, nobody who says it, or content that is none.
-    """
+    """Return one message as the step at `index`."""
     role = value.get("role") if isinstance(value, dict) else None
     if not isinstance(role, str):
         raise shape_error(index, "an object with a `role`", value)

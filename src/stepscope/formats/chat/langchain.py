@@ -67,11 +67,7 @@ def is_surely_langchain(record: Json) -> bool:
 
 
 def langchain_step(value: Json, index: int, limits: Limits) -> Step:
-    """Return one message as the step at `index`.
-
-    Raises:
-        TraceError: it is no message.
-    """
+    """Return one message as the step at `index`."""
     if not is_langchain_message(value):
         raise TraceError(
             f"message {index} needs `content` and a `type` among human, ai, system and tool; found "

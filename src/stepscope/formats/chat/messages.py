@@ -56,13 +56,7 @@ _AROUND_BODY_KEYS = frozenset({"status", "status_code", "headers", "url"})
 def unwrap_exchange(
     record: dict[str, Json], limits: Limits
 ) -> tuple[dict[str, Json], dict[str, Json] | None, dict[str, Json]]:
-    """Return what was asked, what was answered, and what the wrapping of recorded traffic says.
-
-    A record that is no wrapping is itself what was asked.
-
-    Raises:
-        TraceError: a body is no JSON object.
-    """
+    """Return what was asked (the record if nothing wraps it), what was answered, and the rest."""
     if "response" in record and "messages" not in record and "role" not in record:
         asked, answered = record.get("request"), record["response"]
         return (
@@ -76,11 +70,7 @@ def unwrap_exchange(
 
 
 def decode_body(value: Json, name: str, limits: Limits) -> dict[str, Json]:
-    """Return an API body as an object; text is decoded.
-
-    Raises:
-        TraceError: it is none; a streamed body (server-sent events) is told apart.
-    """
+    """Return an API body as an object; text is decoded, and a streamed body told apart."""
     if isinstance(value, dict) and "body" in value and value.keys() & _AROUND_BODY_KEYS:
         value = value["body"]
     if isinstance(value, str):
@@ -181,11 +171,7 @@ class MessageOptions(NamedTuple):
 
 
 def chat_steps(messages: list[Json], reading: MessageOptions) -> tuple[Step, ...]:
-    """Return one step a message.
-
-    Raises:
-        TraceError: a message that is none, naming its position.
-    """
+    """Return one step a message."""
     steps: list[Step] = []
     for index, message in enumerate(messages):  # no comprehension: it would deepen the stack
         steps.append(chat_step(message, index, reading))
@@ -193,11 +179,7 @@ def chat_steps(messages: list[Json], reading: MessageOptions) -> tuple[Step, ...
 
 
 def chat_step(message: Json, index: int, reading: MessageOptions) -> Step:
-    """Return one message as the step at `index`.
-
-    Raises:
-        TraceError: no object, an unknown role, or a field of another type than the API's.
-    """
+    """Return one message as the step at `index`."""
     if type(message) is not dict:
         raise shape_error(index, "an object", message)
     role = message.get("role")
@@ -286,11 +268,7 @@ def _message_call(call: Json, index: int, reading: MessageOptions) -> ToolCall:
 
 
 def content_parts(content: Json, index: int) -> tuple[Part, ...]:
-    """Return a message's content as parts: text, a list of content parts, or nothing.
-
-    Raises:
-        TraceError: content of another type.
-    """
+    """Return a message's content as parts: text, a list of content parts, or nothing."""
     if type(content) is str:
         return (Part("text", content),) if content else ()
     if content is None:
@@ -423,10 +401,7 @@ def detect_dialect(messages: Iterable[Json]) -> Dialect:
 
 
 def has_run_fences(messages: Iterable[Json]) -> bool:
-    """Say whether fenced commands of the assistant were run, and answered as mini-swe-agent does.
-
-    A chat in which code is only shown is none of these.
-    """
+    """Say whether fenced commands were run and answered as mini-swe-agent does, not just shown."""
     commanded = False
     for message in messages:
         about = message if isinstance(message, dict) else {}
@@ -479,10 +454,7 @@ class MessageEnvelope(msgspec.Struct, gc=False):
         run_id: str | None = None,  # the recorder's own id of the run
         extra: dict[str, Json] | None = None,  # what else is said of the run
     ) -> Trajectory:
-        """Return the run of some steps with what stands around them, not yet finished.
-
-        The format is the workflow too, where none is named; `run_id` is the recorder's own.
-        """
+        """Return the run of some steps with what stands around them, not yet finished."""
         workflow = self.workflow or format_name
         trial = None if self.trial is None else str(self.trial)
         reward = None if self.reward is None else float(self.reward)

@@ -67,12 +67,7 @@ def read_items(listed: list[Json], found: DecodedRecord) -> tuple[list[Step], tu
 
 
 def read_response(found: DecodedRecord) -> ResponseRun:
-    """Return a record as the run that it tells.
-
-    Raises:
-        TraceError: it holds neither input nor output, or an item that is none.
-        msgspec.ValidationError: a key around them is of another type.
-    """
+    """Return a record as the run that it tells."""
     record = found.value
     if not isinstance(record, dict):
         raise TraceError(f"expected a request or a response; found {str(record)[:60]!r}")
@@ -187,10 +182,7 @@ _encode_canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
 class ResponseChains:
-    """Takes the records of a file in order and gives back the runs that are let go.
-
-    A run that may be continued is the list of its records.
-    """
+    """Takes the records of a file in order and gives back runs, as lists of their records."""
 
     def __init__(self) -> None:
         self._held: dict[int, list[ResponseRun]] = {}

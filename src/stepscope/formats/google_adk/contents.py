@@ -70,11 +70,7 @@ def _contents_of(record: dict[str, Json]) -> list[Json]:
 
 
 def content_step(value: Json, index: int, limits: Limits) -> Step:
-    """Return one content as the step at `index`.
-
-    Raises:
-        TraceError: no object, an unknown role, or parts that are none.
-    """
+    """Return one content as the step at `index`."""
     role = value.get("role", "user") if isinstance(value, dict) else None
     if role not in _ROLES:
         found = str(role)[:60]

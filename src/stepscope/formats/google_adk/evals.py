@@ -37,11 +37,7 @@ _PASSED, _FAILED = (1, "1", "PASSED"), (2, "2", "FAILED")
 
 
 def parse_conversation(conversation: Json) -> list[dict[str, Json]]:
-    """Return the invocations of a conversation.
-
-    Raises:
-        TraceError: it is no list of invocations.
-    """
+    """Return the invocations of a conversation."""
     if not isinstance(conversation, list):
         raise TraceError(f"a conversation is {str(conversation)[:60]!r}; expected a list")
     for invocation in conversation:
@@ -51,11 +47,7 @@ def parse_conversation(conversation: Json) -> list[dict[str, Json]]:
 
 
 def invocation_steps(turns: list[dict[str, Json]], *, timed: bool) -> tuple[Step, ...]:
-    """Return the steps of invocations; `timed`: their times are of the run they tell.
-
-    Raises:
-        TraceError: an event or a content of one is none.
-    """
+    """Return the steps of invocations; `timed`: their times are of the run they tell."""
     return number_steps([step for about in turns for step in _turn(about, timed=timed)])
 
 

@@ -65,11 +65,7 @@ def to_snake_keys(record: Json) -> dict[str, Json]:
 
 
 def read_adk_content(content: Json, where: str) -> Content:
-    """Return a content's parts, calls and results; `where` is named in errors.
-
-    Raises:
-        TraceError: it is no object with a list of objects under `parts`.
-    """
+    """Return a content's parts, calls and results; `where` is named in errors."""
     if content is None:
         return Content()
     listed = content.get("parts") if isinstance(content, dict) else content
@@ -82,11 +78,7 @@ def read_adk_content(content: Json, where: str) -> Content:
 
 
 def read_adk_parts(listed: list[Json], where: str) -> Content:
-    """Return a list of parts, sorted.
-
-    Raises:
-        TraceError: one is no object.
-    """
+    """Return a list of parts, sorted."""
     parts: list[Part] = []
     calls: list[ToolCall] = []
     results: list[ToolResult] = []
@@ -134,10 +126,7 @@ def _piece(entry: dict[str, Json]) -> Part | ToolCall | ToolResult | None:
 def read_function_call(
     record: dict[str, Json], beside: dict[str, Json] | None = None, *, served: bool = False
 ) -> ToolCall:
-    """Return a call of a function, or of a tool that the provider runs.
-
-    `beside` is what its part says of it.
-    """
+    """Return a call of a function or of a provider's tool; `beside` is what its part says of it."""
     about = to_snake_keys(record)
     name = fields.text_at(about, "tool_type" if served else "name") or ""
     own, args = fields.text_at(about, "id"), about.get("args")
@@ -176,11 +165,7 @@ def _ran(about: dict[str, Json], beside: dict[str, Json] | None) -> ToolResult:
 
 
 def read_adk_usage(metadata: Json) -> Usage | None:
-    """Return the tokens of one answer, None where none are told.
-
-    The prompt includes what was cached, but not the results of the provider's own tools; the
-    candidates exclude thoughts.
-    """
+    """Return the tokens of one answer: prompts include the cache, candidates exclude thoughts."""
     about = to_snake_keys(metadata)
     prompt = find_count(about, "prompt_token_count")
     served = find_count(about, "tool_use_prompt_token_count")
@@ -212,11 +197,7 @@ def is_adk_event(record: Json) -> bool:
 
 
 def read_event_step(event: Json, index: int) -> Step:
-    """Return one event as the step at `index`.
-
-    Raises:
-        TraceError: no object, or a content that is none.
-    """
+    """Return one event as the step at `index`."""
     if not isinstance(event, dict):
         raise TraceError(f"event {index} is {str(event)[:60]!r}; expected an object")
     about = to_snake_keys(event)

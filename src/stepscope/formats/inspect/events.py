@@ -29,13 +29,7 @@ _SCORERS = frozenset({"scorer", "scorers"})
 
 
 class SampleSpan:
-    """A span that has begun.
-
-    Attributes:
-        agent: the agent that works in it, None where none was named.
-        inner: whether that agent works for another one.
-        scores: whether it is a scorer's.
-    """
+    """A span: who works in it, whether for another agent (`inner`), or for a scorer."""
 
     def __init__(self, own_id: str, parent: SampleSpan | None, name: str, kind: str) -> None:
         self.id = own_id
@@ -283,12 +277,7 @@ class EventReader:
         self._offered: dict[str | None, list[Any]] = {}
 
     def read(self, events: list[Any]) -> None:
-        """Read events in order.
-
-        Raises:
-            TraceError: one is no event.
-            msgspec.ValidationError: one lacks what its kind promises.
-        """
+        """Read events in order."""
         for event in events:
             if not isinstance(event, dict):
                 raise TraceError(f"an event is {str(event)[:60]!r}; expected an object")

@@ -145,9 +145,6 @@ def read_message_step(value: Json, texts: Attachments) -> Step:
     """Return a message as a step; its index is the business of who adds it.
 
     The message stays as it is: it is compared with what models are given later.
-
-    Raises:
-        msgspec.ValidationError: it is no message.
     """
     message = _message(value, InspectMessage)
     actor = _ACTORS[message.role]
@@ -202,11 +199,7 @@ def make_result(
 
 
 def read_inspect_call(value: Json, texts: Attachments) -> ToolCall:
-    """Return a tool call; arguments that could not be parsed are kept as the text that came.
-
-    Raises:
-        msgspec.ValidationError: it is none.
-    """
+    """Return a tool call; arguments that could not be parsed are kept as the text that came."""
     call = msgspec.convert(value, InspectCall)
     extra = rest(value, _CALL)
     if call.type not in {None, "function"}:
@@ -345,10 +338,7 @@ class SampleSteps:
         self._refs[span], self._messages[span], self._seen[span] = refs, messages, seen
 
     def add_rest(self, messages: Sequence[Json], *, context: bool) -> None:
-        """Add what the sample's own list of messages has beyond what was said so far.
-
-        With `context`, models were asked: tools' results without a call are context.
-        """
+        """Add what the sample's list of messages has beyond; `context`: models were asked."""
         known = [self._by_id(item) for item in messages]
         taken = {place for place in known if place is not None}
         place = -1
@@ -461,10 +451,7 @@ class SampleSteps:
             self._heard.setdefault(key[1], []).append(place)
 
     def _is_again(self, item: Json, seen: Counter[Key]) -> bool:
-        """Say whether a message of this id was said, as often as it is heard here.
-
-        Told to another agent, its words may be put otherwise.
-        """
+        """Say whether a message of this id, in any words, was said as often as heard here."""
         own = item.get("id") if type(item) is dict else None
         place = self._ids.get(own) if type(own) is str else None
         if own is None or place is None or self._awaited(item):

@@ -41,11 +41,7 @@ _KNOWN = frozenset({"value", "explanation"})
 
 
 def label_scores(scores: dict[str, Json]) -> tuple[Label, ...]:
-    """Return one label a scorer.
-
-    Raises:
-        msgspec.ValidationError: a score is none.
-    """
+    """Return one label a scorer."""
     found = []
     for name, told in scores.items():
         score = msgspec.convert(told, dict[str, Any])
@@ -131,12 +127,7 @@ class _Sample(msgspec.Struct, gc=False):
 
 
 def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Trajectory:
-    """Return a sample as a run.
-
-    Raises:
-        TraceError: it is no sample, or an event of it is none.
-        msgspec.ValidationError: a part of it has another type than its format promises.
-    """
+    """Return a sample as a run."""
     value = found.value
     if not isinstance(value, dict):
         raise TraceError(f"an Inspect sample is an object; found {str(value)[:60]!r}")

@@ -21,10 +21,7 @@ from stepscope.safety.limits import Limits
 
 
 class RunMetrics:
-    """Keeps the metrics of a run: `last` is the latest snapshot, None before any.
-
-    Where `metrics` of the whole run are known beforehand, they hold.
-    """
+    """Keeps the metrics of a run: `last` is the latest, None before any; known totals hold."""
 
     def __init__(self, metrics: Json = None) -> None:
         self.last: dict[str, Json] | None = None
@@ -135,11 +132,7 @@ class EventLog:
         self._spent_now: Json = None
 
     def step(self, event: dict[str, Json], index: int) -> Step:
-        """Return one event as the step at `index`.
-
-        Raises:
-            TraceError: a source or a field of another type than OpenHands writes.
-        """
+        """Return one event as the step at `index`."""
         source = fields.text_at(event, "source")
         actor = _ACTORS.get(source or "")
         if actor is None:

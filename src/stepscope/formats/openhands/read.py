@@ -80,11 +80,7 @@ class _Run(StepCollector):
         self._log = EventLog(self._limits, self.spent)
 
     def take(self, event: Json, record: DecodedRecord) -> None:
-        """Take the next event.
-
-        Raises:
-            TraceError: it is none.
-        """
+        """Take the next event."""
         if not isinstance(event, dict):
             raise TraceError(f"event {self.count} is {str(event)[:60]!r}; expected an object")
         if sdk.is_sdk_event(event):

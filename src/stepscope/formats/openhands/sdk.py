@@ -47,11 +47,7 @@ def is_sdk_event(record: Json) -> bool:
 
 
 def read_sdk_step(event: dict[str, Json], index: int, limits: Limits) -> Step:
-    """Return one event as the step at `index`.
-
-    Raises:
-        TraceError: a known event that lacks what its kind promises.
-    """
+    """Return one event as the step at `index`."""
     actor = _ACTORS.get(fields.text_at(event, "source") or "")
     if actor is None:
         raise TraceError(f"event {index} needs a `source`; found {str(event.get('source'))[:60]!r}")
@@ -216,10 +212,7 @@ def join_sdk_turns(steps: list[Step]) -> list[Step]:
 
 
 def read_sdk_tools(event: Json) -> tuple[ToolDef, ...]:
-    """Return the tools that a system prompt's event offers; of their arguments only a type is told.
-
-    Their names are their titles.
-    """
+    """Return the tools that a system prompt's event offers, their titles as names."""
     found: list[ToolDef] = []
     for tool in fields.entries_at(event, "tools"):
         about = tool if isinstance(tool, dict) else {}

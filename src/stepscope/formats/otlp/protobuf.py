@@ -40,11 +40,7 @@ class ProtobufField(NamedTuple):
 
 
 def read_fields(raw: bytes, at: int, end: int) -> Iterator[ProtobufField]:
-    """Yield the fields of the message that `raw` holds from `at` to `end`.
-
-    Raises:
-        TraceError: a field reaches beyond the message, or is of a kind that is no more in use.
-    """
+    """Yield the fields of the message that `raw` holds from `at` to `end`."""
     while at < end:
         key, at = (raw[at], at + 1) if raw[at] < 0x80 else _read_varint(raw, at, end)
         kind = key & 7
@@ -234,12 +230,7 @@ class ProtobufReader:
         return found
 
     def places(self) -> Iterator[RequestSpan]:
-        """Yield where each span stands, as a field, and what the groups around it say.
-
-        Raises:
-            TraceError: the groups around the spans are no protobuf of an export request.
-            LimitError: there are more values than a request may hold.
-        """
+        """Yield where each span stands, as a field, and what the groups around it say."""
         for field in read_fields(self._raw, 0, len(self._raw)):
             if field.number != 1 or field.kind != BYTES:
                 continue
@@ -258,12 +249,7 @@ class ProtobufReader:
                     yield RequestSpan(span, attributes, named, beside)
 
     def span(self, place: RequestSpan) -> RawSpan:
-        """Return one span.
-
-        Raises:
-            TraceError: its bytes are no span, or it has no id.
-            LimitError: it nests deeper than `limits.depth`, or holds too many values.
-        """
+        """Return one span."""
         found = self._message("Span", place.span)
         if not found.get("spanId"):
             raise TraceError("a span needs a `spanId`; found none")

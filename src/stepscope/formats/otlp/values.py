@@ -48,10 +48,7 @@ def _camel(record: dict[str, Json]) -> dict[str, Json]:
 
 
 class RequestSpan(NamedTuple):
-    """A span as it stands in a request, and what the groups that hold it say of it.
-
-    `beside` is what resource, scope and groups say beyond attributes, name and version.
-    """
+    """A span in a request, its resource and scope; `beside` is what groups say beyond those."""
 
     span: Json
     resource: dict[str, Json]
@@ -60,11 +57,7 @@ class RequestSpan(NamedTuple):
 
 
 def iter_request_spans(body: dict[str, Json]) -> Iterator[RequestSpan]:
-    """Yield every span of a request or an export line, with its resource and its scope.
-
-    Raises:
-        TraceError: lists or objects are missing where the protocol has them.
-    """
+    """Yield every span of a request or an export line, with its resource and its scope."""
     for group in _each(body, "resourceSpans"):
         about = object_at(group, "resource")
         attributes = decode_attributes(about.get("attributes"))
@@ -102,11 +95,7 @@ def _scope(scope: Json) -> str | None:
 
 
 def decode_span(member: RequestSpan) -> RawSpan:
-    """Return one span of a request.
-
-    Raises:
-        TraceError: no object, no id of its own, or a field of another type than the protocol's.
-    """
+    """Return one span of a request."""
     record = member.span
     if not isinstance(record, dict):
         raise TraceError(f"a span needs an object; found {str(record)[:60]!r}")

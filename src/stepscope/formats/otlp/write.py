@@ -58,10 +58,7 @@ def find_root(spans: Sequence[RawSpan]) -> int:
 def synthesise_spans(
     run: Trajectory, resource: dict[str, Json], placed_at: int | None
 ) -> tuple[list[RawSpan], list[str]]:
-    """Return the spans of a run, and the id of the span of each step.
-
-    Where nothing has a time, they begin at `placed_at` and last a millisecond each.
-    """
+    """Return a run's spans, begun at `placed_at` if nothing has a time, and each step's span id."""
     trace_id = values.make_id(run.id, values.TRACE_DIGITS)
     root_id = _span_id(trace_id, "run", 0)
     template = RawSpan(
@@ -251,10 +248,7 @@ _STATUSES: dict[ResultStatus, SpanStatus] = {"ok": "ok", "error": "error", "unkn
 
 
 def restore_spans(run: Trajectory, trace_id: str | None = None) -> tuple[list[RawSpan], list[str]]:
-    """Return the recorded spans of a run, and the id of the span of each step.
-
-    They are under another trace's id where one is given.
-    """
+    """Return a run's recorded spans, under `trace_id` if given, and the id of each step's span."""
     written = trace_id or values.make_id(run.source.run_id or run.id, values.TRACE_DIGITS)
     originals = list_recorded_spans(run)
     spans = [
@@ -384,10 +378,7 @@ def write(scored: Scored, file: BinaryIO, *, verdicts: Verdicts = "gen_ai") -> E
 def _mark_spans(
     run: Trajectory, given: set[str], resource: dict[str, Json], placed_at: int | None
 ) -> tuple[list[RawSpan], list[str]]:
-    """Return the spans of a run under a trace's id that was not given yet, the root marked.
-
-    With them, the id of the span of each step.
-    """
+    """Return a run's spans under a trace id of its own, and the id of each step's span."""
     if run.spans:
         wanted = values.make_id(run.source.run_id or run.id, values.TRACE_DIGITS)
         # Another run may have been read from the same trace: two runs are never one trace.

@@ -161,11 +161,7 @@ _NEWLINE = 0x0A
 
 
 def read_score_rows(stream: Stream) -> Iterator[ScoreRows | Quarantined]:
-    """Yield the rows of a file in chunks, the wrong ones of each before it.
-
-    Raises:
-        TraceError: a column is missing or named twice, or the file is no text.
-    """
+    """Yield the rows of a file in chunks, the wrong ones of each before it."""
     head = stream.file.read(_HEAD_BYTES)
     whole = Stream(rewind(stream.file, head), stream.uri, stream.limits)
     first = head.removeprefix(BOM).lstrip().partition(b"\n")[0]

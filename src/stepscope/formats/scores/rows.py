@@ -131,10 +131,7 @@ def _parse_numbers(cells: Sequence[str]) -> Floats:
 def rows_from_cells(
     rows: Iterable[tuple[int, Cells, str]], names: Sequence[str], uri: str
 ) -> list[ScoreRows | Quarantined]:
-    """Return rows that were looked at one by one: the wrong ones, then a chunk of the good ones.
-
-    A row is its number, its cells by column, and the row as it stands in the file.
-    """
+    """Return the wrong ones of rows (number, cells, text), then a chunk of the good ones."""
     bad: list[ScoreRows | Quarantined] = []
     good: list[tuple[int, Cells]] = []
     for number, cells, raw in rows:

@@ -56,11 +56,7 @@ class ScoredRuns:
 def group_runs(
     found: Iterable[ScoreRows | Quarantined], uri: str
 ) -> Iterator[ScoredRuns | Quarantined]:
-    """Yield whole runs, and the rows that are set aside.
-
-    Raises:
-        TraceError: a run has more rows than memory should hold.
-    """
+    """Yield whole runs, and the rows that are set aside."""
     done: set[int] = set()
     held: ScoreRows | None = None
     for item in _join_first_rows(found):

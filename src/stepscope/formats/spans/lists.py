@@ -98,12 +98,7 @@ def _members(record: DecodedRecord, beside: dict[str, Json]) -> Iterator[RawSpan
 
 
 def read_flat_span(record: Json) -> RawSpan:
-    """Return one span of a list.
-
-    Raises:
-        TraceError: it has no ids of a trace and a span, or something else than an object in its
-            attributes.
-    """
+    """Return one span of a list."""
     ids = _ids(record) if isinstance(record, dict) else None
     if ids is None:
         found = str(record)[:60]
@@ -157,11 +152,7 @@ def _more(record: dict[str, Json]) -> dict[str, Json]:
 
 
 def read_span_attributes(value: Json) -> dict[str, Json]:
-    """Return what stands under `attributes`; an empty object where nothing does.
-
-    Raises:
-        TraceError: it is no object.
-    """
+    """Return what stands under `attributes`; an empty object where nothing does."""
     if value is None:
         return {}
     if not isinstance(value, dict):

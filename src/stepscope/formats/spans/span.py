@@ -73,11 +73,7 @@ ATTRIBUTES_LEFT_OUT = "attributes_left_out"
 
 
 def limit_attributes(span: RawSpan, limits: Limits) -> RawSpan:
-    """Return the span with its first `limits.attributes` attributes.
-
-    The same object where it has no more. How many were left out, and the hash of them all as JSON,
-    stay in `extra`.
-    """
+    """Return the span with its first `limits.attributes`; the others' count and hash in `extra`."""
     about = span.attributes
     if len(about) <= limits.attributes:
         return span
@@ -92,11 +88,7 @@ def limit_attributes(span: RawSpan, limits: Limits) -> RawSpan:
 def limit_trace(
     spans: Sequence[RawSpan], limits: Limits
 ) -> tuple[list[RawSpan], tuple[Repair, ...]]:
-    """Return the spans of a trace, each with no more attributes than allowed, and the repairs.
-
-    Raises:
-        LimitError: there are more than `limits.spans`.
-    """
+    """Return the spans of a trace, each with no more attributes than allowed, and the repairs."""
     if len(spans) > limits.spans:
         raise LimitError(
             f"a trace of {len(spans):,} spans; the limit is {limits.spans:,} "

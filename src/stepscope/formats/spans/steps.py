@@ -197,10 +197,7 @@ class SpanSteps:
                 self._tell(at, message, old=old)
 
     def _handed(self, at: int, said: SpanContent) -> tuple[SpanMessage, ...]:
-        """Return an input that is one value: the user's, or, of an agent within a run, a handoff.
-
-        Only the outermost span has the user before it.
-        """
+        """Return an input that is one value: the user's; within another agent it is a handoff."""
         parent = self._tree.parents[at]
         while parent is not None:
             if self._tree.contents[parent].operation not in {None, "other"}:

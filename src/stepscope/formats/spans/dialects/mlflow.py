@@ -13,10 +13,7 @@ from stepscope.safety.limits import Limits
 
 
 def read_mlflow(span: RawSpan, limits: Limits) -> SpanContent | None:
-    """Return what a span says in MLflow's words, None where it uses none of them.
-
-    Every value is JSON in text, texts too.
-    """
+    """Return what a span says in MLflow's words, None where it uses none of them."""
     if not any(key.startswith("mlflow.") for key in span.attributes):
         return None
     about = {
