@@ -24,11 +24,6 @@ from stepscope.safety.limits import Limits, open_file
 NAME = "agentrx_labels"
 ANNOTATOR = "AgentRx"
 
-_RECORD_KEYS = frozenset({"trajectory_id", "failures", "root_cause", "failure_summary"})
-_FAILURE_KEYS = frozenset(
-    "failure_id step_number step_reason failure_category category_reason failed_agent".split()
-)
-
 
 class _Failure(msgspec.Struct, gc=False):
     step_number: int
@@ -67,12 +62,12 @@ def parse_labels(record: Json) -> tuple[str, tuple[Label, ...]]:
     labelled = msgspec.convert(record, _Labelled)
     failures = [msgspec.convert(failure, _Failure) for failure in labelled.failures]
     labels = [
-        _failure_label(failure, rest(raw, _FAILURE_KEYS))
+        _failure_label(failure, rest(raw, frozenset(_Failure.__struct_fields__)))
         for failure, raw in zip(failures, labelled.failures, strict=True)
     ]
     cause = labelled.root_cause
     if cause is not None:
-        more = rest(record, _RECORD_KEYS)
+        more = rest(record, frozenset(_Labelled.__struct_fields__))
         named = _id_text(msgspec.convert(cause.get("failure_id"), int | str | None))
         # The id is a number in one place and text in another.
         meant = next((f for f in failures if _id_text(f.failure_id) == named), None)

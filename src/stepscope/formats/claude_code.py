@@ -33,10 +33,6 @@ from stepscope.safety.limits import Limits
 
 # Kinds of line that may become steps; every other is kept raw.
 SPOKEN_TYPES = frozenset({"user", "assistant"})
-_LINE_KEYS = frozenset(
-    "type uuid parentUuid logicalParentUuid sessionId session_id timestamp isSidechain agentId "
-    "isMeta isCompactSummary parent_tool_use_id message toolUseResult subtype content".split()
-)
 # The same on nearly every line: said once for the run, and by a step only where it differs.
 CONSTANT_KEYS = frozenset({"cwd", "gitBranch", "version", "userType", "slug", "entrypoint"})
 
@@ -108,6 +104,9 @@ class ClaudeLine(msgspec.Struct, gc=False):
         kept = {"parentUuid": self.parentUuid, "logicalParentUuid": self.logicalParentUuid}
         told = {key: value for key, value in kept.items() if value is not None}
         return told | (fields.rest(self.raw, _LINE_KEYS | CONSTANT_KEYS) or {})
+
+
+_LINE_KEYS = frozenset(ClaudeLine.__struct_fields__) - {"raw"}
 
 
 def parse_line(value: Json) -> ClaudeLine:

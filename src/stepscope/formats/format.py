@@ -4,7 +4,8 @@ A format module says how much the opening of a file is like its own, and how a d
 becomes runs; decoding, quarantine and offsets are here. One bad record is quarantined alone. Where
 every record can be read without the others, a format is a `RecordFormat`, and several processes may
 read one file. Where one record is one message, all of them together are one run; a message that
-cannot be read leaves a gap, and the run says at which of its steps something is missing.
+cannot be read leaves a gap, and the run says at which of its steps something is missing. Readers
+refuse by raising `TraceError` or `msgspec.ValidationError`; a refusal becomes `Quarantined` here.
 """
 
 from __future__ import annotations

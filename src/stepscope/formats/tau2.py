@@ -158,9 +158,6 @@ NOT_EVALUABLE = frozenset({"infrastructure_error", "context_window_exceeded"})
 
 # What the user of a task is told, as tau2 lists it.
 _INSTRUCTIONS = "domain reason_for_call known_info unknown_info task_instructions".split()
-_SIMULATION_KEYS = frozenset(
-    "id task_id trial start_time end_time termination_reason agent_cost messages".split()
-)
 
 
 class _Task(msgspec.Struct, gc=False):
@@ -182,6 +179,7 @@ class _Simulation(msgspec.Struct, gc=False):
     reward_info: dict[str, Any] | None = None
 
 
+_SIMULATION_KEYS = frozenset(_Simulation.__struct_fields__) - {"reward_info"}
 # The index repeats what the simulations say.
 _LIST_KEYS = frozenset({"tasks", "simulations", "simulation_index"})
 

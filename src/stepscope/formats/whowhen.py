@@ -24,11 +24,6 @@ from stepscope.model import Case, Label, Outcome, Trajectory
 NAME = "whowhen"
 ANNOTATOR = "Who&When"
 
-_RECORD_KEYS = frozenset(
-    "history question question_ID ground_truth is_correct is_corrected level mistake_agent "
-    "mistake_step mistake_reason".split()
-)
-
 
 class _Run(msgspec.Struct, gc=False):
     history: list[Any]
@@ -84,7 +79,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         outcome=_outcome(run.is_correct if run.is_correct is not None else run.is_corrected),
         labels=(label,),
         case=_case(run, workflow),
-        extra=rest(record, _RECORD_KEYS),
+        extra=rest(record, frozenset(_Run.__struct_fields__)),
     )
     draft = unexpected.keep_in(draft)
     return (finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs),)

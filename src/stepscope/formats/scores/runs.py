@@ -21,15 +21,16 @@ from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import FileFormat
 from stepscope.formats.opening import Opening
 from stepscope.formats.records import is_json
-from stepscope.formats.scores.files import find_delimiter, read_score_rows
 from stepscope.formats.scores.rows import (
     KNOWN_COLUMNS,
     NEEDED_COLUMNS,
     Ints,
     ScoreRows,
     column_name,
+    find_delimiter,
     quarantine_row,
     quote_text,
+    read_score_rows,
 )
 from stepscope.model import SCORES, Case, Quarantined, Source, Step, StepScore, Stream, Trajectory
 from stepscope.safety.json import BOM

@@ -1,22 +1,29 @@
-"""Read an ATIF record as runs: the run itself, then those of its subagents as children.
+"""Read and write the Agent Trajectory Interchange Format (ATIF), v1.0 to v1.8.
 
-What ATIF has no field for is kept by `atif.write` under `extra.stepscope` and put back here. That
-residue is whatever reading the ATIF form back would get wrong.
+One record is one run, with its subagents' runs inside it; they come out as children. ATIF has no
+error flag, no end times and no outcome: a result's status is guessed from its text and marked so.
+What was written by us carries the rest under `extra.stepscope` and comes back whole
+(docs/formats/atif.md has the table). Input tokens include cached ones. Several runs are written as
+JSON lines, subagents' runs inside their parents'.
+Format: Agent Trajectory Interchange Format RFC, schema "ATIF-v1.8" (harbor 0.25.0).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, BinaryIO, Literal, TypeVar
 
 import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats import fields
-from stepscope.formats.finish import Ordinals, finish_run
-from stepscope.formats.format import DecodedRecord, convert_record
+from stepscope.formats.finish import Ordinals, find_oddities, finish_run
+from stepscope.formats.format import DecodedRecord, RecordFormat, convert_record, read_each
+from stepscope.formats.opening import Opening
 from stepscope.model import (
     Actor,
+    Instant,
     Json,
     Part,
     PartKind,
@@ -31,15 +38,15 @@ from stepscope.model import (
 )
 
 KEY = "stepscope"
-_AT = "at"
-_FOLDED = "folded"
+# Of a result, the step and the place in it where it belongs; steps all of whose results have moved.
+_AT, _FOLDED = "at", "folded"
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 
 def find_atif_residue(
     value: msgspec.Struct, back: msgspec.Struct, *, skip: Sequence[str] = ()
-) -> Json:
+) -> dict[str, Json]:
     """Return the fields of `value` that `back` has otherwise, as JSON values."""
     return {
         name: msgspec.to_builtins(getattr(value, name))
@@ -67,11 +74,6 @@ def split_extra(extra: dict[str, Json] | None) -> tuple[dict[str, Json] | None, 
 def carry_extra(extra: dict[str, Json] | None) -> dict[str, Json]:
     """Return what of an `extra` is written in its place; our own key is the residue's alone."""
     return {key: value for key, value in (extra or {}).items() if key != KEY}
-
-
-def join_extra(extra: dict[str, Json] | None, residue: dict[str, Json]) -> dict[str, Json] | None:
-    """Return an `extra` that carries a residue, unless there is nothing to carry."""
-    return {**(extra or {}), KEY: residue} if residue else extra
 
 
 def restore_run_fields(draft: Trajectory, kept: Json) -> Trajectory:
@@ -138,25 +140,7 @@ def _refilled(step: Step, moved: dict[int, dict[int, ToolResult]]) -> Step:
     return msgspec.structs.replace(step, results=results)
 
 
-def mark_moved(step: Step, position: int) -> dict[str, Any]:
-    """Return the mark of a result that belongs at `position` of another step."""
-    return {_AT: [step.index, position]}
-
-
-def fold_steps(steps: Sequence[Step]) -> dict[str, Json]:
-    """Return the steps of which nothing is left once their results are moved away."""
-    bare = [msgspec.structs.replace(step, results=()) for step in steps]
-    return {_FOLDED: msgspec.to_builtins(bare)} if bare else {}
-
-
 _ACTORS: dict[str, Actor] = {"system": "system", "user": "user", "agent": "agent"}
-_STEP = frozenset(
-    "step_id timestamp source model_name message reasoning_content tool_calls observation metrics "
-    "is_copied_context extra".split()
-)
-_CALL = frozenset({"tool_call_id", "function_name", "arguments", "extra"})
-_RESULT = frozenset({"source_call_id", "content", "extra"})
-_STEP_METRICS = frozenset({"prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd"})
 _MEDIA: dict[str, PartKind] = {"image": "image", "audio": "audio"}
 
 
@@ -193,6 +177,11 @@ class _Step(msgspec.Struct, gc=False):
     metrics: _Metrics | None = None
     is_copied_context: bool | None = None
     extra: dict[str, Any] | None = None
+
+
+_STEP = frozenset({"step_id", *_Step.__struct_fields__})
+_CALL, _RESULT = frozenset(_Call.__struct_fields__), frozenset(_Result.__struct_fields__)
+_STEP_METRICS = frozenset(_Metrics.__struct_fields__)
 
 
 def read_atif_step(value: Json, index: int) -> Step:
@@ -292,14 +281,8 @@ def _read_usage(metrics: _Metrics | None) -> Usage | None:
 
 NAME = "atif"
 
-_RUN = frozenset(
-    "schema_version session_id trajectory_id agent steps final_metrics subagent_trajectories "
-    "extra".split()
-)
 _AGENT = frozenset({"name", "version", "tool_definitions"})
-_FINAL_METRICS = frozenset(
-    "total_prompt_tokens total_completion_tokens total_cached_tokens total_cost_usd".split()
-)
+_FINAL_METRICS = frozenset(f"total_{name}" for name in _STEP_METRICS)
 
 
 class _Agent(msgspec.Struct, gc=False):
@@ -320,6 +303,9 @@ class AtifRun(msgspec.Struct, gc=False):
     final_metrics: dict[str, Any] | None = None
     subagent_trajectories: list[Any] | None = None
     extra: dict[str, Any] | None = None
+
+
+_RUN = frozenset(AtifRun.__struct_fields__)
 
 
 def read_atif_runs(
@@ -390,3 +376,266 @@ def draft_atif_run(
         extra=extra or None,
     )
     return draft, kept
+
+
+SCHEMA = "ATIF-v1.8"
+
+_SOURCES: dict[Actor, str] = {
+    "system": "system",
+    "user": "user",
+    "agent": "agent",
+    "environment": "system",
+}
+# Fields of the format that have none in our model: they travel in our `extra` and go back.
+_STEP_KEYS = ("reasoning_effort", "llm_call_count")
+_RUN_KEYS = ("notes", "continued_trajectory_ref", "session_id")
+_METRICS_KEYS = frozenset({"prompt_token_ids", "completion_token_ids", "logprobs", "extra"})
+
+# Where a result came -> the step of the call that it answers, and that call's id.
+Moves = dict[tuple[int, int], tuple[int, str]]
+
+
+def write(trajectories: Iterable[Trajectory], file: BinaryIO) -> None:
+    """Write runs, one JSON object a line; a run whose parent is among them goes inside it."""
+    runs = list(trajectories)
+    ids = {run.id for run in runs}
+    inside: dict[str, list[Trajectory]] = {}
+    for run in runs:
+        if run.parent in ids and run.parent is not None:
+            inside.setdefault(run.parent, []).append(run)
+    roots = [run for run in runs if run.parent not in ids]
+    reached: set[str] = set()
+    waiting = list(roots)
+    while waiting:
+        one = waiting.pop()
+        reached.add(one.id)
+        waiting += inside.get(one.id, ())
+    for run in roots:
+        file.write(msgspec.json.encode(write_atif_run(run, inside)) + b"\n")
+    for run in runs:
+        # Runs that are each other's parents hang on no root.
+        if run.id not in reached:
+            file.write(msgspec.json.encode(write_atif_run(run, {})) + b"\n")
+
+
+def write_atif_run(run: Trajectory, inside: dict[str, list[Trajectory]]) -> dict[str, Json]:
+    """Return a run as ATIF, with those of its subagents."""
+    steps, gone = _write_steps(run)
+    extra = carry_extra(run.extra)
+    more = extra.pop("agent", None)
+    agent: dict[str, Json] = {
+        "name": run.agent or "unknown",
+        "version": run.agent_version or "unknown",
+    }
+    if isinstance(more, dict):
+        agent.update({key: more[key] for key in ("model_name", "extra") if key in more})
+    if run.tools is not None:
+        agent["tool_definitions"] = [
+            {"type": "function", "function": fields.function_json(tool)} for tool in run.tools
+        ]
+    record: dict[str, Json] = {
+        "schema_version": SCHEMA,
+        "session_id": run.source.run_id or run.id,
+        "trajectory_id": run.source.run_id or run.id,
+        "agent": agent,
+        "steps": steps,
+        **{key: extra.pop(key) for key in _RUN_KEYS if isinstance(extra.get(key), str)},
+    }
+    more = extra.pop("final_metrics", None)
+    metrics = {f"total_{key}": value for key, value in _write_metrics(run).items()}
+    if isinstance(more, dict):
+        metrics.update({key: more[key] for key in ("total_steps", "extra") if key in more})
+    if metrics:
+        record["final_metrics"] = metrics
+    if extra:
+        record["extra"] = extra
+    # What reading the record back would get wrong of the run, its steps apart.
+    bare = {**record, "steps": []}
+    source = Source(format=NAME, format_version=SCHEMA, run_id=record["trajectory_id"])
+    back, _ = draft_atif_run(bare, msgspec.convert(bare, AtifRun), source)
+    start, end = fields.time_bounds(run.steps)
+    back = msgspec.structs.replace(back, start=start, end=end)
+    # Where a run was read is this machine's business: paths are not written.
+    # The warnings that reading the steps again would not give by itself.
+    again = find_oddities(run.steps)
+    told = msgspec.structs.replace(
+        run,
+        warnings=tuple([warning for warning in run.warnings if warning not in again]),
+        source=msgspec.structs.replace(run.source, uri="", offset=None),
+    )
+    kept = find_atif_residue(told, back, skip=("id", "steps"))
+    if gone:
+        bare_steps = [msgspec.structs.replace(step, results=()) for step in gone]
+        kept[_FOLDED] = msgspec.to_builtins(bare_steps)
+    if kept:
+        record["extra"] = {**extra, KEY: kept}
+    if run.id in inside:
+        record["subagent_trajectories"] = [
+            write_atif_run(child, inside) for child in inside[run.id]
+        ]
+    return record
+
+
+def _write_metrics(spent: Trajectory | Step) -> dict[str, Json]:
+    usage = spent.usage or Usage()
+    counts = {
+        "prompt_tokens": usage.input_total,
+        "completion_tokens": usage.output_total,
+        "cached_tokens": usage.cache_read,
+        "cost_usd": spent.cost_usd,
+    }
+    return {key: value for key, value in counts.items() if value is not None}
+
+
+def _write_steps(run: Trajectory) -> tuple[list[Json], list[Step]]:
+    """Return the steps as ATIF, and those that are gone because all their results moved."""
+    moves = _moves(run)
+    coming: dict[int, list[Json]] = {}
+    gone: list[Step] = []
+    for step in run.steps:
+        for position, result in enumerate(step.results):
+            if (step.index, position) in moves:
+                to, call_id = moves[step.index, position]
+                mark = {_AT: [step.index, position]}
+                coming.setdefault(to, []).append(_write_result(result, call_id, mark))
+    written: list[Json] = []
+    for step in run.steps:
+        staying = [
+            result for at, result in enumerate(step.results) if (step.index, at) not in moves
+        ]
+        if step.results and not (staying or step.parts or step.calls):
+            gone.append(step)
+            continue
+        own = _call_ids(step) if step.actor == "agent" else []
+        results = [
+            _write_result(r, r.call_id if r.call_id in own else None, {}) for r in staying
+        ] + coming.get(step.index, [])
+        written.append(_write_step(step, len(written), results))
+    return written, gone
+
+
+def _moves(run: Trajectory) -> Moves:
+    moves: Moves = {}
+    by_index = {step.index: step for step in run.steps}
+    for exchange in run.exchanges:
+        if exchange.result_step is None or exchange.result_step == exchange.step:
+            continue
+        asking = by_index[exchange.step]
+        if asking.actor != "agent":
+            continue
+        called = next(n for n, call in enumerate(asking.calls) if call is exchange.call)
+        came = by_index[exchange.result_step].results
+        position = next(n for n, result in enumerate(came) if result is exchange.result)
+        moves[exchange.result_step, position] = (exchange.step, _call_ids(asking)[called])
+    return moves
+
+
+def _call_ids(step: Step) -> list[str]:
+    """The ids of a step's calls; a call without one is given one, for ATIF demands it."""
+    return [call.id or f"call-{step.index}-{n}" for n, call in enumerate(step.calls)]
+
+
+def _write_step(step: Step, position: int, results: list[Json]) -> Json:
+    extra = carry_extra(step.extra)
+    atif: dict[str, Json] = {"step_id": position + 1, "source": _SOURCES[step.actor]}
+    moment = None if step.start is None else _timestamp(step.start)
+    if moment is not None:
+        atif["timestamp"] = moment
+    atif["message"] = _write_content(step.parts)
+    if step.actor == "agent":
+        # ATIF allows these on an agent's step alone.
+        own: dict[str, Json] = {}
+        if step.model is not None:
+            own["model_name"] = step.model
+        thoughts = [p.text for p in step.parts if p.kind == "reasoning" and p.text is not None]
+        if thoughts:
+            own["reasoning_content"] = "\n".join(thoughts)
+        if step.calls:
+            ids = _call_ids(step)
+            own["tool_calls"] = [
+                _write_call(call, call_id) for call, call_id in zip(step.calls, ids, strict=True)
+            ]
+        told = _write_metrics(step)
+        more = extra.get("metrics")
+        if isinstance(more, dict) and more.keys() <= _METRICS_KEYS:
+            told |= extra.pop("metrics")
+        if told:
+            own["metrics"] = told
+        own |= {key: extra.pop(key) for key in _STEP_KEYS if key in extra}
+        atif |= own
+    if results:
+        atif["observation"] = {"results": results}
+    if step.replayed:
+        atif["is_copied_context"] = True
+    skip = ("results", "calls") if step.actor == "agent" else ("results",)
+    return _with_residue(
+        atif, extra, lambda: find_atif_residue(step, read_atif_step(atif, position), skip=skip)
+    )
+
+
+def _with_residue(
+    atif: dict[str, Json], extra: dict[str, Json], residue: Callable[[], dict[str, Json]]
+) -> Json:
+    """Return a form of ATIF with its `extra`, and then with what reading it back gets wrong."""
+    if extra:
+        atif["extra"] = extra
+    if lost := residue():
+        atif["extra"] = {**extra, KEY: lost}
+    return atif
+
+
+def _write_content(parts: tuple[Part, ...]) -> Json:
+    texts = [part.text for part in parts if part.kind == "text" and part.text is not None]
+    if len(texts) > 1:
+        return [{"type": "text", "text": text} for text in texts]
+    return texts[0] if texts else ""
+
+
+def _timestamp(time: Instant) -> str | None:
+    """The time as ISO 8601; None for a year that ISO 8601 cannot say."""
+    if fields.parse_time(time.text) == time:
+        return time.text
+    whole, nanoseconds = divmod(time.ns, 1_000_000_000)
+    try:
+        moment = datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        return None
+    return f"{moment}.{nanoseconds:09d}Z"
+
+
+def _write_call(call: ToolCall, call_id: str) -> Json:
+    given = call.arguments
+    atif: dict[str, Json] = {
+        "tool_call_id": call_id,
+        "function_name": call.name,
+        "arguments": given if isinstance(given, dict) else {"value": given},
+    }
+    extra = carry_extra(call.extra)
+    return _with_residue(atif, extra, lambda: find_atif_residue(call, read_atif_call(atif)))
+
+
+def _write_result(result: ToolResult, call_id: str | None, mark: dict[str, Json]) -> Json:
+    extra = carry_extra(result.extra)
+    atif: dict[str, Json] = {} if call_id is None else {"source_call_id": call_id}
+    if result.parts:
+        atif["content"] = _write_content(result.parts)
+    if "subagent_trajectory_ref" in extra:
+        atif["subagent_trajectory_ref"] = extra.pop("subagent_trajectory_ref")
+    return _with_residue(
+        atif, extra, lambda: find_atif_residue(result, read_atif_result(atif)) | mark
+    )
+
+
+def _likeness(opening: Opening) -> float:
+    record = opening.first("schema_version")
+    if record is None:
+        return 0.0
+    version = record["schema_version"]
+    return 1.0 if isinstance(version, str) and version.startswith("ATIF-v") else 0.0
+
+
+FORMAT = RecordFormat(
+    NAME,
+    _likeness,
+    read_each(lambda found, ordinals: read_atif_runs(found, found.value, ordinals, None)),
+)
