@@ -24,7 +24,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats import fields
 from stepscope.formats.chat.anthropic import blocks_actor, message_extra, parse_blocks
-from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, FileFormat, attempt, parse_records
 from stepscope.formats.opening import Opening
 from stepscope.model import Actor, Json, Quarantined, Step, Stream, Trajectory, Warn
@@ -458,12 +458,12 @@ def _read_session(
     draft, *others = [
         draft_thread(session, agent, lines, at) for agent, lines in session.threads().items()
     ]
-    run = finish_run(draft, ordinals, limits=at.limits, repairs=at.repairs) if draft.steps else None
+    run = at.finish(draft, ordinals) if draft.steps else None
     drafts = [other for other in others if other.steps]
     if run is not None:
         at = at._replace(repairs=())
         drafts = [msgspec.structs.replace(draft, parent=run.id) for draft in drafts]
-    children = [finish_run(d, ordinals, limits=at.limits, repairs=at.repairs) for d in drafts]
+    children = [at.finish(d, ordinals) for d in drafts]
     if run is None and not children and not session.is_quiet:
         raise TraceError("no line of it is a message, and some are no notes beside a session")
     if run is None:

@@ -154,9 +154,9 @@ def rest(record: dict[str, Json], known: frozenset[str]) -> dict[str, Json] | No
 _SCHEMAS = ("parameters", "input_schema", "inputSchema")
 
 
-def tool_defs(listed: list[Json] | None) -> tuple[ToolDef, ...] | None:
-    """Return the tools that a request offered, in OpenAI's, Anthropic's or a bare shape."""
-    return None if listed is None else tuple([tool_def(tool) for tool in listed])
+def tool_defs(listed: Json) -> tuple[ToolDef, ...] | None:
+    """Return the tools of a list, in OpenAI's, Anthropic's or a bare shape; None without one."""
+    return tuple([tool_def(tool) for tool in listed]) if isinstance(listed, list) else None
 
 
 def function_json(tool: ToolDef) -> dict[str, Json]:

@@ -19,7 +19,7 @@ from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.finish import Ordinals
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.opening import Opening, read_opening
 from stepscope.formats.records import RawRecord, split_records
 from stepscope.model import Json, Label, Quarantined, Source, Step, Stream, Trajectory, Warn
@@ -45,6 +45,13 @@ class DecodedRecord(NamedTuple):
         return Source(
             format=format, format_version=version, uri=self.uri, offset=self.offset, run_id=run_id
         )
+
+    def finish(
+        self, draft: Trajectory, ordinals: Ordinals, unexpected: UnexpectedKeys | None = None
+    ) -> Trajectory:
+        """Return the finished run of a draft that this record holds, or begins."""
+        draft = draft if unexpected is None else unexpected.keep_in(draft)
+        return finish_run(draft, ordinals, limits=self.limits, repairs=self.repairs)
 
 
 class RunLabels:

@@ -27,7 +27,7 @@ from stepscope.formats.chat.messages import (
 )
 from stepscope.formats.chat.response_items import OUTPUT_TYPES, item_step
 from stepscope.formats.fields import ModelStats, SweAgentInfo, ToolStatus
-from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import (
     DecodedRecord,
     UnexpectedKeys,
@@ -263,7 +263,7 @@ def _finish_run(
         cost_usd=(info.model_stats or ModelStats()).cost_usd,
         extra=extra,
     )
-    return finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs)
+    return found.finish(draft, ordinals)
 
 
 FORMAT = message_format(

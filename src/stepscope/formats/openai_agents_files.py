@@ -83,7 +83,7 @@ def read_run_state(found: DecodedRecord, name: str, ordinals: Ordinals) -> Traje
         or fields.total_usage(run_steps),
         extra={**(fields.rest(state, _STATE) or {}), **_beside(state, answers)} or None,
     )
-    return finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs)
+    return found.finish(draft, ordinals)
 
 
 def _beside(state: dict[str, Json], answers: _Answers) -> dict[str, Json]:

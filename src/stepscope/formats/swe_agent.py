@@ -18,7 +18,7 @@ from stepscope.errors import TraceError
 from stepscope.formats import fields
 from stepscope.formats.chat.messages import MessageOptions, chat_step
 from stepscope.formats.fields import ModelStats, SweAgentInfo
-from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import Opening
 from stepscope.model import Json, Part, Step, ToolCall, ToolResult, Trajectory
@@ -106,7 +106,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         cost_usd=stats.cost_usd,
         extra=fields.merge_extra(None if told is None else {"info": told}, more),
     )
-    return (finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs),)
+    return (found.finish(draft, ordinals),)
 
 
 class _Conversation:

@@ -21,7 +21,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats import fields
 from stepscope.formats.fields import ToolStatus
-from stepscope.formats.finish import Ordinals, finish_run, reward_outcome
+from stepscope.formats.finish import Ordinals, reward_outcome
 from stepscope.formats.format import (
     DecodedRecord,
     FileFormat,
@@ -280,8 +280,7 @@ def _runs(
         end=fields.parse_time(run.end_time),
         extra=extra or None,
     )
-    draft = unexpected.keep_in(draft)
-    return (finish_run(draft, ordinals, limits=record.limits, repairs=record.repairs),)
+    return (record.finish(draft, ordinals, unexpected),)
 
 
 def _case(tasks: Json, workflow: str, name: str) -> Case | None:

@@ -16,7 +16,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats.chat.histories import history_step
 from stepscope.formats.fields import rest
-from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, RecordFormat, convert_record, read_each
 from stepscope.formats.opening import Opening
 from stepscope.model import Case, Label, Outcome, Trajectory
@@ -81,8 +81,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         case=_case(run, workflow),
         extra=rest(record, frozenset(_Run.__struct_fields__)),
     )
-    draft = unexpected.keep_in(draft)
-    return (finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs),)
+    return (found.finish(draft, ordinals, unexpected),)
 
 
 def _outcome(correct: bool | None) -> Outcome:

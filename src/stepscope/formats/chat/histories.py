@@ -24,7 +24,7 @@ from stepscope.formats.chat.messages import (
     opening_messages,
     shape_error,
 )
-from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, convert_record, message_format
 from stepscope.formats.opening import Opening
 from stepscope.model import Actor, Json, Step, StepKind, Trajectory
@@ -123,8 +123,7 @@ def _finish(
     envelope, unexpected = convert_record(around or {}, MessageEnvelope)
     extra = fields.rest(around or {}, ENVELOPE_KEYS | {key})
     draft = envelope.draft(NAME, steps, found, run_id=envelope.source_id, extra=extra)
-    draft = unexpected.keep_in(draft)
-    return finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs)
+    return found.finish(draft, ordinals, unexpected)
 
 
 FORMAT = message_format(

@@ -345,6 +345,17 @@ def opening_messages(opening: Opening, is_own: Callable[[Json], bool]) -> Sequen
     return first if isinstance(first, list) else None
 
 
+def parts_without(whole: frozenset[str], is_own: Callable[[Json], bool]) -> Callable[[Json], bool]:
+    """Return what says whether a record is a part of the file's run: its own, or not `whole`."""
+
+    def is_part(record: Json) -> bool:
+        if isinstance(record, dict):
+            return is_own(record) or not record.keys() & whole
+        return not isinstance(record, list)
+
+    return is_part
+
+
 def has_conversation(messages: Iterable[Json]) -> bool:
     """Say whether somebody speaks in messages; calls with their results are examples of a tool.
 

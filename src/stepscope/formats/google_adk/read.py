@@ -30,7 +30,7 @@ from stepscope.formats.fields import (
     time_bounds,
     total_usage,
 )
-from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, attempt, message_format
 from stepscope.formats.google_adk.events import (
     add_model_logs,
@@ -261,18 +261,15 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> Iterator[Trajectory | Qua
     if sort == "session":
         run_id = text_at(about, "id")
         draft = _draft(_events(about), found)
-        yield _finished(
-            msgspec.structs.replace(
-                draft,
-                name=run_id or "",
-                source=msgspec.structs.replace(draft.source, run_id=run_id),
-                workflow=text_at(about, "app_name") or NAME,
-                tools=list_offered_tools(about.get("event_logs")) or None,
-                extra=rest(about, _SESSION),
-            ),
-            found,
-            ordinals,
+        draft = msgspec.structs.replace(
+            draft,
+            name=run_id or "",
+            source=msgspec.structs.replace(draft.source, run_id=run_id),
+            workflow=text_at(about, "app_name") or NAME,
+            tools=list_offered_tools(about.get("event_logs")) or None,
+            extra=rest(about, _SESSION),
         )
+        yield found.finish(draft, ordinals)
     elif sort in {"case", "result"}:
         yield _member(found, {}, ordinals)
     elif sort is not None:
@@ -292,17 +289,14 @@ def _member(found: DecodedRecord, around: dict[str, Json], ordinals: Ordinals) -
     sort = _sort(about)
     if sort not in {"case", "result"}:
         raise TraceError(f"no eval case and no result of one: {str(found.value)[:60]!r}")
-    return _finished((_case if sort == "case" else _result)(about, around, found), found, ordinals)
+    draft = (_case if sort == "case" else _result)(about, around, found)
+    return found.finish(draft, ordinals)
 
 
 def _object(value: Json) -> dict[str, Json]:
     if isinstance(value, dict):
         return to_snake_keys(value)
     raise TraceError(f"an invocation's result is {str(value)[:60]!r}; expected an object")
-
-
-def _finished(draft: Trajectory, found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
-    return finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs)
 
 
 def _draft(steps: Sequence[Step], found: DecodedRecord) -> Trajectory:
@@ -397,5 +391,5 @@ FORMAT = message_format(
     is_part=is_adk_event,
     step=lambda value, index, _: read_event_step(value, index),
     whole=_runs,
-    run=lambda steps, first, ordinals: _finished(_draft(steps, first), first, ordinals),
+    run=lambda steps, first, ordinals: first.finish(_draft(steps, first), ordinals),
 )

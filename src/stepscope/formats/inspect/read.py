@@ -25,7 +25,7 @@ from stepscope.errors import TraceError
 from stepscope.formats.fields import parse_time, rest, time_bounds
 from stepscope.formats.fields import total_usage as total_of_steps
 from stepscope.formats.files import ZIP_MAGIC, rewind
-from stepscope.formats.finish import PASSING_REWARD, Ordinals, finish_run
+from stepscope.formats.finish import PASSING_REWARD, Ordinals
 from stepscope.formats.format import DecodedRecord, RecordFormat, attempt
 from stepscope.formats.inspect.events import (
     EventReader,
@@ -200,7 +200,7 @@ def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Tra
         warnings=_warnings(sample, log, texts, [*tree.warnings, *reader.list_warnings(places)]),
         extra=_extra(value, log, reader, tree, places, sample.call_pool, texts),
     )
-    return finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs)
+    return found.finish(draft, ordinals)
 
 
 def _attachments(sample: _Sample, transcript: dict[str, Json]) -> dict[str, str]:

@@ -17,7 +17,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats import fields
 from stepscope.formats.chat.response_items import number_steps
-from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import (
     DecodedRecord,
     FileFormat,
@@ -149,12 +149,8 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
         else:
             yield from attempt(record, lambda one: (_whole(one, ordinals),))
     if loose is not None and loose.first is not None:
-        last = loose
-        yield from attempt(loose.first, lambda one: (_finished(last, one, ordinals),))
-
-
-def _finished(run: _Run, first: DecodedRecord, ordinals: Ordinals) -> Trajectory:
-    return finish_run(run.draft(first), ordinals, limits=first.limits, repairs=run.repairs)
+        last, first = loose, loose.first._replace(repairs=tuple(loose.repairs))
+        yield from attempt(first, lambda one: (one.finish(last.draft(one), ordinals),))
 
 
 def _whole(record: DecodedRecord, ordinals: Ordinals) -> Trajectory:
@@ -187,7 +183,7 @@ def _whole(record: DecodedRecord, ordinals: Ordinals) -> Trajectory:
     else:
         extra = fields.rest(about, frozenset({"trajectory", "events"}))
         draft = msgspec.structs.replace(draft, extra=extra)
-    return finish_run(draft, ordinals, limits=record.limits, repairs=record.repairs)
+    return record.finish(draft, ordinals)
 
 
 def _outcome(about: dict[str, Json]) -> Outcome:

@@ -151,7 +151,6 @@ def _value(raw: msgspec.Raw, limits: Limits) -> Any:  # JSON of the sender's mak
 
 _NAME = "otlp"
 _KEYS = ("resourceSpans", "resource_spans")
-_LIMITS = Limits()
 
 
 def _is_export(record: Json) -> bool:

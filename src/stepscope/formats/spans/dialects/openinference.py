@@ -200,7 +200,7 @@ def read_mlflow(span: RawSpan, limits: Limits) -> SpanContent | None:
     }
     sort = OPERATIONS.get((find_text(about, "mlflow.spanType") or "").lower())
     found = read_input_output(about, "mlflow.spanInputs", "mlflow.spanOutputs", sort, limits)
-    cost, tools = about.get("mlflow.llm.cost"), about.get("mlflow.chat.tools")
+    cost = about.get("mlflow.llm.cost")
     return SpanContent(
         operation=sort,
         input_value=found.input_value,
@@ -220,6 +220,6 @@ def read_mlflow(span: RawSpan, limits: Limits) -> SpanContent | None:
         else None,
         parts=found.parts,
         status=found.status,
-        tools=tool_defs(tools) or () if isinstance(tools, list) else (),
+        tools=tool_defs(about.get("mlflow.chat.tools")) or (),
         session=find_text(about, "mlflow.trace.session"),
     )
