@@ -51,9 +51,6 @@ def parse_target(text: str) -> tuple[BackendName, str]:
 
     Raises:
         UsageError: no backend of that name, or no place in it.
-
-    >>> parse_target("mlflow:agents")
-    ('mlflow', 'agents')
     """
     match = _TARGET(text)
     if match is None:
@@ -267,7 +264,6 @@ class Rejected(EnvironmentFault):
     """The server answered, and not with what was asked; `status` is its HTTP status."""
 
     def __init__(self, message: str, status: int) -> None:
-        """Keep the status."""
         super().__init__(message)
         self.status = status
 
@@ -432,11 +428,7 @@ class Client(Closeable):
 
 
 def _retry_after(text: str) -> float | None:
-    """Return the seconds that a server asks for: a number, or a date; None where it says nothing.
-
-    >>> _retry_after("7"), _retry_after(""), _retry_after("soon")
-    (7.0, None, None)
-    """
+    """Return the seconds that a server asks for: a number, or a date; None for anything else."""
     if text.strip().isdecimal():
         return float(text.strip()[:9])
     try:

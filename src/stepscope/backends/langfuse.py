@@ -97,7 +97,6 @@ def _traces(first: int | None, began: list[int], asked: PullQuery) -> Iterator[s
 def _entries(
     path: str, query: dict[str, QueryValue], most: int, asked: PullQuery
 ) -> Iterator[dict[str, Json]]:
-    """Yield the entries of a list, page by page."""
 
     def ask(limit: int, cursor: dict[str, str]) -> Decoded:
         return asked.client.get(path, {**query, **cursor, "limit": limit})
@@ -152,7 +151,6 @@ class LangfuseSender:
     """The project that the keys open."""
 
     def __init__(self, client: Client) -> None:
-        """Send to the project of the client's keys."""
         self._client = client
 
     def spans(self, body: bytes) -> None:

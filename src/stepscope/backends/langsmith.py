@@ -100,7 +100,6 @@ def find_project(client: Client, name: str) -> str | None:
 
 
 def _pages(body: dict[str, Json], asked: PullQuery) -> Iterator[dict[str, Json]]:
-    """Yield runs, page by page."""
 
     def ask(limit: int, cursor: dict[str, str]) -> Decoded:
         return asked.client.post(_QUERY, {**body, "limit": limit, **cursor})
@@ -110,7 +109,6 @@ def _pages(body: dict[str, Json], asked: PullQuery) -> Iterator[dict[str, Json]]
 
 
 def _read(project: str, trace_id: str, asked: PullQuery) -> Iterator[PulledItem]:
-    """Yield the run of one whole trace."""
     body: dict[str, Json]
     body = {"session": [project], "trace": trace_id, "start_time": _EVER, "select": _FIELDS}
     listed = [_without_ours(run) for run in _pages(body, asked)]
@@ -191,11 +189,7 @@ class LangsmithSender:
 
 
 def _run_id(span: str) -> str:
-    """Return the id of the run that a span is: its own, or what the server derives from it.
-
-    >>> _run_id("00f067aa0ba902b7")
-    '00000000-0000-0000-00f0-67aa0ba902b7'
-    """
+    """Return the id of the run that a span is: its own, or what the server derives from it."""
     try:
         return str(UUID(hex=span))
     except ValueError:

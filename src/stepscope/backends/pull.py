@@ -98,7 +98,6 @@ def _items(
 
 
 def _fetcher(backend: BackendName) -> Fetch:
-    """Return what reads a backend; the others' modules are not loaded."""
     match backend:
         case "langfuse":
             from stepscope.backends import langfuse

@@ -225,11 +225,7 @@ def data_part(
 
 
 def url_part(kind: PartKind, url: str, *, extra: dict[str, Json] | None = None) -> Part:
-    """Return a part for a URL: a `data:` URL is taken apart, any other is only kept.
-
-    >>> url_part("image", "data:image/png;base64,aGk=").size
-    2
-    """
+    """Return a part for a URL: a `data:` URL is taken apart, any other is only kept."""
     head, comma, data = url.partition(",")
     if comma and head.startswith("data:") and head.endswith(";base64"):
         return data_part(kind, head[5:-7] or None, data, extra=extra)
@@ -293,11 +289,6 @@ def parse_time(value: Json) -> Instant | None:
     """Return an ISO 8601 text or a number since 1970 as a time, None where it is neither.
 
     Without an offset a time is taken as UTC. Digits finer than nanoseconds are cut.
-
-    >>> parse_time("2025-12-24T10:00:00.5Z").ns
-    1766570400500000000
-    >>> parse_time(1766570400).ns, parse_time("soon")
-    (1766570400000000000, None)
     """
     if isinstance(value, str):
         return _parse_time_text(value)
@@ -374,11 +365,7 @@ def openai_usage(usage: Json) -> Usage | None:
 
 
 def uncounted_usage(usage: Json) -> dict[str, Json] | None:
-    """Return what a usage of OpenAI's or LangChain's says beyond its counts, None for nothing.
-
-    >>> uncounted_usage({"prompt_tokens": 3, "prompt_tokens_details": {"audio_tokens": 1}})
-    {'prompt_tokens_details': {'audio_tokens': 1}}
-    """
+    """Return what a usage of OpenAI's or LangChain's says beyond its counts, None for nothing."""
     if not isinstance(usage, dict):
         return None
     found: dict[str, Json] = {}
@@ -391,11 +378,7 @@ def uncounted_usage(usage: Json) -> dict[str, Json] | None:
 
 
 def anthropic_usage(usage: Json) -> Usage | None:
-    """Return the usage of an Anthropic message, cache added to its input; None without any.
-
-    >>> anthropic_usage({"input_tokens": 3, "cache_read_input_tokens": 40}).input_total
-    43
-    """
+    """Return the usage of an Anthropic message, cache added to its input; None without any."""
     if not isinstance(usage, dict):
         return None
     fresh = _token_count(usage, "input_tokens")
@@ -484,13 +467,7 @@ OK_STATUS = ToolStatus("ok", "heuristic", None)
 
 
 def infer_text_status(text: str) -> ToolStatus:
-    """Return error, ok or unknown for the text of a tool result.
-
-    >>> infer_text_status("Error: no such user").status, infer_text_status("Errors are rare").status
-    ('error', 'unknown')
-    >>> infer_text_status('{"error": null, "rows": []}').status
-    'ok'
-    """
+    """Return error, ok or unknown for the text of a tool result."""
     # Looking for a plain word is ten times faster than for what begins a line.
     lowered = text.lower()
     code = _EXIT.search(text) if "exit" in lowered or "return" in lowered else None

@@ -187,11 +187,7 @@ def add_opinions(
 
 
 def read_outcome(opinions: Sequence[Opinion]) -> Outcome:
-    """Return the outcome that opinions name, unknown where none of them does.
-
-    >>> read_outcome([Opinion("success", True, "code"), Opinion("success", "no", "person")]).status
-    'fail'
-    """
+    """Return the outcome that opinions name, unknown where none of them does."""
     for who in ("person", "code"):
         read = [(one, _opinion_passes(one)) for one in opinions if one.who == who]
         held = [(opinion, passed) for opinion, passed in read if passed is not None]

@@ -218,11 +218,7 @@ _JSON_TYPES = {
 
 
 def describe_refusal(error: Exception | str) -> str:
-    """Return why a record is refused: where, what was found, what was expected.
-
-    >>> describe_refusal("Expected `object | null`, got `array` - at `$.tags`")
-    '`$.tags` is an array, expected an object'
-    """
+    """Return why a record is refused: where, what was found, what was expected."""
     text = _MISSING.sub(lambda found: f"`{found[2] or '$'}.{found[1]}` is missing", str(error))
     return _MISMATCH.sub(_describe_mismatch, text)
 

@@ -509,7 +509,6 @@ def _parquet_likeness(head: bytes) -> float:
 
 
 def _read_parquet(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    """Yield every run of the file."""
     runs, repairs = LangSmithRuns(), list[Repair]()
     with files.open_parquet(stream) as file:
         if not set(file.schema_arrow.names) >= _NEEDED:

@@ -161,11 +161,7 @@ _EVENT = frozenset({"name", "time_unix_nano", "timestamp", "attributes"})
 
 
 def to_otel_id(value: Json) -> str | None:
-    """Return an id of a trace or a span in hex, as it is where no form of one is known.
-
-    >>> to_otel_id("EkIz6dXEn2k="), to_otel_id("0x124233e9d5c49f69"), to_otel_id("tr-1")
-    ('124233e9d5c49f69', '124233e9d5c49f69', '1')
-    """
+    """Return an id of a trace or a span in hex, as it is where no form of one is known."""
     if not isinstance(value, str) or not value:
         return None
     plain = value.rpartition("/")[2] if value.startswith("trace:/") else value

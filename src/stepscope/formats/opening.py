@@ -62,13 +62,7 @@ def any_record(is_own: Callable[[Json], bool], sure: float) -> Callable[[Opening
 
 @lru_cache(maxsize=4)
 def read_opening(head: bytes) -> Opening:
-    r"""Return the records at the beginning of a file.
-
-    >>> read_opening(b'[{"role": "user", "content": "he')
-    Opening(shape='array', records=({'role': 'user'},))
-    >>> read_opening(b'{"a": 1}\n{"b": 2}\n').shape
-    'lines'
-    """
+    """Return the records at the beginning of a file."""
     text = head.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n")
     if text[:1] not in {b"{", b"["}:
         return Opening("none", ())
@@ -92,11 +86,7 @@ def read_opening(head: bytes) -> Opening:
 
 
 def close_brackets(text: bytes) -> bytes:
-    """Return cut JSON up to its last whole value, with every open bracket closed.
-
-    >>> close_brackets(b'{"a": [1, 2], "b": {"c": "x')
-    b'{"a": [1, 2], "b": {}}'
-    """
+    """Return cut JSON up to its last whole value, with every open bracket closed."""
     stack: list[bytes] = []
     at = end = 0
     while token := _TOKEN.match(text, at):
@@ -289,13 +279,7 @@ def choose_format(head: bytes, uri: str, formats: Sequence[Format]) -> Format:
 
 
 def describe_head(head: bytes) -> str:
-    r"""Say in a few words what a file that begins with `head` looks like.
-
-    >>> describe_head(b'{"spam": 1, "eggs": 2}')
-    'a JSON object with keys spam, eggs'
-    >>> describe_head(b"\x00\x01\x02")
-    'binary data'
-    """
+    """Say in a few words what a file that begins with `head` looks like."""
     if not head.strip():
         return "an empty file"
     for magic, name in _MAGIC:

@@ -215,7 +215,6 @@ def _parquet_likeness(head: bytes) -> float:
 
 
 def _read_parquet(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    """Yield every run of a file."""
     with files.open_parquet(stream) as file:
         metadata = file.schema_arrow.metadata or {}
         if _SCHEMA_KEY not in metadata or "run" not in file.schema_arrow.names:

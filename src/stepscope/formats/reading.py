@@ -82,22 +82,12 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def unread(self) -> int:
-        """Records that could not be read; the rest of a file that was cut is one.
-
-        >>> Account(uri="a.eval", format="inspect_ai", quarantined=1, problem="damaged").unread
-        2
-        >>> Account(uri="README.md", problem="no known trace").unread
-        0
-        """
+        """Records that could not be read; the rest of a file that was cut is one."""
         return self.quarantined + (self.format is not None and self.problem is not None)
 
     @property
     def skipped(self) -> str | None:
-        """Why it is no trace, without what tells such files apart; None for what is one.
-
-        >>> Account(uri="NOTES.md", problem=NO_TRACE + "text beginning '# Notes'").skipped
-        'text'
-        """
+        """Why it is no trace, without what tells such files apart; None for what is one."""
         if self.format is not None or self.problem is None:
             return None
         why = self.problem.removeprefix(NO_TRACE)
@@ -112,14 +102,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
     def line(self) -> str:
-        """Say it in one line.
-
-        >>> why = {"`$.steps` is text, expected an array": 2}
-        >>> Account(uri="a.json", format="atif", runs=1, quarantined=2, set_aside=why).line()
-        'a.json: atif, 1 run, 0 steps, 0 calls; set aside 2: `$.steps` is text, expected an array'
-        >>> Account(uri="b.json", format="mlflow").line()
-        'b.json: mlflow, 0 runs, 0 steps, 0 calls; nothing in it is a run'
-        """
+        """Say it in one line."""
         said = [f"{self.uri}:"]
         if self.format is not None:
             said.append(

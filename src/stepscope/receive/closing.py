@@ -91,7 +91,6 @@ class Closer:
     """Closes traces of one journal into one store."""
 
     def __init__(self, notebook: Notebook, journal: Journal, start: ClosingStart) -> None:
-        """Read from `journal`, write into the notebook's store."""
         self._notebook = notebook
         self._journal = journal
         self._filling = start.filling
@@ -334,7 +333,6 @@ class RefusalReports:
     """What senders did wrong, told at once and then every ten seconds."""
 
     def __init__(self, tell: Tell) -> None:
-        """Tell `tell`."""
         self._tell = tell
         self._requests = self._spans = 0
         self._reason = ""

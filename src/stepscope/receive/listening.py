@@ -75,7 +75,6 @@ class ClosingQueue:
     def __init__(
         self, start: closing.ClosingStart, *, quiet_seconds: float, idle_seconds: float
     ) -> None:
-        """Close traces of the journal and into the store that `start` names."""
         self._start = start
         self._quiet, self._idle = quiet_seconds, idle_seconds
         self._journal = Journal(start.journal)

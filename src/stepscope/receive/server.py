@@ -203,7 +203,6 @@ class BodyMemory:
     """How much memory bodies may still take."""
 
     def __init__(self, size: int = MEMORY_BYTES) -> None:
-        """Let bodies of `size` bytes in at once."""
         self._left = size
 
     def take(self, size: int) -> bool:
@@ -222,7 +221,6 @@ class IncomingBody:
     """A body on its way: how far it has come."""
 
     def __init__(self, receive: Receive) -> None:
-        """Take what `receive` gives."""
         self._receive = receive
         self.ended = False
         self.gone = False
@@ -252,7 +250,6 @@ class BodyReader:
     """One body being read; what it holds of the room is given back by `close`."""
 
     def __init__(self, room: BodyMemory, *, gzip: bool, most: int = MAX_BODY) -> None:
-        """Read a body of `most` bytes at most."""
         self._room = room
         self._most = most
         self._zip = zlib.decompressobj(_GZIP) if gzip else None
@@ -324,7 +321,6 @@ class Intake:
     """Reads bodies and keeps their spans; use `running` around it."""
 
     def __init__(self, path: str, limits: Limits) -> None:
-        """Keep spans in the journal at `path`."""
         self._path = path
         self._limits = limits
         self._task: asyncio.Task[None] | None = None
@@ -439,7 +435,6 @@ class ReceiverGuard:
     def __init__(
         self, app: ASGIApp, hosts: frozenset[str], token: str | None, tell: ReportRefusal
     ) -> None:
-        """Guard `app`, and tell of whom it turns away."""
         self._app = app
         self._hosts, self._token = hosts, token
         self._tell = tell

@@ -406,7 +406,6 @@ def hostile_values_are_told(subject: FormatSubject) -> Iterator[str]:
 
 
 def _places(documents: tuple[Json, ...]) -> Iterator[tuple[tuple[Json, ...], Json]]:
-    """Yield the way to every value within documents."""
     waiting: list[tuple[tuple[Json, ...], Json]] = [((), list(documents))]
     while waiting:
         way, value = waiting.pop()
@@ -514,7 +513,6 @@ class FormatChecked(NamedTuple):
     rules: int
 
     def __str__(self) -> str:
-        """One line."""
         return f"{self.format}: {self.rules} rules hold on {self.files} files with {self.runs} runs"
 
 

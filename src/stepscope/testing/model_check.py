@@ -59,7 +59,6 @@ class ModelServer:
     """What a server of this check was asked, and what it answers."""
 
     def __init__(self, base: str) -> None:
-        """Stand at an address."""
         self.base = base
         self.canned = CannedReply()
         self.asked: list[ReceivedRequest] = []
@@ -84,7 +83,6 @@ class ModelServer:
         self._crowd.set()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the requests of one connection."""
         task = asyncio.current_task()
         self._open[task] = writer
         with suppress(asyncio.IncompleteReadError, ConnectionError):
@@ -244,7 +242,6 @@ class ModelSubject:
     """What opens models, and a server at which they are opened."""
 
     def __init__(self, opener: Opener, wire: Wire, server: ModelServer) -> None:
-        """Check what `opener` opens; it speaks as `wire` does."""
         self.opener = opener
         self.wire = wire
         self.server = server
@@ -517,7 +514,6 @@ def works_on_another_loop(subject: ModelSubject) -> Iterator[str]:
 
 
 def _describe_outcome(found: Outcome) -> str:
-    """Return an outcome for a message."""
     if isinstance(found, Reply):
         return f"a reply that says {found.text[:40]!r}"
     if isinstance(found, ModelError):
@@ -546,7 +542,6 @@ class ModelChecked(NamedTuple):
     rules: int
 
     def __str__(self) -> str:
-        """One line."""
         return f"{self.model}: {self.rules} rules hold"
 
 

@@ -113,9 +113,6 @@ def message_calls(
 
     Raises:
         TraceError: the messages have another shape; says where.
-
-    >>> message_calls([{"tool_calls": [{"function": {"name": "f"}}]}, {"role": "user"}])[0].name
-    'f'
     """
     given = messages.get("messages") if isinstance(messages, Mapping) else messages
     try:
@@ -357,11 +354,7 @@ def parts_without(whole: frozenset[str], is_own: Callable[[Json], bool]) -> Call
 
 
 def has_conversation(messages: Iterable[Json]) -> bool:
-    """Say whether somebody speaks in messages; calls with their results are examples of a tool.
-
-    >>> has_conversation([{"role": "assistant", "content": None}, {"role": "tool", "content": "3"}])
-    False
-    """
+    """Say whether somebody speaks in messages; calls with their results are examples of a tool."""
     return not all(
         isinstance(message, dict)
         and (message.get("role") in ("tool", "function"))
@@ -381,13 +374,7 @@ def is_other_run(record: dict[str, Json]) -> bool:
 
 
 def detect_dialect(messages: Iterable[Json]) -> Dialect:
-    """Return whose messages these are.
-
-    >>> detect_dialect([{"role": "user", "content": "hi"}])
-    'either'
-    >>> detect_dialect([{"role": "tool", "content": "done", "tool_call_id": "1"}])
-    'openai'
-    """
+    """Return whose messages these are."""
     seen: Dialect = "none"
     for message in messages:
         if not is_chat_message(message):

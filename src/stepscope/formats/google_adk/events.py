@@ -51,11 +51,7 @@ _URL_SAFE = str.maketrans("-_", "+/")
 
 
 def to_snake_keys(record: Json) -> dict[str, Json]:
-    """Return a record with its own keys in snake case, nulls left out; {} where it is no object.
-
-    >>> to_snake_keys({"invocationId": "e", "author": None})
-    {'invocation_id': 'e'}
-    """
+    """Return a record with its own keys in snake case, nulls left out; {} where it is no object."""
     found: dict[str, Json] = {}
     for key, value in record.items() if isinstance(record, dict) else ():
         plain = _CAPITAL.sub(r"_\1", key).lower() if "_" not in key else key

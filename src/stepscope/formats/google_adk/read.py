@@ -315,7 +315,6 @@ def _draft(steps: Sequence[Step], found: DecodedRecord) -> Trajectory:
 
 
 def _events(about: dict[str, Json]) -> list[Step]:
-    """Return the steps of a session."""
     events = about.get("events")
     if not isinstance(events, list) or not events:
         raise TraceError("a session without events")

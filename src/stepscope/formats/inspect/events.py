@@ -152,13 +152,7 @@ class ModelUsage(msgspec.Struct, gc=False):
 
 
 def read_model_usage(used: ModelUsage) -> Usage:
-    """Return tokens with the cache in their input, once.
-
-    >>> read_model_usage(ModelUsage(3, 1, 44, input_tokens_cache_read=40)).input_total
-    43
-    >>> read_model_usage(ModelUsage(43, 1, 44, input_tokens_cache_read=40)).input_total
-    43
-    """
+    """Return tokens with the cache in their input, once."""
     fresh, out = used.input_tokens, used.output_tokens
     read, written = used.input_tokens_cache_read, used.input_tokens_cache_write
     included = fresh is not None and used.total_tokens == fresh + (out or 0)

@@ -508,11 +508,7 @@ def _whole(told: Step, heard: Step) -> Step:
 
 
 def _grown(refs: Sequence[Range], before: Sequence[Range]) -> list[Range] | None:
-    """Return what ranges have beyond those before, None where they do not begin with them.
-
-    >>> _grown([(0, 3), (5, 9)], [(0, 3), (5, 7)])
-    [(7, 9)]
-    """
+    """Return what ranges have beyond those before, None where they do not begin with them."""
     if not before or len(refs) < len(before) or refs[: len(before) - 1] != before[:-1]:
         return None
     (start, end), (same, old_end) = refs[len(before) - 1], before[-1]

@@ -65,8 +65,6 @@ def _history(record: dict[str, Json]) -> list[Json] | None:
 
 
 class _Run(StepCollector):
-    """Collects the events of one run."""
-
     def __init__(self, limits_of: DecodedRecord, metrics: Json = None) -> None:
         super().__init__()
         self.spent = RunMetrics(metrics)
@@ -154,7 +152,6 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
 
 
 def _whole(record: DecodedRecord, ordinals: Ordinals) -> Trajectory:
-    """Return the run that one record holds."""
     value = record.value
     about = value if isinstance(value, dict) else {"trajectory": value}
     events = _history(about)

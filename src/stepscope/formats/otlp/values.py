@@ -165,7 +165,6 @@ def _kind(kind: Json) -> str:
 
 
 def _time(record: dict[str, Json], key: str) -> int | None:
-    """Return nanoseconds; 0 is the protocol's absence."""
     value = record.get(key)
     whole = parse_whole(value) if isinstance(value, str) else value
     if whole is None or (whole == 0 and whole is not False):
@@ -183,11 +182,7 @@ _COUNTS = ("flags", "droppedAttributesCount", "droppedEventsCount", "droppedLink
 
 
 def any_value_json(value: Json) -> dict[str, Json]:
-    """Return a value as an AnyValue; a number that 64 bits with a sign cannot hold becomes text.
-
-    >>> any_value_json([1, "a", None])
-    {'arrayValue': {'values': [{'intValue': '1'}, {'stringValue': 'a'}, {}]}}
-    """
+    """Return a value as an AnyValue; a number that 64 bits with a sign cannot hold becomes text."""
     if value is None:
         return {}
     if isinstance(value, bool):
@@ -209,11 +204,7 @@ def attributes_json(found: Mapping[str, Json]) -> list[Json]:
 
 
 def make_id(text: str, digits: int) -> str:
-    """Return an id of this many hex digits: the text itself where it is one, else its hash.
-
-    >>> make_id("00f067aa0ba902b7", 16), make_id("span-1", 16)
-    ('00f067aa0ba902b7', '9ada893a7bf38e94')
-    """
+    """Return an id of this many hex digits: the text itself where it is one, else its hash."""
     if len(text) == digits and _HEX(text) and text.strip("0"):
         return text
     return sha256(text.encode()).hexdigest()[:digits]

@@ -357,11 +357,7 @@ def _chat(template: RawSpan, at: int, step: Step, heard: list[Step]) -> RawSpan:
 
 
 def classify_error(error: str) -> str:
-    """Return the kind of an error: the text where it is a name, else the conventions' fallback.
-
-    >>> classify_error("RateLimitError"), classify_error("the server said no")
-    ('RateLimitError', '_OTHER')
-    """
+    """Return the kind of an error: the text where it is a name, else the conventions' fallback."""
     return error if len(error) <= _NAME_MOST and error.isidentifier() else "_OTHER"
 
 

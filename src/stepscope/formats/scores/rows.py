@@ -87,11 +87,7 @@ class ScoreRows:
 
 
 def column_name(name: str) -> str:
-    """Return a column's name as we call it.
-
-    >>> column_name(" Run"), column_name("latency_s"), column_name("Note")
-    ('run', 'latency', 'Note')
-    """
+    """Return a column's name as we call it."""
     name = name.strip()
     lower = COLUMN_ALIASES.get(name.lower(), name.lower())
     return lower if lower in KNOWN_COLUMNS else name
@@ -360,11 +356,7 @@ def read_score_rows(stream: Stream) -> Iterator[ScoreRows | Quarantined]:
 
 
 def find_delimiter(line: str) -> str | None:
-    """Return what separates the columns of a header that names ours; None for any other line.
-
-    >>> find_delimiter("run;step;score"), find_delimiter("a,b,c")
-    (';', None)
-    """
+    """Return what separates the columns of a header that names ours; None for any other line."""
     needed = set(NEEDED_COLUMNS)
     alike = {mark: len(needed & set(_header_columns(line, mark))) for mark in DELIMITERS}
     mark = max(alike, key=lambda each: alike[each])

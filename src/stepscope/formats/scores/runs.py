@@ -224,7 +224,6 @@ def _header_likeness(head: bytes) -> float:
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    """Yield the runs of a file and the rows that cannot be read."""
     ordinals = Ordinals()
     for found in group_runs(read_score_rows(stream), stream.uri):
         if isinstance(found, Quarantined):

@@ -107,7 +107,6 @@ def _first_token(span: RawSpan) -> float | None:
 
 
 def _cost(told: dict[str, Json]) -> float | None:
-    """Return the total, or the sum of what is there."""
     if (whole := find_number(told, "total")) is not None:
         return whole
     parts = [cost for key in told if (cost := find_number(told, key)) is not None]

@@ -61,11 +61,7 @@ def read_tool_run(
 
 
 def unwrap_single(held: Json) -> Json:
-    """Return the only thing that stands in an object, text or list; anything else as it is.
-
-    >>> unwrap_single({"output": "done"}), unwrap_single({"a": 1})
-    ('done', {'a': 1})
-    """
+    """Return the only thing that stands in an object, text or list; anything else as it is."""
     if isinstance(held, dict):
         told = [found for found in held.values() if found is not None]
         if not told:
@@ -292,10 +288,6 @@ def find_agent(about: Mapping[str, Json]) -> str | None:
 
     A node of a ready-made agent is named after what it does; the node that the agent stands in
     says who it is.
-
-    >>> find_agent({"langsmith.metadata.langgraph_node": "agent",
-    ...           "langsmith.metadata.langgraph_checkpoint_ns": "hotel:1|agent:2"})
-    'hotel'
     """
     named = find_text(about, f"{METADATA}lc_agent_name")
     node = find_text(about, f"{METADATA}langgraph_node")
