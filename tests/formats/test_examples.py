@@ -43,14 +43,13 @@ from stepscope.formats.spans.messages import (
     read_media_block,
     unwrap_message,
 )
+from stepscope.model import Instant, Json, Usage
 from stepscope.safety.limits import Limits
 
 
 def test_calls_are_read_out_of_plain_messages() -> None:
-    assert (
-        message_calls([{"tool_calls": [{"function": {"name": "f"}}]}, {"role": "user"}])[0].name
-        == "f"
-    )
+    messages: list[dict[str, Json]] = [{"tool_calls": [{"function": {"name": "f"}}]}, {"role": "u"}]
+    assert message_calls(messages)[0].name == "f"
 
 
 def test_calls_with_results_alone_are_no_conversation() -> None:
@@ -69,8 +68,9 @@ def test_a_data_url_is_taken_apart() -> None:
 
 
 def test_times_are_iso_texts_or_numbers_and_nothing_else() -> None:
-    assert parse_time("2025-12-24T10:00:00.5Z").ns == 1766570400500000000
-    assert parse_time(1766570400).ns == 1766570400000000000
+    text = "2025-12-24T10:00:00.5Z"
+    assert parse_time(text) == Instant(1766570400500000000, text)
+    assert parse_time(1766570400) == Instant(1766570400000000000, "1766570400")
     assert parse_time("soon") is None
 
 
@@ -81,7 +81,8 @@ def test_what_a_usage_says_beyond_its_counts_is_kept() -> None:
 
 
 def test_a_read_cache_is_added_to_anthropics_input() -> None:
-    assert anthropic_usage({"input_tokens": 3, "cache_read_input_tokens": 40}).input_total == 43
+    told = {"input_tokens": 3, "cache_read_input_tokens": 40}
+    assert anthropic_usage(told) == Usage(input_total=43, cache_read=40)
 
 
 def test_only_a_texts_own_verdict_is_a_status() -> None:
@@ -205,7 +206,9 @@ def test_text_that_holds_any_json_is_taken_apart() -> None:
 
 
 def test_an_input_below_its_cache_does_not_include_it() -> None:
-    assert normalise_usage(4, 767, read=29447, written=2861).input_total == 32312
+    assert normalise_usage(4, 767, read=29447, written=2861) == Usage(
+        input_total=32312, cache_read=29447, cache_write=2861, output_total=767
+    )
 
 
 def test_indexed_keys_are_a_list() -> None:
@@ -283,13 +286,11 @@ def test_a_call_that_could_not_be_taken_apart_keeps_its_text() -> None:
 
 
 def test_a_block_of_base64_is_a_medium() -> None:
-    assert read_media_block({"type": "image", "base64": "aGk=", "mime_type": "image/png"}).size == 2
+    part = read_media_block({"type": "image", "base64": "aGk=", "mime_type": "image/png"})
+    assert part is not None
+    assert (part.kind, part.media_type, part.size) == ("image", "image/png", 2)
 
 
 def test_langchains_details_are_counted() -> None:
-    assert (
-        read_langchain_usage(
-            {"input_tokens": 9, "input_token_details": {"cache_read": 4}}
-        ).cache_read
-        == 4
-    )
+    told = {"input_tokens": 9, "input_token_details": {"cache_read": 4}}
+    assert read_langchain_usage(told) == Usage(input_total=9, cache_read=4)

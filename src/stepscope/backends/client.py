@@ -47,11 +47,7 @@ _PLACE_NAMES: dict[BackendName, tuple[str, bool]] = {
 
 
 def parse_target(text: str) -> tuple[BackendName, str]:
-    """Return the backend that a text names, and the project or experiment in it.
-
-    Raises:
-        UsageError: no backend of that name, or no place in it.
-    """
+    """Return the backend that a text names, and the place in it; UsageError without either."""
     match = _TARGET(text)
     if match is None:
         raise UsageError(

@@ -90,16 +90,11 @@ def send(
     variables: Mapping[str, str] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Sent:
-    """Send the chosen runs and their verdicts.
+    """Send the chosen runs, their verdicts, or both, to a place as `phoenix:my-project`.
 
     When the backend gives up half way, sending again goes on where it stopped.
 
     Args:
-        notebook: whose runs.
-        place: as `phoenix:my-project`.
-        what: runs, verdicts, or both.
-        where: a filter, as "agent = 'gpt-4o'".
-        since: a date or an age, as "7d".
         again: also what was sent before.
         progress: called with how many runs are done, and of how many.
         variables: where hosts and keys are; the environment when left out.

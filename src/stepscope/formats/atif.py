@@ -200,11 +200,12 @@ def read_atif_step(value: Json, index: int) -> Step:
             extra[key] = more
     if step.timestamp is not None and start is None:
         extra["timestamp"] = step.timestamp
+    thoughts = [Part("reasoning", step.reasoning_content)] if step.reasoning_content else []
     return Step(
         index=index,
         actor=_ACTORS[step.source],
         kind=_kind(step, calls),
-        parts=_parts(step),
+        parts=(*thoughts, *read_content_parts(step.message)),
         calls=calls,
         results=results,
         model=step.model_name,
@@ -223,12 +224,6 @@ def _kind(step: _Step, calls: tuple[ToolCall, ...]) -> StepKind:
     if isinstance(management, dict) and management.get("type") == "compaction":
         return "compaction"
     return "message"
-
-
-def _parts(step: _Step) -> tuple[Part, ...]:
-    parts = read_content_parts(step.message)
-    thoughts = [Part("reasoning", step.reasoning_content)] if step.reasoning_content else []
-    return (*thoughts, *parts)
 
 
 def read_content_parts(content: str | list[Json] | None) -> tuple[Part, ...]:

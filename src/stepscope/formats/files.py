@@ -76,15 +76,6 @@ def load_zstd() -> _Zstd | None:
     return cast(_Zstd, found)
 
 
-def open_member(archive: zipfile.ZipFile, file: BinaryIO, entry: zipfile.ZipInfo) -> BinaryIO:
-    """Return a member open for reading; `file` is what `archive` reads from."""
-    library = load_zstd()
-    if entry.compress_type != ZSTD_METHOD or library is None:
-        return cast(BinaryIO, archive.open(entry))
-    packed = cast(BinaryIO, io.BufferedReader(_PackedMember(file, entry)))
-    return cast(BinaryIO, io.BufferedReader(_UnpackedMember(packed, entry, library)))
-
-
 class _Reader(io.RawIOBase):
     """A file whose next bytes `following` gives: at most so many, none at its end."""
 
@@ -325,8 +316,13 @@ class Archive:
         problem = _member_problem(entry)
         if problem is not None:
             return RefusedFile(name, problem, named=False)
+        library = load_zstd()
         try:
-            return OpenedFile(name, open_member(self._archive, self._file, entry), named=False)
+            if entry.compress_type == ZSTD_METHOD and library is not None:
+                packed = cast(BinaryIO, io.BufferedReader(_PackedMember(self._file, entry)))
+                opened = io.BufferedReader(_UnpackedMember(packed, entry, library))
+                return OpenedFile(name, cast(BinaryIO, opened), named=False)
+            return OpenedFile(name, cast(BinaryIO, self._archive.open(entry)), named=False)
         except (*DAMAGE_ERRORS, NotImplementedError, RuntimeError, ValueError) as e:
             return RefusedFile(name, f"cannot be read: {e}", named=False)
 

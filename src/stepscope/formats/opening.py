@@ -163,7 +163,8 @@ _SHOWN_CHARACTERS = 40
 
 
 # The keys that some record has in whatever a built-in format is sure of: `_NO_JSON`, or the keys of
-# one record, those of one text all together. Spelling is that of `_plain_key`. Formats without an
+# one record, those of one text all together. Spelling is that of all ways
+# to write them: `trace_id`, `traceId` and ` Trace_ID` alike. Formats without an
 # entry, such as plugins, are always asked.
 _NO_JSON = ""
 _SIGNATURES: dict[str, tuple[str, ...]] = {
@@ -243,7 +244,11 @@ def likely_formats(opening: Opening) -> list[Format]:
     members = chain.from_iterable(
         record if isinstance(record, list) else (record,) for record in opening.records
     )
-    keys = [set(map(_plain_key, record)) for record in members if isinstance(record, dict)]
+    keys = [
+        {key.strip().replace("_", "").lower() for key in record}
+        for record in members
+        if isinstance(record, dict)
+    ]
     return [
         registry.format(name)
         for name in registry.names("formats")
@@ -255,11 +260,6 @@ def likely_formats(opening: Opening) -> list[Format]:
             for signature in _SIGNATURES[name]
         )
     ]
-
-
-def _plain_key(key: str) -> str:
-    """Return a key as all ways to write it have it: `trace_id`, `traceId` and ` Trace_ID` alike."""
-    return key.strip().replace("_", "").lower()
 
 
 def choose_format(head: bytes, uri: str, formats: Sequence[Format]) -> Format:

@@ -336,11 +336,7 @@ def read_line_blocks(stream: Stream) -> Iterator[bytes]:
 
 
 def read_text_blocks(stream: Stream) -> Iterator[str]:
-    """Yield a file of text in blocks of whole lines, the byte order mark left out.
-
-    Raises:
-        TraceError: a line is over the limit, or the file is no UTF-8.
-    """
+    """Yield a file of text in blocks of whole lines; TraceError for a long one, or no UTF-8."""
     for block in read_line_blocks(stream):
         try:
             yield block.decode()

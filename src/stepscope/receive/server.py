@@ -331,12 +331,7 @@ class Intake:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
-        """Keep what comes in; at the end what was promised is on disk.
-
-        Raises:
-            StoreError: the file is no journal.
-            EnvironmentFault: it cannot be written.
-        """
+        """Keep what comes in; at the end what was promised is on disk. Raises as `Journal`."""
         loop = asyncio.get_running_loop()
         journal = await loop.run_in_executor(self._writing, Journal, self._path)
         self._task = asyncio.create_task(self._work(journal))

@@ -239,10 +239,7 @@ Decode = Callable[[re.Match[str]], str]
 
 
 def json_view(text: str) -> tuple[str, list[int]] | None:
-    """Return a text without JSON escapes, and where each character began; None without escapes.
-
-    The last entry is where the text ended.
-    """
+    """Return a text without JSON escapes, where each character began, and the end; or None."""
     if "\\" not in text:
         return None
     return _view(text, _JSON, _unescaped)
@@ -410,11 +407,7 @@ class OwnSecret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     least: int = 16  # how many of them at least.
 
     def form(self, where: str) -> SecretPattern:
-        """Return what finds it.
-
-        Raises:
-            ConfigError: it is no kind, or describes too little.
-        """
+        """Return what finds it; ConfigError where it is no kind, or describes too little."""
         if not _KIND.fullmatch(self.kind):
             raise ConfigError(f"{where}: kind is {self.kind!r}; expected small letters and digits")
         if not _CHARACTERS.fullmatch(self.characters):
@@ -458,8 +451,11 @@ class Redactor:
     """Finds secrets, and names them under one key."""
 
     def __init__(self, key: bytes, forms: Iterable[SecretPattern] = ()) -> None:
-        """Look for the known forms and for `forms`, which are the user's own."""
         self._key = key
+        self.look_for(forms)
+
+    def look_for(self, forms: Iterable[SecretPattern]) -> None:
+        """Look for the known forms and from now on for these, which are the user's own."""
         own = tuple(forms)
         self._own = patterns_by_mark(own)
         self._elsewhere = patterns_by_mark((*own, *CONTEXT_SECRETS))
@@ -616,30 +612,20 @@ def _redacted(redactor: Redactor, value: Json, name: str) -> Json:
     return value
 
 
-class _MessageRedactor:
-    """What the words of this process are redacted with: a key that lives as long as it."""
-
-    def __init__(self) -> None:
-        self.key = randomness.token_bytes(32)
-        self.redactor = Redactor(self.key)
-
-
-@cache
-def _message_redactor() -> _MessageRedactor:
-    return _MessageRedactor()
+# What the words of this process are redacted with: a key that lives as long as it.
+_own_words = cache(lambda: Redactor(randomness.token_bytes(32)))
 
 
 def hide_patterns(forms: Iterable[SecretPattern]) -> None:
     """Hide these forms of the settings, too, in what `scrub_message` returns from now on."""
-    held = _message_redactor()
-    held.redactor = Redactor(held.key, forms)
+    _own_words().look_for(forms)
 
 
 def scrub_message(text: str) -> str:
     """Return a message, a log line or an error of this process without secrets."""
-    return _message_redactor().redactor.redact(text)
+    return _own_words().redact(text)
 
 
 def scrub_value(value: T) -> T:
     """Return a value of our types that this process is to show, without secrets."""
-    return hide_in(_message_redactor().redactor, value)
+    return hide_in(_own_words(), value)

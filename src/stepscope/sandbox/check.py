@@ -45,11 +45,7 @@ _FORBIDDING = {
 
 
 def check_sandbox() -> None:
-    """Return when the sandbox holds on this machine; what was found is kept for this process.
-
-    Raises:
-        EnvironmentFault: bubblewrap is absent, does not start, or a probe got out.
-    """
+    """Raise EnvironmentFault unless the sandbox holds on this machine; tried once a process."""
     if reason := _check_once():
         raise EnvironmentFault(reason)
 

@@ -163,11 +163,7 @@ class RecordedRun:
         )
 
     def violations(self, rule: str | None = None) -> tuple[Fault, ...]:
-        """Return where the run breaks a declared rule of conduct; all rules when left out.
-
-        Raises:
-            UsageError: no such rule is declared: nothing could ever break it.
-        """
+        """Return where the run breaks a rule of conduct, or any; UsageError for undeclared ones."""
         facts = fit_facts(self.run.workflow, (), declared=self.declared)
         case = self.run.case
         rules = facts.policy + (case.policy if case is not None else ())
@@ -179,11 +175,7 @@ class RecordedRun:
 
 
 def read_recordings(paths: Iterable[str | Path], limits: Limits) -> list[Trajectory | Quarantined]:
-    """Return the recorded runs of some paths and the records that could not be read.
-
-    Raises:
-        UsageError: there is no run.
-    """
+    """Return the runs of paths and what could not be read; UsageError without a run."""
     named = [str(path) for path in paths]
     found = [item for reading in read_files(named, limits=limits) for item in reading]
     if not any(isinstance(item, Trajectory) for item in found):

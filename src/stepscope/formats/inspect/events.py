@@ -475,7 +475,3 @@ class EventReader:
 
     def _warn(self, code: str, reason: str, place: int) -> None:
         self.warnings.append((code, reason, place))
-
-    def list_warnings(self, places: list[int]) -> list[Warn]:
-        """Return the warnings at the steps that places became."""
-        return [Warn(code, reason, places[place]) for code, reason, place in self.warnings]

@@ -142,10 +142,7 @@ _message: Callable[[Json, type[InspectMessage]], InspectMessage] = msgspec.conve
 
 
 def read_message_step(value: Json, texts: Attachments) -> Step:
-    """Return a message as a step; its index is the business of who adds it.
-
-    The message stays as it is: it is compared with what models are given later.
-    """
+    """Return a message as a step without a place; it stays as it is, to be compared later."""
     message = _message(value, InspectMessage)
     actor = _ACTORS[message.role]
     content = read_inspect_content(message.content, texts)

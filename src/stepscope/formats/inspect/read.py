@@ -164,6 +164,7 @@ def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Tra
     task, trial = str(sample.id), str(sample.epoch)
     first, last = time_bounds(steps)
     asked = texts.resolve_in_place(sample.input)
+    told = [*tree.warnings, *[Warn(code, why, places[at]) for code, why, at in reader.warnings]]
     extra: dict[str, Json] = {"target": sample.target, "choices": value.get("choices")}
     if not isinstance(asked, str):
         extra["input"] = asked
@@ -197,7 +198,7 @@ def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Tra
         cost_usd=sum_model_cost(used, less=reader.graded),
         start=parse_time(value.get("started_at")) or first,
         end=parse_time(value.get("completed_at")) or last,
-        warnings=_warnings(sample, log, texts, [*tree.warnings, *reader.list_warnings(places)]),
+        warnings=_warnings(sample, log, texts, told),
         extra=_extra(value, log, reader, tree, places, sample.call_pool, texts),
     )
     return found.finish(draft, ordinals)

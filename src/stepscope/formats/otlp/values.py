@@ -210,11 +210,6 @@ def make_id(text: str, digits: int) -> str:
     return sha256(text.encode()).hexdigest()[:digits]
 
 
-def resource_json(span: RawSpan) -> dict[str, Json]:
-    """Return the resource of a span, as the group that holds it has it."""
-    return {"resource": {"attributes": attributes_json(span.resource)}}
-
-
 def scope_json(span: RawSpan) -> dict[str, Json]:
     """Return the scope of a span, as the group that holds it has it."""
     if span.scope is None:

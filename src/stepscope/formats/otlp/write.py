@@ -72,8 +72,6 @@ _USAGE = {
     "cache_creation.input_tokens": "cache_write",
     "reasoning.output_tokens": "reasoning",
 }
-# The conventions demand a reason of every answer.
-_NO_REASON = "unknown"
 
 
 def write_message(step: Step) -> dict[str, Json]:
@@ -87,11 +85,6 @@ def write_message(step: Step) -> dict[str, Json]:
         *[_result(result) for result in step.results],
     ]
     return found
-
-
-def write_answer(step: Step) -> dict[str, Json]:
-    """Return a step as what a model answered."""
-    return {**write_message(step), "finish_reason": step.finish_reason or _NO_REASON}
 
 
 def _part(part: Part) -> Json:
@@ -142,16 +135,6 @@ def write_usage(usage: Usage | None) -> dict[str, Json]:
 Verdicts = Literal["gen_ai", "openinference", "none"]
 
 _PREFIX = "evaluations."
-
-
-def attach_verdicts(
-    spans: list[RawSpan], records: Mapping[int, Iterable[Record]], how: Verdicts
-) -> list[RawSpan]:
-    """Return spans with the records about each of them, by position."""
-    return [
-        _with_verdicts(span, list(records[at]), how) if at in records else span
-        for at, span in enumerate(spans)
-    ]
 
 
 def _with_verdicts(span: RawSpan, records: list[Record], how: Verdicts) -> RawSpan:
@@ -341,7 +324,9 @@ def _chat(template: RawSpan, at: int, step: Step, heard: list[Step]) -> RawSpan:
         about["error.type"] = classify_error(step.error)
     if heard:
         about["gen_ai.input.messages"] = pack_attribute([write_message(said) for said in heard])
-    about["gen_ai.output.messages"] = pack_attribute([write_answer(step)])
+    # The conventions demand a reason of every answer.
+    said = {**write_message(step), "finish_reason": step.finish_reason or "unknown"}
+    about["gen_ai.output.messages"] = pack_attribute([said])
     return msgspec.structs.replace(
         template,
         span_id=_span_id(template.trace_id, "step", at),
@@ -549,7 +534,9 @@ def iter_requests(
             at = root if step is None or not 0 <= step < len(homes) else places[homes[step]]
             told.setdefault(at, []).append(one)
         counts = [len(told.get(at, ())) for at in range(len(spans))]
-        yield from _bodies(run.id, attach_verdicts(spans, told, verdicts), counts)
+        for at, about in told.items():
+            spans[at] = _with_verdicts(spans[at], about, verdicts)
+        yield from _bodies(run.id, spans, counts)
 
 
 def write(scored: Scored, file: BinaryIO, *, verdicts: Verdicts = "gen_ai") -> ExportCount:
@@ -604,9 +591,10 @@ def _body(held: list[tuple[RawSpan, msgspec.Raw]]) -> bytes:
     """Return spans as one request, in their order; neighbours of one resource share a group."""
     groups: list[dict[str, Json]] = []
     for span, raw in held:
-        about, inside = values.resource_json(span), values.scope_json(span)
-        if not groups or groups[-1]["resource"] != about["resource"]:
-            groups.append({**about, "scopeSpans": []})
+        resource = {"attributes": values.attributes_json(span.resource)}
+        inside = values.scope_json(span)
+        if not groups or groups[-1]["resource"] != resource:
+            groups.append({"resource": resource, "scopeSpans": []})
         scopes = groups[-1]["scopeSpans"]
         if not scopes or scopes[-1].get("scope") != inside.get("scope"):
             scopes.append({**inside, "spans": []})

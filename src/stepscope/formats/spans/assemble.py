@@ -115,9 +115,7 @@ def assemble(
     """Yield one run for each trace, in the order of their first spans.
 
     A trace in which no span speaks of an agent is a run without steps, and says so in a warning.
-
-    `extra` is what the source says of the trace beyond its spans, `ordinals` are the file's, for
-    spans that name no trace; the source's `run_id` becomes the trace's id.
+    `ordinals` are the file's, for spans that name no trace.
 
     Raises:
         TraceError: a run cannot be written as JSON, or has more steps or spans than allowed.

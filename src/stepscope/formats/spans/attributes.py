@@ -161,10 +161,7 @@ def parse_python_object(said: str) -> dict[str, Json] | None:
 
 
 def unwrap_arguments(made: Json, limits: Limits) -> Json:
-    """Return what a tool was called with, out of what decorators and callbacks wrap it in.
-
-    A function is given `args` and `kwargs`; LangChain's callback tells its `inputs` twice.
-    """
+    """Return a tool's arguments, out of what decorators and callbacks wrap them in."""
     held = decode_object(made, limits)
     if not isinstance(held, dict):
         return made

@@ -103,10 +103,7 @@ def judge_tool_status(message: Mapping[str, Json], said: str) -> ToolStatus | No
 
 
 def read_media_block(block: dict[str, Json]) -> Part | None:
-    """Return a block that holds a medium as a part, None where it holds none that is known.
-
-    The medium stands in the block, or under `source` as Anthropic has it.
-    """
+    """Return a block's medium, Anthropic's under `source`, as a part; None where none is known."""
     sort = _LANGCHAIN_MEDIA.get(text_at(block, "type") or "")
     source = block.get("source")
     held = source if isinstance(source, dict) else block

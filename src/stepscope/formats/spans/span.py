@@ -68,6 +68,12 @@ class RawSpan(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     links: tuple[Json, ...] = ()  # as they came
     extra: dict[str, Json] | None = None  # what else the source says of the span
 
+    def seconds_until(self, ns: int | None) -> float | None:
+        """Return the seconds from the beginning to a time, None where that is not behind it."""
+        if ns is None or self.start_ns is None or ns < self.start_ns:
+            return None
+        return (ns - self.start_ns) / 1e9
+
 
 ATTRIBUTES_LEFT_OUT = "attributes_left_out"
 

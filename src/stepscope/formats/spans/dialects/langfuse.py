@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stepscope.formats.fields import object_at, parse_time, tool_defs
+from stepscope.formats.fields import object_at, parse_ns, tool_defs
 from stepscope.formats.spans.attributes import (
     decode_object,
     decode_value,
@@ -49,6 +49,7 @@ def read_langfuse(span: RawSpan, limits: Limits) -> SpanContent | None:
     found = read_input_output(about, f"{_OWN}input", f"{_OWN}output", sort, limits)
     cost = decode_object(about.get(f"{_OWN}cost_details"), limits)
     failed = find_text(about, f"{_OWN}level") == "ERROR"
+    began = decode_value(about.get(f"{_OWN}completion_start_time"), limits)
     return SpanContent(
         operation=sort,
         input_value=found.input_value,
@@ -59,7 +60,7 @@ def read_langfuse(span: RawSpan, limits: Limits) -> SpanContent | None:
         model=find_text(about, f"{_OWN}model.name"),
         usage=read_usage_details(about.get(f"{_OWN}usage_details"), limits),
         cost_usd=_cost(cost) if isinstance(cost, dict) else None,
-        first_token_seconds=_first_token(span),
+        first_token_seconds=span.seconds_until(parse_ns(began)),
         call=make_tool_call(
             _tool_name(span),
             about.get(f"{_OWN}input"),
@@ -97,13 +98,6 @@ def _tool_name(span: RawSpan) -> str:
         if span.name.startswith(prefix):
             return span.name.removeprefix(prefix)
     return span.name
-
-
-def _first_token(span: RawSpan) -> float | None:
-    began = parse_time(decode_value(span.attributes.get(f"{_OWN}completion_start_time"), Limits()))
-    if began is None or span.start_ns is None or began.ns < span.start_ns:
-        return None
-    return (began.ns - span.start_ns) / 1_000_000_000
 
 
 def _cost(told: dict[str, Json]) -> float | None:
