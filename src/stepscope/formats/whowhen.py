@@ -69,6 +69,8 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     )
     generated = any(isinstance(m, dict) and "name" in m for m in run.history)
     workflow = "whowhen-algorithm" if generated else "whowhen-handcrafted"
+    correct = run.is_correct if run.is_correct is not None else run.is_corrected
+    judged = Outcome("pass" if correct else "fail", "label", None, f"labelled correct: {correct}")
     draft = Trajectory(
         id="",
         name="" if run.question_ID is None else f"{workflow}/{run.question_ID}",
@@ -76,18 +78,12 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         source=found.source(NAME, run.question_ID),
         workflow=workflow,
         task=run.question_ID,
-        outcome=_outcome(run.is_correct if run.is_correct is not None else run.is_corrected),
+        outcome=Outcome() if correct is None else judged,
         labels=(label,),
         case=_case(run, workflow),
         extra=rest(record, frozenset(_Run.__struct_fields__)),
     )
     return (found.finish(draft, ordinals, unexpected),)
-
-
-def _outcome(correct: bool | None) -> Outcome:
-    if correct is None:
-        return Outcome()
-    return Outcome("pass" if correct else "fail", "label", None, f"labelled correct: {correct}")
 
 
 def _case(run: _Run, workflow: str) -> Case | None:

@@ -58,7 +58,8 @@ class SecretPattern:
         past = 0
         at = text.find(mark)
         while at >= 0:
-            found = self._at(text, max(at - self.back, past), at)
+            starts = range(max(at - self.back, past), at + 1)
+            found = next((hit for one in starts if (hit := self.pattern.match(text, one))), None)
             if found is not None:
                 secret = found[group]
                 if self._taken(text, found.start(), secret):
@@ -72,13 +73,6 @@ class SecretPattern:
         ):
             return False
         return self.accepts is None or self.accepts(secret)
-
-    def _at(self, text: str, first: int, mark: int) -> re.Match[str] | None:
-        for start in range(first, mark + 1):
-            found = self.pattern.match(text, start)
-            if found is not None:
-                return found
-        return None
 
 
 def make_pattern(

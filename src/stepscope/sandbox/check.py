@@ -145,17 +145,15 @@ def find_interpreter() -> tuple[str, list[Path]]:
     folder = Path(sys.base_prefix).resolve()
     if own.is_relative_to("/usr"):
         return str(own), []
-    if own.is_relative_to(folder) and (os.geteuid() != 0 or _is_open(own)):
+    if own.is_relative_to(folder) and (
+        os.geteuid() != 0 or all(one.stat().st_mode & 0o005 == 0o005 for one in (own, *own.parents))
+    ):
         return str(own), [folder]
     if found := shutil.which("python3", path="/usr/bin"):
         return found, []
     raise EnvironmentFault(
         f"the sandbox cannot be tested: {own} is closed to other users; install /usr/bin/python3"
     )
-
-
-def _is_open(path: Path) -> bool:
-    return all(folder.stat().st_mode & 0o005 == 0o005 for folder in (path, *path.parents))
 
 
 def _left(word: str) -> str:

@@ -26,8 +26,16 @@ from stepscope.formats.format import (
     decode_records,
     quarantine_record,
 )
-from stepscope.formats.openhands import sdk
-from stepscope.formats.openhands.events import EventLog, RunMetrics, is_openhands_event
+from stepscope.formats.openhands.events import (
+    EventLog,
+    RunMetrics,
+    find_sdk_metrics,
+    is_openhands_event,
+    is_sdk_event,
+    join_sdk_turns,
+    read_sdk_step,
+    read_sdk_tools,
+)
 from stepscope.formats.opening import Opening
 from stepscope.model import Json, Outcome, Quarantined, Step, Stream, ToolDef, Trajectory
 
@@ -36,7 +44,7 @@ _OUTPUT = frozenset({"instance_id", "attempt", "history", "error"})
 
 
 def _is_one(record: Json) -> bool:
-    return is_openhands_event(record) or sdk.is_sdk_event(record)
+    return is_openhands_event(record) or is_sdk_event(record)
 
 
 def _likeness(opening: Opening) -> float:
@@ -81,13 +89,13 @@ class _Run(StepCollector):
         """Take the next event."""
         if not isinstance(event, dict):
             raise TraceError(f"event {self.count} is {str(event)[:60]!r}; expected an object")
-        if sdk.is_sdk_event(event):
-            step = sdk.read_sdk_step(event, self.count, self._limits)
-            self._join = sdk.join_sdk_turns
-            metrics = sdk.find_sdk_metrics(event)
+        if is_sdk_event(event):
+            step = read_sdk_step(event, self.count, self._limits)
+            self._join = join_sdk_turns
+            metrics = find_sdk_metrics(event)
             if isinstance(metrics, dict):
                 self.spent.snapshot(metrics)
-            self.tools += sdk.read_sdk_tools(event)
+            self.tools += read_sdk_tools(event)
         else:
             step = self._log.step(event, self.count)
             about, action = fields.object_at(event, "args"), event.get("action")

@@ -85,18 +85,15 @@ def read_content(span: RawSpan, limits: Limits) -> SpanContent:
     session = None if found.session is not None else find_text(span.attributes, "session.id")
     failed = found.failed
     if failed is None and span.status == "error":
-        failed = span.status_message or _exception(span) or "the span's status is error"
+        raised = [event.attributes for event in span.events if event.name == "exception"]
+        told = [find_text(about, "exception.message", "exception.type") for about in raised]
+        failed = next((text for text in (span.status_message, *told) if text), None)
+        failed = failed or "the span's status is error"
     if not labels and session is None and failed == found.failed:
         return found
     return merge_contents(
         [SpanContent(labels=(*found.labels, *labels), session=session, failed=failed), found]
     )
-
-
-def _exception(span: RawSpan) -> str | None:
-    told = [event.attributes for event in span.events if event.name == "exception"]
-    said = (find_text(about, "exception.message", "exception.type") for about in told)
-    return next((text for text in said if text is not None), None)
 
 
 _LIMITS = Limits()

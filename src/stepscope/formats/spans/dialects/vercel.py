@@ -19,7 +19,7 @@ from stepscope.formats.spans.attributes import (
     normalise_usage,
 )
 from stepscope.formats.spans.messages import read_call, read_messages, read_result_parts
-from stepscope.formats.spans.span import Operation, RawSpan, SpanContent, SpanMessage
+from stepscope.formats.spans.span import RawSpan, SpanContent, SpanMessage
 from stepscope.model import Json, Part
 from stepscope.safety.limits import Limits
 
@@ -32,8 +32,8 @@ def read_vercel(span: RawSpan, limits: Limits) -> SpanContent | None:
     operation = find_text(about, "ai.operationId") or span.name
     if not operation.startswith("ai."):
         return None
-    sort, session = _find_operation(operation), find_text(about, _SESSION)
-    if sort == "tool":
+    session = find_text(about, _SESSION)
+    if operation.startswith("ai.toolCall"):
         # Langfuse takes the arguments out of the attributes.
         made = find_value(
             about, "ai.toolCall.args", "ai.toolCall.input", "langfuse.observation.input"
@@ -50,11 +50,12 @@ def read_vercel(span: RawSpan, limits: Limits) -> SpanContent | None:
             session=session,
         )
     milliseconds = find_number(about, "ai.response.msToFirstChunk", "ai.stream.msToFirstChunk")
-    embedded, listed = sort == "embedding", decode_object(about.get("ai.prompt.tools"), limits)
+    embedded = operation.startswith("ai.embed")
+    listed = decode_object(about.get("ai.prompt.tools"), limits)
     offered = [decode_object(tool, limits) for tool in listed] if isinstance(listed, list) else None
     told = "ai.usage."
     return SpanContent(
-        operation=sort,
+        operation="embedding" if embedded else "model",
         inputs=_inputs(about, limits),
         outputs=() if embedded else _outputs(about, limits),
         model=find_text(about, "ai.response.model", "ai.model.id"),
@@ -71,12 +72,6 @@ def read_vercel(span: RawSpan, limits: Limits) -> SpanContent | None:
         session=session,
         workflow=find_text(about, "ai.telemetry.functionId"),
     )
-
-
-def _find_operation(operation: str) -> Operation:
-    if operation.startswith("ai.toolCall"):
-        return "tool"
-    return "embedding" if operation.startswith("ai.embed") else "model"
 
 
 def _inputs(about: Mapping[str, Json], limits: Limits) -> tuple[SpanMessage, ...]:
