@@ -32,7 +32,6 @@ from stepscope.safety.text import visible_line
 if TYPE_CHECKING:
     import httpx2
 
-
 BackendName = Literal["langfuse", "langsmith", "mlflow", "phoenix"]
 
 _TARGET = re.compile(r"(langfuse|langsmith|mlflow|phoenix):(.*)\Z", re.DOTALL).match
@@ -229,7 +228,6 @@ _READERS: dict[BackendName, Callable[[Mapping[str, str]], BackendAccess]] = {
     "mlflow": _mlflow,
     "phoenix": _phoenix,
 }
-
 
 QueryValue = str | int | list[str]
 Query = Mapping[str, QueryValue]

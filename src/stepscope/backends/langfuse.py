@@ -55,11 +55,8 @@ def fetch_langfuse(asked: PullQuery) -> Iterator[PulledItem]:
             values += found
         told = {observation.get("id") for observation in values}
         named = {observation.get("parentObservationId") for observation in values} - {None, ""}
-        if missing := len(named - told):
-            asked.told.withheld["spans referenced and not returned"] += missing
-        bare = sum(_is_bare(observation) for observation in values)
-        if bare:
-            asked.told.withheld["observations without input and output"] += bare
+        asked.withhold("spans referenced and not returned", len(named - told))
+        asked.withhold("observations without input and output", sum(map(_is_bare, values)))
         about: dict[str, QueryValue] = {
             "traceId": ",".join(batch),
             "fields": "details,subject,annotation",

@@ -83,8 +83,8 @@ def fetch_langsmith(asked: PullQuery) -> Iterator[PulledItem]:
     for trace_id in mark.get(_OPEN) or ():
         if trace_id not in known:
             yield from _read(project, str(trace_id), asked)
-    if (dropped := len(unfinished) - _OPEN_MOST) > 0:
-        asked.told.withheld["traces in progress that `last` will not look at again"] += dropped
+    dropped = len(unfinished) - _OPEN_MOST
+    asked.withhold("traces in progress that `last` will not look at again", dropped)
     asked.told.mark = {_NEWEST: began, _OPEN: unfinished[-_OPEN_MOST:]}
 
 
@@ -126,8 +126,7 @@ def _read(project: str, trace_id: str, asked: PullQuery) -> Iterator[PulledItem]
             withheld["runs with attachments, which are not fetched"] += 1
         if run.get("feedback_stats"):
             withheld["runs with feedback, of which the sums are taken"] += 1
-    if missing := len(named - ids):
-        withheld["spans referenced and not returned"] += missing
+    asked.withhold("spans referenced and not returned", len(named - ids))
     lines = b"".join(msgspec.json.encode(run) + b"\n" for run in listed)
     yield from READER.read(Stream(io.BytesIO(lines), asked.uri, asked.limits))
 

@@ -65,15 +65,11 @@ def fetch_mlflow(asked: PullQuery) -> Iterator[PulledItem]:
     for info in _listed(experiment, first, asked):
         listed.add(str(info.get("trace_id")))
         yield from _run(info, began_ms, unfinished, asked)
-    for trace_id in mark.get(_OPEN) or ():
-        if (
-            trace_id not in listed
-            and (again := read_trace_info(asked.client, str(trace_id))) is not None
-        ):
+    for trace_id in [str(one) for one in mark.get(_OPEN) or () if one not in listed]:
+        if (again := read_trace_info(asked.client, trace_id)) is not None:
             yield from _run(again, began_ms, unfinished, asked)
     dropped = len(unfinished) - _OPEN_MOST
-    if dropped > 0:
-        asked.told.withheld["traces in progress that `last` will not look at again"] += dropped
+    asked.withhold("traces in progress that `last` will not look at again", dropped)
     asked.told.mark = {_NEWEST: max(began_ms, default=None), _OPEN: unfinished[-_OPEN_MOST:]}
 
 
@@ -154,9 +150,7 @@ def _without_ours(info: dict[str, Json], asked: PullQuery) -> dict[str, Json]:
     if not isinstance(listed, list):
         return info
     others = [held for held in listed if not verdict_key(held)]
-    if len(others) == len(listed):
-        return info
-    asked.told.withheld["verdicts of ours, left there"] += len(listed) - len(others)
+    asked.withhold("verdicts of ours, left there", len(listed) - len(others))
     return {**info, "assessments": others}
 
 
@@ -195,9 +189,8 @@ def _as_recorded(span: Json, limits: Limits) -> Json:
 def _note_missing(
     run: Trajectory, info: dict[str, Json], data: dict[str, Json] | None, asked: PullQuery
 ) -> None:
-    withheld = asked.told.withheld
     if data is None:
-        withheld["traces without their spans"] += 1
+        asked.withhold("traces without their spans", 1)
         return
     told = info.get("trace_metadata")
     sizes = told.get("mlflow.trace.sizeStats") if isinstance(told, dict) else None
@@ -207,11 +200,9 @@ def _note_missing(
     missing = len({span.parent for span in run.spans if span.parent} - ids)
     if recorded is not None:
         missing = max(missing, recorded - len(ids))
-    if missing:
-        withheld["spans referenced and not returned"] += missing
+    asked.withhold("spans referenced and not returned", missing)
     unresolved = sum("mlflow-attachment://" in str(span.attributes) for span in run.spans)
-    if unresolved:
-        withheld["spans with attachments, which are not fetched"] += unresolved
+    asked.withhold("spans with attachments, which are not fetched", unresolved)
 
 
 _SOURCES: dict[Annotator, str] = {"CODE": "CODE", "HUMAN": "HUMAN", "LLM": "LLM_JUDGE"}

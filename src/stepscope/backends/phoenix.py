@@ -77,8 +77,8 @@ def fetch_phoenix(asked: PullQuery) -> Iterator[PulledItem]:
             if span.trace_id in wanted:  # a server that does not know the filter sends all
                 spans.append(span)
                 asked.told.withheld[_WITHHELD] += 1
-        if absent := len(wanted - {span.trace_id for span in spans}):
-            asked.told.withheld["traces listed and not returned"] += absent
+        absent = wanted - {span.trace_id for span in spans}
+        asked.withhold("traces listed and not returned", len(absent))
         yield from assemble_runs(spans, asked, format=FORMAT, repairs=repairs)
     asked.told.mark = {_MARK: newest}
 

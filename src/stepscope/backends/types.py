@@ -53,6 +53,11 @@ class PullQuery(NamedTuple):
     limits: Limits  # of what is decoded
     told: PullNotes  # where to put what is told
 
+    def withhold(self, what: str, count: int) -> None:
+        """Note how often the backend kept something back; nothing where it did not."""
+        if count > 0:
+            self.told.withheld[what] += count
+
 
 def send_protobuf(client: Client, path: str, body: bytes, headers: Mapping[str, str]) -> None:
     """Send one request of OTLP in protobuf."""
@@ -117,8 +122,8 @@ def assemble_runs(
     ordered = sorted(spans, key=lambda span: (span.start_ns or 0, span.span_id))
     for members in group_by_trace(ordered).values():
         ids = {span.span_id for span in members}
-        if missing := len({span.parent_id for span in members if span.parent_id} - ids):
-            asked.told.withheld["spans referenced and not returned"] += missing
+        named = {span.parent_id for span in members if span.parent_id}
+        asked.withhold("spans referenced and not returned", len(named - ids))
     source = Source(format=format, uri=asked.uri)
     yield from read_traces(ordered, source=source, limits=asked.limits, extra=None, repairs=repairs)
 

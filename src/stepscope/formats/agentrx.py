@@ -41,6 +41,10 @@ class _Labelled(msgspec.Struct, gc=False):
     failure_summary: str | None = None
 
 
+_FAILURE_KEYS = frozenset(_Failure.__struct_fields__)
+_RECORD_KEYS = frozenset(_Labelled.__struct_fields__)
+
+
 def load_labels(path: Path, limits: Limits) -> RunLabels | None:
     """Return the labels of a file, None without any; its faults are told where it is imported."""
     by_task: dict[str, tuple[Label, ...]] = {}
@@ -62,12 +66,12 @@ def parse_labels(record: Json) -> tuple[str, tuple[Label, ...]]:
     labelled = msgspec.convert(record, _Labelled)
     failures = [msgspec.convert(failure, _Failure) for failure in labelled.failures]
     labels = [
-        _failure_label(failure, rest(raw, frozenset(_Failure.__struct_fields__)))
+        _failure_label(failure, rest(raw, _FAILURE_KEYS))
         for failure, raw in zip(failures, labelled.failures, strict=True)
     ]
     cause = labelled.root_cause
     if cause is not None:
-        more = rest(record, frozenset(_Labelled.__struct_fields__))
+        more = rest(record, _RECORD_KEYS)
         named = _id_text(msgspec.convert(cause.get("failure_id"), int | str | None))
         # The id is a number in one place and text in another.
         meant = next((f for f in failures if _id_text(f.failure_id) == named), None)

@@ -47,7 +47,6 @@ from stepscope.safety.text import visible_line
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
 ZSTD_METHOD = 93
 ZIP_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, ZSTD_METHOD}
 ZSTD_MISSING = "packed by zstd; reading it needs a package: pip install 'stepscope[zstd]'"
@@ -504,8 +503,7 @@ def open_gzip(file: BinaryIO, head: bytes, uri: str, limits: Limits) -> BinaryIO
     """Return what a gzip file holds, of which `head` was read; unpacked as it is read.
 
     Raises:
-        TraceError: it holds an archive, or is packed twice; here and while it is read: it is
-            damaged, or unpacks to more than the limits of archives allow.
+        TraceError: it holds an archive, or is packed twice, is damaged, or unpacks to too much.
     """
     unpacked = _UnpackedGzip(rewind(file, head), uri, limits)
     opened = cast(BinaryIO, io.BufferedReader(unpacked))

@@ -25,7 +25,6 @@ from stepscope.safety.limits import Limits
 
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
-
 # Hex digits of the id that are kept: 128 bits, enough that two runs never meet.
 _ID_DIGITS = 32
 _LIMITS = Limits()
@@ -131,7 +130,6 @@ def _check_clock(step: Step, start: int, clock: int | None, warnings: list[Warn]
 # tau-bench's own tolerance: `(1 - 1e-6) <= reward` counts as success (run.py, display_metrics).
 PASSING_REWARD = 1 - 1e-6
 
-
 OpinionSource = Literal["person", "code", "model"]
 
 _OUTCOME_NAMES = frozenset(
@@ -154,12 +152,10 @@ class Opinion(NamedTuple):
 
 
 def reward_outcome(reward: float | None, same_state: Json = None) -> Outcome:
-    """Return the outcome that a reward means, by the tolerance of tau-bench.
+    """Return the outcome that a reward means, if there is one, by the tolerance of tau-bench.
 
-    Args:
-        reward: None where none is recorded.
-        same_state: what the recorder says of the state at the end: true where it is the state that
-            the reference calls leave; anything but true, false, 1 and 0 says nothing.
+    `same_state` is true where the state at the end is the one that the reference calls leave, false
+    where it is another; anything but true, false, 1 and 0 says nothing.
     """
     if reward is None:
         return Outcome()

@@ -488,7 +488,6 @@ def _entries(value: Json) -> tuple[list[tuple[Json, bool]], dict[str, Json] | No
 
 FORMAT = FileFormat(NAME, any_record(_is_like, 0.95), _read)
 
-
 PARQUET_NAME = "langsmith_parquet"
 # Columns that no other table is likely to have together.
 _COLUMNS = (b"run_type", b"trace_id", b"dotted_order", b"inputs")

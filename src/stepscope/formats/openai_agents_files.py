@@ -187,14 +187,10 @@ def _name(item: dict[str, Json], key: str) -> str | None:
 
 def _with(step: Step, about: dict[str, Json]) -> Step:
     """Return a step with what its item says beside, at the call or the result that it is."""
-    if step.calls:
-        call = step.calls[0]
-        call = msgspec.structs.replace(call, extra={**(call.extra or {}), **about})
-        return msgspec.structs.replace(step, calls=(call, *step.calls[1:]))
-    if step.results:
-        result = step.results[0]
-        result = msgspec.structs.replace(result, extra={**(result.extra or {}), **about})
-        return msgspec.structs.replace(step, results=(result, *step.results[1:]))
+    for name, held in (("calls", step.calls), ("results", step.results)):
+        if held:
+            first = msgspec.structs.replace(held[0], extra={**(held[0].extra or {}), **about})
+            return msgspec.structs.replace(step, **{name: (first, *held[1:])})
     return msgspec.structs.replace(step, extra={**(step.extra or {}), **about})
 
 

@@ -161,7 +161,6 @@ NO_TRACE = "no known trace; it looks like "
 _SHOWN_KEYS = 6
 _SHOWN_CHARACTERS = 40
 
-
 # The keys that some record has in whatever a built-in format is sure of: `_NO_JSON`, or the keys of
 # one record, those of one text all together. Spelling is that of all ways
 # to write them: `trace_id`, `traceId` and ` Trace_ID` alike. Formats without an

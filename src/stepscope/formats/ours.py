@@ -161,7 +161,6 @@ FORMAT = RecordFormat(
     _split_runs,
 )
 
-
 PARQUET_NAME = "ours_parquet"
 
 _SCHEMA_KEY = b"stepscope.schema"

@@ -24,7 +24,6 @@ from stepscope.model import Case, Json, ReferenceCall, Step, Trajectory
 
 NAME = "tau_bench"
 
-
 _TITLE = re.compile(r"\s*#\s*(\w[\w -]*?) agent policy", re.IGNORECASE)
 _RUN_KEYS = frozenset({"task_id", "reward", "info", "traj", "trial"})
 _TASK_KEYS = frozenset({"user_id", "instruction", "actions", "outputs"})

@@ -38,6 +38,9 @@ class _Run(msgspec.Struct, gc=False):
     level: str | int | None = None
 
 
+_RECORD_KEYS = frozenset(_Run.__struct_fields__)
+
+
 def _likeness(opening: Opening) -> float:
     record = opening.first("history")
     if record is None or not isinstance(record["history"], list):
@@ -81,7 +84,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         outcome=Outcome() if correct is None else judged,
         labels=(label,),
         case=_case(run, workflow),
-        extra=rest(record, frozenset(_Run.__struct_fields__)),
+        extra=rest(record, _RECORD_KEYS),
     )
     return (found.finish(draft, ordinals, unexpected),)
 

@@ -109,7 +109,6 @@ _MISSED = re.compile(r"; (?:missed|reached another way, as the passed check says
 _WRITE = re.compile(r"(\S+) at (\d+)")
 _ARGUMENT = re.compile(r"(\S+): (\S+)")
 
-
 # What is kept, then what differs from run to run: quotations, addresses, paths, words with digits.
 # Words are looked at where they begin, so that a long one is read once.
 _WORD = r"[^\s,;()=\[\]{}'\"]"

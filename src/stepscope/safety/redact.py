@@ -61,18 +61,12 @@ class SecretPattern:
             starts = range(max(at - self.back, past), at + 1)
             found = next((hit for one in starts if (hit := self.pattern.match(text, one))), None)
             if found is not None:
-                secret = found[group]
-                if self._taken(text, found.start(), secret):
+                secret, before = found[group], text[max(found.start() - _BEFORE, 0) : found.start()]
+                fits = self.before is None or self.before.search(before) is not None
+                if fits and (self.accepts is None or self.accepts(secret)):
                     yield SecretMatch(found.start(group), found.end(group), self.kind, secret)
                 past = found.end()
             at = text.find(mark, max(past, at + 1))
-
-    def _taken(self, text: str, start: int, secret: str) -> bool:
-        if self.before is not None and not self.before.search(
-            text[max(start - _BEFORE, 0) : start]
-        ):
-            return False
-        return self.accepts is None or self.accepts(secret)
 
 
 def make_pattern(
@@ -228,22 +222,17 @@ _BREAKS = str.maketrans("-_", "+/", "=\r\n\t ")
 # Ids: hexadecimal digits and hyphens cannot be base64 of a secret.
 _ENCODED_SIGNS = re.compile(r"[0-9a-fA-F-]+|[a-z_/-]+|[A-Z_/-]+|[0-9+/_-]+", re.ASCII)
 
-
 Decode = Callable[[re.Match[str]], str]
 
 
 def json_view(text: str) -> tuple[str, list[int]] | None:
     """Return a text without JSON escapes, where each character began, and the end; or None."""
-    if "\\" not in text:
-        return None
-    return _view(text, _JSON, _unescaped)
+    return _view(text, _JSON, _unescaped) if "\\" in text else None
 
 
 def percent_view(text: str) -> tuple[str, list[int]] | None:
     """Return the same without percent escapes."""
-    if "%" not in text:
-        return None
-    return _view(text, _PERCENT, lambda found: chr(int(found[1], 16)))
+    return _view(text, _PERCENT, lambda found: chr(int(found[1], 16))) if "%" in text else None
 
 
 # Characters without ink: text that holds one reads as if it were not there.
@@ -381,7 +370,6 @@ _PROVIDER_FORMS: tuple[tuple[str, str, str] | tuple[str, str, str, int], ...] = 
     ("jwt", "eyJ", rf"{_R}eyJ{_W}{{8,}}+\.eyJ{_W}{{8,}}+\.{_W}*+"),
 )
 PROVIDER_SECRETS = tuple(make_pattern(*form) for form in _PROVIDER_FORMS)
-
 
 _KIND = re.compile("[a-z][a-z0-9_]{0,30}")
 _CHARACTERS = re.compile("(?:A-Z|a-z|a-f|A-F|0-9|[_.+/=~-])+")

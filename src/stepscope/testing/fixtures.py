@@ -45,12 +45,7 @@ class GateCheck:
     def check(
         self, *, undecided: Literal["skip", "fail"] = "fail", fail_on: Severity = "hard"
     ) -> None:
-        """Fail the test where a gate failed or could not be measured.
-
-        Args:
-            undecided: what becomes of the test where more runs would decide a gate.
-            fail_on: the least severity that counts.
-        """
+        """Fail the test where a gate failed or was not measured; where undecided, as one says."""
         __tracebackhide__ = True
         if undecided not in ("skip", "fail"):
             raise UsageError(f"undecided = {undecided!r}; expected 'skip' or 'fail'")
@@ -141,15 +136,10 @@ class RecordedRun:
         mode: MatchMode = "in_order",
         arguments: ArgumentMode = "exact",
     ) -> MatchResult:
-        """Tell whether the agent's calls match.
+        """Tell whether the agent's calls match names of tools, or pairs of name and arguments.
 
-        Args:
-            reference: names of tools, whose arguments do not count, or pairs of both.
-            mode: the sense; see the measure `match`.
-            arguments: how the arguments of pairs are compared.
-
-        Raises:
-            UsageError: no reference, or no such mode.
+        The senses of `mode` and `arguments` are those of the measure `match`. Raises UsageError
+        where there is no reference, or no such mode.
         """
         if not reference:
             raise UsageError("match needs names of tools, or pairs of name and arguments")

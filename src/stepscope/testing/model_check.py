@@ -7,9 +7,8 @@
 In pytest or anywhere: what is broken is one `ModelFault` with a line for every rule, saying what
 was done and what to do. A rule is a function of a `ModelSubject`: it yields one line for every way
 in which the promise of its docstring is broken. Each rule asks a model of its own at a server on
-loopback; no provider is called. The server is bare asyncio, since a web framework cannot be told
-to break a connection within a reply. The protocols of the two official SDKs are here; a plugin
-that speaks another gives a function of the same form.
+loopback, bare asyncio since a web framework cannot be told to break a connection within a reply; no
+provider is called. A plugin that speaks another protocol than OpenAI's or Anthropic's gives it.
 """
 
 from __future__ import annotations

@@ -203,7 +203,6 @@ def encode_varint(value: int) -> bytes:
 # Values and keys within one request: 20 MiB of the smallest would fill ten times that in memory.
 MAX_VALUES = 500_000
 
-
 _STATUSES: tuple[SpanStatus, ...] = ("unset", "ok", "error")
 
 

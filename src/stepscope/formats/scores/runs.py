@@ -40,7 +40,6 @@ SMALL_ROWS = 65_536
 # Rows of one run that are kept waiting for more; no run of a hundred thousand steps needs more.
 MAX_RUN_ROWS = 1_000_000
 
-
 # A message quotes no more than this of a name.
 _NAME_LENGTH = 60
 
