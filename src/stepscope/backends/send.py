@@ -3,8 +3,7 @@
 Everything has an id that is the same whenever it is sent, so that sending twice changes nothing. A
 run that was pulled from the very place is there already: only its verdicts are sent. Spans go
 first, all of them: a backend may take a while to show a span that it has accepted. `SentLog`, a
-file beside the store, says what was sent where; a row is written when the backend has taken the
-whole part. Without the file everything is sent again, which changes nothing there either.
+file beside the store, says what was sent where, once the backend has taken the whole part.
 """
 
 from __future__ import annotations
@@ -64,7 +63,6 @@ class Sent(msgspec.Struct, kw_only=True):
     absent: int = 0  # verdicts about spans that the backend does not have
 
     def __str__(self) -> str:
-        """One line: how much of what, where, and what was not sent and why."""
         said = f"sent {self.runs:,} runs as {self.spans:,} spans and {self.verdicts:,} verdicts"
         parts = [f"{said} to {self.target}"]
         if self.runs_there or self.verdicts_there:

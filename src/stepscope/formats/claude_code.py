@@ -320,11 +320,6 @@ class ClaudeSession:
         self._lines.append(line)
         self.repairs += record.repairs
 
-    @property
-    def is_quiet(self) -> bool:
-        """Whether its lines are all of the kinds that are written beside a conversation."""
-        return all(line.type in _NOTE_TYPES for line in self._lines)
-
     def lose(self) -> None:
         """Note that a line here could not be read."""
         self._lost.append(len(self._lines))
@@ -455,16 +450,16 @@ def _read_session(
     session: ClaudeSession, ordinals: Ordinals, at: DecodedRecord
 ) -> tuple[Trajectory, ...]:
     """Return a session's run, then those of its subagents, linked both ways."""
-    draft, *others = [
-        draft_thread(session, agent, lines, at) for agent, lines in session.threads().items()
-    ]
+    threads = session.threads()
+    draft, *others = [draft_thread(session, agent, told, at) for agent, told in threads.items()]
     run = at.finish(draft, ordinals) if draft.steps else None
     drafts = [other for other in others if other.steps]
     if run is not None:
         at = at._replace(repairs=())
         drafts = [msgspec.structs.replace(draft, parent=run.id) for draft in drafts]
     children = [at.finish(d, ordinals) for d in drafts]
-    if run is None and not children and not session.is_quiet:
+    quiet = all(line.type in _NOTE_TYPES for lines in threads.values() for line in lines)
+    if run is None and not children and not quiet:
         raise TraceError("no line of it is a message, and some are no notes beside a session")
     if run is None:
         return tuple(children)

@@ -17,17 +17,17 @@ from hashlib import sha256
 from typing import Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.errors import LimitError, TraceError
 from stepscope.model import Json, Label, Outcome, Step, Trajectory, Warn
 from stepscope.safety.json import Repair
-from stepscope.safety.limits import Limits
+from stepscope.safety.limits import DEFAULT_LIMITS, Limits
 
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 # Hex digits of the id that are kept: 128 bits, enough that two runs never meet.
 _ID_DIGITS = 32
-_LIMITS = Limits()
 
 
 class Ordinals:
@@ -47,7 +47,7 @@ def finish_run(
     draft: Trajectory,
     ordinals: Ordinals,
     *,
-    limits: Limits = _LIMITS,
+    limits: Limits = DEFAULT_LIMITS,
     repairs: Iterable[Repair] = (),
 ) -> Trajectory:
     """Return the draft with its id, its ordinal and its warnings.
@@ -76,11 +76,11 @@ def finish_run(
         ordinal = source.ordinal or ordinals.next(content.digest())
         content.update(_canonical(("ordinal", ordinal)))
         if ordinal:
-            source = msgspec.structs.replace(source, ordinal=ordinal)
+            source = replace(source, ordinal=ordinal)
     warnings = (*draft.warnings, *(Warn(*repair) for repair in repairs), *find_oddities(steps))
     identity = content.hexdigest()[:_ID_DIGITS]
     name = draft.name or identity[:12]
-    return msgspec.structs.replace(draft, id=identity, name=name, source=source, warnings=warnings)
+    return replace(draft, id=identity, name=name, source=source, warnings=warnings)
 
 
 def find_oddities(steps: tuple[Step, ...]) -> list[Warn]:
@@ -177,9 +177,7 @@ def add_opinions(
     """Return a run with more labels, and the outcome of opinions where they decide one."""
     outcome = read_outcome(opinions)
     known = outcome.status != "unknown" or outcome.reason
-    return msgspec.structs.replace(
-        run, labels=(*run.labels, *labels), outcome=outcome if known else run.outcome
-    )
+    return replace(run, labels=(*run.labels, *labels), outcome=outcome if known else run.outcome)
 
 
 def read_outcome(opinions: Sequence[Opinion]) -> Outcome:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.errors import TraceError
 from stepscope.formats.finish import Ordinals, finish_run
@@ -74,12 +75,9 @@ class RunLabels:
             Warn("label_beyond_run", f"a label names step {label.step}; the run has {n} steps")
             for label in beyond
         ]
-        loose = [
-            msgspec.structs.replace(x, step=None, extra={**(x.extra or {}), "step": x.step})
-            for x in beyond
-        ]
+        loose = [replace(x, step=None, extra={**(x.extra or {}), "step": x.step}) for x in beyond]
         told = (*run.labels, *fitting, *loose)
-        return msgspec.structs.replace(run, labels=told, warnings=(*run.warnings, *warnings))
+        return replace(run, labels=told, warnings=(*run.warnings, *warnings))
 
     @property
     def without_run(self) -> tuple[str, ...]:
@@ -245,7 +243,7 @@ class UnexpectedKeys(NamedTuple):
             return draft
         extra = {**self.values, **(draft.extra or {})}
         warnings = (*draft.warnings, *self.warnings)
-        return msgspec.structs.replace(draft, extra=extra, warnings=warnings)
+        return replace(draft, extra=extra, warnings=warnings)
 
 
 def convert_record(record: dict[str, Json], kind: type[T]) -> tuple[T, UnexpectedKeys]:
@@ -344,7 +342,7 @@ def message_format(
 
         def finished(start: DecodedRecord) -> tuple[Trajectory]:
             made = run(tuple(steps), start, ordinals)
-            return (msgspec.structs.replace(made, warnings=(*made.warnings, *gaps)),)
+            return (replace(made, warnings=(*made.warnings, *gaps)),)
 
         yield from attempt(parts.first._replace(repairs=tuple(parts.repairs)), finished)
 

@@ -25,6 +25,7 @@ from typing import Literal
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.errors import TraceError
 from stepscope.formats import files
@@ -116,7 +117,7 @@ def extend_parents(spans: Sequence[RawSpan]) -> list[RawSpan]:
             continue
         if 0 < span.start_ns - end < _MILLISECOND and "langsmith.start_time" in span.attributes:
             found[at].attributes.setdefault("langsmith.end_time", end)
-            found[at] = msgspec.structs.replace(found[at], end_ns=span.start_ns)
+            found[at] = replace(found[at], end_ns=span.start_ns)
     return found
 
 
@@ -357,16 +358,15 @@ def split_subagents(
     for group, parent in zip(groups, above, strict=True):
         if parent is not None:
             name = group[0].span_id
-            group = [msgspec.structs.replace(span, trace_id=name) for span in group]
-            group[0] = msgspec.structs.replace(group[0], parent_id=None)
+            group = [replace(span, trace_id=name) for span in group]
+            group[0] = replace(group[0], parent_id=None)
         whole = {"extra": extra, "repairs": repairs} if parent is None else {}
         (run,) = read_group(group, **whole)
         nodes = [
-            msgspec.structs.replace(node, parent=heads[node.id]) if node.id in heads else node
-            for node in run.spans
+            replace(node, parent=heads[node.id]) if node.id in heads else node for node in run.spans
         ]
         runs.append(
-            msgspec.structs.replace(
+            replace(
                 run,
                 # The example that a run was made for, where it was an experiment's.
                 task=find_text(group[0].attributes, "langsmith.reference_example_id"),
@@ -380,13 +380,9 @@ def split_subagents(
         # What a model was given stands before what it said.
         last = {step.span: step.index for step in run.steps}
         warnings = [
-            msgspec.structs.replace(warn, step=last.get(run_id))
-            for run_id, warn in faults
-            if run_id in here
+            replace(warn, step=last.get(run_id)) for run_id, warn in faults if run_id in here
         ]
-        yield msgspec.structs.replace(
-            run, children=tuple(children), warnings=(*run.warnings, *warnings)
-        )
+        yield replace(run, children=tuple(children), warnings=(*run.warnings, *warnings))
 
 
 def _groups(spans: list[RawSpan]) -> tuple[list[list[RawSpan]], list[int | None]]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.errors import TraceError
 from stepscope.formats import fields
@@ -104,9 +105,7 @@ def pair_answers(steps: tuple[Step, ...]) -> tuple[Step, ...]:
             ended = extra.get("role") == EXIT
             judged = ToolStatus("ok", "protocol", None) if ended else _harness_status(extra) or said
             result = ToolResult(call.id, call.name, step.parts, None, *judged)
-            step = msgspec.structs.replace(
-                step, actor="environment", kind="result", parts=(), results=(result,)
-            )
+            step = replace(step, actor="environment", kind="result", parts=(), results=(result,))
         made.append(step)
     return tuple(made)
 
@@ -134,7 +133,7 @@ def _complete_agent_step(step: Step, more: dict[str, Json]) -> Step:
     ]
     told = {"timestamp": start is not None, "cost": cost is not None, "actions": said == actions}
     known = frozenset([key for key, is_told in told.items() if is_told])
-    return msgspec.structs.replace(
+    return replace(
         step,
         kind="call" if calls else step.kind,
         calls=calls,
@@ -153,10 +152,10 @@ def _complete_other_step(step: Step, more: dict[str, Json]) -> Step:
     judged = _harness_status(more)
     if results and judged is not None:
         status, source, told = judged
-        first = msgspec.structs.replace(results[0], status=status, source=source, error=told)
+        first = replace(results[0], status=status, source=source, error=told)
         results = (first, *results[1:])
     extra = fields.merge_extra(step.extra, extra)
-    return msgspec.structs.replace(step, results=results, start=start, extra=extra)
+    return replace(step, results=results, start=start, extra=extra)
 
 
 def _harness_status(more: dict[str, Json]) -> ToolStatus | None:
@@ -242,7 +241,7 @@ def _finish_run(
     info = run.info or SweAgentInfo()
     model = fields.text_at(fields.object_at(info.config, "model"), "model_name")
     steps = tuple(
-        msgspec.structs.replace(step, model=model)
+        replace(step, model=model)
         if model is not None and step.actor == "agent" and step.model is None
         else step
         for step in pair_answers(steps)

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import entries_at, object_at, rest, text_at
@@ -30,7 +30,7 @@ from stepscope.formats.spans.lists import find_ns, parse_nanoseconds, read_span_
 from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus, make_event
 from stepscope.model import Json, Label, Quarantined, Source, Stream, Trajectory, Warn
 from stepscope.safety.json import Repair
-from stepscope.safety.limits import Limits
+from stepscope.safety.limits import DEFAULT_LIMITS, Limits
 
 Record = dict[str, Json]
 
@@ -255,7 +255,7 @@ def add_assessments(run: Trajectory, assessments: Sequence[Json], limits: Limits
         and record.get("valid") is not False
     ]
     if others:
-        run = msgspec.structs.replace(run, extra={**(run.extra or {}), "assessments": others})
+        run = replace(run, extra={**(run.extra or {}), "assessments": others})
     return add_opinions(run, labels, opinions)
 
 
@@ -277,9 +277,7 @@ def _label(record: Record, first: Mapping[str, int], limits: Limits) -> Label:
         beside["of"] = "trace"
     elif own not in first:
         beside["span"] = own
-    return msgspec.structs.replace(
-        attributes.label_evaluation(about, beside), step=first.get(own) if own else None
-    )
+    return replace(attributes.label_evaluation(about, beside), step=first.get(own) if own else None)
 
 
 def _told(record: Record, limits: Limits) -> tuple[Json, Record]:
@@ -305,7 +303,6 @@ def _source(record: Record) -> str:
 
 
 _NAME = "mlflow"
-_LIMITS = Limits()
 _METADATA = ("trace_metadata", "request_metadata")
 _SCHEMA = "mlflow.trace_schema.version"
 # What a trace's metadata says that a run has a tag for.
@@ -331,7 +328,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
 
 
 def read_mlflow_runs(
-    values: Iterable[Json], *, source: Source, limits: Limits = _LIMITS
+    values: Iterable[Json], *, source: Source, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[Trajectory | Quarantined]:
     """Yield the runs that decoded answers of the server, or traces, hold."""
     ordinals = Ordinals()
@@ -360,7 +357,7 @@ def _runs(
             yield quarantine_value(source, record, e)
     metadata = _metadata(info, limits)
     version = metadata.get(_SCHEMA)
-    told = msgspec.structs.replace(source, format_version=str(version) if version else None)
+    told = replace(source, format_version=str(version) if version else None)
     read = frozenset({"assessments"} if isinstance(info.get("assessments"), list) else ())
     try:
         (run,) = assemble(
@@ -432,7 +429,7 @@ def _known(
     listed = attributes.decode_object(info.get("tags"), limits)
     own = listed if isinstance(listed, dict) else {}
     texts = {**{k: v for k, v in own.items() if not k.startswith("mlflow.")}, **named}
-    return msgspec.structs.replace(
+    return replace(
         run,
         workflow=run.workflow or _trace_name(info),
         tags={**run.tags, **{k: str(v) for k, v in texts.items() if v not in (None, "")}},

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.errors import TraceError
 from stepscope.formats import fields
@@ -136,7 +137,7 @@ class _Answers:
         self._left[at] -= 1
         usage = None if self._left[at] else self._usages[at]
         model = fields.text_at(fields.object_at(raw, "provider_data"), "model")
-        return msgspec.structs.replace(step, model=model, usage=usage)
+        return replace(step, model=model, usage=usage)
 
 
 _encoded = msgspec.json.Encoder(order="deterministic").encode
@@ -172,11 +173,9 @@ def _of_item(item: Json, reading: MessageOptions, answers: _Answers) -> Step:
     source, target = _name(item, "source_agent"), _name(item, "target_agent")
     if target is not None:
         results = tuple(map(fields.passed_control, step.results))
-        step = msgspec.structs.replace(
-            step, actor="agent", kind="handoff", results=results, extra={"to": target}
-        )
+        step = replace(step, actor="agent", kind="handoff", results=results, extra={"to": target})
     if step.actor == "agent":
-        step = msgspec.structs.replace(step, agent=source or _name(item, "agent"))
+        step = replace(step, agent=source or _name(item, "agent"))
         step = answers.of(step, raw)
     return _with(step, about) if about else step
 
@@ -189,9 +188,9 @@ def _with(step: Step, about: dict[str, Json]) -> Step:
     """Return a step with what its item says beside, at the call or the result that it is."""
     for name, held in (("calls", step.calls), ("results", step.results)):
         if held:
-            first = msgspec.structs.replace(held[0], extra={**(held[0].extra or {}), **about})
-            return msgspec.structs.replace(step, **{name: (first, *held[1:])})
-    return msgspec.structs.replace(step, extra={**(step.extra or {}), **about})
+            first = replace(held[0], extra={**(held[0].extra or {}), **about})
+            return replace(step, **{name: (first, *held[1:])})
+    return replace(step, extra={**(step.extra or {}), **about})
 
 
 def _checks(state: dict[str, Json], key: str) -> list[Step]:
@@ -265,7 +264,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
                     id="",
                     name=trace_id,
                     steps=(),
-                    source=msgspec.structs.replace(source, run_id=trace_id),
+                    source=replace(source, run_id=trace_id),
                     warnings=(Warn("no_agent_span", "a trace without spans"),),
                     extra=extra,
                 )
@@ -349,7 +348,7 @@ def _complete_run(run: Trajectory, spans: list[RawSpan], about: dict[str, Json])
         for step in run.steps
         if step.span in bodiless and not step.calls and not step.results and not step.parts
     ]
-    return msgspec.structs.replace(
+    return replace(
         run,
         workflow=fields.text_at(about, "workflow_name") or run.workflow or NAME,
         agent=run.agent or next((span.name for span in spans if span.kind == "agent"), None),

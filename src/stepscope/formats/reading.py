@@ -45,7 +45,7 @@ from stepscope.formats.records import RawRecord
 from stepscope.model import Format, Label, Quarantined, Stream, Trajectory
 from stepscope.registry import PluginFault
 from stepscope.safety.json import BOM, REPAIR_CODES
-from stepscope.safety.limits import MIB, Limits, open_file
+from stepscope.safety.limits import DEFAULT_LIMITS, MIB, Limits, open_file
 from stepscope.safety.redact import scrub_message
 from stepscope.safety.text import visible_line
 from stepscope.values import format_count
@@ -217,9 +217,6 @@ def _count_each(counted: dict[str, int], keys: Iterable[str] | None, prefix: str
         _count(counted, prefix + key)
 
 
-_LIMITS = Limits()
-
-
 class FileReading:
     """One file being read: iterate once, then ask for the `account`."""
 
@@ -329,7 +326,7 @@ def _guarded(reader: RecordFormat) -> RecordReader:
 
 
 def read_files(
-    paths: Sequence[str | bytes], *, format_name: str | None = None, limits: Limits = _LIMITS
+    paths: Sequence[str | bytes], *, format_name: str | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[FileReading]:
     """Yield a reading for every file that `paths` stand for; read each before asking for the next.
 

@@ -105,14 +105,7 @@ def read_body_headers(headers: Headers) -> tuple[str, bool] | ReceiverRefusal:
 
 
 def parse_address(text: str | None, token: str | None) -> tuple[str, int]:
-    """Return the host and port to listen at; others can send there only if there is a secret.
-
-    Raises:
-        UsageError: no address, or one that is not loopback and no secret, or a short one.
-
-    >>> parse_address(None, None), parse_address("[::1]:9000", None), parse_address("9000", None)
-    (('127.0.0.1', 4318), ('::1', 9000), ('127.0.0.1', 9000))
-    """
+    """Return where to listen, by secret alone for others; UsageError for less, or no address."""
     if token is not None and len(token) < MIN_TOKEN:
         raise UsageError(
             f"{TOKEN_VARIABLE} has {len(token)} characters; expected {MIN_TOKEN} or more"

@@ -45,6 +45,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     zip_ratio_floor_bytes: int = 10 * MIB
 
 
+# What holds where nobody set anything.
+DEFAULT_LIMITS = Limits()
+
+
 def open_file(path: str | Path) -> BinaryIO:
     """Open a file that the user names; what is no file is an OSError, and is not waited for."""
     if "\0" in str(path):

@@ -108,11 +108,11 @@ class ModelServer:
         if canned.badly in {"hang", "reset"}:
             writer.transport.abort()
             return False
-        headers = {"content-type": "application/json", "content-length": str(len(_packed(canned)))}
+        body = gzip.compress(canned.body, 1) if canned.badly == "gzip" else canned.body
+        headers = {"content-type": "application/json", "content-length": str(len(body))}
         if canned.badly == "gzip":
             headers["content-encoding"] = "gzip"
         lines = [f"{name}: {value}" for name, value in {**headers, **canned.headers}.items()]
-        body = _packed(canned)
         writer.write(
             "\r\n".join([f"HTTP/1.1 {canned.status} Said", *lines, "", ""]).encode()
             + (body[: len(body) // 2] if canned.badly == "half" else body)
@@ -160,10 +160,6 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
         await reader.readuntil(b"\r\n")
     await reader.readuntil(b"\r\n")
     return bytes(body)
-
-
-def _packed(canned: CannedReply) -> bytes:
-    return gzip.compress(canned.body, 1) if canned.badly == "gzip" else canned.body
 
 
 Situation = Literal["answer", "refusal", "length", "filter"]

@@ -45,7 +45,7 @@ from stepscope.model import (
     Trajectory,
 )
 from stepscope.safety.json import decode
-from stepscope.safety.limits import Limits
+from stepscope.safety.limits import DEFAULT_LIMITS, Limits
 
 _PAIR_KEYS = frozenset({"request", "response"})
 _HTTP_KEYS = frozenset({"body"})
@@ -80,9 +80,6 @@ def decode_body(value: Json, name: str, limits: Limits) -> dict[str, Json]:
     if isinstance(value, dict):
         return value
     raise TraceError(f"`{name}` is {str(value)[:60]!r}; expected a JSON object")
-
-
-_LIMITS = Limits()  # nesting and size of the arguments
 
 
 class CalledFunction(msgspec.Struct, gc=False):
@@ -125,7 +122,7 @@ def message_calls(
     except (msgspec.MsgspecError, UnicodeError) as e:
         raise TraceError(f"these are no chat messages with tool calls: {e}") from e
     return tuple(
-        parse_call(call.function.name, call.function.arguments, call.id, limits=_LIMITS)
+        parse_call(call.function.name, call.function.arguments, call.id, limits=DEFAULT_LIMITS)
         for message in typed
         if message.tool_calls
         for call in message.tool_calls

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.formats import fields
 from stepscope.formats.fields import Content, rest, text_at, url_part
@@ -235,7 +236,7 @@ def _served(block: dict[str, Json], limits: Limits) -> tuple[ToolCall, ToolResul
         name, block.get("arguments"), call_id, limits=limits, extra=rest(block, _SERVED)
     )
     kind: Literal["mcp", "server"] = "mcp" if block.get("tool_type") == "mcp_call" else "server"
-    call = msgspec.structs.replace(told, kind=kind)
+    call = replace(told, kind=kind)
     answer = text_at(block, "result")
     parts = (Part("text", answer),) if answer else ()
     return call, make_result(call_id, name, parts, None if error is None else ToolError(error))
@@ -379,7 +380,7 @@ class SampleSteps:
         if words not in before:
             before.append(words)
             extra = {**(step.extra or {}), "retold": [*before]}
-            self.steps[place] = msgspec.structs.replace(step, extra=extra)
+            self.steps[place] = replace(step, extra=extra)
 
     def _by_words(self, message: Step, key: Key, taken: set[int]) -> int | None:
         """Return where the same words were said that are no other message of the list."""
@@ -396,7 +397,7 @@ class SampleSteps:
     def _add_behind(self, place: int, message: Step, key: Key, *, context: bool) -> int:
         step = message
         if context and step.kind == "result" and not self._was_called(step):
-            step = msgspec.structs.replace(step, replayed=True)
+            step = replace(step, replayed=True)
         self._called.update([call.id for call in step.calls if call.id is not None])
         if place < len(self.steps) - 1 or place in self._between:
             self._between.setdefault(place, []).append(step)
@@ -415,7 +416,7 @@ class SampleSteps:
             ordered.append(step)
             ordered += self._between.get(place, ())
         for index, step in enumerate(ordered):
-            steps.append(msgspec.structs.replace(step, index=index) if index else step)
+            steps.append(replace(step, index=index) if index else step)
         return tuple(steps), places
 
     def _hear(self, at: int | Json, seen: Counter[Key], span: str | None, *, pooled: bool) -> None:
@@ -435,13 +436,13 @@ class SampleSteps:
             step.kind == "result" and not self._was_called(step)
         )
         if step.id in self._ids:
-            step = msgspec.structs.replace(step, id=None)  # a pool has equal messages once
+            step = replace(step, id=None)  # a pool has equal messages once
         if context:
-            step = msgspec.structs.replace(step, replayed=True)
+            step = replace(step, replayed=True)
         else:
             self._called.update([call.id for call in step.calls if call.id is not None])
         if span is not None:
-            step = msgspec.structs.replace(step, span=span)
+            step = replace(step, span=span)
         place = self.add(step)
         self._note(message, key, place)
         if key[0] == "tool" and not context:
@@ -490,7 +491,7 @@ def _whole(told: Step, heard: Step) -> Step:
     extra = {**(first.extra or {}), **(result.extra or {})}
     if first.text != result.text:
         extra["returned"] = [msgspec.to_builtins(part) for part in first.parts]
-    whole = msgspec.structs.replace(
+    whole = replace(
         result,
         name=result.name or first.name,
         truncated=first.truncated,
@@ -499,9 +500,7 @@ def _whole(told: Step, heard: Step) -> Step:
         extra=extra or None,
     )
     beside = {**(told.extra or {}), **(heard.extra or {})}
-    return msgspec.structs.replace(
-        told, results=(whole,), id=heard.id or told.id, extra=beside or None
-    )
+    return replace(told, results=(whole,), id=heard.id or told.id, extra=beside or None)
 
 
 def _grown(refs: Sequence[Range], before: Sequence[Range]) -> list[Range] | None:

@@ -42,9 +42,8 @@ from stepscope.model import Case, Json, Label, Outcome, Quarantined, Stream, Tra
 from stepscope.safety.json import Decoded, decode, drops_keys
 from stepscope.safety.limits import Limits
 
-# Of a sample: its target and its request make the run's case; whether a target is a text to be told
-# or something to be judged by, only the scorer knows, so it names no post-condition. The outcome is
-# that of the first scorer, and of a number between 0 and 1 the log does not know the threshold.
+# A sample's target names no post-condition of its case: only the scorer knows whether it is a text
+# to be told. The outcome is the first scorer's; of other numbers than 0 and 1 it is unknown.
 # Source: inspect_ai, `log/_recorders/chunked`; `scorer/_metric.py`, `Score` and `value_to_float`.
 
 # Inspect's letters (correct, incorrect, partial, no answer) and words, as the numbers they mean.
@@ -150,7 +149,12 @@ def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Tra
     if sample.events_data is not None:
         sample.message_pool = sample.events_data.get("messages", [])
         sample.call_pool = sample.events_data.get("calls", [])
-    texts = Attachments(_attachments(sample, transcript), found.limits)
+    held = sample.attachments
+    if isinstance(held, list):
+        held = {str(place): text for place, text in enumerate(held)}
+    elif not held:
+        held = msgspec.convert(transcript.get("content", {}), dict[str, str])
+    texts = Attachments(held, found.limits)
     collected, tree = SampleSteps(texts, sample.message_pool), SampleTree()
     reader = EventReader(collected, tree, texts)
     later = msgspec.convert(transcript.get("events", []), list[Any])
@@ -202,12 +206,6 @@ def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Tra
         extra=_extra(value, log, reader, tree, places, sample.call_pool, texts),
     )
     return found.finish(draft, ordinals)
-
-
-def _attachments(sample: _Sample, transcript: dict[str, Json]) -> dict[str, str]:
-    if isinstance(sample.attachments, list):
-        return {str(place): text for place, text in enumerate(sample.attachments)}
-    return sample.attachments or msgspec.convert(transcript.get("content", {}), dict[str, str])
 
 
 def _messages(sample: _Sample) -> list[Any]:

@@ -18,6 +18,7 @@ from hashlib import sha256
 from typing import BinaryIO, Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.formats.fields import function_json
 from stepscope.formats.otlp import values
@@ -140,7 +141,7 @@ _PREFIX = "evaluations."
 def _with_verdicts(span: RawSpan, records: list[Record], how: Verdicts) -> RawSpan:
     if how == "gen_ai":
         events = [_verdict_event(record, span) for record in records]
-        return msgspec.structs.replace(span, events=(*span.events, *events))
+        return replace(span, events=(*span.events, *events))
     # The first place behind the evaluations that a span has already.
     taken = [
         int(place)
@@ -152,7 +153,7 @@ def _with_verdicts(span: RawSpan, records: list[Record], how: Verdicts) -> RawSp
     added: dict[str, Json] = {}
     for at, record in enumerate(records, max(taken, default=-1) + 1):
         added |= {f"{_PREFIX}{at}.evaluation.{key}": found for key, found in _evaluation(record)}
-    return msgspec.structs.replace(span, attributes={**span.attributes, **added})
+    return replace(span, attributes={**span.attributes, **added})
 
 
 def _verdict_event(record: Record, span: RawSpan) -> SpanEvent:
@@ -296,7 +297,7 @@ def _root(template: RawSpan, run: Trajectory, trailing: list[Step]) -> RawSpan:
         )
     if trailing:
         about[_MESSAGES_KEY] = pack_attribute([write_message(step) for step in trailing])
-    return msgspec.structs.replace(
+    return replace(
         template,
         name=f"invoke_agent {run.agent}" if run.agent else "invoke_agent",
         start_ns=_ns(run.start),
@@ -327,7 +328,7 @@ def _chat(template: RawSpan, at: int, step: Step, heard: list[Step]) -> RawSpan:
     # The conventions demand a reason of every answer.
     said = {**write_message(step), "finish_reason": step.finish_reason or "unknown"}
     about["gen_ai.output.messages"] = pack_attribute([said])
-    return msgspec.structs.replace(
+    return replace(
         template,
         span_id=_span_id(template.trace_id, "step", at),
         parent_id=template.span_id,
@@ -375,7 +376,7 @@ def _tool(template: RawSpan, exchange: Exchange, run: Trajectory) -> RawSpan:
         ended = _ns(answered.end) or _ns(answered.start)
         if answered.start is not None and answered.end is not None:
             began = _ns(answered.start)
-    return msgspec.structs.replace(
+    return replace(
         template,
         span_id=_span_id(template.trace_id, "call", exchange.position),
         parent_id=template.span_id,
@@ -409,12 +410,12 @@ def _timed(spans: list[RawSpan], placed_at: int | None) -> list[RawSpan]:
         start = clock if span.start_ns is None else span.start_ns
         end = max(start, start + step) if span.end_ns is None else span.end_ns
         clock = max(clock, start, end)
-        timed.append(msgspec.structs.replace(span, start_ns=start, end_ns=end))
+        timed.append(replace(span, start_ns=start, end_ns=end))
     root = spans[0]
     first = min([span.start_ns for span in timed if span.start_ns is not None], default=clock)
     start = root.start_ns or (min([*known, first]) if known else first)
     end = root.end_ns or max(clock, start)
-    return [msgspec.structs.replace(root, start_ns=start, end_ns=end), *timed]
+    return [replace(root, start_ns=start, end_ns=end), *timed]
 
 
 _STATUSES: dict[ResultStatus, SpanStatus] = {"ok": "ok", "error": "error", "unknown": "unset"}
@@ -425,7 +426,7 @@ def restore_spans(run: Trajectory, trace_id: str | None = None) -> tuple[list[Ra
     written = trace_id or values.make_id(run.source.run_id or run.id, values.TRACE_DIGITS)
     originals = list_recorded_spans(run)
     spans = [
-        msgspec.structs.replace(
+        replace(
             span,
             trace_id=written,
             span_id=values.make_id(span.span_id, values.SPAN_DIGITS),
@@ -565,11 +566,9 @@ def _mark_spans(
         resource = {}
     root = find_root(spans)
     about = {**spans[root].attributes, RUN_KEY: run.id}
-    spans[root] = msgspec.structs.replace(spans[root], attributes=about)
+    spans[root] = replace(spans[root], attributes=about)
     if resource:
-        spans = [
-            msgspec.structs.replace(span, resource={**span.resource, **resource}) for span in spans
-        ]
+        spans = [replace(span, resource={**span.resource, **resource}) for span in spans]
     return spans, homes
 
 

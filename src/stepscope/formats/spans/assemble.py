@@ -53,7 +53,7 @@ from stepscope.model import (
 )
 from stepscope.model import Span as Node
 from stepscope.safety.json import Repair
-from stepscope.safety.limits import Limits
+from stepscope.safety.limits import DEFAULT_LIMITS, Limits
 from stepscope.values import sum_known
 
 # The most telling first: what one leaves out, the next may say.
@@ -96,7 +96,6 @@ def read_content(span: RawSpan, limits: Limits) -> SpanContent:
     )
 
 
-_LIMITS = Limits()
 _STATUSES: dict[SpanStatus, ResultStatus] = {"ok": "ok", "error": "error", "unset": "unknown"}
 
 
@@ -105,7 +104,7 @@ def assemble(
     *,
     source: Source,
     ordinals: Ordinals | None = None,
-    limits: Limits = _LIMITS,
+    limits: Limits = DEFAULT_LIMITS,
     extra: Mapping[str, Json] | None = None,
     repairs: Iterable[Repair] = (),
 ) -> Iterator[Trajectory]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from stepscope.formats.fields import object_at, parse_ns, tool_defs
 from stepscope.formats.spans.attributes import (
     decode_object,
@@ -50,13 +52,12 @@ def read_langfuse(span: RawSpan, limits: Limits) -> SpanContent | None:
     cost = decode_object(about.get(f"{_OWN}cost_details"), limits)
     failed = find_text(about, f"{_OWN}level") == "ERROR"
     began = decode_value(about.get(f"{_OWN}completion_start_time"), limits)
-    return SpanContent(
+    named = find_text(about, "gen_ai.agent.name", "agent_name", "gen_ai.agent.id") or span.name
+    return msgspec.structs.replace(
+        found,
         operation=sort,
-        input_value=found.input_value,
-        output_value=found.output_value,
-        agent=find_text(about, "gen_ai.agent.name", "agent_name", "gen_ai.agent.id") or span.name
-        if sort == "agent"
-        else None,
+        response_id=None,  # it was a call's
+        agent=named if sort == "agent" else None,
         model=find_text(about, f"{_OWN}model.name"),
         usage=read_usage_details(about.get(f"{_OWN}usage_details"), limits),
         cost_usd=_cost(cost) if isinstance(cost, dict) else None,
@@ -69,8 +70,6 @@ def read_langfuse(span: RawSpan, limits: Limits) -> SpanContent | None:
         )
         if sort == "tool"
         else None,
-        parts=found.parts,
-        status=found.status,
         tools=_defined(about, limits) or tools,
         session=find_text(about, "langfuse.session.id", "session.id"),
         workflow=find_text(about, "langfuse.trace.name"),

@@ -201,10 +201,10 @@ def read_mlflow(span: RawSpan, limits: Limits) -> SpanContent | None:
     sort = OPERATIONS.get((find_text(about, "mlflow.spanType") or "").lower())
     found = read_input_output(about, "mlflow.spanInputs", "mlflow.spanOutputs", sort, limits)
     cost = about.get("mlflow.llm.cost")
-    return SpanContent(
+    return msgspec.structs.replace(
+        found,
         operation=sort,
-        input_value=found.input_value,
-        output_value=found.output_value,
+        response_id=None,  # it was a call's
         agent=span.name if sort == "agent" else None,
         model=find_text(about, "mlflow.llm.model"),
         usage=read_usage_details(about.get("mlflow.chat.tokenUsage"), limits),
@@ -218,8 +218,6 @@ def read_mlflow(span: RawSpan, limits: Limits) -> SpanContent | None:
         )
         if sort == "tool"
         else None,
-        parts=found.parts,
-        status=found.status,
         tools=tool_defs(about.get("mlflow.chat.tools")) or (),
         session=find_text(about, "mlflow.trace.session"),
     )
