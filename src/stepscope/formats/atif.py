@@ -266,12 +266,10 @@ def read_atif_result(value: Json) -> ToolResult:
 
 def _read_usage(metrics: _Metrics | None) -> Usage | None:
     told = metrics or _Metrics()
-    usage = Usage(
-        input_total=told.prompt_tokens,
-        cache_read=told.cached_tokens,
-        output_total=told.completion_tokens,
+    given, made = told.prompt_tokens, told.completion_tokens
+    return fields.known_usage(
+        Usage(input_total=given, cache_read=told.cached_tokens, output_total=made)
     )
-    return None if usage == Usage() else usage
 
 
 NAME = "atif"

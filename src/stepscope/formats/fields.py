@@ -353,7 +353,7 @@ def openai_usage(usage: Json) -> Usage | None:
         return None
     inputs = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
     outputs = usage.get("completion_tokens_details") or usage.get("output_tokens_details")
-    return _usage_or_none(
+    return known_usage(
         Usage(
             input_total=_token_count(usage, "prompt_tokens", "input_tokens"),
             cache_read=_token_count(inputs, "cached_tokens"),
@@ -384,7 +384,7 @@ def anthropic_usage(usage: Json) -> Usage | None:
     fresh = _token_count(usage, "input_tokens")
     read = _token_count(usage, "cache_read_input_tokens")
     written = _token_count(usage, "cache_creation_input_tokens")
-    return _usage_or_none(
+    return known_usage(
         Usage(
             input_total=None if fresh is None else fresh + (read or 0) + (written or 0),
             cache_read=read,
@@ -398,7 +398,7 @@ def anthropic_usage(usage: Json) -> Usage | None:
 def total_usage(steps: Iterable[Step]) -> Usage | None:
     """Return the sum of the usages of steps; a field that no step has stays None."""
     usages = [step.usage for step in steps if step.usage is not None]
-    return _usage_or_none(
+    return known_usage(
         Usage(
             input_total=sum_known(usage.input_total for usage in usages),
             cache_read=sum_known(usage.cache_read for usage in usages),
@@ -409,7 +409,8 @@ def total_usage(steps: Iterable[Step]) -> Usage | None:
     )
 
 
-def _usage_or_none(usage: Usage) -> Usage | None:
+def known_usage(usage: Usage) -> Usage | None:
+    """Return token counts, None where none is known."""
     return None if usage == Usage() else usage
 
 

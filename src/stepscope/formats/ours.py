@@ -51,11 +51,7 @@ _FIELDS = frozenset(
 
 
 def write(trajectories: Iterable[Trajectory], file: BinaryIO) -> int:
-    """Write runs as JSON lines; return how many.
-
-    Raises:
-        TraceError: a run would not come back equal; nothing of it is written.
-    """
+    """Write runs as JSON lines, return how many; TraceError where one would not come back."""
     file.write(_encode(_HEADER) + b"\n")
     count = 0
     for trajectory in trajectories:
@@ -174,12 +170,7 @@ _TEXT_COLUMNS = ("id", "name", "workflow", "task", "trial", "agent", "agent_vers
 
 
 def write_runs_parquet(trajectories: Iterable[Trajectory], file: BinaryIO) -> int:
-    """Write runs as Parquet; return how many.
-
-    Raises:
-        ConfigError: pyarrow is not installed.
-        TraceError: a run would not come back equal.
-    """
+    """Write runs as Parquet, as `write` does; ConfigError where pyarrow is not installed."""
     pa, parquet = files.pyarrow_module("pyarrow"), files.pyarrow_module("pyarrow.parquet")
     columns = {name: pa.string() for name in _TEXT_COLUMNS}
     columns |= {"outcome": pa.string(), "reward": pa.float64(), "steps": pa.int64()}

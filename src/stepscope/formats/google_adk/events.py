@@ -168,13 +168,14 @@ def read_adk_usage(metadata: Json) -> Usage | None:
     made = find_count(about, "candidates_token_count")
     thought = find_count(about, "thoughts_token_count")
     known = [tokens for tokens in (made, thought) if tokens is not None]
-    usage = Usage(
-        input_total=None if prompt is None else prompt + (served or 0),
-        cache_read=find_count(about, "cached_content_token_count"),
-        output_total=sum(known) if known else None,
-        reasoning=thought,
+    return fields.known_usage(
+        Usage(
+            input_total=None if prompt is None else prompt + (served or 0),
+            cache_read=find_count(about, "cached_content_token_count"),
+            output_total=sum(known) if known else None,
+            reasoning=thought,
+        )
     )
-    return None if usage == Usage() else usage
 
 
 _KNOWN = frozenset(

@@ -45,6 +45,7 @@ _KNOWN = frozenset(
 _ELSEWHERE = frozenset({"trace_info", "trace_metadata", "request_metadata"})
 _STARTS = ("start_time", "startTime", "start_time_unix_nano", "startTimeUnixNano")
 _ENDS = ("end_time", "endTime", "end_time_unix_nano", "endTimeUnixNano")
+_SCOPES = ("scope", "instrumentationScope", "instrumentationLibrary")
 _STATUS = frozenset({"code", "status_code", "message", "description"})
 _EVENT = frozenset({"name", "event_name", "timestamp", "time", "attributes"})
 # Where one of these holds an object, keys are cut at their dots; not so what is JSON itself.
@@ -139,9 +140,7 @@ def _more(record: dict[str, Json]) -> dict[str, Json]:
     known = {
         "context": frozenset({"trace_id", "span_id"}),
         "spanContext": frozenset({"traceId", "spanId"}),
-        "scope": frozenset({"name", "version"}),
-        "instrumentationScope": frozenset({"name", "version"}),
-        "instrumentationLibrary": frozenset({"name", "version"}),
+        **dict.fromkeys(_SCOPES, frozenset({"name", "version"})),
     }
     found: dict[str, Json] = {}
     for key, names in known.items():
@@ -213,7 +212,7 @@ def _resource(resource: Json) -> dict[str, Json]:
 
 
 def _scope(record: dict[str, Json]) -> str | None:
-    for key in ("scope", "instrumentationScope", "instrumentationLibrary"):
+    for key in _SCOPES:
         scope = record.get(key)
         if isinstance(scope, dict) and isinstance(scope.get("name"), str):
             version = scope.get("version")
