@@ -78,7 +78,7 @@ def _is_trace(value: Record) -> bool:
 
 
 def iter_entries(value: Json) -> Iterator[tuple[Kind, Record]]:
-    """Yield the records of one value, a trace before what it holds, up to what is no record."""
+    """Yield the records of one value, a trace before what it holds; what is none is refused."""
     if not isinstance(value, dict):
         raise TraceError(
             f"an export needs traces, observations or scores as objects; found {str(value)[:60]!r}"

@@ -77,7 +77,7 @@ def _named(info: Record) -> bool:
 
 
 def iter_mlflow_traces(value: Json, limits: Limits) -> Iterator[MlflowTrace]:
-    """Yield the traces of one value, up to what is none."""
+    """Yield the traces of one value; what is none is refused behind them."""
     if not isinstance(value, dict):
         raise TraceError(f"a trace needs an object; found {str(value)[:60]!r}")
     listed = value.get("traces")

@@ -52,8 +52,8 @@ def is_run_state(record: dict[str, Json]) -> bool:
     return "$schemaVersion" in record and record.keys() >= {"original_input", "model_responses"}
 
 
-def read_run_state(found: DecodedRecord, name: str, ordinals: Ordinals) -> Trajectory:
-    """Return the run that a state holds, as the format `name`."""
+def read_run_state(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
+    """Return the run that a state holds."""
     state: dict[str, Json] = found.value
     reading = MessageOptions(fields.infer_text_status, found.limits)
     given = state["original_input"]
@@ -76,8 +76,8 @@ def read_run_state(found: DecodedRecord, name: str, ordinals: Ordinals) -> Traje
         id="",
         name=fields.text_at(about, "id") or "",
         steps=run_steps,
-        source=found.source(name, fields.text_at(about, "id"), str(state["$schemaVersion"])),
-        workflow=fields.text_at(about, "workflow_name") or name,
+        source=found.source(NAME, fields.text_at(about, "id"), str(state["$schemaVersion"])),
+        workflow=fields.text_at(about, "workflow_name") or NAME,
         agent=first or fields.text_at(fields.object_at(state, "current_agent"), "name"),
         termination=None if kind is None else kind.removeprefix("next_step_"),
         usage=_told(fields.object_at(state, "context").get("usage"))
@@ -235,7 +235,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             yield record
             continue
         if isinstance(record.value, dict) and is_run_state(record.value):
-            yield from attempt(record, lambda one: (read_run_state(one, NAME, ordinals),))
+            yield from attempt(record, lambda one: (read_run_state(one, ordinals),))
             continue
         repairs.extend(record.repairs)
         for entry in _members(record.value, beside):

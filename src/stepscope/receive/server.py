@@ -105,7 +105,7 @@ def read_body_headers(headers: Headers) -> tuple[str, bool] | ReceiverRefusal:
 
 
 def parse_address(text: str | None, token: str | None) -> tuple[str, int]:
-    """Return where to listen, by secret alone for others; UsageError for less, or no address."""
+    """Return where to listen; UsageError for no address, or where others need no long secret."""
     if token is not None and len(token) < MIN_TOKEN:
         raise UsageError(
             f"{TOKEN_VARIABLE} has {len(token)} characters; expected {MIN_TOKEN} or more"

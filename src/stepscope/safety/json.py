@@ -247,7 +247,7 @@ class _LenientParser:
 
 
 def truncate_text(text: str, text_bytes: int) -> str:
-    """Return the beginning of a text with a mark and the hash of the whole, `text_bytes` in all."""
+    """Return a text's beginning with a mark and the hash of the whole, `text_bytes` at most."""
     raw = text.encode()
     mark = f"[truncated: {len(raw)} bytes in all, sha256 {hashlib.sha256(raw).hexdigest()[:32]}]"
     return raw[: max(0, text_bytes - len(mark))].decode("utf-8", "ignore") + mark

@@ -45,7 +45,7 @@ class GateCheck:
     def check(
         self, *, undecided: Literal["skip", "fail"] = "fail", fail_on: Severity = "hard"
     ) -> None:
-        """Fail the test where a gate failed or was not measured; where undecided, as one says."""
+        """Fail the test where a gate failed or was not measured; undecided ones fail or skip it."""
         __tracebackhide__ = True
         if undecided not in ("skip", "fail"):
             raise UsageError(f"undecided = {undecided!r}; expected 'skip' or 'fail'")
@@ -153,7 +153,7 @@ class RecordedRun:
         )
 
     def violations(self, rule: str | None = None) -> tuple[Fault, ...]:
-        """Return where the run breaks a rule of conduct, or any; UsageError for undeclared ones."""
+        """Return where the run breaks a rule of conduct, or any; UsageError where none is there."""
         facts = fit_facts(self.run.workflow, (), declared=self.declared)
         case = self.run.case
         rules = facts.policy + (case.policy if case is not None else ())

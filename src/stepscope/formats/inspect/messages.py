@@ -336,7 +336,7 @@ class SampleSteps:
         self._refs[span], self._messages[span], self._seen[span] = refs, messages, seen
 
     def add_rest(self, messages: Sequence[Json], *, context: bool) -> None:
-        """Add what the sample's list of messages has beyond; `context`: models were asked."""
+        """Add what the sample's list has beyond what was said; `context`: models were asked."""
         known = [self._by_id(item) for item in messages]
         taken = {place for place in known if place is not None}
         place = -1
