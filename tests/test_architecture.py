@@ -17,8 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src/stepscope"
 
-LINES = 92153
-MODULES = 283
+LINES = 90853
+MODULES = 276
 MODULES_OF_A_FOLDER = {"formats": 24}
 MODULES_OF_ANY_FOLDER = 14
 LINES_OF_A_MODULE = 800
@@ -38,7 +38,7 @@ SQL_PLACES = ("stepscope.runtime.database", "stepscope.store.", "stepscope.ledge
 SQL_MODULES = {"stepscope.receive.journal"}
 SQLITE_MODULES = {"stepscope.runtime.database", *FOREIGN_DATABASES}
 # What is left of the time before this rule; it only shrinks.
-SMALL_LEFT = {"stepscope.formats.spans.dialects.mlflow"}
+SMALL_LEFT: set[str] = set()
 
 
 @cache

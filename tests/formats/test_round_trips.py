@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from stepscope import model
-from stepscope.formats.atif import write as write_atif
+from stepscope.formats import atif
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.otlp import request, write
 from stepscope.model import Format, Stream, Trajectory
@@ -52,7 +52,7 @@ def told(page: str) -> set[str]:
 
 def test_what_is_lost_in_atif_is_what_the_page_says() -> None:
     runs = [fullest(), *all_runs([EXAMPLES])]
-    assert changed(runs, write_atif.write, write_atif.FORMAT) == told("atif.md")
+    assert changed(runs, atif.write, atif.FORMAT) == told("atif.md")
 
 
 def test_every_run_that_was_exported_comes_back_from_otlp_under_its_id() -> None:
@@ -66,7 +66,7 @@ def test_of_every_run_in_the_real_data_no_more_is_lost(shared: Path) -> None:
     counted = 0
     for runs in by_file(folders):
         if runs:
-            lost_in_atif = changed(runs, write_atif.write, write_atif.FORMAT)
+            lost_in_atif = changed(runs, atif.write, atif.FORMAT)
             assert lost_in_atif <= told("atif.md"), runs[0].source.uri
             assert sorted(back(runs, as_otlp, request.FORMAT)) == sorted({run.id for run in runs})
         counted += len(runs)
@@ -141,8 +141,8 @@ def test_the_page_says_of_every_field_whether_it_is_written() -> None:
 
 def test_a_field_that_a_writer_forgets_is_missed() -> None:
     def forgetful(runs: list[Trajectory], file: io.BytesIO) -> None:
-        write_atif.write([msgspec.structs.replace(run, task=None, case=None) for run in runs], file)
+        atif.write([msgspec.structs.replace(run, task=None, case=None) for run in runs], file)
 
     run = fullest()
-    (again,) = back([run], forgetful, write_atif.FORMAT).values()
+    (again,) = back([run], forgetful, atif.FORMAT).values()
     assert lost(run, again) >= {"task", "case"}

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from stepscope import registry
-from stepscope.formats.atif import write
+from stepscope.formats import atif
 from stepscope.model import Json, Quarantined, Stream, Trajectory
 from tests.formats import test_agentrx as agentrx
 from tests.formats import test_claude_code as claude
@@ -148,7 +148,7 @@ def test_whatever_stands_in_the_wrong_place_is_a_run_or_quarantined(name: str, s
 
 def assert_comes_back_from_atif(run: Trajectory) -> None:
     file = io.BytesIO()
-    write.write([run], file)
-    (back,) = write.FORMAT.read(Stream(io.BytesIO(file.getvalue()), "f.json"))
+    atif.write([run], file)
+    (back,) = atif.FORMAT.read(Stream(io.BytesIO(file.getvalue()), "f.json"))
     assert isinstance(back, Trajectory), back
     assert (back.id, back.steps) == (run.id, run.steps)

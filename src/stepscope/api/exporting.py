@@ -115,7 +115,7 @@ def _otlp(
 
 
 def _atif(runs: Iterable[Trajectory], out: str, total: int) -> None:
-    from stepscope.formats.atif import write
+    from stepscope.formats import atif
 
     if out == "-" or Path(out).suffix in {".json", ".jsonl"}:
         if total > 1 and out.endswith(".json"):
@@ -124,13 +124,13 @@ def _atif(runs: Iterable[Trajectory], out: str, total: int) -> None:
                 "each, a .jsonl file for one line each, or choose one with --where"
             )
         with _open_out(out) as file:
-            write.write(runs, file)
+            atif.write(runs, file)
         return
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     for run in runs:
         with _open_out(str(folder / f"{run.id}.json")) as file:
-            write.write([run], file)
+            atif.write([run], file)
 
 
 def _verdicts(store: Store, out: str, format: Target, where: Where | None) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError, TraceError, UsageError
-from stepscope.formats.scores.files import read_score_rows
+from stepscope.formats.scores.rows import read_score_rows
 from stepscope.formats.scores.runs import group_runs
 from stepscope.model import Quarantined, Stream
 from stepscope.report.document import TableColumn

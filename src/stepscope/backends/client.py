@@ -32,7 +32,6 @@ from stepscope.safety.text import visible_line
 if TYPE_CHECKING:
     import httpx2
 
-
 BackendName = Literal["langfuse", "langsmith", "mlflow", "phoenix"]
 
 _TARGET = re.compile(r"(langfuse|langsmith|mlflow|phoenix):(.*)\Z", re.DOTALL).match
@@ -47,14 +46,7 @@ _PLACE_NAMES: dict[BackendName, tuple[str, bool]] = {
 
 
 def parse_target(text: str) -> tuple[BackendName, str]:
-    """Return the backend that a text names, and the project or experiment in it.
-
-    Raises:
-        UsageError: no backend of that name, or no place in it.
-
-    >>> parse_target("mlflow:agents")
-    ('mlflow', 'agents')
-    """
+    """Return the backend that a text names, and the place in it; UsageError without either."""
     match = _TARGET(text)
     if match is None:
         raise UsageError(
@@ -101,15 +93,7 @@ class BackendAccess:
 
 
 def read_access(backend: BackendName, variables: Mapping[str, str]) -> BackendAccess:
-    """Return where a backend is and what opens it.
-
-    Args:
-        backend: which.
-        variables: the environment.
-
-    Raises:
-        ConfigError: a key or a host is missing, or is no address; the variable is named.
-    """
+    """Return where a backend is and what opens it; ConfigError names a variable that is wrong."""
     found = _READERS[backend](variables)
     for name, value in found.headers.items():
         if not (name + value).isascii() or not (name + value).isprintable():
@@ -245,7 +229,6 @@ _READERS: dict[BackendName, Callable[[Mapping[str, str]], BackendAccess]] = {
     "phoenix": _phoenix,
 }
 
-
 QueryValue = str | int | list[str]
 Query = Mapping[str, QueryValue]
 
@@ -275,7 +258,6 @@ class Rejected(EnvironmentFault):
     """The server answered, and not with what was asked; `status` is its HTTP status."""
 
     def __init__(self, message: str, status: int) -> None:
-        """Keep the status."""
         super().__init__(message)
         self.status = status
 
@@ -440,11 +422,7 @@ class Client(Closeable):
 
 
 def _retry_after(text: str) -> float | None:
-    """Return the seconds that a server asks for: a number, or a date; None where it says nothing.
-
-    >>> _retry_after("7"), _retry_after(""), _retry_after("soon")
-    (7.0, None, None)
-    """
+    """Return the seconds that a server asks for: a number, or a date; None for anything else."""
     if text.strip().isdecimal():
         return float(text.strip()[:9])
     try:

@@ -42,11 +42,7 @@ _NEWEST = "newest_ns"
 
 
 def fetch_langfuse(asked: PullQuery) -> Iterator[PulledItem]:
-    """Yield the runs of the traces that are asked for.
-
-    Raises:
-        EnvironmentFault: the server cannot be reached, or gives up half way.
-    """
+    """Yield the runs of the traces that are asked for."""
     newest = (asked.mark or {}).get(_NEWEST)
     first = newest - _LOOK_BACK_NS if isinstance(newest, int) else asked.since_ns
     began = [newest] if isinstance(newest, int) else []
@@ -59,11 +55,8 @@ def fetch_langfuse(asked: PullQuery) -> Iterator[PulledItem]:
             values += found
         told = {observation.get("id") for observation in values}
         named = {observation.get("parentObservationId") for observation in values} - {None, ""}
-        if missing := len(named - told):
-            asked.told.withheld["spans referenced and not returned"] += missing
-        bare = sum(_is_bare(observation) for observation in values)
-        if bare:
-            asked.told.withheld["observations without input and output"] += bare
+        asked.withhold("spans referenced and not returned", len(named - told))
+        asked.withhold("observations without input and output", sum(map(_is_bare, values)))
         about: dict[str, QueryValue] = {
             "traceId": ",".join(batch),
             "fields": "details,subject,annotation",
@@ -101,7 +94,6 @@ def _traces(first: int | None, began: list[int], asked: PullQuery) -> Iterator[s
 def _entries(
     path: str, query: dict[str, QueryValue], most: int, asked: PullQuery
 ) -> Iterator[dict[str, Json]]:
-    """Yield the entries of a list, page by page."""
 
     def ask(limit: int, cursor: dict[str, str]) -> Decoded:
         return asked.client.get(path, {**query, **cursor, "limit": limit})
@@ -156,7 +148,6 @@ class LangfuseSender:
     """The project that the keys open."""
 
     def __init__(self, client: Client) -> None:
-        """Send to the project of the client's keys."""
         self._client = client
 
     def spans(self, body: bytes) -> None:

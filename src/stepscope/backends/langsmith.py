@@ -55,12 +55,7 @@ OUR_PREFIX = "stepscope."
 
 
 def fetch_langsmith(asked: PullQuery) -> Iterator[PulledItem]:
-    """Yield the runs of the traces that are asked for.
-
-    Raises:
-        UsageError: no such project.
-        EnvironmentFault: the server cannot be reached, or gives up half way.
-    """
+    """Yield the runs of the traces that are asked for."""
     project = find_project(asked.client, asked.place)
     if project is None:
         raise UsageError(f"{asked.client.access.host} has no project {asked.place!r}")
@@ -88,17 +83,13 @@ def fetch_langsmith(asked: PullQuery) -> Iterator[PulledItem]:
     for trace_id in mark.get(_OPEN) or ():
         if trace_id not in known:
             yield from _read(project, str(trace_id), asked)
-    if (dropped := len(unfinished) - _OPEN_MOST) > 0:
-        asked.told.withheld["traces in progress that `last` will not look at again"] += dropped
+    dropped = len(unfinished) - _OPEN_MOST
+    asked.withhold("traces in progress that `last` will not look at again", dropped)
     asked.told.mark = {_NEWEST: began, _OPEN: unfinished[-_OPEN_MOST:]}
 
 
 def find_project(client: Client, name: str) -> str | None:
-    """Return the id of the project of that name, None where there is none.
-
-    Raises:
-        EnvironmentFault: the server cannot be reached, or is none of LangSmith.
-    """
+    """Return the id of the project of that name, None where there is none."""
     value = client.get("/sessions", {"name": name, "limit": 1}).value
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
         raise EnvironmentFault(
@@ -109,7 +100,6 @@ def find_project(client: Client, name: str) -> str | None:
 
 
 def _pages(body: dict[str, Json], asked: PullQuery) -> Iterator[dict[str, Json]]:
-    """Yield runs, page by page."""
 
     def ask(limit: int, cursor: dict[str, str]) -> Decoded:
         return asked.client.post(_QUERY, {**body, "limit": limit, **cursor})
@@ -119,7 +109,6 @@ def _pages(body: dict[str, Json], asked: PullQuery) -> Iterator[dict[str, Json]]
 
 
 def _read(project: str, trace_id: str, asked: PullQuery) -> Iterator[PulledItem]:
-    """Yield the run of one whole trace."""
     body: dict[str, Json]
     body = {"session": [project], "trace": trace_id, "start_time": _EVER, "select": _FIELDS}
     listed = [_without_ours(run) for run in _pages(body, asked)]
@@ -137,8 +126,7 @@ def _read(project: str, trace_id: str, asked: PullQuery) -> Iterator[PulledItem]
             withheld["runs with attachments, which are not fetched"] += 1
         if run.get("feedback_stats"):
             withheld["runs with feedback, of which the sums are taken"] += 1
-    if missing := len(named - ids):
-        withheld["spans referenced and not returned"] += missing
+    asked.withhold("spans referenced and not returned", len(named - ids))
     lines = b"".join(msgspec.json.encode(run) + b"\n" for run in listed)
     yield from READER.read(Stream(io.BytesIO(lines), asked.uri, asked.limits))
 
@@ -200,11 +188,7 @@ class LangsmithSender:
 
 
 def _run_id(span: str) -> str:
-    """Return the id of the run that a span is: its own, or what the server derives from it.
-
-    >>> _run_id("00f067aa0ba902b7")
-    '00000000-0000-0000-00f0-67aa0ba902b7'
-    """
+    """Return the id of the run that a span is: its own, or what the server derives from it."""
     try:
         return str(UUID(hex=span))
     except ValueError:

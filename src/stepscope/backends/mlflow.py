@@ -47,12 +47,7 @@ _OPEN_MOST = 10_000
 
 
 def fetch_mlflow(asked: PullQuery) -> Iterator[PulledItem]:
-    """Yield the runs of the traces that are asked for.
-
-    Raises:
-        UsageError: no such experiment.
-        EnvironmentFault: the server cannot be reached, or gives up half way.
-    """
+    """Yield the runs of the traces that are asked for."""
     experiment = find_experiment(asked.client, asked.place)
     if experiment is None:
         raise UsageError(
@@ -70,24 +65,16 @@ def fetch_mlflow(asked: PullQuery) -> Iterator[PulledItem]:
     for info in _listed(experiment, first, asked):
         listed.add(str(info.get("trace_id")))
         yield from _run(info, began_ms, unfinished, asked)
-    for trace_id in mark.get(_OPEN) or ():
-        if (
-            trace_id not in listed
-            and (again := read_trace_info(asked.client, str(trace_id))) is not None
-        ):
+    for trace_id in [str(one) for one in mark.get(_OPEN) or () if one not in listed]:
+        if (again := read_trace_info(asked.client, trace_id)) is not None:
             yield from _run(again, began_ms, unfinished, asked)
     dropped = len(unfinished) - _OPEN_MOST
-    if dropped > 0:
-        asked.told.withheld["traces in progress that `last` will not look at again"] += dropped
+    asked.withhold("traces in progress that `last` will not look at again", dropped)
     asked.told.mark = {_NEWEST: max(began_ms, default=None), _OPEN: unfinished[-_OPEN_MOST:]}
 
 
 def find_experiment(client: Client, name: str) -> str | None:
-    """Return the id of the experiment of that name, None where there is none.
-
-    Raises:
-        EnvironmentFault: the server cannot be reached, or is none of MLflow.
-    """
+    """Return the id of the experiment of that name, None where there is none."""
     path = "/api/2.0/mlflow/experiments/get-by-name"
     try:
         value = client.get(path, {"experiment_name": name}).value
@@ -163,9 +150,7 @@ def _without_ours(info: dict[str, Json], asked: PullQuery) -> dict[str, Json]:
     if not isinstance(listed, list):
         return info
     others = [held for held in listed if not verdict_key(held)]
-    if len(others) == len(listed):
-        return info
-    asked.told.withheld["verdicts of ours, left there"] += len(listed) - len(others)
+    asked.withhold("verdicts of ours, left there", len(listed) - len(others))
     return {**info, "assessments": others}
 
 
@@ -190,11 +175,7 @@ def _spans(trace_id: str, asked: PullQuery) -> dict[str, Json] | None:
 
 
 def _as_recorded(span: Json, limits: Limits) -> Json:
-    """Return a span that came over OTLP as it was sent.
-
-    The server keeps values as JSON text, and adds what it makes of other conventions in words of
-    its own: that stays beside, and the span speaks as it was recorded.
-    """
+    """Return a span that came over OTLP as it was sent; words that the server added stay beside."""
     held = span.get("attributes") if isinstance(span, dict) else None
     if not isinstance(held, dict) or not any(key.startswith(_OTHER_WORDS) for key in held):
         return span
@@ -208,9 +189,8 @@ def _as_recorded(span: Json, limits: Limits) -> Json:
 def _note_missing(
     run: Trajectory, info: dict[str, Json], data: dict[str, Json] | None, asked: PullQuery
 ) -> None:
-    withheld = asked.told.withheld
     if data is None:
-        withheld["traces without their spans"] += 1
+        asked.withhold("traces without their spans", 1)
         return
     told = info.get("trace_metadata")
     sizes = told.get("mlflow.trace.sizeStats") if isinstance(told, dict) else None
@@ -220,11 +200,9 @@ def _note_missing(
     missing = len({span.parent for span in run.spans if span.parent} - ids)
     if recorded is not None:
         missing = max(missing, recorded - len(ids))
-    if missing:
-        withheld["spans referenced and not returned"] += missing
+    asked.withhold("spans referenced and not returned", missing)
     unresolved = sum("mlflow-attachment://" in str(span.attributes) for span in run.spans)
-    if unresolved:
-        withheld["spans with attachments, which are not fetched"] += unresolved
+    asked.withhold("spans with attachments, which are not fetched", unresolved)
 
 
 _SOURCES: dict[Annotator, str] = {"CODE": "CODE", "HUMAN": "HUMAN", "LLM": "LLM_JUDGE"}
@@ -234,11 +212,7 @@ class MlflowSender:
     """One experiment of one server."""
 
     def __init__(self, client: Client, place: str) -> None:
-        """Find the experiment called `place`, or make it.
-
-        Raises:
-            Rejected: the server refuses to make it.
-        """
+        """Find the experiment called `place`, or make it."""
         self._client = client
         self._experiment = find_experiment(client, place)
         if self._experiment is None:

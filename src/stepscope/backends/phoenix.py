@@ -48,12 +48,7 @@ _WITHHELD = "spans without resource, scope, kind and links"
 
 
 def fetch_phoenix(asked: PullQuery) -> Iterator[PulledItem]:
-    """Yield the runs of the traces that are asked for.
-
-    Raises:
-        UsageError: no such project, or it cannot be asked for by its name.
-        EnvironmentFault: the server cannot be reached, or gives up half way.
-    """
+    """Yield the runs of the traces that are asked for."""
     if any(character in asked.place for character in "/?#"):
         raise UsageError(
             f"{asked.place!r}: Phoenix finds no project by a name with / ? or #; name it by "
@@ -82,8 +77,8 @@ def fetch_phoenix(asked: PullQuery) -> Iterator[PulledItem]:
             if span.trace_id in wanted:  # a server that does not know the filter sends all
                 spans.append(span)
                 asked.told.withheld[_WITHHELD] += 1
-        if absent := len(wanted - {span.trace_id for span in spans}):
-            asked.told.withheld["traces listed and not returned"] += absent
+        absent = wanted - {span.trace_id for span in spans}
+        asked.withhold("traces listed and not returned", len(absent))
         yield from assemble_runs(spans, asked, format=FORMAT, repairs=repairs)
     asked.told.mark = {_MARK: newest}
 
@@ -138,11 +133,7 @@ def _pages(
 
 
 def phoenix_span(record: dict[str, Json]) -> RawSpan:
-    """Return one span of the interface.
-
-    Raises:
-        TraceError: it has no ids, or no object under `attributes`.
-    """
+    """Return one span of the interface."""
     told = dict(record)
     kind = told.pop("span_kind", None)
     code, message = told.pop("status_code", None), told.pop("status_message", None)

@@ -33,21 +33,16 @@ def pull(
     progress: Progress | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> Added:
-    """Read the traces of a project or an experiment into the store.
+    """Read the traces of a project or an experiment, as `phoenix:my-project`, into the store.
 
     Pulling again changes nothing; a trace that got late spans takes the place of its earlier
     version. When the backend gives up half way, what came is kept, and pulling again goes on.
+    What a trace does not name, `agent` and the others say; `progress` is called with the runs read
+    so far, and 0.
 
     Args:
-        notebook: whose store they go to.
-        place: as `phoenix:my-project`.
         since: a date or an age: only traces that began since then. Or `last`: what came in since
             the previous pull into this store, all where there was none. All when left out.
-        agent: the agent, where a trace names none.
-        agent_version: its version, where a trace names none.
-        tags: tags that a trace lacks.
-        workflow: the workflow, where a trace names none.
-        progress: called with the runs read so far, and 0.
         variables: where hosts and keys are; the environment when left out.
 
     Raises:
@@ -98,7 +93,6 @@ def _items(
 
 
 def _fetcher(backend: BackendName) -> Fetch:
-    """Return what reads a backend; the others' modules are not loaded."""
     match backend:
         case "langfuse":
             from stepscope.backends import langfuse

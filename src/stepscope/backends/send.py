@@ -3,8 +3,7 @@
 Everything has an id that is the same whenever it is sent, so that sending twice changes nothing. A
 run that was pulled from the very place is there already: only its verdicts are sent. Spans go
 first, all of them: a backend may take a while to show a span that it has accepted. `SentLog`, a
-file beside the store, says what was sent where; a row is written when the backend has taken the
-whole part. Without the file everything is sent again, which changes nothing there either.
+file beside the store, says what was sent where, once the backend has taken the whole part.
 """
 
 from __future__ import annotations
@@ -48,10 +47,7 @@ class Sender(Protocol):
         """Send one request of OTLP as JSON."""
 
     def verdicts(self, found: Sequence[Evaluation], *, fresh: bool) -> int:
-        """Send the verdicts of one run; return how many of them are about spans not there.
-
-        `fresh` says that spans were sent just now, and may take a while to be there.
-        """
+        """Send a run's verdicts, just after its spans if `fresh`; return how many lack a span."""
 
 
 class Sent(msgspec.Struct, kw_only=True):
@@ -67,7 +63,6 @@ class Sent(msgspec.Struct, kw_only=True):
     absent: int = 0  # verdicts about spans that the backend does not have
 
     def __str__(self) -> str:
-        """One line: how much of what, where, and what was not sent and why."""
         said = f"sent {self.runs:,} runs as {self.spans:,} spans and {self.verdicts:,} verdicts"
         parts = [f"{said} to {self.target}"]
         if self.runs_there or self.verdicts_there:
@@ -93,16 +88,11 @@ def send(
     variables: Mapping[str, str] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Sent:
-    """Send the chosen runs and their verdicts.
+    """Send the chosen runs, their verdicts, or both, to a place as `phoenix:my-project`.
 
     When the backend gives up half way, sending again goes on where it stopped.
 
     Args:
-        notebook: whose runs.
-        place: as `phoenix:my-project`.
-        what: runs, verdicts, or both.
-        where: a filter, as "agent = 'gpt-4o'".
-        since: a date or an age, as "7d".
         again: also what was sent before.
         progress: called with how many runs are done, and of how many.
         variables: where hosts and keys are; the environment when left out.

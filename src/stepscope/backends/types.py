@@ -33,10 +33,7 @@ PullMark = dict[str, Json]
 
 
 class PullNotes:
-    """What came beside the runs: what the backend kept back, and where this pull ends.
-
-    `withheld` counts by what it is; `mark` is None until the pull is at its end.
-    """
+    """What was withheld, by what it is, and where the pull ends: None until it is at its end."""
 
     def __init__(self) -> None:
         self.withheld: Counter[str] = Counter()
@@ -56,6 +53,11 @@ class PullQuery(NamedTuple):
     limits: Limits  # of what is decoded
     told: PullNotes  # where to put what is told
 
+    def withhold(self, what: str, count: int) -> None:
+        """Note how often the backend kept something back; nothing where it did not."""
+        if count > 0:
+            self.told.withheld[what] += count
+
 
 def send_protobuf(client: Client, path: str, body: bytes, headers: Mapping[str, str]) -> None:
     """Send one request of OTLP in protobuf."""
@@ -71,11 +73,7 @@ def in_batches(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def list_objects(reply: Decoded, key: str, asked: PullQuery) -> list[dict[str, Json]]:
-    """Return the list of objects under a key of a reply.
-
-    Raises:
-        EnvironmentFault: there is none, so that the host is not what it is taken for.
-    """
+    """Return the list of objects under a key of a reply."""
     value = reply.value
     listed = value.get(key, []) if isinstance(value, dict) else None
     if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
@@ -93,11 +91,7 @@ def iter_pages(
     *path: str,  # where in a page the cursor of the next one stands
     name: str = "cursor",  # under which it is sent
 ) -> Iterator[Decoded]:
-    """Yield pages; one that is too large is asked for in parts.
-
-    Raises:
-        EnvironmentFault: the backend sends the same page again and again.
-    """
+    """Yield pages; one that is too large is asked for in parts."""
     length, cursor, seen = most, dict[str, str](), set[str]()
     while True:
         try:
@@ -128,8 +122,8 @@ def assemble_runs(
     ordered = sorted(spans, key=lambda span: (span.start_ns or 0, span.span_id))
     for members in group_by_trace(ordered).values():
         ids = {span.span_id for span in members}
-        if missing := len({span.parent_id for span in members if span.parent_id} - ids):
-            asked.told.withheld["spans referenced and not returned"] += missing
+        named = {span.parent_id for span in members if span.parent_id}
+        asked.withhold("spans referenced and not returned", len(named - ids))
     source = Source(format=format, uri=asked.uri)
     yield from read_traces(ordered, source=source, limits=asked.limits, extra=None, repairs=repairs)
 

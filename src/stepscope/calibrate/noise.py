@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from stepscope import stats
 from stepscope.errors import TraceError
-from stepscope.formats.scores.files import read_score_rows
+from stepscope.formats.scores.rows import read_score_rows
 from stepscope.formats.scores.runs import group_runs
 from stepscope.model import Quarantined, Stream
 from stepscope.model.records import STEP_SCORES

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stepscope.formats.atif.write import write as write_atif  # noqa: F401
+    from stepscope.formats.atif import write as write_atif  # noqa: F401
     from stepscope.formats.fields import parse_call as parse_call
     from stepscope.formats.fields import parse_time as parse_time
     from stepscope.formats.fields import rest as rest
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "AGENTRX_LABELS": "agentrx:FORMAT",
     "ANTHROPIC_MESSAGES": "chat.anthropic:FORMAT",
-    "ATIF": "atif.write:FORMAT",
     "Account": "reading",
     "CHAT_HISTORY": "chat.histories:FORMAT",
     "DecodedRecord": "format",
@@ -67,7 +66,7 @@ _HOMES = {
     "read_each": "format",
     "read_files": "reading",
     "rest": "fields",
-    "write_atif": "atif.write:write",
+    "write_atif": "atif:write",
     "write_otlp": "otlp.write:write",
 }
 

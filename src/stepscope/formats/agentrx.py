@@ -24,11 +24,6 @@ from stepscope.safety.limits import Limits, open_file
 NAME = "agentrx_labels"
 ANNOTATOR = "AgentRx"
 
-_RECORD_KEYS = frozenset({"trajectory_id", "failures", "root_cause", "failure_summary"})
-_FAILURE_KEYS = frozenset(
-    "failure_id step_number step_reason failure_category category_reason failed_agent".split()
-)
-
 
 class _Failure(msgspec.Struct, gc=False):
     step_number: int
@@ -46,11 +41,12 @@ class _Labelled(msgspec.Struct, gc=False):
     failure_summary: str | None = None
 
 
-def load_labels(path: Path, limits: Limits) -> RunLabels | None:
-    """Return the labels of a file, None where it has none.
+_FAILURE_KEYS = frozenset(_Failure.__struct_fields__)
+_RECORD_KEYS = frozenset(_Labelled.__struct_fields__)
 
-    A file or record that cannot be read is not told here, but where the file itself is imported.
-    """
+
+def load_labels(path: Path, limits: Limits) -> RunLabels | None:
+    """Return the labels of a file, None without any; its faults are told where it is imported."""
     by_task: dict[str, tuple[Label, ...]] = {}
     try:
         with open_file(path) as file:
@@ -64,12 +60,7 @@ def load_labels(path: Path, limits: Limits) -> RunLabels | None:
 
 
 def parse_labels(record: Json) -> tuple[str, tuple[Label, ...]]:
-    """Return the task of a record, and every label that it gives the task's run.
-
-    Raises:
-        TraceError: the record is no object, or names a step before the first.
-        msgspec.ValidationError: a key is missing or of another type.
-    """
+    """Return the task of a record, and every label that it gives the task's run."""
     if not isinstance(record, dict):
         raise TraceError(f"a labelled run is an object; found {str(record)[:60]!r}")
     labelled = msgspec.convert(record, _Labelled)

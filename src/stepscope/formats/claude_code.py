@@ -24,7 +24,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats import fields
 from stepscope.formats.chat.anthropic import blocks_actor, message_extra, parse_blocks
-from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, FileFormat, attempt, parse_records
 from stepscope.formats.opening import Opening
 from stepscope.model import Actor, Json, Quarantined, Step, Stream, Trajectory, Warn
@@ -33,10 +33,6 @@ from stepscope.safety.limits import Limits
 
 # Kinds of line that may become steps; every other is kept raw.
 SPOKEN_TYPES = frozenset({"user", "assistant"})
-_LINE_KEYS = frozenset(
-    "type uuid parentUuid logicalParentUuid sessionId session_id timestamp isSidechain agentId "
-    "isMeta isCompactSummary parent_tool_use_id message toolUseResult subtype content".split()
-)
 # The same on nearly every line: said once for the run, and by a step only where it differs.
 CONSTANT_KEYS = frozenset({"cwd", "gitBranch", "version", "userType", "slug", "entrypoint"})
 
@@ -110,13 +106,11 @@ class ClaudeLine(msgspec.Struct, gc=False):
         return told | (fields.rest(self.raw, _LINE_KEYS | CONSTANT_KEYS) or {})
 
 
-def parse_line(value: Json) -> ClaudeLine:
-    """Return a decoded line.
+_LINE_KEYS = frozenset(ClaudeLine.__struct_fields__) - {"raw"}
 
-    Raises:
-        TraceError: it is no object with a `type`.
-        msgspec.ValidationError: a known key is of another type.
-    """
+
+def parse_line(value: Json) -> ClaudeLine:
+    """Return a decoded line."""
     if not isinstance(value, dict):
         raise TraceError(f"a session's line is an object; found {str(value)[:60]!r}")
     return msgspec.convert({**value, "raw": value}, ClaudeLine)
@@ -198,11 +192,7 @@ _ACTORS: dict[str, Actor] = {"system": "system", "assistant": "agent", "user": "
 def thread_steps(
     lines: list[ClaudeLine], constants: dict[str, Json], off_path: set[int], limits: Limits
 ) -> tuple[tuple[Step, ...], list[int]]:
-    """Return the steps of a thread, and for each line the step it is in or stands before.
-
-    Raises:
-        TraceError: a message of a shape that the API does not know.
-    """
+    """Return the steps of a thread, and for each line the step it is in or stands before."""
     again = find_replays(lines)
     # Usage counts of the last line of every API message.
     last: dict[str, int] = {}
@@ -240,10 +230,7 @@ def thread_steps(
 
 
 def find_replays(lines: list[ClaudeLine]) -> set[int]:
-    """Return the positions of lines logged again, as compaction and resuming do.
-
-    Two equal texts without any id are two texts.
-    """
+    """Return the positions of lines logged again; two equal texts without any id are two texts."""
     uuids: set[str] = set()
     contents: set[bytes] = set()
     found: set[int] = set()
@@ -333,11 +320,6 @@ class ClaudeSession:
         self._lines.append(line)
         self.repairs += record.repairs
 
-    @property
-    def is_quiet(self) -> bool:
-        """Whether its lines are all of the kinds that are written beside a conversation."""
-        return all(line.type in _NOTE_TYPES for line in self._lines)
-
     def lose(self) -> None:
         """Note that a line here could not be read."""
         self._lost.append(len(self._lines))
@@ -356,10 +338,7 @@ class ClaudeSession:
         return [sum(not line.side for line in self._lines[:at]) for at in self._lost]
 
     def threads(self) -> dict[str | None, list[ClaudeLine]]:
-        """Return the lines of the main thread (None), then every subagent's in order of first line.
-
-        Lines without an agent id belong to the subagent whose line they follow from.
-        """
+        """Return the lines of the main thread (None), then every subagent's by their first."""
         found: dict[str | None, list[ClaudeLine]] = {None: []}
         of_line: dict[str, str] = {}
         for line in self._lines:
@@ -471,16 +450,16 @@ def _read_session(
     session: ClaudeSession, ordinals: Ordinals, at: DecodedRecord
 ) -> tuple[Trajectory, ...]:
     """Return a session's run, then those of its subagents, linked both ways."""
-    draft, *others = [
-        draft_thread(session, agent, lines, at) for agent, lines in session.threads().items()
-    ]
-    run = finish_run(draft, ordinals, limits=at.limits, repairs=at.repairs) if draft.steps else None
+    threads = session.threads()
+    draft, *others = [draft_thread(session, agent, told, at) for agent, told in threads.items()]
+    run = at.finish(draft, ordinals) if draft.steps else None
     drafts = [other for other in others if other.steps]
     if run is not None:
         at = at._replace(repairs=())
         drafts = [msgspec.structs.replace(draft, parent=run.id) for draft in drafts]
-    children = [finish_run(d, ordinals, limits=at.limits, repairs=at.repairs) for d in drafts]
-    if run is None and not children and not session.is_quiet:
+    children = [at.finish(d, ordinals) for d in drafts]
+    quiet = all(line.type in _NOTE_TYPES for lines in threads.values() for line in lines)
+    if run is None and not children and not quiet:
         raise TraceError("no line of it is a message, and some are no notes beside a session")
     if run is None:
         return tuple(children)

@@ -123,11 +123,7 @@ def text_at(record: dict[str, Json], key: str) -> str | None:
 
 
 def list_at(record: dict[str, Json], key: str) -> list[Json]:
-    """Return the list under a key, an empty one where there is none.
-
-    Raises:
-        TraceError: something else stands there.
-    """
+    """Return the list under a key, an empty one where there is none; anything else is refused."""
     value = record.get(key)
     if value is None or isinstance(value, list):
         return value or []
@@ -135,10 +131,7 @@ def list_at(record: dict[str, Json], key: str) -> list[Json]:
 
 
 def sub_goals(actions: Iterable[tuple[str, dict[str, Json]]]) -> tuple[SubGoal, ...]:
-    """Return a sub-goal for every action that writes; one of a name used before bears its number.
-
-    An action is its tool's name and the arguments that are compared.
-    """
+    """Return a sub-goal for every action (name, arguments) that writes; same names are numbered."""
     used: Counter[str] = Counter()
     goals = []
     for name, arguments in actions:
@@ -151,10 +144,7 @@ def sub_goals(actions: Iterable[tuple[str, dict[str, Json]]]) -> tuple[SubGoal, 
 
 
 def rest(record: dict[str, Json], known: frozenset[str]) -> dict[str, Json] | None:
-    """Return what a record says beyond the known keys, None where it says nothing more.
-
-    A key that holds null says nothing.
-    """
+    """Return what a record says beyond the known keys, None where nothing, as null says nothing."""
     if record.keys() <= known:
         return None
     return {k: v for k, v in record.items() if k not in known and v is not None} or None
@@ -164,9 +154,9 @@ def rest(record: dict[str, Json], known: frozenset[str]) -> dict[str, Json] | No
 _SCHEMAS = ("parameters", "input_schema", "inputSchema")
 
 
-def tool_defs(listed: list[Json] | None) -> tuple[ToolDef, ...] | None:
-    """Return the tools that a request offered, in OpenAI's, Anthropic's or a bare shape."""
-    return None if listed is None else tuple([tool_def(tool) for tool in listed])
+def tool_defs(listed: Json) -> tuple[ToolDef, ...] | None:
+    """Return the tools of a list, in OpenAI's, Anthropic's or a bare shape; None without one."""
+    return tuple([tool_def(tool) for tool in listed]) if isinstance(listed, list) else None
 
 
 def function_json(tool: ToolDef) -> dict[str, Json]:
@@ -219,10 +209,7 @@ def tool_def(tool: Json) -> ToolDef:
 def data_part(
     kind: PartKind, media_type: str | None, data: str, *, extra: dict[str, Json] | None = None
 ) -> Part:
-    """Return a part holding base64 `data`; size in bytes and hash are of what it decodes to.
-
-    Text that is no base64 is kept as it is, without size and hash.
-    """
+    """Return a part of base64 `data`, with size and hash of what it decodes to, if it does."""
     try:
         content = base64.b64decode(data, validate=True)
     except ValueError:
@@ -238,11 +225,7 @@ def data_part(
 
 
 def url_part(kind: PartKind, url: str, *, extra: dict[str, Json] | None = None) -> Part:
-    """Return a part for a URL: a `data:` URL is taken apart, any other is only kept.
-
-    >>> url_part("image", "data:image/png;base64,aGk=").size
-    2
-    """
+    """Return a part for a URL: a `data:` URL is taken apart, any other is only kept."""
     head, comma, data = url.partition(",")
     if comma and head.startswith("data:") and head.endswith(";base64"):
         return data_part(kind, head[5:-7] or None, data, extra=extra)
@@ -306,11 +289,6 @@ def parse_time(value: Json) -> Instant | None:
     """Return an ISO 8601 text or a number since 1970 as a time, None where it is neither.
 
     Without an offset a time is taken as UTC. Digits finer than nanoseconds are cut.
-
-    >>> parse_time("2025-12-24T10:00:00.5Z").ns
-    1766570400500000000
-    >>> parse_time(1766570400).ns, parse_time("soon")
-    (1766570400000000000, None)
     """
     if isinstance(value, str):
         return _parse_time_text(value)
@@ -375,7 +353,7 @@ def openai_usage(usage: Json) -> Usage | None:
         return None
     inputs = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
     outputs = usage.get("completion_tokens_details") or usage.get("output_tokens_details")
-    return _usage_or_none(
+    return known_usage(
         Usage(
             input_total=_token_count(usage, "prompt_tokens", "input_tokens"),
             cache_read=_token_count(inputs, "cached_tokens"),
@@ -387,11 +365,7 @@ def openai_usage(usage: Json) -> Usage | None:
 
 
 def uncounted_usage(usage: Json) -> dict[str, Json] | None:
-    """Return what a usage of OpenAI's or LangChain's says beyond its counts, None for nothing.
-
-    >>> uncounted_usage({"prompt_tokens": 3, "prompt_tokens_details": {"audio_tokens": 1}})
-    {'prompt_tokens_details': {'audio_tokens': 1}}
-    """
+    """Return what a usage of OpenAI's or LangChain's says beyond its counts, None for nothing."""
     if not isinstance(usage, dict):
         return None
     found: dict[str, Json] = {}
@@ -404,17 +378,13 @@ def uncounted_usage(usage: Json) -> dict[str, Json] | None:
 
 
 def anthropic_usage(usage: Json) -> Usage | None:
-    """Return the usage of an Anthropic message, cache added to its input; None without any.
-
-    >>> anthropic_usage({"input_tokens": 3, "cache_read_input_tokens": 40}).input_total
-    43
-    """
+    """Return the usage of an Anthropic message, cache added to its input; None without any."""
     if not isinstance(usage, dict):
         return None
     fresh = _token_count(usage, "input_tokens")
     read = _token_count(usage, "cache_read_input_tokens")
     written = _token_count(usage, "cache_creation_input_tokens")
-    return _usage_or_none(
+    return known_usage(
         Usage(
             input_total=None if fresh is None else fresh + (read or 0) + (written or 0),
             cache_read=read,
@@ -428,7 +398,7 @@ def anthropic_usage(usage: Json) -> Usage | None:
 def total_usage(steps: Iterable[Step]) -> Usage | None:
     """Return the sum of the usages of steps; a field that no step has stays None."""
     usages = [step.usage for step in steps if step.usage is not None]
-    return _usage_or_none(
+    return known_usage(
         Usage(
             input_total=sum_known(usage.input_total for usage in usages),
             cache_read=sum_known(usage.cache_read for usage in usages),
@@ -439,7 +409,8 @@ def total_usage(steps: Iterable[Step]) -> Usage | None:
     )
 
 
-def _usage_or_none(usage: Usage) -> Usage | None:
+def known_usage(usage: Usage) -> Usage | None:
+    """Return token counts, None where none is known."""
     return None if usage == Usage() else usage
 
 
@@ -497,13 +468,7 @@ OK_STATUS = ToolStatus("ok", "heuristic", None)
 
 
 def infer_text_status(text: str) -> ToolStatus:
-    """Return error, ok or unknown for the text of a tool result.
-
-    >>> infer_text_status("Error: no such user").status, infer_text_status("Errors are rare").status
-    ('error', 'unknown')
-    >>> infer_text_status('{"error": null, "rows": []}').status
-    'ok'
-    """
+    """Return error, ok or unknown for the text of a tool result."""
     # Looking for a plain word is ten times faster than for what begins a line.
     lowered = text.lower()
     code = _EXIT.search(text) if "exit" in lowered or "return" in lowered else None

@@ -47,7 +47,6 @@ from stepscope.safety.text import visible_line
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-
 ZSTD_METHOD = 93
 ZIP_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, ZSTD_METHOD}
 ZSTD_MISSING = "packed by zstd; reading it needs a package: pip install 'stepscope[zstd]'"
@@ -74,20 +73,6 @@ def load_zstd() -> _Zstd | None:
     except ImportError:
         return None
     return cast(_Zstd, found)
-
-
-def open_member(archive: zipfile.ZipFile, file: BinaryIO, entry: zipfile.ZipInfo) -> BinaryIO:
-    """Return a member open for reading; `file` is what `archive` reads from.
-
-    Raises:
-        zipfile.BadZipFile, NotImplementedError, RuntimeError: it is damaged, locked, or packed in
-            a way that is not known.
-    """
-    library = load_zstd()
-    if entry.compress_type != ZSTD_METHOD or library is None:
-        return cast(BinaryIO, archive.open(entry))
-    packed = cast(BinaryIO, io.BufferedReader(_PackedMember(file, entry)))
-    return cast(BinaryIO, io.BufferedReader(_UnpackedMember(packed, entry, library)))
 
 
 class _Reader(io.RawIOBase):
@@ -304,12 +289,7 @@ _ENTRY_BYTES = 1024
 
 
 def open_members(file: BinaryIO, uri: str, limits: Limits) -> Iterator[OpenedFile | RefusedFile]:
-    """Yield the members of an archive in its order, each open until the next is asked for.
-
-    Raises:
-        TraceError: no readable zip, or two members of one name.
-        LimitError: the archive as a whole is beyond a limit, or members overlap.
-    """
+    """Yield the members of an archive in order, each open until the next; as `open_archive`."""
     with open_archive(file, uri, limits) as archive:
         for entry in archive.entries:
             found = archive.open(entry)
@@ -335,8 +315,13 @@ class Archive:
         problem = _member_problem(entry)
         if problem is not None:
             return RefusedFile(name, problem, named=False)
+        library = load_zstd()
         try:
-            return OpenedFile(name, open_member(self._archive, self._file, entry), named=False)
+            if entry.compress_type == ZSTD_METHOD and library is not None:
+                packed = cast(BinaryIO, io.BufferedReader(_PackedMember(self._file, entry)))
+                opened = io.BufferedReader(_UnpackedMember(packed, entry, library))
+                return OpenedFile(name, cast(BinaryIO, opened), named=False)
+            return OpenedFile(name, cast(BinaryIO, self._archive.open(entry)), named=False)
         except (*DAMAGE_ERRORS, NotImplementedError, RuntimeError, ValueError) as e:
             return RefusedFile(name, f"cannot be read: {e}", named=False)
 
@@ -433,11 +418,7 @@ _FOOTER_BYTES = 64 * 1024
 
 
 def pyarrow_module(name: str) -> Any:
-    """Return a module of pyarrow. `Any`: it is loaded by name, because it may be absent.
-
-    Raises:
-        ConfigError: it is not installed.
-    """
+    """Return a module of pyarrow; ConfigError without it. `Any`: it is loaded by name."""
     try:
         return importlib.import_module(name)
     except ImportError as e:
@@ -463,11 +444,7 @@ def sniffable_bytes(file: BinaryIO, head: bytes) -> bytes:
 
 
 def parquet_footer(head: bytes) -> bytes:
-    """Return the footer of a file that is seen whole, nothing of any other.
-
-    >>> parquet_footer(b"PAR1" + b"rows" + b"foot" + bytes([4, 0, 0, 0]) + b"PAR1")
-    b'foot'
-    """
+    """Return the footer of a file that is seen whole, nothing of any other."""
     end = head[-len(PARQUET_MAGIC) - _LENGTH_BYTES :]
     whole = len(head) > len(PARQUET_MAGIC) + len(end) and end.endswith(PARQUET_MAGIC)
     if not whole or not head.startswith(PARQUET_MAGIC):
@@ -495,11 +472,7 @@ def open_parquet(stream: Stream) -> Iterator[Any]:
 
 
 def check_parquet_sizes(file: Any, stream: Stream) -> None:
-    """Refuse a file that claims more than the limits allow; `file`: a `ParquetFile`.
-
-    Raises:
-        LimitError: a row group unpacks to more than `limits.zip_total_bytes`.
-    """
+    """Raise LimitError where a row group of a `ParquetFile` unpacks to more than is allowed."""
     for group in range(file.metadata.num_row_groups):
         size = file.metadata.row_group(group).total_byte_size
         if not 0 <= size <= stream.limits.zip_total_bytes:
@@ -512,11 +485,7 @@ def check_parquet_sizes(file: Any, stream: Stream) -> None:
 def read_batches(
     file: Any, stream: Stream, rows: int, columns: list[str] | None = None
 ) -> Iterator[Any]:
-    """Yield a file's rows, so many at a time, as `pyarrow.RecordBatch`; `file`: a `ParquetFile`.
-
-    Raises:
-        TraceError: fewer or more came than the file claims.
-    """
+    """Yield the `RecordBatch`es of a `ParquetFile`; TraceError where fewer or more rows came."""
     came = 0
     for batch in file.iter_batches(rows, columns=columns):
         came += batch.num_rows
@@ -534,8 +503,7 @@ def open_gzip(file: BinaryIO, head: bytes, uri: str, limits: Limits) -> BinaryIO
     """Return what a gzip file holds, of which `head` was read; unpacked as it is read.
 
     Raises:
-        TraceError: it holds an archive, or is packed twice; here and while it is read: it is
-            damaged, or unpacks to more than the limits of archives allow.
+        TraceError: it holds an archive, or is packed twice, is damaged, or unpacks to too much.
     """
     unpacked = _UnpackedGzip(rewind(file, head), uri, limits)
     opened = cast(BinaryIO, io.BufferedReader(unpacked))

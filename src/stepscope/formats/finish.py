@@ -17,18 +17,17 @@ from hashlib import sha256
 from typing import Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.errors import LimitError, TraceError
 from stepscope.model import Json, Label, Outcome, Step, Trajectory, Warn
 from stepscope.safety.json import Repair
-from stepscope.safety.limits import Limits
+from stepscope.safety.limits import DEFAULT_LIMITS, Limits
 
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
-
 # Hex digits of the id that are kept: 128 bits, enough that two runs never meet.
 _ID_DIGITS = 32
-_LIMITS = Limits()
 
 
 class Ordinals:
@@ -48,7 +47,7 @@ def finish_run(
     draft: Trajectory,
     ordinals: Ordinals,
     *,
-    limits: Limits = _LIMITS,
+    limits: Limits = DEFAULT_LIMITS,
     repairs: Iterable[Repair] = (),
 ) -> Trajectory:
     """Return the draft with its id, its ordinal and its warnings.
@@ -77,11 +76,11 @@ def finish_run(
         ordinal = source.ordinal or ordinals.next(content.digest())
         content.update(_canonical(("ordinal", ordinal)))
         if ordinal:
-            source = msgspec.structs.replace(source, ordinal=ordinal)
+            source = replace(source, ordinal=ordinal)
     warnings = (*draft.warnings, *(Warn(*repair) for repair in repairs), *find_oddities(steps))
     identity = content.hexdigest()[:_ID_DIGITS]
     name = draft.name or identity[:12]
-    return msgspec.structs.replace(draft, id=identity, name=name, source=source, warnings=warnings)
+    return replace(draft, id=identity, name=name, source=source, warnings=warnings)
 
 
 def find_oddities(steps: tuple[Step, ...]) -> list[Warn]:
@@ -131,7 +130,6 @@ def _check_clock(step: Step, start: int, clock: int | None, warnings: list[Warn]
 # tau-bench's own tolerance: `(1 - 1e-6) <= reward` counts as success (run.py, display_metrics).
 PASSING_REWARD = 1 - 1e-6
 
-
 OpinionSource = Literal["person", "code", "model"]
 
 _OUTCOME_NAMES = frozenset(
@@ -154,12 +152,10 @@ class Opinion(NamedTuple):
 
 
 def reward_outcome(reward: float | None, same_state: Json = None) -> Outcome:
-    """Return the outcome that a reward means, by the tolerance of tau-bench.
+    """Return the outcome that a reward means, if there is one, by the tolerance of tau-bench.
 
-    Args:
-        reward: None where none is recorded.
-        same_state: what the recorder says of the state at the end: true where it is the state that
-            the reference calls leave; anything but true, false, 1 and 0 says nothing.
+    `same_state` is true where the state at the end is the one that the reference calls leave, false
+    where it is another; anything but true, false, 1 and 0 says nothing.
     """
     if reward is None:
         return Outcome()
@@ -181,17 +177,11 @@ def add_opinions(
     """Return a run with more labels, and the outcome of opinions where they decide one."""
     outcome = read_outcome(opinions)
     known = outcome.status != "unknown" or outcome.reason
-    return msgspec.structs.replace(
-        run, labels=(*run.labels, *labels), outcome=outcome if known else run.outcome
-    )
+    return replace(run, labels=(*run.labels, *labels), outcome=outcome if known else run.outcome)
 
 
 def read_outcome(opinions: Sequence[Opinion]) -> Outcome:
-    """Return the outcome that opinions name, unknown where none of them does.
-
-    >>> read_outcome([Opinion("success", True, "code"), Opinion("success", "no", "person")]).status
-    'fail'
-    """
+    """Return the outcome that opinions name, unknown where none of them does."""
     for who in ("person", "code"):
         read = [(one, _opinion_passes(one)) for one in opinions if one.who == who]
         held = [(opinion, passed) for opinion, passed in read if passed is not None]

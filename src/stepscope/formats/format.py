@@ -4,7 +4,8 @@ A format module says how much the opening of a file is like its own, and how a d
 becomes runs; decoding, quarantine and offsets are here. One bad record is quarantined alone. Where
 every record can be read without the others, a format is a `RecordFormat`, and several processes may
 read one file. Where one record is one message, all of them together are one run; a message that
-cannot be read leaves a gap, and the run says at which of its steps something is missing.
+cannot be read leaves a gap, and the run says at which of its steps something is missing. Readers
+refuse by raising `TraceError` or `msgspec.ValidationError`; a refusal becomes `Quarantined` here.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from pathlib import Path
 from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.errors import TraceError
-from stepscope.formats.finish import Ordinals
+from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.opening import Opening, read_opening
 from stepscope.formats.records import RawRecord, split_records
 from stepscope.model import Json, Label, Quarantined, Source, Step, Stream, Trajectory, Warn
@@ -45,6 +47,13 @@ class DecodedRecord(NamedTuple):
             format=format, format_version=version, uri=self.uri, offset=self.offset, run_id=run_id
         )
 
+    def finish(
+        self, draft: Trajectory, ordinals: Ordinals, unexpected: UnexpectedKeys | None = None
+    ) -> Trajectory:
+        """Return the finished run of a draft that this record holds, or begins."""
+        draft = draft if unexpected is None else unexpected.keep_in(draft)
+        return finish_run(draft, ordinals, limits=self.limits, repairs=self.repairs)
+
 
 class RunLabels:
     """The labels of one file by task, and which of them found their run."""
@@ -54,10 +63,7 @@ class RunLabels:
         self._found: set[str] = set()
 
     def attach(self, run: Trajectory) -> Trajectory:
-        """Return the run with the labels of its task added; without any, the run itself.
-
-        Steps were labelled in one run of the task: the first that comes.
-        """
+        """Return the first run of a task with the task's labels added; any other run as it is."""
         labels = self.by_task.get(run.task or "", ())
         if not labels or run.task in self._found:
             return run
@@ -69,12 +75,9 @@ class RunLabels:
             Warn("label_beyond_run", f"a label names step {label.step}; the run has {n} steps")
             for label in beyond
         ]
-        loose = [
-            msgspec.structs.replace(x, step=None, extra={**(x.extra or {}), "step": x.step})
-            for x in beyond
-        ]
+        loose = [replace(x, step=None, extra={**(x.extra or {}), "step": x.step}) for x in beyond]
         told = (*run.labels, *fitting, *loose)
-        return msgspec.structs.replace(run, labels=told, warnings=(*run.warnings, *warnings))
+        return replace(run, labels=told, warnings=(*run.warnings, *warnings))
 
     @property
     def without_run(self) -> tuple[str, ...]:
@@ -213,11 +216,7 @@ _JSON_TYPES = {
 
 
 def describe_refusal(error: Exception | str) -> str:
-    """Return why a record is refused: where, what was found, what was expected.
-
-    >>> describe_refusal("Expected `object | null`, got `array` - at `$.tags`")
-    '`$.tags` is an array, expected an object'
-    """
+    """Return why a record is refused: where, what was found, what was expected."""
     text = _MISSING.sub(lambda found: f"`{found[2] or '$'}.{found[1]}` is missing", str(error))
     return _MISMATCH.sub(_describe_mismatch, text)
 
@@ -244,15 +243,11 @@ class UnexpectedKeys(NamedTuple):
             return draft
         extra = {**self.values, **(draft.extra or {})}
         warnings = (*draft.warnings, *self.warnings)
-        return msgspec.structs.replace(draft, extra=extra, warnings=warnings)
+        return replace(draft, extra=extra, warnings=warnings)
 
 
 def convert_record(record: dict[str, Json], kind: type[T]) -> tuple[T, UnexpectedKeys]:
-    """Return a record as `kind`, and its optional keys of another shape, which are left out.
-
-    Raises:
-        msgspec.ValidationError: a key that is needed is missing or of another shape.
-    """
+    """Return a record as `kind`, and its optional keys of another shape, which are left out."""
     odd: dict[str, Json] = {}
     warnings: list[Warn] = []
     while True:
@@ -347,7 +342,7 @@ def message_format(
 
         def finished(start: DecodedRecord) -> tuple[Trajectory]:
             made = run(tuple(steps), start, ordinals)
-            return (msgspec.structs.replace(made, warnings=(*made.warnings, *gaps)),)
+            return (replace(made, warnings=(*made.warnings, *gaps)),)
 
         yield from attempt(parts.first._replace(repairs=tuple(parts.repairs)), finished)
 

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import entries_at, object_at, parse_ns, rest, text_at
@@ -32,7 +33,7 @@ from stepscope.formats.spans.attributes import decode_object, label_evaluation
 from stepscope.formats.spans.span import RawSpan
 from stepscope.model import Json, Label, Quarantined, Source, Stream, Trajectory, Warn
 from stepscope.safety.json import Repair
-from stepscope.safety.limits import Limits
+from stepscope.safety.limits import DEFAULT_LIMITS, Limits
 
 Kind = Literal["trace", "observation", "score"]
 Record = dict[str, Json]
@@ -77,12 +78,7 @@ def _is_trace(value: Record) -> bool:
 
 
 def iter_entries(value: Json) -> Iterator[tuple[Kind, Record]]:
-    """Yield the records of one value: of a trace, first itself, then what it holds.
-
-    Raises:
-        TraceError: the value, or one in it, is no record of Langfuse. What stood before it has
-            been yielded.
-    """
+    """Yield the records of one value, a trace before what it holds; what is none is refused."""
     if not isinstance(value, dict):
         raise TraceError(
             f"an export needs traces, observations or scores as objects; found {str(value)[:60]!r}"
@@ -160,10 +156,7 @@ def respell_keys(record: Json) -> Record:
 
 
 def merge_records(older: Record, newer: Record) -> tuple[Record, bool]:
-    """Return what two forms of one record say, and whether they contradict each other.
-
-    What the older one said otherwise stays under `earlier`.
-    """
+    """Return what two forms of one record say, older words under `earlier`, and if they differ."""
     told = {key: held for key, held in newer.items() if held not in _EMPTY}
     against = {
         key: held for key, held in older.items() if key in told and held not in (*_EMPTY, told[key])
@@ -213,9 +206,7 @@ def _label(score: Record, first: dict[str, int]) -> Label:
         more["observation"] = own
     elif own is None:
         more["of"] = "trace" if score.get("traceId") else "session"
-    return msgspec.structs.replace(
-        label_evaluation(about, more), step=first.get(own) if own else None
-    )
+    return replace(label_evaluation(about, more), step=first.get(own) if own else None)
 
 
 def _value(score: Record) -> Json:
@@ -256,11 +247,7 @@ _PARTS = ("attributes", "resourceAttributes", "scope")
 
 
 def make_langfuse_span(record: Record, limits: Limits) -> RawSpan:
-    """Return an observation as a span of its trace.
-
-    Raises:
-        TraceError: it has no id, or no trace.
-    """
+    """Return an observation as a span of its trace."""
     own, trace = text_at(record, "id"), text_at(record, "traceId")
     if not own or trace is None:
         raise TraceError(
@@ -352,7 +339,6 @@ def _scope(value: Json) -> tuple[str | None, Json]:
 
 
 _NAME = "langfuse"
-_LIMITS = Limits()
 # What a trace says that a run has a tag for.
 _TAGS = {
     "sessionId": "session",
@@ -381,7 +367,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
 
 
 def read_langfuse_runs(
-    values: Iterable[Json], *, source: Source, limits: Limits = _LIMITS
+    values: Iterable[Json], *, source: Source, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[Trajectory | Quarantined]:
     """Yield the runs that decoded answers of the API hold, whatever they are of, in any order."""
     gathered = LangfuseRecords(source, limits)
@@ -467,7 +453,7 @@ class LangfuseRecords:
         spans = [make_langfuse_span(record, self._limits) for record in held]
         (run,) = assemble(
             spans or [_trace_span(trace, about, self._limits)],
-            source=msgspec.structs.replace(self._source, offset=offset),
+            source=replace(self._source, offset=offset),
             ordinals=ordinals,
             limits=self._limits,
             extra={"trace": told} if told else None,
@@ -482,7 +468,7 @@ class LangfuseRecords:
         listed = about.get("tags") or next((r["tags"] for r in held if r.get("tags")), None)
         if isinstance(listed, list):
             tags["tags"] = ",".join(map(str, listed)) or None
-        return msgspec.structs.replace(
+        return replace(
             run,
             workflow=_first(held, about, "name", "traceName") or run.workflow,
             tags={**run.tags, **{name: text for name, text in tags.items() if text is not None}},
@@ -500,7 +486,7 @@ def _trace_span(trace: str, about: Record, limits: Limits) -> RawSpan:
     end = None
     if start is not None and isinstance(latency, int | float) and not isinstance(latency, bool):
         end = start + round(latency * 1_000_000_000)
-    return msgspec.structs.replace(span, start_ns=start, end_ns=end, extra=None)
+    return replace(span, start_ns=start, end_ns=end, extra=None)
 
 
 def _first(held: list[Record], about: Record, own: str, named: str) -> str | None:

@@ -25,6 +25,7 @@ from typing import Literal
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.errors import TraceError
 from stepscope.formats import files
@@ -82,10 +83,7 @@ def find_parent_id(record: dict[str, Json]) -> str | None:
 
 
 def find_start_ns(run_id: str, record: dict[str, Json]) -> int | None:
-    """Return when a run began, in nanoseconds: as it says, by its place, or by an id with a time.
-
-    A place is finer than a time that is told in milliseconds.
-    """
+    """Return when a run began, in ns: as told, finer by its place, or by an id with a time."""
     way = parse_dotted_order(record)
     told = parse_time(record.get("start_time"))
     place = parse_time(way[-1][0]) if way else None
@@ -110,10 +108,7 @@ def find_end_ns(run_id: str, record: dict[str, Json]) -> int | None:
 
 
 def extend_parents(spans: Sequence[RawSpan]) -> list[RawSpan]:
-    """Return spans, none ended before what is in it began within the same millisecond.
-
-    A beginning that is finer than the end that it is compared with would look like a clock's fault.
-    """
+    """Return spans, none ended before what is in it began within the same, coarser millisecond."""
     first, found = {span.span_id: at for at, span in enumerate(spans)}, list(spans)
     for span in spans:
         at = first.get(span.parent_id or "")
@@ -122,7 +117,7 @@ def extend_parents(spans: Sequence[RawSpan]) -> list[RawSpan]:
             continue
         if 0 < span.start_ns - end < _MILLISECOND and "langsmith.start_time" in span.attributes:
             found[at].attributes.setdefault("langsmith.end_time", end)
-            found[at] = msgspec.structs.replace(found[at], end_ns=span.start_ns)
+            found[at] = replace(found[at], end_ns=span.start_ns)
     return found
 
 
@@ -167,10 +162,7 @@ def make_langsmith_span(
 
 
 def _status(record: dict[str, Json], *, ended: bool) -> SpanStatus:
-    """Return error or ok as LangSmith itself concludes them: ended without an error is ok.
-
-    LangGraph passes control by raising; that is an end, and no error.
-    """
+    """Return error or ok as LangSmith itself concludes them: ended without an error is ok."""
     said = (text_at(record, "status") or "").lower()
     if (text_at(record, "error") or "").startswith(_PASSING):
         return "unset"
@@ -219,11 +211,7 @@ class LangSmithRuns:
         self._again: dict[str, int] = {}
 
     def add(self, entry: Json, *, patch: bool = False) -> None:
-        """Add a run with the runs that are nested in it; a patch adds to one told before.
-
-        Raises:
-            TraceError: it has no id.
-        """
+        """Add a run with the runs that are nested in it; a patch adds to one told before."""
         waiting: list[tuple[dict[str, Json], str, str | None]] = []
         waiting.append((_usual(_object(entry)), _id(entry), None))
         trace = find_trace_id(waiting[0][0]) or waiting[0][1]
@@ -363,27 +351,22 @@ def split_subagents(
     extra: Mapping[str, Json] | None,
     repairs: Iterable[Repair],
 ) -> Iterator[Trajectory]:
-    """Yield the run of a trace, then those of its subagents, each after the one that it is of.
-
-    Raises:
-        TraceError: a run cannot be written as JSON, or has more steps than the limits allow.
-    """
+    """Yield the run of a trace, then those of its subagents, each after the one that it is of."""
     groups, above = _groups(spans)
     heads = {group[0].span_id: group[0].parent_id for group in groups[1:]}
     runs: list[Trajectory] = []
     for group, parent in zip(groups, above, strict=True):
         if parent is not None:
             name = group[0].span_id
-            group = [msgspec.structs.replace(span, trace_id=name) for span in group]
-            group[0] = msgspec.structs.replace(group[0], parent_id=None)
+            group = [replace(span, trace_id=name) for span in group]
+            group[0] = replace(group[0], parent_id=None)
         whole = {"extra": extra, "repairs": repairs} if parent is None else {}
         (run,) = read_group(group, **whole)
         nodes = [
-            msgspec.structs.replace(node, parent=heads[node.id]) if node.id in heads else node
-            for node in run.spans
+            replace(node, parent=heads[node.id]) if node.id in heads else node for node in run.spans
         ]
         runs.append(
-            msgspec.structs.replace(
+            replace(
                 run,
                 # The example that a run was made for, where it was an experiment's.
                 task=find_text(group[0].attributes, "langsmith.reference_example_id"),
@@ -397,13 +380,9 @@ def split_subagents(
         # What a model was given stands before what it said.
         last = {step.span: step.index for step in run.steps}
         warnings = [
-            msgspec.structs.replace(warn, step=last.get(run_id))
-            for run_id, warn in faults
-            if run_id in here
+            replace(warn, step=last.get(run_id)) for run_id, warn in faults if run_id in here
         ]
-        yield msgspec.structs.replace(
-            run, children=tuple(children), warnings=(*run.warnings, *warnings)
-        )
+        yield replace(run, children=tuple(children), warnings=(*run.warnings, *warnings))
 
 
 def _groups(spans: list[RawSpan]) -> tuple[list[list[RawSpan]], list[int | None]]:
@@ -505,7 +484,6 @@ def _entries(value: Json) -> tuple[list[tuple[Json, bool]], dict[str, Json] | No
 
 FORMAT = FileFormat(NAME, any_record(_is_like, 0.95), _read)
 
-
 PARQUET_NAME = "langsmith_parquet"
 # Columns that no other table is likely to have together.
 _COLUMNS = (b"run_type", b"trace_id", b"dotted_order", b"inputs")
@@ -526,7 +504,6 @@ def _parquet_likeness(head: bytes) -> float:
 
 
 def _read_parquet(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    """Yield every run of the file."""
     runs, repairs = LangSmithRuns(), list[Repair]()
     with files.open_parquet(stream) as file:
         if not set(file.schema_arrow.names) >= _NEEDED:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.errors import TraceError
 from stepscope.formats import fields
@@ -27,7 +28,7 @@ from stepscope.formats.chat.messages import (
 )
 from stepscope.formats.chat.response_items import OUTPUT_TYPES, item_step
 from stepscope.formats.fields import ModelStats, SweAgentInfo, ToolStatus
-from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import (
     DecodedRecord,
     UnexpectedKeys,
@@ -56,11 +57,7 @@ def infer_observation_status(text: str) -> ToolStatus:
 
 
 def mini_step(message: Json, index: int, limits: Limits) -> Step:
-    """Return one message as the step at `index`; results without a call id are paired later.
-
-    Raises:
-        TraceError: no object, an unknown role, or a field of another type than the API's.
-    """
+    """Return one message as the step at `index`; results without a call id are paired later."""
     if type(message) is not dict:
         raise TraceError(f"message {index} is {str(message)[:60]!r}; expected an object")
     reading = MessageOptions(infer_observation_status, limits)
@@ -108,9 +105,7 @@ def pair_answers(steps: tuple[Step, ...]) -> tuple[Step, ...]:
             ended = extra.get("role") == EXIT
             judged = ToolStatus("ok", "protocol", None) if ended else _harness_status(extra) or said
             result = ToolResult(call.id, call.name, step.parts, None, *judged)
-            step = msgspec.structs.replace(
-                step, actor="environment", kind="result", parts=(), results=(result,)
-            )
+            step = replace(step, actor="environment", kind="result", parts=(), results=(result,))
         made.append(step)
     return tuple(made)
 
@@ -138,7 +133,7 @@ def _complete_agent_step(step: Step, more: dict[str, Json]) -> Step:
     ]
     told = {"timestamp": start is not None, "cost": cost is not None, "actions": said == actions}
     known = frozenset([key for key, is_told in told.items() if is_told])
-    return msgspec.structs.replace(
+    return replace(
         step,
         kind="call" if calls else step.kind,
         calls=calls,
@@ -157,10 +152,10 @@ def _complete_other_step(step: Step, more: dict[str, Json]) -> Step:
     judged = _harness_status(more)
     if results and judged is not None:
         status, source, told = judged
-        first = msgspec.structs.replace(results[0], status=status, source=source, error=told)
+        first = replace(results[0], status=status, source=source, error=told)
         results = (first, *results[1:])
     extra = fields.merge_extra(step.extra, extra)
-    return msgspec.structs.replace(step, results=results, start=start, extra=extra)
+    return replace(step, results=results, start=start, extra=extra)
 
 
 def _harness_status(more: dict[str, Json]) -> ToolStatus | None:
@@ -246,7 +241,7 @@ def _finish_run(
     info = run.info or SweAgentInfo()
     model = fields.text_at(fields.object_at(info.config, "model"), "model_name")
     steps = tuple(
-        msgspec.structs.replace(step, model=model)
+        replace(step, model=model)
         if model is not None and step.actor == "agent" and step.model is None
         else step
         for step in pair_answers(steps)
@@ -267,7 +262,7 @@ def _finish_run(
         cost_usd=(info.model_stats or ModelStats()).cost_usd,
         extra=extra,
     )
-    return finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs)
+    return found.finish(draft, ordinals)
 
 
 FORMAT = message_format(

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import entries_at, object_at, rest, text_at
@@ -30,7 +30,7 @@ from stepscope.formats.spans.lists import find_ns, parse_nanoseconds, read_span_
 from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus, make_event
 from stepscope.model import Json, Label, Quarantined, Source, Stream, Trajectory, Warn
 from stepscope.safety.json import Repair
-from stepscope.safety.limits import Limits
+from stepscope.safety.limits import DEFAULT_LIMITS, Limits
 
 Record = dict[str, Json]
 
@@ -77,11 +77,7 @@ def _named(info: Record) -> bool:
 
 
 def iter_mlflow_traces(value: Json, limits: Limits) -> Iterator[MlflowTrace]:
-    """Yield the traces of one value.
-
-    Raises:
-        TraceError: the value is none; what stood before in it has been yielded.
-    """
+    """Yield the traces of one value; what is none is refused behind them."""
     if not isinstance(value, dict):
         raise TraceError(f"a trace needs an object; found {str(value)[:60]!r}")
     listed = value.get("traces")
@@ -165,11 +161,7 @@ _EVENT = frozenset({"name", "time_unix_nano", "timestamp", "attributes"})
 
 
 def to_otel_id(value: Json) -> str | None:
-    """Return an id of a trace or a span in hex, as it is where no form of one is known.
-
-    >>> to_otel_id("EkIz6dXEn2k="), to_otel_id("0x124233e9d5c49f69"), to_otel_id("tr-1")
-    ('124233e9d5c49f69', '124233e9d5c49f69', '1')
-    """
+    """Return an id of a trace or a span in hex, as it is where no form of one is known."""
     if not isinstance(value, str) or not value:
         return None
     plain = value.rpartition("/")[2] if value.startswith("trace:/") else value
@@ -190,11 +182,7 @@ def find_span_trace(record: Record) -> str | None:
 
 
 def make_mlflow_span(record: Json, trace_id: str) -> RawSpan:
-    """Return one span of a trace; another trace that it names itself stays in its `extra`.
-
-    Raises:
-        TraceError: no object, no id, or no object under its attributes.
-    """
+    """Return one span of a trace; another trace that it names itself stays in its `extra`."""
     if not isinstance(record, dict):
         raise TraceError(f"a span needs an object; found {str(record)[:60]!r}")
     context = record.get("context")
@@ -267,7 +255,7 @@ def add_assessments(run: Trajectory, assessments: Sequence[Json], limits: Limits
         and record.get("valid") is not False
     ]
     if others:
-        run = msgspec.structs.replace(run, extra={**(run.extra or {}), "assessments": others})
+        run = replace(run, extra={**(run.extra or {}), "assessments": others})
     return add_opinions(run, labels, opinions)
 
 
@@ -289,9 +277,7 @@ def _label(record: Record, first: Mapping[str, int], limits: Limits) -> Label:
         beside["of"] = "trace"
     elif own not in first:
         beside["span"] = own
-    return msgspec.structs.replace(
-        attributes.label_evaluation(about, beside), step=first.get(own) if own else None
-    )
+    return replace(attributes.label_evaluation(about, beside), step=first.get(own) if own else None)
 
 
 def _told(record: Record, limits: Limits) -> tuple[Json, Record]:
@@ -317,7 +303,6 @@ def _source(record: Record) -> str:
 
 
 _NAME = "mlflow"
-_LIMITS = Limits()
 _METADATA = ("trace_metadata", "request_metadata")
 _SCHEMA = "mlflow.trace_schema.version"
 # What a trace's metadata says that a run has a tag for.
@@ -343,7 +328,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
 
 
 def read_mlflow_runs(
-    values: Iterable[Json], *, source: Source, limits: Limits = _LIMITS
+    values: Iterable[Json], *, source: Source, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[Trajectory | Quarantined]:
     """Yield the runs that decoded answers of the server, or traces, hold."""
     ordinals = Ordinals()
@@ -372,7 +357,7 @@ def _runs(
             yield quarantine_value(source, record, e)
     metadata = _metadata(info, limits)
     version = metadata.get(_SCHEMA)
-    told = msgspec.structs.replace(source, format_version=str(version) if version else None)
+    told = replace(source, format_version=str(version) if version else None)
     read = frozenset({"assessments"} if isinstance(info.get("assessments"), list) else ())
     try:
         (run,) = assemble(
@@ -391,10 +376,7 @@ def _runs(
 
 
 def _trace_id(trace: MlflowTrace) -> str:
-    """Return the id of a trace in hex: its own, of which the first span's is another form.
-
-    Before version 3 of the schema a trace had an id of MLflow's own, which stays in `extra`.
-    """
+    """Return the id of a trace in hex; where it is only MLflow's own, that of the first span."""
     told = trace.info.get("trace_id") or trace.info.get("request_id")
     if not (isinstance(told, str) and told.startswith(("tr-", "trace:/"))):
         for record in trace.spans:
@@ -447,7 +429,7 @@ def _known(
     listed = attributes.decode_object(info.get("tags"), limits)
     own = listed if isinstance(listed, dict) else {}
     texts = {**{k: v for k, v in own.items() if not k.startswith("mlflow.")}, **named}
-    return msgspec.structs.replace(
+    return replace(
         run,
         workflow=run.workflow or _trace_name(info),
         tags={**run.tags, **{k: str(v) for k, v in texts.items() if v not in (None, "")}},

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.errors import TraceError
 from stepscope.formats import fields
@@ -51,12 +52,8 @@ def is_run_state(record: dict[str, Json]) -> bool:
     return "$schemaVersion" in record and record.keys() >= {"original_input", "model_responses"}
 
 
-def read_run_state(found: DecodedRecord, name: str, ordinals: Ordinals) -> Trajectory:
-    """Return the run that a state holds, as the format `name`.
-
-    Raises:
-        TraceError: an item that is none, or a list that is something else.
-    """
+def read_run_state(found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
+    """Return the run that a state holds."""
     state: dict[str, Json] = found.value
     reading = MessageOptions(fields.infer_text_status, found.limits)
     given = state["original_input"]
@@ -79,15 +76,15 @@ def read_run_state(found: DecodedRecord, name: str, ordinals: Ordinals) -> Traje
         id="",
         name=fields.text_at(about, "id") or "",
         steps=run_steps,
-        source=found.source(name, fields.text_at(about, "id"), str(state["$schemaVersion"])),
-        workflow=fields.text_at(about, "workflow_name") or name,
+        source=found.source(NAME, fields.text_at(about, "id"), str(state["$schemaVersion"])),
+        workflow=fields.text_at(about, "workflow_name") or NAME,
         agent=first or fields.text_at(fields.object_at(state, "current_agent"), "name"),
         termination=None if kind is None else kind.removeprefix("next_step_"),
         usage=_told(fields.object_at(state, "context").get("usage"))
         or fields.total_usage(run_steps),
         extra={**(fields.rest(state, _STATE) or {}), **_beside(state, answers)} or None,
     )
-    return finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs)
+    return found.finish(draft, ordinals)
 
 
 def _beside(state: dict[str, Json], answers: _Answers) -> dict[str, Json]:
@@ -132,10 +129,7 @@ class _Answers:
         return [answer or None for answer in found]
 
     def of(self, step: Step, raw: dict[str, Json]) -> Step:
-        """Return a step with its model, and, of an answer's last item, with the answer's tokens.
-
-        Of an answer that the items hold only in part, the tokens are in the run's total alone.
-        """
+        """Return a step with its model; that of an answer's last item has the answer's tokens."""
         places = self._of.get(_encoded(raw))
         if not places:
             return step
@@ -143,7 +137,7 @@ class _Answers:
         self._left[at] -= 1
         usage = None if self._left[at] else self._usages[at]
         model = fields.text_at(fields.object_at(raw, "provider_data"), "model")
-        return msgspec.structs.replace(step, model=model, usage=usage)
+        return replace(step, model=model, usage=usage)
 
 
 _encoded = msgspec.json.Encoder(order="deterministic").encode
@@ -179,11 +173,9 @@ def _of_item(item: Json, reading: MessageOptions, answers: _Answers) -> Step:
     source, target = _name(item, "source_agent"), _name(item, "target_agent")
     if target is not None:
         results = tuple(map(fields.passed_control, step.results))
-        step = msgspec.structs.replace(
-            step, actor="agent", kind="handoff", results=results, extra={"to": target}
-        )
+        step = replace(step, actor="agent", kind="handoff", results=results, extra={"to": target})
     if step.actor == "agent":
-        step = msgspec.structs.replace(step, agent=source or _name(item, "agent"))
+        step = replace(step, agent=source or _name(item, "agent"))
         step = answers.of(step, raw)
     return _with(step, about) if about else step
 
@@ -194,15 +186,11 @@ def _name(item: dict[str, Json], key: str) -> str | None:
 
 def _with(step: Step, about: dict[str, Json]) -> Step:
     """Return a step with what its item says beside, at the call or the result that it is."""
-    if step.calls:
-        call = step.calls[0]
-        call = msgspec.structs.replace(call, extra={**(call.extra or {}), **about})
-        return msgspec.structs.replace(step, calls=(call, *step.calls[1:]))
-    if step.results:
-        result = step.results[0]
-        result = msgspec.structs.replace(result, extra={**(result.extra or {}), **about})
-        return msgspec.structs.replace(step, results=(result, *step.results[1:]))
-    return msgspec.structs.replace(step, extra={**(step.extra or {}), **about})
+    for name, held in (("calls", step.calls), ("results", step.results)):
+        if held:
+            first = replace(held[0], extra={**(held[0].extra or {}), **about})
+            return replace(step, **{name: (first, *held[1:])})
+    return replace(step, extra={**(step.extra or {}), **about})
 
 
 def _checks(state: dict[str, Json], key: str) -> list[Step]:
@@ -247,7 +235,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             yield record
             continue
         if isinstance(record.value, dict) and is_run_state(record.value):
-            yield from attempt(record, lambda one: (read_run_state(one, NAME, ordinals),))
+            yield from attempt(record, lambda one: (read_run_state(one, ordinals),))
             continue
         repairs.extend(record.repairs)
         for entry in _members(record.value, beside):
@@ -276,7 +264,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
                     id="",
                     name=trace_id,
                     steps=(),
-                    source=msgspec.structs.replace(source, run_id=trace_id),
+                    source=replace(source, run_id=trace_id),
                     warnings=(Warn("no_agent_span", "a trace without spans"),),
                     extra=extra,
                 )
@@ -295,10 +283,7 @@ def _trace_id(record: dict[str, Json]) -> str:
 
 
 def _members(value: Json, beside: dict[str, Json]) -> Iterable[Json]:
-    """Return the exports that a record holds: a request's, a trace's own, or itself.
-
-    What stands beside those of a request goes into `beside`.
-    """
+    """Return the exports of a record; what stands beside those of a request goes into `beside`."""
     if isinstance(value, list):
         return value
     if isinstance(value, dict) and "object" not in value and isinstance(value.get("data"), list):
@@ -311,11 +296,7 @@ def _members(value: Json, beside: dict[str, Json]) -> Iterable[Json]:
 
 
 def make_agents_span(record: Json) -> RawSpan:
-    """Return one exported span.
-
-    Raises:
-        TraceError: it lacks its own id, its trace's, or its data.
-    """
+    """Return one exported span."""
     about = record.get("span_data") if isinstance(record, dict) else None
     if not isinstance(record, dict) or not isinstance(about, dict):
         raise TraceError(f"a span needs an object under `span_data`; found {str(record)[:60]!r}")
@@ -367,7 +348,7 @@ def _complete_run(run: Trajectory, spans: list[RawSpan], about: dict[str, Json])
         for step in run.steps
         if step.span in bodiless and not step.calls and not step.results and not step.parts
     ]
-    return msgspec.structs.replace(
+    return replace(
         run,
         workflow=fields.text_at(about, "workflow_name") or run.workflow or NAME,
         agent=run.agent or next((span.name for span in spans if span.kind == "agent"), None),

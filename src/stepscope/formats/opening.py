@@ -62,13 +62,7 @@ def any_record(is_own: Callable[[Json], bool], sure: float) -> Callable[[Opening
 
 @lru_cache(maxsize=4)
 def read_opening(head: bytes) -> Opening:
-    r"""Return the records at the beginning of a file.
-
-    >>> read_opening(b'[{"role": "user", "content": "he')
-    Opening(shape='array', records=({'role': 'user'},))
-    >>> read_opening(b'{"a": 1}\n{"b": 2}\n').shape
-    'lines'
-    """
+    """Return the records at the beginning of a file."""
     text = head.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n")
     if text[:1] not in {b"{", b"["}:
         return Opening("none", ())
@@ -92,11 +86,7 @@ def read_opening(head: bytes) -> Opening:
 
 
 def close_brackets(text: bytes) -> bytes:
-    """Return cut JSON up to its last whole value, with every open bracket closed.
-
-    >>> close_brackets(b'{"a": [1, 2], "b": {"c": "x')
-    b'{"a": [1, 2], "b": {}}'
-    """
+    """Return cut JSON up to its last whole value, with every open bracket closed."""
     stack: list[bytes] = []
     at = end = 0
     while token := _TOKEN.match(text, at):
@@ -136,10 +126,7 @@ def is_first_cut(head: bytes) -> bool:
 
 
 def outline_first(text: bytes) -> bytes | None:
-    """Return a file that holds the first record alone, long lists and texts cut; None without one.
-
-    So formats see every key of a record of any length, wherever it stands.
-    """
+    """Return a file of the first record alone, long lists and texts cut; None without one."""
     first = next(split_records(Stream(io.BytesIO(text), "")), None)
     value = _decode_value(first.raw) if isinstance(first, RawRecord) else None
     if not value:
@@ -174,9 +161,9 @@ NO_TRACE = "no known trace; it looks like "
 _SHOWN_KEYS = 6
 _SHOWN_CHARACTERS = 40
 
-
 # The keys that some record has in whatever a built-in format is sure of: `_NO_JSON`, or the keys of
-# one record, those of one text all together. Spelling is that of `_plain_key`. Formats without an
+# one record, those of one text all together. Spelling is that of all ways
+# to write them: `trace_id`, `traceId` and ` Trace_ID` alike. Formats without an
 # entry, such as plugins, are always asked.
 _NO_JSON = ""
 _SIGNATURES: dict[str, tuple[str, ...]] = {
@@ -252,15 +239,15 @@ def _behind_broken_lines(head: bytes) -> Iterator[bytes]:
 
 
 def likely_formats(opening: Opening) -> list[Format]:
-    """Return the installed formats that may be sure of a file that begins so.
-
-    Raises:
-        ConfigError: one of them fails to import.
-    """
+    """Return the installed formats that may be sure of a file that begins so."""
     members = chain.from_iterable(
         record if isinstance(record, list) else (record,) for record in opening.records
     )
-    keys = [set(map(_plain_key, record)) for record in members if isinstance(record, dict)]
+    keys = [
+        {key.strip().replace("_", "").lower() for key in record}
+        for record in members
+        if isinstance(record, dict)
+    ]
     return [
         registry.format(name)
         for name in registry.names("formats")
@@ -274,17 +261,8 @@ def likely_formats(opening: Opening) -> list[Format]:
     ]
 
 
-def _plain_key(key: str) -> str:
-    """Return a key as all ways to write it have it: `trace_id`, `traceId` and ` Trace_ID` alike."""
-    return key.strip().replace("_", "").lower()
-
-
 def choose_format(head: bytes, uri: str, formats: Sequence[Format]) -> Format:
-    """Return the one of `formats` that is sure of a file that begins with `head`.
-
-    Raises:
-        TraceError: none is sure, or two are nearly as sure as each other.
-    """
+    """Return the one of `formats` that is sure of a file that begins with `head`."""
     sure = sorted(
         [(each.sniff(head), each) for each in formats], key=lambda found: (-found[0], found[1].name)
     )
@@ -300,13 +278,7 @@ def choose_format(head: bytes, uri: str, formats: Sequence[Format]) -> Format:
 
 
 def describe_head(head: bytes) -> str:
-    r"""Say in a few words what a file that begins with `head` looks like.
-
-    >>> describe_head(b'{"spam": 1, "eggs": 2}')
-    'a JSON object with keys spam, eggs'
-    >>> describe_head(b"\x00\x01\x02")
-    'binary data'
-    """
+    """Say in a few words what a file that begins with `head` looks like."""
     if not head.strip():
         return "an empty file"
     for magic, name in _MAGIC:

@@ -51,11 +51,7 @@ _FIELDS = frozenset(
 
 
 def write(trajectories: Iterable[Trajectory], file: BinaryIO) -> int:
-    """Write runs as JSON lines; return how many.
-
-    Raises:
-        TraceError: a run would not come back equal; nothing of it is written.
-    """
+    """Write runs as JSON lines, return how many; TraceError where one would not come back."""
     file.write(_encode(_HEADER) + b"\n")
     count = 0
     for trajectory in trajectories:
@@ -65,11 +61,7 @@ def write(trajectories: Iterable[Trajectory], file: BinaryIO) -> int:
 
 
 def encode_run(trajectory: Trajectory) -> bytes:
-    """Return a run as one line of JSON.
-
-    Raises:
-        TraceError: it would not come back equal.
-    """
+    """Return a run as one line of JSON; TraceError where it would not come back equal."""
     try:
         line = _encode(trajectory)
         same = decode_run(line, _UNLIMITED) == trajectory
@@ -84,12 +76,7 @@ def encode_run(trajectory: Trajectory) -> bytes:
 
 
 def decode_run(raw: bytes, limits: Limits) -> Trajectory:
-    """Return the run that a line holds.
-
-    Raises:
-        TraceError: not JSON, of a wrong type, or with fields that this version does not know.
-        LimitError: nested too deep, or too many steps.
-    """
+    """Return the run that a line holds."""
     value, repairs = decode_strict(raw, limits=limits)
     if repairs:  # which of the two counts would be the choice of whoever added it
         raise TraceError("a duplicate key in one object, which stepscope never writes")
@@ -123,11 +110,7 @@ def _unknown_keys(read: Json, kept: Json, path: str) -> Iterator[str]:
 
 
 def check_schema(found: Any) -> None:
-    """Refuse a schema that this version cannot read.
-
-    Raises:
-        TraceError: it is newer, or no number.
-    """
+    """Refuse a schema that this version cannot read."""
     if found != SCHEMA:
         raise TraceError(f"our format of schema {found!r}; this version reads {SCHEMA}")
 
@@ -174,7 +157,6 @@ FORMAT = RecordFormat(
     _split_runs,
 )
 
-
 PARQUET_NAME = "ours_parquet"
 
 _SCHEMA_KEY = b"stepscope.schema"
@@ -188,12 +170,7 @@ _TEXT_COLUMNS = ("id", "name", "workflow", "task", "trial", "agent", "agent_vers
 
 
 def write_runs_parquet(trajectories: Iterable[Trajectory], file: BinaryIO) -> int:
-    """Write runs as Parquet; return how many.
-
-    Raises:
-        ConfigError: pyarrow is not installed.
-        TraceError: a run would not come back equal.
-    """
+    """Write runs as Parquet, as `write` does; ConfigError where pyarrow is not installed."""
     pa, parquet = files.pyarrow_module("pyarrow"), files.pyarrow_module("pyarrow.parquet")
     columns = {name: pa.string() for name in _TEXT_COLUMNS}
     columns |= {"outcome": pa.string(), "reward": pa.float64(), "steps": pa.int64()}
@@ -228,7 +205,6 @@ def _parquet_likeness(head: bytes) -> float:
 
 
 def _read_parquet(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    """Yield every run of a file."""
     with files.open_parquet(stream) as file:
         metadata = file.schema_arrow.metadata or {}
         if _SCHEMA_KEY not in metadata or "run" not in file.schema_arrow.names:

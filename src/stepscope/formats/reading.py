@@ -45,7 +45,7 @@ from stepscope.formats.records import RawRecord
 from stepscope.model import Format, Label, Quarantined, Stream, Trajectory
 from stepscope.registry import PluginFault
 from stepscope.safety.json import BOM, REPAIR_CODES
-from stepscope.safety.limits import MIB, Limits, open_file
+from stepscope.safety.limits import DEFAULT_LIMITS, MIB, Limits, open_file
 from stepscope.safety.redact import scrub_message
 from stepscope.safety.text import visible_line
 from stepscope.values import format_count
@@ -82,22 +82,12 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def unread(self) -> int:
-        """Records that could not be read; the rest of a file that was cut is one.
-
-        >>> Account(uri="a.eval", format="inspect_ai", quarantined=1, problem="damaged").unread
-        2
-        >>> Account(uri="README.md", problem="no known trace").unread
-        0
-        """
+        """Records that could not be read; the rest of a file that was cut is one."""
         return self.quarantined + (self.format is not None and self.problem is not None)
 
     @property
     def skipped(self) -> str | None:
-        """Why it is no trace, without what tells such files apart; None for what is one.
-
-        >>> Account(uri="NOTES.md", problem=NO_TRACE + "text beginning '# Notes'").skipped
-        'text'
-        """
+        """Why it is no trace, without what tells such files apart; None for what is one."""
         if self.format is not None or self.problem is None:
             return None
         why = self.problem.removeprefix(NO_TRACE)
@@ -112,14 +102,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
     def line(self) -> str:
-        """Say it in one line.
-
-        >>> why = {"`$.steps` is text, expected an array": 2}
-        >>> Account(uri="a.json", format="atif", runs=1, quarantined=2, set_aside=why).line()
-        'a.json: atif, 1 run, 0 steps, 0 calls; set aside 2: `$.steps` is text, expected an array'
-        >>> Account(uri="b.json", format="mlflow").line()
-        'b.json: mlflow, 0 runs, 0 steps, 0 calls; nothing in it is a run'
-        """
+        """Say it in one line."""
         said = [f"{self.uri}:"]
         if self.format is not None:
             said.append(
@@ -234,9 +217,6 @@ def _count_each(counted: dict[str, int], keys: Iterable[str] | None, prefix: str
         _count(counted, prefix + key)
 
 
-_LIMITS = Limits()
-
-
 class FileReading:
     """One file being read: iterate once, then ask for the `account`."""
 
@@ -290,11 +270,7 @@ class FileReading:
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """Note in the account why a file is read no further.
-
-        Raises:
-            TraceError: the file was given by name.
-        """
+        """Note in the account why a file is read no further; of a named file, raise it."""
         try:
             yield
         except TraceError as e:
@@ -309,11 +285,7 @@ class FileReading:
 
 @contextmanager
 def _failing_as_a_trace(reader: Format) -> Iterator[Callable[[object], None]]:
-    """Run code of a format of others; gives what looks at each thing that it yields.
-
-    Raises:
-        TraceError: it fails on the file, or yields something else than runs.
-    """
+    """Run code of a format of others; gives what looks at each thing that it yields."""
 
     def check(found: object) -> None:
         if not isinstance(found, Trajectory | Quarantined):
@@ -354,7 +326,7 @@ def _guarded(reader: RecordFormat) -> RecordReader:
 
 
 def read_files(
-    paths: Sequence[str | bytes], *, format_name: str | None = None, limits: Limits = _LIMITS
+    paths: Sequence[str | bytes], *, format_name: str | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[FileReading]:
     """Yield a reading for every file that `paths` stand for; read each before asking for the next.
 
@@ -551,11 +523,7 @@ class ChunkJoiner:
         return not self.ordinals.seen.keys().isdisjoint(seen)
 
     def take(self, counts: Counts, fault: tuple[str, str] | None) -> None:
-        """Add what came of a portion to the file's account.
-
-        Raises:
-            TraceError: reading ended there, and the file was given by name.
-        """
+        """Add what came of a portion to the file's account."""
         reading = self.reading
         reading.counts.merge(counts)
         if fault is not None:

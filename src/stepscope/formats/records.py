@@ -38,10 +38,7 @@ class RawRecord(NamedTuple):
 
 
 class RecordBuffer:
-    """Consecutive bytes of a file: where they begin, how many they are, the first of them.
-
-    What is beyond `limits.line_bytes` is counted, not kept.
-    """
+    """Consecutive bytes of a file; those beyond `limits.line_bytes` are counted, not kept."""
 
     __slots__ = ("_kept", "_parts", "offset", "size", "stream")
 
@@ -143,10 +140,7 @@ def _decode_plain(body: memoryview) -> list[bytes] | None:
 
 
 class ElementSplitter:
-    """Takes the chunks of a file in order and gives the elements that they complete.
-
-    Of an array, the first chunk begins behind the opening bracket.
-    """
+    """Takes a file's chunks (an array's without its bracket) and gives elements as they end."""
 
     def __init__(self, stream: Stream, shape: Literal["array", "objects"], offset: int) -> None:
         self._stream = stream
@@ -321,11 +315,7 @@ CHUNK_ROWS = 4096
 
 
 def read_line_blocks(stream: Stream) -> Iterator[bytes]:
-    """Yield a file in blocks of whole lines, the byte order mark left out.
-
-    Raises:
-        TraceError: a line is over the limit.
-    """
+    """Yield a file in blocks of whole lines, the byte order mark left out."""
     held = stream.file.read(LINE_BLOCK_BYTES).removeprefix(BOM)
     while held:
         more = stream.file.read(LINE_BLOCK_BYTES)
@@ -346,11 +336,7 @@ def read_line_blocks(stream: Stream) -> Iterator[bytes]:
 
 
 def read_text_blocks(stream: Stream) -> Iterator[str]:
-    """Yield a file of text in blocks of whole lines, the byte order mark left out.
-
-    Raises:
-        TraceError: a line is over the limit, or the file is no UTF-8.
-    """
+    """Yield a file of text in blocks of whole lines; TraceError for a long one, or no UTF-8."""
     for block in read_line_blocks(stream):
         try:
             yield block.decode()
@@ -359,11 +345,7 @@ def read_text_blocks(stream: Stream) -> Iterator[str]:
 
 
 def read_csv(blocks: Iterable[str], delimiter: str) -> Iterator[list[str]]:
-    """Yield the rows of blocks of CSV, which are split no further.
-
-    Raises:
-        csv.Error: quotes that do not close, or text behind a closing one.
-    """
+    """Yield the rows of blocks of CSV, which are split no further."""
     # Unlike `splitlines`, StringIO ends a line at a line feed and nowhere else.
     lines = (line for block in blocks for line in io.StringIO(block, newline="\n"))
     return csv.reader(lines, delimiter=delimiter, strict=True)

@@ -18,23 +18,11 @@ from stepscope.errors import TraceError
 from stepscope.formats import fields
 from stepscope.formats.chat.messages import MessageOptions, chat_step
 from stepscope.formats.fields import ModelStats, SweAgentInfo
-from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import Opening
+from stepscope.formats.spans.attributes import decode_value
 from stepscope.model import Json, Part, Step, ToolCall, ToolResult, Trajectory
-from stepscope.safety.json import decode
-from stepscope.safety.limits import Limits
-
-
-def parse_settings(value: Json, limits: Limits) -> dict[str, Json]:
-    """Return the settings of a run, an object or the text of one; none where it is neither."""
-    if isinstance(value, str):
-        try:
-            value = decode(value.encode(), limits=limits).value
-        except TraceError:
-            return {}
-    return value if isinstance(value, dict) else {}
-
 
 NAME = "swe_agent"
 # What an action is when it is no call of a tool by name.
@@ -86,7 +74,8 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         raise TraceError(f"`history` is {str(history)[:60]!r}; expected a list or null")
     info = record.get("info")
     typed = SweAgentInfo() if info is None else msgspec.convert(info, SweAgentInfo)
-    settings = parse_settings(record.get("replay_config"), found.limits)
+    # The settings of a run are an object, or the text of one.
+    settings = decode_value(record.get("replay_config"), found.limits)
     task = fields.text_at(fields.object_at(settings, "problem_statement"), "id")
     model = fields.text_at(fields.object_at(fields.object_at(settings, "agent"), "model"), "name")
     stats = typed.model_stats or ModelStats()
@@ -106,7 +95,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         cost_usd=stats.cost_usd,
         extra=fields.merge_extra(None if told is None else {"info": told}, more),
     )
-    return (finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs),)
+    return (found.finish(draft, ordinals),)
 
 
 class _Conversation:

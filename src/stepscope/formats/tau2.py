@@ -21,7 +21,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats import fields
 from stepscope.formats.fields import ToolStatus
-from stepscope.formats.finish import Ordinals, finish_run, reward_outcome
+from stepscope.formats.finish import Ordinals, reward_outcome
 from stepscope.formats.format import (
     DecodedRecord,
     FileFormat,
@@ -78,12 +78,7 @@ class _Message(msgspec.Struct, gc=False):
 
 
 def tau2_step(message: Json, index: int, limits: Limits) -> Step:
-    """Return one message as the step at `index`.
-
-    Raises:
-        TraceError: no object.
-        msgspec.ValidationError: an unknown role, or a field of another type than tau2's.
-    """
+    """Return one message as the step at `index`."""
     if type(message) is not dict:
         raise TraceError(f"message {index} is {str(message)[:60]!r}; expected an object")
     said = msgspec.convert(message, _Message)
@@ -163,9 +158,6 @@ NOT_EVALUABLE = frozenset({"infrastructure_error", "context_window_exceeded"})
 
 # What the user of a task is told, as tau2 lists it.
 _INSTRUCTIONS = "domain reason_for_call known_info unknown_info task_instructions".split()
-_SIMULATION_KEYS = frozenset(
-    "id task_id trial start_time end_time termination_reason agent_cost messages".split()
-)
 
 
 class _Task(msgspec.Struct, gc=False):
@@ -187,6 +179,7 @@ class _Simulation(msgspec.Struct, gc=False):
     reward_info: dict[str, Any] | None = None
 
 
+_SIMULATION_KEYS = frozenset(_Simulation.__struct_fields__) - {"reward_info"}
 # The index repeats what the simulations say.
 _LIST_KEYS = frozenset({"tasks", "simulations", "simulation_index"})
 
@@ -287,8 +280,7 @@ def _runs(
         end=fields.parse_time(run.end_time),
         extra=extra or None,
     )
-    draft = unexpected.keep_in(draft)
-    return (finish_run(draft, ordinals, limits=record.limits, repairs=record.repairs),)
+    return (record.finish(draft, ordinals, unexpected),)
 
 
 def _case(tasks: Json, workflow: str, name: str) -> Case | None:

@@ -17,13 +17,12 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats.chat.messages import MessageOptions, chat_steps
 from stepscope.formats.fields import OK_STATUS, ToolStatus, error_status, object_at, rest, sub_goals
-from stepscope.formats.finish import Ordinals, finish_run, reward_outcome
+from stepscope.formats.finish import Ordinals, reward_outcome
 from stepscope.formats.format import DecodedRecord, RecordFormat, convert_record, read_each
 from stepscope.formats.opening import Opening
 from stepscope.model import Case, Json, ReferenceCall, Step, Trajectory
 
 NAME = "tau_bench"
-
 
 _TITLE = re.compile(r"\s*#\s*(\w[\w -]*?) agent policy", re.IGNORECASE)
 _RUN_KEYS = frozenset({"task_id", "reward", "info", "traj", "trial"})
@@ -87,8 +86,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         case=_case(info, workflow, task),
         extra=extra or None,
     )
-    draft = unexpected.keep_in(draft)
-    return (finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs),)
+    return (found.finish(draft, ordinals, unexpected),)
 
 
 def _workflow(steps: tuple[Step, ...]) -> str:

@@ -16,18 +16,13 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats.chat.histories import history_step
 from stepscope.formats.fields import rest
-from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, RecordFormat, convert_record, read_each
 from stepscope.formats.opening import Opening
 from stepscope.model import Case, Label, Outcome, Trajectory
 
 NAME = "whowhen"
 ANNOTATOR = "Who&When"
-
-_RECORD_KEYS = frozenset(
-    "history question question_ID ground_truth is_correct is_corrected level mistake_agent "
-    "mistake_step mistake_reason".split()
-)
 
 
 class _Run(msgspec.Struct, gc=False):
@@ -41,6 +36,9 @@ class _Run(msgspec.Struct, gc=False):
     is_correct: bool | None = None
     is_corrected: bool | None = None
     level: str | int | None = None
+
+
+_RECORD_KEYS = frozenset(_Run.__struct_fields__)
 
 
 def _likeness(opening: Opening) -> float:
@@ -74,6 +72,8 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     )
     generated = any(isinstance(m, dict) and "name" in m for m in run.history)
     workflow = "whowhen-algorithm" if generated else "whowhen-handcrafted"
+    correct = run.is_correct if run.is_correct is not None else run.is_corrected
+    judged = Outcome("pass" if correct else "fail", "label", None, f"labelled correct: {correct}")
     draft = Trajectory(
         id="",
         name="" if run.question_ID is None else f"{workflow}/{run.question_ID}",
@@ -81,19 +81,12 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         source=found.source(NAME, run.question_ID),
         workflow=workflow,
         task=run.question_ID,
-        outcome=_outcome(run.is_correct if run.is_correct is not None else run.is_corrected),
+        outcome=Outcome() if correct is None else judged,
         labels=(label,),
         case=_case(run, workflow),
         extra=rest(record, _RECORD_KEYS),
     )
-    draft = unexpected.keep_in(draft)
-    return (finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs),)
-
-
-def _outcome(correct: bool | None) -> Outcome:
-    if correct is None:
-        return Outcome()
-    return Outcome("pass" if correct else "fail", "label", None, f"labelled correct: {correct}")
+    return (found.finish(draft, ordinals, unexpected),)
 
 
 def _case(run: _Run, workflow: str) -> Case | None:

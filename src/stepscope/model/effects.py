@@ -34,11 +34,7 @@ _NAMESPACE = re.compile(r".*(?:__|[.:/])")
 
 @lru_cache(maxsize=8192)
 def words_of(name: str) -> tuple[str, ...]:
-    """Return the words of a tool's own name, in lower case, without servers and namespaces.
-
-    >>> words_of("mcp__github__createIssue")
-    ('create', 'issue')
-    """
+    """Return the words of a tool's own name, in lower case, without servers and namespaces."""
     return tuple([word.lower() for word in _WORD.findall(_NAMESPACE.sub("", name))])
 
 
@@ -47,11 +43,6 @@ def infer_effect(name: str) -> Effect:
     """Return what the verbs of a tool's name promise.
 
     The first known verb decides; a writing verb joined to it by `and` or `or` makes it a write.
-
-    >>> infer_effect("get_user_details"), infer_effect("find_or_create_user")
-    ('read', 'write')
-    >>> infer_effect("transfer_to_human_agents")
-    'unknown'
     """
     words = words_of(name)
     for at, word in enumerate(words):

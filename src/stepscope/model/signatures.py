@@ -40,9 +40,6 @@ def sign_step(measure: str, words: str) -> str:
     """Return the signature of what a rule says of a step; "" where it finds nothing wrong.
 
     `words` are its reason, or the label of `policy`, the name of the rule that was broken.
-
-    >>> sign_step("step_labels", "book failed: Error: total is 375, but paid 299")
-    'book fails: total is *, but paid *'
     """
     # Most reasons differ in digits alone, and only a tool or a status keeps its own.
     said = _sign(measure, words.translate(_ZEROS))
@@ -71,11 +68,7 @@ def _sign(measure: str, words: str) -> str:
 
 @lru_cache(1 << 14)
 def sign_run(measure: str, reason: str) -> tuple[tuple[str, int], ...]:
-    """Return the signatures of what a rule says of a whole run, each with its step, -1 for none.
-
-    >>> sign_run("subgoals", "1 of 2; missed pay, ship 2")
-    (('expected call missing: pay', -1), ('expected call missing: ship', -1))
-    """
+    """Return the signatures of what a rule says of a whole run, each with its step, -1 for none."""
     if measure == "loops":
         count, _, names = reason.partition(" calls go round: ")
         long = count.isdecimal() and int(count) >= SHORTEST_LOOP
@@ -93,11 +86,7 @@ def sign_run(measure: str, reason: str) -> tuple[tuple[str, int], ...]:
 
 
 def signature_code(signature: str) -> str:
-    """Return six hex digits that stand for a signature where it is typed.
-
-    >>> signature_code("book fails: total is *, but paid *")
-    '264f84'
-    """
+    """Return six hex digits that stand for a signature where it is typed."""
     return blake2b(signature.encode("utf-8", "replace"), digest_size=3).hexdigest()
 
 
@@ -120,7 +109,6 @@ _MISSED = re.compile(r"; (?:missed|reached another way, as the passed check says
 _WRITE = re.compile(r"(\S+) at (\d+)")
 _ARGUMENT = re.compile(r"(\S+): (\S+)")
 
-
 # What is kept, then what differs from run to run: quotations, addresses, paths, words with digits.
 # Words are looked at where they begin, so that a long one is read once.
 _WORD = r"[^\s,;()=\[\]{}'\"]"
@@ -137,13 +125,7 @@ _ZEROS = str.maketrans("123456789", "000000000")
 
 
 def generalise(text: str) -> str:
-    """Return the first clause of what a rule says, with `*` for every value.
-
-    >>> generalise("Error: flight HAT030 not available on date 2024-05-13")
-    'flight * not available on date *'
-    >>> generalise("HTTP 503: 'orders' is down, retry in 12.5 s (and 1 more); then it ended")
-    'HTTP 503: * is down, retry in * s'
-    """
+    """Return the first clause of what a rule says, with `*` for every value."""
     said = _ASIDE.sub("", text[:_READ_CHARACTERS].partition("; ")[0])
     said = _VALUES.sub(lambda found: found["kept"] or "*", _ERROR.sub("", said))
     said = " ".join(_SEVERAL.sub("*", said).split())

@@ -313,11 +313,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
 
 
 def digest(value: object) -> str:
-    """Sixteen hex digits of sha256 over the canonical JSON of any model value.
-
-    >>> digest({"b": 1, "a": 2}) == digest({"a": 2, "b": 1})
-    True
-    """
+    """Sixteen hex digits of sha256 over the canonical JSON of any model value."""
     return sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()[:16]
 
 
@@ -534,11 +530,7 @@ _EXIT_CHARACTERS = 80
 
 
 def with_exit_status(result: ToolResult) -> ToolResult:
-    r"""Return a result of unknown status with the one that its last line tells; else the same.
-
-    >>> with_exit_status(ToolResult(parts=(Part("text", "F.\n[exit code: 1]"),))).status
-    'error'
-    """
+    """Return a result of unknown status with the one that its last line tells; else the same."""
     text = result.text
     tail = text[-_EXIT_CHARACTERS:]
     found = _EXIT_STATUS.search(tail) if "exit" in tail or "eturn" in tail else None
@@ -550,12 +542,7 @@ def with_exit_status(result: ToolResult) -> ToolResult:
 
 
 def call_key(call: ToolCall) -> str:
-    """Tool name and canonical arguments: equal for two calls that ask the same thing.
-
-    >>> a = ToolCall("cat", {"x": 1, "y": 2})
-    >>> call_key(a) == call_key(ToolCall("cat", {"y": 2, "x": 1}))
-    True
-    """
+    """Tool name and canonical arguments: equal for two calls that ask the same thing."""
     if call.parse_error is not None:
         return f"{call.name}\0{call.raw}"
     return f"{call.name}\0{_canonical(call.arguments).decode()}"

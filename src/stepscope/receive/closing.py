@@ -8,7 +8,7 @@ are what the receiver reports: one line each for a person, one object for a prog
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
@@ -91,7 +91,6 @@ class Closer:
     """Closes traces of one journal into one store."""
 
     def __init__(self, notebook: Notebook, journal: Journal, start: ClosingStart) -> None:
-        """Read from `journal`, write into the notebook's store."""
         self._notebook = notebook
         self._journal = journal
         self._filling = start.filling
@@ -111,17 +110,19 @@ class Closer:
 
     def _close(self, due: DueTrace) -> ClosedTrace:
         limits = self._notebook.settings.limits
-        kept = self._journal.spans(due.trace, due.upto)
+        kept = list(self._journal.spans(due.trace, due.upto))
         found = self._notebook.store.latest_version(FORMAT, due.trace)
         before = None if found is None else self._notebook.store.trajectory(found)
         known = [] if before is None else list_recorded_spans(before)
-        fresh, again = _new_spans(known, kept)
+        # What is in the journal and not in the store.
+        held = {span_key(_encode(span)) for span in known}
+        fresh = [one for one in kept if not held or span_key(_encode(one.span)) not in held]
         about = ClosedTrace(
             trace=due.trace,
             upto=due.upto,
             became="known",
             spans=len(known) + len(fresh),
-            again=due.again + again,
+            again=due.again + len(kept) - len(fresh),
             refused=due.refused,
         )
         if before is not None and not fresh:
@@ -155,15 +156,6 @@ class Closer:
         account = counts.account(uri, FORMAT)
         self._notebook.store.keep_account(uri, msgspec.to_builtins(account))
         return account
-
-
-def _new_spans(
-    known: list[RawSpan], kept: Iterable[ReceivedSpan]
-) -> tuple[list[ReceivedSpan], int]:
-    """Return what is in the journal and not in the store, and how much is in both."""
-    held, came = {span_key(_encode(span)) for span in known}, list(kept)
-    fresh = [one for one in came if not held or span_key(_encode(one.span)) not in held]
-    return fresh, len(came) - len(fresh)
 
 
 def _assemble_run(
@@ -218,11 +210,8 @@ class ListeningStarted(ReceiverEvent, frozen=True, kw_only=True, tag="listening"
         """Say where to send, and what is taken up."""
         said = f"Receiving OTLP at {self.url}, into {self.store}. Ctrl-C ends."
         if self.traces:
-            traces, spans = (
-                format_count(self.traces, "open trace"),
-                format_count(self.spans, "span"),
-            )
-            said += f" Going on with {traces} ({spans})."
+            traces = format_count(self.traces, "open trace")
+            said += f" Going on with {traces} ({format_count(self.spans, 'span')})."
         return said
 
 
@@ -334,7 +323,6 @@ class RefusalReports:
     """What senders did wrong, told at once and then every ten seconds."""
 
     def __init__(self, tell: Tell) -> None:
-        """Tell `tell`."""
         self._tell = tell
         self._requests = self._spans = 0
         self._reason = ""

@@ -170,10 +170,7 @@ class Journal(Database):
                 yield _decode(body)
 
     def closed(self, done: Iterable[tuple[str, int]]) -> None:
-        """Forget the spans of traces that are in the store now, up to the ones that were read.
-
-        A trace that got more meanwhile stays open.
-        """
+        """Forget the spans that were read of traces in the store; one that got more stays open."""
         with transaction(self._db, self.path):
             for trace, upto in done:
                 self._db.execute("DELETE FROM spans WHERE trace = ? AND seq <= ?", (trace, upto))
@@ -198,10 +195,7 @@ class Journal(Database):
             self._db.execute("UPDATE traces SET state = 'open' WHERE state = 'stuck'")
 
     def sweep(self, idle: float) -> list[DueTrace]:
-        """Erase traces without an agent that nothing was added to for `idle` seconds.
-
-        Traces that were closed a day ago are forgotten too. Returns those that were erased.
-        """
+        """Erase and return agentless traces idle for so long; forget those closed a day ago."""
         now = self.now()
         rows = self._execute(
             "SELECT trace, spans, bytes, again, refused FROM traces WHERE state = 'left'"

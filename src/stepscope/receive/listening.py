@@ -5,11 +5,9 @@ trace that the process dies of, twice and alone the second time, stays in the jo
 reported; the next start tries it once more. A disk that is full, or a store that is locked, is
 waited for.
 
-Three things go on at once: senders are answered, spans are put on disk, traces that end are closed
-in another process. At the end nobody is accepted any more, what was promised is on disk, runs
-whose root has ended are closed, and the rest waits in the journal for the next start. Connections
-are limited in number and in the seconds that they may wait: uvicorn waits for the first byte of a
-request, and for the last of its head, as long as a sender likes.
+At the end nobody is accepted any more, what was promised is on disk, runs whose root has ended are
+closed, and the rest waits in the journal for the next start. Connections are limited in number and
+in the seconds that they may wait for a head, which uvicorn does as long as a sender likes.
 """
 
 from __future__ import annotations
@@ -75,7 +73,6 @@ class ClosingQueue:
     def __init__(
         self, start: closing.ClosingStart, *, quiet_seconds: float, idle_seconds: float
     ) -> None:
-        """Close traces of the journal and into the store that `start` names."""
         self._start = start
         self._quiet, self._idle = quiet_seconds, idle_seconds
         self._journal = Journal(start.journal)

@@ -105,14 +105,7 @@ def read_body_headers(headers: Headers) -> tuple[str, bool] | ReceiverRefusal:
 
 
 def parse_address(text: str | None, token: str | None) -> tuple[str, int]:
-    """Return the host and port to listen at; others can send there only if there is a secret.
-
-    Raises:
-        UsageError: no address, or one that is not loopback and no secret, or a short one.
-
-    >>> parse_address(None, None), parse_address("[::1]:9000", None), parse_address("9000", None)
-    (('127.0.0.1', 4318), ('::1', 9000), ('127.0.0.1', 9000))
-    """
+    """Return where to listen; UsageError for no address, or where others need no long secret."""
     if token is not None and len(token) < MIN_TOKEN:
         raise UsageError(
             f"{TOKEN_VARIABLE} has {len(token)} characters; expected {MIN_TOKEN} or more"
@@ -203,7 +196,6 @@ class BodyMemory:
     """How much memory bodies may still take."""
 
     def __init__(self, size: int = MEMORY_BYTES) -> None:
-        """Let bodies of `size` bytes in at once."""
         self._left = size
 
     def take(self, size: int) -> bool:
@@ -222,7 +214,6 @@ class IncomingBody:
     """A body on its way: how far it has come."""
 
     def __init__(self, receive: Receive) -> None:
-        """Take what `receive` gives."""
         self._receive = receive
         self.ended = False
         self.gone = False
@@ -252,7 +243,6 @@ class BodyReader:
     """One body being read; what it holds of the room is given back by `close`."""
 
     def __init__(self, room: BodyMemory, *, gzip: bool, most: int = MAX_BODY) -> None:
-        """Read a body of `most` bytes at most."""
         self._room = room
         self._most = most
         self._zip = zlib.decompressobj(_GZIP) if gzip else None
@@ -324,7 +314,6 @@ class Intake:
     """Reads bodies and keeps their spans; use `running` around it."""
 
     def __init__(self, path: str, limits: Limits) -> None:
-        """Keep spans in the journal at `path`."""
         self._path = path
         self._limits = limits
         self._task: asyncio.Task[None] | None = None
@@ -335,12 +324,7 @@ class Intake:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Self]:
-        """Keep what comes in; at the end what was promised is on disk.
-
-        Raises:
-            StoreError: the file is no journal.
-            EnvironmentFault: it cannot be written.
-        """
+        """Keep what comes in; at the end what was promised is on disk. Raises as `Journal`."""
         loop = asyncio.get_running_loop()
         journal = await loop.run_in_executor(self._writing, Journal, self._path)
         self._task = asyncio.create_task(self._work(journal))
@@ -439,7 +423,6 @@ class ReceiverGuard:
     def __init__(
         self, app: ASGIApp, hosts: frozenset[str], token: str | None, tell: ReportRefusal
     ) -> None:
-        """Guard `app`, and tell of whom it turns away."""
         self._app = app
         self._hosts, self._token = hosts, token
         self._tell = tell

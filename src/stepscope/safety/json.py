@@ -54,14 +54,7 @@ class BracketScanner:
         self._escaping = False
 
     def scan(self, chunk: bytes) -> Brackets:
-        r"""Return the brackets of the next chunk.
-
-        >>> index = BracketScanner()
-        >>> index.scan(b'[{"a]": "\\"}').at.tolist()
-        [0, 1]
-        >>> index.scan(b'"}]').depth.tolist()
-        [1, 0]
-        """
+        """Return the brackets of the next chunk."""
         text = np.frombuffer(chunk, np.uint8)
         # {, }, [ and ] are the bytes that these two bits of slack leave, once 0x20 is set.
         folded = text | 0x20
@@ -114,11 +107,7 @@ class BracketScanner:
 
 
 def deepest_nesting(raw: bytes) -> int:
-    """Return how many containers are open at once, at most, in a JSON text.
-
-    >>> deepest_nesting(b'{"a": [[1], "[[[["]}')
-    3
-    """
+    """Return how many containers are open at once, at most, in a JSON text."""
     index, most = BracketScanner(), 0
     for start in range(0, len(raw), BLOCK_BYTES):
         most = max(most, int(index.scan(raw[start : start + BLOCK_BYTES]).depth.max(initial=0)))
@@ -156,22 +145,14 @@ class Repair(NamedTuple):
 
 
 def list_repairs(counted: Mapping[str, int]) -> tuple[Repair, ...]:
-    """Return one repair for each code that was counted, by code.
-
-    >>> list_repairs({"nul": 2, "bom": 0})
-    (Repair(code='nul', reason='2 text(s) with a NUL character kept with it escaped'),)
-    """
+    """Return one repair for each code that was counted, by code."""
     return tuple(
         Repair(code, _REASONS[code].format(n=n)) for code, n in sorted(counted.items()) if n
     )
 
 
 def refuse_depth(raw: bytes, limits: Limits) -> None:
-    """Raise if a JSON text nests deeper than `limits.depth`.
-
-    Raises:
-        LimitError: it does.
-    """
+    """Raise LimitError if a JSON text nests deeper than `limits.depth`."""
     depth = deepest_nesting(raw)
     if depth > limits.depth:
         raise LimitError(
@@ -188,12 +169,7 @@ class _LenientParser:
         self.repairs: Counter[str] = Counter()
 
     def parse(self, raw: bytes) -> tuple[Json, tuple[Repair, ...]]:
-        """Return the value and the repairs it took, one for each kind.
-
-        Raises:
-            TraceError: it is no JSON even so; `offset` says where in `raw`.
-            LimitError: it nests deeper than `limits.depth`.
-        """
+        """Return the value and the repairs it took, one for each kind."""
         body = raw.removeprefix(BOM)
         skipped = len(raw) - len(body)
         self.repairs["bom"] += skipped > 0
@@ -271,13 +247,7 @@ class _LenientParser:
 
 
 def truncate_text(text: str, text_bytes: int) -> str:
-    """Return the beginning of a text with a mark and the hash of the whole, `text_bytes` at most.
-
-    >>> truncate_text("a" * 200, 100)[:61]
-    'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa[truncated: 200 bytes in all, s'
-    >>> len(truncate_text("a" * 200, 100))
-    100
-    """
+    """Return a text's beginning with a mark and the hash of the whole, `text_bytes` at most."""
     raw = text.encode()
     mark = f"[truncated: {len(raw)} bytes in all, sha256 {hashlib.sha256(raw).hexdigest()[:32]}]"
     return raw[: max(0, text_bytes - len(mark))].decode("utf-8", "ignore") + mark
@@ -302,14 +272,11 @@ class Decoded(NamedTuple):
 
 
 def decode(raw: bytes, *, limits: Limits) -> Decoded:
-    r"""Return the value of a JSON text as recorders write it.
+    """Return the value of a JSON text as recorders write it.
 
     Raises:
         TraceError: it is no JSON; `offset` says where.
         LimitError: it nests deeper than `limits.depth`.
-
-    >>> decode(b'{"score": NaN}', limits=Limits()).value
-    {'score': 'NaN'}
     """
     try:
         value = _plain(raw, limits)

@@ -45,6 +45,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     zip_ratio_floor_bytes: int = 10 * MIB
 
 
+# What holds where nobody set anything.
+DEFAULT_LIMITS = Limits()
+
+
 def open_file(path: str | Path) -> BinaryIO:
     """Open a file that the user names; what is no file is an OSError, and is not waited for."""
     if "\0" in str(path):
@@ -71,10 +75,7 @@ _PART = re.compile(r"\.(\d+)(?:\.[0-9a-f]{8})?\.part$")
 
 
 def refuse_to_write(place: Path, own: str = "") -> None:
-    """Raise UsageError where a file is a store or settings: results are never written there.
-
-    `own` is the name of the settings that are meant.
-    """
+    """Raise UsageError where a file is a store or settings other than `own`."""
     of_log = place.with_name(_LOG.sub("", place.name) or place.name)
     held = any(one.is_file() and read_file(one, 16) == _DATABASE for one in (place, of_log))
     if held or place.name in _SETTINGS - {own}:

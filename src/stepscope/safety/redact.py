@@ -58,27 +58,15 @@ class SecretPattern:
         past = 0
         at = text.find(mark)
         while at >= 0:
-            found = self._at(text, max(at - self.back, past), at)
+            starts = range(max(at - self.back, past), at + 1)
+            found = next((hit for one in starts if (hit := self.pattern.match(text, one))), None)
             if found is not None:
-                secret = found[group]
-                if self._taken(text, found.start(), secret):
+                secret, before = found[group], text[max(found.start() - _BEFORE, 0) : found.start()]
+                fits = self.before is None or self.before.search(before) is not None
+                if fits and (self.accepts is None or self.accepts(secret)):
                     yield SecretMatch(found.start(group), found.end(group), self.kind, secret)
                 past = found.end()
             at = text.find(mark, max(past, at + 1))
-
-    def _taken(self, text: str, start: int, secret: str) -> bool:
-        if self.before is not None and not self.before.search(
-            text[max(start - _BEFORE, 0) : start]
-        ):
-            return False
-        return self.accepts is None or self.accepts(secret)
-
-    def _at(self, text: str, first: int, mark: int) -> re.Match[str] | None:
-        for start in range(first, mark + 1):
-            found = self.pattern.match(text, start)
-            if found is not None:
-                return found
-        return None
 
 
 def make_pattern(
@@ -234,32 +222,17 @@ _BREAKS = str.maketrans("-_", "+/", "=\r\n\t ")
 # Ids: hexadecimal digits and hyphens cannot be base64 of a secret.
 _ENCODED_SIGNS = re.compile(r"[0-9a-fA-F-]+|[a-z_/-]+|[A-Z_/-]+|[0-9+/_-]+", re.ASCII)
 
-
 Decode = Callable[[re.Match[str]], str]
 
 
 def json_view(text: str) -> tuple[str, list[int]] | None:
-    r"""Return a text without JSON escapes, and where each character began; None without escapes.
-
-    The last entry is where the text ended.
-
-    >>> json_view(r"a\u002db")
-    ('a-b', [0, 1, 7, 8])
-    """
-    if "\\" not in text:
-        return None
-    return _view(text, _JSON, _unescaped)
+    """Return a text without JSON escapes, where each character began, and the end; or None."""
+    return _view(text, _JSON, _unescaped) if "\\" in text else None
 
 
 def percent_view(text: str) -> tuple[str, list[int]] | None:
-    """Return the same without percent escapes.
-
-    >>> percent_view("a%2Db")
-    ('a-b', [0, 1, 4, 5])
-    """
-    if "%" not in text:
-        return None
-    return _view(text, _PERCENT, lambda found: chr(int(found[1], 16)))
+    """Return the same without percent escapes."""
+    return _view(text, _PERCENT, lambda found: chr(int(found[1], 16))) if "%" in text else None
 
 
 # Characters without ink: text that holds one reads as if it were not there.
@@ -270,11 +243,7 @@ _INKLESS = re.compile(
 
 
 def joined_view(text: str) -> tuple[str, list[int]] | None:
-    """Return a text without characters that have no ink, and where each of the others stood.
-
-    >>> joined_view("a\u200bb")
-    ('ab', [0, 2, 3])
-    """
+    """Return a text without characters that have no ink, and where each of the others stood."""
     return None if text.isascii() else _view(text, _INKLESS, lambda _: "")
 
 
@@ -402,7 +371,6 @@ _PROVIDER_FORMS: tuple[tuple[str, str, str] | tuple[str, str, str, int], ...] = 
 )
 PROVIDER_SECRETS = tuple(make_pattern(*form) for form in _PROVIDER_FORMS)
 
-
 _KIND = re.compile("[a-z][a-z0-9_]{0,30}")
 _CHARACTERS = re.compile("(?:A-Z|a-z|a-f|A-F|0-9|[_.+/=~-])+")
 # Letters that a description fixes at least: less would hide half of every text.
@@ -421,11 +389,7 @@ class OwnSecret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     least: int = 16  # how many of them at least.
 
     def form(self, where: str) -> SecretPattern:
-        """Return what finds it.
-
-        Raises:
-            ConfigError: it is no kind, or describes too little.
-        """
+        """Return what finds it; ConfigError where it is no kind, or describes too little."""
         if not _KIND.fullmatch(self.kind):
             raise ConfigError(f"{where}: kind is {self.kind!r}; expected small letters and digits")
         if not _CHARACTERS.fullmatch(self.characters):
@@ -469,8 +433,11 @@ class Redactor:
     """Finds secrets, and names them under one key."""
 
     def __init__(self, key: bytes, forms: Iterable[SecretPattern] = ()) -> None:
-        """Look for the known forms and for `forms`, which are the user's own."""
         self._key = key
+        self.look_for(forms)
+
+    def look_for(self, forms: Iterable[SecretPattern]) -> None:
+        """Look for the known forms and from now on for these, which are the user's own."""
         own = tuple(forms)
         self._own = patterns_by_mark(own)
         self._elsewhere = patterns_by_mark((*own, *CONTEXT_SECRETS))
@@ -540,11 +507,7 @@ class Redactor:
 
 
 def _merge_matches(hits: list[SecretMatch]) -> list[SecretMatch]:
-    """Return hits that do not overlap: of those that do, the whole, named by the one found first.
-
-    >>> _merge_matches([SecretMatch(4, 8, "openai", "b"), SecretMatch(2, 6, "key", "a")])
-    [SecretMatch(start=2, end=8, kind='openai', secret='b')]
-    """
+    """Return hits that do not overlap: of those that do the whole, named by the one found first."""
     kept: list[tuple[int, SecretMatch]] = []
     for order, hit in sorted(enumerate(hits), key=lambda item: (item[1].start, -item[1].end)):
         if kept and hit.start < kept[-1][1].end:
@@ -562,9 +525,6 @@ def redact_json(redactor: Redactor, value: Json) -> Json:
 
     Keys are texts too, and what a key names is looked at with its name: `{"password": "..."}`. The
     shape stays, so that what cites places in it goes on to do so.
-
-    >>> redact_json(Redactor(b"k"), {"n": [1, None, "ids stay"]})
-    {'n': [1, None, 'ids stay']}
     """
     # Most values hold nothing: those are looked through, and not made anew.
     agenda: list[tuple[str, Json]] = [("", value)]
@@ -587,10 +547,7 @@ def redact_json(redactor: Redactor, value: Json) -> Json:
 
 
 def hide_in(redactor: Redactor | None, value: T) -> T:
-    """Return a value of our types in which no text or key is a secret; itself where none is.
-
-    Nothing is hidden where there is no `redactor`.
-    """
+    """Return a value of our types without secrets; itself where none is, or no `redactor`."""
     if redactor is None:
         return value
     told = msgspec.json.encode(value).decode()
@@ -637,34 +594,20 @@ def _redacted(redactor: Redactor, value: Json, name: str) -> Json:
     return value
 
 
-class _MessageRedactor:
-    """What the words of this process are redacted with: a key that lives as long as it."""
-
-    def __init__(self) -> None:
-        self.key = randomness.token_bytes(32)
-        self.redactor = Redactor(self.key)
-
-
-@cache
-def _message_redactor() -> _MessageRedactor:
-    return _MessageRedactor()
+# What the words of this process are redacted with: a key that lives as long as it.
+_own_words = cache(lambda: Redactor(randomness.token_bytes(32)))
 
 
 def hide_patterns(forms: Iterable[SecretPattern]) -> None:
     """Hide these forms of the settings, too, in what `scrub_message` returns from now on."""
-    held = _message_redactor()
-    held.redactor = Redactor(held.key, forms)
+    _own_words().look_for(forms)
 
 
 def scrub_message(text: str) -> str:
-    """Return a message, a log line or an error of this process without secrets.
-
-    >>> scrub_message("no such run 'airline/11/2' (#W2575533)")
-    "no such run 'airline/11/2' (#W2575533)"
-    """
-    return _message_redactor().redactor.redact(text)
+    """Return a message, a log line or an error of this process without secrets."""
+    return _own_words().redact(text)
 
 
 def scrub_value(value: T) -> T:
     """Return a value of our types that this process is to show, without secrets."""
-    return hide_in(_message_redactor().redactor, value)
+    return hide_in(_own_words(), value)

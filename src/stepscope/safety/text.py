@@ -12,11 +12,7 @@ _COMMAND = re.compile(r"##(?=\w*\[)|^(\s*):(?=:)", re.MULTILINE)
 
 
 def disarm_commands(text: str) -> str:
-    """Return text in which no line is a command to a CI system.
-
-    >>> disarm_commands("::error::x"), disarm_commands("a ##[add-mask]b"), disarm_commands("a::b")
-    (': :error::x', 'a # #[add-mask]b', 'a::b')
-    """
+    """Return text in which no line is a command to a CI system."""
     return _COMMAND.sub(lambda hit: f"{hit[1]}: " if hit[1] is not None else "# #", text)
 
 
@@ -36,38 +32,22 @@ _HIDDEN = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""Return the text with every hidden or moving character spelt out.
-
-    >>> visible("\x1b[2Jdone\u202e")
-    '\\x1b[2Jdone\\u202e'
-    """
+    """Return the text with every hidden or moving character spelt out."""
     return text if text.isascii() and text.isprintable() else _HIDDEN.sub(_spelt, text)
 
 
 def visible_line(text: str) -> str:
-    r"""Return the same on one line: line feeds and tabs are spelt out too.
-
-    >>> visible_line("a\nb")
-    'a\\nb'
-    """
+    """Return the same on one line: line feeds and tabs are spelt out too."""
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def inert(text: str) -> str:
-    r"""Return text for a terminal or a log: hidden characters spelt out, no line a command.
-
-    >>> inert("##[add-mask]\u202ea\nb")
-    '# #[add-mask]\\u202ea\nb'
-    """
+    """Return text for a terminal or a log: hidden characters spelt out, no line a command."""
     return disarm_commands(visible(text))
 
 
 def escaped_json(text: str) -> str:
-    r"""Return JSON text in which such characters, and `##[` of a CI command, are escapes.
-
-    >>> escaped_json('{"a": "\u202e##[b]"}')
-    '{"a": "\\u202e#\\u0023[b]"}'
-    """
+    """Return JSON text in which such characters, and `##[` of a CI command, are escapes."""
     return re.sub(r"##(?=\w*\[)", r"#\\u0023", _HIDDEN.sub(_escape, text))
 
 

@@ -45,11 +45,7 @@ _FORBIDDING = {
 
 
 def check_sandbox() -> None:
-    """Return when the sandbox holds on this machine; what was found is kept for this process.
-
-    Raises:
-        EnvironmentFault: bubblewrap is absent, does not start, or a probe got out.
-    """
+    """Raise EnvironmentFault unless the sandbox holds on this machine; tried once a process."""
     if reason := _check_once():
         raise EnvironmentFault(reason)
 
@@ -70,11 +66,7 @@ def _check_once() -> str:
 
 
 def probe_sandbox() -> dict[str, str]:
-    """Return for each probe "" where the sandbox held, else what came of it.
-
-    Raises:
-        EnvironmentFault: bubblewrap is absent or does not start here.
-    """
+    """Return for each probe "" where the sandbox held, else what came of it."""
     with ExitStack() as held:
         place = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="stepscope-probe-")))
         place.chmod(0o755)
@@ -148,26 +140,20 @@ def _outside(place: Path) -> Iterator[dict[str, str | int]]:
 
 
 def find_interpreter() -> tuple[str, list[Path]]:
-    """Return a Python that can be seen inside, and the folder it needs beside /usr, if any.
-
-    Raises:
-        EnvironmentFault: there is none.
-    """
+    """Return a Python that can be seen inside, and the folder it needs beside /usr, if any."""
     own = Path(sys.executable).resolve()
     folder = Path(sys.base_prefix).resolve()
     if own.is_relative_to("/usr"):
         return str(own), []
-    if own.is_relative_to(folder) and (os.geteuid() != 0 or _is_open(own)):
+    if own.is_relative_to(folder) and (
+        os.geteuid() != 0 or all(one.stat().st_mode & 0o005 == 0o005 for one in (own, *own.parents))
+    ):
         return str(own), [folder]
     if found := shutil.which("python3", path="/usr/bin"):
         return found, []
     raise EnvironmentFault(
         f"the sandbox cannot be tested: {own} is closed to other users; install /usr/bin/python3"
     )
-
-
-def _is_open(path: Path) -> bool:
-    return all(folder.stat().st_mode & 0o005 == 0o005 for folder in (path, *path.parents))
 
 
 def _left(word: str) -> str:

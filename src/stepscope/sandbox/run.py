@@ -71,11 +71,7 @@ _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 
 
 def syscall_filter(machine: str = "") -> bytes:
-    """Return the filter for a machine, this one unless it is named, as the kernel reads it.
-
-    Raises:
-        EnvironmentFault: the system calls of this machine are not known here.
-    """
+    """Return the filter for a machine, this one unless it is named, as the kernel reads it."""
     machine = machine or platform.machine()
     if machine not in SYSCALLS:
         raise EnvironmentFault(
@@ -190,11 +186,7 @@ def run_command(
 
 
 def find_bubblewrap() -> str:
-    """Return the path of bubblewrap.
-
-    Raises:
-        EnvironmentFault: it is not installed.
-    """
+    """Return the path of bubblewrap; EnvironmentFault where it is not installed."""
     path = shutil.which("bwrap")
     if path is None:
         raise EnvironmentFault(f"no bubblewrap on this machine: tools that run are off; {INSTALL}")

@@ -29,11 +29,7 @@ _OUTSIDE = ("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer")
 
 
 def query_table(path: Path, text: str) -> list[str]:
-    """Return the rows of a query as lines of JSON; blobs are base64.
-
-    Raises:
-        sqlite3.Error: the file is no database, or the query is wrong or does not only read.
-    """
+    """Return a query's rows as lines of JSON, blobs as base64; sqlite3.Error where it fails."""
     address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
     with closing(sqlite3.connect(address, uri=True, isolation_level=None)) as table:
         table.execute("PRAGMA trusted_schema = OFF")

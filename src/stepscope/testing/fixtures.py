@@ -45,12 +45,7 @@ class GateCheck:
     def check(
         self, *, undecided: Literal["skip", "fail"] = "fail", fail_on: Severity = "hard"
     ) -> None:
-        """Fail the test where a gate failed or could not be measured.
-
-        Args:
-            undecided: what becomes of the test where more runs would decide a gate.
-            fail_on: the least severity that counts.
-        """
+        """Fail the test where a gate failed or was not measured; undecided ones fail or skip it."""
         __tracebackhide__ = True
         if undecided not in ("skip", "fail"):
             raise UsageError(f"undecided = {undecided!r}; expected 'skip' or 'fail'")
@@ -141,15 +136,10 @@ class RecordedRun:
         mode: MatchMode = "in_order",
         arguments: ArgumentMode = "exact",
     ) -> MatchResult:
-        """Tell whether the agent's calls match.
+        """Tell whether the agent's calls match names of tools, or pairs of name and arguments.
 
-        Args:
-            reference: names of tools, whose arguments do not count, or pairs of both.
-            mode: the sense; see the measure `match`.
-            arguments: how the arguments of pairs are compared.
-
-        Raises:
-            UsageError: no reference, or no such mode.
+        The senses of `mode` and `arguments` are those of the measure `match`. Raises UsageError
+        where there is no reference, or no such mode.
         """
         if not reference:
             raise UsageError("match needs names of tools, or pairs of name and arguments")
@@ -163,11 +153,7 @@ class RecordedRun:
         )
 
     def violations(self, rule: str | None = None) -> tuple[Fault, ...]:
-        """Return where the run breaks a declared rule of conduct; all rules when left out.
-
-        Raises:
-            UsageError: no such rule is declared: nothing could ever break it.
-        """
+        """Return where the run breaks a rule of conduct, or any; UsageError where none is there."""
         facts = fit_facts(self.run.workflow, (), declared=self.declared)
         case = self.run.case
         rules = facts.policy + (case.policy if case is not None else ())
@@ -179,11 +165,7 @@ class RecordedRun:
 
 
 def read_recordings(paths: Iterable[str | Path], limits: Limits) -> list[Trajectory | Quarantined]:
-    """Return the recorded runs of some paths and the records that could not be read.
-
-    Raises:
-        UsageError: there is no run.
-    """
+    """Return the runs of paths and what could not be read; UsageError without a run."""
     named = [str(path) for path in paths]
     found = [item for reading in read_files(named, limits=limits) for item in reading]
     if not any(isinstance(item, Trajectory) for item in found):

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope import registry
 from stepscope.errors import StepscopeError, UsageError
@@ -42,10 +43,7 @@ CRASHES = (
 
 
 class ReadResult(NamedTuple):
-    """What came of reading bytes: what was yielded, then how it ended.
-
-    `refused` is the message of an error of ours, `crashed` of any other.
-    """
+    """What was yielded; `refused` is the message of an error of ours, `crashed` of any other."""
 
     items: tuple[object, ...]
     refused: str | None = None
@@ -215,15 +213,13 @@ def _differences(runs: list[Trajectory], others: list[Trajectory], how: str) -> 
 
 
 def _without_place(run: Trajectory) -> Trajectory:
-    return msgspec.structs.replace(
-        run, source=msgspec.structs.replace(run.source, uri="", offset=None)
-    )
+    return replace(run, source=replace(run.source, uri="", offset=None))
 
 
 def ids_are_content(subject: FormatSubject) -> Iterator[str]:
     """Ids are those of `finish_run`, and no two runs of a file share one."""
     for run in subject.runs:
-        own = finish_run(msgspec.structs.replace(run, id=""), Ordinals()).id
+        own = finish_run(replace(run, id=""), Ordinals()).id
         if run.id != own:
             yield f"run {run.name!r} has the id {run.id!r}; finish_run gives {own!r}"
     doubled = [key for key, n in Counter([run.id for run in subject.runs]).items() if n > 1]
@@ -381,7 +377,7 @@ def hostile_bytes_are_told(subject: FormatSubject) -> Iterator[str]:
 
 def hostile_values_are_told(subject: FormatSubject) -> Iterator[str]:
     """NaN, halves of characters, huge numbers, depth and wrong types within a record are told."""
-    places = [place for place, _ in _places(subject.documents or ())]
+    places = list(_places(subject.documents or ()))
     for at in range(0, len(places), max(1, len(places) // _SPOILS)):
         for way in (at, at + 1):
             spoiler = _SPOILERS[way % len(_SPOILERS)]
@@ -408,13 +404,12 @@ def hostile_values_are_told(subject: FormatSubject) -> Iterator[str]:
                     yield f"{where}: steps {[step.index for step in again.steps]}; count from 0"
 
 
-def _places(documents: tuple[Json, ...]) -> Iterator[tuple[tuple[Json, ...], Json]]:
-    """Yield the way to every value within documents."""
+def _places(documents: tuple[Json, ...]) -> Iterator[tuple[Json, ...]]:
     waiting: list[tuple[tuple[Json, ...], Json]] = [((), list(documents))]
     while waiting:
         way, value = waiting.pop()
         for key, found in value.items() if isinstance(value, dict) else enumerate(value):
-            yield (*way, key), found
+            yield (*way, key)
             if isinstance(found, dict | list):
                 waiting.append(((*way, key), found))
 
@@ -517,7 +512,6 @@ class FormatChecked(NamedTuple):
     rules: int
 
     def __str__(self) -> str:
-        """One line."""
         return f"{self.format}: {self.rules} rules hold on {self.files} files with {self.runs} runs"
 
 

@@ -7,9 +7,8 @@
 In pytest or anywhere: what is broken is one `ModelFault` with a line for every rule, saying what
 was done and what to do. A rule is a function of a `ModelSubject`: it yields one line for every way
 in which the promise of its docstring is broken. Each rule asks a model of its own at a server on
-loopback; no provider is called. The server is bare asyncio, since a web framework cannot be told
-to break a connection within a reply. The protocols of the two official SDKs are here; a plugin
-that speaks another gives a function of the same form.
+loopback, bare asyncio since a web framework cannot be told to break a connection within a reply; no
+provider is called. A plugin that speaks another protocol than OpenAI's or Anthropic's gives it.
 """
 
 from __future__ import annotations
@@ -59,7 +58,6 @@ class ModelServer:
     """What a server of this check was asked, and what it answers."""
 
     def __init__(self, base: str) -> None:
-        """Stand at an address."""
         self.base = base
         self.canned = CannedReply()
         self.asked: list[ReceivedRequest] = []
@@ -84,7 +82,6 @@ class ModelServer:
         self._crowd.set()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the requests of one connection."""
         task = asyncio.current_task()
         self._open[task] = writer
         with suppress(asyncio.IncompleteReadError, ConnectionError):
@@ -111,11 +108,11 @@ class ModelServer:
         if canned.badly in {"hang", "reset"}:
             writer.transport.abort()
             return False
-        headers = {"content-type": "application/json", "content-length": str(len(_packed(canned)))}
+        body = gzip.compress(canned.body, 1) if canned.badly == "gzip" else canned.body
+        headers = {"content-type": "application/json", "content-length": str(len(body))}
         if canned.badly == "gzip":
             headers["content-encoding"] = "gzip"
         lines = [f"{name}: {value}" for name, value in {**headers, **canned.headers}.items()]
-        body = _packed(canned)
         writer.write(
             "\r\n".join([f"HTTP/1.1 {canned.status} Said", *lines, "", ""]).encode()
             + (body[: len(body) // 2] if canned.badly == "half" else body)
@@ -163,10 +160,6 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
         await reader.readuntil(b"\r\n")
     await reader.readuntil(b"\r\n")
     return bytes(body)
-
-
-def _packed(canned: CannedReply) -> bytes:
-    return gzip.compress(canned.body, 1) if canned.badly == "gzip" else canned.body
 
 
 Situation = Literal["answer", "refusal", "length", "filter"]
@@ -244,7 +237,6 @@ class ModelSubject:
     """What opens models, and a server at which they are opened."""
 
     def __init__(self, opener: Opener, wire: Wire, server: ModelServer) -> None:
-        """Check what `opener` opens; it speaks as `wire` does."""
         self.opener = opener
         self.wire = wire
         self.server = server
@@ -517,7 +509,6 @@ def works_on_another_loop(subject: ModelSubject) -> Iterator[str]:
 
 
 def _describe_outcome(found: Outcome) -> str:
-    """Return an outcome for a message."""
     if isinstance(found, Reply):
         return f"a reply that says {found.text[:40]!r}"
     if isinstance(found, ModelError):
@@ -546,7 +537,6 @@ class ModelChecked(NamedTuple):
     rules: int
 
     def __str__(self) -> str:
-        """One line."""
         return f"{self.model}: {self.rules} rules hold"
 
 

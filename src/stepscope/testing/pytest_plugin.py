@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from stepscope.settings import Settings
     from stepscope.testing.fixtures import GateCheck, RecordedRun
 
-
 MARK = "stepscope"
 _KNOWN = ("cases", "agent", "trials")
 # Paths -> what was read of them: many tests of a session share recordings.

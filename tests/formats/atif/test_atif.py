@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from stepscope.formats.atif.write import FORMAT, write
+from stepscope.formats.atif import FORMAT, write
 from stepscope.model import Instant, Json, Trajectory, Usage
 from tests.formats.reading import codes, read, refused, run_of, written
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.formats import claude_code, tau_bench, whowhen
-from stepscope.formats.atif.write import FORMAT
+from stepscope.formats.atif import FORMAT
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.model import (
     Format,

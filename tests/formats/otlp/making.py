@@ -9,9 +9,8 @@ import msgspec
 
 from stepscope.formats import tau_bench
 from stepscope.formats.otlp import request as request_otlp
-from stepscope.formats.otlp.messages import Verdicts
 from stepscope.formats.otlp.request import ReceivedSpan, media_type, read_request
-from stepscope.formats.otlp.write import ExportRequest, iter_requests
+from stepscope.formats.otlp.write import ExportRequest, Verdicts, iter_requests
 from stepscope.formats.spans.span import RawSpan
 from stepscope.model import Instant, Json, Record, Source, Step, Stream, Trajectory, Verdict
 from stepscope.model import Span as Node

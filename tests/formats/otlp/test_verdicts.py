@@ -6,8 +6,7 @@ import pytest
 
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.otlp import request as request_otlp
-from stepscope.formats.otlp.messages import Verdicts
-from stepscope.formats.otlp.write import iter_requests
+from stepscope.formats.otlp.write import Verdicts, iter_requests
 from stepscope.model import Span as Node
 from stepscope.model import Step, Verdict
 from stepscope.values import Unmeasured

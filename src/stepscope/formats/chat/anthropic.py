@@ -25,11 +25,12 @@ from stepscope.formats.chat.messages import (
     is_chat_message,
     is_other_run,
     opening_messages,
+    parts_without,
     shape_error,
     unwrap_exchange,
 )
 from stepscope.formats.fields import Content, ToolStatus
-from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, convert_record, message_format
 from stepscope.formats.opening import Opening
 from stepscope.model import Actor, Json, Part, PartKind, Step, ToolCall, ToolResult, Trajectory
@@ -51,11 +52,7 @@ _MEDIA_KINDS: dict[str, PartKind] = {"image": "image", "document": "file", "file
 
 
 def anthropic_step(message: Json, index: int, limits: Limits) -> Step:
-    """Return one message as the step at `index`.
-
-    Raises:
-        TraceError: no object, an unknown role, or a block that lacks what its type promises.
-    """
+    """Return one message as the step at `index`."""
     if not isinstance(message, dict):
         raise shape_error(index, "an object", message)
     role = message.get("role")
@@ -94,11 +91,7 @@ def message_extra(message: dict[str, Json]) -> dict[str, Json] | None:
 
 
 def parse_blocks(content: Json, index: int, limits: Limits) -> Content:
-    """Return a message's content sorted into parts, calls and results.
-
-    Raises:
-        TraceError: content that is neither text nor a list of blocks.
-    """
+    """Return a message's content sorted into parts, calls and results."""
     if content is None or content == "":
         return Content()
     if isinstance(content, str):
@@ -226,19 +219,13 @@ def _is_response(record: Json) -> bool:
     )
 
 
-def _is_part(record: Json) -> bool:
-    if isinstance(record, dict):
-        return "role" in record or not record.keys() & _WHOLE_KEYS
-    return not isinstance(record, list)
-
-
 def _finish_messages(
     steps: tuple[Step, ...], first: DecodedRecord, ordinals: Ordinals
 ) -> Trajectory:
     # A file that is one response body has the run's only id; a list of messages has none.
     run_id = steps[0].id if len(steps) == 1 else None
     draft = MessageEnvelope().draft(NAME, steps, first, run_id=run_id)
-    return finish_run(draft, ordinals, limits=first.limits, repairs=first.repairs)
+    return first.finish(draft, ordinals)
 
 
 def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
@@ -267,10 +254,15 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     steps = tuple(made)
     extra = {**extra, **(fields.rest(request, ENVELOPE_KEYS | {"messages", "system"}) or {})}
     run_id = envelope.source_id or (steps[-1].id if response is not None else None)
-    draft = unexpected.keep_in(envelope.draft(NAME, steps, found, run_id=run_id, extra=extra))
-    return (finish_run(draft, ordinals, limits=limits, repairs=found.repairs),)
+    draft = envelope.draft(NAME, steps, found, run_id=run_id, extra=extra)
+    return (found.finish(draft, ordinals, unexpected),)
 
 
 FORMAT = message_format(
-    NAME, _likeness, is_part=_is_part, step=anthropic_step, whole=_read_record, run=_finish_messages
+    NAME,
+    _likeness,
+    is_part=parts_without(_WHOLE_KEYS, lambda record: "role" in record),
+    step=anthropic_step,
+    whole=_read_record,
+    run=_finish_messages,
 )

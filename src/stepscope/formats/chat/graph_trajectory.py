@@ -15,7 +15,7 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import rest, step_kind
-from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, RecordFormat, read_each
 from stepscope.formats.opening import any_record
 from stepscope.formats.spans.messages import read_messages
@@ -76,7 +76,7 @@ def _runs(record: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         workflow=NAME,
         extra=extra or None,
     )
-    return (finish_run(draft, ordinals, limits=record.limits, repairs=record.repairs),)
+    return (record.finish(draft, ordinals),)
 
 
 def _turn_steps(entry: Json, nodes: Iterable[str], result: Json, limits: Limits) -> Iterator[Step]:

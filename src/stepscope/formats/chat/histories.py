@@ -24,7 +24,7 @@ from stepscope.formats.chat.messages import (
     opening_messages,
     shape_error,
 )
-from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, convert_record, message_format
 from stepscope.formats.opening import Opening
 from stepscope.model import Actor, Json, Step, StepKind, Trajectory
@@ -69,11 +69,7 @@ def _likeness(opening: Opening) -> float:
 
 
 def history_step(value: Json, index: int, limits: Limits) -> Step:
-    """Return one message as the step at `index`.
-
-    Raises:
-        TraceError: no object, nobody who says it, or content that is none.
-    """
+    """Return one message as the step at `index`."""
     role = value.get("role") if isinstance(value, dict) else None
     if not isinstance(role, str):
         raise shape_error(index, "an object with a `role`", value)
@@ -127,8 +123,7 @@ def _finish(
     envelope, unexpected = convert_record(around or {}, MessageEnvelope)
     extra = fields.rest(around or {}, ENVELOPE_KEYS | {key})
     draft = envelope.draft(NAME, steps, found, run_id=envelope.source_id, extra=extra)
-    draft = unexpected.keep_in(draft)
-    return finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs)
+    return found.finish(draft, ordinals, unexpected)
 
 
 FORMAT = message_format(

@@ -15,8 +15,8 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats import fields
-from stepscope.formats.chat.messages import ENVELOPE_KEYS, MessageEnvelope
-from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.chat.messages import ENVELOPE_KEYS, MessageEnvelope, parts_without
+from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, convert_record, message_format
 from stepscope.formats.opening import Opening
 from stepscope.formats.spans import messages
@@ -67,11 +67,7 @@ def is_surely_langchain(record: Json) -> bool:
 
 
 def langchain_step(value: Json, index: int, limits: Limits) -> Step:
-    """Return one message as the step at `index`.
-
-    Raises:
-        TraceError: it is no message.
-    """
+    """Return one message as the step at `index`."""
     if not is_langchain_message(value):
         raise TraceError(
             f"message {index} needs `content` and a `type` among human, ai, system and tool; found "
@@ -167,12 +163,6 @@ def _state_messages(record: dict[str, Json]) -> Json:
     return held.get("messages") if isinstance(held, dict) else record.get("messages")
 
 
-def _is_part(record: Json) -> bool:
-    if isinstance(record, dict):
-        return is_langchain_message(record) or not record.keys() & _WHOLE_KEYS
-    return not isinstance(record, list)
-
-
 def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     record = found.value
     around = record if isinstance(record, dict) else {}
@@ -212,10 +202,14 @@ def _finish_run(
         agent=envelope.agent or next((s.agent for s in steps if s.actor == "agent"), None),
         tags=draft.tags if thread is None else {**draft.tags, "session": thread},
     )
-    draft = unexpected.keep_in(draft)
-    return finish_run(draft, ordinals, limits=at.limits, repairs=at.repairs)
+    return at.finish(draft, ordinals, unexpected)
 
 
 FORMAT = message_format(
-    NAME, _likeness, is_part=_is_part, step=langchain_step, whole=_read_record, run=_finish_run
+    NAME,
+    _likeness,
+    is_part=parts_without(_WHOLE_KEYS, is_langchain_message),
+    step=langchain_step,
+    whole=_read_record,
+    run=_finish_run,
 )

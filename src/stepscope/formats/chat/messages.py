@@ -45,7 +45,7 @@ from stepscope.model import (
     Trajectory,
 )
 from stepscope.safety.json import decode
-from stepscope.safety.limits import Limits
+from stepscope.safety.limits import DEFAULT_LIMITS, Limits
 
 _PAIR_KEYS = frozenset({"request", "response"})
 _HTTP_KEYS = frozenset({"body"})
@@ -56,13 +56,7 @@ _AROUND_BODY_KEYS = frozenset({"status", "status_code", "headers", "url"})
 def unwrap_exchange(
     record: dict[str, Json], limits: Limits
 ) -> tuple[dict[str, Json], dict[str, Json] | None, dict[str, Json]]:
-    """Return what was asked, what was answered, and what the wrapping of recorded traffic says.
-
-    A record that is no wrapping is itself what was asked.
-
-    Raises:
-        TraceError: a body is no JSON object.
-    """
+    """Return what was asked (the record if nothing wraps it), what was answered, and the rest."""
     if "response" in record and "messages" not in record and "role" not in record:
         asked, answered = record.get("request"), record["response"]
         return (
@@ -76,11 +70,7 @@ def unwrap_exchange(
 
 
 def decode_body(value: Json, name: str, limits: Limits) -> dict[str, Json]:
-    """Return an API body as an object; text is decoded.
-
-    Raises:
-        TraceError: it is none; a streamed body (server-sent events) is told apart.
-    """
+    """Return an API body as an object; text is decoded, and a streamed body told apart."""
     if isinstance(value, dict) and "body" in value and value.keys() & _AROUND_BODY_KEYS:
         value = value["body"]
     if isinstance(value, str):
@@ -90,9 +80,6 @@ def decode_body(value: Json, name: str, limits: Limits) -> dict[str, Json]:
     if isinstance(value, dict):
         return value
     raise TraceError(f"`{name}` is {str(value)[:60]!r}; expected a JSON object")
-
-
-_LIMITS = Limits()  # nesting and size of the arguments
 
 
 class CalledFunction(msgspec.Struct, gc=False):
@@ -123,9 +110,6 @@ def message_calls(
 
     Raises:
         TraceError: the messages have another shape; says where.
-
-    >>> message_calls([{"tool_calls": [{"function": {"name": "f"}}]}, {"role": "user"}])[0].name
-    'f'
     """
     given = messages.get("messages") if isinstance(messages, Mapping) else messages
     try:
@@ -138,7 +122,7 @@ def message_calls(
     except (msgspec.MsgspecError, UnicodeError) as e:
         raise TraceError(f"these are no chat messages with tool calls: {e}") from e
     return tuple(
-        parse_call(call.function.name, call.function.arguments, call.id, limits=_LIMITS)
+        parse_call(call.function.name, call.function.arguments, call.id, limits=DEFAULT_LIMITS)
         for message in typed
         if message.tool_calls
         for call in message.tool_calls
@@ -181,11 +165,7 @@ class MessageOptions(NamedTuple):
 
 
 def chat_steps(messages: list[Json], reading: MessageOptions) -> tuple[Step, ...]:
-    """Return one step a message.
-
-    Raises:
-        TraceError: a message that is none, naming its position.
-    """
+    """Return one step a message."""
     steps: list[Step] = []
     for index, message in enumerate(messages):  # no comprehension: it would deepen the stack
         steps.append(chat_step(message, index, reading))
@@ -193,11 +173,7 @@ def chat_steps(messages: list[Json], reading: MessageOptions) -> tuple[Step, ...
 
 
 def chat_step(message: Json, index: int, reading: MessageOptions) -> Step:
-    """Return one message as the step at `index`.
-
-    Raises:
-        TraceError: no object, an unknown role, or a field of another type than the API's.
-    """
+    """Return one message as the step at `index`."""
     if type(message) is not dict:
         raise shape_error(index, "an object", message)
     role = message.get("role")
@@ -286,11 +262,7 @@ def _message_call(call: Json, index: int, reading: MessageOptions) -> ToolCall:
 
 
 def content_parts(content: Json, index: int) -> tuple[Part, ...]:
-    """Return a message's content as parts: text, a list of content parts, or nothing.
-
-    Raises:
-        TraceError: content of another type.
-    """
+    """Return a message's content as parts: text, a list of content parts, or nothing."""
     if type(content) is str:
         return (Part("text", content),) if content else ()
     if content is None:
@@ -367,12 +339,19 @@ def opening_messages(opening: Opening, is_own: Callable[[Json], bool]) -> Sequen
     return first if isinstance(first, list) else None
 
 
-def has_conversation(messages: Iterable[Json]) -> bool:
-    """Say whether somebody speaks in messages; calls with their results are examples of a tool.
+def parts_without(whole: frozenset[str], is_own: Callable[[Json], bool]) -> Callable[[Json], bool]:
+    """Return what says whether a record is a part of the file's run: its own, or not `whole`."""
 
-    >>> has_conversation([{"role": "assistant", "content": None}, {"role": "tool", "content": "3"}])
-    False
-    """
+    def is_part(record: Json) -> bool:
+        if isinstance(record, dict):
+            return is_own(record) or not record.keys() & whole
+        return not isinstance(record, list)
+
+    return is_part
+
+
+def has_conversation(messages: Iterable[Json]) -> bool:
+    """Say whether somebody speaks in messages; calls with their results are examples of a tool."""
     return not all(
         isinstance(message, dict)
         and (message.get("role") in ("tool", "function"))
@@ -392,13 +371,7 @@ def is_other_run(record: dict[str, Json]) -> bool:
 
 
 def detect_dialect(messages: Iterable[Json]) -> Dialect:
-    """Return whose messages these are.
-
-    >>> detect_dialect([{"role": "user", "content": "hi"}])
-    'either'
-    >>> detect_dialect([{"role": "tool", "content": "done", "tool_call_id": "1"}])
-    'openai'
-    """
+    """Return whose messages these are."""
     seen: Dialect = "none"
     for message in messages:
         if not is_chat_message(message):
@@ -423,10 +396,7 @@ def detect_dialect(messages: Iterable[Json]) -> Dialect:
 
 
 def has_run_fences(messages: Iterable[Json]) -> bool:
-    """Say whether fenced commands of the assistant were run, and answered as mini-swe-agent does.
-
-    A chat in which code is only shown is none of these.
-    """
+    """Say whether fenced commands were run and answered as mini-swe-agent does, not just shown."""
     commanded = False
     for message in messages:
         about = message if isinstance(message, dict) else {}
@@ -479,10 +449,7 @@ class MessageEnvelope(msgspec.Struct, gc=False):
         run_id: str | None = None,  # the recorder's own id of the run
         extra: dict[str, Json] | None = None,  # what else is said of the run
     ) -> Trajectory:
-        """Return the run of some steps with what stands around them, not yet finished.
-
-        The format is the workflow too, where none is named; `run_id` is the recorder's own.
-        """
+        """Return the run of some steps with what stands around them, not yet finished."""
         workflow = self.workflow or format_name
         trial = None if self.trial is None else str(self.trial)
         reward = None if self.reward is None else float(self.reward)

@@ -25,11 +25,12 @@ from stepscope.formats.chat.messages import (
     is_chat_message,
     is_other_run,
     opening_messages,
+    parts_without,
     unwrap_exchange,
 )
 from stepscope.formats.chat.response_items import is_response_item, item_step
 from stepscope.formats.fields import infer_text_status, openai_usage, rest, text_at, uncounted_usage
-from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, convert_record, message_format
 from stepscope.formats.opening import Opening
 from stepscope.model import Json, Step, Trajectory
@@ -74,12 +75,6 @@ def _body_likeness(record: dict[str, Json]) -> float:
     return 0.0
 
 
-def _is_part(record: Json) -> bool:
-    if isinstance(record, dict):
-        return "role" in record or is_response_item(record) or not record.keys() & _WHOLE_KEYS
-    return not isinstance(record, list)
-
-
 def _read_step(value: Json, index: int, limits: Limits) -> Step:
     options = MessageOptions(infer_text_status, limits)
     if isinstance(value, dict) and "type" in value:
@@ -88,18 +83,11 @@ def _read_step(value: Json, index: int, limits: Limits) -> Step:
     return chat_step(value, index, options)
 
 
-def _finish_messages(
-    steps: tuple[Step, ...], first: DecodedRecord, ordinals: Ordinals
-) -> Trajectory:
-    draft = MessageEnvelope().draft(NAME, steps, first)
-    return finish_run(draft, ordinals, limits=first.limits, repairs=first.repairs)
-
-
 def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     record, limits = found.value, found.limits
     if isinstance(record, list):
         steps = tuple([_read_step(item, index, limits) for index, item in enumerate(record)])
-        return (_finish_messages(steps, found, ordinals),)
+        return (found.finish(MessageEnvelope().draft(NAME, steps, found), ordinals),)
     if not isinstance(record, dict):
         raise TraceError(f"expected messages; found {str(record)[:60]!r}")
     request, response, extra = unwrap_exchange(record, limits)
@@ -142,9 +130,14 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     draft = unexpected.keep_in(envelope.draft(NAME, steps, found, run_id=run_id, extra=extra))
     if draft.usage is None:
         draft = msgspec.structs.replace(draft, usage=openai_usage(request.get("usage")))
-    return (finish_run(draft, ordinals, limits=limits, repairs=found.repairs),)
+    return (found.finish(draft, ordinals),)
 
 
 FORMAT = message_format(
-    NAME, _likeness, is_part=_is_part, step=_read_step, whole=_read_record, run=_finish_messages
+    NAME,
+    _likeness,
+    is_part=parts_without(_WHOLE_KEYS, lambda one: "role" in one or is_response_item(one)),
+    step=_read_step,
+    whole=_read_record,
+    run=lambda steps, at, ordinals: at.finish(MessageEnvelope().draft(NAME, steps, at), ordinals),
 )

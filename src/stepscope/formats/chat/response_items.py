@@ -263,11 +263,7 @@ def is_response_item(record: Json) -> bool:
 
 
 def item_step(item: Json, index: int, reading: MessageOptions) -> Step:
-    """Return one item as the step at `index`.
-
-    Raises:
-        TraceError: no object, or a known item type that lacks what its type promises.
-    """
+    """Return one item as the step at `index`."""
     if not isinstance(item, dict):
         raise TraceError(f"item {index} is {str(item)[:60]!r}; expected an object")
     kind = item.get("type")
@@ -333,10 +329,7 @@ def _call_output(item: dict[str, Json], index: int, reading: MessageOptions) -> 
 
 
 def _reasoning_parts(item: dict[str, Json]) -> tuple[Part, ...]:
-    """Return what was thought, the summary first; what is said of the item is with its first part.
-
-    An item without text, of which only the encrypted form is kept, is one part without text.
-    """
+    """Return what was thought, the summary first; the first part has what is said of the item."""
     parts: list[Part] = []
     about = rest(item, _REASONING_KEYS) or {}
     for key in ("summary", "content"):

@@ -67,12 +67,7 @@ def read_items(listed: list[Json], found: DecodedRecord) -> tuple[list[Step], tu
 
 
 def read_response(found: DecodedRecord) -> ResponseRun:
-    """Return a record as the run that it tells.
-
-    Raises:
-        TraceError: it holds neither input nor output, or an item that is none.
-        msgspec.ValidationError: a key around them is of another type.
-    """
+    """Return a record as the run that it tells."""
     record = found.value
     if not isinstance(record, dict):
         raise TraceError(f"expected a request or a response; found {str(record)[:60]!r}")
@@ -187,10 +182,7 @@ _encode_canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
 class ResponseChains:
-    """Takes the records of a file in order and gives back the runs that are let go.
-
-    A run that may be continued is the list of its records.
-    """
+    """Takes the records of a file in order and gives back runs, as lists of their records."""
 
     def __init__(self) -> None:
         self._held: dict[int, list[ResponseRun]] = {}
@@ -312,11 +304,9 @@ def _body_likeness(record: dict[str, Json]) -> float:
     return 0.0
 
 
-def _is_part(record: Json) -> bool:
-    """Say whether a record is one item of the file's run rather than a run of its own."""
-    if isinstance(record, dict):
-        return "role" in record or is_response_item(record) or not record.keys() & _WHOLE_KEYS
-    return not isinstance(record, list)
+_is_part = messages.parts_without(
+    _WHOLE_KEYS, lambda record: "role" in record or is_response_item(record)
+)
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
@@ -338,7 +328,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
                 run = MessageEnvelope(tools=listed or None).draft(
                     NAME, number_steps(read_items(value, record)[0]), record
                 )
-                yield finish_run(run, ordinals, limits=record.limits, repairs=record.repairs)
+                yield record.finish(run, ordinals)
             else:
                 yield from _finish_held(chains.take(read_response(record)), ordinals)
         except (TraceError, msgspec.ValidationError) as e:
@@ -351,9 +341,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
         draft = MessageEnvelope(tools=tools or None).draft(NAME, number_steps(steps), loose.first)
         run = msgspec.structs.replace(draft, warnings=tuple(gaps))
         held = loose.first._replace(repairs=tuple(loose.repairs))
-        yield from attempt(
-            held, lambda at: (finish_run(run, ordinals, limits=at.limits, repairs=at.repairs),)
-        )
+        yield from attempt(held, lambda at: (at.finish(run, ordinals),))
 
 
 def _finish_held(

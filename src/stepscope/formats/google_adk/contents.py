@@ -13,8 +13,13 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats import fields
-from stepscope.formats.chat.messages import ENVELOPE_KEYS, MessageEnvelope, unwrap_exchange
-from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.chat.messages import (
+    ENVELOPE_KEYS,
+    MessageEnvelope,
+    parts_without,
+    unwrap_exchange,
+)
+from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, convert_record, message_format
 from stepscope.formats.google_adk.events import (
     read_adk_content,
@@ -70,11 +75,7 @@ def _contents_of(record: dict[str, Json]) -> list[Json]:
 
 
 def content_step(value: Json, index: int, limits: Limits) -> Step:
-    """Return one content as the step at `index`.
-
-    Raises:
-        TraceError: no object, an unknown role, or parts that are none.
-    """
+    """Return one content as the step at `index`."""
     role = value.get("role", "user") if isinstance(value, dict) else None
     if role not in _ROLES:
         found = str(role)[:60]
@@ -86,12 +87,6 @@ def content_step(value: Json, index: int, limits: Limits) -> Step:
     extra = {**(step.extra or {})}
     beside = extra.pop("content", None)
     return msgspec.structs.replace(step, agent=None, extra=fields.merge_extra(extra, beside))
-
-
-def _is_part(record: Json) -> bool:
-    if isinstance(record, dict):
-        return "parts" in record or not record.keys() & _WHOLE
-    return not isinstance(record, list)
 
 
 def _answer_step(response: dict[str, Json], index: int) -> Step:
@@ -134,17 +129,15 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     envelope, unexpected = convert_record(about, MessageEnvelope)
     run_id = envelope.source_id or fields.text_at(answer, "response_id")
     draft = envelope.draft(NAME, tuple(made), found, run_id=run_id, extra=extra)
-    draft = msgspec.structs.replace(
-        unexpected.keep_in(draft), tools=read_declarations(offered) or None
-    )
-    return (finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs),)
-
-
-def _finish(steps: tuple[Step, ...], first: DecodedRecord, ordinals: Ordinals) -> Trajectory:
-    draft = MessageEnvelope().draft(NAME, steps, first)
-    return finish_run(draft, ordinals, limits=first.limits, repairs=first.repairs)
+    draft = msgspec.structs.replace(draft, tools=read_declarations(offered) or None)
+    return (found.finish(draft, ordinals, unexpected),)
 
 
 FORMAT = message_format(
-    NAME, _likeness, is_part=_is_part, step=content_step, whole=_read_record, run=_finish
+    NAME,
+    _likeness,
+    is_part=parts_without(_WHOLE, lambda record: "parts" in record),
+    step=content_step,
+    whole=_read_record,
+    run=lambda steps, at, ordinals: at.finish(MessageEnvelope().draft(NAME, steps, at), ordinals),
 )

@@ -51,11 +51,7 @@ _URL_SAFE = str.maketrans("-_", "+/")
 
 
 def to_snake_keys(record: Json) -> dict[str, Json]:
-    """Return a record with its own keys in snake case, nulls left out; {} where it is no object.
-
-    >>> to_snake_keys({"invocationId": "e", "author": None})
-    {'invocation_id': 'e'}
-    """
+    """Return a record with its own keys in snake case, nulls left out; {} where it is no object."""
     found: dict[str, Json] = {}
     for key, value in record.items() if isinstance(record, dict) else ():
         plain = _CAPITAL.sub(r"_\1", key).lower() if "_" not in key else key
@@ -65,11 +61,7 @@ def to_snake_keys(record: Json) -> dict[str, Json]:
 
 
 def read_adk_content(content: Json, where: str) -> Content:
-    """Return a content's parts, calls and results; `where` is named in errors.
-
-    Raises:
-        TraceError: it is no object with a list of objects under `parts`.
-    """
+    """Return a content's parts, calls and results; `where` is named in errors."""
     if content is None:
         return Content()
     listed = content.get("parts") if isinstance(content, dict) else content
@@ -82,11 +74,7 @@ def read_adk_content(content: Json, where: str) -> Content:
 
 
 def read_adk_parts(listed: list[Json], where: str) -> Content:
-    """Return a list of parts, sorted.
-
-    Raises:
-        TraceError: one is no object.
-    """
+    """Return a list of parts, sorted."""
     parts: list[Part] = []
     calls: list[ToolCall] = []
     results: list[ToolResult] = []
@@ -134,10 +122,7 @@ def _piece(entry: dict[str, Json]) -> Part | ToolCall | ToolResult | None:
 def read_function_call(
     record: dict[str, Json], beside: dict[str, Json] | None = None, *, served: bool = False
 ) -> ToolCall:
-    """Return a call of a function, or of a tool that the provider runs.
-
-    `beside` is what its part says of it.
-    """
+    """Return a call of a function or of a provider's tool; `beside` is what its part says of it."""
     about = to_snake_keys(record)
     name = fields.text_at(about, "tool_type" if served else "name") or ""
     own, args = fields.text_at(about, "id"), about.get("args")
@@ -176,24 +161,21 @@ def _ran(about: dict[str, Json], beside: dict[str, Json] | None) -> ToolResult:
 
 
 def read_adk_usage(metadata: Json) -> Usage | None:
-    """Return the tokens of one answer, None where none are told.
-
-    The prompt includes what was cached, but not the results of the provider's own tools; the
-    candidates exclude thoughts.
-    """
+    """Return the tokens of one answer: prompts include the cache, candidates exclude thoughts."""
     about = to_snake_keys(metadata)
     prompt = find_count(about, "prompt_token_count")
     served = find_count(about, "tool_use_prompt_token_count")
     made = find_count(about, "candidates_token_count")
     thought = find_count(about, "thoughts_token_count")
     known = [tokens for tokens in (made, thought) if tokens is not None]
-    usage = Usage(
-        input_total=None if prompt is None else prompt + (served or 0),
-        cache_read=find_count(about, "cached_content_token_count"),
-        output_total=sum(known) if known else None,
-        reasoning=thought,
+    return fields.known_usage(
+        Usage(
+            input_total=None if prompt is None else prompt + (served or 0),
+            cache_read=find_count(about, "cached_content_token_count"),
+            output_total=sum(known) if known else None,
+            reasoning=thought,
+        )
     )
-    return None if usage == Usage() else usage
 
 
 _KNOWN = frozenset(
@@ -212,11 +194,7 @@ def is_adk_event(record: Json) -> bool:
 
 
 def read_event_step(event: Json, index: int) -> Step:
-    """Return one event as the step at `index`.
-
-    Raises:
-        TraceError: no object, or a content that is none.
-    """
+    """Return one event as the step at `index`."""
     if not isinstance(event, dict):
         raise TraceError(f"event {index} is {str(event)[:60]!r}; expected an object")
     about = to_snake_keys(event)

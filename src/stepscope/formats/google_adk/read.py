@@ -5,29 +5,224 @@ earlier version. Of an eval set every case with a conversation is one run, tagge
 of a result every case, with its outcome. A case that only describes a user to be simulated is no
 run and is set aside. Results that versions before 1.20 encoded twice, as JSON in a text, are not
 read.
-Format: google-adk 2.13.0; both spellings of keys.
+Format: google-adk 2.13.0, `evaluation/eval_case.py`, `evaluation/eval_result.py`; both spellings of
+keys.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import list_at, rest, text_at, time_bounds, total_usage
-from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.chat.messages import reference_calls
+from stepscope.formats.chat.response_items import number_steps
+from stepscope.formats.fields import (
+    Content,
+    entries_at,
+    list_at,
+    object_at,
+    parse_time,
+    rest,
+    text_at,
+    time_bounds,
+    total_usage,
+)
+from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, attempt, message_format
-from stepscope.formats.google_adk import evals
 from stepscope.formats.google_adk.events import (
     add_model_logs,
     is_adk_event,
     list_offered_tools,
+    read_adk_content,
+    read_adk_parts,
+    read_declarations,
     read_event_step,
+    read_function_call,
+    read_function_response,
     to_snake_keys,
 )
 from stepscope.formats.opening import Opening
-from stepscope.model import Json, Quarantined, Step, Trajectory
+from stepscope.model import (
+    Case,
+    Json,
+    Outcome,
+    Quarantined,
+    Step,
+    ToolDef,
+    ToolResult,
+    Trajectory,
+)
+
+_CASE = frozenset({"eval_id", "conversation", "session_input"})
+_BETWEEN = frozenset({"invocation_events", "tool_uses", "tool_responses", "intermediate_responses"})
+_INVOCATION = frozenset({"user_content", "final_response", "intermediate_data", "app_details"})
+_AGENT = frozenset({"name", "instructions", "tool_declarations"})
+_PASSED, _FAILED = (1, "1", "PASSED"), (2, "2", "FAILED")
+
+
+def parse_conversation(conversation: Json) -> list[dict[str, Json]]:
+    """Return the invocations of a conversation."""
+    if not isinstance(conversation, list):
+        raise TraceError(f"a conversation is {str(conversation)[:60]!r}; expected a list")
+    for invocation in conversation:
+        if not isinstance(invocation, dict):
+            raise TraceError(f"an invocation is {str(invocation)[:60]!r}; expected an object")
+    return [to_snake_keys(invocation) for invocation in conversation]
+
+
+def invocation_steps(turns: list[dict[str, Json]], *, timed: bool) -> tuple[Step, ...]:
+    """Return the steps of invocations; `timed`: their times are of the run they tell."""
+    return number_steps([step for about in turns for step in _turn(about, timed=timed)])
+
+
+def invocation_tools(turns: list[dict[str, Json]]) -> tuple[ToolDef, ...]:
+    """Return every tool that invocations offered, once for each agent."""
+    tools: dict[tuple[str, str | None], ToolDef] = {}
+    for about in turns:
+        for tool in _app(about.get("app_details"))[1]:
+            tools.setdefault((tool.name, tool.agent), tool)
+    return tuple(tools.values())
+
+
+def invocation_notes(about: dict[str, Json]) -> dict[str, Json]:
+    """Return what an invocation says that no step and no tool has a field for."""
+    beside = rest(to_snake_keys(about.get("intermediate_data")), _BETWEEN)
+    kept = {} if beside is None else {"intermediate_data": beside}
+    return {**(rest(about, _INVOCATION) or {}), **kept, **_app(about.get("app_details"))[0]}
+
+
+def _turn(about: dict[str, Json], *, timed: bool) -> list[Step]:
+    asked = read_adk_content(about.get("user_content"), "user_content")
+    start = parse_time(about.get("creation_timestamp") or None) if timed else None
+    first = Step(index=0, actor="user", parts=asked.parts, results=asked.results, start=start)
+    steps = [msgspec.structs.replace(first, extra=_content(asked))]
+    held = to_snake_keys(about.get("intermediate_data"))
+    events = held.get("invocation_events")
+    last: Step | None = None
+    if isinstance(events, list):
+        steps += [read_event_step(event, at) for at, event in enumerate(events)]
+        # The event of the final response has its tokens; its text stands beside.
+        if events and not (steps[-1].parts or steps[-1].calls or steps[-1].results):
+            last = steps.pop()
+    else:
+        steps += _between(held)
+    said = read_adk_content(about.get("final_response"), "final_response")
+    if said.calls and (said.parts, said.calls) == (steps[-1].parts, steps[-1].calls):
+        # A response that asks for a tool stands among the events too.
+        return steps
+    if said.parts or said.calls or last is not None:
+        if last is None:
+            last = Step(index=0, actor="agent")
+        kind = "call" if said.calls else last.kind
+        extra = {**(last.extra or {}), **(_content(said) or {})} or None
+        last = msgspec.structs.replace(last, parts=said.parts, calls=said.calls, kind=kind)
+        steps.append(msgspec.structs.replace(last, extra=extra))
+    return steps
+
+
+def _content(held: Content) -> dict[str, Json] | None:
+    return None if held.extra is None else {"content": held.extra}
+
+
+def _between(held: dict[str, Json]) -> list[Step]:
+    """Return the tools that were used, each with its response, then what agents said meanwhile."""
+    calls, responses = _listed(held, "tool_uses"), _listed(held, "tool_responses")
+    answers: dict[str | None, deque[ToolResult]] = {}
+    for answer in [read_function_response(one) for one in responses]:
+        answers.setdefault(answer.call_id, deque()).append(answer)
+    steps: list[Step] = []
+    for made in [read_function_call(one) for one in calls]:
+        steps.append(Step(index=0, actor="agent", kind="call", calls=(made,)))
+        if answers.get(made.id):
+            steps.append(_result_step(answers[made.id].popleft()))
+    steps += [_result_step(answer) for left in answers.values() for answer in left]
+    for entry in entries_at(held, "intermediate_responses"):
+        match entry:
+            case [str(author), list(listed)]:
+                parts = read_adk_parts(listed, "intermediate_responses").parts
+                steps.append(Step(index=0, actor="agent", agent=author or None, parts=parts))
+            case _:
+                raise TraceError(f"an intermediate response is {str(entry)[:60]!r}")
+    return steps
+
+
+def _result_step(answer: ToolResult) -> Step:
+    return Step(index=0, actor="environment", kind="result", results=(answer,))
+
+
+def _listed(held: dict[str, Json], key: str) -> list[dict[str, Json]]:
+    value = held.get(key)
+    if value is None:
+        return []
+    if isinstance(value, list) and all(isinstance(entry, dict) for entry in value):
+        return value
+    raise TraceError(f"`{key}` is {str(value)[:60]!r}; expected a list of objects")
+
+
+def _app(details: Json) -> tuple[dict[str, Json], list[ToolDef]]:
+    """Return the instructions of an app's agents and what else is said of them, and their tools."""
+    about = to_snake_keys(details)
+    agents = about.get("agent_details")
+    if not isinstance(agents, dict):
+        return {} if details is None else {"app_details": details}, []
+    instructions: dict[str, Json] = {}
+    beside = rest(about, frozenset({"agent_details"})) or {}
+    tools: list[ToolDef] = []
+    for name, agent in sorted(agents.items()):
+        held = to_snake_keys(agent) if isinstance(agent, dict) else {"value": agent}
+        if held.get("instructions"):
+            instructions[name] = held["instructions"]
+        tools += read_declarations(held.get("tool_declarations"), name)
+        if more := {**(rest(held, _AGENT) or {}), **_undeclared(held.get("tool_declarations"))}:
+            beside[name] = more
+    found: dict[str, Json] = {"instructions": instructions} if instructions else {}
+    return {**found, "app_details": beside} if beside else found, tools
+
+
+def _undeclared(listed: Json) -> dict[str, Json]:
+    """Return tools that declare no functions, and what others say beside theirs."""
+    if not isinstance(listed, list):
+        return {} if listed is None else {"tool_declarations": listed}
+    known = frozenset({"function_declarations"})
+    left = [rest(to_snake_keys(tool), known) if isinstance(tool, dict) else tool for tool in listed]
+    return {"tool_declarations": left} if any(left) else {}
+
+
+def make_case(about: dict[str, Json], workflow: str, expected: Sequence[Step]) -> Case:
+    """Return what a conversation asks of a run: its request, its tools in order, its state."""
+    session = to_snake_keys(about.get("session_input"))
+    requests = [step.text for step in expected if step.actor == "user" and step.text]
+    finals = [step.text for step in expected if step.actor == "agent" and step.text]
+    extra = {**(rest(about, _CASE) or {}), **({"responses": finals} if finals else {})}
+    if more := rest(session, frozenset({"state"})):
+        extra["session_input"] = more
+    return Case(
+        workflow=workflow,
+        task=text_at(about, "eval_id") or "",
+        request=requests[0] if requests else None,
+        setup=object_at(session, "state") or None,
+        reference=tuple(reference_calls([made for step in expected for made in step.calls])),
+        extra=extra or None,
+    )
+
+
+def read_adk_outcome(about: dict[str, Json]) -> Outcome:
+    """Return the outcome that ADK gave, with the metrics that decided."""
+    status = about.get("final_eval_status")
+    if status not in _PASSED and status not in _FAILED:
+        return Outcome()
+    reasons: list[str] = []
+    for metric in entries_at(about, "overall_eval_metric_results"):
+        told = to_snake_keys(metric)
+        name, score, threshold = (told.get(key) for key in ("metric_name", "score", "threshold"))
+        against = "" if threshold is None else f" of {threshold}"
+        if name is not None and score is not None:
+            reasons.append(f"{name} {score}{against}")
+    return Outcome("pass" if status in _PASSED else "fail", "check", None, "; ".join(reasons))
+
 
 NAME = "google_adk"
 _SESSION = frozenset({"id", "app_name", "events"})
@@ -66,18 +261,15 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> Iterator[Trajectory | Qua
     if sort == "session":
         run_id = text_at(about, "id")
         draft = _draft(_events(about), found)
-        yield _finished(
-            msgspec.structs.replace(
-                draft,
-                name=run_id or "",
-                source=msgspec.structs.replace(draft.source, run_id=run_id),
-                workflow=text_at(about, "app_name") or NAME,
-                tools=list_offered_tools(about.get("event_logs")) or None,
-                extra=rest(about, _SESSION),
-            ),
-            found,
-            ordinals,
+        draft = msgspec.structs.replace(
+            draft,
+            name=run_id or "",
+            source=msgspec.structs.replace(draft.source, run_id=run_id),
+            workflow=text_at(about, "app_name") or NAME,
+            tools=list_offered_tools(about.get("event_logs")) or None,
+            extra=rest(about, _SESSION),
         )
+        yield found.finish(draft, ordinals)
     elif sort in {"case", "result"}:
         yield _member(found, {}, ordinals)
     elif sort is not None:
@@ -97,17 +289,14 @@ def _member(found: DecodedRecord, around: dict[str, Json], ordinals: Ordinals) -
     sort = _sort(about)
     if sort not in {"case", "result"}:
         raise TraceError(f"no eval case and no result of one: {str(found.value)[:60]!r}")
-    return _finished((_case if sort == "case" else _result)(about, around, found), found, ordinals)
+    draft = (_case if sort == "case" else _result)(about, around, found)
+    return found.finish(draft, ordinals)
 
 
 def _object(value: Json) -> dict[str, Json]:
     if isinstance(value, dict):
         return to_snake_keys(value)
     raise TraceError(f"an invocation's result is {str(value)[:60]!r}; expected an object")
-
-
-def _finished(draft: Trajectory, found: DecodedRecord, ordinals: Ordinals) -> Trajectory:
-    return finish_run(draft, ordinals, limits=found.limits, repairs=found.repairs)
 
 
 def _draft(steps: Sequence[Step], found: DecodedRecord) -> Trajectory:
@@ -126,7 +315,6 @@ def _draft(steps: Sequence[Step], found: DecodedRecord) -> Trajectory:
 
 
 def _events(about: dict[str, Json]) -> list[Step]:
-    """Return the steps of a session."""
     events = about.get("events")
     if not isinstance(events, list) or not events:
         raise TraceError("a session without events")
@@ -138,10 +326,10 @@ def _case(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord)
     own = text_at(about, "eval_id") or ""
     if "conversation" not in about:
         raise TraceError(f"eval case {own!r} describes a user to be simulated; it is no run yet")
-    turns = evals.parse_conversation(about["conversation"])
-    steps = evals.invocation_steps(turns, timed=False)
-    case = evals.make_case(about, text_at(around, "eval_set_id") or NAME, steps)
-    extra = {**around, "invocations": [evals.invocation_notes(turn) for turn in turns]}
+    turns = parse_conversation(about["conversation"])
+    steps = invocation_steps(turns, timed=False)
+    case = make_case(about, text_at(around, "eval_set_id") or NAME, steps)
+    extra = {**around, "invocations": [invocation_notes(turn) for turn in turns]}
     draft = _draft(steps, found)
     name = f"{case.workflow}/{case.task}"
     return msgspec.structs.replace(
@@ -153,7 +341,7 @@ def _case(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord)
         task=case.task,
         case=case,
         tags={"kind": "reference"},
-        tools=evals.invocation_tools(turns) or None,
+        tools=invocation_tools(turns) or None,
         extra=extra,
     )
 
@@ -161,10 +349,10 @@ def _case(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord)
 def _result(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord) -> Trajectory:
     """Return the run that was made for a case: the session's events, else what was kept of it."""
     turns = [_object(turn) for turn in list_at(about, "eval_metric_result_per_invocation")]
-    made = evals.parse_conversation([turn.get("actual_invocation", {}) for turn in turns])
-    actual = evals.invocation_steps(made, timed=True)
-    wanted = evals.parse_conversation([turn[_HELD] for turn in turns if _HELD in turn])
-    expected = evals.invocation_steps(wanted, timed=False)
+    made = parse_conversation([turn.get("actual_invocation", {}) for turn in turns])
+    actual = invocation_steps(made, timed=True)
+    wanted = parse_conversation([turn[_HELD] for turn in turns if _HELD in turn])
+    expected = invocation_steps(wanted, timed=False)
     session = to_snake_keys(about.get("session_details"))
     steps = _events(session) if session.get("events") else actual
     workflow = text_at(about, "eval_set_id") or text_at(around, "eval_set_id") or NAME
@@ -173,7 +361,7 @@ def _result(about: dict[str, Json], around: dict[str, Json], found: DecodedRecor
     # Events tell the run; what was kept of them beside is kept beside.
     told = {_HELD} if session.get("events") else {_HELD, "actual_invocation"}
     notes = [
-        {**evals.invocation_notes(turn), **(said or {})}
+        {**invocation_notes(turn), **(said or {})}
         for turn, said in zip(made, [rest(turn, frozenset(told)) for turn in turns], strict=True)
     ]
     extra = {**around, **(rest(about, _RESULT) or {}), "invocations": notes}
@@ -187,9 +375,9 @@ def _result(about: dict[str, Json], around: dict[str, Json], found: DecodedRecor
         source=msgspec.structs.replace(draft.source, run_id=run_id),
         workflow=workflow,
         task=task,
-        case=evals.make_case({"eval_id": task}, workflow, expected) if expected else None,
-        outcome=evals.read_adk_outcome(about),
-        tools=evals.invocation_tools(made) or None,
+        case=make_case({"eval_id": task}, workflow, expected) if expected else None,
+        outcome=read_adk_outcome(about),
+        tools=invocation_tools(made) or None,
         extra=extra,
     )
 
@@ -202,5 +390,5 @@ FORMAT = message_format(
     is_part=is_adk_event,
     step=lambda value, index, _: read_event_step(value, index),
     whole=_runs,
-    run=lambda steps, first, ordinals: _finished(_draft(steps, first), first, ordinals),
+    run=lambda steps, first, ordinals: first.finish(_draft(steps, first), ordinals),
 )

@@ -29,13 +29,7 @@ _SCORERS = frozenset({"scorer", "scorers"})
 
 
 class SampleSpan:
-    """A span that has begun.
-
-    Attributes:
-        agent: the agent that works in it, None where none was named.
-        inner: whether that agent works for another one.
-        scores: whether it is a scorer's.
-    """
+    """A span: who works in it, whether for another agent (`inner`), or for a scorer."""
 
     def __init__(self, own_id: str, parent: SampleSpan | None, name: str, kind: str) -> None:
         self.id = own_id
@@ -158,13 +152,7 @@ class ModelUsage(msgspec.Struct, gc=False):
 
 
 def read_model_usage(used: ModelUsage) -> Usage:
-    """Return tokens with the cache in their input, once.
-
-    >>> read_model_usage(ModelUsage(3, 1, 44, input_tokens_cache_read=40)).input_total
-    43
-    >>> read_model_usage(ModelUsage(43, 1, 44, input_tokens_cache_read=40)).input_total
-    43
-    """
+    """Return tokens with the cache in their input, once."""
     fresh, out = used.input_tokens, used.output_tokens
     read, written = used.input_tokens_cache_read, used.input_tokens_cache_write
     included = fresh is not None and used.total_tokens == fresh + (out or 0)
@@ -283,12 +271,7 @@ class EventReader:
         self._offered: dict[str | None, list[Any]] = {}
 
     def read(self, events: list[Any]) -> None:
-        """Read events in order.
-
-        Raises:
-            TraceError: one is no event.
-            msgspec.ValidationError: one lacks what its kind promises.
-        """
+        """Read events in order."""
         for event in events:
             if not isinstance(event, dict):
                 raise TraceError(f"an event is {str(event)[:60]!r}; expected an object")
@@ -492,7 +475,3 @@ class EventReader:
 
     def _warn(self, code: str, reason: str, place: int) -> None:
         self.warnings.append((code, reason, place))
-
-    def list_warnings(self, places: list[int]) -> list[Warn]:
-        """Return the warnings at the steps that places became."""
-        return [Warn(code, reason, places[place]) for code, reason, place in self.warnings]

@@ -56,11 +56,7 @@ class LogHeader(msgspec.Struct, frozen=True):
 
 
 def strip_header(raw: bytes, limits: Limits) -> bytes:
-    """Return the header of a log without what grows, to travel with each sample.
-
-    Raises:
-        TraceError: it is no JSON object.
-    """
+    """Return the header of a log without what grows, to travel with each sample."""
     value = decode(raw, limits=limits).value
     if not isinstance(value, dict):
         raise TraceError(f"the header of an Inspect log is {str(value)[:60]!r}; expected an object")
@@ -140,12 +136,7 @@ _Chunks = dict[str, dict[str, list[tuple[int, zipfile.ZipInfo]]]]
 
 
 def split_eval(stream: Stream) -> Iterator[RawRecord | Quarantined]:
-    """Yield every sample with the header of its log.
-
-    Raises:
-        TraceError: no readable zip, or a log without a header.
-        LimitError: the zip is beyond a limit.
-    """
+    """Yield every sample with the header of its log."""
     with open_archive(stream.file, stream.uri, stream.limits) as archive:
         log = _Log(stream, archive)
         header, raw = log.header()
@@ -283,12 +274,7 @@ _KEY_BYTES = 128
 
 
 def split_json(stream: Stream) -> Iterator[RawRecord | Quarantined]:
-    """Yield every sample with the header of its log.
-
-    Raises:
-        TraceError: no JSON object.
-        LimitError: the header is larger than `limits.line_bytes`.
-    """
+    """Yield every sample with the header of its log."""
     splitter = _Splitter(stream)
     header: bytes | None = None
     told = False

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.formats import fields
 from stepscope.formats.fields import Content, rest, text_at, url_part
@@ -142,13 +143,7 @@ _message: Callable[[Json, type[InspectMessage]], InspectMessage] = msgspec.conve
 
 
 def read_message_step(value: Json, texts: Attachments) -> Step:
-    """Return a message as a step; its index is the business of who adds it.
-
-    The message stays as it is: it is compared with what models are given later.
-
-    Raises:
-        msgspec.ValidationError: it is no message.
-    """
+    """Return a message as a step without a place; it stays as it is, to be compared later."""
     message = _message(value, InspectMessage)
     actor = _ACTORS[message.role]
     content = read_inspect_content(message.content, texts)
@@ -202,11 +197,7 @@ def make_result(
 
 
 def read_inspect_call(value: Json, texts: Attachments) -> ToolCall:
-    """Return a tool call; arguments that could not be parsed are kept as the text that came.
-
-    Raises:
-        msgspec.ValidationError: it is none.
-    """
+    """Return a tool call; arguments that could not be parsed are kept as the text that came."""
     call = msgspec.convert(value, InspectCall)
     extra = rest(value, _CALL)
     if call.type not in {None, "function"}:
@@ -245,7 +236,7 @@ def _served(block: dict[str, Json], limits: Limits) -> tuple[ToolCall, ToolResul
         name, block.get("arguments"), call_id, limits=limits, extra=rest(block, _SERVED)
     )
     kind: Literal["mcp", "server"] = "mcp" if block.get("tool_type") == "mcp_call" else "server"
-    call = msgspec.structs.replace(told, kind=kind)
+    call = replace(told, kind=kind)
     answer = text_at(block, "result")
     parts = (Part("text", answer),) if answer else ()
     return call, make_result(call_id, name, parts, None if error is None else ToolError(error))
@@ -345,10 +336,7 @@ class SampleSteps:
         self._refs[span], self._messages[span], self._seen[span] = refs, messages, seen
 
     def add_rest(self, messages: Sequence[Json], *, context: bool) -> None:
-        """Add what the sample's own list of messages has beyond what was said so far.
-
-        With `context`, models were asked: tools' results without a call are context.
-        """
+        """Add what the sample's list has beyond what was said; `context`: models were asked."""
         known = [self._by_id(item) for item in messages]
         taken = {place for place in known if place is not None}
         place = -1
@@ -392,7 +380,7 @@ class SampleSteps:
         if words not in before:
             before.append(words)
             extra = {**(step.extra or {}), "retold": [*before]}
-            self.steps[place] = msgspec.structs.replace(step, extra=extra)
+            self.steps[place] = replace(step, extra=extra)
 
     def _by_words(self, message: Step, key: Key, taken: set[int]) -> int | None:
         """Return where the same words were said that are no other message of the list."""
@@ -409,7 +397,7 @@ class SampleSteps:
     def _add_behind(self, place: int, message: Step, key: Key, *, context: bool) -> int:
         step = message
         if context and step.kind == "result" and not self._was_called(step):
-            step = msgspec.structs.replace(step, replayed=True)
+            step = replace(step, replayed=True)
         self._called.update([call.id for call in step.calls if call.id is not None])
         if place < len(self.steps) - 1 or place in self._between:
             self._between.setdefault(place, []).append(step)
@@ -428,7 +416,7 @@ class SampleSteps:
             ordered.append(step)
             ordered += self._between.get(place, ())
         for index, step in enumerate(ordered):
-            steps.append(msgspec.structs.replace(step, index=index) if index else step)
+            steps.append(replace(step, index=index) if index else step)
         return tuple(steps), places
 
     def _hear(self, at: int | Json, seen: Counter[Key], span: str | None, *, pooled: bool) -> None:
@@ -448,23 +436,20 @@ class SampleSteps:
             step.kind == "result" and not self._was_called(step)
         )
         if step.id in self._ids:
-            step = msgspec.structs.replace(step, id=None)  # a pool has equal messages once
+            step = replace(step, id=None)  # a pool has equal messages once
         if context:
-            step = msgspec.structs.replace(step, replayed=True)
+            step = replace(step, replayed=True)
         else:
             self._called.update([call.id for call in step.calls if call.id is not None])
         if span is not None:
-            step = msgspec.structs.replace(step, span=span)
+            step = replace(step, span=span)
         place = self.add(step)
         self._note(message, key, place)
         if key[0] == "tool" and not context:
             self._heard.setdefault(key[1], []).append(place)
 
     def _is_again(self, item: Json, seen: Counter[Key]) -> bool:
-        """Say whether a message of this id was said, as often as it is heard here.
-
-        Told to another agent, its words may be put otherwise.
-        """
+        """Say whether a message of this id, in any words, was said as often as heard here."""
         own = item.get("id") if type(item) is dict else None
         place = self._ids.get(own) if type(own) is str else None
         if own is None or place is None or self._awaited(item):
@@ -506,7 +491,7 @@ def _whole(told: Step, heard: Step) -> Step:
     extra = {**(first.extra or {}), **(result.extra or {})}
     if first.text != result.text:
         extra["returned"] = [msgspec.to_builtins(part) for part in first.parts]
-    whole = msgspec.structs.replace(
+    whole = replace(
         result,
         name=result.name or first.name,
         truncated=first.truncated,
@@ -515,17 +500,11 @@ def _whole(told: Step, heard: Step) -> Step:
         extra=extra or None,
     )
     beside = {**(told.extra or {}), **(heard.extra or {})}
-    return msgspec.structs.replace(
-        told, results=(whole,), id=heard.id or told.id, extra=beside or None
-    )
+    return replace(told, results=(whole,), id=heard.id or told.id, extra=beside or None)
 
 
 def _grown(refs: Sequence[Range], before: Sequence[Range]) -> list[Range] | None:
-    """Return what ranges have beyond those before, None where they do not begin with them.
-
-    >>> _grown([(0, 3), (5, 9)], [(0, 3), (5, 7)])
-    [(7, 9)]
-    """
+    """Return what ranges have beyond those before, None where they do not begin with them."""
     if not before or len(refs) < len(before) or refs[: len(before) - 1] != before[:-1]:
         return None
     (start, end), (same, old_end) = refs[len(before) - 1], before[-1]

@@ -17,7 +17,7 @@ import msgspec
 from stepscope.errors import TraceError
 from stepscope.formats import fields
 from stepscope.formats.chat.response_items import number_steps
-from stepscope.formats.finish import Ordinals, finish_run
+from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import (
     DecodedRecord,
     FileFormat,
@@ -26,8 +26,16 @@ from stepscope.formats.format import (
     decode_records,
     quarantine_record,
 )
-from stepscope.formats.openhands import sdk
-from stepscope.formats.openhands.events import EventLog, RunMetrics, is_openhands_event
+from stepscope.formats.openhands.events import (
+    EventLog,
+    RunMetrics,
+    find_sdk_metrics,
+    is_openhands_event,
+    is_sdk_event,
+    join_sdk_turns,
+    read_sdk_step,
+    read_sdk_tools,
+)
 from stepscope.formats.opening import Opening
 from stepscope.model import Json, Outcome, Quarantined, Step, Stream, ToolDef, Trajectory
 
@@ -36,7 +44,7 @@ _OUTPUT = frozenset({"instance_id", "attempt", "history", "error"})
 
 
 def _is_one(record: Json) -> bool:
-    return is_openhands_event(record) or sdk.is_sdk_event(record)
+    return is_openhands_event(record) or is_sdk_event(record)
 
 
 def _likeness(opening: Opening) -> float:
@@ -65,8 +73,6 @@ def _history(record: dict[str, Json]) -> list[Json] | None:
 
 
 class _Run(StepCollector):
-    """Collects the events of one run."""
-
     def __init__(self, limits_of: DecodedRecord, metrics: Json = None) -> None:
         super().__init__()
         self.spent = RunMetrics(metrics)
@@ -80,20 +86,16 @@ class _Run(StepCollector):
         self._log = EventLog(self._limits, self.spent)
 
     def take(self, event: Json, record: DecodedRecord) -> None:
-        """Take the next event.
-
-        Raises:
-            TraceError: it is none.
-        """
+        """Take the next event."""
         if not isinstance(event, dict):
             raise TraceError(f"event {self.count} is {str(event)[:60]!r}; expected an object")
-        if sdk.is_sdk_event(event):
-            step = sdk.read_sdk_step(event, self.count, self._limits)
-            self._join = sdk.join_sdk_turns
-            metrics = sdk.find_sdk_metrics(event)
+        if is_sdk_event(event):
+            step = read_sdk_step(event, self.count, self._limits)
+            self._join = join_sdk_turns
+            metrics = find_sdk_metrics(event)
             if isinstance(metrics, dict):
                 self.spent.snapshot(metrics)
-            self.tools += sdk.read_sdk_tools(event)
+            self.tools += read_sdk_tools(event)
         else:
             step = self._log.step(event, self.count)
             about, action = fields.object_at(event, "args"), event.get("action")
@@ -153,16 +155,11 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
         else:
             yield from attempt(record, lambda one: (_whole(one, ordinals),))
     if loose is not None and loose.first is not None:
-        last = loose
-        yield from attempt(loose.first, lambda one: (_finished(last, one, ordinals),))
-
-
-def _finished(run: _Run, first: DecodedRecord, ordinals: Ordinals) -> Trajectory:
-    return finish_run(run.draft(first), ordinals, limits=first.limits, repairs=run.repairs)
+        last, first = loose, loose.first._replace(repairs=tuple(loose.repairs))
+        yield from attempt(first, lambda one: (one.finish(last.draft(one), ordinals),))
 
 
 def _whole(record: DecodedRecord, ordinals: Ordinals) -> Trajectory:
-    """Return the run that one record holds."""
     value = record.value
     about = value if isinstance(value, dict) else {"trajectory": value}
     events = _history(about)
@@ -191,7 +188,7 @@ def _whole(record: DecodedRecord, ordinals: Ordinals) -> Trajectory:
     else:
         extra = fields.rest(about, frozenset({"trajectory", "events"}))
         draft = msgspec.structs.replace(draft, extra=extra)
-    return finish_run(draft, ordinals, limits=record.limits, repairs=record.repairs)
+    return record.finish(draft, ordinals)
 
 
 def _outcome(about: dict[str, Json]) -> Outcome:

@@ -40,11 +40,7 @@ class ProtobufField(NamedTuple):
 
 
 def read_fields(raw: bytes, at: int, end: int) -> Iterator[ProtobufField]:
-    """Yield the fields of the message that `raw` holds from `at` to `end`.
-
-    Raises:
-        TraceError: a field reaches beyond the message, or is of a kind that is no more in use.
-    """
+    """Yield the fields of the message that `raw` holds from `at` to `end`."""
     while at < end:
         key, at = (raw[at], at + 1) if raw[at] < 0x80 else _read_varint(raw, at, end)
         kind = key & 7
@@ -195,11 +191,7 @@ def _encode_field(number: int, holds: str, value: Json) -> bytes:
 
 
 def encode_varint(value: int) -> bytes:
-    """Return a number as protobuf writes it.
-
-    >>> encode_varint(300).hex()
-    'ac02'
-    """
+    """Return a number as protobuf writes it."""
     found = bytearray()
     while value >= 0x80:
         found.append(value & 0x7F | 0x80)
@@ -210,7 +202,6 @@ def encode_varint(value: int) -> bytes:
 
 # Values and keys within one request: 20 MiB of the smallest would fill ten times that in memory.
 MAX_VALUES = 500_000
-
 
 _STATUSES: tuple[SpanStatus, ...] = ("unset", "ok", "error")
 
@@ -234,12 +225,7 @@ class ProtobufReader:
         return found
 
     def places(self) -> Iterator[RequestSpan]:
-        """Yield where each span stands, as a field, and what the groups around it say.
-
-        Raises:
-            TraceError: the groups around the spans are no protobuf of an export request.
-            LimitError: there are more values than a request may hold.
-        """
+        """Yield where each span stands, as a field, and what the groups around it say."""
         for field in read_fields(self._raw, 0, len(self._raw)):
             if field.number != 1 or field.kind != BYTES:
                 continue
@@ -258,12 +244,7 @@ class ProtobufReader:
                     yield RequestSpan(span, attributes, named, beside)
 
     def span(self, place: RequestSpan) -> RawSpan:
-        """Return one span.
-
-        Raises:
-            TraceError: its bytes are no span, or it has no id.
-            LimitError: it nests deeper than `limits.depth`, or holds too many values.
-        """
+        """Return one span."""
         found = self._message("Span", place.span)
         if not found.get("spanId"):
             raise TraceError("a span needs a `spanId`; found none")

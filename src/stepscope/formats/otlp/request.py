@@ -150,18 +150,16 @@ def _value(raw: msgspec.Raw, limits: Limits) -> Any:  # JSON of the sender's mak
 
 
 _NAME = "otlp"
-_KEYS = ("resourceSpans", "resource_spans")
-_LIMITS = Limits()
 
 
 def _is_export(record: Json) -> bool:
-    return isinstance(record, dict) and any(isinstance(record.get(key), list) for key in _KEYS)
+    return isinstance(record, dict) and any(isinstance(record.get(key), list) for key in _GROUPS)
 
 
 def _members(record: DecodedRecord, beside: dict[str, Json]) -> Iterator[RawSpan | Quarantined]:
     """Yield the spans of one record; what is none is quarantined, the others are kept."""
     if isinstance(record.value, dict):
-        beside.update(rest(record.value, frozenset(_KEYS)) or {})
+        beside.update(rest(record.value, frozenset(_GROUPS)) or {})
     if not _is_export(record.value):
         yield quarantine_record(record, "an OTLP export needs a list under `resourceSpans`")
         return

@@ -48,10 +48,7 @@ def _camel(record: dict[str, Json]) -> dict[str, Json]:
 
 
 class RequestSpan(NamedTuple):
-    """A span as it stands in a request, and what the groups that hold it say of it.
-
-    `beside` is what resource, scope and groups say beyond attributes, name and version.
-    """
+    """A span in a request, its resource and scope; `beside` is what groups say beyond those."""
 
     span: Json
     resource: dict[str, Json]
@@ -60,11 +57,7 @@ class RequestSpan(NamedTuple):
 
 
 def iter_request_spans(body: dict[str, Json]) -> Iterator[RequestSpan]:
-    """Yield every span of a request or an export line, with its resource and its scope.
-
-    Raises:
-        TraceError: lists or objects are missing where the protocol has them.
-    """
+    """Yield every span of a request or an export line, with its resource and its scope."""
     for group in _each(body, "resourceSpans"):
         about = object_at(group, "resource")
         attributes = decode_attributes(about.get("attributes"))
@@ -102,11 +95,7 @@ def _scope(scope: Json) -> str | None:
 
 
 def decode_span(member: RequestSpan) -> RawSpan:
-    """Return one span of a request.
-
-    Raises:
-        TraceError: no object, no id of its own, or a field of another type than the protocol's.
-    """
+    """Return one span of a request."""
     record = member.span
     if not isinstance(record, dict):
         raise TraceError(f"a span needs an object; found {str(record)[:60]!r}")
@@ -176,7 +165,6 @@ def _kind(kind: Json) -> str:
 
 
 def _time(record: dict[str, Json], key: str) -> int | None:
-    """Return nanoseconds; 0 is the protocol's absence."""
     value = record.get(key)
     whole = parse_whole(value) if isinstance(value, str) else value
     if whole is None or (whole == 0 and whole is not False):
@@ -194,11 +182,7 @@ _COUNTS = ("flags", "droppedAttributesCount", "droppedEventsCount", "droppedLink
 
 
 def any_value_json(value: Json) -> dict[str, Json]:
-    """Return a value as an AnyValue; a number that 64 bits with a sign cannot hold becomes text.
-
-    >>> any_value_json([1, "a", None])
-    {'arrayValue': {'values': [{'intValue': '1'}, {'stringValue': 'a'}, {}]}}
-    """
+    """Return a value as an AnyValue; a number that 64 bits with a sign cannot hold becomes text."""
     if value is None:
         return {}
     if isinstance(value, bool):
@@ -220,19 +204,10 @@ def attributes_json(found: Mapping[str, Json]) -> list[Json]:
 
 
 def make_id(text: str, digits: int) -> str:
-    """Return an id of this many hex digits: the text itself where it is one, else its hash.
-
-    >>> make_id("00f067aa0ba902b7", 16), make_id("span-1", 16)
-    ('00f067aa0ba902b7', '9ada893a7bf38e94')
-    """
+    """Return an id of this many hex digits: the text itself where it is one, else its hash."""
     if len(text) == digits and _HEX(text) and text.strip("0"):
         return text
     return sha256(text.encode()).hexdigest()[:digits]
-
-
-def resource_json(span: RawSpan) -> dict[str, Json]:
-    """Return the resource of a span, as the group that holds it has it."""
-    return {"resource": {"attributes": attributes_json(span.resource)}}
 
 
 def scope_json(span: RawSpan) -> dict[str, Json]:

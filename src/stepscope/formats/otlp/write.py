@@ -4,32 +4,212 @@ A run that was recorded as spans is written as those spans, ids and attributes a
 other as spans of the GenAI conventions (an agent, its rounds with a model, its tools), under ids
 derived from its own. docs/formats/otlp.md has the table of what is lost. Nothing is sent anywhere
 here.
-Source: OTLP specification 1.9; open-telemetry/semantic-conventions-genai.
+A verdict is an event `gen_ai.evaluation.result` of the span that it is about, or OpenInference's
+attributes `evaluations.{i}.evaluation.*` of it. What could not be measured has no score: an event
+carries `error.type`, an attribute the kind in its metadata. Provenance stands under `stepscope.*`.
+Source: OTLP specification 1.9; `gen-ai-events.md` and the schemas of messages of the GenAI
+conventions; openinference-semantic-conventions 0.1.42, `EvaluationAttributes`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.formats.fields import function_json
-from stepscope.formats.otlp import messages, values
-from stepscope.formats.otlp.messages import Verdicts
-from stepscope.formats.spans.span import RUN_KEY, RawSpan, SpanEvent, SpanStatus
+from stepscope.formats.otlp import values
+from stepscope.formats.spans.span import (
+    EVALUATION_EVENT,
+    RUN_KEY,
+    RawSpan,
+    SpanEvent,
+    SpanStatus,
+)
 from stepscope.model import (
+    Actor,
     Exchange,
     Instant,
     Json,
+    Part,
+    PartKind,
     Record,
     ResultStatus,
     Step,
     StepKind,
+    ToolCall,
+    ToolResult,
     Trajectory,
+    Usage,
+    Verdict,
 )
 from stepscope.model import Span as Node
+from stepscope.model.records import ANNOTATORS
+
+# Text of one attribute that readers keep whole; what is longer is written as a structure.
+_TEXT_MOST = 1_000_000
+
+
+def pack_attribute(value: Json) -> Json:
+    """Return a structure as the JSON text that attributes hold; a very long one as it is."""
+    text = msgspec.json.encode(value)
+    return text.decode() if len(text) <= _TEXT_MOST else value
+
+
+ROLES: dict[Actor, str] = {
+    "system": "system",
+    "user": "user",
+    "agent": "assistant",
+    "environment": "tool",
+}
+_MODALITIES: dict[PartKind, str] = {"image": "image", "audio": "audio", "file": "document"}
+_USAGE = {
+    "input_tokens": "input_total",
+    "output_tokens": "output_total",
+    "cache_read.input_tokens": "cache_read",
+    "cache_creation.input_tokens": "cache_write",
+    "reasoning.output_tokens": "reasoning",
+}
+
+
+def write_message(step: Step) -> dict[str, Json]:
+    """Return what a step says, calls and brings back as one message."""
+    found: dict[str, Json] = {"role": ROLES[step.actor]}
+    if step.agent is not None and step.actor != "agent":
+        found["name"] = step.agent
+    found["parts"] = [
+        *[_part(part) for part in step.parts],
+        *[_call(call) for call in step.calls],
+        *[_result(result) for result in step.results],
+    ]
+    return found
+
+
+def _part(part: Part) -> Json:
+    beside = part.extra or {}
+    if part.kind in {"text", "reasoning", "refusal"}:
+        held = "refusal" if part.kind == "refusal" else "content"
+        return {**beside, "type": part.kind, held: part.text or ""}
+    modality = _MODALITIES.get(part.kind)
+    if modality is None:
+        return {**beside, "type": part.kind}
+    about = {"modality": modality, "mime_type": part.media_type}
+    if part.data is not None:
+        return {**beside, **about, "type": "blob", "content": part.data}
+    if part.uri is not None:
+        return {**beside, **about, "type": "uri", "uri": part.uri}
+    return {**beside, **about, "type": part.kind}
+
+
+def _call(call: ToolCall) -> Json:
+    asked = call.raw if call.parse_error is not None else call.arguments
+    kind = "server_tool_call" if call.kind in {"server", "builtin"} else "tool_call"
+    return {"type": kind, "id": call.id, "name": call.name, "arguments": asked}
+
+
+def _result(result: ToolResult) -> Json:
+    found: dict[str, Json] = {"type": "tool_call_response", "id": result.call_id}
+    if result.name is not None:
+        found["name"] = result.name
+    return {**found, "response": write_response(result)}
+
+
+def write_response(result: ToolResult) -> Json:
+    """Return what came back from a tool: a text, a structure, or blocks where it is of several."""
+    if not result.parts:
+        return "" if result.structured is None else result.structured
+    only = result.parts[0]
+    if len(result.parts) == 1 and only.kind == "text" and not only.extra:
+        return only.text or ""
+    return [_part(part) for part in result.parts]
+
+
+def write_usage(usage: Usage | None) -> dict[str, Json]:
+    """Return token counts under the names of the conventions; what is not known has none."""
+    counts = {key: getattr(usage, field, None) for key, field in _USAGE.items()}
+    return {f"gen_ai.usage.{key}": count for key, count in counts.items() if count is not None}
+
+
+Verdicts = Literal["gen_ai", "openinference", "none"]
+
+_PREFIX = "evaluations."
+
+
+def _with_verdicts(span: RawSpan, records: list[Record], how: Verdicts) -> RawSpan:
+    if how == "gen_ai":
+        events = [_verdict_event(record, span) for record in records]
+        return replace(span, events=(*span.events, *events))
+    # The first place behind the evaluations that a span has already.
+    taken = [
+        int(place)
+        for key in span.attributes
+        if key.startswith(_PREFIX)
+        and (place := key.removeprefix(_PREFIX).split(".")[0]).isdecimal()
+        and len(place) < 7
+    ]
+    added: dict[str, Json] = {}
+    for at, record in enumerate(records, max(taken, default=-1) + 1):
+        added |= {f"{_PREFIX}{at}.evaluation.{key}": found for key, found in _evaluation(record)}
+    return replace(span, attributes={**span.attributes, **added})
+
+
+def _verdict_event(record: Record, span: RawSpan) -> SpanEvent:
+    answer = record.answer
+    prefix = "gen_ai.evaluation."
+    about: dict[str, Json] = {f"{prefix}name": answer.measure}
+    if isinstance(answer, Verdict):
+        about |= {f"{prefix}score.value": answer.value, f"{prefix}score.label": answer.label}
+    else:
+        about["error.type"] = answer.kind
+    about[f"{prefix}explanation"] = answer.reason or None
+    about["gen_ai.response.id"] = span.attributes.get("gen_ai.response.id")
+    about |= {f"stepscope.{key}": value for key, value in _provenance(record).items()}
+    told = {key: value for key, value in about.items() if value is not None}
+    return SpanEvent(name=EVALUATION_EVENT, time_ns=span.end_ns or span.start_ns, attributes=told)
+
+
+def _provenance(record: Record) -> dict[str, Json]:
+    """Return what the conventions have no name for; the version marks a verdict of ours."""
+    answer = record.answer
+    about: dict[str, Json] = {
+        "version": record.version,
+        "family": record.family,
+        "step": answer.step,
+        "case": record.case,
+        "facts": record.facts,
+        "judge": record.judge,
+        "rubric": record.rubric,
+        "prompt": record.prompt,
+        "repeat": record.repeat or None,
+        "cost_usd": record.cost_usd,
+        "seconds": record.seconds,
+    }
+    if isinstance(answer, Verdict):
+        about |= {"cites": list(answer.cites) or None, "confidence": answer.confidence}
+    if record.usage is not None:
+        about["usage"] = pack_attribute(msgspec.to_builtins(record.usage))
+    return {key: value for key, value in about.items() if value is not None and value != ""}
+
+
+def _evaluation(record: Record) -> list[tuple[str, Json]]:
+    answer = record.answer
+    beside = {f"stepscope.{key}": value for key, value in _provenance(record).items()}
+    about: dict[str, Json] = {"name": answer.measure}
+    if isinstance(answer, Verdict):
+        about |= {"score": answer.value, "label": answer.label}
+    else:
+        beside["stepscope.unmeasured"] = answer.kind
+    about |= {
+        "explanation": answer.reason or None,
+        "annotator_kind": ANNOTATORS.get(record.family, "LLM"),
+        "identifier": record.judge or f"stepscope {answer.measure} {record.version}",
+        "metadata": pack_attribute(beside),
+    }
+    return [(key, value) for key, value in about.items() if value is not None]
+
 
 # The instrumentation that our own spans name.
 _SCOPE = "stepscope"
@@ -58,10 +238,7 @@ def find_root(spans: Sequence[RawSpan]) -> int:
 def synthesise_spans(
     run: Trajectory, resource: dict[str, Json], placed_at: int | None
 ) -> tuple[list[RawSpan], list[str]]:
-    """Return the spans of a run, and the id of the span of each step.
-
-    Where nothing has a time, they begin at `placed_at` and last a millisecond each.
-    """
+    """Return a run's spans, begun at `placed_at` if nothing has a time, and each step's span id."""
     trace_id = values.make_id(run.id, values.TRACE_DIGITS)
     root_id = _span_id(trace_id, "run", 0)
     template = RawSpan(
@@ -113,16 +290,14 @@ def _root(template: RawSpan, run: Trajectory, trailing: list[Step]) -> RawSpan:
     ):
         if value:
             about[key] = value
-    about |= messages.write_usage(run.usage)
+    about |= write_usage(run.usage)
     if run.tools:
-        about["gen_ai.tool.definitions"] = messages.pack_attribute(
+        about["gen_ai.tool.definitions"] = pack_attribute(
             [{"type": "function", **function_json(tool)} for tool in run.tools]
         )
     if trailing:
-        about[_MESSAGES_KEY] = messages.pack_attribute(
-            [messages.write_message(step) for step in trailing]
-        )
-    return msgspec.structs.replace(
+        about[_MESSAGES_KEY] = pack_attribute([write_message(step) for step in trailing])
+    return replace(
         template,
         name=f"invoke_agent {run.agent}" if run.agent else "invoke_agent",
         start_ns=_ns(run.start),
@@ -143,17 +318,17 @@ def _chat(template: RawSpan, at: int, step: Step, heard: list[Step]) -> RawSpan:
         about |= {"gen_ai.request.model": step.model, "gen_ai.response.model": step.model}
     if step.finish_reason:
         about["gen_ai.response.finish_reasons"] = [step.finish_reason]
-    about |= messages.write_usage(step.usage)
+    about |= write_usage(step.usage)
     if step.first_token_seconds is not None:
         about["gen_ai.response.time_to_first_chunk"] = step.first_token_seconds
     if step.error is not None:
         about["error.type"] = classify_error(step.error)
     if heard:
-        about["gen_ai.input.messages"] = messages.pack_attribute(
-            [messages.write_message(said) for said in heard]
-        )
-    about["gen_ai.output.messages"] = messages.pack_attribute([messages.write_answer(step)])
-    return msgspec.structs.replace(
+        about["gen_ai.input.messages"] = pack_attribute([write_message(said) for said in heard])
+    # The conventions demand a reason of every answer.
+    said = {**write_message(step), "finish_reason": step.finish_reason or "unknown"}
+    about["gen_ai.output.messages"] = pack_attribute([said])
+    return replace(
         template,
         span_id=_span_id(template.trace_id, "step", at),
         parent_id=template.span_id,
@@ -168,17 +343,13 @@ def _chat(template: RawSpan, at: int, step: Step, heard: list[Step]) -> RawSpan:
 
 
 def classify_error(error: str) -> str:
-    """Return the kind of an error: the text where it is a name, else the conventions' fallback.
-
-    >>> classify_error("RateLimitError"), classify_error("the server said no")
-    ('RateLimitError', '_OTHER')
-    """
+    """Return the kind of an error: the text where it is a name, else the conventions' fallback."""
     return error if len(error) <= _NAME_MOST and error.isidentifier() else "_OTHER"
 
 
 def _tool(template: RawSpan, exchange: Exchange, run: Trajectory) -> RawSpan:
     call, result = exchange.call, exchange.result
-    asked = call.raw if call.raw is not None else messages.pack_attribute(call.arguments)
+    asked = call.raw if call.raw is not None else pack_attribute(call.arguments)
     about: dict[str, Json] = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": call.name,
@@ -194,9 +365,9 @@ def _tool(template: RawSpan, exchange: Exchange, run: Trajectory) -> RawSpan:
         status, message = "error", result.error or result.text or None
         about["error.type"] = classify_error(result.error or "")
     elif result is not None:
-        response = messages.write_response(result)
+        response = write_response(result)
         about["gen_ai.tool.call.result"] = (
-            response if isinstance(response, str) else messages.pack_attribute(response)
+            response if isinstance(response, str) else pack_attribute(response)
         )
     asking = run.steps[_place(run, exchange.step)]
     began, ended = _ns(asking.end) or _ns(asking.start), None
@@ -205,7 +376,7 @@ def _tool(template: RawSpan, exchange: Exchange, run: Trajectory) -> RawSpan:
         ended = _ns(answered.end) or _ns(answered.start)
         if answered.start is not None and answered.end is not None:
             began = _ns(answered.start)
-    return msgspec.structs.replace(
+    return replace(
         template,
         span_id=_span_id(template.trace_id, "call", exchange.position),
         parent_id=template.span_id,
@@ -239,26 +410,23 @@ def _timed(spans: list[RawSpan], placed_at: int | None) -> list[RawSpan]:
         start = clock if span.start_ns is None else span.start_ns
         end = max(start, start + step) if span.end_ns is None else span.end_ns
         clock = max(clock, start, end)
-        timed.append(msgspec.structs.replace(span, start_ns=start, end_ns=end))
+        timed.append(replace(span, start_ns=start, end_ns=end))
     root = spans[0]
     first = min([span.start_ns for span in timed if span.start_ns is not None], default=clock)
     start = root.start_ns or (min([*known, first]) if known else first)
     end = root.end_ns or max(clock, start)
-    return [msgspec.structs.replace(root, start_ns=start, end_ns=end), *timed]
+    return [replace(root, start_ns=start, end_ns=end), *timed]
 
 
 _STATUSES: dict[ResultStatus, SpanStatus] = {"ok": "ok", "error": "error", "unknown": "unset"}
 
 
 def restore_spans(run: Trajectory, trace_id: str | None = None) -> tuple[list[RawSpan], list[str]]:
-    """Return the recorded spans of a run, and the id of the span of each step.
-
-    They are under another trace's id where one is given.
-    """
+    """Return a run's recorded spans, under `trace_id` if given, and the id of each step's span."""
     written = trace_id or values.make_id(run.source.run_id or run.id, values.TRACE_DIGITS)
     originals = list_recorded_spans(run)
     spans = [
-        msgspec.structs.replace(
+        replace(
             span,
             trace_id=written,
             span_id=values.make_id(span.span_id, values.SPAN_DIGITS),
@@ -367,7 +535,9 @@ def iter_requests(
             at = root if step is None or not 0 <= step < len(homes) else places[homes[step]]
             told.setdefault(at, []).append(one)
         counts = [len(told.get(at, ())) for at in range(len(spans))]
-        yield from _bodies(run.id, messages.attach_verdicts(spans, told, verdicts), counts)
+        for at, about in told.items():
+            spans[at] = _with_verdicts(spans[at], about, verdicts)
+        yield from _bodies(run.id, spans, counts)
 
 
 def write(scored: Scored, file: BinaryIO, *, verdicts: Verdicts = "gen_ai") -> ExportCount:
@@ -384,10 +554,7 @@ def write(scored: Scored, file: BinaryIO, *, verdicts: Verdicts = "gen_ai") -> E
 def _mark_spans(
     run: Trajectory, given: set[str], resource: dict[str, Json], placed_at: int | None
 ) -> tuple[list[RawSpan], list[str]]:
-    """Return the spans of a run under a trace's id that was not given yet, the root marked.
-
-    With them, the id of the span of each step.
-    """
+    """Return a run's spans under a trace id of its own, and the id of each step's span."""
     if run.spans:
         wanted = values.make_id(run.source.run_id or run.id, values.TRACE_DIGITS)
         # Another run may have been read from the same trace: two runs are never one trace.
@@ -399,11 +566,9 @@ def _mark_spans(
         resource = {}
     root = find_root(spans)
     about = {**spans[root].attributes, RUN_KEY: run.id}
-    spans[root] = msgspec.structs.replace(spans[root], attributes=about)
+    spans[root] = replace(spans[root], attributes=about)
     if resource:
-        spans = [
-            msgspec.structs.replace(span, resource={**span.resource, **resource}) for span in spans
-        ]
+        spans = [replace(span, resource={**span.resource, **resource}) for span in spans]
     return spans, homes
 
 
@@ -425,9 +590,10 @@ def _body(held: list[tuple[RawSpan, msgspec.Raw]]) -> bytes:
     """Return spans as one request, in their order; neighbours of one resource share a group."""
     groups: list[dict[str, Json]] = []
     for span, raw in held:
-        about, inside = values.resource_json(span), values.scope_json(span)
-        if not groups or groups[-1]["resource"] != about["resource"]:
-            groups.append({**about, "scopeSpans": []})
+        resource = {"attributes": values.attributes_json(span.resource)}
+        inside = values.scope_json(span)
+        if not groups or groups[-1]["resource"] != resource:
+            groups.append({"resource": resource, "scopeSpans": []})
         scopes = groups[-1]["scopeSpans"]
         if not scopes or scopes[-1].get("scope") != inside.get("scope"):
             scopes.append({**inside, "spans": []})

@@ -21,15 +21,16 @@ from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import FileFormat
 from stepscope.formats.opening import Opening
 from stepscope.formats.records import is_json
-from stepscope.formats.scores.files import find_delimiter, read_score_rows
 from stepscope.formats.scores.rows import (
     KNOWN_COLUMNS,
     NEEDED_COLUMNS,
     Ints,
     ScoreRows,
     column_name,
+    find_delimiter,
     quarantine_row,
     quote_text,
+    read_score_rows,
 )
 from stepscope.model import SCORES, Case, Quarantined, Source, Step, StepScore, Stream, Trajectory
 from stepscope.safety.json import BOM
@@ -38,7 +39,6 @@ from stepscope.safety.json import BOM
 SMALL_ROWS = 65_536
 # Rows of one run that are kept waiting for more; no run of a hundred thousand steps needs more.
 MAX_RUN_ROWS = 1_000_000
-
 
 # A message quotes no more than this of a name.
 _NAME_LENGTH = 60
@@ -56,11 +56,7 @@ class ScoredRuns:
 def group_runs(
     found: Iterable[ScoreRows | Quarantined], uri: str
 ) -> Iterator[ScoredRuns | Quarantined]:
-    """Yield whole runs, and the rows that are set aside.
-
-    Raises:
-        TraceError: a run has more rows than memory should hold.
-    """
+    """Yield whole runs, and the rows that are set aside."""
     done: set[int] = set()
     held: ScoreRows | None = None
     for item in _join_first_rows(found):
@@ -227,7 +223,6 @@ def _header_likeness(head: bytes) -> float:
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
-    """Yield the runs of a file and the rows that cannot be read."""
     ordinals = Ordinals()
     for found in group_runs(read_score_rows(stream), stream.uri):
         if isinstance(found, Quarantined):

@@ -22,7 +22,6 @@ from stepscope.formats.spans.dialects import (
     gen_ai,
     langfuse,
     langsmith,
-    mlflow,
     openai_agents,
     openinference,
     vercel,
@@ -54,7 +53,7 @@ from stepscope.model import (
 )
 from stepscope.model import Span as Node
 from stepscope.safety.json import Repair
-from stepscope.safety.limits import Limits
+from stepscope.safety.limits import DEFAULT_LIMITS, Limits
 from stepscope.values import sum_known
 
 # The most telling first: what one leaves out, the next may say.
@@ -63,7 +62,7 @@ _DIALECTS = (
     openai_agents.read_openai_agents,
     openinference.read_openinference,
     langfuse.read_langfuse,
-    mlflow.read_mlflow,
+    openinference.read_mlflow,
     langsmith.read_langsmith,
     gen_ai.read_gen_ai,
     gen_ai.read_pydantic_ai,
@@ -86,7 +85,10 @@ def read_content(span: RawSpan, limits: Limits) -> SpanContent:
     session = None if found.session is not None else find_text(span.attributes, "session.id")
     failed = found.failed
     if failed is None and span.status == "error":
-        failed = span.status_message or _exception(span) or "the span's status is error"
+        raised = [event.attributes for event in span.events if event.name == "exception"]
+        told = [find_text(about, "exception.message", "exception.type") for about in raised]
+        failed = next((text for text in (span.status_message, *told) if text), None)
+        failed = failed or "the span's status is error"
     if not labels and session is None and failed == found.failed:
         return found
     return merge_contents(
@@ -94,13 +96,6 @@ def read_content(span: RawSpan, limits: Limits) -> SpanContent:
     )
 
 
-def _exception(span: RawSpan) -> str | None:
-    told = [event.attributes for event in span.events if event.name == "exception"]
-    said = (find_text(about, "exception.message", "exception.type") for about in told)
-    return next((text for text in said if text is not None), None)
-
-
-_LIMITS = Limits()
 _STATUSES: dict[SpanStatus, ResultStatus] = {"ok": "ok", "error": "error", "unset": "unknown"}
 
 
@@ -109,16 +104,14 @@ def assemble(
     *,
     source: Source,
     ordinals: Ordinals | None = None,
-    limits: Limits = _LIMITS,
+    limits: Limits = DEFAULT_LIMITS,
     extra: Mapping[str, Json] | None = None,
     repairs: Iterable[Repair] = (),
 ) -> Iterator[Trajectory]:
     """Yield one run for each trace, in the order of their first spans.
 
     A trace in which no span speaks of an agent is a run without steps, and says so in a warning.
-
-    `extra` is what the source says of the trace beyond its spans, `ordinals` are the file's, for
-    spans that name no trace; the source's `run_id` becomes the trace's id.
+    `ordinals` are the file's, for spans that name no trace.
 
     Raises:
         TraceError: a run cannot be written as JSON, or has more steps or spans than allowed.

@@ -25,21 +25,13 @@ _MAX_ENTRIES = 100_000
 
 
 def decode_object(value: Json, limits: Limits) -> Json:
-    """Return a value; text that holds a JSON object or list is taken apart.
-
-    >>> decode_object('{"a": 1}', Limits()), decode_object("{no", Limits())
-    ({'a': 1}, '{no')
-    """
+    """Return a value; text that holds a JSON object or list is taken apart."""
     held = isinstance(value, str) and _starts_object(value)
     return decode_value(value, limits) if held else value
 
 
 def decode_value(value: Json, limits: Limits) -> Json:
-    """Return a value; text that holds any JSON, a text or a number too, is taken apart.
-
-    >>> decode_value('"a"', Limits()), decode_value("a", Limits())
-    ('a', 'a')
-    """
+    """Return a value; text that holds any JSON, a text or a number too, is taken apart."""
     if not isinstance(value, str):
         return value
     try:
@@ -97,9 +89,6 @@ def normalise_usage(
 
     Conventions say that input includes the cache, and some exporters leave it out: an input smaller
     than its own cache does not include it.
-
-    >>> normalise_usage(4, 767, read=29447, written=2861).input_total
-    32312
     """
     cached = (read or 0) + (written or 0)
     if given is not None and given < cached:
@@ -115,21 +104,13 @@ def normalise_usage(
 
 
 def unflatten_list(attributes: Mapping[str, Json], prefix: str) -> list[Json]:
-    """Return what stands under indexed keys as a list of nested values, gaps left out.
-
-    >>> unflatten_list({"m.1.role": "user", "m.0.tools.0": "x", "n": 1}, "m.")
-    [{'tools': ['x']}, {'role': 'user'}]
-    """
+    """Return what stands under indexed keys as a list of nested values, gaps left out."""
     listed = unflatten(attributes, prefix)
     return listed if isinstance(listed, list) else []
 
 
 def unflatten(attributes: Mapping[str, Json], prefix: str) -> Json:
-    """Return what stands under dotted keys as the value that was spread over them.
-
-    >>> unflatten({"t.id": 17, "t.tags.0": "a", "n": 1}, "t.")
-    {'id': 17, 'tags': ['a']}
-    """
+    """Return what stands under dotted keys as the value that was spread over them."""
     tree: dict[str, Json] = {}
     for key, found in attributes.items():
         if not key.startswith(prefix):
@@ -167,11 +148,7 @@ def make_tool_call(name: str, made: Json, call_id: str | None, limits: Limits) -
 
 
 def parse_python_object(said: str) -> dict[str, Json] | None:
-    """Return an object that Python printed, None where the text is none.
-
-    >>> parse_python_object("{'query': 'x', 'n': None}"), parse_python_object("{query}")
-    ({'query': 'x', 'n': None}, None)
-    """
+    """Return an object that Python printed, None where the text is none."""
     if not said.startswith("{") or len(said) > _MAX_PYTHON_CHARS:
         return None
     try:
@@ -184,13 +161,7 @@ def parse_python_object(said: str) -> dict[str, Json] | None:
 
 
 def unwrap_arguments(made: Json, limits: Limits) -> Json:
-    """Return what a tool was called with, out of what decorators and callbacks wrap it in.
-
-    A function is given `args` and `kwargs`; LangChain's callback tells its `inputs` twice.
-
-    >>> unwrap_arguments('{"args": [], "kwargs": {"city": "Oslo"}}', Limits())
-    {'city': 'Oslo'}
-    """
+    """Return a tool's arguments, out of what decorators and callbacks wrap them in."""
     held = decode_object(made, limits)
     if not isinstance(held, dict):
         return made
@@ -265,11 +236,7 @@ _ANY_VALUE_KEYS = ("stringValue", "boolValue", "doubleValue", "bytesValue")
 
 
 def decode_any_value(value: Json) -> Json:
-    """Return what an AnyValue holds; bytes stay base64, a whole number becomes one.
-
-    >>> decode_any_value({"arrayValue": {"values": [{"intValue": "12"}, {"stringValue": "a"}]}})
-    [12, 'a']
-    """
+    """Return what an AnyValue holds; bytes stay base64, a whole number becomes one."""
     if not isinstance(value, dict):
         return value
     for key in _ANY_VALUE_KEYS:
@@ -308,10 +275,6 @@ def decode_attributes(listed: Json) -> dict[str, Json]:
 
 
 def to_camel_case(key: str) -> str:
-    """Return a snake_case key as the protocol's JSON has it.
-
-    >>> to_camel_case("start_time_unix_nano")
-    'startTimeUnixNano'
-    """
+    """Return a snake_case key as the protocol's JSON has it."""
     first, *others = key.split("_")
     return first + "".join([word.capitalize() for word in others])

@@ -45,6 +45,7 @@ _KNOWN = frozenset(
 _ELSEWHERE = frozenset({"trace_info", "trace_metadata", "request_metadata"})
 _STARTS = ("start_time", "startTime", "start_time_unix_nano", "startTimeUnixNano")
 _ENDS = ("end_time", "endTime", "end_time_unix_nano", "endTimeUnixNano")
+_SCOPES = ("scope", "instrumentationScope", "instrumentationLibrary")
 _STATUS = frozenset({"code", "status_code", "message", "description"})
 _EVENT = frozenset({"name", "event_name", "timestamp", "time", "attributes"})
 # Where one of these holds an object, keys are cut at their dots; not so what is JSON itself.
@@ -98,12 +99,7 @@ def _members(record: DecodedRecord, beside: dict[str, Json]) -> Iterator[RawSpan
 
 
 def read_flat_span(record: Json) -> RawSpan:
-    """Return one span of a list.
-
-    Raises:
-        TraceError: it has no ids of a trace and a span, or something else than an object in its
-            attributes.
-    """
+    """Return one span of a list."""
     ids = _ids(record) if isinstance(record, dict) else None
     if ids is None:
         found = str(record)[:60]
@@ -144,9 +140,7 @@ def _more(record: dict[str, Json]) -> dict[str, Json]:
     known = {
         "context": frozenset({"trace_id", "span_id"}),
         "spanContext": frozenset({"traceId", "spanId"}),
-        "scope": frozenset({"name", "version"}),
-        "instrumentationScope": frozenset({"name", "version"}),
-        "instrumentationLibrary": frozenset({"name", "version"}),
+        **dict.fromkeys(_SCOPES, frozenset({"name", "version"})),
     }
     found: dict[str, Json] = {}
     for key, names in known.items():
@@ -157,11 +151,7 @@ def _more(record: dict[str, Json]) -> dict[str, Json]:
 
 
 def read_span_attributes(value: Json) -> dict[str, Json]:
-    """Return what stands under `attributes`; an empty object where nothing does.
-
-    Raises:
-        TraceError: it is no object.
-    """
+    """Return what stands under `attributes`; an empty object where nothing does."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -197,11 +187,7 @@ def find_ns(record: dict[str, Json], *keys: str) -> int | None:
 
 
 def parse_nanoseconds(value: Json) -> int | None:
-    """Return a time in nanoseconds UTC since 1970: a number, digits, ISO, or seconds and the rest.
-
-    >>> parse_nanoseconds([1770131992, 242000000]), parse_nanoseconds("1770131992242000000")
-    (1770131992242000000, 1770131992242000000)
-    """
+    """Return nanoseconds UTC since 1970 of a number, digits, ISO, or seconds and the rest."""
     match value:
         case [int(seconds), int(rest_of_it)]:
             return seconds * 1_000_000_000 + rest_of_it
@@ -226,7 +212,7 @@ def _resource(resource: Json) -> dict[str, Json]:
 
 
 def _scope(record: dict[str, Json]) -> str | None:
-    for key in ("scope", "instrumentationScope", "instrumentationLibrary"):
+    for key in _SCOPES:
         scope = record.get(key)
         if isinstance(scope, dict) and isinstance(scope.get("name"), str):
             version = scope.get("version")

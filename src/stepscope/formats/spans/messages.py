@@ -56,22 +56,14 @@ _QUOTE = 200
 
 
 def find_constructor(value: Mapping[str, Json]) -> str | None:
-    """Return the type of message that a serialised constructor makes, None where it makes none.
-
-    >>> find_constructor({"lc": 1, "id": ["langchain_core", "messages", "AIMessageChunk"]})
-    'ai'
-    """
+    """Return the type of message that a serialised constructor makes, None where it makes none."""
     path = value.get("id")
     name = path[-1] if isinstance(path, list) and path else None
     return _CLASSES.get(name.removesuffix("Chunk")) if isinstance(name, str) else None
 
 
 def unwrap_message(value: dict[str, Json]) -> dict[str, Json] | None:
-    """Return what a constructor is given, or what stands under `data`; None where it is neither.
-
-    >>> unwrap_message({"type": "ai", "data": {"content": "hi"}})
-    {'type': 'ai', 'content': 'hi'}
-    """
+    """Return what a constructor is given, or what stands under `data`; None where it is neither."""
     for key in ("kwargs", "data"):
         held = value.get(key)
         if isinstance(held, dict):
@@ -81,11 +73,7 @@ def unwrap_message(value: dict[str, Json]) -> dict[str, Json] | None:
 
 
 def read_invalid_calls(message: Mapping[str, Json]) -> tuple[ToolCall, ...]:
-    """Return the calls that LangChain could not take apart, with what was wrong.
-
-    >>> read_invalid_calls({"invalid_tool_calls": [{"name": "rm", "args": "{", "id": "c"}]})[0].raw
-    '{'
-    """
+    """Return the calls that LangChain could not take apart, with what was wrong."""
     found: list[ToolCall] = []
     for entry in entries_at(message, "invalid_tool_calls"):
         if not isinstance(entry, dict):
@@ -115,13 +103,7 @@ def judge_tool_status(message: Mapping[str, Json], said: str) -> ToolStatus | No
 
 
 def read_media_block(block: dict[str, Json]) -> Part | None:
-    """Return a block that holds a medium as a part, None where it holds none that is known.
-
-    The medium stands in the block, or under `source` as Anthropic has it.
-
-    >>> read_media_block({"type": "image", "base64": "aGk=", "mime_type": "image/png"}).size
-    2
-    """
+    """Return a block's medium, Anthropic's under `source`, as a part; None where none is known."""
     sort = _LANGCHAIN_MEDIA.get(text_at(block, "type") or "")
     source = block.get("source")
     held = source if isinstance(source, dict) else block
@@ -139,12 +121,7 @@ def read_media_block(block: dict[str, Json]) -> Part | None:
 
 
 def read_langchain_usage(told: Json) -> Usage | None:
-    """Return the tokens that a `usage_metadata` counts, None where it counts none.
-
-    >>> read_langchain_usage({"input_tokens": 9,
-    ...     "input_token_details": {"cache_read": 4}}).cache_read
-    4
-    """
+    """Return the tokens that a `usage_metadata` counts, None where it counts none."""
     if not isinstance(told, dict):
         return None
     inputs = object_at(told, "input_token_details")
@@ -546,8 +523,6 @@ def _calls(value: dict[str, Json]) -> list[Json]:
 
 
 class _Content:
-    """The parts, calls and results of one message."""
-
     def __init__(self, limits: Limits) -> None:
         self.parts: list[Part] = []
         self.calls: list[ToolCall] = []

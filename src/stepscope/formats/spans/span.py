@@ -68,16 +68,18 @@ class RawSpan(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults
     links: tuple[Json, ...] = ()  # as they came
     extra: dict[str, Json] | None = None  # what else the source says of the span
 
+    def seconds_until(self, ns: int | None) -> float | None:
+        """Return the seconds from the beginning to a time, None where that is not behind it."""
+        if ns is None or self.start_ns is None or ns < self.start_ns:
+            return None
+        return (ns - self.start_ns) / 1e9
+
 
 ATTRIBUTES_LEFT_OUT = "attributes_left_out"
 
 
 def limit_attributes(span: RawSpan, limits: Limits) -> RawSpan:
-    """Return the span with its first `limits.attributes` attributes.
-
-    The same object where it has no more. How many were left out, and the hash of them all as JSON,
-    stay in `extra`.
-    """
+    """Return the span with its first `limits.attributes`; the others' count and hash in `extra`."""
     about = span.attributes
     if len(about) <= limits.attributes:
         return span
@@ -92,11 +94,7 @@ def limit_attributes(span: RawSpan, limits: Limits) -> RawSpan:
 def limit_trace(
     spans: Sequence[RawSpan], limits: Limits
 ) -> tuple[list[RawSpan], tuple[Repair, ...]]:
-    """Return the spans of a trace, each with no more attributes than allowed, and the repairs.
-
-    Raises:
-        LimitError: there are more than `limits.spans`.
-    """
+    """Return the spans of a trace, each with no more attributes than allowed, and the repairs."""
     if len(spans) > limits.spans:
         raise LimitError(
             f"a trace of {len(spans):,} spans; the limit is {limits.spans:,} "

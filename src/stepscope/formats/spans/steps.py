@@ -52,10 +52,7 @@ class PendingCalls:
         self._count += 1
 
     def take(self, call: ToolCall) -> ToolCall | None:
-        """Return the open call that a tool's span carries out, and forget it.
-
-        A span that knows its call's id answers that call alone.
-        """
+        """Return the open call that a tool's span carries out, if it has an id by that alone."""
         if call.id is not None:
             return self._first(("id", call.name, call.id))
         return self._first(("asked", call_key(call))) or self._first(("tool", call.name))
@@ -143,10 +140,7 @@ class SpanSteps:
         return tuple(map(self._marked, self.steps)) if self._handed_to else tuple(self.steps)
 
     def _list_own_messages(self, at: int, end: int, tools: dict[str, int]) -> list[Turn]:
-        """Return an agent's own messages, each before the first tool that it or a later one calls.
-
-        Messages behind the last known call stand at the agent's end.
-        """
+        """Return an agent's messages, each before the first later call's tool, else at its end."""
         said, depth, turns = self._tree.contents[at], self._tree.depth[at], list[Turn]()
         messages = said.outputs or said.output_value
         place = (end, _ENDING if end > self._tree.start[at] else _MODEL, -depth)
@@ -197,10 +191,7 @@ class SpanSteps:
                 self._tell(at, message, old=old)
 
     def _handed(self, at: int, said: SpanContent) -> tuple[SpanMessage, ...]:
-        """Return an input that is one value: the user's, or, of an agent within a run, a handoff.
-
-        Only the outermost span has the user before it.
-        """
+        """Return an input that is one value: the user's; within another agent it is a handoff."""
         parent = self._tree.parents[at]
         while parent is not None:
             if self._tree.contents[parent].operation not in {None, "other"}:

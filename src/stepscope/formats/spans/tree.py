@@ -212,10 +212,7 @@ def _has_calls(said: SpanContent) -> bool:
 
 
 def _pass_instructions(found: list[SpanContent], tree: SpanTree) -> None:
-    """Give what only an agent was told by the system to the first model in it.
-
-    Not where a model of that agent was told anything by the system itself.
-    """
+    """Give an agent's system messages to its first model, unless one of its models has its own."""
     agents = [at for at, said in enumerate(found) if said.operation == "agent"]
     told = {at: _system_messages(found[at]) for at in agents}
     owner: list[int | None] = [None] * len(found)

@@ -86,7 +86,6 @@ def read_gen_ai(span: RawSpan, limits: Limits) -> SpanContent | None:
         return SpanContent(operation=kind, session=find_text(about, *_SESSIONS))
     sides = ("traceloop.entity.input", "traceloop.entity.output")
     given, made = [None if kind == "tool" else about.get(key) for key in sides]
-    listed = decode_object(about.get("gen_ai.tool.definitions"), limits)
     return SpanContent(
         operation=kind,
         inputs=() if kind == "tool" else _inputs(span, limits),
@@ -103,7 +102,7 @@ def read_gen_ai(span: RawSpan, limits: Limits) -> SpanContent | None:
         first_token_seconds=find_number(about, "gen_ai.response.time_to_first_chunk"),
         call=_call(about, limits) if kind == "tool" else None,
         parts=read_result_parts(find_value(about, *_RESULTS)) if kind == "tool" else (),
-        tools=tool_defs(listed) or () if isinstance(listed, list) else (),
+        tools=tool_defs(decode_object(about.get("gen_ai.tool.definitions"), limits)) or (),
         session=find_text(about, *_SESSIONS),
         workflow=find_text(about, "gen_ai.workflow.name", "traceloop.workflow.name"),
         failed=find_text(about, "error.type"),

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stepscope.formats.fields import object_at, parse_time, tool_defs
+import msgspec
+
+from stepscope.formats.fields import object_at, parse_ns, tool_defs
 from stepscope.formats.spans.attributes import (
     decode_object,
     decode_value,
@@ -49,17 +51,17 @@ def read_langfuse(span: RawSpan, limits: Limits) -> SpanContent | None:
     found = read_input_output(about, f"{_OWN}input", f"{_OWN}output", sort, limits)
     cost = decode_object(about.get(f"{_OWN}cost_details"), limits)
     failed = find_text(about, f"{_OWN}level") == "ERROR"
-    return SpanContent(
+    began = decode_value(about.get(f"{_OWN}completion_start_time"), limits)
+    named = find_text(about, "gen_ai.agent.name", "agent_name", "gen_ai.agent.id") or span.name
+    return msgspec.structs.replace(
+        found,
         operation=sort,
-        input_value=found.input_value,
-        output_value=found.output_value,
-        agent=find_text(about, "gen_ai.agent.name", "agent_name", "gen_ai.agent.id") or span.name
-        if sort == "agent"
-        else None,
+        response_id=None,  # it was a call's
+        agent=named if sort == "agent" else None,
         model=find_text(about, f"{_OWN}model.name"),
         usage=read_usage_details(about.get(f"{_OWN}usage_details"), limits),
         cost_usd=_cost(cost) if isinstance(cost, dict) else None,
-        first_token_seconds=_first_token(span),
+        first_token_seconds=span.seconds_until(parse_ns(began)),
         call=make_tool_call(
             _tool_name(span),
             about.get(f"{_OWN}input"),
@@ -68,8 +70,6 @@ def read_langfuse(span: RawSpan, limits: Limits) -> SpanContent | None:
         )
         if sort == "tool"
         else None,
-        parts=found.parts,
-        status=found.status,
         tools=_defined(about, limits) or tools,
         session=find_text(about, "langfuse.session.id", "session.id"),
         workflow=find_text(about, "langfuse.trace.name"),
@@ -99,15 +99,7 @@ def _tool_name(span: RawSpan) -> str:
     return span.name
 
 
-def _first_token(span: RawSpan) -> float | None:
-    began = parse_time(decode_value(span.attributes.get(f"{_OWN}completion_start_time"), Limits()))
-    if began is None or span.start_ns is None or began.ns < span.start_ns:
-        return None
-    return (began.ns - span.start_ns) / 1_000_000_000
-
-
 def _cost(told: dict[str, Json]) -> float | None:
-    """Return the total, or the sum of what is there."""
     if (whole := find_number(told, "total")) is not None:
         return whole
     parts = [cost for key in told if (cost := find_number(told, key)) is not None]

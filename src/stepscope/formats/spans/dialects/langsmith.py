@@ -61,11 +61,7 @@ def read_tool_run(
 
 
 def unwrap_single(held: Json) -> Json:
-    """Return the only thing that stands in an object, text or list; anything else as it is.
-
-    >>> unwrap_single({"output": "done"}), unwrap_single({"a": 1})
-    ('done', {'a': 1})
-    """
+    """Return the only thing that stands in an object, text or list; anything else as it is."""
     if isinstance(held, dict):
         told = [found for found in held.values() if found is not None]
         if not told:
@@ -192,10 +188,9 @@ def _first_token(span: RawSpan) -> float | None:
     """Return the seconds until the first token came, by the field for it, else by the events."""
     told = fields.parse_time(span.attributes.get("langsmith.first_token_time"))
     times = [event.time_ns for event in span.events if event.name == "new_token"]
-    first = told.ns if told is not None else next((t for t in times if t is not None), None)
-    if first is None or span.start_ns is None or first < span.start_ns:
-        return None
-    return (first - span.start_ns) / 1e9
+    return span.seconds_until(
+        told.ns if told is not None else next((t for t in times if t is not None), None)
+    )
 
 
 def _tools(span: RawSpan, given: Json) -> tuple[ToolDef, ...]:
@@ -288,15 +283,7 @@ def is_agent_run(span: RawSpan) -> bool:
 
 
 def find_agent(about: Mapping[str, Json]) -> str | None:
-    """Return who is at work: the agent's own name, else the node of the graph.
-
-    A node of a ready-made agent is named after what it does; the node that the agent stands in
-    says who it is.
-
-    >>> find_agent({"langsmith.metadata.langgraph_node": "agent",
-    ...           "langsmith.metadata.langgraph_checkpoint_ns": "hotel:1|agent:2"})
-    'hotel'
-    """
+    """Return who is at work: the agent, else the node, or what a ready-made agent stands in."""
     named = find_text(about, f"{METADATA}lc_agent_name")
     node = find_text(about, f"{METADATA}langgraph_node")
     if named is not None or node not in _READY_MADE:

@@ -8,7 +8,7 @@ Source: openai-agents 0.24.0, `tracing/span_data.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -32,13 +32,35 @@ def read_openai_agents(span: RawSpan, limits: Limits) -> SpanContent | None:
         for key, value in span.attributes.items()
         if key.startswith(PREFIX)
     }
-    reading = _READERS.get(kind)
-    return SpanContent(operation="other") if reading is None else reading(about, limits)
-
-
-def _agent(about: Mapping[str, Json], limits: Limits) -> SpanContent:
-    name, tools = find_text(about, "name"), _named(about.get("tools"))
-    return SpanContent(operation="agent", agent=name, tools=tools)
+    match kind:
+        case "agent":
+            name, tools = find_text(about, "name"), _named(about.get("tools"))
+            return SpanContent(operation="agent", agent=name, tools=tools)
+        case "function":
+            return _function(about, limits)
+        case "generation":
+            return SpanContent(
+                operation="model",
+                inputs=read_messages(about.get("input"), "user", limits),
+                outputs=read_messages(about.get("output"), "agent", limits),
+                model=find_text(about, "model"),
+                usage=openai_usage(about.get("usage")),
+            )
+        case "response":
+            return _response(about, limits)
+        case "handoff":
+            source, target = find_text(about, "from_agent"), find_text(about, "to_agent")
+            return SpanContent(operation="handoff", agent=source, target=target)
+        case "guardrail":
+            checked: dict[str, Json] = {
+                key: about[key] for key in ("name", "triggered") if key in about
+            }
+            return SpanContent(operation="guardrail", parts=(Part("data", extra=checked),))
+        case "custom":
+            return _custom(about)
+        case "mcp_tools":
+            return SpanContent(operation="other", tools=_named(about.get("result")))
+    return SpanContent(operation="other")
 
 
 def _named(listed: Json) -> tuple[ToolDef, ...]:
@@ -55,16 +77,6 @@ def _function(about: Mapping[str, Json], limits: Limits) -> SpanContent:
     return SpanContent(operation="tool", call=call, parts=read_result_parts(about.get("output")))
 
 
-def _generation(about: Mapping[str, Json], limits: Limits) -> SpanContent:
-    return SpanContent(
-        operation="model",
-        inputs=read_messages(about.get("input"), "user", limits),
-        outputs=read_messages(about.get("output"), "agent", limits),
-        model=find_text(about, "model"),
-        usage=openai_usage(about.get("usage")),
-    )
-
-
 def _response(about: Mapping[str, Json], limits: Limits) -> SpanContent:
     """Return a response; processors of users may add its input and its body."""
     held = object_at(about, "response")
@@ -78,17 +90,7 @@ def _response(about: Mapping[str, Json], limits: Limits) -> SpanContent:
     )
 
 
-def _handoff(about: Mapping[str, Json], limits: Limits) -> SpanContent:
-    source, target = find_text(about, "from_agent"), find_text(about, "to_agent")
-    return SpanContent(operation="handoff", agent=source, target=target)
-
-
-def _guardrail(about: Mapping[str, Json], limits: Limits) -> SpanContent:
-    checked = {key: about[key] for key in ("name", "triggered") if key in about}
-    return SpanContent(operation="guardrail", parts=(Part("data", extra=checked),))
-
-
-def _custom(about: Mapping[str, Json], limits: Limits) -> SpanContent:
+def _custom(about: Mapping[str, Json]) -> SpanContent:
     data = about.get("data")
     if not isinstance(data, dict) or "sdk_span_type" not in data:
         return SpanContent(operation="other")
@@ -101,19 +103,3 @@ def _custom(about: Mapping[str, Json], limits: Limits) -> SpanContent:
         written=find_count(told, "cache_write_input_tokens"),
     )
     return SpanContent(operation="chain", usage=usage)
-
-
-def _mcp_tools(about: Mapping[str, Json], limits: Limits) -> SpanContent:
-    return SpanContent(operation="other", tools=_named(about.get("result")))
-
-
-_READERS: dict[str, Callable[[Mapping[str, Json], Limits], SpanContent]] = {
-    "agent": _agent,
-    "function": _function,
-    "generation": _generation,
-    "response": _response,
-    "handoff": _handoff,
-    "guardrail": _guardrail,
-    "custom": _custom,
-    "mcp_tools": _mcp_tools,
-}

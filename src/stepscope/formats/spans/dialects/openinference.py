@@ -1,10 +1,12 @@
 """Spans in OpenInference's words: one input and one output value, messages under indexed keys.
 
-How two values are read is shared with Langfuse and MLflow. BeeAI sends a span for each event of its
-emitter: a model is read at its `start` (its answer is in the input of the next one, or in the
-agent's own end), a tool at the agent's `update` with name, arguments and output; all other events
-stay in the run's spans. BeeAI's spans end when the agent does, so their ends say nothing.
-Source: openinference-semantic-conventions 0.1.42; openinference-instrumentation-beeai 0.1.33.
+How two values are read is shared with Langfuse and with MLflow, which writes each value as JSON in
+text and is read here too. BeeAI sends a span for each event of its emitter: a model is read at its
+`start` (its answer is in the input of the next one, or in the agent's own end), a tool at the
+agent's `update` with name, arguments and output; all other events stay in the run's spans. BeeAI's
+spans end when the agent does, so their ends say nothing.
+Source: openinference-semantic-conventions 0.1.42; openinference-instrumentation-beeai 0.1.33;
+mlflow-skinny 3.17.2, `tracing/constant.py`, `entities/span.py`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from stepscope.formats.fields import parts_text, tool_defs
 from stepscope.formats.spans import messages
 from stepscope.formats.spans.attributes import (
     decode_object,
+    decode_value,
     find_count,
     find_number,
     find_text,
@@ -25,6 +28,7 @@ from stepscope.formats.spans.attributes import (
     label_evaluation,
     make_tool_call,
     normalise_usage,
+    read_usage_details,
     unflatten_list,
 )
 from stepscope.formats.spans.messages import read_messages, read_result_parts
@@ -183,3 +187,37 @@ def read_evaluations(about: Mapping[str, Json]) -> tuple[Label, ...]:
                     scope = {"of": prefix.removesuffix(".")} if prefix else {}
                     labels.append(label_evaluation(inner, scope))
     return tuple(labels)
+
+
+def read_mlflow(span: RawSpan, limits: Limits) -> SpanContent | None:
+    """Return what a span says in MLflow's words, None where it uses none of them."""
+    if not any(key.startswith("mlflow.") for key in span.attributes):
+        return None
+    about = {
+        key: decode_value(found, limits)
+        for key, found in span.attributes.items()
+        if key.startswith("mlflow.")
+    }
+    sort = OPERATIONS.get((find_text(about, "mlflow.spanType") or "").lower())
+    found = read_input_output(about, "mlflow.spanInputs", "mlflow.spanOutputs", sort, limits)
+    cost = about.get("mlflow.llm.cost")
+    return msgspec.structs.replace(
+        found,
+        operation=sort,
+        response_id=None,  # it was a call's
+        agent=span.name if sort == "agent" else None,
+        model=find_text(about, "mlflow.llm.model"),
+        usage=read_usage_details(about.get("mlflow.chat.tokenUsage"), limits),
+        cost_usd=find_number(cost, "total_cost", "total") if isinstance(cost, dict) else None,
+        # MLflow 2 numbers spans of one name, so the function's is the tool's.
+        call=make_tool_call(
+            find_text(about, "mlflow.spanFunctionName") or span.name,
+            about.get("mlflow.spanInputs"),
+            found.response_id,
+            limits,
+        )
+        if sort == "tool"
+        else None,
+        tools=tool_defs(about.get("mlflow.chat.tools")) or (),
+        session=find_text(about, "mlflow.trace.session"),
+    )

@@ -19,8 +19,8 @@ from stepscope.formats.spans.attributes import (
     normalise_usage,
 )
 from stepscope.formats.spans.messages import read_call, read_messages, read_result_parts
-from stepscope.formats.spans.span import Operation, RawSpan, SpanContent, SpanMessage
-from stepscope.model import Json, Part, ToolDef
+from stepscope.formats.spans.span import RawSpan, SpanContent, SpanMessage
+from stepscope.model import Json, Part
 from stepscope.safety.limits import Limits
 
 _SESSION = "ai.telemetry.metadata.sessionId"
@@ -32,8 +32,8 @@ def read_vercel(span: RawSpan, limits: Limits) -> SpanContent | None:
     operation = find_text(about, "ai.operationId") or span.name
     if not operation.startswith("ai."):
         return None
-    sort, session = _find_operation(operation), find_text(about, _SESSION)
-    if sort == "tool":
+    session = find_text(about, _SESSION)
+    if operation.startswith("ai.toolCall"):
         # Langfuse takes the arguments out of the attributes.
         made = find_value(
             about, "ai.toolCall.args", "ai.toolCall.input", "langfuse.observation.input"
@@ -50,10 +50,12 @@ def read_vercel(span: RawSpan, limits: Limits) -> SpanContent | None:
             session=session,
         )
     milliseconds = find_number(about, "ai.response.msToFirstChunk", "ai.stream.msToFirstChunk")
-    embedded = sort == "embedding"
+    embedded = operation.startswith("ai.embed")
+    listed = decode_object(about.get("ai.prompt.tools"), limits)
+    offered = [decode_object(tool, limits) for tool in listed] if isinstance(listed, list) else None
     told = "ai.usage."
     return SpanContent(
-        operation=sort,
+        operation="embedding" if embedded else "model",
         inputs=_inputs(about, limits),
         outputs=() if embedded else _outputs(about, limits),
         model=find_text(about, "ai.response.model", "ai.model.id"),
@@ -66,16 +68,10 @@ def read_vercel(span: RawSpan, limits: Limits) -> SpanContent | None:
             reasoning=find_count(about, f"{told}reasoningTokens"),
         ),
         first_token_seconds=None if milliseconds is None else milliseconds / 1000,
-        tools=_tools(about, limits),
+        tools=tool_defs(offered) or (),
         session=session,
         workflow=find_text(about, "ai.telemetry.functionId"),
     )
-
-
-def _find_operation(operation: str) -> Operation:
-    if operation.startswith("ai.toolCall"):
-        return "tool"
-    return "embedding" if operation.startswith("ai.embed") else "model"
 
 
 def _inputs(about: Mapping[str, Json], limits: Limits) -> tuple[SpanMessage, ...]:
@@ -105,17 +101,3 @@ def _outputs(about: Mapping[str, Json], limits: Limits) -> tuple[SpanMessage, ..
     ]
     made = tuple([found for found in calls if found is not None])
     return (SpanMessage("agent", tuple(parts), made),) if parts or made else ()
-
-
-def _tools(about: Mapping[str, Json], limits: Limits) -> tuple[ToolDef, ...]:
-    listed = decode_object(about.get("ai.prompt.tools"), limits)
-    if not isinstance(listed, list):
-        return ()
-    return tool_defs([_schema(decode_object(entry, limits)) for entry in listed]) or ()
-
-
-def _schema(tool: Json) -> Json:
-    if isinstance(tool, dict) and "inputSchema" in tool:
-        others = {key: found for key, found in tool.items() if key != "inputSchema"}
-        return {**others, "parameters": tool["inputSchema"]}
-    return tool

@@ -1,1 +1,0 @@
-"""ATIF, in and out: runs as its trajectories, and its trajectories as runs."""
