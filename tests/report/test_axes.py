@@ -11,7 +11,7 @@ from stepscope.report.document import Links
 from stepscope.report.render import markdown, text
 from stepscope.report.views.compare import make_comparison_document
 from stepscope.report.views.overview import make_report_document
-from stepscope.report.views.profile import ALL_RUNS, LOWER_BOUND, draw_axes
+from stepscope.report.views.profile import ALL_RUNS, KNOWN_FAULTS, LOWER_BOUND, draw_axes
 from stepscope.values import Estimate, Unmeasured
 from tests.report.rows import LiteralRows, rows
 
@@ -106,9 +106,10 @@ def test_an_axis_nobody_scored_is_named_and_given_no_row() -> None:
         f"  {ALL_RUNS}",
     ]
     # How often its checks were right where the truth is known, of the scored axis alone.
-    assert [line.split(":")[0] for line in block[6:]] == ["  tool selection"]
-    assert "good runs got a false fault" in block[6]
-    assert "planted faults were proved" in block[6]
+    assert [line.split(":")[0] for line in block[7:]] == ["  tool selection"]
+    assert block[6] == f"  {KNOWN_FAULTS}"
+    assert "a false fault in" in block[7]
+    assert "planted faults found" in block[7]
 
 
 def test_a_row_names_up_to_three_runs_the_worst_first_and_counts_the_others() -> None:

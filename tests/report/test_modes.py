@@ -50,11 +50,12 @@ def test_a_mode_is_one_sentence_with_its_counts_what_is_shown_and_its_runs() -> 
     )
     said = " ".join(" ".join(part).split())
     assert (
-        f"{BOOK}; p 0.016 after Holm; if fixed, the pass rate rises by at most +25 points, " in said
+        f"{BOOK}; p 0.016 after Holm; fixing it would raise the pass rate by at most +25 points, "
+        in said
     )
     assert "1 of 1 mode could be tested against other trials of the same tasks: 1 mark" in said
-    assert "1 with unadjusted p at most 0.05, 0.0 expected by chance" in said
-    assert "Of 12 failed runs 6 are counted under a mode" in said
+    assert "1 have an unadjusted p of at most 0.05, 0.0 are expected by chance" in said
+    assert "Of 12 failed runs, 6 have a mode that chance hardly explains" in said
     assert "and 6 have no mode: 50 %, " in said
     code = signature_code(BOOK)
     assert f"stepscope report --where \"mode = '{code}'\"" in said
@@ -65,7 +66,7 @@ def test_what_the_outcome_is_judged_by_is_said_to_be_not_tested() -> None:
     assert re.search(r"not as expected +6 of 6 +- ", shown)
     said = " ".join(shown.split())
     assert "None of 1 mode could be tested" in said
-    assert "Of 12 failed runs 6 have only a mode that is not as expected" in said
+    assert "Of 12 failed runs, 6 have only modes of the kind 'not as expected'" in said
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])

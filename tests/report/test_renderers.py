@@ -195,10 +195,7 @@ def test_comparison_names_what_survives_and_what_could_be_seen() -> None:
     shown = text.render(make_comparison_document(comparison()))
     assert "-2.0 points  -8.0 to 4.0" in shown
     assert "survive Holm's correction at 0.05 over 2 figures: redundant calls per run." in shown
-    assert (
-        "To detect 5 points in 'outcome: pass' you need about 730 cases; these detect 12 points."
-        in shown
-    )
+    assert "To detect 5 points in 'outcome: pass' you need about 730 cases; these can" in shown
     assert "Outside every pair: 2 cases of the first group only, 0 of the second." in shown
 
 
@@ -270,7 +267,7 @@ def test_rank_flips_are_said_by_pair_and_with_intervals_on_every_medium() -> Non
 def test_no_flip_shown_is_not_the_same_order() -> None:
     said = (
         "Rank flips: none proved among 1 path figure; it is unknown whether path and outcome rank "
-        "these groups alike."
+        "these groups in the same order."
     )
     two = msgspec.structs.replace(
         report(), profiles=(profile("a"), profile("b")), rank_flips=comparison().rank_flips

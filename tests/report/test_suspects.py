@@ -398,7 +398,7 @@ def test_show_reads_like_the_products_example() -> None:
         "5 user Please proceed.",
         "! 6 call book(SEA, seats=3, pay=299, card)",
         "7 err total price is 375, but paid 299",
-        "! 8 call book(... the same) repeats failed 6",
+        "! 8 call book(... the same) repeats failed step 6",
         "9 err total price is 375, but paid 299",
         "! 10 call book(... pay=375) argument validity",
         "11 ok reservation HATHAT",

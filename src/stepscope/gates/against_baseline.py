@@ -37,8 +37,8 @@ from stepscope.values import (
     Estimate,
     Unmeasured,
     format_count,
+    format_difference,
     format_interval,
-    format_number,
     format_percent,
 )
 
@@ -180,7 +180,7 @@ def _say_power(
     if seen > most:
         could, seen = f"not even a drop from {format_percent(most)} to 0 %", None
     else:
-        could = f"a drop of {format_number(100 * seen)} points"
+        could = f"a drop of {format_difference(seen, 'share').removeprefix('+')}"
     return f"{could} would be detected in 80 % of repetitions", seen
 
 
@@ -246,7 +246,7 @@ def say_drop(gate: GatePolicy, found: Comparison) -> str:
         return effect.reason
     word = "drop" if effect.value >= 0 else "rise"
     return (
-        f"{word} of {format_number(100 * abs(effect.value))} points on "
+        f"{word} of {format_difference(abs(effect.value), 'share').removeprefix('+')} on "
         f"{format_count(found.n, 'case')}, {100 * effect.level:g} % interval "
         f"{format_interval(effect)}, margin {100 * gate.bound:.3g} points"
     )
