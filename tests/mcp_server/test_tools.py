@@ -110,7 +110,7 @@ def test_a_suspect_stands_with_its_chance_evidence_and_how_sure_that_is(ask: Ask
         "15 20 45",
     )
     assert first["evidence"].startswith("adds 364 + 210 + 259 = 833 and leaves out 370")
-    assert find_texts(blocks, "why it failed") == ["never told the user 1000, 1286"]
+    assert find_texts(blocks, "why it failed") == ["the agent never told the user 1000, 1286"]
     (sure,) = find_texts(blocks, "how sure")
     assert sure.startswith("On 9 public runs")
     (none,) = find_texts(blocks, "chance that no step of the agent is at fault, or not seen")
@@ -196,7 +196,7 @@ def test_failure_modes_have_examples_and_what_chance_gives(ask: Ask) -> None:
     first = find_rows(blocks, "modes")[0]
     assert first["what happened"].startswith("book_reservation fails: payment amount")
     assert (first["failed"], first["worth at most"]) == ("4 of 5", "20 % 4.3\u201358")
-    assert "5 have no mode: 42 %, 8.5\u201385" in find_texts(blocks, "all")[0]
+    assert "5 have no mode (42 %, 95 % interval 8.5\u201385" in find_texts(blocks, "all")[0]
 
 
 def test_modes_of_runs_that_nobody_scored_are_unmeasured_with_the_reason(tmp_path: Path) -> None:

@@ -592,7 +592,8 @@ def test_the_text_has_a_line_an_aspect_and_says_whose_verdicts_are_summed_up() -
     assert PANEL in shown
     assert (
         "  any, all: over the runs that claude-sonnet-4-5 and gpt-5 answered; 3 run verdicts "
-        "left out\n  no yes or no from gpt-5: 1 hallucinated_citation, 1 refused, 1 uncertain\n"
+        "left out\n  no usable verdict from gpt-5: "
+        "1 hallucinated_citation, 1 refused, 1 uncertain\n"
         "  in brackets: the share if all runs without a yes or no were at fault, or none\n"
     ) in shown
 

@@ -39,8 +39,8 @@ airline   200 runs, 50 tasks x 4 trials, 5,308 steps, 1,164 calls   judges: rule
                          value  95 % interval       measured on  unmeasured
 outcome: pass             42 %  32–52            84 of 200 runs  0
   pass^4                  20 %  10–32                   50 runs  0; always 10, mixed 26, never 14
-sub-goals reached         39 %  26–53            47 of 120 runs  80 not applicable: no reference
-                                                                   write
+sub-goals reached         39 %  26–53            47 of 120 runs  80 not applicable: the reference
+                                                                   makes no write
 steps, median               24  22–28                  200 runs  0
   Not measured: policy: runs in breach (no policy is declared); tokens, cost (not in the trace).
 

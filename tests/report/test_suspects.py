@@ -171,7 +171,7 @@ def test_a_write_that_the_user_asked_for_is_a_difference_from_the_reference(
         call(3, "cancel_order", id="R-99"),
         result(4, "ok"),
     )
-    one = "asked for at 0, not in the reference: cancel_order(R-17)"
+    one = "requested at 0, but not in the reference: cancel_order(R-17)"
     one += "; not judged: whether the policy allows it"
     both = "unexpected write: cancel_order(R-17), cancel_order(R-99)"
     other = ("3", "other_write", "unexpected write: cancel_order(R-99)")
@@ -182,7 +182,7 @@ def test_a_write_that_the_user_asked_for_is_a_difference_from_the_reference(
     fault = Verdict("axes.sequencing", label="incorrect", step=1, reason="too early")
     held = [*records(run, case(WRITES)), Record(trajectory=run.id, answer=fault, version="1")]
     assert not [
-        s for s in list_suspects(run, case(WRITES), held).suspects if "asked for" in s.evidence
+        s for s in list_suspects(run, case(WRITES), held).suspects if "requested" in s.evidence
     ]
 
 
@@ -407,7 +407,10 @@ def test_show_reads_like_the_products_example() -> None:
         "   6-10  book fails 2 times with the same error, then step 10 succeeds: total price"
         in shown
     )
-    assert "Verdicts (rules)  sub-goals none · errors 7 9 · unexpected writes 10" in shown
+    assert (
+        "Verdicts (rules)  sub-goals reached: none · errors at 7 9 · unexpected writes at 10"
+        in shown
+    )
 
 
 def test_a_changed_call_shows_only_what_changed() -> None:

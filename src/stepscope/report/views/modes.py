@@ -20,7 +20,6 @@ from stepscope.findings.modes import (
     ModeExample,
     ModeVerdict,
 )
-from stepscope.report import words
 from stepscope.report.document import (
     Links,
     Paragraph,
@@ -34,7 +33,16 @@ from stepscope.report.document import (
 )
 from stepscope.report.views.profile import make_figure_cell
 from stepscope.safety.text import visible_line
-from stepscope.values import Estimate, Unmeasured, format_count, format_estimate, format_p
+from stepscope.values import (
+    Estimate,
+    Unmeasured,
+    format_count,
+    format_difference,
+    format_estimate,
+    format_interval,
+    format_p,
+    format_percent,
+)
 
 # Modes of a text, and of these what is not as expected; the page and the JSON have more.
 SHOWN, SHOWN_JUDGED = 4, 2
@@ -68,8 +76,9 @@ def lay_out_modes(found: FailureModes | Unmeasured) -> Section:
     for mode in shown:
         said = [mode.name, *describe_mode(mode)]
         if isinstance(mode.worth, Estimate) and mode.failed:
-            worth = words.describe_effect(mode.worth)
-            said.append(f"fixing it would raise the pass rate by at most {worth}")
+            worth = format_difference(mode.worth.value, mode.worth.unit).removeprefix("+")
+            limits = f"({100 * mode.worth.level:g} % interval {format_interval(mode.worth)})"
+            said.append(f"fixing it would raise the pass rate by at most {worth} {limits}")
         below = Paragraph(text=visible_line("; ".join(said)), indent=4, code=True)
         runs = TableCell(", ".join(map(_name_example, mode.examples)), code=True)
         rows.append(TableRow((*_count(mode), runs), below=(below,)))
@@ -145,13 +154,14 @@ def describe_modes(found: FailureModes) -> Iterator[str]:
         )
     if isinstance(found.unassigned, Estimate):
         none = round(found.unassigned.value * found.n_failed)
-        share = format_estimate(found.unassigned)
+        share = f"{format_percent(found.unassigned.value)}, 95 % interval "
+        share += format_interval(found.unassigned)
         likely = f"{found.n_failed - none - found.n_judged_by:,} have a mode that chance hardly "
         likely += "explains (in at most 1 of 5 fleets), "
         yield (
             f"Of {format_count(found.n_failed, 'failed run')}, {likely if found.n_tested else ''}"
             f"{found.n_judged_by:,} have only modes of the kind 'not as expected' (part of the "
-            f"outcome, so not tested), and {none:,} have no mode: {share}."
+            f"outcome, so not tested), and {none:,} have no mode ({share})."
         )
     yield from describe_unseen(found)
 

@@ -450,7 +450,7 @@ def _notes(panels: Sequence[Panel], names: Mapping[str, str]) -> Iterator[str]:
         by_judge.setdefault(seat.judge, Counter()).update(seat.lost)
     for judge, lost in by_judge.items():
         if lost:
-            yield f"no yes or no from {names[judge]}: {format_counts(lost)}"
+            yield f"no usable verdict from {names[judge]}: {format_counts(lost)}"
     if any(words.format_worst_case(seat.failing) for seat in seats):
         yield "in brackets: the share if all runs without a yes or no were at fault, or none"
     if any(panel.drawn for panel in panels):
@@ -674,7 +674,7 @@ def tabulate_all_shares(found: Panels) -> Table | None:
         caption="Panels: runs at fault among those that a judge answered",
         columns=make_columns(
             "group", "aspect", "judge", "at fault", "95 % interval", "worst case", "judged",
-            "no yes or no", numbers=("at fault", "judged"),
+            "no usable verdict", numbers=("at fault", "judged"),
         ),
         rows=tuple(rows),
     )  # fmt: skip

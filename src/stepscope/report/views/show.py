@@ -298,11 +298,11 @@ def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[s
         verdict = found.whole.get(measure)
         cites = () if verdict is None or verdict.label == "stopped_well" else verdict.cites
         if cites:
-            said.append(f"{name} {' '.join(map(str, cites))}")
+            said.append(f"{name} at {' '.join(map(str, cites))}")
     goals = found.whole.get("subgoals")
     if goals is not None:
         how = goals.reason if goals.label == ANOTHER_WAY else goals.label or goals.value
-        said.insert(0, f"sub-goals {how}")
+        said.insert(0, f"sub-goals reached: {how}")
     out = words.fold(
         "Verdicts (rules)  " + visible_line(" · ".join(said) or "nothing found"), width, 10
     )
@@ -341,7 +341,10 @@ def _lost(found: RuleFindings) -> str:
             by_kind.setdefault(answer.kind, {}).setdefault(measure, []).append(aspect)
     return " · ".join(
         f"{kind}: "
-        + ", ".join(f"{m} {' '.join(aspects)}".strip() for m, aspects in measures.items())
+        + ", ".join(
+            f"{measure} ({', '.join(filter(None, aspects))})" if any(aspects) else measure
+            for measure, aspects in measures.items()
+        )
         for kind, measures in by_kind.items()
     )
 
@@ -647,7 +650,7 @@ def _shape(curve: Curve) -> str:
         parts = ["unmodelled: no shape fits these scores"]
     elif best is not None and second is not None:
         odds = f"{_named(curve, best)}, {_named(curve, second)}"
-        found = f" {format_percent(curve.posterior[best])}, then {_named(curve, second)}"
+        found = f" {format_percent(curve.posterior[best])}, or else {_named(curve, second)}"
         parts = [parts[0] + (f": {odds}" if curve.shape == "unresolved" else found)]
     if curve.mean is not None:
         parts.append(f"mean {_interval(curve.mean)}{', low' if curve.low_level else ''}")
