@@ -79,21 +79,17 @@ def classify(
 
     Args:
         scores: n scores within 0..1, None or NaN where a step was not scored.
-        sigma: noise of a score, one standard deviation, for all steps or for each; above 0, at
-            most 1. None averages over `likelihood.SIGMAS`, resolves less, and no run of fewer than
-            eight scores.
+        sigma: noise of a score, one standard deviation, for all steps or for each; above 0, at most
+            1. None averages over `likelihood.SIGMAS`, resolves less, and no run of fewer than eight
+            scores.
         prior: share of each shape in the fleet; the same for all unless given.
         quantum: step between the values that the judge can give (0.1 for tenths); None looks
             whether the scores themselves show it.
-        correlation: of the errors of neighbouring steps; see `noise.learn`.
+        correlation: of the errors of neighbouring steps; see `noise.learn_noise`.
 
     Returns:
         The shape; `Unmeasured` with fewer than four scores, a score off the scale, or a sigma that
-        is none.
-
-    Raises:
-        DataError: the prior, the quantum, the correlation or a shape of the arguments makes no
-            sense.
+            is none.
 
     >>> found = classify([0.9, 0.91, 0.88, 0.6, 0.55, 0.58, 0.61, 0.62, 0.6, 0.58], sigma=0.05)
     >>> found.label, found.break_.step, round(found.depth.value, 2)
@@ -356,20 +352,10 @@ def classify_many(
     quantum: float | None = None,
     correlation: float = 0.0,
 ) -> ShapeBatch:
-    """Compare five shapes for each of m runs of n steps.
+    """Compare five shapes for each of m runs of n steps, as `classify` does.
 
-    Args:
-        scores: shape (m, n), within 0..1, NaN where a step was not scored.
-        sigma: noise of a score: one number, shape (n,) for all runs, (m, 1) or (m, n); None as in
-            `classify`.
-        prior: share of each shape in the fleet; the same for all unless given.
-
-    Returns:
-        One row a run that could be classified, in their order, and why the others could not.
-
-    Raises:
-        DataError: the prior, the quantum, the correlation or a shape of the arguments makes no
-            sense.
+    Scores have shape (m, n); sigma is one number, or has shape (n,) for all runs, (m, 1) or (m, n).
+    Runs that cannot be classified have no row; the batch says why.
 
     >>> curves = np.array([[0.9, 0.9, 0.9, 0.9, 0.9, 0.9], [0.9, 0.9, 0.4, 0.4, 0.4, 0.4]])
     >>> found = classify_many(curves, sigma=0.05)
@@ -419,18 +405,9 @@ def classify_ragged(
     quantum: float | None = None,
     correlation: float = 0.0,
 ) -> ShapeBatch:
-    """Compare five shapes for runs of unequal length.
+    """Compare five shapes for runs of unequal length, laid end to end, as `classify_many` does.
 
-    Args:
-        values: the scores of all runs end to end, NaN where a step was not scored.
-        lengths: shape (m,), the steps of each run; they sum to the number of values.
-        sigma: one number, or one for each value; None as in `classify`.
-
-    Returns:
-        As `classify_many`.
-
-    Raises:
-        DataError: as `classify_many`, or the lengths do not sum to the number of values.
+    `lengths` are the steps of each run; sigma is one number, or one for each value.
 
     >>> found = classify_ragged(np.array([0.9] * 5 + [0.9, 0.4]), np.array([5, 2]), sigma=0.05)
     >>> found.rows.tolist(), found.absences[found.reasons[1] - 1].kind

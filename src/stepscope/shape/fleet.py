@@ -66,10 +66,9 @@ def largest_p(
     hand-out, so that fleets of unequal noise and size do not raise alarms; else by its standard
     deviation over all hand-outs.
 
-    Source:
-        Westfall and Young (1993), Resampling-Based Multiple Testing, section 2.3 (single step);
-        Janssen (1997), Statistics and Probability Letters 36:9-21, for the studentised permutation;
-        Phipson and Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, for (1 + hits)/(1 + draws).
+    Source: Westfall and Young (1993), Resampling-Based Multiple Testing, section 2.3 (single step);
+    Janssen (1997), Statistics and Probability Letters 36:9-21, for the studentised permutation;
+    Phipson and Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, for (1 + hits)/(1 + draws).
     """
     pull = pull / (np.abs(pull).max() or 1.0)
     # Runs of each cluster in the first and in the second fleet.
@@ -251,11 +250,9 @@ def weigh_fleet(
 ) -> FleetEvidence:
     """Classify the runs of a fleet, and weigh them for its shares.
 
-    Args:
-        values: as `classify_ragged`, as are lengths, quantum and correlation.
-        sigma: noise of one scoring, with its interval where it was measured or learned. Labels
-            take the upper limit; shares the value, and what its error does to them.
-        repeats: scorings averaged in each value, one number or one a run.
+    `sigma` is the noise of one scoring, with its interval where it was measured or learned: labels
+    take the upper limit; shares the value, and what its error does to them. `repeats` are the
+    scorings averaged in each value, one number or one a run. All else is as for `classify_ragged`.
 
     >>> found = weigh_fleet([0.9] * 5 + [0.9, 0.9, 0.4, 0.4, 0.4], [5, 5], sigma=0.05)
     >>> found.batch.label.tolist(), found.log_likelihood.shape, found.error.round(3).tolist()
@@ -308,24 +305,18 @@ def prevalence(
         log_likelihood: shape (m, 5), log evidence of each run by shape in the order of `SHAPES`, up
             to a constant of the run, as `classify_many` gives; -inf where a shape is impossible. Or
             (m, 3, 5), as `weigh_fleet` gives: limits then hold the error of sigma.
-        rng: draws the posterior behind the intervals.
         error: the model's, in standard deviations of one run's share; the mean of `weigh_fleet`'s.
-        clusters: shape (m,), the task or user of each run; their runs repeat each other, and the
-            intervals widen by the design effect. None for runs that are independent.
-        unmeasured: runs without a likelihood, by kind: worst-case bounds are over them too.
+        clusters: shape (m,), the task or user of each run, by whose design effect intervals widen.
         draws: draws of the posterior; fewer are taken of more than 10,000 runs.
 
     Returns:
         The most likely shares, summing to 1, with intervals from their posterior under Jeffreys'
-        prior. `Unmeasured` without runs, with one run or cluster, and when a run has no likelihood.
+            prior. `Unmeasured` without runs, with one run or cluster, and when a run has no
+            likelihood.
 
-    Raises:
-        DataError: another shape than (m, 5), or clusters of another length.
-
-    Source:
-        Dempster, Laird and Rubin (1977), JRSS B 39:1-38; Diebolt and Robert (1994), JRSS B
-        56:363-375, with Jeffreys' limits given the counts; design effect: Kish (1965), with t at
-        clusters - 1. The errors of sigma and of the model are added in quadrature.
+    Source: Dempster, Laird and Rubin (1977), JRSS B 39:1-38; Diebolt and Robert (1994), JRSS B
+    56:363-375, with Jeffreys' limits given the counts; design effect: Kish (1965), with t at
+    clusters - 1. The errors of sigma and of the model are added in quadrature.
 
     >>> runs = np.log([[0.8, 0.05, 0.05, 0.05, 0.05]] * 15 + [[0.1, 0.6, 0.1, 0.1, 0.1]] * 5)
     >>> found = prevalence(runs, rng=np.random.default_rng(0))
@@ -358,22 +349,17 @@ def compare_fleets(
     Args:
         first: shape (m, 5) or (m, 3, 5), see `prevalence`.
         second: shape (k, 5) or (k, 3, 5).
-        rng: draws posteriors and hand-outs.
         clusters: task or user of each run of both fleets; a label in both is the same task or user,
             whose runs are then handed out anew within it, while clusters of one fleet move whole.
         draws: hand-outs of runs to the fleets.
 
     Returns:
         Shares, differences, and p adjusted for looking at five shapes: at most `alpha` of
-        comparisons between fleets that are alike have any p at or below `alpha`. `Unmeasured` when
-        one of the fleets is.
+            comparisons between fleets that are alike have any p at or below `alpha`. `Unmeasured`
+            when one of the fleets is.
 
-    Raises:
-        DataError: as `prevalence`.
-
-    Source:
-        permutation of whole clusters, or within them, with the most extreme shape of each hand-out:
-        see `handouts.largest_p`.
+    Source: permutation of whole clusters, or within them, with the most extreme shape of each
+    hand-out: see `largest_p`.
 
     >>> good, bad = [[0.0, -9, -9, -9, -9]] * 12, [[-9.0, 0, -9, -9, -9]] * 12
     >>> compare_fleets(good, good[:6] + bad[:6], rng=np.random.default_rng(0)).risen()

@@ -25,16 +25,12 @@ def scale_likelihood(log_likelihood: Floats) -> Floats:
 
 
 def fit_shares(rows: Floats) -> Floats:
-    """Return the most likely shares, shape (shapes,), summing to 1.
+    """Return the most likely shares, shape (shapes,), under likelihoods of shape (shapes, m).
 
     The likelihood is concave in the shares; with g the mean of L / mixture, the maximum is at most
     m * (max(g) - 1) above what has been reached, which is when to stop.
 
-    Args:
-        rows: shape (shapes, m), likelihoods, at least one positive a run.
-
-    Source:
-        Dempster, Laird and Rubin (1977), JRSS B 39:1-38, section 4.3.
+    Source: Dempster, Laird and Rubin (1977), JRSS B 39:1-38, section 4.3.
 
     >>> fit_shares(np.array([[1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])).tolist()
     [0.75, 0.25]
@@ -58,13 +54,9 @@ def sample_counts(
     rng: np.random.Generator,  # the source of the draws
     prior: float = PRIOR,  # runs that each shape is believed to have before any is seen
 ) -> Ints:
-    """Draw how many runs have each shape, from their posterior.
+    """Draw how many runs have each shape, from their posterior: shape (keep, ..., shapes).
 
-    Returns:
-        shape (keep, ..., shapes), summing to m.
-
-    Source:
-        Diebolt and Robert (1994), JRSS B 56:363-375.
+    Source: Diebolt and Robert (1994), JRSS B 56:363-375.
     """
     # Single precision: a run is dealt to the wrong shape once in ten million, in half the time.
     light, shares, m = rows.astype(np.float32), start, rows.shape[-1]
@@ -92,8 +84,7 @@ def share_draws(counts: Ints, rng: np.random.Generator) -> Floats:
     A Dirichlet would hand the largest of five shares four times the doubt of the smallest: where
     nearly all runs are healthy, the interval of "healthy" would then miss half of the time.
 
-    Source:
-        Brown, Cai and DasGupta (2001), Statistical Science 16:101-133, section 4.1.2.
+    Source: Brown, Cai and DasGupta (2001), Statistical Science 16:101-133, section 4.1.2.
     """
     return np.asarray(rng.beta(counts + PRIOR, counts.sum(-1, keepdims=True) - counts + PRIOR))
 
@@ -103,14 +94,9 @@ def influence(rows: Floats, shares: Floats) -> Floats:
 
     The means of two groups of runs differ by what refits to the groups would differ by, up to terms
     of second order. One run a shape is added to the information, so that a shape that nobody has
-    keeps a finite pull.
+    keeps a finite pull. All shares are positive.
 
-    Args:
-        rows: shape (shapes, m), likelihoods.
-        shares: shape (shapes,), all positive.
-
-    Source:
-        van der Vaart (1998), Asymptotic Statistics, section 5.7 (one-step estimators).
+    Source: van der Vaart (1998), Asymptotic Statistics, section 5.7 (one-step estimators).
     """
     m = rows.shape[1]
     scores = rows / (shares @ rows)
@@ -131,12 +117,9 @@ def sum_shapes_by_cluster(values: Floats, cluster: Ints, clusters: int) -> Float
 def design_effect(pull: Floats, cluster: Ints) -> float:
     """How much larger the variance of the shares is for runs coming in clusters; at least 1.
 
-    Args:
-        pull: shape (shapes, m), from `influence`.
-        cluster: shape (m,), dense numbers.
+    `pull`, shape (shapes, m), is that of `influence`; `cluster`, shape (m,), has dense numbers.
 
-    Source:
-        Kish (1965), Survey Sampling, section 8.2; variances by cluster as in `stats.intervals`.
+    Source: Kish (1965), Survey Sampling, section 8.2; variances by cluster as in `stats.intervals`.
     """
     clusters = int(cluster.max()) + 1
     centred = pull - pull.mean(1, keepdims=True)

@@ -57,9 +57,6 @@ class Templates:
 def make_templates(n: int) -> Templates:
     """Return the templates of runs of n steps, `SHORTEST` to `LONGEST`.
 
-    Raises:
-        DataError: n is out of range.
-
     >>> len(make_templates(5).shape), len(make_templates(10).shape)
     (44, 296)
     """
@@ -231,13 +228,8 @@ def parts_of_run(n: int) -> Ints:
 def pool_steps(observed: Bools, sigma: Floats) -> tuple[Floats, Ints]:
     """Return how n scores become the p averages that are compared, and where these stand.
 
-    Args:
-        observed: shape (n,), which steps have a score.
-        sigma: shape (n,), noise of each score; read where observed.
-
-    Returns:
-        Weights, shape (p, n), whose rows sum to 1, 0 for a missing score; and the step of the
-        templates that each average stands at, shape (p,), rising.
+    The weights, shape (p, n), of the steps observed, by the noise of each, have rows that sum to 1;
+    the places, shape (p,), are steps of the templates, rising.
     """
     part = parts_of_run(len(observed))
     precision = np.zeros(len(observed))

@@ -7,6 +7,10 @@ Parameters that mean the same everywhere: `clusters`, the task (or run) of each 
 are independent; `level`, the coverage of an interval, a share; `target`, where "these cases" takes
 every row as independent; `unmeasured`, rows without a value, counted by kind; `unit` of the values,
 and `unit_of_n`, what a row is; `rng`, what random draws come from, and `draws`, how many there are.
+
+Results that mean the same everywhere: `Unmeasured` without values and with values that are not
+finite; no limits with one cluster, and where all values are the same. `DataError` is raised where
+shapes differ and where a value lies outside the range that a docstring states.
 """
 
 from __future__ import annotations

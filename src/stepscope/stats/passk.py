@@ -40,23 +40,12 @@ def pass_hat_k(
     level: float = 0.95,
     unmeasured: Mapping[str, int] | None = None,
 ) -> Estimate | Unmeasured:
-    """Chance that k trials of a task all succeed, averaged over tasks.
+    """Chance that k trials of a task all succeed, averaged over tasks; `n` counts tasks.
 
-    Args:
-        successes: shape (tasks,), successes c of each task.
-        trials: shape (tasks,), trials n of each task; tasks with fewer than k count as unmeasured
-            ("insufficient_data").
-        k: number of trials, at least 1.
+    Successes and trials have shape (tasks,). Tasks with fewer than k trials, 1 or more, count as
+    unmeasured ("insufficient_data"), and fewer than two others make the result so.
 
-    Returns:
-        A share, n counting tasks. `Unmeasured` when fewer than two tasks have k trials, or when
-        counts are not finite.
-
-    Raises:
-        DataError: shapes differ, k below 1, or not 0 <= successes <= trials.
-
-    Source:
-        Yao et al. (2024), tau-bench, arXiv:2406.12045, section 5: C(c, k) / C(n, k).
+    Source: Yao et al. (2024), tau-bench, arXiv:2406.12045, section 5: C(c, k) / C(n, k).
 
     >>> pass_hat_k([4, 2, 0], [4, 4, 4], 2).value
     0.3888888888888889
@@ -72,13 +61,10 @@ def pass_at_k(
     level: float = 0.95,
     unmeasured: Mapping[str, int] | None = None,
 ) -> Estimate | Unmeasured:
-    """Chance that at least one of k trials of a task succeeds, averaged over tasks.
+    """Chance that at least one of k trials of a task succeeds; all else as `pass_hat_k`.
 
-    Arguments, result and refusals as those of `pass_hat_k`.
-
-    Source:
-        Chen et al. (2021), Evaluating LLMs trained on code, arXiv:2107.03374, equation 1:
-        1 - C(n - c, k) / C(n, k).
+    Source: Chen et al. (2021), Evaluating LLMs trained on code, arXiv:2107.03374, equation 1: 1 -
+    C(n - c, k) / C(n, k).
 
     >>> round(pass_at_k([1, 1], [4, 4], 2).value, 3)
     0.5
