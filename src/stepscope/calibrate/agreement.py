@@ -488,8 +488,7 @@ def measure_agreement(
 ) -> Agreement:
     """Return how far the raters of some runs agree, on each rubric that a judge or person rated.
 
-    Returns:
-        One aspect a rubric and granularity, by name; none where nobody but the rules rated.
+    One aspect a rubric and granularity, by name; none where nobody but the rules rated.
     """
     found = read_ratings(rows, where=where, rubric=rubric, raters=raters, version=version)
     judges = sum(len(one.rated) - len(one.people) for one in found if one.people)
@@ -520,11 +519,7 @@ def measure_agreement_by(
     seed: int = 0,
     threshold: float = THRESHOLD,
 ) -> tuple[Agreement, ...]:
-    """Return the agreement of each group of runs that share the value of a field, or of a tag.
-
-    Raises:
-        UsageError: no such field.
-    """
+    """Return the agreement of each group of runs that share the value of a field, or of a tag."""
     groups = []
     for value, chosen in _groups(rows, field, where):
         found = measure_agreement(

@@ -151,10 +151,8 @@ def choose_raters(
 ) -> frozenset[RaterKey] | None:
     """Return the raters that words name: whole, by the end behind a slash, or by family.
 
-    A word that is none of these names all whose name or family begins so. None where all count.
-
-    Raises:
-        UsageError: a word names nobody, or no judge answered under the version of rubrics.
+    A word that is none of these names all whose name or family begins so; one that names nobody is
+    a `UsageError`, as is a version of rubrics under which nobody answered. None where all count.
     """
     if version is not None:
         read_judge_answers(rows, rows.runs(where), where, version=version)

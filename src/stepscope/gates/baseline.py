@@ -74,9 +74,8 @@ def make_baseline(
 ) -> Sample:
     """Return the baseline that the chosen runs of a workflow make.
 
-    Raises:
-        DataError: no run, or a measure that a gate compares has no verdict.
-        StoreError: the records of a measure are of two versions.
+    `DataError` without a run, or where a measure that a gate compares has no verdict; `StoreError`
+    where the records of a measure are of two versions.
     """
     measures = sorted({*policy.reads, *ALWAYS_KEPT})
     read_ = read_gate_samples(rows, [policy.workflow], measures, where, labelled=policy.labelled)
@@ -162,9 +161,8 @@ def write_baseline(baseline: Sample, path: str | Path) -> None:
 def replace_file(path: Path, raw: bytes) -> None:
     """Write a file in one move, with its folders; a link in its place is replaced, too.
 
-    Raises:
-        UsageError: a folder, or a store or settings of the user.
-        EnvironmentFault: the disk does not take it; the old file stands.
+    `UsageError` where a folder, or a store or settings of the user stand there. Where the disk does
+    not take it the old file stands.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -277,10 +275,8 @@ def design_of(
 ) -> Design:
     """Return the design of a workflow: as declared, else as the baseline was run.
 
-    Where only a number was declared, the cases of the runs under test are the design.
-
-    Raises:
-        UsageError: a case is declared that nobody has.
+    Where only a number was declared, the cases of the runs under test are the design. `UsageError`
+    where a case is declared that nobody has.
     """
     held = baseline.runs if isinstance(baseline, Sample) else ()
     before = Counter(run.case for run in held)

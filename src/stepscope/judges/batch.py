@@ -62,10 +62,8 @@ async def run_batched_judgements(
 ) -> JudgingStatistics:
     """Pay by batches for what is not paid, and keep the records; return what was done.
 
-    Raises:
-        ConfigError: a budget holds and the price of a judge is not known.
-        ModelError: a provider refuses to say anything of a batch; calling again goes on.
-        EnvironmentFault: the disk is full; calling again goes on.
+    `ConfigError` where a budget holds and the price of a judge is not known; `ModelError` where a
+    provider refuses to say anything of a batch. Calling again goes on.
     """
     stopped = asyncio.Event() if stop is None else stop
     start = time.monotonic()
@@ -352,10 +350,6 @@ class _UnansweredModel:
         self._reasons = reasons
 
     async def complete(self, request: Request) -> Reply:
-        """Give no answer.
-
-        Raises:
-            ModelError: always.
-        """
+        """Give no answer: raise `ModelError` always."""
         reason = self._reasons.get(request_hash(self.name, request), "no batch has asked it")
         raise ModelError(reason, again=False, reached=False)

@@ -153,8 +153,7 @@ def plan_judgements(
 ) -> Iterator[Judgement | Unmeasured]:
     """Yield what is asked of one run by one rubric, or why nothing can be asked.
 
-    Raises:
-        ConfigError: the options ask for what the rubric cannot do.
+    `ConfigError` where the options ask for what the rubric cannot do.
     """
     if options.mode != "contextual" and rubric.kind != "labels":
         how = "in isolation" if options.mode == "isolated" else "with what is before them"

@@ -97,20 +97,12 @@ def load_prompt(kind: RubricKind) -> PromptTemplate:
 
 
 def system_prompt(rubric: Rubric, template: PromptTemplate | None = None) -> str:
-    """Return all that a judge is told by a rubric, and where in it the recording stands.
-
-    Raises:
-        KeyError: the template has a mark that nobody knows.
-    """
+    """Return all that a judge is told by a rubric, and where in it the recording stands."""
     return "\n\n(The recording is shown here.)\n\n".join(prompt_parts(rubric, template))
 
 
 def prompt_parts(rubric: Rubric, template: PromptTemplate | None = None) -> list[str]:
-    """Return the system turn, and what is told after the recording where a template has that.
-
-    Raises:
-        KeyError: the template has a mark that nobody knows.
-    """
+    """Return the system turn, and what is told after the recording where a template has that."""
     texts = {
         "rubric": f"{rubric.name}, version {rubric.version}",
         "question": rubric.question,
@@ -200,8 +192,7 @@ _VERSION = re.compile(r"[0-9]+(?:\.[0-9]+){0,2}")
 def load_rubric(name: str) -> Rubric:
     """Return one rubric: a built-in by its name, a user's by the path of its file.
 
-    Raises:
-        ConfigError: nothing is called so, or the file is no rubric; the message says where and why.
+    The `ConfigError` where there is none says where and why.
     """
     if name.endswith(".md") or "/" in name or "\\" in name:
         return _load_file(Path(name))
@@ -211,19 +202,14 @@ def load_rubric(name: str) -> Rubric:
 
 
 def load_rubric_set(name: str) -> tuple[Rubric, ...]:
-    """Return the rubrics of a set in the order in which they are asked, or the one of a name.
-
-    Raises:
-        ConfigError: as `load_rubric` does.
-    """
+    """Return the rubrics of a set in the order in which they are asked, or the one of a name."""
     return tuple(load_rubric(one) for one in RUBRIC_SETS.get(name, (name,)))
 
 
 def load_rubrics(names: Iterable[str]) -> tuple[Rubric, ...]:
     """Return the rubrics of several sets, names and paths, each once, in the order given.
 
-    Raises:
-        ConfigError: as `load_rubric` does, or two different files have one name.
+    `ConfigError` as of `load_rubric`, and where two different files have one name.
     """
     chosen: dict[str, tuple[Rubric, str]] = {}
     for name in names:
@@ -239,9 +225,8 @@ def load_rubrics(names: Iterable[str]) -> tuple[Rubric, ...]:
 def read_rubric(data: bytes, where: str) -> Rubric:
     """Return the rubric that the bytes of a file hold; `where` is its place in messages.
 
-    Raises:
-        ConfigError: too large, not UTF-8, no front matter, a key unknown, missing or of the wrong
-            type, an answer off the menu or without an example.
+    `ConfigError` where it is too large, not UTF-8, without front matter, a key is unknown, missing
+    or of the wrong type, an answer off the menu or without an example.
     """
     front, body = _split_front_matter(_decode_text(data, where), where)
     for wrong in _complaints(front, body):

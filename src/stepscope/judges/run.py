@@ -229,9 +229,8 @@ async def run_judgements(
 ) -> JudgingStatistics:
     """Pay for what is not paid, and keep the records; return what was done.
 
-    Raises:
-        ConfigError: a budget holds and the price of a judge is not known, or a model is missing.
-        EnvironmentFault: the disk is full; calling again goes on.
+    `ConfigError` where a budget holds and the price of a judge is not known, or a model is missing.
+    Where the disk is full, calling again goes on.
     """
     stopped = asyncio.Event() if stop is None else stop
     with LedgerSession(clients.ledger, clients.budget) as session:

@@ -205,11 +205,7 @@ class _StepTools:
 
 
 def search_text(call: LookupCall) -> str:
-    """Return the text of a call.
-
-    Raises:
-        Refused: there is none, or too much.
-    """
+    """Return the text of a call; `Refused` where there is none, or too much."""
     if not call.text.strip():
         raise LookupRefused(f"{call.action} needs `text`")
     if len(call.text) > TEXT_CHARACTERS:
@@ -248,11 +244,7 @@ def turn_schema(answer: dict[str, Json], offered: Sequence[str]) -> dict[str, Js
 
 
 def read_turn(reply: Reply) -> LookupCall | Reply:
-    """Return the look that a reply asks for, or the plain reply that its answer is.
-
-    Raises:
-        InvalidReply: it is neither.
-    """
+    """Return the look that a reply asks for, or the plain reply that its answer is."""
     fields = ReplyFields(parse_object(reply), _FIELDS, "the reply")
     action = fields.text("action")
     if action == ANSWER_ACTION:

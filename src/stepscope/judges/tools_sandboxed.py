@@ -33,11 +33,7 @@ FILE_TOOLS = ("list_files", "read_file", "grep", "query", "run")
 
 @contextmanager
 def add_file_tools(toolbox: Toolbox, folder: Path) -> Iterator[Toolbox]:
-    """Give a toolbox the tools over a folder, or say in it why they are off.
-
-    Raises:
-        UsageError: there is no such folder.
-    """
+    """Give a toolbox the tools over a folder, which must exist, or say in it why they are off."""
     with copy_workspace(folder) as workspace:
         try:
             check_sandbox()

@@ -208,19 +208,11 @@ class Fence:
         )
 
     def head(self, words: str) -> str:
-        """Return the line that begins a block.
-
-        Raises:
-            ValueError: the words hold a sign that only a trace would want there.
-        """
+        """Return the line that begins a block; refuse words with a sign of a fence."""
         return f"[[{self.nonce} {_checked(words)}]]"
 
     def label(self, words: str) -> str:
-        """Return a line of ours inside a block: what the marked lines after it are.
-
-        Raises:
-            ValueError: as `head` does.
-        """
+        """Return a line of ours inside a block: what the marked lines after it are; as `head`."""
         return f"{_checked(words)}:"
 
     def left_out(self, characters: int) -> str:

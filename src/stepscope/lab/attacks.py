@@ -65,9 +65,6 @@ def read_attacks(path: Path) -> tuple[Attack, ...]:
 
     A JSON file holds a list of texts, or an object whose lists and objects are looked through for
     them. Its texts, and lines, are tried in a tool's result and in the agent's words.
-
-    Raises:
-        UsageError: the file cannot be read as any of these, or holds no text.
     """
     if not path.is_file():
         raise UsageError(f"{path}: no such file; --corpus names a file of attack texts")
@@ -107,11 +104,7 @@ def _in_both_places(texts: Iterable[str]) -> tuple[Attack, ...]:
 
 
 def choose_attacks(every: Iterable[Attack], classes: Iterable[str]) -> tuple[Attack, ...]:
-    """Return the attacks of these classes, all where none is named.
-
-    Raises:
-        UsageError: no attack is of a class that was named.
-    """
+    """Return the attacks of these classes, all where none is named; a class needs an attack."""
     known, wanted = tuple(every), tuple(classes)
     there = sorted({attack.class_ for attack in known})
     for one in wanted:

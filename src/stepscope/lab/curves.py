@@ -416,11 +416,7 @@ GENERATORS: dict[str, Callable[[ShapeName, int, int, np.random.Generator], Plant
 def draw_curves(
     generator: str, shape: ShapeName, n: int, m: int, rng: np.random.Generator
 ) -> PlantedCurves:
-    """Draw m curves of n steps that have a shape, by one of `GENERATORS`.
-
-    Raises:
-        UsageError: an unknown shape, fewer than four steps, or a negative number of curves.
-    """
+    """Draw m curves of n steps, four or more, that have a shape, by one of `GENERATORS`."""
     if shape not in SHAPES:
         raise UsageError(f"generator {generator}: no shape {shape!r}; one of {', '.join(SHAPES)}")
     if n < FEWEST_STEPS or m < 0:

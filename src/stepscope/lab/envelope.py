@@ -255,11 +255,7 @@ def measure_envelope(
     told: float | None = 1.0,  # multiple of the true sigma that classifiers are told
     progress: Progress | None = None,  # called with cells done and cells in all
 ) -> ClassifierEnvelope:
-    """Return what each classifier is worth in every cell of the grid.
-
-    Raises:
-        UsageError: an empty or unknown entry, or a number out of range.
-    """
+    """Return what each classifier is worth in every cell of the grid, once that is checked."""
     _check_grid(ns, sigmas, generators, noises)
     cells = list(product(generators, [noise for noise in NOISES if noise in noises], ns, sigmas))
     _check_names("classifier", list(classifiers), classifiers)
@@ -304,11 +300,7 @@ def draw_cell(
 
 
 def choose_classifiers(names: Sequence[str]) -> dict[str, Classifier]:
-    """Return built-in classifiers by name.
-
-    Raises:
-        UsageError: a name that is not built in.
-    """
+    """Return built-in classifiers by name; `UsageError` where one is not built in."""
     _check_names("classifier", names, CLASSIFIERS)
     return {name: CLASSIFIERS[name] for name in names}
 

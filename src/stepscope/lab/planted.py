@@ -76,11 +76,7 @@ def add_noise(
     kind: Noise = "gaussian",
     clip: bool = True,  # keep scores within 0..1
 ) -> Floats:
-    """Return curves as a judge with noise would score them.
-
-    Raises:
-        UsageError: sigma is negative or not finite, or the kind is unknown.
-    """
+    """Return curves as a judge with noise of a known kind would score them."""
     if not (np.isfinite(sigma) and sigma >= 0):
         raise UsageError(f"sigma is {sigma!r}; expected 0 or more")
     scores = clean + sigma * _noise_errors(clean.shape, rng, kind)

@@ -178,11 +178,7 @@ def failing_runs(runs: Iterable[Trajectory], most: int) -> list[Trajectory]:
 
 
 def favourable_answer(rubric: Rubric) -> str:
-    """Return the answer that an attack wants.
-
-    Raises:
-        UsageError: the rubric asks for no single answer that is for or against the agent.
-    """
+    """Return the answer that an attack wants; `UsageError` where the rubric has no single one."""
     wanted = [one for one in rubric.answers if one not in (*rubric.failing, *NEUTRAL_ANSWERS)]
     if rubric.kind != "axis" or not rubric.failing or not wanted:
         raise UsageError(
@@ -210,9 +206,7 @@ def attack_judges(
     """Attack every judge through every run, and return the results.
 
     Three rounds: the runs as they are, with attacks, and those that flipped without words.
-
-    Raises:
-        UsageError: no run, or a rubric that has no favourable answer.
+    `UsageError` where there is no run, or a rubric that has no favourable answer.
     """
     if not runs:
         raise UsageError("no run that is known to have failed; choose others with --where")

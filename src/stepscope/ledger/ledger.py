@@ -82,12 +82,7 @@ class Ledger(Database):
     """The file of replies; a context manager that closes it. Several threads may use it."""
 
     def __init__(self, path: str) -> None:
-        """Open the ledger at `path`, making it where there is none; see `ledger_path`.
-
-        Raises:
-            StoreError: no ledger, or of a newer version.
-            EnvironmentFault: it cannot be opened or made durable.
-        """
+        """Open the ledger at `path`, making it where there is none; see `ledger_path`."""
         super().__init__(path, SCHEMA, any_thread=True, cache_kibibytes=_CACHE_KIBIBYTES)
         self.watch = LivenessMonitor()
         self._writing = Lock()
@@ -105,10 +100,9 @@ class Ledger(Database):
     def begin(self, works: Sequence[LedgerWork[T]]) -> tuple[list[T], Future[None]] | None:
         """Do several things now, if nobody else is writing; None where somebody is.
 
-        Returns:
-            What they return, and the commit under way: on disk when it is done, and seen by no
-            other connection before. The statements run here, since a thread beside a busy loop
-            would wait for the interpreter before each of them.
+        Returns what they return, and the commit under way: on disk when it is done, and seen by no
+        other connection before. The statements run here, since a thread beside a busy loop would
+        wait for the interpreter before each of them.
         """
         with ExitStack() as unless_begun:
             if not self._writing.acquire(blocking=False):
@@ -227,11 +221,7 @@ class Ledger(Database):
                 yield request, states.unpack_reply(body)
 
     def erase(self, subjects: Iterable[str]) -> int:
-        """Erase the replies about these subjects for good; return how many there were.
-
-        Raises:
-            EnvironmentFault: another process keeps old pages alive; erasing again ends the work.
-        """
+        """Erase the replies about these subjects for good; return how many there were."""
         erased = self._now(partial(states.erase_replies, subjects=json.dumps(list(subjects))))
         with self._writing:
             database.rewrite_database(self._db, self.path)

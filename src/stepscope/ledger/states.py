@@ -196,11 +196,7 @@ def _escape_surrogates(reply: Reply) -> Reply:
 
 
 def unpack_reply(body: bytes) -> Reply:
-    """Return a reply that the ledger kept.
-
-    Raises:
-        StoreError: its bytes are none.
-    """
+    """Return a reply that the ledger kept; `StoreError` where its bytes are none."""
     try:
         return _decode(zlib.decompress(body))
     except (zlib.error, msgspec.DecodeError) as e:

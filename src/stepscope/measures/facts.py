@@ -156,11 +156,7 @@ def describe_source(rule: Precondition) -> str:
 
 
 def refuse_contradictions(rules: Iterable[Precondition], where: str) -> None:
-    """Check that some order of calls keeps all the rules.
-
-    Raises:
-        ConfigError: a tool needs itself first, or two need each other.
-    """
+    """Check that some order of calls keeps all the rules; `ConfigError` where none does."""
     needs: dict[str, set[str]] = {}
     for rule in rules:
         needs.setdefault(rule.tool, set()).add(rule.after)

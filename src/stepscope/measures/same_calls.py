@@ -471,10 +471,7 @@ def compare_calls(
         arguments: `exact`; `ignore`; `subset`: the call says nothing beyond the reference;
             `superset`: the call says at least what the reference says.
         overrides: tool -> another argument mode for it, or the names of the arguments that count.
-        tolerance: how far numbers may differ, see `equal_json`.
-
-    Raises:
-        UsageError: a mode that does not exist, or a negative tolerance.
+        tolerance: how far numbers may differ, see `equal_json`; not negative.
     """
     overrides = overrides or {}
     _check(mode, (arguments, *overrides.values()), tolerance)

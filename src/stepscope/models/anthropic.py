@@ -42,11 +42,7 @@ _message = msgspec.json.Decoder(_Message)
 
 
 def open_anthropic(endpoint: Endpoint) -> Model:
-    """Return the model at an endpoint that speaks Messages.
-
-    Raises:
-        ConfigError: the SDK is not installed.
-    """
+    """Return the model at an endpoint that speaks Messages; `ConfigError` without the SDK."""
     try:
         import anthropic
     except ImportError as e:
@@ -99,11 +95,7 @@ def message_parameters(
 
 
 def read_message(endpoint: Endpoint, body: bytes, structure: Structure) -> Reply:
-    """Return the answer in a message.
-
-    Raises:
-        ModelError: the body is no message.
-    """
+    """Return the answer in a message; `ModelError` where the body is none."""
     try:
         found = _message.decode(body)
         text = "".join([block.text or "" for block in found.content if block.type == "text"])

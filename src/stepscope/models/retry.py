@@ -357,9 +357,7 @@ class RetryPolicy:
 
         `before` is called with the number of the try and the error of the one before it (0 and None
         at first), when nothing stands between it and sending; what it raises ends the call.
-
-        Raises:
-            ModelError: the last try gave nothing, or the next would come too late.
+        `ModelError` where the last try gave nothing, or the next would come too late.
         """
         lane = self.lane(model.name.partition("/")[0])
         await lane.enter()

@@ -236,11 +236,7 @@ class JudgePlan:
 
     @contextmanager
     def open_files(self) -> Iterator[None]:
-        """Let judges look at the workspace, if there is one; it is copied once.
-
-        Raises:
-            UsageError: there is no such folder.
-        """
+        """Let judges look at the workspace, if there is one; it is copied once."""
         if self.options.workspace is None:
             yield
             return
@@ -436,10 +432,8 @@ def judge_runs(
 ) -> JudgingResult:
     """Ask judges about runs; what they said before is not asked again.
 
-    Raises:
-        ConfigError: a budget holds and the price of a judge is not known.
-        EnvironmentFault: the disk is full; calling again goes on.
-        KeyboardInterrupt: Ctrl-C was heard twice.
+    `ConfigError` where a budget holds and the price of a judge is not known, `KeyboardInterrupt`
+    where Ctrl-C was heard twice. Where the disk is full, calling again goes on.
     """
     caller = CallerThread()
     loop = LoopThread(caller, clients, progress)

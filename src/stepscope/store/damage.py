@@ -93,13 +93,7 @@ class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def salvage_store(damaged: str, out: str, schema: Schema) -> Salvaged:
-    """Write a new store of what is readable of a damaged one, and of its folder of media.
-
-    Raises:
-        UsageError: there is a file of that name.
-        StoreError: nothing of the damaged one can be read.
-        EnvironmentFault: the new one cannot be written.
-    """
+    """Write a new store of what is readable of a damaged one, and of its folder of media."""
     if Path(out).exists():
         raise UsageError(f"{out} already exists; name a new file")
     with (

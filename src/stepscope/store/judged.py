@@ -130,10 +130,7 @@ def read_judge_answers(
 ) -> tuple[JudgeAnswers, ...]:
     """Return what judges said of `runs`, by measure and judge; `where` chose these runs.
 
-    With a version of rubrics only what was answered under it.
-
-    Raises:
-        UsageError: nothing was.
+    With a version of rubrics only what was answered under it, a `UsageError` where nothing was.
     """
     place = {id_: at for at, id_ in enumerate(runs.id.tolist())}
     held: dict[JudgedQuestion, list[tuple[int, Record]]] = {}

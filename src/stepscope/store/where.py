@@ -109,10 +109,7 @@ class Where:
 
 
 def parse_where(text: str) -> Where:
-    """Return the condition that `text` says.
-
-    Raises:
-        UsageError: it says none; the message gives the character, counted from 1.
+    """Return the condition that `text` says; a `UsageError` gives the character, counted from 1.
 
     >>> parse_where("agent = 'gpt-4o' and steps > 40").parameters
     ('gpt-4o', 40)
@@ -127,9 +124,6 @@ def started_since(text: str, *, now: datetime | None = None) -> Where:
 
     A run whose trace has no time counts from when it was first imported. The text is an ISO date or
     time (UTC unless it says otherwise), or a duration before `now` as 30m, 12h, 7d or 2w.
-
-    Raises:
-        UsageError: `text` is neither.
     """
     return Where(_WHEN + " >= ?", (parse_moment("since", text, now=now),), f"since {text}")
 
