@@ -7,9 +7,8 @@ import pytest
 from scipy import integrate, stats
 
 from stepscope.shape import inputs
-from stepscope.shape.classifier import classify
+from stepscope.shape.classifier import classify, fit_probability, shortest_run
 from stepscope.shape.likelihood import weigh_templates
-from stepscope.shape.posterior import fit_probability, shortest_run
 from stepscope.shape.templates import parts_of_run, pool_steps
 from stepscope.shape.types import HEALTHY, Shape
 

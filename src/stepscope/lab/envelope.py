@@ -21,8 +21,16 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import UsageError
-from stepscope.lab.curves import GENERATORS, draw_curves
-from stepscope.lab.planted import FEWEST_STEPS, NO_BREAK, NOISES, QUANTUM, Noise, add_noise
+from stepscope.lab.curves import (
+    FEWEST_STEPS,
+    GENERATORS,
+    NO_BREAK,
+    NOISES,
+    QUANTUM,
+    Noise,
+    add_noise,
+    draw_curves,
+)
 from stepscope.shape.articles import Codes, find_break_point_many, v1_many, v2_many, v3_many
 from stepscope.shape.classifier import classify_many
 from stepscope.shape.noise import learn_noise

@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.shape.classifier import DECLARED, classify
-from stepscope.shape.posterior import shortest_run
+from stepscope.shape.classifier import DECLARED, classify, shortest_run
 from stepscope.shape.types import Break, Slopes
 from stepscope.stats.sample import Bools, Floats
 from stepscope.values import Unmeasured

@@ -30,6 +30,8 @@ from stepscope.stats.estimates import effective_count as effective_count
 from stepscope.stats.estimates import joint_table as joint_table
 from stepscope.stats.estimates import mean as mean
 from stepscope.stats.estimates import mean_share as mean_share
+from stepscope.stats.estimates import pass_at_k as pass_at_k
+from stepscope.stats.estimates import pass_hat_k as pass_hat_k
 from stepscope.stats.estimates import proportion as proportion
 from stepscope.stats.estimates import quantile as quantile
 from stepscope.stats.estimates import rate as rate
@@ -38,8 +40,6 @@ from stepscope.stats.estimates import weighted_proportion as weighted_proportion
 from stepscope.stats.interrater import agreement as agreement
 from stepscope.stats.interrater import category_shares as category_shares
 from stepscope.stats.intervals import upper_limit as upper_limit
-from stepscope.stats.passk import pass_at_k as pass_at_k
-from stepscope.stats.passk import pass_hat_k as pass_hat_k
 from stepscope.stats.ranks import FigureRuns as FigureRuns
 from stepscope.stats.ranks import rank_correlation as rank_correlation
 from stepscope.stats.ranks import rank_flips as rank_flips
