@@ -113,10 +113,7 @@ class LedgerCalls:
         """Return the reply to an ask about a subject: a run's id.
 
         The first ask with a long beginning goes alone, so that the others find it cached.
-
-        Raises:
-            ConfigError: a budget holds and the price is not known, or the model is not open.
-            EnvironmentFault: the disk is full.
+        `ConfigError` where a budget holds and the price is not known, or the model is not open.
         """
         request = ask.request
         if len(request.system) + len(request.context) < _CACHED_CHARACTERS:
@@ -167,11 +164,7 @@ class LedgerModel:
     """A model for one claimed ask that keeps the ledger: sent, then asked, then received."""
 
     def __init__(self, ask: Ask, calls: LedgerCalls) -> None:
-        """Ask the model of that name, which asks once and does not retry.
-
-        Raises:
-            ConfigError: it is not open.
-        """
+        """Ask the model of that name, which must be open, asks once and does not retry."""
         model = calls.clients.models.get(ask.model)
         if model is None:
             raise ConfigError(f"no model is open for the judge {ask.model!r}, and nothing recorded")
@@ -212,12 +205,7 @@ class LedgerModel:
         return self.paid
 
     async def complete(self, request: Request) -> Reply:
-        """Ask once, and keep the answer before it is returned.
-
-        Raises:
-            ModelError: nothing usable came back.
-            NotSent: the ask is not to be sent.
-        """
+        """Ask once, and keep the answer before it is returned, unless it is not to be sent."""
         ask = self._ask
         if not self._sent:
             if not await self._session.send(ask.key, request_hash(ask.model, ask.request)):

@@ -29,7 +29,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from stepscope.judges import tools
-from stepscope.judges.batch import PlanSource, run_batched_judgements
 from stepscope.judges.canaries import (
     CanaryResult,
     missed_canaries,
@@ -48,7 +47,15 @@ from stepscope.judges.judgement import (
 )
 from stepscope.judges.plan import plan_judgements
 from stepscope.judges.rubrics import Rubric, RubricKind
-from stepscope.judges.run import JudgingStatistics, Keep, Progress, reason_word, run_judgements
+from stepscope.judges.run import (
+    JudgingStatistics,
+    Keep,
+    PlanSource,
+    Progress,
+    reason_word,
+    run_batched_judgements,
+    run_judgements,
+)
 from stepscope.judges.tools import Toolbox, add_file_tools
 from stepscope.ledger.calls import CallClients, Pricing
 from stepscope.ledger.ledger import Ledger, UnknownCall

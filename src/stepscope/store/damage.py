@@ -45,11 +45,7 @@ _UNREADABLE = (msgspec.DecodeError, ValueError, TypeError, LookupError, Overflow
 
 
 def find_damage(db: Connection) -> Iterator[str]:
-    """Yield what is wrong with a store, one line each; nothing where all of it can be read.
-
-    Raises:
-        sqlite3.Error: a text is no UTF-8.
-    """
+    """Yield what is wrong with a store, one line each; `sqlite3.Error` where a text is no UTF-8."""
     broken = False
     for fault in database.find_faults(db):
         broken = True
