@@ -16,14 +16,8 @@ from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from typing import TypeAlias
 
+from stepscope.measures.axes import quantities
 from stepscope.measures.axes.evidence import Evidence
-from stepscope.measures.axes.quantities import (
-    MONTHS,
-    Value,
-    is_identifier,
-    names_in,
-    ordinal,
-)
 from stepscope.measures.calls import effect_of
 from stepscope.measures.completeness import gaps_of, hiding_gap
 from stepscope.measures.errors import executions_of, first_line, reactions_of
@@ -38,7 +32,7 @@ MOST_NAMES = 50
 # Longer words beside a command are about other things, too.
 MOST_PROSE = 160
 
-_MONTH = "|".join(f"{name}|{name[:3]}" for name in MONTHS)
+_MONTH = "|".join(f"{name}|{name[:3]}" for name in quantities.MONTHS)
 # The same without names of months: found in less time.
 _DIGITS = re.compile(
     r"\b(?=\d)(?:(?P<y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)|(?P<us>\d{1,2}/\d{1,2}/\d{4})"
@@ -58,7 +52,7 @@ _BY_DAY = re.compile(
     r"(?i)\d(?:(?<=[aceilnoprsu][bceghlnprtvy] \d)|(?<=[aceilnoprsu][bceghlnprtvy]\. \d)|"
     r"(?=\d?(?:st|nd|rd|th)? (?:of )?[jfmasond][aepuco][nbrylgptvc]))"
 )
-_STARTS = tuple(name[:3] for one in MONTHS for name in (one.capitalize(), one))
+_STARTS = tuple(name[:3] for one in quantities.MONTHS for name in (one.capitalize(), one))
 _EMAIL = re.compile(r"[\w.+*-]+@[\w-]+(?:\.[\w-]+)+")
 # A house number and a street: words that begin with a capital, the last of a kind of way.
 _STREET = re.compile(
@@ -135,7 +129,7 @@ def _traceable(text: str) -> tuple[_Traceable, ...]:
     if by_words or b"0000-00" in shape or b"0/0" in shape:
         dates = {x[0]: x for x in (_DATE if by_words else _DIGITS).finditer(text)}
         found += [("date", said, "", x) for said, x in dates.items()]
-    return (*found, *[("name", x, x, None) for x in names_in(text)])
+    return (*found, *[("name", x, x, None) for x in quantities.names_in(text)])
 
 
 def _is_name(said: str, text: str, before: int, evidence: Evidence) -> bool:
@@ -144,14 +138,14 @@ def _is_name(said: str, text: str, before: int, evidence: Evidence) -> bool:
     if len(digits) > 4 and len(set(digits)) == 1:
         return False  # #W0000000 is an example of the form
     return (
-        is_identifier(said)
+        quantities.is_identifier(said)
         or (len(said) > 4 and _CALLED.search(text[: text.find(said)]) is not None)
         or (not said.strip("#").isdigit() and evidence.says_form(form_of(said), before, _forms_in))
     )
 
 
 def _forms_in(text: str) -> set[str]:
-    return {form_of(name) for name in names_in(text) if 4 < len(name)}
+    return {form_of(name) for name in quantities.names_in(text) if 4 < len(name)}
 
 
 def form_of(name: str) -> str:
@@ -193,14 +187,14 @@ def find_days(text: str) -> list[tuple[int, int, str]]:
 _YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
 
 
-def day_value(text: str, start: int, end: int, day: str) -> Value:
+def day_value(text: str, start: int, end: int, day: str) -> quantities.Value:
     """Return a day as a value: its size is 20240305 or, where no year is said, 305."""
     year, size = _YEAR.search(text, start, end), int(day.replace("-", ""))
     whole = size + 10_000 * int(year[0] if year else 0)
-    return Value("day", whole, 1.0, text[start:end], start, end)
+    return quantities.Value("day", whole, 1.0, text[start:end], start, end)
 
 
-def with_days(text: str, values: list[Value]) -> list[Value]:
+def with_days(text: str, values: list[quantities.Value]) -> list[quantities.Value]:
     """Return the values of a text with its days; a number that may be a year is one."""
     years = [x for x in values if x.kind == "" and _YEAR.fullmatch(x.said)]
     told = [x._replace(kind="day", size=x.size * 10_000, unit=10_000.0) for x in years]
@@ -211,7 +205,7 @@ def with_days(text: str, values: list[Value]) -> list[Value]:
 
 def is_day_said(evidence: Evidence, told: date, before: int) -> bool:
     """True if somebody spoke of the day of the month alone: "the 6th"."""
-    return evidence.said(f"the {told.day}{ordinal(told.day)}", before) is not None
+    return evidence.said(f"the {told.day}{quantities.ordinal(told.day)}", before) is not None
 
 
 def _sentence(match: re.Match[str]) -> str:
@@ -230,7 +224,7 @@ def _date_in(match: re.Match[str]) -> date | None:
             month, day, year = map(int, match["us"].split("/"))
             return date(year, month, day) if month <= 12 else date(year, day, month)
         name = (match["month"] or match["month2"]).casefold()[:3]
-        number = next(n for n, one in enumerate(MONTHS, 1) if one.startswith(name))
+        number = next(n for n, one in enumerate(quantities.MONTHS, 1) if one.startswith(name))
         day = int(match["day"] or match["day2"])
         return date(int(match["year"] or match["year2"] or 2000), number, day)
     except ValueError:
