@@ -78,10 +78,6 @@ def pool_rising(confidence: Floats, right: Floats) -> list[Ints]:
 
     Source: Ayer, Brunk, Ewing, Reid and Silverman (1955), Ann. Math. Statist. 26:641-647:
     neighbours whose means are out of order are pooled until none are.
-
-    >>> pooled = pool_rising(np.array([0.9, 0.6, 0.8]), np.array([1.0, 1.0, 0.0]))
-    >>> [rows.tolist() for rows in pooled]
-    [[1, 2], [0]]
     """
     order = np.argsort(confidence, kind="stable")
     _, starts = np.unique(confidence[order], return_index=True)

@@ -156,9 +156,7 @@ def redteam(
 
     if not judge:
         raise UsageError("name whom to attack: --judge PROVIDER/MODEL")
-    every = lab.built_in_attacks() + (
-        () if corpus is None else lab.read_attacks(corpus)
-    )
+    every = lab.built_in_attacks() + (() if corpus is None else lab.read_attacks(corpus))
     attacks = lab.choose_attacks(every, _parse_list(class_))
     settings = load_judge_settings(offline)
     if store is None and where is None:

@@ -323,11 +323,7 @@ def absences(
 
 
 def said(absent: Sequence[SampleRun]) -> str:
-    """Return what is absent, in words; "" where nothing is.
-
-    >>> said([SampleRun("", MISSING, "a"), SampleRun("", MISSING, "b"), SampleRun("", UNREAD, "a")])
-    'at their worst: 2 missing trials, 1 unread record'
-    """
+    """Return what is absent, in words; "" where nothing is."""
     counts = Counter(run.name for run in absent)
     words = [f"{n:,} {name}{'s' * (n > 1)}" for name, n in sorted(counts.items())]
     return f"at their worst: {', '.join(words)}" if words else ""
@@ -382,11 +378,7 @@ def _case_text(baseline: Sample, name: str, case: str) -> str:
 
 
 def _cells_text(cells: Sequence[Cell]) -> str:
-    """Say cells in few words: the mean of numbers, counts of labels and of what is absent.
-
-    >>> _cells_text([1.0, 0.0, "uncertain", Absent("missing_input")])
-    'mean 0.5 of 2 runs, 1 missing_input, 1 uncertain'
-    """
+    """Say cells in few words: the mean of numbers, counts of labels and of what is absent."""
     numbers = [cell for cell in cells if isinstance(cell, int | float)]
     said = [c if isinstance(c, str) else c.unmeasured for c in cells if isinstance(c, str | Absent)]
     words = [word or "none" for cell in said for word in cell.split("\n")]

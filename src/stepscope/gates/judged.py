@@ -203,9 +203,6 @@ class FalseAlarms(NamedTuple):
 
         Source: The beta-binomial predictive of a rate with Jeffreys' prior, Beta(1/2, 1/2); e.g.
         Gelman et al. (2013), Bayesian Data Analysis, section 2.4.
-
-        >>> round(FalseAlarms(0, 100, "").chance(0, 50), 4)
-        0.8168
         """
         a, b = self.flagged + 0.5, self.good - self.flagged + 0.5
         ways = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)

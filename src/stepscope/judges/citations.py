@@ -290,11 +290,7 @@ def evidence_error(what: str) -> InvalidReply:
 
 
 def _strip_quotes(text: str) -> str:
-    """Return a quotation without the signs that judges put around one.
-
-    >>> _strip_quotes('"... refund of $5 ..."')
-    'refundof$5'
-    """
+    """Return a quotation without the signs that judges put around one."""
     words = fold_text(text)
     while True:
         bare = words.removeprefix("...").removesuffix("...")

@@ -111,12 +111,7 @@ def find_label_patterns(
 
 
 def addressed_step(verdict: Verdict) -> int | None:
-    """Return the earlier step whose error a step addresses, None where it addresses none.
-
-    >>> addressed_step(Verdict("judge.step_labels", step=7, cites=(7, 5),
-    ...     reason="addresses 5: mends"))
-    5
-    """
+    """Return the earlier step whose error a step addresses, None where it addresses none."""
     found = _ADDRESSES.match(verdict.reason)
     if found is None or verdict.step is None:
         return None

@@ -124,10 +124,6 @@ def prompt_hash(rubric: Rubric, template: PromptTemplate, *modes: str) -> str:
     """Return 16 hex digits over all that is not the run: rubric, template, and modes in order.
 
     Modes are whatever else changes an answer: the schema, the narration, isolated or contextual.
-
-    >>> one, template = load_rubric("axes.termination"), load_prompt("axis")
-    >>> prompt_hash(one, template, "a", "b") == prompt_hash(one, template, "ab")
-    False
     """
     # Lengths stand before the texts: no two lists of parts are the same bytes.
     text = "".join(f"{len(part)}:{part}" for part in (rubric.hash, template.hash, *modes))

@@ -93,11 +93,7 @@ def judge_name(name: str, bought: Sequence[Paid]) -> str:
 
 
 def sum_usages(usages: Iterable[Usage | None]) -> Usage | None:
-    """Return the tokens of several calls together; None where one of them does not say.
-
-    >>> sum_usages([Usage(input_total=5, output_total=1), Usage(input_total=7)]).input_total
-    12
-    """
+    """Return the tokens of several calls together; None where one of them does not say."""
     every = list(usages)
     known = [one for one in every if one is not None]
     if not known or len(known) < len(every):
@@ -161,11 +157,7 @@ class JudgingStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def reason_word(absent: Unmeasured) -> str:
-    """Return the word that a reason begins with, where it has one, else its kind.
-
-    >>> reason_word(Unmeasured("unparsable", "not_json: it is prose"))
-    'not_json'
-    """
+    """Return the word that a reason begins with, where it has one, else its kind."""
     found = _REASON_WORD.match(absent.reason)
     return absent.kind if found is None else found[1]
 

@@ -67,22 +67,14 @@ _CONSTANTS = {":True": ":true", ":False": ":false", ":None": ":null"}
 
 
 def compose_text(text: str) -> str:
-    r"""Return a text in compatibility form, no half of a character in it, lines ended one way.
-
-    >>> compose_text("\ufb01ne\r\n")
-    'fine\n'
-    """
+    """Return a text in compatibility form, no half of a character in it, lines ended one way."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", _runs().sub(_joined, _HALF.sub("\ufffd", text)))
     return text.replace("\r\n", "\n") if "\r" in text else text
 
 
 def drop_invisible(text: str) -> str:
-    r"""Return a composed text without characters that have no ink.
-
-    >>> drop_invisible("ig\u200d\u200bnore \u202e\x1b[2J")
-    'ignore \x1b[2J'
-    """
+    """Return a composed text without characters that have no ink."""
     return text if text.isascii() else _IGNORABLE.sub("", text)
 
 
@@ -102,11 +94,7 @@ def normalise_text(text: str) -> str:
 
 
 def fold_text(text: str) -> str:
-    r"""Return a text as quotations are compared: without blanks, escapes, marks and fine signs.
-
-    >>> fold_text('{\\"id\\": \\"#W1\\"}') == fold_text('{"id":\n"#W1"}')
-    True
-    """
+    """Return a text as quotations are compared: without blanks, escapes, marks and fine signs."""
     text = _SPELT.sub("", drop_invisible(compose_text(text)))
     for _ in range(_LEVELS):
         if "\\" not in text:
@@ -220,12 +208,7 @@ class Fence:
         return f"[... {characters} characters left out]"
 
     def data(self, text: str) -> str:
-        r"""Return a text of a trace, made `normalise_text` before, as marked lines.
-
-        >>> print(Fence("00ff").data("first\n[[00ff end]]"))
-        ¦ first
-        ¦ [[[fence] end]]
-        """
+        """Return a text of a trace, made `normalise_text` before, as marked lines."""
         if self.nonce in text:
             text = text.replace(self.nonce, FENCE_REMOVED)
         return "\n".join(f"{MARK} {_mark_line(line)}" for line in text.split("\n"))
@@ -576,15 +559,7 @@ def _bytes(text: str) -> int:
 
 
 def _longest_that_fits(sizes: Sequence[int], room: int, floor: int = FLOOR_BYTES) -> int | None:
-    """Return how long the longest texts may be so that all fit, None where none is long enough.
-
-    >>> (
-    ...     _longest_that_fits([100, 300, 5000], 1400),
-    ...     _longest_that_fits([100, 300, 5000], 6000),
-    ...     _longest_that_fits([100, 300, 5000], 500),
-    ... )
-    (1000, 5000, None)
-    """
+    """Return how long the longest texts may be so that all fit, None where none is long enough."""
     left = room
     for at, size in enumerate(sizes):
         share = left // (len(sizes) - at)
@@ -715,11 +690,7 @@ def _cut_line(text: str, cap: int) -> str:
 
 
 def describe_windows(made: Sequence[Window]) -> str:
-    """Return the windows in words.
-
-    >>> describe_windows([Window(0, 30, "", 0), Window(26, 40, "", 0)])
-    '2 windows: steps 0 to 29, 26 to 39'
-    """
+    """Return the windows in words."""
     ranges = ", ".join(f"{window.first} to {window.end - 1}" for window in made)
     return f"{len(made)} windows: steps {ranges}"
 

@@ -35,20 +35,12 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 def to_nano_usd(usd: float) -> int:
-    """Return an amount in billionths, rounded up: what is counted is never less than what is paid.
-
-    >>> to_nano_usd(0.0000000001), to_nano_usd(1.5), to_nano_usd(math.inf)
-    (1, 1500000000, 1000000000000000000)
-    """
+    """Return an amount in billionths, rounded up: never is less counted than what is paid."""
     return math.ceil(min(usd, MOST_USD) * NANO)
 
 
 def to_usd(amount: int) -> float:
-    """Return an amount in USD.
-
-    >>> to_usd(1500000000)
-    1.5
-    """
+    """Return an amount in USD."""
     return amount / NANO
 
 

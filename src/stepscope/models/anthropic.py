@@ -116,12 +116,7 @@ def read_message(endpoint: Endpoint, body: bytes, structure: Structure) -> Reply
 
 
 def message_usage(told: Json) -> Usage | None:
-    """Return the tokens of a message, what was cached counted into the input; None if not said.
-
-    >>> message_usage({"input_tokens": 2, "cache_read_input_tokens": 7,
-    ...     "output_tokens": 1}).input_total
-    9
-    """
+    """Return the tokens of a message, what was cached counted into the input; None if not said."""
     if not isinstance(told, dict):
         return None
     fresh, written = token_count(told.get("input_tokens")), token_count(told.get("output_tokens"))

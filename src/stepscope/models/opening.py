@@ -262,11 +262,7 @@ _PATTERNS = tuple((family, re.compile(pattern)) for family, pattern in _FAMILIES
 
 
 def agent_family(agent: str, overrides: Mapping[str, str] | None = None) -> str | None:
-    """Return the family of the model that an agent is named by; None where its name tells none.
-
-    >>> agent_family("gpt-4o"), agent_family("our agent")
-    ('openai', None)
-    """
+    """Return the family of the model that an agent is named by; None where its name tells none."""
     try:
         return model_family(f"agent/{agent}", overrides or {})
     except ConfigError:

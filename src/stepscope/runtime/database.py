@@ -261,11 +261,7 @@ def try_begin(db: Connection) -> bool:
 
 
 def split_statements(sql: str) -> Iterator[str]:
-    """Yield the statements of a script one by one, so that they fit into one transaction.
-
-    >>> list(split_statements("SELECT 1; SELECT ';';"))
-    ['SELECT 1;', " SELECT ';';"]
-    """
+    """Yield the statements of a script one by one, so that they fit into one transaction."""
     start = 0
     for at, character in enumerate(sql):
         if character == ";" and sqlite3.complete_statement(sql[start : at + 1]):

@@ -179,11 +179,7 @@ def fuse_signals(
 
 
 def _steps_that_hold(scores: Floats) -> Bools:
-    """Tell which steps have a score no more than `HOLDS` below the last one before; the first has.
-
-    >>> _steps_that_hold(np.array([0.3, 0.9, np.nan, 0.8, 0.6])).tolist()
-    [True, True, False, True, False]
-    """
+    """Tell which steps have a score at most `HOLDS` below the last one before; the first has."""
     held = ~np.isnan(scores)
     measured = scores[held]
     held[held] = np.concatenate([[True], np.diff(measured) > -HOLDS])[: len(measured)]

@@ -57,10 +57,6 @@ def shortest_run(probability: Floats) -> tuple[Ints, Ints]:
     """Return first and last step of the shortest run that holds 90 % of each row's positive sum.
 
     Of runs of one length the one with most probability wins, then the earliest.
-
-    >>> first, last = shortest_run(np.array([[0.0, 0.2, 0.5, 0.28, 0.02]]))
-    >>> int(first[0]), int(last[0])
-    (1, 3)
     """
     m, n = probability.shape
     upto = np.zeros((m, n + 1))

@@ -46,9 +46,6 @@ def fit_shares(rows: Floats) -> Floats:
     m * (max(g) - 1) above what has been reached, which is when to stop.
 
     Source: Dempster, Laird and Rubin (1977), JRSS B 39:1-38, section 4.3.
-
-    >>> fit_shares(np.array([[1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])).tolist()
-    [0.75, 0.25]
     """
     shapes, m = rows.shape
     shares = np.full(shapes, 1 / shapes)

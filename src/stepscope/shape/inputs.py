@@ -86,9 +86,6 @@ def notice_quantum(scores: Floats, repeats: int = 1) -> float | None:
     """Return the step between the values of a judge that answers in few; None where none shows.
 
     Of means of several scorings it is the step whose rounding is as noisy as that of a mean.
-
-    >>> notice_quantum(np.array([0.5, 0.75, 1.0, 0.25, 0.25]))
-    0.25
     """
     flat = scores.ravel()
     first = flat[:GLANCE]

@@ -55,11 +55,7 @@ class Templates:
 
 @lru_cache(maxsize=LONGEST)
 def make_templates(n: int) -> Templates:
-    """Return the templates of runs of n steps, `SHORTEST` to `LONGEST`.
-
-    >>> len(make_templates(5).shape), len(make_templates(10).shape)
-    (44, 296)
-    """
+    """Return the templates of runs of n steps, `SHORTEST` to `LONGEST`."""
     if not SHORTEST <= n <= LONGEST:
         raise DataError(f"a bank of {n} steps; expected {SHORTEST} to {LONGEST}")
     # Flat or rising, with a small slope of either sign.
@@ -84,9 +80,6 @@ def ramp(n: int, start: npt.ArrayLike, width: npt.ArrayLike) -> Floats:
     """Return 0 before step `start`, 1 from step `start + width - 1`, a straight line between.
 
     Start and width, 1 or more, are numbers or have shape (k,); the ramps have (k, n).
-
-    >>> ramp(5, [2], [2]).tolist()
-    [[0.0, 0.0, 0.5, 1.0, 1.0]]
     """
     begins, takes = np.atleast_1d(start)[:, None], np.atleast_1d(width)[:, None]
     return np.asarray(np.clip((np.arange(n) - begins + 1) / takes, 0.0, 1.0), np.float64)
@@ -196,11 +189,7 @@ STAGES = (0.35, 0.5, 0.65)
 
 @lru_cache(maxsize=LONGEST)
 def two_stage_templates(n: int) -> Templates:
-    """Return templates of n steps that fall, hold for two steps or more, and fall again.
-
-    >>> two_stage_templates(6).f[0].round(2).tolist()
-    [-0.0, -0.35, -0.35, -1.0, -1.0, -1.0]
-    """
+    """Return templates of n steps that fall, hold for two steps or more, and fall again."""
     first, second = np.array(
         [(a, b) for a in range(1, n - 2) for b in range(a + 2, n) for _ in STAGES]
     ).T

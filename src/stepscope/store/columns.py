@@ -48,20 +48,12 @@ NO_RECORD = 0
 
 
 def cell_state(kind: UnmeasuredKind) -> int:
-    """Return the cell state of an unmeasured kind: -1 for the first kind, -2 for the second.
-
-    >>> cell_state("missing_input")
-    -2
-    """
+    """Return the cell state of an unmeasured kind: -1 for the first kind, -2 for the second."""
     return -1 - UNMEASURED_KINDS.index(kind)
 
 
 def unmeasured_kind(state: int) -> UnmeasuredKind:
-    """Return the unmeasured kind of a negative cell state.
-
-    >>> unmeasured_kind(-2)
-    'missing_input'
-    """
+    """Return the unmeasured kind of a negative cell state."""
     return UNMEASURED_KINDS[-1 - state]
 
 
