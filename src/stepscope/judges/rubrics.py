@@ -193,7 +193,9 @@ def load_rubric(name: str) -> Rubric:
     if name.endswith(".md") or "/" in name or "\\" in name:
         return _load_file(Path(name))
     if name not in BUILT_IN_RUBRICS:
-        raise ConfigError(_unknown_rubric(name))
+        known = (*RUBRIC_SETS, *(one for one in BUILT_IN_RUBRICS if one not in RUBRIC_SETS))
+        own = "your own rubric is a path that ends in .md"
+        raise ConfigError(f"no rubric called {name!r}; {suggest_name(name, known)}; {own}")
     return _load_built_in(name)
 
 
@@ -232,12 +234,6 @@ def read_rubric(data: bytes, where: str) -> Rubric:
         body=body,
         hash=sha256(data).hexdigest()[:16],
     )
-
-
-def _unknown_rubric(name: str) -> str:
-    known = (*RUBRIC_SETS, *(one for one in BUILT_IN_RUBRICS if one not in RUBRIC_SETS))
-    own = "your own rubric is a path that ends in .md"
-    return f"no rubric called {name!r}; {suggest_name(name, known)}; {own}"
 
 
 @lru_cache(maxsize=len(BUILT_IN_RUBRICS))

@@ -204,13 +204,6 @@ def _conjoin(parts: Sequence[_Condition]) -> _Condition:
     return _join("and", [*runs, *(group.of_run() for group in made)])
 
 
-def _disjoin(parts: Sequence[_Condition]) -> _Condition:
-    """Return what holds of one or the other; of one call where each part says what it is."""
-    if len(parts) == 1 or all(part.of_call and not part.negated for part in parts):
-        return _join("or", parts)
-    return _join("or", [part.of_run() for part in parts])
-
-
 class _Parser:
     """Recursive descent over the tokens."""
 
@@ -259,7 +252,11 @@ class _Parser:
         raise _refusal(token.start(str(token.lastgroup)), _text(token), expected)
 
     def _either(self, depth: int) -> _Condition:
-        return _disjoin(self._several(depth, "or", self._both))
+        parts = self._several(depth, "or", self._both)
+        # What holds of one or the other: of one call where each part says what it is.
+        if len(parts) > 1 and not all(part.of_call and not part.negated for part in parts):
+            parts = [part.of_run() for part in parts]
+        return _join("or", parts)
 
     def _both(self, depth: int) -> _Condition:
         return _conjoin(self._several(depth, "and", self._one))
@@ -277,7 +274,9 @@ class _Parser:
         if depth > _MAX_DEPTH:
             self._fail(token, f"nested deeper than {_MAX_DEPTH}")
         if self._takes("not"):
-            return _negate(self._one(depth + 1))
+            found = self._one(depth + 1)
+            negated = found.of_call and not found.negated
+            return found._replace(sql="NOT " + found.sql, negated=negated, names=False)
         if self._takes("("):
             found = self._either(depth + 1)
             if not self._takes(")"):
@@ -399,12 +398,6 @@ class _Parser:
         if operator in ("=", "==", "in"):
             self._values.append((field, text))
         return text
-
-
-def _negate(found: _Condition) -> _Condition:
-    return found._replace(
-        sql="NOT " + found.sql, negated=found.of_call and not found.negated, names=False
-    )
 
 
 def _marks(values: Sequence[Value]) -> str:
