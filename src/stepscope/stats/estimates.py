@@ -110,7 +110,8 @@ def rate(
     tasks = sum_by_cluster(numbers, clusters)
     frame = replace(frame, n_tasks=len(tasks.sums))
     if why := explain_no_spread(frame.n_tasks, len(numbers), frame):
-        return make_value(float(numbers.mean()), why, n=len(numbers), frame=frame)
+        with np.errstate(all="ignore"):
+            return make_value(float(numbers.mean()), why, n=len(numbers), frame=frame)
     if target == "these cases":
         tasks = sum_by_cluster(numbers, None)
     with np.errstate(all="ignore"):
