@@ -64,7 +64,7 @@ def make_templates(n: int) -> Templates:
         _shape_templates(HEALTHY, np.stack([u, u]), offset=np.stack([0 * u, -RISE * (1 - u)])),
         _early(n),
         _late(n),
-        _steady(n),
+        _shape_templates(STEADY_DEGRADATION, np.stack([-(u**power) for power in POWERS])),
         _recovery(n),
     )
     columns = {
@@ -107,12 +107,6 @@ def _shape_templates(
         onset=np.broadcast_to(np.asarray(start, np.int16), k).copy(),
         trough=np.broadcast_to(np.asarray(trough, np.int16), k).copy(),
     )
-
-
-def _steady(n: int) -> Templates:
-    """Falling from the first to the last step."""
-    u = np.linspace(0.0, 1.0, n)
-    return _shape_templates(STEADY_DEGRADATION, np.stack([-(u**power) for power in POWERS]))
 
 
 def _early(n: int) -> Templates:
