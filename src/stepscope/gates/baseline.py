@@ -161,8 +161,8 @@ def write_baseline(baseline: Sample, path: str | Path) -> None:
 def replace_file(path: Path, raw: bytes) -> None:
     """Write a file in one move, with its folders; a link in its place is replaced, too.
 
-    `UsageError` where a folder, or a store or settings of the user stand there. Where the disk does
-    not take it the old file stands.
+    `UsageError` where a folder, or a store or settings of the user stand there. `EnvironmentFault`
+    where the disk does not take it; the old file stands.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
