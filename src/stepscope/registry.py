@@ -41,7 +41,7 @@ def guarded(*known: type[Exception]) -> Iterator[None]:
 
 
 def format(name: str) -> Format:
-    """Return the trace format called `name`."""
+    """Return the trace format called `name`; `ConfigError` unless one, and only one, loads."""
     found = _load("formats", name)
     if not all(callable(getattr(found, one, None)) for one in ("sniff", "read")):
         raise ConfigError(f"format {name!r}: expected something with `name`, `sniff` and `read`")
@@ -49,7 +49,7 @@ def format(name: str) -> Format:
 
 
 def measure(name: str) -> Measure:
-    """Return the measure called `name`."""
+    """Return the measure called `name`; `ConfigError` unless one, and only one, loads."""
     found = _load("measures", name)
     wanted = ("name", "version", "scale", "learns")
     if not callable(found) or not all(hasattr(found, one) for one in wanted):
@@ -58,7 +58,7 @@ def measure(name: str) -> Measure:
 
 
 def model(name: str) -> Model | Opener:
-    """Return what opens the models of protocol `name`; of `FILE.py:NAME`, maybe a model itself."""
+    """Return what opens a protocol's models, or an own model; errors as of `format`."""
     return cast("Model | Opener", _load("models", name))
 
 
@@ -73,7 +73,7 @@ def installed_measures() -> tuple[Measure, ...]:
 
 
 def loaded_name(group: Group, loaded: object) -> str:
-    """Return the name under which something of a group was loaded, if it was."""
+    """Return the name under which something of a group was loaded; `ConfigError` if under none."""
     for (found, name), value in _loaded.items():
         if found == group and value is loaded:
             return name

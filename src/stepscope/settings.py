@@ -162,7 +162,7 @@ def find_settings(directory: str | Path = ".") -> str | None:
 
 
 def find_keys(directory: str | Path = ".") -> dict[str, Literal["environment", ".env"]]:
-    """Return which known key variables are set, and where; never their values."""
+    """Return which known key variables are set, and where, never their values; see `read_keys`."""
     in_file = _dotenv(Path(directory) / ".env")
     return {
         name: "environment" if os.environ.get(name) else ".env"
@@ -172,7 +172,7 @@ def find_keys(directory: str | Path = ".") -> dict[str, Literal["environment", "
 
 
 def read_keys(directory: str | Path = ".") -> ProviderKeys:
-    """Return the variables of the environment and of `.env`, for those who open judge models."""
+    """Return the variables of environment and `.env`; `ConfigError` where that cannot be read."""
     return ProviderKeys(os.environ, _dotenv(Path(directory) / ".env"))
 
 
@@ -236,7 +236,7 @@ def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
 
 
 def read_weights_file(path: Path) -> dict[str, tuple[float, ...]]:
-    """Return the weights of a TOML file: 1, 2 or 3 for each step of a run or task, or of "*"."""
+    """Return the weights of steps, 1 to 3, of runs, tasks or "*"; `ConfigError` for other files."""
     try:
         found = msgspec.convert(_toml(path), dict[str, tuple[float, ...]])
     except msgspec.ValidationError as e:

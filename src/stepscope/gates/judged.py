@@ -65,7 +65,8 @@ def read_gate_samples(
 ) -> dict[str, Sample]:
     """Read the runs of each workflow with what rules and judges answered; see `read_samples`.
 
-    `ConfigError` where several judges answered, and a gate names none of them.
+    `ConfigError` where several judges answered, and a gate names none of them; `StoreError` where
+    the records of a measure are of two versions.
     """
     names = sorted(columns)
     judged = [name for name in names if name.startswith(JUDGE_PREFIX)]

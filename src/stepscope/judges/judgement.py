@@ -75,7 +75,7 @@ class Judgement:
 
 
 def configured_judge(name: str, table: JudgesTable) -> Judge:
-    """Return the judge called `name`, the name of its model, with family and parameters."""
+    """Return the judge of a model's name, with its family; `ConfigError` for no judge's name."""
     if OWN_MODEL_MARK in name:
         name = load_own_model(name).name
     judge = judge_table(name, table)
@@ -130,7 +130,7 @@ class JudgingOptions(msgspec.Struct, frozen=True, kw_only=True):
     strict_families: bool = False  # refuse a judge of the family of an agent that it would judge.
 
     def __post_init__(self) -> None:
-        """Refuse numbers that ask for nothing."""
+        """Raise `UsageError` where repeats or sample are less than 1."""
         for name, number in (("repeats", self.repeats), ("sample", self.sample)):
             if number is not None and number < 1:
                 raise UsageError(f"{name} is {number}; expected 1 or more")

@@ -200,7 +200,7 @@ def load_rubric(name: str) -> Rubric:
 
 
 def load_rubric_set(name: str) -> tuple[Rubric, ...]:
-    """Return the rubrics of a set in the order in which they are asked, or the one of a name."""
+    """Return the rubrics of a set, or the one of a name, as asked; errors as of `load_rubric`."""
     return tuple(load_rubric(one) for one in RUBRIC_SETS.get(name, (name,)))
 
 

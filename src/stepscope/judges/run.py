@@ -242,8 +242,8 @@ async def run_judgements(
 ) -> JudgingStatistics:
     """Pay for what is not paid, and keep the records; return what was done.
 
-    `ConfigError` where a budget holds and the price of a judge is not known, or a model is missing.
-    Where the disk is full, calling again goes on.
+    `ConfigError` where a budget holds and the price of a judge is not known, or a model is missing;
+    `EnvironmentFault` where the disk is full: calling again goes on.
     """
     stopped = asyncio.Event() if stop is None else stop
     with LedgerSession(clients.ledger, clients.budget) as session:
@@ -412,7 +412,7 @@ async def run_batched_judgements(
     """Pay by batches for what is not paid, and keep the records; return what was done.
 
     `ConfigError` where a budget holds and the price of a judge is not known; `ModelError` where a
-    provider refuses to say anything of a batch. Calling again goes on.
+    provider says nothing, `EnvironmentFault` where a disk is full: calling again goes on.
     """
     stopped = asyncio.Event() if stop is None else stop
     start = time.monotonic()

@@ -255,7 +255,7 @@ def turn_schema(answer: dict[str, Json], offered: Sequence[str]) -> dict[str, Js
 
 
 def read_turn(reply: Reply) -> LookupCall | Reply:
-    """Return the look that a reply asks for, or the plain reply that its answer is."""
+    """Return the look that a reply asks for, or the reply that answers; else `InvalidReply`."""
     fields = ReplyFields(parse_object(reply), _FIELDS, "the reply")
     action = fields.text("action")
     if action == ANSWER_ACTION:
@@ -541,7 +541,7 @@ FILE_TOOLS = ("list_files", "read_file", "grep", "query", "run")
 
 @contextmanager
 def add_file_tools(toolbox: Toolbox, folder: Path) -> Iterator[Toolbox]:
-    """Give a toolbox the tools over a folder, which must exist, or say in it why they are off."""
+    """Give a toolbox tools over a folder, or say in it why not; `UsageError` without a folder."""
     with copy_workspace(folder) as workspace:
         try:
             check_sandbox()

@@ -85,7 +85,7 @@ def add_noise(
     kind: Noise = "gaussian",
     clip: bool = True,  # keep scores within 0..1
 ) -> Floats:
-    """Return curves as a judge with noise of a known kind would score them."""
+    """Return curves as a judge with such noise would score them; `UsageError` for unknown noise."""
     if not (np.isfinite(sigma) and sigma >= 0):
         raise UsageError(f"sigma is {sigma!r}; expected 0 or more")
     scores = clean + sigma * _noise_errors(clean.shape, rng, kind)
@@ -497,7 +497,7 @@ GENERATORS: dict[str, Callable[[ShapeName, int, int, np.random.Generator], Plant
 def draw_curves(
     generator: str, shape: ShapeName, n: int, m: int, rng: np.random.Generator
 ) -> PlantedCurves:
-    """Draw m curves of n steps, four or more, that have a shape, by one of `GENERATORS`."""
+    """Draw m curves of n steps, four or more, of a shape; `UsageError` for what none can draw."""
     if shape not in SHAPES:
         raise UsageError(f"generator {generator}: no shape {shape!r}; one of {', '.join(SHAPES)}")
     if n < FEWEST_STEPS or m < 0:

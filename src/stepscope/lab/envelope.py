@@ -263,7 +263,7 @@ def measure_envelope(
     told: float | None = 1.0,  # multiple of the true sigma that classifiers are told
     progress: Progress | None = None,  # called with cells done and cells in all
 ) -> ClassifierEnvelope:
-    """Return what each classifier is worth in every cell of the grid, once that is checked."""
+    """Return what each classifier is worth in each cell of a grid; `UsageError` for a bad grid."""
     _check_grid(ns, sigmas, generators, noises)
     cells = list(product(generators, [noise for noise in NOISES if noise in noises], ns, sigmas))
     _check_names("classifier", list(classifiers), classifiers)

@@ -85,7 +85,8 @@ def read_attacks(path: Path) -> tuple[Attack, ...]:
     """Return the attacks of a user's file: TOML as ours, JSON texts, or a text a line.
 
     A JSON file holds a list of texts, or an object whose lists and objects are looked through for
-    them. Its texts, and lines, are tried in a tool's result and in the agent's words.
+    them. Its texts, and lines, are tried in a tool's result and in the agent's words. A file that
+    holds none is a `UsageError`.
     """
     if not path.is_file():
         raise UsageError(f"{path}: no such file; --corpus names a file of attack texts")
@@ -125,7 +126,7 @@ def _in_both_places(texts: Iterable[str]) -> tuple[Attack, ...]:
 
 
 def choose_attacks(every: Iterable[Attack], classes: Iterable[str]) -> tuple[Attack, ...]:
-    """Return the attacks of these classes, all where none is named; a class needs an attack."""
+    """Return the attacks of these classes, all if none is named; `UsageError` for empty ones."""
     known, wanted = tuple(every), tuple(classes)
     there = sorted({attack.class_ for attack in known})
     for one in wanted:

@@ -29,7 +29,7 @@ class Budget(msgspec.Struct, frozen=True):
     limit_usd: float | None = 5.0
 
     def __post_init__(self) -> None:
-        """Refuse a limit that is negative or not finite."""
+        """Raise `ConfigError` where the limit is negative or not finite."""
         if self.limit_usd is not None and not 0 <= self.limit_usd < math.inf:
             raise ConfigError(f"a budget of {self.limit_usd!r} USD; expected zero or more")
 

@@ -1,9 +1,8 @@
 """Models that speak Anthropic's Messages, at its own address or another.
 
 The rubric and the trace carry cache marks, and so does the last image where there is one; the
-question after them does not. A `seed` is not sent:
-there is no such parameter.
-Source: anthropic 2.12, types/message.py and types/message_create_params.py.
+question after them does not. A `seed` is not sent: there is no such parameter. Source: anthropic
+2.12, types/message.py and types/message_create_params.py.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class CappedClient(httpx2.AsyncClient):
     """A client that reads every reply itself, up to `REPLY_BYTES`."""
 
     async def send(self, request: httpx2.Request, **_given: Any) -> httpx2.Response:
-        """Return the whole reply, unpacked; what the SDK asks about redirects is not heeded."""
+        """Return the whole reply, unpacked, not redirected; `ModelError` for one over the cap."""
         try:
             return await self._send(request)
         except _aiohttp_faults() as e:
@@ -162,7 +162,7 @@ def http_client(endpoint: Endpoint, base: type[httpx2.AsyncClient]) -> httpx2.As
 
 
 def check_environment_headers(endpoint: Endpoint, variable: str) -> None:
-    """Check that headers of the environment, which an SDK sends everywhere, go to its provider."""
+    """Raise `ConfigError` where an SDK would send headers of the environment to another host."""
     if os.environ.get(variable) and not endpoint.own:
         raise ConfigError(
             f"judge {endpoint.name!r} is at {endpoint.base_url}, where the headers in {variable} "

@@ -111,7 +111,7 @@ def own_provider(name: str, table: JudgesTable) -> Provider | None:
 def resolve_endpoint(
     name: str, table: JudgesTable, *, keys: Mapping[str, str], offline: bool = False
 ) -> Endpoint:
-    """Return where a judge is, with its key, which must be there and for this address."""
+    """Return where a judge is, with its key for there; `ConfigError` where one is not known."""
     judge = judge_table(name, table)
     provider = PROVIDERS.get(name.partition("/")[0])
     base = judge.base_url or (provider.base_url if provider else "")
@@ -342,7 +342,7 @@ class OwnModel:
 
 
 def load_own_model(name: str) -> Model:
-    """Return the model, not an opener of models, that FILE.py:NAME or an entry point holds."""
+    """Return the model that FILE.py:NAME or an entry point holds; `ConfigError` for an opener."""
     found = registry.model(name)
     if callable(found) or not isinstance(getattr(found, "name", 0), str):
         raise ConfigError(f"{name!r}: name a model itself: something with `name` and `complete`")

@@ -55,9 +55,7 @@ def open_database(
 ) -> Connection:
     """Return a connection with every pragma set and asserted; make the file, mode 0600, if new.
 
-    One that is only read must be there, and nothing can be written to it. `StoreError` where the
-    file is no SQLite database, `EnvironmentFault` where it cannot be opened, locked or made
-    durable.
+    One that is only read must be there, and nothing can be written to it.
     """
     if path != MEMORY and Path(path).is_dir():
         raise StoreError(f"{path}: a folder; expected the file of a store, as {path}/runs.db")
@@ -232,7 +230,7 @@ def transaction(db: Connection, path: str) -> Iterator[None]:
 
 @contextmanager
 def hold_lock(path: str, taken: str) -> Iterator[None]:
-    """Hold a lock that a kill gives back, or raise `taken` where another process has it."""
+    """Hold a lock that a kill gives back; `UsageError(taken)` where another process has it."""
     with (
         translate_faults(path),
         closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as lock,

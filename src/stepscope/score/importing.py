@@ -350,8 +350,8 @@ def import_traces(
     """Read every path into the store; each run passes through `filling` on its way.
 
     `TraceError` where a path named is no trace: what came before it is kept. When `strict`, also
-    where anything was repaired, set aside or skipped: then nothing at all is kept. Where the disk
-    is full or a process died, calling again goes on.
+    where anything was repaired, set aside or skipped: then nothing at all is kept.
+    `EnvironmentFault` where the disk is full or a process died: calling again goes on.
     """
     items = partial(
         read_rows,

@@ -248,7 +248,7 @@ class JudgePlan:
 
     @contextmanager
     def open_files(self) -> Iterator[None]:
-        """Let judges look at the workspace, if there is one; it is copied once."""
+        """Let judges look at a copy of the workspace, if any; `UsageError` for no folder."""
         if self.options.workspace is None:
             yield
             return
@@ -445,7 +445,7 @@ def judge_runs(
     """Ask judges about runs; what they said before is not asked again.
 
     `ConfigError` where a budget holds and the price of a judge is not known, `KeyboardInterrupt`
-    where Ctrl-C was heard twice. Where the disk is full, calling again goes on.
+    where Ctrl-C was heard twice; `EnvironmentFault` where the disk is full: calling again goes on.
     """
     caller = CallerThread()
     loop = LoopThread(caller, clients, progress)

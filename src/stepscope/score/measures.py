@@ -294,9 +294,8 @@ def score_runs(
 ) -> ScoringResult:
     """Ask every measure about every run that it has not answered for yet; never spends.
 
-    Facts are fitted from all runs of a workflow in any case, and every batch is durable: where the
-    disk is full or a process died, calling again goes on. `ConfigError` where a measure is unknown,
-    or named as an aspect of another.
+    Every batch is durable: `EnvironmentFault` where the disk is full or a process died, and calling
+    again goes on. `ConfigError` where a measure is unknown, or named as an aspect of another.
     """
     names = tuple(registry.names("measures") if measures is None else dict.fromkeys(measures))
     asked = [registry.measure(name) for name in names]

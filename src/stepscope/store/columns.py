@@ -587,8 +587,8 @@ def offer_answers(db: Connection, rows: Rows) -> None:
     """Let SQL call what a filter asks of records, by the row of a run.
 
     `signatures` is a JSON array of its signatures and their codes, NULL where rules could not see
-    what went wrong, `axis` the label that rules gave
-    it on an axis. Both are read once for all runs, and again when the database has changed.
+    what went wrong, `axis` the label that rules gave it on an axis. Both are read once for all
+    runs, and again when the database has changed.
     """
     state: tuple[int, int] | None = None
     held: dict[str, dict[int, str]] = {}

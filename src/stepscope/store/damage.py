@@ -89,7 +89,7 @@ class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def salvage_store(damaged: str, out: str, schema: Schema) -> Salvaged:
-    """Write a new store of what is readable of a damaged one, and of its folder of media."""
+    """Write a new store of what is readable of a damaged one; errors as of `Store.salvage`."""
     if Path(out).exists():
         raise UsageError(f"{out} already exists; name a new file")
     with (

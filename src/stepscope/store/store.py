@@ -114,6 +114,7 @@ def draw_sample(
     """Draw `n` runs without replacement, all equally likely; return them and that probability.
 
     A larger draw of the same seed contains the smaller one. Order is that of the population.
+    `DataError` where `n` is less than 1, or there is nothing to draw from.
     """
     runs = list(population)
     if n < 1 or not runs:
@@ -177,7 +178,11 @@ class Store(Database):
 
     @staticmethod
     def salvage(damaged: str | Path, out: str | Path) -> Salvaged:
-        """Write a new store of what is readable of a damaged one; it replaces no file."""
+        """Write a new store of what is readable of a damaged one, and of its folder of media.
+
+        `UsageError` where there is a file of that name, `StoreError` where nothing can be read, and
+        `EnvironmentFault` where the new one cannot be written.
+        """
         from stepscope.store.damage import salvage_store
 
         return salvage_store(str(damaged), str(out), SCHEMA)
@@ -404,7 +409,7 @@ class Store(Database):
         return runs.read_blob(self.blobs, sha256) if known and self.blobs is not None else None
 
     def find(self, text: str) -> str:
-        """Return the id of the run called `text`: its name, its id, or a unique start of either."""
+        """Return the id of a run by name, id or a unique start; `UsageError` names candidates."""
         if not text:
             raise UsageError(
                 "no run is named: give a name, or a prefix of a name or an id; "
@@ -526,12 +531,12 @@ class Store(Database):
                 yield records.decode_record(row)
 
     def to_arrow(self, where: Where | None = None) -> pa.Table:
-        """Return the records as an Arrow table, in the order of `records`; needs pyarrow."""
+        """Return the records as an Arrow table, in their order; `ConfigError` without pyarrow."""
         with database.translate_faults(self.path):
             return parquet.records_table(self._db, where)
 
     def to_parquet(self, folder: str | Path, where: Where | None = None) -> None:
-        """Write runs.parquet and records.parquet into a folder, made if new; needs pyarrow."""
+        """Write runs.parquet and records.parquet into a folder; `ConfigError` without pyarrow."""
         with database.translate_faults(self.path):
             parquet.write_parquet(self._db, Path(folder), where)
 

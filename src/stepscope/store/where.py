@@ -123,7 +123,8 @@ def started_since(text: str, *, now: datetime | None = None) -> Where:
     """Return the condition that a run started at `text` or later.
 
     A run whose trace has no time counts from when it was first imported. The text is an ISO date or
-    time (UTC unless it says otherwise), or a duration before `now` as 30m, 12h, 7d or 2w.
+    time (UTC unless it says otherwise), or a duration before `now` as 30m, 12h, 7d or 2w; any other
+    is a `UsageError`.
     """
     return Where(_WHEN + " >= ?", (parse_moment("since", text, now=now),), f"since {text}")
 
