@@ -16,8 +16,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from benchmarks.rounds import Row, Samples, table
-from stepscope.lab.curves import draw_curves
-from stepscope.lab.planted import add_noise
+from stepscope.lab.curves import add_noise, draw_curves
 from stepscope.shape.articles import CLIFF, CLIMB, GAP, SLIDE, SLOPE_V3, v3_many
 from stepscope.shape.classifier import classify_many
 from stepscope.shape.types import SHAPES

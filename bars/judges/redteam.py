@@ -17,11 +17,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stepscope.api.notebook import Notebook
-from stepscope.lab.attacks import ENDING_SWAP, NARRATION_SWAP, Attack, built_in_attacks
 from stepscope.lab.redteam import (
+    ENDING_SWAP,
+    NARRATION_SWAP,
+    Attack,
     ClassFlips,
     JudgeUnderAttack,
     NarrationSwap,
+    built_in_attacks,
     failing_runs,
 )
 from stepscope.model import Trajectory

@@ -11,8 +11,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.lab.curves import draw_curves
-from stepscope.lab.planted import add_noise
+from stepscope.lab.curves import add_noise, draw_curves
 from stepscope.shape.articles import v3_many
 from stepscope.shape.classifier import classify_many
 from stepscope.shape.types import SHAPES

@@ -20,8 +20,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from stepscope.lab.curves import GENERATORS, draw_curves
-from stepscope.lab.planted import add_noise
+from stepscope.lab.curves import GENERATORS, add_noise, draw_curves
 from stepscope.shape.articles import find_break_point
 from stepscope.shape.breaks import fuse_signals
 from stepscope.shape.classifier import classify

@@ -21,8 +21,7 @@ import numpy as np
 
 from bars.shape._fleets import Floats, Ints
 from bars.shape._stories import draw_stories
-from stepscope.lab.curves import GENERATORS, draw_curves
-from stepscope.lab.planted import add_noise
+from stepscope.lab.curves import GENERATORS, add_noise, draw_curves
 from stepscope.shape.classifier import RESOLVED, classify_many, classify_ragged
 from stepscope.shape.fleet import weigh_fleet
 from stepscope.shape.inputs import lay_out

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stepscope.lab.planted import as_rows, draw_uniform
+from stepscope.lab.curves import as_rows, draw_uniform
 from stepscope.stats.sample import Floats
 
 Compound = Callable[[int, int, np.random.Generator], Floats]

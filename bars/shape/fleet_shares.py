@@ -20,8 +20,7 @@ import numpy as np
 
 from bars.shape._fleets import MIXES, Floats, Ints
 from bars.shape._stories import draw_stories
-from stepscope.lab.curves import draw_curves
-from stepscope.lab.planted import add_noise
+from stepscope.lab.curves import add_noise, draw_curves
 from stepscope.shape.fleet import Shares, prevalence, weigh_fleet
 from stepscope.shape.types import SHAPES
 from stepscope.stats.sample import Bools

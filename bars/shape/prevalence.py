@@ -17,8 +17,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from bars.shape._fleets import MIXES, POOL, Ints, Pool, corners, curves, evidence, shapes_of
-from stepscope.shape.fleet import Shares, largest_p, prevalence, pull_on_shares
-from stepscope.shape.mixture import fit_shares, move_inside, sample_counts, scale_likelihood
+from stepscope.shape.fleet import (
+    Shares,
+    fit_shares,
+    largest_p,
+    move_inside,
+    prevalence,
+    pull_on_shares,
+    sample_counts,
+    scale_likelihood,
+)
 from stepscope.shape.types import SHAPES
 from stepscope.stats.intervals import wilson
 

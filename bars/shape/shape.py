@@ -23,7 +23,15 @@ import numpy as np
 
 from bars.shape._shape import WITHIN, Line, figure, line
 from bars.shape.compound import COMPOUND
-from stepscope.lab.curves import EXAMPLES, GENERATORS
+from stepscope.lab.curves import (
+    EXAMPLES,
+    GENERATORS,
+    PlantedCurves,
+    add_noise,
+    as_rows,
+    draw_uniform,
+    half_drop_steps,
+)
 from stepscope.lab.envelope import (
     CLASSIFIERS,
     Classifications,
@@ -32,7 +40,6 @@ from stepscope.lab.envelope import (
     draw_cell,
     measure_envelope,
 )
-from stepscope.lab.planted import PlantedCurves, add_noise, as_rows, draw_uniform, half_drop_steps
 from stepscope.shape.articles import v3_many
 from stepscope.shape.classifier import classify, classify_many, classify_ragged
 from stepscope.shape.noise import learn_noise

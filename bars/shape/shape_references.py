@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stepscope.lab.curves import EXAMPLES, draw_curves
-from stepscope.lab.planted import add_noise
+from stepscope.lab.curves import EXAMPLES, add_noise, draw_curves
 from stepscope.shape import articles
 from stepscope.shape.articles import Codes, v1_many, v3_many
 from stepscope.shape.types import SHAPES, ShapeName

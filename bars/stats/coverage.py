@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from bars.stats._coverage import Cell, Floats, chances, figures, heavy, held, trials
-from stepscope.stats.estimates import QUANTILE_PRIOR_TASKS, nearest_rank, ranks
+from stepscope.stats.estimates import QUANTILE_PRIOR_TASKS, chance_all, nearest_rank, ranks
 from stepscope.stats.intervals import (
     count_limits,
     difference_limits,
@@ -29,7 +29,6 @@ from stepscope.stats.intervals import (
     welch_limits,
     wilson,
 )
-from stepscope.stats.passk import chance_all
 from stepscope.stats.sample import ClusterSums
 
 LEVEL = 0.95

@@ -31,11 +31,7 @@ class PluginFault(Exception):
 
 @contextmanager
 def guarded(*known: type[Exception]) -> Iterator[None]:
-    """Run code of others: what it raises is an answer of ours to give, not our end.
-
-    Raises:
-        PluginFault: it raised something that is not among the `known`, which pass as they are.
-    """
+    """Run code of others: what it raises, unless it is `known`, becomes a `PluginFault`."""
     try:
         yield
     except known:
@@ -45,11 +41,7 @@ def guarded(*known: type[Exception]) -> Iterator[None]:
 
 
 def format(name: str) -> Format:
-    """Return the trace format called `name`.
-
-    Raises:
-        ConfigError: unknown, claimed twice, its module fails to import, or it holds none.
-    """
+    """Return the trace format called `name`; `ConfigError` unless one, and only one, loads."""
     found = _load("formats", name)
     if not all(callable(getattr(found, one, None)) for one in ("sniff", "read")):
         raise ConfigError(f"format {name!r}: expected something with `name`, `sniff` and `read`")
@@ -57,11 +49,7 @@ def format(name: str) -> Format:
 
 
 def measure(name: str) -> Measure:
-    """Return the measure called `name`.
-
-    Raises:
-        ConfigError: unknown, claimed twice, its module fails to import, or it holds none.
-    """
+    """Return the measure called `name`; `ConfigError` unless one, and only one, loads."""
     found = _load("measures", name)
     wanted = ("name", "version", "scale", "learns")
     if not callable(found) or not all(hasattr(found, one) for one in wanted):
@@ -70,11 +58,7 @@ def measure(name: str) -> Measure:
 
 
 def model(name: str) -> Model | Opener:
-    """Return what opens the models of protocol `name`; of `FILE.py:NAME`, maybe a model itself.
-
-    Raises:
-        ConfigError: unknown, claimed twice, or its module fails to import.
-    """
+    """Return what opens a protocol's models, or an own model; errors as of `format`."""
     return cast("Model | Opener", _load("models", name))
 
 
@@ -89,11 +73,7 @@ def installed_measures() -> tuple[Measure, ...]:
 
 
 def loaded_name(group: Group, loaded: object) -> str:
-    """Return the name under which something of a group was loaded.
-
-    Raises:
-        ConfigError: it was loaded here under no name.
-    """
+    """Return the name under which something of a group was loaded; `ConfigError` if under none."""
     for (found, name), value in _loaded.items():
         if found == group and value is loaded:
             return name
@@ -117,11 +97,7 @@ def built_in(group: Group) -> frozenset[str]:
 
 @cache
 def names(group: Group) -> tuple[str, ...]:
-    """Return the installed names of a group, sorted.
-
-    Raises:
-        ConfigError: two packages claim one name.
-    """
+    """Return the installed names of a group, sorted; `ConfigError` where two packages claim one."""
     return tuple(sorted(_claims(group)))
 
 

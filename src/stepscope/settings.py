@@ -81,11 +81,7 @@ class Redaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def forms(self) -> tuple[SecretPattern, ...]:
-        """What finds the user's own; checked when the settings were loaded.
-
-        Raises:
-            ConfigError: the settings were made by hand, and one makes no sense.
-        """
+        """What finds the user's own; `ConfigError` where settings made by hand make no sense."""
         return _own_forms(self.secret, "settings")
 
 
@@ -117,11 +113,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def policies(self) -> tuple[WorkflowPolicy, ...]:
-        """What each workflow promises; checked when the settings were loaded.
-
-        Raises:
-            ConfigError: the settings were made by hand, and a gate makes no sense.
-        """
+        """What each workflow promises; `ConfigError` where settings made by hand make no sense."""
         return _policies(self, "settings")
 
     @property
@@ -145,9 +137,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def load_settings(directory: str | Path = ".") -> Settings:
     """Return the settings that hold in `directory`; the defaults where there is no file.
 
-    Raises:
-        ConfigError: the file is not TOML, a key is unknown, a value is of the wrong type, or both
-            files hold settings.
+    `ConfigError` where the file is not TOML, a key is unknown, a value is of the wrong type, or
+    both files hold settings.
     """
     folder = Path(directory)
     own, project = folder / FILE, folder / "pyproject.toml"
@@ -171,11 +162,7 @@ def find_settings(directory: str | Path = ".") -> str | None:
 
 
 def find_keys(directory: str | Path = ".") -> dict[str, Literal["environment", ".env"]]:
-    """Return which known key variables are set, and where; never their values.
-
-    Raises:
-        ConfigError: `.env` is there and cannot be read as text.
-    """
+    """Return which known key variables are set, and where, never their values; see `read_keys`."""
     in_file = _dotenv(Path(directory) / ".env")
     return {
         name: "environment" if os.environ.get(name) else ".env"
@@ -185,11 +172,7 @@ def find_keys(directory: str | Path = ".") -> dict[str, Literal["environment", "
 
 
 def read_keys(directory: str | Path = ".") -> ProviderKeys:
-    """Return the variables of the environment and of `.env`, for those who open judge models.
-
-    Raises:
-        ConfigError: `.env` is there and cannot be read as text.
-    """
+    """Return the variables of environment and `.env`; `ConfigError` where that cannot be read."""
     return ProviderKeys(os.environ, _dotenv(Path(directory) / ".env"))
 
 
@@ -253,11 +236,7 @@ def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
 
 
 def read_weights_file(path: Path) -> dict[str, tuple[float, ...]]:
-    """Return the weights of a TOML file: a list for each run or task by name, or for "*".
-
-    Raises:
-        ConfigError: the file is not TOML, or a list holds something else than 1, 2 and 3.
-    """
+    """Return the weights of steps, 1 to 3, of runs, tasks or "*"; `ConfigError` for other files."""
     try:
         found = msgspec.convert(_toml(path), dict[str, tuple[float, ...]])
     except msgspec.ValidationError as e:

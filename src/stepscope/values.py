@@ -87,11 +87,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, tag="estimate"):
     diagnostics: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse NaN and infinity: they are never an estimate.
-
-        Raises:
-            DataError: a number of the estimate is not finite.
-        """
+        """Raise `DataError` for NaN and infinity: they are never an estimate."""
         for name in ("value", "low", "high", "level", "worst_low", "worst_high"):
             number = getattr(self, name)
             if number is not None and not math.isfinite(number):

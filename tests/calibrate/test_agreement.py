@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepscope.calibrate.agreement import labelling_queue, measure_agreement, measure_agreement_by
-from stepscope.calibrate.ratings import choose_raters
+from stepscope.calibrate.ratings import choose_raters, rated_rubrics, score_band
 from stepscope.calibrate.types import Agreement, RubricAgreement
 from stepscope.errors import UsageError
 from stepscope.model import Record, Verdict
@@ -576,3 +576,12 @@ def test_a_run_that_ends_one_pair_and_begins_the_next_is_two_of_the_first_bad_st
     figure = found.families[0]["first_bad"]
     assert isinstance(figure, Estimate)
     assert (figure.value, figure.n, figure.n_tasks) == (1.0, 4, 3)
+
+
+def test_a_set_of_rubrics_is_meant_by_its_name_and_the_looks_are_none() -> None:
+    measures = ["judge.axes.termination", "judge.axes.termination.looks"]
+    assert rated_rubrics(measures, "axes") == ["axes.termination"]
+
+
+def test_scores_are_rated_by_their_band() -> None:
+    assert [score_band(score) for score in (0.2, 0.5, 1.0)] == ["0-.2", ".3-.5", ".9-1"]

@@ -8,14 +8,18 @@ import pytest
 from stepscope.errors import ConfigError, DataError, EnvironmentFault, UsageError
 from stepscope.gates import looks
 from stepscope.gates.baseline import (
+    MISSING,
+    UNREAD,
+    _cells_text,
     diff_baselines,
     encode_baseline,
     load_baseline,
     make_baseline,
+    said,
     write_baseline,
 )
 from stepscope.gates.looks import Looks
-from stepscope.gates.sample import Sample
+from stepscope.gates.sample import Absent, Cell, Sample, SampleRun
 from tests.gates.rows import gates, report, rows, run, trials
 
 POLICY = gates(outcome={"max_drop": 0.05}, axes__sequencing={"max_rate": 0.1})
@@ -215,3 +219,14 @@ def test_looks_under_another_version_count_and_are_not_pooled() -> None:
     log.log = looks.replace_entry(log.log, name, aged)
     found = report(rows(*trials("2", [4] * 9)), asked, before, commit="abc", looks=log)
     assert (found.look, found.workflows[0].n_runs) == (2, 36)
+
+
+def test_what_is_absent_is_counted_by_its_kind() -> None:
+    absent = [SampleRun("", MISSING, "a"), SampleRun("", MISSING, "b"), SampleRun("", UNREAD, "a")]
+    assert said(absent) == "at their worst: 2 missing trials, 1 unread record"
+    assert said([]) == ""
+
+
+def test_cells_are_said_in_few_words() -> None:
+    cells: list[Cell] = [1.0, 0.0, "uncertain", Absent("missing_input")]
+    assert _cells_text(cells) == "mean 0.5 of 2 runs, 1 missing_input, 1 uncertain"

@@ -24,6 +24,7 @@ from stepscope.gates.types import (
     GateReport,
     WorkflowDecision,
     exit_code,
+    gravest_outcome,
 )
 from stepscope.store.columns import Rows
 from stepscope.store.where import parse_where
@@ -322,3 +323,8 @@ def test_failing_runs_bring_the_steps_that_their_measure_cites() -> None:
     (case,) = found.failing
     assert (case.case, case.steps, case.evidence) == ("a", (4, 9), "policy of a")
     assert case.ids == (now.id(0),)
+
+
+def test_the_gravest_outcome_speaks_for_all() -> None:
+    assert gravest_outcome(("pass", "undecided", "not_run")) == "undecided"
+    assert gravest_outcome(()) == "not_run"

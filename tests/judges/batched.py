@@ -7,8 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from stepscope.judges.batch import PlanSource, run_batched_judgements
-from stepscope.judges.run import JudgingStatistics
+from stepscope.judges.run import JudgingStatistics, PlanSource, run_batched_judgements
 from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Ledger

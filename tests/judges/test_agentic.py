@@ -19,12 +19,12 @@ from stepscope.judges.run import JudgingStatistics
 from stepscope.judges.tools import (
     MOST_FOUND_BYTES,
     Toolbox,
+    add_file_tools,
     add_tools,
     allows_tools,
     reserve_context,
     trajectory_tools,
 )
-from stepscope.judges.tools_sandboxed import add_file_tools
 from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Ledger

@@ -14,8 +14,7 @@ import msgspec
 import pytest
 
 from stepscope.errors import UsageError
-from stepscope.judges.tools import LookupCall, Toolbox, trajectory_tools
-from stepscope.judges.tools_sandboxed import add_file_tools
+from stepscope.judges.tools import LookupCall, Toolbox, add_file_tools, trajectory_tools
 from stepscope.model import Case, Json
 from stepscope.safety.redact import Redactor
 from stepscope.sandbox.tables import ROWS
@@ -254,7 +253,7 @@ def test_without_a_sandbox_the_tools_that_run_are_off_with_the_reason(
     code = (
         "import sys; from pathlib import Path\n"
         "from stepscope.judges.tools import LookupCall, trajectory_tools\n"
-        "from stepscope.judges.tools_sandboxed import add_file_tools\n"
+        "from stepscope.judges.tools import add_file_tools\n"
         "from stepscope.safety.redact import Redactor\n"
         "from tests.factories import run, user\n"
         "box = trajectory_tools(run(user('x')), redactor=Redactor(b''))\n"

@@ -12,8 +12,13 @@ from functools import partial
 from stepscope.judges.judgement import Judge
 from stepscope.judges.rubrics import load_rubric
 from stepscope.judges.transcript import normalise_text
-from stepscope.lab.attacks import Attack, built_in_attacks
-from stepscope.lab.redteam import RedteamResult, attack_judges, open_judges
+from stepscope.lab.redteam import (
+    Attack,
+    RedteamResult,
+    attack_judges,
+    built_in_attacks,
+    open_judges,
+)
 from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Ledger

@@ -8,8 +8,15 @@ import pytest
 from bars.shape.compound import COMPOUND
 from bars.shape.shape import gradual_recovery
 from stepscope.errors import UsageError
-from stepscope.lab.curves import EXAMPLES, GENERATORS, article_curve, draw_curves
-from stepscope.lab.planted import NOISES, Noise, add_noise
+from stepscope.lab.curves import (
+    EXAMPLES,
+    GENERATORS,
+    NOISES,
+    Noise,
+    add_noise,
+    article_curve,
+    draw_curves,
+)
 from stepscope.shape.types import SHAPES, ShapeName
 
 LENGTHS = (4, 5, 7, 10, 20, 40)

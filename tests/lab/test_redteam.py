@@ -11,22 +11,20 @@ import pytest
 from stepscope.errors import DataError, UsageError
 from stepscope.judges.judgement import Judge
 from stepscope.judges.rubrics import load_rubric
-from stepscope.lab.attacks import (
-    Attack,
-    built_in_attacks,
-    choose_attacks,
-    plant_attack,
-    read_attacks,
-)
 from stepscope.lab.redteam import (
+    Attack,
     AttackTrial,
     ClassFlips,
     NarrationSwap,
+    built_in_attacks,
+    choose_attacks,
     count_flips,
     count_most_calls,
     count_swaps,
     failing_runs,
     favourable_answer,
+    plant_attack,
+    read_attacks,
 )
 from stepscope.model import Outcome, Part, Step
 from stepscope.report.render import text

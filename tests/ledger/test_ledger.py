@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import sqlite3
 import stat
@@ -14,7 +15,7 @@ import pytest
 
 from stepscope.errors import ConfigError, StoreError
 from stepscope.ledger import states
-from stepscope.ledger.budget import Budget
+from stepscope.ledger.budget import Budget, to_nano_usd, to_usd
 from stepscope.ledger.ledger import Ledger, LedgerSession, ledger_path
 from stepscope.ledger.states import (
     DEAD_SECONDS,
@@ -400,3 +401,9 @@ def test_a_new_file_that_another_process_is_making_is_waited_for(tmp_path: Path)
     with Ledger(path) as made:
         assert made.states() == {}
     ending.join()
+
+
+def test_an_amount_is_counted_in_billionths_and_never_as_less() -> None:
+    amounts = (0.0000000001, 1.5, math.inf)
+    assert [to_nano_usd(usd) for usd in amounts] == [1, 1_500_000_000, 10**18]
+    assert to_usd(1_500_000_000) == 1.5

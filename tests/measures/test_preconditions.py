@@ -77,6 +77,8 @@ def test_a_call_is_too_early_until_what_it_needs_has_answered() -> None:
 
 def test_a_rule_says_where_it_comes_from() -> None:
     assert describe_source(RULE) == "as declared"
+    mined = Precondition(tool="pay", after="get", support=20, kept=0.95)
+    assert describe_source(mined) == "in 19 of 20 passing runs"
 
 
 def test_rules_that_no_order_keeps_are_refused() -> None:

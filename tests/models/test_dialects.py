@@ -9,6 +9,7 @@ import pytest
 
 from stepscope.model import Endpoint, Json, Structure, Usage
 from stepscope.models import anthropic, openai
+from stepscope.models.dialect import token_count
 from tests.models.scripted import IMAGES, REQUEST
 
 LOCAL = Endpoint(name="local/tiny", base_url="http://127.0.0.1:1/v1")
@@ -282,3 +283,8 @@ def test_the_tokens_of_a_chat_are_numbers_or_none(told: Json, usage: Usage | Non
 )
 def test_the_input_of_a_message_includes_what_was_cached(told: Json, usage: Usage | None) -> None:
     assert anthropic.message_usage(told) == usage
+
+
+def test_only_a_whole_number_from_zero_on_counts_tokens() -> None:
+    told: tuple[Json, ...] = (7, 0, -1, True, "7")
+    assert [token_count(one) for one in told] == [7, 0, None, None, None]

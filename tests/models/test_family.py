@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stepscope.errors import ConfigError
-from stepscope.models.opening import model_family
+from stepscope.models.opening import agent_family, model_family
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,8 @@ def test_what_the_user_says_goes_before_the_name_and_the_longest_pattern_wins() 
         "mistral",
         "unknown",
     ]
+
+
+def test_an_agent_is_of_a_family_that_its_name_tells() -> None:
+    assert agent_family("gpt-4o") == "openai"
+    assert agent_family("our agent") is None

@@ -173,7 +173,7 @@ WRITERS = {
 }
 # Where files are read that no user names, or names and it was asked before whether they are files.
 READERS = {"api/score_files.py", "formats/files.py", "judges/canaries.py", "judges/rubrics.py",
-           "judges/tools_sandboxed.py", "lab/attacks.py",
+           "judges/tools.py", "lab/redteam.py",
            "ledger/states.py", "measures/localise.py", "report/build.py", "report/render/html.py",
            "sandbox/check.py", "sandbox/probe.py", "settings.py", "store/store.py",
            "ledger/ledger.py", "testing/format_check.py", "web/app.py", "cli/report.py",

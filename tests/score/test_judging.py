@@ -22,8 +22,7 @@ from stepscope.ledger.ledger import Ledger
 from stepscope.measures.facts import DeclaredConduct
 from stepscope.model import Model, Record, Reply, Request, ToolDef, Trajectory, Usage, Verdict
 from stepscope.score import score_runs
-from stepscope.score.estimate import dry_run
-from stepscope.score.judges import JudgePlan, JudgingResult, judge_runs
+from stepscope.score.judges import JudgePlan, JudgingResult, dry_run, judge_runs
 from stepscope.store import Store
 from stepscope.store.where import Where, parse_where
 from stepscope.values import Unmeasured

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from bars.shape.compound import two_stage_collapse
 from stepscope.errors import DataError
+from stepscope.lab.curves import add_noise
 from stepscope.lab.envelope import draw_cell
-from stepscope.lab.planted import add_noise
 from stepscope.shape import classifier as room
 from stepscope.shape import inputs
 from stepscope.shape.classifier import classify, classify_many, classify_ragged

@@ -16,6 +16,7 @@ from stepscope.shape.breaks import (
     COST,
     LATENCY,
     SpikeModel,
+    _steps_that_hold,
     break_point,
     fuse_signals,
     log_ratio,
@@ -199,3 +200,8 @@ def test_probabilities_are_finite_and_sum_to_one(
     if isinstance(found, Break):
         assert all(0 <= p <= 1 for p in (*found.probability, found.none))
         assert sum(found.probability) + found.none == pytest.approx(1)
+
+
+def test_a_step_holds_unless_it_falls_below_the_last_measured_one() -> None:
+    held = _steps_that_hold(np.array([0.3, 0.9, np.nan, 0.8, 0.6]))
+    assert held.tolist() == [True, True, False, True, False]

@@ -7,9 +7,8 @@ import pytest
 from scipy import integrate, stats
 
 from stepscope.shape import inputs
-from stepscope.shape.classifier import classify
-from stepscope.shape.likelihood import weigh_templates
-from stepscope.shape.posterior import fit_probability, shortest_run
+from stepscope.shape.classifier import classify, fit_probability, shortest_run
+from stepscope.shape.likelihood import inverse_of_lower, weigh_templates
 from stepscope.shape.templates import parts_of_run, pool_steps
 from stepscope.shape.types import HEALTHY, Shape
 
@@ -105,3 +104,8 @@ def test_long_runs_are_averaged_by_precision_over_forty_parts() -> None:
     assert weights[2, 4:6].tolist() == [0.0, 1.0]
     seen[:4] = False
     assert pool_steps(seen, sigma)[1][0] == 2
+
+
+def test_a_triangular_matrix_is_inverted_forward() -> None:
+    found = inverse_of_lower(np.array([[2.0, 0.0], [1.0, 4.0]]))
+    assert found.tolist() == [[0.5, 0.0], [-0.125, 0.25]]

@@ -319,3 +319,8 @@ def test_no_share_or_p_is_ever_not_finite(
             assert share.high is not None
             assert 0 <= share.low <= share.value <= share.high <= 1
     assert all(0 < p <= 1 for p in found.p.values())
+
+
+def test_runs_of_one_shape_each_make_shares_of_their_number() -> None:
+    rows = np.array([[1.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    assert room.fit_shares(rows).tolist() == [0.75, 0.25]

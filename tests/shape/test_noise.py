@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from stepscope.errors import DataError
+from stepscope.lab.curves import Noise
 from stepscope.lab.envelope import draw_cell
-from stepscope.lab.planted import Noise
 from stepscope.shape.noise import FleetNoise, learn_noise
 from stepscope.values import Unmeasured
 

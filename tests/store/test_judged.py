@@ -6,7 +6,15 @@ import pytest
 from stepscope.errors import UsageError
 from stepscope.model import Record, Verdict
 from stepscope.store import Store
-from stepscope.store.judged import JudgeAnswers, current_records, read_judge_answers
+from stepscope.store.judged import (
+    JudgeAnswers,
+    JudgedQuestion,
+    choose_modes,
+    current_records,
+    judge_version_order,
+    name_and_snapshot,
+    read_judge_answers,
+)
 from stepscope.store.where import parse_where
 from stepscope.values import Unmeasured
 from tests.factories import run, user
@@ -171,3 +179,20 @@ def test_the_later_snapshot_and_prompt_win_in_any_order(reverse: bool) -> None:
     ]
     kept = current_records(reversed(records) if reverse else records)
     assert [one.answer.label for one in kept if isinstance(one.answer, Verdict)] == ["correct"] * 2
+
+
+def test_a_snapshot_is_told_from_the_name_that_was_asked_for() -> None:
+    assert name_and_snapshot(said("correct", judge="a/b@c")) == ("a/b", "c")
+    assert name_and_snapshot(said("correct", judge="a/b")) == ("a/b", "")
+    assert name_and_snapshot(said("correct", judge="ann@c", family="human")) == ("ann@c", "")
+
+
+def test_of_the_modes_of_a_judge_the_usual_one_is_chosen_if_it_was_asked() -> None:
+    off = JudgedQuestion("axes.termination", "a/b", "a", "narration-off")
+    usual = off._replace(mode="")
+    assert choose_modes([off]) == {off}
+    assert choose_modes([off, usual]) == {usual}
+
+
+def test_numbers_order_versions() -> None:
+    assert max("9", "10", key=judge_version_order) == "10"

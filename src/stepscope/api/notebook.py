@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from stepscope.ledger.ledger import Ledger
     from stepscope.model import Model
     from stepscope.report.types import Shapes
-    from stepscope.score.estimate import DryRun
-    from stepscope.score.judges import JudgePlan, JudgingResult
+    from stepscope.score.judges import DryRun, JudgePlan, JudgingResult
     from stepscope.store import PurgeResult
     from stepscope.values import Unmeasured
 
@@ -467,8 +466,7 @@ class Notebook(Closeable):
 
         import stepscope.api.judging as judging
         from stepscope.models.prices import Prices
-        from stepscope.score.estimate import dry_run
-        from stepscope.score.judges import OLDER
+        from stepscope.score.judges import OLDER, dry_run
 
         table = self.settings.judges
         known = self._ledger is not None or judging.find_ledger(self.store) is not None

@@ -3,11 +3,9 @@
 Agreement says that raters read a rubric alike, not that they are right. What was refused or could
 not be read is counted, and is no label. Every figure draws the same weights of runs, so that kappa
 and AC1 differ by what they mean, not by chance. The decision compares kappa with .5 on its limits,
-several rubrics at one joint level. Where people labelled, a judge's confidence becomes the share of
-its verdicts, at that confidence, that people found right; confidences of two judges are compared
-only after that. The queue lists the runs and steps on which families disagree, the most telling
-first: such labels tune a rubric and are never a test of it, nor part of any rate. Formulas and
-intervals: `stepscope.stats.interrater`.
+several rubrics at one joint level. The queue lists the runs and steps on which families disagree,
+the most telling first: such labels tune a rubric and are never a test of it, nor part of any rate.
+Formulas and intervals: `stepscope.stats.interrater`; confidences: `stepscope.calibrate.confidence`.
 """
 
 from __future__ import annotations
@@ -488,8 +486,7 @@ def measure_agreement(
 ) -> Agreement:
     """Return how far the raters of some runs agree, on each rubric that a judge or person rated.
 
-    Returns:
-        One aspect a rubric and granularity, by name; none where nobody but the rules rated.
+    One aspect a rubric and granularity, by name; none where nobody but the rules rated.
     """
     found = read_ratings(rows, where=where, rubric=rubric, raters=raters, version=version)
     judges = sum(len(one.rated) - len(one.people) for one in found if one.people)
@@ -520,11 +517,7 @@ def measure_agreement_by(
     seed: int = 0,
     threshold: float = THRESHOLD,
 ) -> tuple[Agreement, ...]:
-    """Return the agreement of each group of runs that share the value of a field, or of a tag.
-
-    Raises:
-        UsageError: no such field.
-    """
+    """Return the agreement of each group of runs by a field or tag; `UsageError` for no field."""
     groups = []
     for value, chosen in _groups(rows, field, where):
         found = measure_agreement(

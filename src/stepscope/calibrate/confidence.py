@@ -74,17 +74,10 @@ def _curve(ratings: RatingTable, at: int, labels: Ints) -> CalibrationCurve:
 def pool_rising(confidence: Floats, right: Floats) -> list[Ints]:
     """Return the rows of each block of confidences, such that the share right never falls.
 
-    Args:
-        confidence: shape (n,).
-        right: shape (n,), 1 where people agree, else 0.
+    `right` is 1 where people agree, else 0; both arrays have shape (n,).
 
-    Source:
-        Ayer, Brunk, Ewing, Reid and Silverman (1955), Ann. Math. Statist. 26:641-647: neighbours
-        whose means are out of order are pooled until none are.
-
-    >>> pooled = pool_rising(np.array([0.9, 0.6, 0.8]), np.array([1.0, 1.0, 0.0]))
-    >>> [rows.tolist() for rows in pooled]
-    [[1, 2], [0]]
+    Source: Ayer, Brunk, Ewing, Reid and Silverman (1955), Ann. Math. Statist. 26:641-647:
+    neighbours whose means are out of order are pooled until none are.
     """
     order = np.argsort(confidence, kind="stable")
     _, starts = np.unique(confidence[order], return_index=True)

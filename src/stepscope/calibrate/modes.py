@@ -231,20 +231,13 @@ def _label_figures(said: Sequence[tuple[str, str]], runs: Ints, seed: int) -> di
 
 
 def measure_halo(shifts: npt.ArrayLike, outcomes: Sequence[str]) -> Figure:
-    """Return how far knowing the end moves a judge: half of passing minus failing runs.
+    """Return how far knowing the end moves a judge: half of passing minus failing runs, in points.
 
     A judge that is kinder, or harder, whenever it sees more has a shift and no halo: the plain mean
-    cancels.
+    cancels. The shifts are of each run the mean of contextual minus prefix scores, its outcome
+    "pass", "fail" or "unknown". `Unmeasured` with fewer than two runs that passed, or that failed.
 
-    Args:
-        shifts: shape (runs,), the mean of each run's contextual minus prefix scores.
-        outcomes: of each run: "pass", "fail" or "unknown", which counts as unmeasured.
-
-    Returns:
-        The halo in points of the score. `Unmeasured` with fewer than two runs of either outcome.
-
-    Source:
-        Welch (1947), Biometrika 34:28-35, over runs.
+    Source: Welch (1947), Biometrika 34:28-35, over runs.
     """
     values, said = np.asarray(shifts, np.float64) / 2, np.asarray(outcomes)
     fails, passes = values[said == "fail"], values[said == "pass"]

@@ -48,11 +48,7 @@ def noise_of_store(store: Store, *, quantum: float | None = None) -> list[JudgeN
 
 
 def noise_of_file(stream: Stream, *, quantum: float | None = None) -> list[JudgeNoise]:
-    """Return the noise of every judge in a file of scores.
-
-    Raises:
-        TraceError: a row cannot be read, or a column is missing; the message names the row.
-    """
+    """Return the noise of every judge in a file of scores; `TraceError` names a bad row."""
     found: Scorings = {}
     begun = 0
     for group in group_runs(read_score_rows(stream), stream.uri):

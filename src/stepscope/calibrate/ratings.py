@@ -151,10 +151,8 @@ def choose_raters(
 ) -> frozenset[RaterKey] | None:
     """Return the raters that words name: whole, by the end behind a slash, or by family.
 
-    A word that is none of these names all whose name or family begins so. None where all count.
-
-    Raises:
-        UsageError: a word names nobody, or no judge answered under the version of rubrics.
+    A word that is none of these names all whose name or family begins so; one that names nobody is
+    a `UsageError`, as is a version of rubrics under which nobody answered. None where all count.
     """
     if version is not None:
         read_judge_answers(rows, rows.runs(where), where, version=version)
@@ -176,11 +174,7 @@ def choose_raters(
 
 
 def rated_rubrics(measures: Iterable[str], rubric: str | None) -> list[str]:
-    """Return the rubrics among the names of measures, the one asked for or those of its set.
-
-    >>> rated_rubrics(["judge.axes.termination", "judge.axes.termination.looks"], "axes")
-    ['axes.termination']
-    """
+    """Return the rubrics among the names of measures, the one asked for or those of its set."""
     kept = [name for name in measures if not name.endswith(BESIDE)]
     named = [name.removeprefix(JUDGE_PREFIX) for name in kept if name.startswith(JUDGE_PREFIX)]
     named += [STEP_SCORES] if STEP_SCORES in kept else []
@@ -480,9 +474,5 @@ def label_of(verdict: Verdict) -> str:
 
 
 def score_band(score: float) -> str:
-    """Return the band of a score.
-
-    >>> score_band(0.2), score_band(0.5), score_band(1.0)
-    ('0-.2', '.3-.5', '.9-1')
-    """
+    """Return the band of a score."""
     return next(name for end, name in BANDS if score < end)

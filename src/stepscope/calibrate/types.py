@@ -61,11 +61,7 @@ class GroupAgreement(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str = ""
 
     def __getitem__(self, figure: str) -> Figure:
-        """Return one figure.
-
-        Raises:
-            UsageError: no such figure; the message lists them.
-        """
+        """Return one figure; a `UsageError` lists them where there is none of this name."""
         if figure not in self.figures:
             known = ", ".join(self.figures)
             raise UsageError(f"no figure {figure!r} of agreement; expected one of {known}")
@@ -159,11 +155,7 @@ class RubricAgreement(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()  # what else to know: which answers enter, what was mixed
 
     def pair(self, first: str, second: str) -> GroupAgreement:
-        """Return two raters, in either order.
-
-        Raises:
-            UsageError: no such pair; the message lists the raters.
-        """
+        """Return two raters, in either order; a `UsageError` lists the raters."""
         for pair in self.pairs:
             if set(pair.raters) == {first, second}:
                 return pair
@@ -211,11 +203,7 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
     threshold: float = 0.5  # the kappa that decisions compare with
 
     def __getitem__(self, name: str) -> RubricAgreement:
-        """Return one aspect by its name, or by the end of it behind a dot.
-
-        Raises:
-            UsageError: none or several are called so; the message lists the names.
-        """
+        """Return one aspect by its name, or by the end of it; a `UsageError` lists the names."""
         exact = [found for found in self.aspects if found.name == name]
         named = exact or [found for found in self.aspects if found.name.endswith(f".{name}")]
         # Of one rubric rated whole and by step, the whole is what its bare name means.

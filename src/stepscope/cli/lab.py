@@ -149,7 +149,6 @@ def redteam(
     from stepscope.cli.setup import find_bundled
     from stepscope.judges import rubrics
     from stepscope.judges.judgement import configured_judge
-    from stepscope.lab import attacks as attacks_lab
     from stepscope.lab import redteam as lab
     from stepscope.ledger.budget import Budget
     from stepscope.ledger.ledger import Ledger, ledger_path
@@ -157,10 +156,8 @@ def redteam(
 
     if not judge:
         raise UsageError("name whom to attack: --judge PROVIDER/MODEL")
-    every = attacks_lab.built_in_attacks() + (
-        () if corpus is None else attacks_lab.read_attacks(corpus)
-    )
-    attacks = attacks_lab.choose_attacks(every, _parse_list(class_))
+    every = lab.built_in_attacks() + (() if corpus is None else lab.read_attacks(corpus))
+    attacks = lab.choose_attacks(every, _parse_list(class_))
     settings = load_judge_settings(offline)
     if store is None and where is None:
         REDTEAM_STORE.parent.mkdir(exist_ok=True)

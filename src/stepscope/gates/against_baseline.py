@@ -52,8 +52,7 @@ def permute_in_stages(
 ) -> Comparison | Unmeasured:
     """Return a comparison with as many permutations as its p needs, and at most so many.
 
-    Args:
-        compare: makes it with a number of permutations; the same number gives the same p.
+    `compare` makes it with a number of permutations; the same number gives the same p.
     """
     found = compare(FEW)
     for (_, mark), (draws, _) in pairwise(STAGES):
@@ -69,12 +68,8 @@ def smallest_possible_p(now: Arm, before: Arm, worst: float) -> float:
     """Return the smallest p that any current runs could give against this baseline.
 
     It is the chance that permuted labels hand every run at its worst to the current side, where all
-    current runs are at their worst. A gate whose floor lies above alpha can never fail.
-
-    Args:
-        now: the current runs; only how many a case has matters.
-        before: those of the baseline.
-        worst: the value of a run at its worst.
+    current runs are at their worst. A gate whose floor lies above alpha can never fail. Of the
+    current runs only how many a case has matters.
     """
     runs, old = Counter(now.cases.tolist()), Counter(before.cases.tolist())
     at_worst = Counter(

@@ -74,9 +74,8 @@ def make_baseline(
 ) -> Sample:
     """Return the baseline that the chosen runs of a workflow make.
 
-    Raises:
-        DataError: no run, or a measure that a gate compares has no verdict.
-        StoreError: the records of a measure are of two versions.
+    `DataError` without a run, or where a measure that a gate compares has no verdict; `StoreError`
+    where the records of a measure are of two versions.
     """
     measures = sorted({*policy.reads, *ALWAYS_KEPT})
     read_ = read_gate_samples(rows, [policy.workflow], measures, where, labelled=policy.labelled)
@@ -162,9 +161,8 @@ def write_baseline(baseline: Sample, path: str | Path) -> None:
 def replace_file(path: Path, raw: bytes) -> None:
     """Write a file in one move, with its folders; a link in its place is replaced, too.
 
-    Raises:
-        UsageError: a folder, or a store or settings of the user.
-        EnvironmentFault: the disk does not take it; the old file stands.
+    `UsageError` where a folder, or a store or settings of the user stand there. `EnvironmentFault`
+    where the disk does not take it; the old file stands.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -277,10 +275,8 @@ def design_of(
 ) -> Design:
     """Return the design of a workflow: as declared, else as the baseline was run.
 
-    Where only a number was declared, the cases of the runs under test are the design.
-
-    Raises:
-        UsageError: a case is declared that nobody has.
+    Where only a number was declared, the cases of the runs under test are the design. `UsageError`
+    where a case is declared that nobody has.
     """
     held = baseline.runs if isinstance(baseline, Sample) else ()
     before = Counter(run.case for run in held)
@@ -327,11 +323,7 @@ def absences(
 
 
 def said(absent: Sequence[SampleRun]) -> str:
-    """Return what is absent, in words; "" where nothing is.
-
-    >>> said([SampleRun("", MISSING, "a"), SampleRun("", MISSING, "b"), SampleRun("", UNREAD, "a")])
-    'at their worst: 2 missing trials, 1 unread record'
-    """
+    """Return what is absent, in words; "" where nothing is."""
     counts = Counter(run.name for run in absent)
     words = [f"{n:,} {name}{'s' * (n > 1)}" for name, n in sorted(counts.items())]
     return f"at their worst: {', '.join(words)}" if words else ""
@@ -386,11 +378,7 @@ def _case_text(baseline: Sample, name: str, case: str) -> str:
 
 
 def _cells_text(cells: Sequence[Cell]) -> str:
-    """Say cells in few words: the mean of numbers, counts of labels and of what is absent.
-
-    >>> _cells_text([1.0, 0.0, "uncertain", Absent("missing_input")])
-    'mean 0.5 of 2 runs, 1 missing_input, 1 uncertain'
-    """
+    """Say cells in few words: the mean of numbers, counts of labels and of what is absent."""
     numbers = [cell for cell in cells if isinstance(cell, int | float)]
     said = [c if isinstance(c, str) else c.unmeasured for c in cells if isinstance(c, str | Absent)]
     words = [word or "none" for cell in said for word in cell.split("\n")]

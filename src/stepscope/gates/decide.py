@@ -371,9 +371,8 @@ def decide_gates(
 ) -> GateReport:
     """Return the decisions of all gates of one invocation.
 
-    Raises:
-        StoreError: the records of a measure are of two versions.
-        UsageError: there is nothing to gate, or two policies of one workflow.
+    `StoreError` where the records of a measure are of two versions; `UsageError` where there is
+    nothing to gate, or two policies of one workflow.
     """
     _check(policies)
     names = [policy.workflow for policy in policies]

@@ -65,9 +65,8 @@ def read_gate_samples(
 ) -> dict[str, Sample]:
     """Read the runs of each workflow with what rules and judges answered; see `read_samples`.
 
-    Raises:
-        ConfigError: several judges answered, and a gate names none of them.
-        StoreError: the records of a measure are of two versions.
+    `ConfigError` where several judges answered, and a gate names none of them; `StoreError` where
+    the records of a measure are of two versions.
     """
     names = sorted(columns)
     judged = [name for name in names if name.startswith(JUDGE_PREFIX)]
@@ -203,12 +202,8 @@ class FalseAlarms(NamedTuple):
     def chance(self, k: int, n: int) -> float:
         """Return the chance of k false alarms in n good runs.
 
-        Source:
-            The beta-binomial predictive of a rate with Jeffreys' prior, Beta(1/2, 1/2); e.g. Gelman
-            et al. (2013), Bayesian Data Analysis, section 2.4.
-
-        >>> round(FalseAlarms(0, 100, "").chance(0, 50), 4)
-        0.8168
+        Source: The beta-binomial predictive of a rate with Jeffreys' prior, Beta(1/2, 1/2); e.g.
+        Gelman et al. (2013), Bayesian Data Analysis, section 2.4.
         """
         a, b = self.flagged + 0.5, self.good - self.flagged + 0.5
         ways = lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)

@@ -71,9 +71,7 @@ def look_log_path(baseline: str | Path) -> Path:
 def load_look_log(path: str | Path) -> LookLog:
     """Return the log in a file; an empty one where there is none.
 
-    Raises:
-        ConfigError: the file is no log: looks would be forgotten.
-        EnvironmentFault: the disk does not give it.
+    `ConfigError` where it is no log, for looks would be forgotten; `EnvironmentFault` if unread.
     """
     try:
         raw = read_file(path)

@@ -129,8 +129,7 @@ def read_samples(
 ) -> dict[str, Sample]:
     """Read the runs of each workflow; a workflow without runs has an empty sample.
 
-    Raises:
-        StoreError: the records of a measure are of two versions.
+    `StoreError` where the records of a measure are of two versions.
     """
     runs = rows.runs(where)
     columns = {

@@ -72,8 +72,7 @@ def selftest_gates(
 ) -> GateSelftest:
     """Return how often the gates of a policy are wrong on runs like those of its baseline.
 
-    Raises:
-        UsageError: there is no baseline, or the drop or the number makes no sense.
+    `UsageError` without a baseline, or where the drop or the number makes no sense.
     """
     if isinstance(baseline, GateAnswer):
         raise UsageError(f"--selftest draws from the baseline: {baseline.reason}")

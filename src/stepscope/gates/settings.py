@@ -146,13 +146,10 @@ BY_JUDGE = " by "
 
 
 def find_quantity(name: str, *, source: str, label: str | None, where: str) -> Quantity:
-    """Return what a gate called `name` is about.
+    """Return what a gate called `name` is about: a gate of its own, a figure, a measure, an aspect.
 
-    Args:
-        name: a gate of the articles, a figure of the vector, a measure or an aspect.
-        source: whose records the gate reads.
-        label: the label that the gate is about, where it names one.
-        where: file and table, for messages.
+    `source` says whose records the gate reads, `label` which label it is about where it names one,
+    and `where` the file and table, for messages.
     """
     judged = JUDGED.get(_JUDGED_NAMES.get(name, name))
     if source != records.RULES:

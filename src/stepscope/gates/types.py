@@ -161,11 +161,7 @@ class GateReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def gravest_outcome(outcomes: tuple[GateOutcome, ...]) -> GateOutcome:
-    """Return the outcome that speaks for all; nothing at all was not run.
-
-    >>> gravest_outcome(("pass", "undecided", "not_run"))
-    'undecided'
-    """
+    """Return the outcome that speaks for all; nothing at all was not run."""
     order: tuple[GateOutcome, ...] = ("fail", "undecided", "pass")
     return next((outcome for outcome in order if outcome in outcomes), "not_run")
 

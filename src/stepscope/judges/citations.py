@@ -61,11 +61,7 @@ def display_value(value: Json) -> str:
 
 
 def parse_object(reply: Reply) -> dict[str, Json]:
-    """Return the object that a reply is.
-
-    Raises:
-        InvalidReply: the model stopped early, or wrote anything but one JSON object.
-    """
+    """Return the object that a reply is; `InvalidReply` where it was cut or is no object."""
     _refuse_stop(reply)
     text = reply.text
     if reply.structure == "prompt_only" and (wrapped := _CODE_FENCE.fullmatch(text)):
@@ -122,11 +118,7 @@ class ReplyFields:
     """The fields of one object of an answer, taken out by type."""
 
     def __init__(self, value: Json, names: Collection[str], where: str = "the answer") -> None:
-        """Take an object with exactly these names.
-
-        Raises:
-            InvalidReply: it is none, one is missing, or there are others.
-        """
+        """Take an object with exactly these names."""
         if not isinstance(value, dict):
             raise unparsable_reply("wrong_type", f"{where} is {_type_words(value)}, not an object")
         for name in names:
@@ -223,11 +215,7 @@ class CitationChecker:
         return len(self.copy.steps)
 
     def cites(self, value: Sequence[Json]) -> tuple[int, ...]:
-        """Return cited steps, sorted, each once.
-
-        Raises:
-            InvalidReply: one is no whole number, or no step of the run.
-        """
+        """Return cited steps, sorted, each once; each must be a step of the run."""
         return tuple(sorted({self.step(one) for one in value}))
 
     def step(self, value: Json) -> int:
@@ -239,11 +227,7 @@ class CitationChecker:
         return value
 
     def evidence(self, value: Sequence[Json]) -> dict[int, int]:
-        """Return by step how many quotations are long enough to count; all stand where they should.
-
-        Raises:
-            InvalidReply: one is of no step, or does not stand in its step.
-        """
+        """Return by step how many quotations are long enough to count; each stands in its step."""
         counted: dict[int, int] = {}
         for number, item in enumerate(value):
             fields = ReplyFields(item, ("step", "quote"), f"evidence {number}")
@@ -252,10 +236,9 @@ class CitationChecker:
         return counted
 
     def quoted(self, step: int, quote: str, *, results: bool = False) -> bool:
-        """Tell whether a quotation counts as evidence; `results`: it may be of what calls brought.
+        """Tell whether a quotation, which must stand in its step, counts as evidence.
 
-        Raises:
-            InvalidReply: it does not stand in the step.
+        With `results` it may be of what calls brought.
         """
         words = _strip_quotes(self.fence.cleared(quote))
         if words and not self._stands(words, step, results=results):
@@ -273,11 +256,7 @@ class CitationChecker:
         return any(words in fold_text(piece.text) for piece in brought)
 
     def refuse_copied(self, said: dict[str, Json]) -> None:
-        """Refuse an answer that stands in a step, its fields in whatever order.
-
-        Raises:
-            InvalidReply: it does.
-        """
+        """Refuse an answer that stands in a step, its fields in whatever order."""
         fields = [
             fold_text(self.fence.cleared(json.dumps({name: value}, ensure_ascii=False)[1:-1]))
             for name, value in said.items()
@@ -285,11 +264,7 @@ class CitationChecker:
         self._refuse(fields, "the answer")
 
     def own_words(self, rationale: str) -> str:
-        """Return what a judge gives as its reason, without fence and marks.
-
-        Raises:
-            InvalidReply: the words are the run's.
-        """
+        """Return a judge's reason without fence and marks; refuse words that are the run's."""
         cleared = self.fence.cleared(rationale)
         words = _strip_quotes(cleared).rstrip(".!?")
         if len(words) >= COPIED_CHARACTERS:
@@ -315,11 +290,7 @@ def evidence_error(what: str) -> InvalidReply:
 
 
 def _strip_quotes(text: str) -> str:
-    """Return a quotation without the signs that judges put around one.
-
-    >>> _strip_quotes('"... refund of $5 ..."')
-    'refundof$5'
-    """
+    """Return a quotation without the signs that judges put around one."""
     words = fold_text(text)
     while True:
         bare = words.removeprefix("...").removesuffix("...")

@@ -337,20 +337,15 @@ def _leaves(value: Json, key: str = "") -> Iterator[tuple[str, str]]:
 def load_goals(path: Path) -> Goals:
     """Return the goals of a file.
 
-    Raises:
-        ConfigError: it cannot be read or is no TOML, a key is unknown, two entries are of one run
-            or task, a goal is empty, a confirmed one is found by nothing or by two things, two
-            cover the same step, a task's goal covers steps, or goals wait for each other.
+    `ConfigError` where it cannot be read or is no TOML, a key is unknown, two entries are of one
+    run or task, a goal is empty, a confirmed one is found by nothing or by two things, two cover
+    the same step, a task's goal covers steps, or goals wait for each other.
     """
     return check_goals(read_toml(path), str(path))[0]
 
 
 def check_goals(table: Mapping[str, Any], where: str) -> tuple[Goals, tuple[CaseTable, ...]]:
-    """Return the goals of a file that was decoded, and its cases.
-
-    Raises:
-        ConfigError: as `load_goals` does.
-    """
+    """Return the goals of a file that was decoded, and its cases; errors as of `load_goals`."""
     try:
         held = msgspec.convert(table, GoalsFile)
     except msgspec.ValidationError as e:
@@ -414,11 +409,7 @@ def as_toml(value: Json) -> str:
 
 
 def read_toml(path: Path) -> Mapping[str, Any]:
-    """Return what a file of TOML holds.
-
-    Raises:
-        ConfigError: it cannot be read, is too large, or is no TOML.
-    """
+    """Return what a file of TOML holds; `ConfigError` where it is none, too large or unreadable."""
     try:
         data = read_file(path, MOST_BYTES + 1)
     except OSError as e:

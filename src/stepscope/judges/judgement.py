@@ -75,11 +75,7 @@ class Judgement:
 
 
 def configured_judge(name: str, table: JudgesTable) -> Judge:
-    """Return the judge called `name`, with its family and parameters; `name` is that of its model.
-
-    Raises:
-        ConfigError: the name is no judge's, or its family is unknown.
-    """
+    """Return the judge of a model's name, with its family; `ConfigError` for no judge's name."""
     if OWN_MODEL_MARK in name:
         name = load_own_model(name).name
     judge = judge_table(name, table)
@@ -134,11 +130,7 @@ class JudgingOptions(msgspec.Struct, frozen=True, kw_only=True):
     strict_families: bool = False  # refuse a judge of the family of an agent that it would judge.
 
     def __post_init__(self) -> None:
-        """Refuse numbers that ask for nothing.
-
-        Raises:
-            UsageError: repeats or sample is less than 1.
-        """
+        """Raise `UsageError` where repeats or sample are less than 1."""
         for name, number in (("repeats", self.repeats), ("sample", self.sample)):
             if number is not None and number < 1:
                 raise UsageError(f"{name} is {number}; expected 1 or more")

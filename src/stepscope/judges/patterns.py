@@ -94,10 +94,8 @@ def find_label_patterns(
 ) -> PatternSteps:
     """Return the patterns of one run, every name with what was found of it.
 
-    Args:
-        answers: what one judge said of one run and its steps.
-        acted: indexes of the agent's steps; answers about others are left out.
-        passed: whether the run's outcome was fine, None where nobody knows.
+    `answers` are what one judge said of the run and its steps; those about other steps than the
+    agent's, whose indexes are `acted`, are left out. `passed` is None where nobody knows.
     """
     steps = _in_order(answers, acted)
     if not any(isinstance(step, Verdict) for step in steps):
@@ -113,12 +111,7 @@ def find_label_patterns(
 
 
 def addressed_step(verdict: Verdict) -> int | None:
-    """Return the earlier step whose error a step addresses, None where it addresses none.
-
-    >>> addressed_step(Verdict("judge.step_labels", step=7, cites=(7, 5),
-    ...     reason="addresses 5: mends"))
-    5
-    """
+    """Return the earlier step whose error a step addresses, None where it addresses none."""
     found = _ADDRESSES.match(verdict.reason)
     if found is None or verdict.step is None:
         return None

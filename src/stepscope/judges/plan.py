@@ -91,11 +91,7 @@ def _image_words(sent: int, why: Counter[str]) -> str:
 
 
 def _image_header(content: bytes) -> tuple[ImageType, int, int] | None:
-    """Return type, width and height as the bytes say them; None where they are no such image.
-
-    >>> _image_header(b"GIF89a" + bytes([2, 0, 3, 0]))
-    ('image/gif', 2, 3)
-    """
+    """Return type, width and height as the bytes say them; None where they are no such image."""
     if content.startswith(b"\x89PNG\r\n\x1a\n") and content[12:16] == b"IHDR":
         return "image/png", *struct.unpack_from(">II", content, 16)
     if content.startswith((b"GIF87a", b"GIF89a")):
@@ -153,8 +149,7 @@ def plan_judgements(
 ) -> Iterator[Judgement | Unmeasured]:
     """Yield what is asked of one run by one rubric, or why nothing can be asked.
 
-    Raises:
-        ConfigError: the options ask for what the rubric cannot do.
+    `ConfigError` where the options ask for what the rubric cannot do.
     """
     if options.mode != "contextual" and rubric.kind != "labels":
         how = "in isolation" if options.mode == "isolated" else "with what is before them"

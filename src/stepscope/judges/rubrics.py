@@ -97,20 +97,12 @@ def load_prompt(kind: RubricKind) -> PromptTemplate:
 
 
 def system_prompt(rubric: Rubric, template: PromptTemplate | None = None) -> str:
-    """Return all that a judge is told by a rubric, and where in it the recording stands.
-
-    Raises:
-        KeyError: the template has a mark that nobody knows.
-    """
+    """Return all that a judge is told by a rubric, and where in it the recording stands."""
     return "\n\n(The recording is shown here.)\n\n".join(prompt_parts(rubric, template))
 
 
 def prompt_parts(rubric: Rubric, template: PromptTemplate | None = None) -> list[str]:
-    """Return the system turn, and what is told after the recording where a template has that.
-
-    Raises:
-        KeyError: the template has a mark that nobody knows.
-    """
+    """Return the system turn, and what is told after the recording where a template has that."""
     texts = {
         "rubric": f"{rubric.name}, version {rubric.version}",
         "question": rubric.question,
@@ -132,10 +124,6 @@ def prompt_hash(rubric: Rubric, template: PromptTemplate, *modes: str) -> str:
     """Return 16 hex digits over all that is not the run: rubric, template, and modes in order.
 
     Modes are whatever else changes an answer: the schema, the narration, isolated or contextual.
-
-    >>> one, template = load_rubric("axes.termination"), load_prompt("axis")
-    >>> prompt_hash(one, template, "a", "b") == prompt_hash(one, template, "ab")
-    False
     """
     # Lengths stand before the texts: no two lists of parts are the same bytes.
     text = "".join(f"{len(part)}:{part}" for part in (rubric.hash, template.hash, *modes))
@@ -200,30 +188,26 @@ _VERSION = re.compile(r"[0-9]+(?:\.[0-9]+){0,2}")
 def load_rubric(name: str) -> Rubric:
     """Return one rubric: a built-in by its name, a user's by the path of its file.
 
-    Raises:
-        ConfigError: nothing is called so, or the file is no rubric; the message says where and why.
+    The `ConfigError` where there is none says where and why.
     """
     if name.endswith(".md") or "/" in name or "\\" in name:
         return _load_file(Path(name))
     if name not in BUILT_IN_RUBRICS:
-        raise ConfigError(_unknown_rubric(name))
+        known = (*RUBRIC_SETS, *(one for one in BUILT_IN_RUBRICS if one not in RUBRIC_SETS))
+        own = "your own rubric is a path that ends in .md"
+        raise ConfigError(f"no rubric called {name!r}; {suggest_name(name, known)}; {own}")
     return _load_built_in(name)
 
 
 def load_rubric_set(name: str) -> tuple[Rubric, ...]:
-    """Return the rubrics of a set in the order in which they are asked, or the one of a name.
-
-    Raises:
-        ConfigError: as `load_rubric` does.
-    """
+    """Return the rubrics of a set, or the one of a name, as asked; errors as of `load_rubric`."""
     return tuple(load_rubric(one) for one in RUBRIC_SETS.get(name, (name,)))
 
 
 def load_rubrics(names: Iterable[str]) -> tuple[Rubric, ...]:
     """Return the rubrics of several sets, names and paths, each once, in the order given.
 
-    Raises:
-        ConfigError: as `load_rubric` does, or two different files have one name.
+    `ConfigError` as of `load_rubric`, and where two different files have one name.
     """
     chosen: dict[str, tuple[Rubric, str]] = {}
     for name in names:
@@ -239,9 +223,8 @@ def load_rubrics(names: Iterable[str]) -> tuple[Rubric, ...]:
 def read_rubric(data: bytes, where: str) -> Rubric:
     """Return the rubric that the bytes of a file hold; `where` is its place in messages.
 
-    Raises:
-        ConfigError: too large, not UTF-8, no front matter, a key unknown, missing or of the wrong
-            type, an answer off the menu or without an example.
+    `ConfigError` where it is too large, not UTF-8, without front matter, a key is unknown, missing
+    or of the wrong type, an answer off the menu or without an example.
     """
     front, body = _split_front_matter(_decode_text(data, where), where)
     for wrong in _complaints(front, body):
@@ -251,12 +234,6 @@ def read_rubric(data: bytes, where: str) -> Rubric:
         body=body,
         hash=sha256(data).hexdigest()[:16],
     )
-
-
-def _unknown_rubric(name: str) -> str:
-    known = (*RUBRIC_SETS, *(one for one in BUILT_IN_RUBRICS if one not in RUBRIC_SETS))
-    own = "your own rubric is a path that ends in .md"
-    return f"no rubric called {name!r}; {suggest_name(name, known)}; {own}"
 
 
 @lru_cache(maxsize=len(BUILT_IN_RUBRICS))

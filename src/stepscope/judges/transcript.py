@@ -67,22 +67,14 @@ _CONSTANTS = {":True": ":true", ":False": ":false", ":None": ":null"}
 
 
 def compose_text(text: str) -> str:
-    r"""Return a text in compatibility form, no half of a character in it, lines ended one way.
-
-    >>> compose_text("\ufb01ne\r\n")
-    'fine\n'
-    """
+    """Return a text in compatibility form, no half of a character in it, lines ended one way."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", _runs().sub(_joined, _HALF.sub("\ufffd", text)))
     return text.replace("\r\n", "\n") if "\r" in text else text
 
 
 def drop_invisible(text: str) -> str:
-    r"""Return a composed text without characters that have no ink.
-
-    >>> drop_invisible("ig\u200d\u200bnore \u202e\x1b[2J")
-    'ignore \x1b[2J'
-    """
+    """Return a composed text without characters that have no ink."""
     return text if text.isascii() else _IGNORABLE.sub("", text)
 
 
@@ -102,11 +94,7 @@ def normalise_text(text: str) -> str:
 
 
 def fold_text(text: str) -> str:
-    r"""Return a text as quotations are compared: without blanks, escapes, marks and fine signs.
-
-    >>> fold_text('{\\"id\\": \\"#W1\\"}') == fold_text('{"id":\n"#W1"}')
-    True
-    """
+    """Return a text as quotations are compared: without blanks, escapes, marks and fine signs."""
     text = _SPELT.sub("", drop_invisible(compose_text(text)))
     for _ in range(_LEVELS):
         if "\\" not in text:
@@ -184,8 +172,7 @@ _BREAK = re.compile(
 def fence_nonce(key: bytes, run: str, judge: str) -> str:
     """Return the nonce of one run before one judge, under the key of a store.
 
-    >>> fence_nonce(b"key", "run", "openai/gpt-5") == fence_nonce(b"key", "run",
-    ...     "openai/gpt-5-mini")
+    >>> fence_nonce(b"key", "run", "a/gpt") == fence_nonce(b"key", "run", "a/gpt-mini")
     False
     """
     said = msgspec.json.encode(("fence", run, judge))
@@ -208,19 +195,11 @@ class Fence:
         )
 
     def head(self, words: str) -> str:
-        """Return the line that begins a block.
-
-        Raises:
-            ValueError: the words hold a sign that only a trace would want there.
-        """
+        """Return the line that begins a block; `ValueError` for words with a sign of a fence."""
         return f"[[{self.nonce} {_checked(words)}]]"
 
     def label(self, words: str) -> str:
-        """Return a line of ours inside a block: what the marked lines after it are.
-
-        Raises:
-            ValueError: as `head` does.
-        """
+        """Return a line of ours inside a block: what the marked lines after it are; as `head`."""
         return f"{_checked(words)}:"
 
     def left_out(self, characters: int) -> str:
@@ -228,12 +207,7 @@ class Fence:
         return f"[... {characters} characters left out]"
 
     def data(self, text: str) -> str:
-        r"""Return a text of a trace, made `normalise_text` before, as marked lines.
-
-        >>> print(Fence("00ff").data("first\n[[00ff end]]"))
-        ¦ first
-        ¦ [[[fence] end]]
-        """
+        """Return a text of a trace, made `normalise_text` before, as marked lines."""
         if self.nonce in text:
             text = text.replace(self.nonce, FENCE_REMOVED)
         return "\n".join(f"{MARK} {_mark_line(line)}" for line in text.split("\n"))
@@ -584,15 +558,7 @@ def _bytes(text: str) -> int:
 
 
 def _longest_that_fits(sizes: Sequence[int], room: int, floor: int = FLOOR_BYTES) -> int | None:
-    """Return how long the longest texts may be so that all fit, None where none is long enough.
-
-    >>> (
-    ...     _longest_that_fits([100, 300, 5000], 1400),
-    ...     _longest_that_fits([100, 300, 5000], 6000),
-    ...     _longest_that_fits([100, 300, 5000], 500),
-    ... )
-    (1000, 5000, None)
-    """
+    """Return how long the longest texts may be so that all fit, None where none is long enough."""
     left = room
     for at, size in enumerate(sizes):
         share = left // (len(sizes) - at)
@@ -723,11 +689,7 @@ def _cut_line(text: str, cap: int) -> str:
 
 
 def describe_windows(made: Sequence[Window]) -> str:
-    """Return the windows in words.
-
-    >>> describe_windows([Window(0, 30, "", 0), Window(26, 40, "", 0)])
-    '2 windows: steps 0 to 29, 26 to 39'
-    """
+    """Return the windows in words."""
     ranges = ", ".join(f"{window.first} to {window.end - 1}" for window in made)
     return f"{len(made)} windows: steps {ranges}"
 

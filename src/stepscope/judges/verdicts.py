@@ -40,13 +40,8 @@ Part = tuple[Answer, ...] | Unmeasured
 def mark_outranked(answer: Answer, outcome: Outcome, failing: Collection[str]) -> Answer:
     """Return a verdict marked where it praises a run that is known to have failed.
 
-    A state check, a reward or a person's label outranks a judge: the verdict is kept, and its
-    reason begins with `OUTRANKED`, so that no report counts it as a pass.
-
-    Args:
-        answer: what a judge said.
-        outcome: whether the run worked, and who says so.
-        failing: the labels that speak against the agent.
+    A state check, a reward or a person's label (one of `failing` speaks against the agent) outranks
+    a judge: the verdict is kept, but its reason begins with `OUTRANKED`, and it counts as no pass.
     """
     if not isinstance(answer, Verdict) or answer.step is not None or answer.label is None:
         return answer

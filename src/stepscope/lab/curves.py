@@ -1,10 +1,13 @@
-"""Generators of step scores with planted truth: the shape, and the step at which it broke.
+"""Generators of step scores with planted truth, and the noise of a judge put on them.
 
-A classifier tested on data shaped like itself is not tested. `article` and `reconstruction` are the
-articles' (their four examples and twelve printed numbers; the healthy base is ours). `smooth`
-(logistic and exponential transitions), `walk` (a smoothed random walk), `agent` (errors that
-accumulate) and `holdout` (a queue with a backlog) differ in form from every template of the
-classifier, and from each other. Nothing is tuned on `holdout`.
+Planted are the shape and the break step, the first at which half of the drop, or more, has
+happened; steady degradation and healthy runs have none (-1). A classifier tested on data shaped
+like itself is not tested. `article` and `reconstruction` are the articles' (their four examples and
+twelve printed numbers; the healthy base is ours). `smooth` (logistic and exponential transitions),
+`walk` (a smoothed random walk), `agent` (errors that accumulate) and `holdout` (a queue with a
+backlog) differ in form from every template of the classifier, and from each other. Nothing is tuned
+on `holdout`. Every kind of noise has standard deviation sigma at each step before clipping to 0..1
+and rounding.
 
 Source: the four examples and the table of F1 of the two ARC articles (Tribbia).
 """
@@ -12,21 +15,99 @@ Source: the four examples and the table of F1 of the two ARC articles (Tribbia).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from stepscope.errors import UsageError
-from stepscope.lab.planted import (
-    FEWEST_STEPS,
-    NO_BREAK,
-    PlantedCurves,
-    as_rows,
-    draw_early_steps,
-    draw_uniform,
-    half_drop_steps,
-)
 from stepscope.shape.types import SHAPES, ShapeName
-from stepscope.stats.sample import Floats
+from stepscope.stats.sample import Floats, Ints
+
+NO_BREAK = -1
+FEWEST_STEPS = 4
+# Two drops that differ by rounding alone are the same drop.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class PlantedCurves:
+    """Curves without noise and the truth about them."""
+
+    curves: Floats  # shape (m, n), the scores a judge without error would give
+    break_step: Ints  # shape (m,), index of the first step with half of the drop; -1 where none
+
+
+def as_rows(values: npt.ArrayLike) -> Floats:
+    """Return (m,) values as (m, 1), to be laid over steps."""
+    return np.asarray(values, np.float64)[:, None]
+
+
+def draw_uniform(
+    rng: np.random.Generator, low: Floats | float, high: Floats | float, m: int
+) -> Floats:
+    """Draw (m, 1) uniform values; the limits are numbers or (m, 1)."""
+    return np.asarray(rng.uniform(low, high, (m, 1)), np.float64)
+
+
+def half_drop_steps(drop: Floats) -> Ints:
+    """Return for each curve the first step with half of its greatest drop; drop >= 0, (m, n)."""
+    steps: Ints = np.argmax(drop >= drop.max(1, keepdims=True) / 2 - ROUNDING, axis=1)
+    return steps
+
+
+def draw_early_steps(rng: np.random.Generator, n: int, m: int) -> Ints:
+    """Draw steps at which a run collapses early: after a fifth of it, before its middle."""
+    first, last = max(1, n // 5), (n + 1) // 2 - 1
+    return rng.integers(first, last + 1, m)
+
+
+Noise = Literal["gaussian", "ar1", "quantised", "heavy"]
+NOISES: tuple[Noise, ...] = get_args(Noise)
+
+# Correlation of one step's error with the next's: a judge that stays impressed for two steps.
+AR1 = 0.5
+# A judge that answers in tenths.
+QUANTUM = 0.1
+# Student's t with four degrees of freedom has variance 2: one error in 60 is beyond 3 sigma.
+FREEDOM = 4
+HEAVY_SPREAD = (FREEDOM / (FREEDOM - 2)) ** 0.5
+
+
+def add_noise(
+    clean: Floats,  # shape (m, n), scores without noise
+    sigma: float,  # standard deviation of the error of one score, 0 or more
+    rng: np.random.Generator,  # the source of the errors
+    *,
+    # gaussian; ar1 (neighbouring errors correlate by .5); quantised (Gaussian, then rounded to
+    # tenths); heavy (Student's t with 4 degrees of freedom, scaled)
+    kind: Noise = "gaussian",
+    clip: bool = True,  # keep scores within 0..1
+) -> Floats:
+    """Return curves as a judge with such noise would score them; `UsageError` for unknown noise."""
+    if not (np.isfinite(sigma) and sigma >= 0):
+        raise UsageError(f"sigma is {sigma!r}; expected 0 or more")
+    scores = clean + sigma * _noise_errors(clean.shape, rng, kind)
+    if clip:
+        scores = np.clip(scores, 0.0, 1.0)
+    return np.round(scores / QUANTUM) * QUANTUM if kind == "quantised" else scores
+
+
+def _noise_errors(shape: tuple[int, ...], rng: np.random.Generator, kind: Noise) -> Floats:
+    match kind:
+        case "gaussian" | "quantised":
+            return rng.standard_normal(shape)
+        case "heavy":
+            return np.asarray(rng.standard_t(FREEDOM, shape) / HEAVY_SPREAD, np.float64)
+        case "ar1":
+            errors = rng.standard_normal(shape)
+            for step in range(1, shape[1]):
+                errors[:, step] *= (1 - AR1**2) ** 0.5
+                errors[:, step] += AR1 * errors[:, step - 1]
+            return errors
+    raise UsageError(f"no noise {kind!r}; one of {', '.join(NOISES)}")
+
 
 BREAKS: tuple[ShapeName, ...] = ("early_collapse", "late_drift", "recovery")
 
@@ -416,11 +497,7 @@ GENERATORS: dict[str, Callable[[ShapeName, int, int, np.random.Generator], Plant
 def draw_curves(
     generator: str, shape: ShapeName, n: int, m: int, rng: np.random.Generator
 ) -> PlantedCurves:
-    """Draw m curves of n steps that have a shape, by one of `GENERATORS`.
-
-    Raises:
-        UsageError: an unknown shape, fewer than four steps, or a negative number of curves.
-    """
+    """Draw m curves of n steps, four or more, of a shape; `UsageError` for what none can draw."""
     if shape not in SHAPES:
         raise UsageError(f"generator {generator}: no shape {shape!r}; one of {', '.join(SHAPES)}")
     if n < FEWEST_STEPS or m < 0:

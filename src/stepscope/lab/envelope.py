@@ -21,8 +21,16 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import UsageError
-from stepscope.lab.curves import GENERATORS, draw_curves
-from stepscope.lab.planted import FEWEST_STEPS, NO_BREAK, NOISES, QUANTUM, Noise, add_noise
+from stepscope.lab.curves import (
+    FEWEST_STEPS,
+    GENERATORS,
+    NO_BREAK,
+    NOISES,
+    QUANTUM,
+    Noise,
+    add_noise,
+    draw_curves,
+)
 from stepscope.shape.articles import Codes, find_break_point_many, v1_many, v2_many, v3_many
 from stepscope.shape.classifier import classify_many
 from stepscope.shape.noise import learn_noise
@@ -255,11 +263,7 @@ def measure_envelope(
     told: float | None = 1.0,  # multiple of the true sigma that classifiers are told
     progress: Progress | None = None,  # called with cells done and cells in all
 ) -> ClassifierEnvelope:
-    """Return what each classifier is worth in every cell of the grid.
-
-    Raises:
-        UsageError: an empty or unknown entry, or a number out of range.
-    """
+    """Return what each classifier is worth in each cell of a grid; `UsageError` for a bad grid."""
     _check_grid(ns, sigmas, generators, noises)
     cells = list(product(generators, [noise for noise in NOISES if noise in noises], ns, sigmas))
     _check_names("classifier", list(classifiers), classifiers)
@@ -304,11 +308,7 @@ def draw_cell(
 
 
 def choose_classifiers(names: Sequence[str]) -> dict[str, Classifier]:
-    """Return built-in classifiers by name.
-
-    Raises:
-        UsageError: a name that is not built in.
-    """
+    """Return built-in classifiers by name; `UsageError` where one is not built in."""
     _check_names("classifier", names, CLASSIFIERS)
     return {name: CLASSIFIERS[name] for name in names}
 

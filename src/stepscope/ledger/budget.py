@@ -29,30 +29,18 @@ class Budget(msgspec.Struct, frozen=True):
     limit_usd: float | None = 5.0
 
     def __post_init__(self) -> None:
-        """Refuse a limit that is none.
-
-        Raises:
-            ConfigError: the limit is negative or not finite.
-        """
+        """Raise `ConfigError` where the limit is negative or not finite."""
         if self.limit_usd is not None and not 0 <= self.limit_usd < math.inf:
             raise ConfigError(f"a budget of {self.limit_usd!r} USD; expected zero or more")
 
 
 def to_nano_usd(usd: float) -> int:
-    """Return an amount in billionths, rounded up: what is counted is never less than what is paid.
-
-    >>> to_nano_usd(0.0000000001), to_nano_usd(1.5), to_nano_usd(math.inf)
-    (1, 1500000000, 1000000000000000000)
-    """
+    """Return an amount in billionths, rounded up: never is less counted than what is paid."""
     return math.ceil(min(usd, MOST_USD) * NANO)
 
 
 def to_usd(amount: int) -> float:
-    """Return an amount in USD.
-
-    >>> to_usd(1500000000)
-    1.5
-    """
+    """Return an amount in USD."""
     return amount / NANO
 
 

@@ -113,10 +113,8 @@ class LedgerCalls:
         """Return the reply to an ask about a subject: a run's id.
 
         The first ask with a long beginning goes alone, so that the others find it cached.
-
-        Raises:
-            ConfigError: a budget holds and the price is not known, or the model is not open.
-            EnvironmentFault: the disk is full.
+        `ConfigError` where a budget holds and the price is not known, or the model is not open;
+        `EnvironmentFault` where the disk is full.
         """
         request = ask.request
         if len(request.system) + len(request.context) < _CACHED_CHARACTERS:
@@ -167,11 +165,7 @@ class LedgerModel:
     """A model for one claimed ask that keeps the ledger: sent, then asked, then received."""
 
     def __init__(self, ask: Ask, calls: LedgerCalls) -> None:
-        """Ask the model of that name, which asks once and does not retry.
-
-        Raises:
-            ConfigError: it is not open.
-        """
+        """Ask the model of that name, which asks once; `ConfigError` where it is not open."""
         model = calls.clients.models.get(ask.model)
         if model is None:
             raise ConfigError(f"no model is open for the judge {ask.model!r}, and nothing recorded")
@@ -212,12 +206,7 @@ class LedgerModel:
         return self.paid
 
     async def complete(self, request: Request) -> Reply:
-        """Ask once, and keep the answer before it is returned.
-
-        Raises:
-            ModelError: nothing usable came back.
-            NotSent: the ask is not to be sent.
-        """
+        """Ask once and keep the answer; `NotSent` where the ask is not to be sent."""
         ask = self._ask
         if not self._sent:
             if not await self._session.send(ask.key, request_hash(ask.model, ask.request)):

@@ -2,8 +2,7 @@
 
 A file of its own beside the store, so that a reply outlives whatever happens to what it says. Many
 processes may pay at once: a key is paid by one of them, and the others wait for it. What was
-received is read again, never paid again. Money is counted in billionths of a USD, so that sums are
-exact; a price that nobody knows fits into no budget. Refuses ledgers of a newer version.
+received is read again, never paid again. Refuses ledgers of a newer version.
 
 What many calls of one worker's session write at once goes to disk in one commit: while a commit is
 on its way, what comes meanwhile waits and makes the next one. A reply, and the word that a call may
@@ -82,12 +81,7 @@ class Ledger(Database):
     """The file of replies; a context manager that closes it. Several threads may use it."""
 
     def __init__(self, path: str) -> None:
-        """Open the ledger at `path`, making it where there is none; see `ledger_path`.
-
-        Raises:
-            StoreError: no ledger, or of a newer version.
-            EnvironmentFault: it cannot be opened or made durable.
-        """
+        """Open the ledger at `path`, made if new; `StoreError` for no ledger, or a newer one's."""
         super().__init__(path, SCHEMA, any_thread=True, cache_kibibytes=_CACHE_KIBIBYTES)
         self.watch = LivenessMonitor()
         self._writing = Lock()
@@ -105,10 +99,9 @@ class Ledger(Database):
     def begin(self, works: Sequence[LedgerWork[T]]) -> tuple[list[T], Future[None]] | None:
         """Do several things now, if nobody else is writing; None where somebody is.
 
-        Returns:
-            What they return, and the commit under way: on disk when it is done, and seen by no
-            other connection before. The statements run here, since a thread beside a busy loop
-            would wait for the interpreter before each of them.
+        Returns what they return, and the commit under way: on disk when it is done, and seen by no
+        other connection before. The statements run here, since a thread beside a busy loop would
+        wait for the interpreter before each of them.
         """
         with ExitStack() as unless_begun:
             if not self._writing.acquire(blocking=False):
@@ -229,8 +222,7 @@ class Ledger(Database):
     def erase(self, subjects: Iterable[str]) -> int:
         """Erase the replies about these subjects for good; return how many there were.
 
-        Raises:
-            EnvironmentFault: another process keeps old pages alive; erasing again ends the work.
+        `EnvironmentFault` where another process keeps old pages alive; erasing again ends the work.
         """
         erased = self._now(partial(states.erase_replies, subjects=json.dumps(list(subjects))))
         with self._writing:

@@ -47,7 +47,7 @@ _decode = msgspec.msgpack.Decoder(Reply).decode
 # Ten beats: a machine that swaps is slow, not dead.
 HEARTBEAT_SECONDS = 5.0
 DEAD_SECONDS = 50.0
-# In place of a machine's: an owner that is no process but a batch at a provider (`judges.batch`).
+# In place of a machine's: an owner that is no process but a batch at a provider (`judges.run`).
 BATCH_PLACE = "batch"
 # Beyond this a number of tokens is none, whoever tells it.
 MOST_TOKENS = 10**9
@@ -196,11 +196,7 @@ def _escape_surrogates(reply: Reply) -> Reply:
 
 
 def unpack_reply(body: bytes) -> Reply:
-    """Return a reply that the ledger kept.
-
-    Raises:
-        StoreError: its bytes are none.
-    """
+    """Return a reply that the ledger kept; `StoreError` where its bytes are none."""
     try:
         return _decode(zlib.decompress(body))
     except (zlib.error, msgspec.DecodeError) as e:

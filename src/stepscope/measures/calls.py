@@ -52,11 +52,7 @@ def named_arguments(call: ToolCall) -> dict[str, Json] | None:
 
 
 def effect_of(tool: str, facts: Facts | None) -> Effect:
-    """Return what a tool does to the world: as declared, else as its name suggests.
-
-    >>> effect_of("book_flight", None), effect_of("poke", Facts(effects={"poke": "write"}))
-    ('write', 'write')
-    """
+    """Return what a tool does to the world: as declared, else as its name suggests."""
     if facts is not None and tool in facts.effects:
         return facts.effects[tool]
     return infer_effect(tool)
@@ -71,11 +67,7 @@ def writes_of(trajectory: Trajectory, facts: Facts | None) -> tuple[int, ...]:
 
 @lru_cache(maxsize=4096)
 def escalates_to_person(tool: str) -> bool:
-    """True if a tool's name says that a person takes over.
-
-    >>> escalates_to_person("transfer_to_human_agents"), escalates_to_person("transfer_funds")
-    (True, False)
-    """
+    """True if a tool's name says that a person takes over."""
     words = words_of(tool)
     if not ESCALATIONS.isdisjoint(words) or words[:2] == ("hand", "off"):
         return True
@@ -84,9 +76,5 @@ def escalates_to_person(tool: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def ends_run(tool: str) -> bool:
-    """True if a tool's name says that the run is over once it is called.
-
-    >>> ends_run("submit_answer"), ends_run("send_certificate"), ends_run("search_onestop_flight")
-    (True, False, False)
-    """
+    """True if a tool's name says that the run is over once it is called."""
     return escalates_to_person(tool) or not ENDS.isdisjoint(words_of(tool)[:1])

@@ -41,22 +41,14 @@ class Gap(NamedTuple):
     step: int
 
     def __str__(self) -> str:
-        """Say it in a few words.
-
-        >>> str(Gap("results", "cut", 2, 12, 7)), str(Gap("tools", "not_recorded", 1, 1, 0))
-        ('results cut in 2 of 12', 'tool list not recorded')
-        """
+        """Say it in a few words."""
         part = "" if self.n == self.of else f" in {self.n} of {self.of}"
         return f"{INPUTS[self.input][0]} {self.state.replace('_', ' ')}{part}"
 
 
 @cached_by_text
 def hidden_state(text: str) -> GapState | None:
-    """Return how a recorder hid a text or a part of it; None where nothing shows that it did.
-
-    >>> hidden_state("card [REDACTED]"), hidden_state("a <3 lines truncated> b"), hidden_state("x")
-    ('redacted', 'cut', None)
-    """
+    """Return how a recorder hid a text or a part of it; None where nothing shows that it did."""
     if any([word in text for word in _WORDS]) and (found := _PLACEHOLDER.search(text)):
         return "redacted" if found[1] else "cut"
     return "redacted" if len(text) <= 40 and _STARS.fullmatch(text) else None

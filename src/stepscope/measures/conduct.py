@@ -358,9 +358,8 @@ def declared_rules(case: Case | None, facts: Facts | None) -> tuple[PolicyRule, 
 def check_rule(rule: PolicyRule) -> str:
     """Return the tool that the rule is about.
 
-    Raises:
-        ConfigError: the rule says neither what it forbids nor what comes before what, or its
-            pattern is no regular expression.
+    `ConfigError` where the rule says neither what it forbids nor what comes before what, or its
+    pattern is no regular expression.
     """
     tool = rule.before if rule.before is not None else rule.forbid
     given = (rule.forbid is not None, rule.before is not None, rule.require is not None)
@@ -382,11 +381,7 @@ def check_rule(rule: PolicyRule) -> str:
 def find_breaches(
     trajectory: Trajectory, rules: Iterable[PolicyRule], facts: Facts | None
 ) -> list[Fault]:
-    """Return every call that breaks a rule, once a reason, by step.
-
-    Raises:
-        ConfigError: as `check_rule` does.
-    """
+    """Return every call that breaks a rule, once a reason, by step; errors as of `check_rule`."""
     found = {fault for rule in rules for fault in _breaches(trajectory, rule, facts)}
     return sorted(found, key=lambda fault: (fault.step, fault.rule, fault.reason))
 

@@ -306,9 +306,13 @@ def reactions_of(trajectory: Trajectory, facts: Facts | None) -> dict[int, React
 def _serves(again: Exchange, error: Exchange, facts: Facts | None) -> bool:
     """True if a call, made later, would be about the same thing as a failed one."""
     name, tool = again.call.name, error.call.name
-    return effect_of(name, facts) == effect_of(tool, facts) and (
-        _same_stem(name, tool) or overlaps(error.call.arguments, again.call.arguments)
-    )
+    if effect_of(name, facts) != effect_of(tool, facts):
+        return False
+    # Two lookups may differ only in their key: find_user_by_email, find_user_by_zip.
+    stem, by, _ = name.partition("_by_")
+    if by and name != tool and tool.startswith(stem + by):
+        return True
+    return overlaps(error.call.arguments, again.call.arguments)
 
 
 def _react(
@@ -335,12 +339,6 @@ def _react(
     return _find_repeat(error, further) or Reaction(
         error, "ignored", further[0].step if further else None, _describe_next(steps, error)
     )
-
-
-def _same_stem(name: str, other: str) -> bool:
-    """True if two lookups differ only in their key: find_user_by_email, find_user_by_zip."""
-    stem, by, _ = name.partition("_by_")
-    return bool(by) and name != other and other.startswith(stem + by)
 
 
 def _list_reports(steps: Sequence[Step], facts: Facts | None) -> Iterator[tuple[int, str]]:

@@ -145,22 +145,14 @@ def is_binding(rule: Precondition) -> bool:
 
 
 def describe_source(rule: Precondition) -> str:
-    """Say where a rule comes from.
-
-    >>> describe_source(Precondition(tool="pay", after="get", support=20, kept=0.95))
-    'in 19 of 20 passing runs'
-    """
+    """Say where a rule comes from."""
     if rule.support is None or rule.kept is None:
         return "as declared"
     return f"in {round(rule.kept * rule.support)} of {rule.support} passing runs"
 
 
 def refuse_contradictions(rules: Iterable[Precondition], where: str) -> None:
-    """Check that some order of calls keeps all the rules.
-
-    Raises:
-        ConfigError: a tool needs itself first, or two need each other.
-    """
+    """Check that some order of calls keeps all the rules; `ConfigError` where none does."""
     needs: dict[str, set[str]] = {}
     for rule in rules:
         needs.setdefault(rule.tool, set()).add(rule.after)
@@ -224,9 +216,6 @@ def fit_facts(
 
     A figure that no passing run has is absent from `medians`. `passing_uses` are the successful
     calls of passing runs (`successful_calls`); a rule mined from them yields to a declared one.
-
-    >>> fit_facts("shop", [("pass", Figures(10, 2)), ("fail", Figures(99, 9))]).medians
-    {'steps': 10.0, 'calls': 2.0}
     """
     declared = declared or DeclaredConduct()
     runs = list(rows)

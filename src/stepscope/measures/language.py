@@ -47,11 +47,7 @@ def sentences(text: str) -> Sequence[str]:
 
 @cached_by_text
 def content_stems(text: str) -> frozenset[str]:
-    """Return the stems of the words that say what a text is about.
-
-    >>> sorted(content_stems("I'll add a note about the packaging to your account"))
-    ['add', 'note', 'packa']
-    """
+    """Return the stems of the words that say what a text is about."""
     words = _WORD.findall(text.lower())
     return frozenset(
         [word.rstrip("s")[:STEM_CHARACTERS] for word in words if word not in _EVERYWHERE]

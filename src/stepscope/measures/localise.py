@@ -22,15 +22,9 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from stepscope.measures import calls
 from stepscope.measures.axes.arguments import trace_values
 from stepscope.measures.axes.sums import find_missing_terms, trace_refusals
-from stepscope.measures.calls import (
-    agent_calls,
-    effect_of,
-    ends_run,
-    escalates_to_person,
-    has_succeeded,
-)
 from stepscope.measures.conduct import lacks_consent
 from stepscope.measures.errors import REASON_CHARACTERS, first_line, reactions_of
 from stepscope.measures.outcome import subgoal_calls
@@ -116,7 +110,7 @@ def suspicions_of_calls(
     trajectory: Trajectory, case: Case | None, facts: Facts | None
 ) -> list[Suspicion]:
     """Return what the run's tool calls make suspicious, by step."""
-    made = agent_calls(trajectory)
+    made = calls.agent_calls(trajectory)
     if not made:
         return []
     found = list(_errors(trajectory, facts))
@@ -170,17 +164,17 @@ def _writes(
     judges = case is not None and (bool(goals) or case.reference is not None)
     for at, exchange in enumerate(made):
         name = exchange.call.name
-        if escalates_to_person(name) and undone:
+        if calls.escalates_to_person(name) and undone:
             reason = f"hands over before {', '.join(dict.fromkeys(undone.values()))}"
             yield Suspicion(exchange.step, "gave_up", reason)
         # A write that failed has changed nothing: it is told as a failure.
-        if effect_of(name, facts) != "write" or ends_run(name) or exchange.failed:
+        if calls.effect_of(name, facts) != "write" or calls.ends_run(name) or exchange.failed:
             continue
         yield Suspicion(exchange.step, "write", f"{name} changes the world")
         lacks = lacks_consent(trajectory, at)
         if lacks is not None:
             yield Suspicion(exchange.step, "unconfirmed", f"{name} without consent: {lacks}")
-        if not judges or at in pairs or not has_succeeded(exchange):
+        if not judges or at in pairs or not calls.has_succeeded(exchange):
             continue
         if name in undone:
             reason = f"{name} is expected with other arguments"

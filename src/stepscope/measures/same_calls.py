@@ -48,11 +48,6 @@ def equal_json(a: Json, b: Json, tolerance: float = 0.0) -> bool:
     """True if two JSON values say the same: 1 is 1.0, but True is not 1.
 
     Numbers may differ by `tolerance`, relative to the larger or absolute, whichever allows more.
-
-    >>> equal_json({"x": [1, 2]}, {"x": [1.0, 2]}), equal_json(True, 1)
-    (True, False)
-    >>> equal_json(100, 101, tolerance=0.01)
-    True
     """
     if tolerance:
         return _close(a, b, tolerance)
@@ -323,14 +318,7 @@ def same_key(exchange: Exchange) -> str:
 
 
 def is_same_purpose(call: ToolCall, other: ToolCall) -> bool:
-    """True if a call of the same tool is about what another was: in a shell, the same program.
-
-    >>> run = lambda text: ToolCall("bash", {"command": text})
-    >>> is_same_purpose(run("cd src && make test"), run("make"))
-    True
-    >>> is_same_purpose(run("ls"), run("make"))
-    False
-    """
+    """True if a call of the same tool is about what another was: in a shell, the same program."""
     if call.name != other.name:
         return False
     one, two = program_of(call), program_of(other)
@@ -343,11 +331,7 @@ def _first_word(program: str) -> str:
 
 
 def largest_matching(candidates: Candidates) -> list[int | None]:
-    """Return a largest matching: for each left item its right item, each right used once.
-
-    >>> largest_matching([[0, 1], [0]])
-    [1, 0]
-    """
+    """Return a largest matching: for each left item its right item, each right used once."""
     owner: dict[int, int] = {}
     pairs: list[int | None] = []
     for left, options in enumerate(candidates):
@@ -389,9 +373,6 @@ def longest_common_subsequence(candidates: Candidates) -> int:
     """Return how many left items match right items in the same order on both sides.
 
     Candidates must be ascending.
-
-    >>> longest_common_subsequence([[1], [0], [2]])
-    2
     """
     tails: list[int] = []
     for options in candidates:
@@ -471,10 +452,7 @@ def compare_calls(
         arguments: `exact`; `ignore`; `subset`: the call says nothing beyond the reference;
             `superset`: the call says at least what the reference says.
         overrides: tool -> another argument mode for it, or the names of the arguments that count.
-        tolerance: how far numbers may differ, see `equal_json`.
-
-    Raises:
-        UsageError: a mode that does not exist, or a negative tolerance.
+        tolerance: how far numbers may differ, see `equal_json`; not negative.
     """
     overrides = overrides or {}
     _check(mode, (arguments, *overrides.values()), tolerance)
@@ -598,9 +576,6 @@ def longest_cycle(keys: Sequence[str]) -> tuple[int, int, int]:
     """Return start, length and period of the longest repeated cycle; length 0 where none is.
 
     Of equally long ones the first, with its shortest period.
-
-    >>> longest_cycle("xababy")
-    (1, 4, 2)
     """
     best = (0, 0, 0)
     for period in range(1, min(LONGEST_CYCLE_CALLS, len(keys) // 2) + 1):

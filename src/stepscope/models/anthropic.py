@@ -1,9 +1,8 @@
 """Models that speak Anthropic's Messages, at its own address or another.
 
 The rubric and the trace carry cache marks, and so does the last image where there is one; the
-question after them does not. A `seed` is not sent:
-there is no such parameter.
-Source: anthropic 2.12, types/message.py and types/message_create_params.py.
+question after them does not. A `seed` is not sent: there is no such parameter. Source: anthropic
+2.12, types/message.py and types/message_create_params.py.
 """
 
 from __future__ import annotations
@@ -42,11 +41,7 @@ _message = msgspec.json.Decoder(_Message)
 
 
 def open_anthropic(endpoint: Endpoint) -> Model:
-    """Return the model at an endpoint that speaks Messages.
-
-    Raises:
-        ConfigError: the SDK is not installed.
-    """
+    """Return the model at an endpoint that speaks Messages; `ConfigError` without the SDK."""
     try:
         import anthropic
     except ImportError as e:
@@ -99,11 +94,7 @@ def message_parameters(
 
 
 def read_message(endpoint: Endpoint, body: bytes, structure: Structure) -> Reply:
-    """Return the answer in a message.
-
-    Raises:
-        ModelError: the body is no message.
-    """
+    """Return the answer in a message; `ModelError` where the body is none."""
     try:
         found = _message.decode(body)
         text = "".join([block.text or "" for block in found.content if block.type == "text"])
@@ -124,12 +115,7 @@ def read_message(endpoint: Endpoint, body: bytes, structure: Structure) -> Reply
 
 
 def message_usage(told: Json) -> Usage | None:
-    """Return the tokens of a message, what was cached counted into the input; None if not said.
-
-    >>> message_usage({"input_tokens": 2, "cache_read_input_tokens": 7,
-    ...     "output_tokens": 1}).input_total
-    9
-    """
+    """Return the tokens of a message, what was cached counted into the input; None if not said."""
     if not isinstance(told, dict):
         return None
     fresh, written = token_count(told.get("input_tokens")), token_count(told.get("output_tokens"))

@@ -56,10 +56,8 @@ BatchClient: TypeAlias = "AnthropicBatches | OpenAIBatches"
 def open_batches(model: Model, table: JudgesTable) -> BatchClient:
     """Return the batches of an opened model's provider; nothing is sent yet.
 
-    A server of one's own has batches where its price says what share they cost.
-
-    Raises:
-        ConfigError: the model's endpoint has no batches that are known.
+    A server of one's own has batches where its price says what share they cost; where no batches
+    are known it is a `ConfigError`.
     """
     from stepscope.models import anthropic, openai
     from stepscope.models.http import SdkModel

@@ -69,11 +69,7 @@ class JudgesTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def check_judges_table(table: JudgesTable, where: str) -> None:
-    """Check what types cannot say.
-
-    Raises:
-        ConfigError: a number is out of its range, a name is no judge, or a parameter is reserved.
-    """
+    """Raise `ConfigError` for a number out of range, a name of no judge, a reserved parameter."""
     if not 0 <= table.budget_usd < math.inf:
         raise ConfigError(
             f"{where}, [judges]: budget_usd is {table.budget_usd}; expected 0 or more"

@@ -46,12 +46,7 @@ class CappedClient(httpx2.AsyncClient):
     """A client that reads every reply itself, up to `REPLY_BYTES`."""
 
     async def send(self, request: httpx2.Request, **_given: Any) -> httpx2.Response:
-        """Return the whole reply, unpacked; what the SDK asks about redirects is not heeded.
-
-        Raises:
-            ModelError: the reply is over the cap, or packed as nobody asked for.
-            httpx2.TransportError: the connection broke.
-        """
+        """Return the whole reply, unpacked, not redirected; `ModelError` for one over the cap."""
         try:
             return await self._send(request)
         except _aiohttp_faults() as e:
@@ -115,8 +110,7 @@ def _certificates() -> ssl.SSLContext:
 def decompress_body(body: bytes, packing: str, status: int) -> bytes:
     """Return what a packed body holds, never unpacking more than the cap of it.
 
-    Raises:
-        ModelError: it is over the cap, ends too early, or is packed as nobody asked for.
+    `ModelError` where it is over the cap, ends too early, or is packed as nobody asked for.
     """
     if packing not in _GZIP:
         raise ModelError(
@@ -168,11 +162,7 @@ def http_client(endpoint: Endpoint, base: type[httpx2.AsyncClient]) -> httpx2.As
 
 
 def check_environment_headers(endpoint: Endpoint, variable: str) -> None:
-    """Check that headers of the environment, which an SDK sends everywhere, go to its provider.
-
-    Raises:
-        ConfigError: they would go to another host.
-    """
+    """Raise `ConfigError` where an SDK would send headers of the environment to another host."""
     if os.environ.get(variable) and not endpoint.own:
         raise ConfigError(
             f"judge {endpoint.name!r} is at {endpoint.base_url}, where the headers in {variable} "
@@ -205,11 +195,7 @@ class SdkModel:
         return self.endpoint.structure or self.dialect.structures[self._at]
 
     async def complete(self, request: Request) -> Reply:
-        """Ask once; what is raised says whether asking again may help.
-
-        Raises:
-            ModelError: no answer came.
-        """
+        """Ask once; the `ModelError` where no answer came says whether asking again may help."""
         structure = self.structure
         asked = self.dialect.parameters(self.endpoint, request, structure)
         began = time.monotonic()

@@ -56,11 +56,7 @@ _completion = msgspec.json.Decoder(_Completion)
 
 
 def open_openai(endpoint: Endpoint) -> Model:
-    """Return the model at an endpoint that speaks chat completions.
-
-    Raises:
-        ConfigError: the SDK is not installed.
-    """
+    """Return the model at an endpoint of chat completions; `ConfigError` without the SDK."""
     try:
         import openai
     except ImportError as e:
@@ -124,11 +120,7 @@ def chat_parameters(endpoint: Endpoint, request: Request, structure: Structure) 
 
 
 def read_completion(endpoint: Endpoint, body: bytes, structure: Structure) -> Reply:
-    """Return the answer in a completion.
-
-    Raises:
-        ModelError: the body is no completion, or an error under status 200.
-    """
+    """Return the answer in a completion; `ModelError` where the body is none, under any status."""
     try:
         found = _completion.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
@@ -165,11 +157,7 @@ def read_completion(endpoint: Endpoint, body: bytes, structure: Structure) -> Re
 
 
 def completion_usage(told: Json) -> Usage | None:
-    """Return the tokens of a completion; None where it says none that are numbers.
-
-    >>> completion_usage({"prompt_tokens": 9, "completion_tokens": 2}).input_total
-    9
-    """
+    """Return the tokens of a completion; None where it says none that are numbers."""
     if not isinstance(told, dict):
         return None
     total, written = (

@@ -90,11 +90,7 @@ FOREIGN = frozenset(
 
 
 def judge_table(name: str, table: JudgesTable) -> JudgeTable:
-    """Return what the settings say of a judge.
-
-    Raises:
-        ConfigError: the name is no judge's.
-    """
+    """Return what the settings say of a judge; `ConfigError` where the name is no judge's."""
     provider, slash, model = name.partition("/")
     if not provider or not slash or not model:
         raise ConfigError(
@@ -115,11 +111,7 @@ def own_provider(name: str, table: JudgesTable) -> Provider | None:
 def resolve_endpoint(
     name: str, table: JudgesTable, *, keys: Mapping[str, str], offline: bool = False
 ) -> Endpoint:
-    """Return where a judge is, with its key.
-
-    Raises:
-        ConfigError: it has no address, its key is missing, or the key is not for this address.
-    """
+    """Return where a judge is, with its key for there; `ConfigError` where one is not known."""
     judge = judge_table(name, table)
     provider = PROVIDERS.get(name.partition("/")[0])
     base = judge.base_url or (provider.base_url if provider else "")
@@ -243,10 +235,7 @@ def model_family(judge: str, overrides: Mapping[str, str]) -> str:
     """Return the family of a judge, as "anthropic" for "openrouter/anthropic/claude-opus-4".
 
     Of `overrides` (judge, or pattern with `*`, -> family) the exact name goes first, then the
-    longest pattern that fits.
-
-    Raises:
-        ConfigError: the name fits no family, or several; what to write is said.
+    longest pattern that fits. `ConfigError` where the name fits no family, or several.
 
     >>> model_family("openai/gpt-5", {}), model_family("local/tiny", {"local/*": "qwen"})
     ('openai', 'qwen')
@@ -273,11 +262,7 @@ _PATTERNS = tuple((family, re.compile(pattern)) for family, pattern in _FAMILIES
 
 
 def agent_family(agent: str, overrides: Mapping[str, str] | None = None) -> str | None:
-    """Return the family of the model that an agent is named by; None where its name tells none.
-
-    >>> agent_family("gpt-4o"), agent_family("our agent")
-    ('openai', None)
-    """
+    """Return the family of the model that an agent is named by; None where its name tells none."""
     try:
         return model_family(f"agent/{agent}", overrides or {})
     except ConfigError:
@@ -292,8 +277,8 @@ def open_model(
 ) -> Model:
     """Return the model of a judge; nothing is sent yet.
 
-    Raises:
-        ConfigError: no such model, its SDK or its key is missing, or the key is not for its host.
+    `ConfigError` where there is no such model, its SDK or its key is missing, or the key is not for
+    its host.
     """
     if OWN_MODEL_MARK in name:
         return load_own_model(name)
@@ -341,11 +326,7 @@ class OwnModel:
         self.name = model.name
 
     async def complete(self, request: Request) -> Reply:
-        """Ask once.
-
-        Raises:
-            ModelError: it raised, or gave no reply; only what the network did may pass.
-        """
+        """Ask once; only what the network did may pass, all else becomes a `ModelError`."""
         try:
             with registry.guarded(ModelError):
                 reply = await self._model.complete(request)
@@ -361,11 +342,7 @@ class OwnModel:
 
 
 def load_own_model(name: str) -> Model:
-    """Return the model that FILE.py:NAME, or an entry point, holds.
-
-    Raises:
-        ConfigError: it holds an opener of models, not a model.
-    """
+    """Return the model that FILE.py:NAME or an entry point holds; `ConfigError` for an opener."""
     found = registry.model(name)
     if callable(found) or not isinstance(getattr(found, "name", 0), str):
         raise ConfigError(f"{name!r}: name a model itself: something with `name` and `complete`")

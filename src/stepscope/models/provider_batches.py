@@ -226,11 +226,7 @@ class OpenAIBatches(_SdkBatches):
         )
 
     async def submit(self, batch: Batch, lines: Sequence[bytes]) -> str:
-        """Send the file, then make the batch; return its name.
-
-        Raises:
-            ModelError: it was not made, or nobody knows.
-        """
+        """Send the file, then make the batch; return its name."""
         content = ("requests.jsonl", b"\n".join(lines) + b"\n", "application/jsonl")
         file = await self._call(self._sdk().files.create(file=content, purpose="batch"))
         asked = {
@@ -242,11 +238,7 @@ class OpenAIBatches(_SdkBatches):
         return await self._make(msgspec.json.encode(asked))
 
     async def find(self, batch: Batch, known: frozenset[str]) -> str | None:
-        """Return the name of the batch that carries the token, "" where there is none.
-
-        Raises:
-            ModelError: nobody knows.
-        """
+        """Return the name of the batch that carries the token, "" where there is none."""
         async for page in self._pages("after"):
             for one in page:
                 if (one.metadata or {}).get(_METADATA) == batch.token:
@@ -256,12 +248,7 @@ class OpenAIBatches(_SdkBatches):
         return ""
 
     async def is_over(self, remote: str) -> bool:
-        """Return whether nothing more will come of a batch.
-
-        Raises:
-            BatchRefusedError: none of its asks was asked.
-            ModelError: nobody knows.
-        """
+        """Return whether nothing more will come of a batch."""
         batch = await self._batch(remote)
         if batch.status == "failed":
             errors = (batch.errors or {}).get("data") or [None]
@@ -270,11 +257,7 @@ class OpenAIBatches(_SdkBatches):
         return batch.status in _ENDED
 
     async def results(self, remote: str, structure: Structure) -> AsyncGenerator[BatchItem]:
-        """Yield what came of its asks, in any order.
-
-        Raises:
-            ModelError: the files cannot be read to their end.
-        """
+        """Yield what came of its asks, in any order."""
         batch = await self._batch(remote)
         async with self._streaming_client() as http:
             files = self._sdk().with_options(http_client=http).files
@@ -304,11 +287,7 @@ class AnthropicBatches(_SdkBatches):
         return msgspec.json.encode(asked)
 
     async def submit(self, batch: Batch, lines: Sequence[bytes]) -> str:
-        """Make the batch; return its name.
-
-        Raises:
-            ModelError: it was not made, or nobody knows.
-        """
+        """Make the batch; return its name."""
         return await self._make(b'{"requests":[' + b",".join(lines) + b"]}")
 
     async def find(self, batch: Batch, known: frozenset[str]) -> str | None:
@@ -316,9 +295,6 @@ class AnthropicBatches(_SdkBatches):
 
         It is not among those `known` to be others; "" where there is none, None while one that may
         be it is under way.
-
-        Raises:
-            ModelError: nobody knows.
         """
         found: str | None = ""
         async for page in self._pages("after_id"):
@@ -335,19 +311,11 @@ class AnthropicBatches(_SdkBatches):
         return found
 
     async def is_over(self, remote: str) -> bool:
-        """Return whether nothing more will come of a batch.
-
-        Raises:
-            ModelError: nobody knows.
-        """
+        """Return whether nothing more will come of a batch."""
         return (await self._batch(remote)).processing_status == "ended"
 
     async def results(self, remote: str, structure: Structure) -> AsyncGenerator[BatchItem]:
-        """Yield what came of its asks, in any order.
-
-        Raises:
-            ModelError: the results cannot be read to their end.
-        """
+        """Yield what came of its asks, in any order."""
         async with self._streaming_client() as http:
             batches = self._sdk().with_options(http_client=http).messages.batches
             streamed = batches.with_streaming_response.results(remote)

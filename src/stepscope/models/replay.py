@@ -45,11 +45,7 @@ class ReplayModel:
         self._given: dict[str, int] = {}
 
     async def complete(self, request: Request) -> Reply:
-        """Return the next recorded reply to a request.
-
-        Raises:
-            ModelError: none was recorded; asking again does not help.
-        """
+        """Return the next recorded reply to a request; `ModelError` where none was recorded."""
         key = request_hash(self.name, request)
         replies = self._replies.get(key)
         if replies is None:
@@ -66,11 +62,7 @@ class ReplayModel:
 
 
 def read_replies(path: Path) -> Iterator[tuple[str, Reply]]:
-    """Yield the pairs of a file of recorded replies, JSON lines.
-
-    Raises:
-        UsageError: no such file, or a line is none.
-    """
+    """Yield the pairs of a file of recorded replies, JSON lines; `UsageError` where it is none."""
     try:
         with open_file(path) as lines:
             for number, line in enumerate(lines, 1):

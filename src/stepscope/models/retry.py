@@ -39,11 +39,7 @@ _LONGEST = 24 * 3600.0
 
 
 def retry_after(headers: ResponseHeaders) -> float | None:
-    """Return how many seconds the server asks to wait; None where it does not say.
-
-    >>> retry_after({"retry-after-ms": "1500"}), retry_after({"retry-after": "2"})
-    (1.5, 2.0)
-    """
+    """Return how many seconds the server asks to wait; None where it does not say."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         seconds = _number(headers.get(name, ""))
         if seconds is not None:
@@ -65,12 +61,7 @@ def should_retry(headers: ResponseHeaders) -> bool | None:
 
 
 def remaining_quota(headers: ResponseHeaders) -> dict[str, int]:
-    """Return what may still be asked in this window: requests, tokens, input-tokens ...
-
-    >>> remaining_quota({"x-ratelimit-remaining-requests": "9",
-    ...     "anthropic-ratelimit-tokens-limit": "5"})
-    {'requests': 9}
-    """
+    """Return what may still be asked in this window: requests, tokens, input-tokens ..."""
     found: dict[str, int] = {}
     for name, value in headers.items():
         match = _REMAINING.fullmatch(name)
@@ -80,11 +71,7 @@ def remaining_quota(headers: ResponseHeaders) -> dict[str, int]:
 
 
 def reset_seconds(what: str, headers: ResponseHeaders) -> float | None:
-    """Return after how many seconds there is more of something; None where nothing is said.
-
-    >>> reset_seconds("tokens", {"x-ratelimit-reset-tokens": "1m30s"})
-    90.0
-    """
+    """Return after how many seconds there is more of something; None where nothing is said."""
     for form in _RESETS:
         text = headers.get(form.format(what), "").strip()
         if not text:
@@ -357,9 +344,7 @@ class RetryPolicy:
 
         `before` is called with the number of the try and the error of the one before it (0 and None
         at first), when nothing stands between it and sending; what it raises ends the call.
-
-        Raises:
-            ModelError: the last try gave nothing, or the next would come too late.
+        `ModelError` where the last try gave nothing, or the next would come too late.
         """
         lane = self.lane(model.name.partition("/")[0])
         await lane.enter()

@@ -56,10 +56,6 @@ def open_database(
     """Return a connection with every pragma set and asserted; make the file, mode 0600, if new.
 
     One that is only read must be there, and nothing can be written to it.
-
-    Raises:
-        StoreError: the file is no SQLite database.
-        EnvironmentFault: it cannot be opened, locked or made durable.
     """
     if path != MEMORY and Path(path).is_dir():
         raise StoreError(f"{path}: a folder; expected the file of a store, as {path}/runs.db")
@@ -149,12 +145,7 @@ def _patiently(db: Connection, statement: str) -> None:
 
 @contextmanager
 def translate_faults(path: str) -> Iterator[None]:
-    """Turn SQLite's errors about the disk, the lock and the file into ours.
-
-    Raises:
-        EnvironmentFault: disk, permission, lock.
-        StoreError: no database, or a damaged one; a row that breaks a rule of the schema.
-    """
+    """Turn SQLite's errors about disk and lock, or about the file and its rows, into ours."""
     try:
         yield
     except sqlite3.Error as e:
@@ -197,11 +188,7 @@ def find_faults(db: Connection, *tables: str) -> Iterator[str]:
 
 
 def open_damaged(path: str) -> Connection:
-    """Return a connection that reads what it can; text that is none comes with surrogates.
-
-    Raises:
-        StoreError: nothing of the file can be read.
-    """
+    """Return a connection that reads what it can; text that is none comes with surrogates."""
     with translate_faults(path):
         db = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True)
         with ExitStack() as unless_ready:
@@ -243,11 +230,7 @@ def transaction(db: Connection, path: str) -> Iterator[None]:
 
 @contextmanager
 def hold_lock(path: str, taken: str) -> Iterator[None]:
-    """Hold a lock that no other process gets, and that a kill gives back.
-
-    Raises:
-        UsageError: another process has it; `taken` says what to do.
-    """
+    """Hold a lock that a kill gives back; `UsageError(taken)` where another process has it."""
     with (
         translate_faults(path),
         closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as lock,
@@ -276,11 +259,7 @@ def try_begin(db: Connection) -> bool:
 
 
 def split_statements(sql: str) -> Iterator[str]:
-    """Yield the statements of a script one by one, so that they fit into one transaction.
-
-    >>> list(split_statements("SELECT 1; SELECT ';';"))
-    ['SELECT 1;', " SELECT ';';"]
-    """
+    """Yield the statements of a script one by one, so that they fit into one transaction."""
     start = 0
     for at, character in enumerate(sql):
         if character == ";" and sqlite3.complete_statement(sql[start : at + 1]):
@@ -291,8 +270,7 @@ def split_statements(sql: str) -> Iterator[str]:
 def rewrite_database(db: Connection, path: str) -> None:
     """Write the file anew, so that what was deleted is gone from it and from its log.
 
-    Raises:
-        EnvironmentFault: another process keeps old pages alive; doing it again ends the work.
+    `EnvironmentFault` where another process keeps old pages alive: doing it again ends the work.
     """
     with translate_faults(path):
         db.execute("VACUUM")
@@ -350,12 +328,7 @@ class Database(Closeable):
         cache_kibibytes: int = _CACHE_KIBIBYTES,
         read_only: bool = False,
     ) -> None:
-        """Open the file, making or migrating it; where it is only read, it must be of this version.
-
-        Raises:
-            StoreError: the file is something else, or of a newer version.
-            EnvironmentFault: it cannot be opened or made durable.
-        """
+        """Open the file, making or migrating it; one only read must be of this version."""
         self.path = path
         self._db = open_database(
             path, any_thread=any_thread, cache_kibibytes=cache_kibibytes, read_only=read_only
@@ -385,11 +358,7 @@ class Database(Closeable):
         yield from find_faults(self._db)
 
     def explain(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Say that the file is damaged where an error of no kind of ours ended the block.
-
-        Raises:
-            StoreError: it is damaged.
-        """
+        """Say that the file is damaged where an error of no kind of ours ended the block."""
         if isinstance(error, Exception) and not isinstance(error, StepscopeError | OSError):
             found = next(self.damage(), None)
             if found is not None:
@@ -407,9 +376,7 @@ class Database(Closeable):
 def migrate_database(db: Connection, path: str, schema: Schema, *, read_only: bool = False) -> None:
     """Make the tables of a new file, or migrate an older one after backing it up.
 
-    Raises:
-        StoreError: the file is another program's database, or of a newer version; or it would have
-            to be changed and is only read.
+    `StoreError` where the file is another program's, of a newer version, or only read and old.
     """
     with translate_faults(path):
         found = _version(db, path, schema)

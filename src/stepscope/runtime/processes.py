@@ -74,12 +74,7 @@ class Executor:
     def map(
         self, function: Function, start: bytes, jobs: Iterable[Job[T]]
     ) -> Iterator[tuple[T, bytes]]:
-        """Yield the reply to every job, in the order of the jobs.
-
-        Raises:
-            EnvironmentFault: a process ended.
-            StepscopeError: what a process met, as it met it.
-        """
+        """Yield the reply to every job in order; raise what a process met or `EnvironmentFault`."""
         children = [start_child(function, start) for _ in range(self.workers)]
         idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
         for child in children:

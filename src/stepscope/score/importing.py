@@ -146,10 +146,8 @@ def read_rows(
 ) -> Iterator[ImportItem]:
     """Yield what the paths hold, in order; the arguments are those of `Notebook.add`.
 
-    Raises:
-        TraceError: a path named is no trace; all before it was yielded.
-        UsageError: a glob that matches nothing, a folder without files.
-        EnvironmentFault: a process died.
+    `TraceError` where a path named is no trace, after all before it; `UsageError` for a glob that
+    matches nothing and a folder without files.
     """
     batches = _batches(read_files(paths, format_name=format_name, limits=plan.limits), plan)
     for batch, replies in _answer_batches(batches, plan, workers):
@@ -351,10 +349,9 @@ def import_traces(
 ) -> Added:
     """Read every path into the store; each run passes through `filling` on its way.
 
-    Raises:
-        TraceError: a path named is no trace; what came before it is kept. Or, when `strict`,
-            anything was repaired, set aside or skipped: then nothing at all is kept.
-        EnvironmentFault: the disk is full, or a process died; calling again goes on.
+    `TraceError` where a path named is no trace: what came before it is kept. When `strict`, also
+    where anything was repaired, set aside or skipped: then nothing at all is kept.
+    `EnvironmentFault` where the disk is full or a process died: calling again goes on.
     """
     items = partial(
         read_rows,
@@ -373,8 +370,7 @@ def import_traces(
 def store_items(store: Store, items: Iterator[ImportItem], progress: Progress) -> Added:
     """Keep what arrives, each file's account behind what came of it; return what there was.
 
-    Raises:
-        StepscopeError: what the items raised; what came before it is kept.
+    What came before an error that the items raise is kept.
     """
     accounts: list[Account] = []
     stopped: list[StepscopeError] = []

@@ -234,12 +234,7 @@ def score_chunk(store: Store, asker: MeasureRunner, chunk: Sequence[RunTask]) ->
 def score_chunks(
     path: str, plan: MeasurePlan, chunks: Iterable[Sequence[RunTask]], workers: int
 ) -> Iterator[AnswerBatch]:
-    """Yield the answers to every chunk, in the order of the chunks, from `workers` processes.
-
-    Raises:
-        EnvironmentFault: a process died.
-        StepscopeError: what a process met, as it met it.
-    """
+    """Yield the answers to every chunk, in the order of the chunks, from `workers` processes."""
     executor = Executor(workers=workers, ahead=_AHEAD, died=_DIED)
     jobs = (Job(None, _encode_frame(list(chunk))) for chunk in chunks)
     first = _encode_frame(msgspec.structs.replace(plan, store=path))
@@ -299,11 +294,8 @@ def score_runs(
 ) -> ScoringResult:
     """Ask every measure about every run that it has not answered for yet; never spends.
 
-    Facts are fitted from all runs of a workflow in any case, and every batch is durable.
-
-    Raises:
-        ConfigError: a measure is unknown, or named as an aspect of another.
-        EnvironmentFault: the disk is full, or a process died; calling again goes on.
+    Every batch is durable: `EnvironmentFault` where the disk is full or a process died, and calling
+    again goes on. `ConfigError` where a measure is unknown, or named as an aspect of another.
     """
     names = tuple(registry.names("measures") if measures is None else dict.fromkeys(measures))
     asked = [registry.measure(name) for name in names]

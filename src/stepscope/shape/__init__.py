@@ -1,6 +1,7 @@
 """Score curves in, shape posteriors and break points out; numpy and scipy only, knows no agent.
 
 A name is loaded when it is first asked for, so that a report can name shapes without numpy.
+`DataError` is raised where arrays do not fit each other and where an argument makes no sense.
 """
 
 from __future__ import annotations

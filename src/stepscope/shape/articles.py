@@ -89,28 +89,20 @@ def v1(scores: Sequence[float]) -> ShapeName | Unmeasured:
 
 
 def v3_many(scores: Floats) -> Codes:
-    """Return V3's answer for each row.
+    """Return V3's answer for each row of finite scores, shape (m, n), as indexes into `SHAPES`.
 
-    Args:
-        scores: shape (m, n), finite, n of 3 or more.
-
-    Returns:
-        Shape (m,), indexes into `SHAPES`.
-
-    Raises:
-        DataError: fewer than three steps, or a score that is not finite; the scalar `v3` says so
-            run by run.
+    `DataError` where the scalar `v3` says run by run that a score is missing, or that steps are.
     """
     return _in_blocks(scores, _v3_block)
 
 
 def v2_many(scores: Floats) -> Codes:
-    """Return V2's answer for each row; arguments, result and refusals as `v3_many`."""
+    """Return V2's answer for each row, as `v3_many`."""
     return _in_blocks(scores, _v2_block)
 
 
 def v1_many(scores: Floats) -> Codes:
-    """Return V1's answer for each row; arguments, result and refusals as `v3_many`."""
+    """Return V1's answer for each row, as `v3_many`."""
     return _in_blocks(scores, _v1_block)
 
 

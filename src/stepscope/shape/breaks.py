@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.shape.classifier import DECLARED, classify
-from stepscope.shape.posterior import shortest_run
+from stepscope.shape.classifier import DECLARED, classify, shortest_run
 from stepscope.shape.types import Break, Slopes
 from stepscope.stats.sample import Bools, Floats
 from stepscope.values import Unmeasured
@@ -55,8 +54,7 @@ def positive_values(
 ) -> Floats | None:
     """Return values as floats, NaN where missing or not above 0; None when too few are left.
 
-    Raises:
-        DataError: other than one value a step, or not numbers.
+    `DataError` where there is other than one number a step.
     """
     try:
         array = np.array(values, dtype=np.float64)
@@ -116,21 +114,12 @@ def break_point(
 ) -> Break | Unmeasured:
     """Return at which step a run broke, with the probability that it did not.
 
-    Args:
-        scores: n scores within 0..1, None or NaN where a step was not scored.
-        latency: n durations in any unit, None where missing; 0 or less says nothing.
-        cost: n costs or token counts, likewise.
-        sigma: noise of a score, see `classify`.
+    Scores and sigma are as those of `classify`, which also says what is `Unmeasured`. Latency and
+    cost are durations and costs, or token counts, of the n steps in any unit, None where missing; 0
+    or less says nothing.
 
-    Returns:
-        The break; `Unmeasured` where `classify` is.
-
-    Raises:
-        DataError: latency or cost has another length, or arguments make no sense.
-
-    Source:
-        Bayes' rule over steps and "none", signals independent given the break; posterior of the
-        scores from `classify`.
+    Source: Bayes' rule over steps and "none", signals independent given the break; posterior of the
+    scores from `classify`.
 
     >>> scores = [0.82, 0.85, 0.82, 0.58, 0.6, 0.55]
     >>> found = break_point(scores, sigma=0.05)
@@ -157,11 +146,7 @@ def fuse_signals(
     cost: Column | None = None,  # see `break_point`
     unmodelled: bool = False,  # handed on
 ) -> Break:
-    """Return what latency and cost add to a posterior of the break step from scores.
-
-    Raises:
-        DataError: see `break_point`.
-    """
+    """Return what latency and cost add to a posterior of the break step from scores."""
     prior = np.array(probability, dtype=np.float64)
     none = max(0.0, 1.0 - float(prior.sum()))
     gain, spikes = np.zeros(len(prior)), np.zeros(len(prior), dtype=bool)
@@ -194,11 +179,7 @@ def fuse_signals(
 
 
 def _steps_that_hold(scores: Floats) -> Bools:
-    """Tell which steps have a score no more than `HOLDS` below the last one before; the first has.
-
-    >>> _steps_that_hold(np.array([0.3, 0.9, np.nan, 0.8, 0.6])).tolist()
-    [True, True, False, True, False]
-    """
+    """Tell which steps have a score at most `HOLDS` below the last one before; the first has."""
     held = ~np.isnan(scores)
     measured = scores[held]
     held[held] = np.concatenate([[True], np.diff(measured) > -HOLDS])[: len(measured)]
@@ -208,13 +189,8 @@ def _steps_that_hold(scores: Floats) -> Bools:
 def third_slopes(scores: Sequence[float | None]) -> Slopes | Unmeasured:
     """Return the slope of each third: last measured score minus first, over the steps between.
 
-    Args:
-        scores: shape (n,), a score a step; None or a number that is not finite is missing.
-
-    Returns:
-        Three slopes a step, where the articles' first version divided by the number of scores of a
-        third and not by the steps between them. `Unmeasured` when a third has fewer than two
-        scores, so always below six steps.
+    The articles' first version divided by the number of scores of a third and not by the steps
+    between them. `Unmeasured` when a third has fewer than two scores, so always below six steps.
 
     >>> third_slopes([0.9, 0.91, 0.88, 0.6, 0.55, 0.58, 0.61, 0.62, 0.6, 0.58]).early
     -0.010000000000000009

@@ -1,11 +1,12 @@
 """Which shapes the runs of a fleet have, and whether two fleets differ.
 
 Never by counting labels: a classifier that mistakes 5 % of healthy runs for recoveries finds 5 % of
-recoveries where there are none. Here all runs together choose the shares
+recoveries where there are none. Each run carries the likelihood of its scores under every shape,
+and the shares are those under which all runs together are most likely
 (docs/explanation/fleet-shapes.md). Runs that could not be classified count as unmeasured. The p
 value of a difference permutes clusters between the fleets, and runs within clusters that both have;
 each permutation is refitted by one Newton step, and the most extreme shape is what a shape must
-exceed.
+exceed. Likelihoods are laid out (..., shapes, runs), so that every product streams through memory.
 """
 
 from __future__ import annotations
@@ -18,21 +19,128 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.shape import mixture
 from stepscope.shape.classifier import classify_ragged
 from stepscope.shape.inputs import check_lengths, notice_quantum
-from stepscope.shape.mixture import (
-    fit_shares,
-    influence,
-    move_inside,
-    scale_likelihood,
-    sum_shapes_by_cluster,
-)
 from stepscope.shape.types import SHAPES, ShapeBatch, ShapeName
 from stepscope.stats import sample
 from stepscope.stats.intervals import normal_quantile, student_quantile
 from stepscope.stats.sample import Bools, EstimateFrame, Floats, Ints
 from stepscope.values import Estimate, Unmeasured
+
+# EM stops when the log likelihood of all runs together is within this of its maximum.
+SLACK = 0.01
+MOST_STEPS = 5_000
+# Runs that a shape is believed to have before any is seen, and, shape by shape, its opposite.
+PRIOR = 0.5
+
+
+def scale_likelihood(log_likelihood: Floats) -> Floats:
+    """Turn log likelihoods of shape (m, shapes) into likelihoods (shapes, m), the largest 1."""
+    return np.ascontiguousarray(np.exp(log_likelihood - log_likelihood.max(1, keepdims=True)).T)
+
+
+def fit_shares(rows: Floats) -> Floats:
+    """Return the most likely shares, shape (shapes,), under likelihoods of shape (shapes, m).
+
+    The likelihood is concave in the shares; with g the mean of L / mixture, the maximum is at most
+    m * (max(g) - 1) above what has been reached, which is when to stop.
+
+    Source: Dempster, Laird and Rubin (1977), JRSS B 39:1-38, section 4.3.
+    """
+    shapes, m = rows.shape
+    shares = np.full(shapes, 1 / shapes)
+    for _ in range(MOST_STEPS):
+        gain = rows @ (1 / (shares @ rows)) / m
+        if m * (gain.max() - 1) < SLACK:
+            break
+        shares = shares * gain
+    return np.asarray(shares / shares.sum())
+
+
+def sample_counts(
+    rows: Floats,  # shape (..., shapes, m); leading axes are chains or samples, and broadcast
+    start: Floats,  # shape (..., shapes), shares to begin with
+    *,
+    keep: int,  # draws kept of each chain
+    burn: int,  # draws thrown away first
+    rng: np.random.Generator,  # the source of the draws
+    prior: float = PRIOR,  # runs that each shape is believed to have before any is seen
+) -> Ints:
+    """Draw how many runs have each shape, from their posterior: shape (keep, ..., shapes).
+
+    Source: Diebolt and Robert (1994), JRSS B 56:363-375.
+    """
+    # Single precision: a run is dealt to the wrong shape once in ten million, in half the time.
+    light, shares, m = rows.astype(np.float32), start, rows.shape[-1]
+    kept = np.empty((keep, *start.shape), dtype=np.int64)
+    for sweep in range(burn + keep):
+        mass = light * shares.astype(np.float32)[..., None]
+        for shape in range(1, mass.shape[-2]):
+            mass[..., shape, :] += mass[..., shape - 1, :]
+        thrown = rng.random((*mass.shape[:-2], 1, m), dtype=np.float32) * mass[..., -1:, :]
+        above = np.count_nonzero(thrown > mass[..., :-1, :], axis=-1)
+        edges = np.concatenate(
+            [np.full((*above.shape[:-1], 1), m), above, np.zeros((*above.shape[:-1], 1), int)], -1
+        )
+        counts = -np.diff(edges, axis=-1)
+        drawn = rng.standard_gamma(prior + counts)
+        shares = drawn / drawn.sum(-1, keepdims=True)
+        if sweep >= burn:
+            kept[sweep - burn] = counts
+    return kept
+
+
+def share_draws(counts: Ints, rng: np.random.Generator) -> Floats:
+    """Draw each shape's share given how many runs have it: Jeffreys against all the others.
+
+    A Dirichlet would hand the largest of five shares four times the doubt of the smallest: where
+    nearly all runs are healthy, the interval of "healthy" would then miss half of the time.
+
+    Source: Brown, Cai and DasGupta (2001), Statistical Science 16:101-133, section 4.1.2.
+    """
+    return np.asarray(rng.beta(counts + PRIOR, counts.sum(-1, keepdims=True) - counts + PRIOR))
+
+
+def influence(rows: Floats, shares: Floats) -> Floats:
+    """How far each run pulls the shares: one Newton step from `shares`, shape (shapes, m).
+
+    The means of two groups of runs differ by what refits to the groups would differ by, up to terms
+    of second order. One run a shape is added to the information, so that a shape that nobody has
+    keeps a finite pull. All shares are positive.
+
+    Source: van der Vaart (1998), Asymptotic Statistics, section 5.7 (one-step estimators).
+    """
+    m = rows.shape[1]
+    scores = rows / (shares @ rows)
+    information = scores @ scores.T / m + np.diag(1 / (m * shares**2))
+    return np.asarray(np.linalg.solve(information, scores))
+
+
+def move_inside(shares: Floats, m: int) -> Floats:
+    """Shares moved off the edge by one run a shape."""
+    return np.asarray((m * shares + 1) / (m + len(shares)))
+
+
+def sum_shapes_by_cluster(values: Floats, cluster: Ints, clusters: int) -> Floats:
+    """Sum values of shape (shapes, m) by cluster: shape (shapes, clusters)."""
+    return np.array([np.bincount(cluster, weights=row, minlength=clusters) for row in values])
+
+
+def design_effect(pull: Floats, cluster: Ints) -> float:
+    """How much larger the variance of the shares is for runs coming in clusters; at least 1.
+
+    `pull`, shape (shapes, m), is that of `influence`; `cluster`, shape (m,), has dense numbers.
+
+    Source: Kish (1965), Survey Sampling, section 8.2; variances by cluster as in `stats.intervals`.
+    """
+    clusters = int(cluster.max()) + 1
+    centred = pull - pull.mean(1, keepdims=True)
+    single = float((centred**2).sum())
+    if single <= 0:
+        return 1.0
+    together = float((sum_shapes_by_cluster(centred, cluster, clusters) ** 2).sum())
+    return max(1.0, together / single * clusters / (clusters - 1))
+
 
 # Runs (or clusters, where they move whole) handed out in all draws together; of large fleets fewer
 # draws are made, but so many that p below .05 is told.
@@ -66,10 +174,9 @@ def largest_p(
     hand-out, so that fleets of unequal noise and size do not raise alarms; else by its standard
     deviation over all hand-outs.
 
-    Source:
-        Westfall and Young (1993), Resampling-Based Multiple Testing, section 2.3 (single step);
-        Janssen (1997), Statistics and Probability Letters 36:9-21, for the studentised permutation;
-        Phipson and Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, for (1 + hits)/(1 + draws).
+    Source: Westfall and Young (1993), Resampling-Based Multiple Testing, section 2.3 (single step);
+    Janssen (1997), Statistics and Probability Letters 36:9-21, for the studentised permutation;
+    Phipson and Smyth (2010), Stat. Appl. Genet. Mol. Biol. 9, for (1 + hits)/(1 + draws).
     """
     pull = pull / (np.abs(pull).max() or 1.0)
     # Runs of each cluster in the first and in the second fleet.
@@ -251,11 +358,9 @@ def weigh_fleet(
 ) -> FleetEvidence:
     """Classify the runs of a fleet, and weigh them for its shares.
 
-    Args:
-        values: as `classify_ragged`, as are lengths, quantum and correlation.
-        sigma: noise of one scoring, with its interval where it was measured or learned. Labels
-            take the upper limit; shares the value, and what its error does to them.
-        repeats: scorings averaged in each value, one number or one a run.
+    `sigma` is the noise of one scoring, with its interval where it was measured or learned: labels
+    take the upper limit; shares the value, and what its error does to them. `repeats` are the
+    scorings averaged in each value, one number or one a run. All else is as for `classify_ragged`.
 
     >>> found = weigh_fleet([0.9] * 5 + [0.9, 0.9, 0.4, 0.4, 0.4], [5, 5], sigma=0.05)
     >>> found.batch.label.tolist(), found.log_likelihood.shape, found.error.round(3).tolist()
@@ -308,24 +413,18 @@ def prevalence(
         log_likelihood: shape (m, 5), log evidence of each run by shape in the order of `SHAPES`, up
             to a constant of the run, as `classify_many` gives; -inf where a shape is impossible. Or
             (m, 3, 5), as `weigh_fleet` gives: limits then hold the error of sigma.
-        rng: draws the posterior behind the intervals.
         error: the model's, in standard deviations of one run's share; the mean of `weigh_fleet`'s.
-        clusters: shape (m,), the task or user of each run; their runs repeat each other, and the
-            intervals widen by the design effect. None for runs that are independent.
-        unmeasured: runs without a likelihood, by kind: worst-case bounds are over them too.
+        clusters: shape (m,), the task or user of each run, by whose design effect intervals widen.
         draws: draws of the posterior; fewer are taken of more than 10,000 runs.
 
     Returns:
         The most likely shares, summing to 1, with intervals from their posterior under Jeffreys'
-        prior. `Unmeasured` without runs, with one run or cluster, and when a run has no likelihood.
+            prior. `Unmeasured` without runs, with one run or cluster, and when a run has no
+            likelihood.
 
-    Raises:
-        DataError: another shape than (m, 5), or clusters of another length.
-
-    Source:
-        Dempster, Laird and Rubin (1977), JRSS B 39:1-38; Diebolt and Robert (1994), JRSS B
-        56:363-375, with Jeffreys' limits given the counts; design effect: Kish (1965), with t at
-        clusters - 1. The errors of sigma and of the model are added in quadrature.
+    Source: Dempster, Laird and Rubin (1977), JRSS B 39:1-38; Diebolt and Robert (1994), JRSS B
+    56:363-375, with Jeffreys' limits given the counts; design effect: Kish (1965), with t at
+    clusters - 1. The errors of sigma and of the model are added in quadrature.
 
     >>> runs = np.log([[0.8, 0.05, 0.05, 0.05, 0.05]] * 15 + [[0.1, 0.6, 0.1, 0.1, 0.1]] * 5)
     >>> found = prevalence(runs, rng=np.random.default_rng(0))
@@ -358,22 +457,17 @@ def compare_fleets(
     Args:
         first: shape (m, 5) or (m, 3, 5), see `prevalence`.
         second: shape (k, 5) or (k, 3, 5).
-        rng: draws posteriors and hand-outs.
         clusters: task or user of each run of both fleets; a label in both is the same task or user,
             whose runs are then handed out anew within it, while clusters of one fleet move whole.
         draws: hand-outs of runs to the fleets.
 
     Returns:
         Shares, differences, and p adjusted for looking at five shapes: at most `alpha` of
-        comparisons between fleets that are alike have any p at or below `alpha`. `Unmeasured` when
-        one of the fleets is.
+            comparisons between fleets that are alike have any p at or below `alpha`. `Unmeasured`
+            when one of the fleets is.
 
-    Raises:
-        DataError: as `prevalence`.
-
-    Source:
-        permutation of whole clusters, or within them, with the most extreme shape of each hand-out:
-        see `handouts.largest_p`.
+    Source: permutation of whole clusters, or within them, with the most extreme shape of each
+    hand-out: see `largest_p`.
 
     >>> good, bad = [[0.0, -9, -9, -9, -9]] * 12, [[-9.0, 0, -9, -9, -9]] * 12
     >>> compare_fleets(good, good[:6] + bad[:6], rng=np.random.default_rng(0)).risen()
@@ -466,18 +560,18 @@ def _fit_draws(
     runs: Floats, cluster: Ints, level: float, *, rng: np.random.Generator, draws: int
 ) -> Fit:
     """Return the most likely shares, and draws of shape (draws, shapes) about them."""
-    rows = mixture.scale_likelihood(runs)
-    shares, m = mixture.fit_shares(rows), len(runs)
+    rows = scale_likelihood(runs)
+    shares, m = fit_shares(rows), len(runs)
     chains = max(1, min(draws // BURN, SWEEP // m))
     keep = -(-min(draws, max(KEPT_OF_MANY, KEPT_RUNS // m)) // chains)
-    start = np.tile(mixture.move_inside(shares, m), (chains, 1))
-    counts = mixture.sample_counts(rows[None], start, keep=keep, burn=BURN, rng=rng)
-    drawn = mixture.share_draws(counts.reshape(-1, len(SHAPES)), rng)
+    start = np.tile(move_inside(shares, m), (chains, 1))
+    counts = sample_counts(rows[None], start, keep=keep, burn=BURN, rng=rng)
+    drawn = share_draws(counts.reshape(-1, len(SHAPES)), rng)
     clusters = int(cluster.max()) + 1
     if clusters == m:
         return shares, drawn
-    pull = mixture.influence(rows, mixture.move_inside(shares, m))
-    wider = mixture.design_effect(pull, cluster) ** 0.5
+    pull = influence(rows, move_inside(shares, m))
+    wider = design_effect(pull, cluster) ** 0.5
     wider *= float(student_quantile(clusters - 1, level)) / normal_quantile(level)
     # Draws moved away from their middle by a factor, on the scale of log odds.
     tiny = np.finfo(np.float64).tiny

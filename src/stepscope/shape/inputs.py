@@ -57,9 +57,8 @@ def check_assumptions(
 ) -> Assumptions:
     """Return what was asked; a quantum that nobody told is looked for in the scores.
 
-    Raises:
-        DataError: the prior is not a share for each of the five shapes, the quantum is not within
-            (0, 1], or the correlation is not within -.95 to .95.
+    `DataError` where the prior is not a share for each of the five shapes, the quantum not within
+    (0, 1], or the correlation not within -.95 to .95.
     """
     if quantum is not None and not 0 < quantum <= 1:
         raise DataError(
@@ -87,9 +86,6 @@ def notice_quantum(scores: Floats, repeats: int = 1) -> float | None:
     """Return the step between the values of a judge that answers in few; None where none shows.
 
     Of means of several scorings it is the step whose rounding is as noisy as that of a mean.
-
-    >>> notice_quantum(np.array([0.5, 0.75, 1.0, 0.25, 0.25]))
-    0.25
     """
     flat = scores.ravel()
     first = flat[:GLANCE]
@@ -117,11 +113,7 @@ def _log_prior(prior: Mapping[ShapeName, float] | None) -> Floats:
 
 
 def as_scores(scores: Sequence[float | None] | Floats) -> Floats:
-    """Return scores as floats, NaN where missing.
-
-    Raises:
-        DataError: not one-dimensional, or not numbers.
-    """
+    """Return scores as floats of shape (n,), NaN where missing; raise where they are none."""
     try:
         array = np.array(scores, dtype=np.float64)
     except (TypeError, ValueError) as e:
@@ -132,11 +124,7 @@ def as_scores(scores: Sequence[float | None] | Floats) -> Floats:
 
 
 def check_lengths(values: Floats, lengths: npt.NDArray[np.int64]) -> tuple[Floats, Ints]:
-    """Return scores of runs laid end to end, and the steps of each run.
-
-    Raises:
-        DataError: the lengths are no counts, or do not sum to the number of values.
-    """
+    """Return scores of runs laid end to end, and the steps of each run, which add up to them."""
     flat, counts = as_scores(values), np.asarray(lengths)
     whole = counts.ndim == 1 and (counts.size == 0 or np.issubdtype(counts.dtype, np.integer))
     if not whole or (counts < 0).any() or counts.sum() != len(flat):
@@ -151,10 +139,8 @@ def lay_out(values: Floats, lengths: Ints, steps: Ints, sizes: Ints) -> Floats:
     """Return scores of runs laid end to end, `sizes` steps each, NaN where a step is left out.
 
     A step that nobody scored keeps its place in time: closed up, a run has another shape. `steps`
-    is the index of each value's step in its run.
-
-    Raises:
-        DataError: lengths, steps and sizes do not belong to the values.
+    is the index of each value's step in its run; `DataError` where it does not belong to the
+    values.
     """
     flat, counts = check_lengths(values, lengths)
     run = np.repeat(np.arange(len(counts)), counts)
@@ -167,11 +153,7 @@ def lay_out(values: Floats, lengths: Ints, steps: Ints, sizes: Ints) -> Floats:
 
 
 def as_sigma(sigma: float | Sequence[float] | Floats, shape: tuple[int, ...]) -> Floats:
-    """Return sigma as an array of the shape of the scores.
-
-    Raises:
-        DataError: sigma is neither one number nor one for each step.
-    """
+    """Return sigma, one number or one for each step, as an array of the shape of the scores."""
     try:
         return np.broadcast_to(np.array(sigma, dtype=np.float64), shape)
     except (TypeError, ValueError) as e:

@@ -61,20 +61,12 @@ def learn_noise(
     sigma: float | None = None,
     quantum: float | None = None,
 ) -> FleetNoise | Unmeasured:
-    """Return sigma and correlation of the noise of a fleet's scores.
+    """Return sigma and correlation of the noise of a fleet's scores, runs laid end to end.
 
-    Args:
-        values: the scores of all runs end to end, NaN where a step was not scored.
-        lengths: shape (m,), the steps of each run.
-        sigma: the judge's, where it was measured: the correlation is then the one that goes with
-            it. Noise above .1 is cut off at the ends of the scale, and seems smaller than it is.
-
-    Returns:
-        The noise; `Unmeasured` with fewer than 30 runs of seven scores that could be classified, or
-        where no sigma from .01 to .4 is the best.
-
-    Raises:
-        DataError: the lengths do not sum to the number of values, or the quantum makes no sense.
+    Where the judge's sigma was measured, the correlation is the one that goes with it. Noise above
+    .1 is cut off at the ends of the scale, and seems smaller than it is. `Unmeasured` with fewer
+    than 30 runs of seven scores that could be classified, or where no sigma from .01 to .4 is the
+    best.
     """
     flat, counts = inputs.check_lengths(values, lengths)
     what = inputs.check_assumptions(None, quantum, 0.0, flat)

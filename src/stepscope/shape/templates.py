@@ -55,14 +55,7 @@ class Templates:
 
 @lru_cache(maxsize=LONGEST)
 def make_templates(n: int) -> Templates:
-    """Return the templates of runs of n steps, `SHORTEST` to `LONGEST`.
-
-    Raises:
-        DataError: n is out of range.
-
-    >>> len(make_templates(5).shape), len(make_templates(10).shape)
-    (44, 296)
-    """
+    """Return the templates of runs of n steps, `SHORTEST` to `LONGEST`."""
     if not SHORTEST <= n <= LONGEST:
         raise DataError(f"a bank of {n} steps; expected {SHORTEST} to {LONGEST}")
     # Flat or rising, with a small slope of either sign.
@@ -71,7 +64,7 @@ def make_templates(n: int) -> Templates:
         _shape_templates(HEALTHY, np.stack([u, u]), offset=np.stack([0 * u, -RISE * (1 - u)])),
         _early(n),
         _late(n),
-        _steady(n),
+        _shape_templates(STEADY_DEGRADATION, np.stack([-(u**power) for power in POWERS])),
         _recovery(n),
     )
     columns = {
@@ -87,9 +80,6 @@ def ramp(n: int, start: npt.ArrayLike, width: npt.ArrayLike) -> Floats:
     """Return 0 before step `start`, 1 from step `start + width - 1`, a straight line between.
 
     Start and width, 1 or more, are numbers or have shape (k,); the ramps have (k, n).
-
-    >>> ramp(5, [2], [2]).tolist()
-    [[0.0, 0.0, 0.5, 1.0, 1.0]]
     """
     begins, takes = np.atleast_1d(start)[:, None], np.atleast_1d(width)[:, None]
     return np.asarray(np.clip((np.arange(n) - begins + 1) / takes, 0.0, 1.0), np.float64)
@@ -117,12 +107,6 @@ def _shape_templates(
         onset=np.broadcast_to(np.asarray(start, np.int16), k).copy(),
         trough=np.broadcast_to(np.asarray(trough, np.int16), k).copy(),
     )
-
-
-def _steady(n: int) -> Templates:
-    """Falling from the first to the last step."""
-    u = np.linspace(0.0, 1.0, n)
-    return _shape_templates(STEADY_DEGRADATION, np.stack([-(u**power) for power in POWERS]))
 
 
 def _early(n: int) -> Templates:
@@ -199,11 +183,7 @@ STAGES = (0.35, 0.5, 0.65)
 
 @lru_cache(maxsize=LONGEST)
 def two_stage_templates(n: int) -> Templates:
-    """Return templates of n steps that fall, hold for two steps or more, and fall again.
-
-    >>> two_stage_templates(6).f[0].round(2).tolist()
-    [-0.0, -0.35, -0.35, -1.0, -1.0, -1.0]
-    """
+    """Return templates of n steps that fall, hold for two steps or more, and fall again."""
     first, second = np.array(
         [(a, b) for a in range(1, n - 2) for b in range(a + 2, n) for _ in STAGES]
     ).T
@@ -231,13 +211,8 @@ def parts_of_run(n: int) -> Ints:
 def pool_steps(observed: Bools, sigma: Floats) -> tuple[Floats, Ints]:
     """Return how n scores become the p averages that are compared, and where these stand.
 
-    Args:
-        observed: shape (n,), which steps have a score.
-        sigma: shape (n,), noise of each score; read where observed.
-
-    Returns:
-        Weights, shape (p, n), whose rows sum to 1, 0 for a missing score; and the step of the
-        templates that each average stands at, shape (p,), rising.
+    The weights, shape (p, n), of the steps observed, by the noise of each, have rows that sum to 1;
+    the places, shape (p,), are steps of the templates, rising.
     """
     part = parts_of_run(len(observed))
     precision = np.zeros(len(observed))

@@ -24,18 +24,10 @@ ALPHA = 0.05
 
 
 def weighted_score(scores: Sequence[float | None], weights: Sequence[float]) -> float | Unmeasured:
-    """Return the mean score under weights of 1, 2 and 3.
+    """Return the mean score under weights of 1, 2 and 3, one a step.
 
-    Args:
-        scores: shape (n,), a score a step; None or a number that is not finite is missing.
-        weights: shape (n,), each 1, 2 or 3.
-
-    Returns:
-        The mean; `Unmeasured` without steps, and when any step has no score: a mean of the rest
-        would pass over exactly the step that may have failed.
-
-    Raises:
-        DataError: lengths differ or a weight is not 1, 2 or 3.
+    `Unmeasured` without steps, and when any step has no finite score: a mean of the rest would pass
+    over exactly the step that may have failed.
 
     >>> round(weighted_score([0.30, 0.85, 0.80, 0.88, 0.82, 0.90, 0.91], [3, 2, 3, 2, 1, 1, 1]), 3)
     0.722
@@ -68,26 +60,12 @@ def gate_failed(
 ) -> tuple[int, ...] | Unmeasured:
     """Tell which steps of weight 3 fail the run, whatever its mean.
 
-    Args:
-        scores: shape (n,), a score a step; None or a number that is not finite is missing.
-        weights: shape (n,), each 1, 2 or 3.
-        sigma: noise of one score, one standard deviation; with it a step fails by its upper limit,
-            so that noise alone fails a run in at most `alpha` of cases, all critical steps
-            together. None fails a step by its score.
-        floor: the score to reach.
-        alpha: a share, see `sigma`.
+    With `sigma`, the noise of one score, a step fails by its upper limit, so that noise alone fails
+    a run in at most `alpha` of cases, all critical steps together; without it, by its score. A
+    missing score, and one that noise may explain, fails nothing. `Unmeasured` ("not_applicable")
+    when no step has weight 3.
 
-    Returns:
-        The steps that fail the run: below the floor by their upper limit where sigma is known, else
-        by their score. A missing score, and one that noise may explain, fails nothing.
-        `Unmeasured` ("not_applicable") when no step has weight 3.
-
-    Raises:
-        DataError: lengths differ, a weight is not 1, 2 or 3, a sigma is negative or not finite,
-            or alpha is not a share.
-
-    Source:
-        Bonferroni over the critical steps, normal noise.
+    Source: Bonferroni over the critical steps, normal noise.
 
     >>> gate_failed([0.30, 0.85, 0.80], [3, 2, 3], sigma=0.05)
     (0,)

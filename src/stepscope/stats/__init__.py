@@ -7,6 +7,10 @@ Parameters that mean the same everywhere: `clusters`, the task (or run) of each 
 are independent; `level`, the coverage of an interval, a share; `target`, where "these cases" takes
 every row as independent; `unmeasured`, rows without a value, counted by kind; `unit` of the values,
 and `unit_of_n`, what a row is; `rng`, what random draws come from, and `draws`, how many there are.
+
+Results that mean the same everywhere: `Unmeasured` without values and with values that are not
+finite; no limits with one cluster, and where all values are the same. `DataError` is raised where
+shapes differ and where a value lies outside the range that a docstring states.
 """
 
 from __future__ import annotations
@@ -26,6 +30,8 @@ from stepscope.stats.estimates import effective_count as effective_count
 from stepscope.stats.estimates import joint_table as joint_table
 from stepscope.stats.estimates import mean as mean
 from stepscope.stats.estimates import mean_share as mean_share
+from stepscope.stats.estimates import pass_at_k as pass_at_k
+from stepscope.stats.estimates import pass_hat_k as pass_hat_k
 from stepscope.stats.estimates import proportion as proportion
 from stepscope.stats.estimates import quantile as quantile
 from stepscope.stats.estimates import rate as rate
@@ -34,8 +40,6 @@ from stepscope.stats.estimates import weighted_proportion as weighted_proportion
 from stepscope.stats.interrater import agreement as agreement
 from stepscope.stats.interrater import category_shares as category_shares
 from stepscope.stats.intervals import upper_limit as upper_limit
-from stepscope.stats.passk import pass_at_k as pass_at_k
-from stepscope.stats.passk import pass_hat_k as pass_hat_k
 from stepscope.stats.ranks import FigureRuns as FigureRuns
 from stepscope.stats.ranks import rank_correlation as rank_correlation
 from stepscope.stats.ranks import rank_flips as rank_flips

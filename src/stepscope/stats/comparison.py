@@ -27,17 +27,7 @@ from stepscope.values import NO_INTERVAL, Estimate, Unmeasured
 def holm(p: npt.ArrayLike) -> Floats:
     """Adjust p values so that rejecting those at most alpha keeps family-wise error at alpha.
 
-    Args:
-        p: shape (m,), in [0, 1]; m may be 0.
-
-    Returns:
-        shape (m,), in the order given.
-
-    Raises:
-        DataError: a p value is not finite or lies outside [0, 1].
-
-    Source:
-        Holm (1979), Scandinavian J. Statistics 6:65-70.
+    Source: Holm (1979), Scandinavian J. Statistics 6:65-70.
 
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
@@ -55,11 +45,7 @@ def holm(p: npt.ArrayLike) -> Floats:
 def look_alpha(look: int, alpha: float = 0.05) -> float:
     """Return what look number `look` (from 1) may spend: alpha / (j (j + 1)), summing to alpha.
 
-    Raises:
-        DataError: the look is below 1, or alpha outside (0, 1).
-
-    Source:
-        calibration, section 1; the sum of 1/(j(j+1)) telescopes to 1.
+    Source: calibration, section 1; the sum of 1/(j(j+1)) telescopes to 1.
 
     >>> [round(look_alpha(j), 4) for j in (1, 2, 3)]
     [0.025, 0.0083, 0.0042]
@@ -74,20 +60,13 @@ POWER = 0.80
 
 
 def runs_needed(difference: float, sd: float, *, level: float = 0.95, power: float = POWER) -> int:
-    """Return the cases needed to see a true difference of paired means.
+    """Return the cases needed to see a true difference, not 0, of paired means.
 
-    Args:
-        difference: true difference, in the unit of `sd`, not 0.
-        sd: standard deviation of the per-case differences.
-        level: 1 - alpha of the two-sided test.
-        power: chance of seeing it.
+    `sd` is the standard deviation of the per-case differences; `level` is 1 - alpha of the
+    two-sided test, `power` the chance of seeing the difference.
 
-    Raises:
-        DataError: the difference is 0, or a share lies outside (0, 1).
-
-    Source:
-        ((z_alpha/2 + z_beta) * sd / difference)^2, e.g. Chow, Shao and Wang (2008), Sample Size
-        Calculations in Clinical Research, section 3.1.
+    Source: ((z_alpha/2 + z_beta) * sd / difference)^2, e.g. Chow, Shao and Wang (2008), Sample Size
+    Calculations in Clinical Research, section 3.1.
 
     >>> runs_needed(0.05, 0.5)
     785
@@ -99,9 +78,6 @@ def runs_needed(difference: float, sd: float, *, level: float = 0.95, power: flo
 
 def detectable(cases: int, sd: float, *, level: float = 0.95, power: float = POWER) -> float:
     """Return the smallest true difference of paired means that `cases` cases would show.
-
-    Raises:
-        DataError: fewer than one case, or a share lies outside (0, 1).
 
     Source: arguments and formula as of `runs_needed`, solved for the difference.
 
@@ -121,12 +97,8 @@ def runs_to_tell(
     None where the share is the threshold: no number of runs tells them apart. `alpha` is the chance
     that the limit lies on the wrong side of the truth, `power` that of telling them apart.
 
-    Raises:
-        DataError: a share is out of range.
-
-    Source:
-        the one-sample test of a proportion, e.g. Fleiss, Levin and Paik (2003), Statistical
-        Methods for Rates and Proportions, section 2.4.
+    Source: the one-sample test of a proportion, e.g. Fleiss, Levin and Paik (2003), Statistical
+    Methods for Rates and Proportions, section 2.4.
 
     >>> runs_to_tell(0.05, 0.10, alpha=0.05)
     184
@@ -200,14 +172,10 @@ def compare_paired(
         alpha: how far above it a p lies is not asked; few draws tell that it does.
 
     Returns:
-        The comparison; `Unmeasured` without a shared case or with values not finite. Its effect is
-        `Unmeasured` with one case, and for figures that are no shares when nothing varies.
+        The comparison; `Unmeasured` without a shared case. Its effect is `Unmeasured` with one
+            case, and for figures that are no shares when nothing varies.
 
-    Raises:
-        DataError: values and cases differ in shape.
-
-    Source:
-        `permutation.exact_p`, `permutation.shuffled_p` and `intervals.difference_limits`.
+    Source: `permutation.exact_p`, `permutation.shuffled_p` and `intervals.difference_limits`.
 
     >>> cases = range(20)
     >>> rng = np.random.default_rng(0)
@@ -303,21 +271,11 @@ def median_ratio(
 ) -> Estimate | Unmeasured:
     """Median of the second group over median of the first, on the cases that both have.
 
-    Args:
-        first: shape (n,), a figure of each run of the first group, none negative.
-        first_cases: shape (n,), the case of each run, any hashable labels.
-        second: shape (m,), the same figure of the second group.
-        second_cases: shape (m,), cases of its runs.
+    Figures, none negative, and cases are as those of `compare_paired`. `n` counts the cases shared;
+    without limits below 20 of them. `Unmeasured` without a shared case, or where the first median
+    is 0.
 
-    Returns:
-        The ratio, n being the cases shared; without limits below 20 of them. `Unmeasured` without a
-        shared case, with values not finite, or where the first median is 0.
-
-    Raises:
-        DataError: values and cases differ in shape, or a value is negative.
-
-    Source:
-        Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13, on clusters.
+    Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13, on clusters.
 
     >>> cases = [*range(30)]
     >>> found = median_ratio([10.0] * 30, cases, [12.0] * 30, cases, rng=np.random.default_rng(0))
@@ -398,26 +356,14 @@ def compare_unpaired(
     unit: str = "share",
     draws: int = DRAWS,
 ) -> Comparison | Unmeasured:
-    """Compare two fleets that ran different tasks.
+    """Compare two fleets that ran different tasks, the second minus the first.
 
-    Args:
-        first: shape (n,), a figure of each run of the first fleet.
-        first_tasks: shape (n,), the task of each run.
-        second: shape (m,), the same figure of the second fleet.
-        second_tasks: shape (m,), its tasks; a label that the first fleet has too is another task.
-        unit: unit of the values; shares take values in [0, 1].
+    A label that both fleets have is two tasks. Shares take values in [0, 1]. `Unmeasured` when a
+    fleet has fewer than two tasks; the effect alone is when nothing varies.
 
-    Returns:
-        The comparison, its effect second minus first. `Unmeasured` when a fleet has fewer than two
-        tasks or a value is not finite. The effect alone is `Unmeasured` when nothing varies.
-
-    Raises:
-        DataError: values and tasks differ in shape.
-
-    Source:
-        Newcombe (1998), Statistics in Medicine 17:873-890, method 10, with the clustered limits of
-        `proportion`; Welch (1947), Biometrika 34:28-35, for other figures; p by permuting whole
-        tasks between fleets (Phipson and Smyth 2010).
+    Source: Newcombe (1998), Statistics in Medicine 17:873-890, method 10, with the clustered limits
+    of `proportion`; Welch (1947), Biometrika 34:28-35, for other figures; p by permuting whole
+    tasks between fleets (Phipson and Smyth 2010).
 
     >>> found = compare_unpaired([0, 1] * 9, range(18), [1] * 9, range(9),
     ...     rng=np.random.default_rng(0))

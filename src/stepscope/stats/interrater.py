@@ -190,12 +190,7 @@ _MOST_CODES = 2**62
 
 
 def _check_ratings(ratings: npt.ArrayLike, categories: int | None) -> tuple[Ints, int]:
-    """Return ratings as codes, (items, raters), and the number of categories.
-
-    Raises:
-        DataError: not two-dimensional whole numbers from -1, fewer than two raters, or too many
-            categories.
-    """
+    """Return ratings as codes, (items, raters), and the number of categories."""
     given = np.asarray(ratings)
     if given.ndim != 2 or given.shape[1] < 2:
         raise DataError(f"ratings have shape {given.shape}; expected (items, 2 or more raters)")
@@ -289,27 +284,22 @@ def agreement(
     Args:
         ratings: shape (items, raters), categories as codes from 0, -1 where a rater gave none.
         coefficient: "raw" share of agreeing pairs, Cohen's "kappa" (two raters), "fleiss",
-            Krippendorff's "alpha", "gwet" (AC1; AC2 with a metric), "pabak". All but kappa take
-            any number of raters and missing ratings.
+            Krippendorff's "alpha", "gwet" (AC1; AC2 with a metric), "pabak". All but kappa take any
+            number of raters and missing ratings.
         metric: how far two categories are apart; "quadratic" is what alpha calls interval,
             "ordinal" is alpha's alone.
-        categories: how many there are; None counts up to the largest code. Gwet's coefficient
-            and PABAK depend on it.
+        categories: how many there are; None counts up to the largest code. Gwet's coefficient and
+            PABAK depend on it.
         clusters: shape (items,), the run that each item is of.
 
     Returns:
         The coefficient, at most 1; `n` counts items with two ratings or more, `n_tasks` the runs
-        behind all items. `Unmeasured` without an item that two raters rated, and ("undefined")
-        where chance alone would always agree.
+            behind all items. `Unmeasured` without an item that two raters rated, and ("undefined")
+            where chance alone would always agree.
 
-    Raises:
-        DataError: ratings are no codes, kappa is asked of other than two raters, or a metric that
-            the coefficient does not know.
-
-    Source:
-        Cohen (1960, 1968); Fleiss (1971); Krippendorff (2011); Gwet (2008) and his Handbook of
-        Inter-Rater Reliability (2014) for missing ratings and AC2; Byrt, Bishop and Carlin (1993)
-        for PABAK; Rubin (1981), The Bayesian Bootstrap, Ann. Statist. 9:130-134.
+    Source: Cohen (1960, 1968); Fleiss (1971); Krippendorff (2011); Gwet (2008) and his Handbook of
+    Inter-Rater Reliability (2014) for missing ratings and AC2; Byrt, Bishop and Carlin (1993) for
+    PABAK; Rubin (1981), The Bayesian Bootstrap, Ann. Statist. 9:130-134.
 
     >>> twelve = [[0, 0], [1, 1], [0, 1], [1, 1], [0, 0], [1, 0]] * 2
     >>> found = agreement(twelve, rng=np.random.default_rng(0))

@@ -24,11 +24,7 @@ ROUNDING = 1e-20
 
 
 def normal_quantile(level: float) -> float:
-    """Return z of a two-sided interval: 1.96 for .95.
-
-    Raises:
-        DataError: the level is not strictly between 0 and 1.
-    """
+    """Return z of a two-sided interval: 1.96 for .95."""
     if not 0 < level < 1:
         raise DataError(f"level is {level!r}; expected a share between 0 and 1, such as 0.95")
     return NormalDist().inv_cdf((1 + level) / 2)
@@ -36,9 +32,6 @@ def normal_quantile(level: float) -> float:
 
 def student_quantile(df: npt.ArrayLike, level: float) -> Floats:
     """Return t of a two-sided interval at `df` degrees of freedom (at least one is taken).
-
-    Raises:
-        DataError: the level is not strictly between 0 and 1.
 
     >>> round(float(student_quantile(9, 0.95)), 3)
     2.262
@@ -53,8 +46,7 @@ def student_quantile(df: npt.ArrayLike, level: float) -> Floats:
 def wilson(value: npt.ArrayLike, n: npt.ArrayLike, level: float) -> tuple[Floats, Floats]:
     """Score interval of a proportion `value` seen in `n` units (n may be an effective size).
 
-    Source:
-        Wilson (1927), Probable inference, JASA 22:209-212.
+    Source: Wilson (1927), Probable inference, JASA 22:209-212.
 
     >>> [round(float(x), 4) for x in wilson(0.42, 200, 0.95)]
     [0.3537, 0.4893]
@@ -69,18 +61,13 @@ def wilson(value: npt.ArrayLike, n: npt.ArrayLike, level: float) -> tuple[Floats
 def cluster_variance(sums: Floats, sizes: Floats) -> tuple[Floats, Floats, Floats]:
     """Value, variance of the value and effective number of clusters of a ratio of sums.
 
-    The variance is G/(G-1) * sum(r^2)/n^2 over the residuals r = sum - value*size, each divided by
-    (1 - size/n) * G/(G-1): with clusters of one size that factor is 1, with uneven ones it is the
-    jackknife, which the large clusters need. The effective number is n^2 / sum(size^2): G for
-    clusters of one size.
+    Sums and sizes, these positive, have shape (..., G), G at least 2. The variance is G/(G-1) *
+    sum(r^2)/n^2 over the residuals r = sum - value*size, each divided by (1 - size/n) * G/(G-1):
+    with clusters of one size that factor is 1, with uneven ones it is the jackknife, which the
+    large clusters need. The effective number is n^2 / sum(size^2): G for clusters of one size.
 
-    Args:
-        sums: shape (..., G), numerator of each cluster.
-        sizes: shape (..., G), denominator of each cluster, positive; G at least 2.
-
-    Source:
-        Cameron and Miller (2015), J. Human Resources 50:317-372, section VI (CR1 and CR3); Kish
-        (1965), Survey Sampling, for the effective number.
+    Source: Cameron and Miller (2015), J. Human Resources 50:317-372, section VI (CR1 and CR3); Kish
+    (1965), Survey Sampling, for the effective number.
     """
     clusters = sums.shape[-1]
     n = sizes.sum(-1)
@@ -96,17 +83,12 @@ def effective_size(
     """Share and effective sample size p(1-p)/v, clipped to [1, most]; v = 0 gives the clusters.
 
     Where few tasks differ from the rest, v is itself a guess, mostly too low: 1/size is then drawn
-    towards 1/clusters (every trial of a task alike) with the weight of `prior` tasks.
+    towards 1/clusters (every trial of a task alike) with the weight of `prior` tasks. `most` is the
+    number of runs where each is a yes or no, infinity for part shares; arrays as
+    `cluster_variance`.
 
-    Args:
-        sums: shape (..., G), each between 0 and its size.
-        sizes: shape (..., G), positive; G at least 2.
-        most: upper clip: the number of runs where each is a yes or no, infinity for part shares.
-        prior: tasks' worth of evidence given to the worst case.
-
-    Source:
-        spec: Wilson at n_eff (Korn and Graubard 1998, Survey Methodology 24:193-201); the drawing
-        is ours, see docs/design/intervals.md.
+    Source: spec: Wilson at n_eff (Korn and Graubard 1998, Survey Methodology 24:193-201); the
+    drawing is ours, see docs/design/intervals.md.
     """
     value, variance, clusters = cluster_variance(sums, sizes)
     spread = value * (1 - value)
@@ -125,13 +107,12 @@ def share_limits(
 ) -> tuple[Floats, Floats, Floats]:
     """Value, low and high of a clustered share: Wilson at the effective size.
 
-    Where clusters are of uneven size the effective size shrinks by (z/t)^2, t having
-    (E - 1)/(1 - E/G) degrees of freedom for E effective of G clusters: none of it is felt when all
-    are of one size.
+    Where clusters are of uneven size the effective size shrinks by (z/t)^2, t having (E - 1)/(1 -
+    E/G) degrees of freedom for E effective of G clusters: none of it is felt when all are of one
+    size.
 
-    Source:
-        Korn and Graubard (1998), Survey Methodology 24:193-201, for (z/t)^2; its degrees of freedom
-        are ours, chosen by simulation (docs/design/intervals.md).
+    Source: Korn and Graubard (1998), Survey Methodology 24:193-201, for (z/t)^2; its degrees of
+    freedom are ours, chosen by simulation (docs/design/intervals.md).
     """
     value, size = effective_size(sums, sizes, most=most)
     if (sizes != sizes[..., :1]).any():
@@ -151,9 +132,8 @@ def mean_limits(
     With `positive` the same t is taken on the log scale, value * exp(+-t*se/value): counts, tokens
     and costs are skewed, and the plain t covers as little as 79 % there.
 
-    Source:
-        Cameron and Miller (2015), J. Human Resources 50:317-372, for t with G - 1; the delta method
-        for the log.
+    Source: Cameron and Miller (2015), J. Human Resources 50:317-372, for t with G - 1; the delta
+    method for the log.
     """
     value, variance, clusters = cluster_variance(sums, sizes)
     half = student_quantile(clusters - 1, level) * np.sqrt(variance)
@@ -168,9 +148,8 @@ def poisson_limits(
 ) -> tuple[Floats, Floats]:
     """Interval of events per unit of exposure, whose variance is `spread` times a Poisson count's.
 
-    Source:
-        Garwood (1936), Biometrika 28:437-442, exact at a spread of 1; McCullagh and Nelder (1989),
-        Generalized Linear Models, section 6.2, for the spread.
+    Source: Garwood (1936), Biometrika 28:437-442, exact at a spread of 1; McCullagh and Nelder
+    (1989), Generalized Linear Models, section 6.2, for the spread.
 
     >>> [round(float(x), 3) for x in poisson_limits(0, 1, 0.95)]
     [0.0, 3.689]
@@ -190,8 +169,7 @@ def count_limits(sums: Floats, sizes: Floats, level: float) -> tuple[Floats, Flo
     The spread is the clustered variance of all events over their number, never below that of a
     Poisson count, times (t/z)^2 for the few clusters that tell it. Without an event it is 1.
 
-    Source:
-        as `poisson_limits`; docs/design/intervals.md for the choice.
+    Source: as `poisson_limits`; docs/design/intervals.md for the choice.
     """
     value, variance, clusters = cluster_variance(sums, sizes)
     events, runs = sums.sum(-1), sizes.sum(-1)
@@ -205,11 +183,7 @@ def upper_limit(events: float, n: float, level: float = 0.95) -> float:
 
     Where units are clustered, `n` is their effective number.
 
-    Raises:
-        DataError: not 0 <= events <= n, n is 0, or the level is not within (0, 1).
-
-    Source:
-        Clopper and Pearson (1934), Biometrika 26:404-413: 1 - .05^(1/n) where there is none.
+    Source: Clopper and Pearson (1934), Biometrika 26:404-413: 1 - .05^(1/n) where there is none.
 
     >>> round(upper_limit(0, 60), 4), round(upper_limit(3, 60), 4), upper_limit(4, 4)
     (0.0487, 0.1242, 1.0)
@@ -224,23 +198,16 @@ def upper_limit(events: float, n: float, level: float = 0.95) -> float:
 def difference_limits(
     differences: Floats, level: float, *, bounded: bool
 ) -> tuple[Floats, Floats, Floats]:
-    """Value, low and high of the mean of per-case differences.
+    """Value, low and high of the mean of per-case differences, shape (..., cases).
 
     With `bounded` (differences of shares, in [-1, 1]) pseudo-cases are added, half of them +1 and
     half -1: two of them when no case differs, 2/(1 + d) when d cases do. That is Bonett and Price's
-    interval where little was seen, and Student's where much was.
+    interval where little was seen, and Student's where much was; it need not lie evenly around the
+    plain mean. There are two cases or more.
 
-    Args:
-        differences: shape (..., cases), at least two cases.
-        bounded: whether the differences are of shares.
-
-    Returns:
-        The plain mean and the limits, which need not lie evenly around it.
-
-    Source:
-        Bonett and Price (2012), J. Educational and Behavioral Statistics 37:479-488; the fading of
-        the pseudo-cases and the degrees of freedom are ours, chosen by simulation
-        (docs/design/intervals.md).
+    Source: Bonett and Price (2012), J. Educational and Behavioral Statistics 37:479-488; the fading
+    of the pseudo-cases and the degrees of freedom are ours, chosen by simulation
+    (docs/design/intervals.md).
     """
     cases = differences.shape[-1]
     value = differences.mean(-1)
@@ -260,8 +227,7 @@ def newcombe_limits(
 ) -> tuple[Floats, Floats, Floats]:
     """Second share minus first, from the clustered limits of each.
 
-    Source:
-        Newcombe (1998), Statistics in Medicine 17:873-890, method 10.
+    Source: Newcombe (1998), Statistics in Medicine 17:873-890, method 10.
     """
     a, a_low, a_high = share_limits(first.sums, first.sizes, level, most=first.sizes.sum(-1))
     b, b_low, b_high = share_limits(second.sums, second.sizes, level, most=second.sizes.sum(-1))
@@ -273,8 +239,7 @@ def welch_limits(
 ) -> tuple[Floats, Floats, Floats]:
     """Second mean minus first, with Welch's degrees of freedom over clusters.
 
-    Source:
-        Welch (1947), Biometrika 34:28-35, with the clustered variance of each mean.
+    Source: Welch (1947), Biometrika 34:28-35, with the clustered variance of each mean.
     """
     a, a_variance, a_clusters = cluster_variance(first.sums, first.sizes)
     b, b_variance, b_clusters = cluster_variance(second.sums, second.sizes)

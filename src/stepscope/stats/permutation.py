@@ -37,15 +37,13 @@ def exact_p(cases: Iterable[Case], *, tail: Tail = "both") -> float | None:
 
     Args:
         cases: for each case the passes and trials of the first agent, then of the second.
-        tail: both sides, or one that was named beforehand: the second agent lower, or higher.
 
     Returns:
-        P(|difference| >= |observed|), or of the one side; None where the exact distribution has
-        too many points.
+        P(|difference| >= |observed|), or of the side of `tail`; None where the exact distribution
+            has too many points.
 
-    Source:
-        Fisher (1935), The Design of Experiments: randomisation within blocks. With one trial each
-        it is the exact test of McNemar (1947).
+    Source: Fisher (1935), The Design of Experiments: randomisation within blocks. With one trial
+    each it is the exact test of McNemar (1947).
 
     >>> exact_p([(1, 1, 0, 1)] * 5)
     0.0625
@@ -123,11 +121,10 @@ def null_of_failures(tasks: Iterable[tuple[int, int, int]]) -> tuple[int, Floats
 
     Returns:
         The fewest failures that there can be, and the chance of each number from there on; one
-        number alone where no task has marked and other runs, and both outcomes.
+            number alone where no task has marked and other runs, and both outcomes.
 
-    Source:
-        Mehta, Patel and Gray (1985), J. Am. Stat. Assoc. 80: the exact conditional test of
-        independence in several 2 x 2 tables; each is Fisher's.
+    Source: Mehta, Patel and Gray (1985), J. Am. Stat. Assoc. 80: the exact conditional test of
+    independence in several 2 x 2 tables; each is Fisher's.
 
     >>> lowest, null = null_of_failures([(4, 2, 1), (4, 2, 1), (4, 4, 2)])
     >>> lowest, null.tolist()
@@ -181,10 +178,9 @@ def detectable_rise(
         The rise; infinite where failing always is not found so often; None where the exact null has
         too many points.
 
-    Source:
-        Power of `exact_p` at agents drawn from what the runs allow: failures come by chance in each
-        case, rates differ between cases by a beta distribution, and the variance within cases has a
-        gamma posterior. Checked by `bars.gates.gate_power`.
+    Source: Power of `exact_p` at agents drawn from what the runs allow: failures come by chance in
+    each case, rates differ between cases by a beta distribution, and the variance within cases has
+    a gamma posterior. Checked by `bars.gates.gate_power`.
 
     >>> rng = np.random.default_rng(0)
     >>> cases = [(0, 1, 0, 1)] * 50
@@ -266,9 +262,8 @@ def detectable_ratio(
         The ratio; infinite where none is found so often; None where lengths do not vary in cases,
         or are more than can be drawn often.
 
-    Source:
-        As `detectable_rise`; lengths of a case are taken as log-normal, with one spread in all
-        cases, and p is that of the normal with the exact variance of the permutation.
+    Source: As `detectable_rise`; lengths of a case are taken as log-normal, with one spread in all
+    cases, and p is that of the normal with the exact variance of the permutation.
     """
     runs = trials.first + trials.second
     starts = np.cumsum(runs) - runs
@@ -370,9 +365,8 @@ def shuffled_p(
 
     How far above `alpha` it lies is not asked: few draws tell that it does.
 
-    Source:
-        Fisher (1935), The Design of Experiments; Phipson and Smyth (2010), Stat. Appl. Genet. Mol.
-        Biol. 9, for (1 + hits)/(1 + draws).
+    Source: Fisher (1935), The Design of Experiments; Phipson and Smyth (2010), Stat. Appl. Genet.
+    Mol. Biol. 9, for (1 + hits)/(1 + draws).
     """
     # Deviations from the mean of each case, the largest 1: p is the same, nothing overflows.
     largest = np.abs(trials.values).max()

@@ -58,16 +58,12 @@ def rank_flips(
 
     Returns:
         The flips; `Unmeasured` where no two agents share two cases with an outcome and two with one
-        of the figures.
+            of the figures.
 
-    Raises:
-        DataError: there is not one entry an agent.
-
-    Source:
-        The larger of two one-sided p, each by permuting within cases (`compare_paired`), tests that
-        both orders hold: Berger (1982), Technometrics 24:295-300. That of the outcome is the gate
-        of those of the figures, which Holm (1979) adjusts: Westfall and Krishen (2001), J. Statist.
-        Plann. Inference 99:25-40. Pairs are adjusted by their number (Bonferroni).
+    Source: The larger of two one-sided p, each by permuting within cases (`compare_paired`), tests
+    that both orders hold: Berger (1982), Technometrics 24:295-300. That of the outcome is the gate
+    of those of the figures, which Holm (1979) adjusts: Westfall and Krishen (2001), J. Statist.
+    Plann. Inference 99:25-40. Pairs are adjusted by their number (Bonferroni).
 
     >>> def runs(value: float) -> FigureRuns:
     ...     return FigureRuns(values=np.full(9, value), cases=np.arange(9), unmeasured={})
@@ -189,21 +185,11 @@ def rank_correlation(
 ) -> Estimate | Unmeasured:
     """Spearman's rank correlation, with the interval of a Bayesian bootstrap over clusters.
 
-    Args:
-        first: shape (n,), any unit.
-        second: shape (n,), any unit, of the same items.
-        clusters: shape (n,), the run of each item; None makes every item its own.
+    Ties share their rank. `Unmeasured` with fewer than four items, with one cluster, and
+    ("undefined") where one side is constant.
 
-    Returns:
-        The correlation of the ranks, ties sharing theirs, from -1 to 1. `Unmeasured` with fewer
-        than four items, with one cluster, and ("undefined") where one side is constant.
-
-    Raises:
-        DataError: shapes differ.
-
-    Source:
-        Spearman (1904), Amer. J. Psychol. 15:72-101; the draws are taken on Fisher's scale, where
-        their spread is widened from clusters to clusters - 1 and from z to t.
+    Source: Spearman (1904), Amer. J. Psychol. 15:72-101; the draws are taken on Fisher's scale,
+    where their spread is widened from clusters to clusters - 1 and from z to t.
 
     >>> found = rank_correlation([1, 2, 3, 4, 5], [2, 1, 4, 3, 5], rng=np.random.default_rng(0))
     >>> round(found.value, 3)

@@ -44,23 +44,17 @@ def sigma(
 
     Args:
         scores: shape (n,), one score each time a step was scored.
-        steps: shape (n,), which step each score is of; steps scored once say nothing and are
-            counted in the diagnostics.
+        steps: shape (n,), which step each score is of; steps scored once are only counted.
         quantum: distance of neighbouring scores of a judge that answers in steps, such as 0.1.
 
     Returns:
         Sigma in the unit of the scores; `n` counts scorings of repeated steps, `n_tasks` those
-        steps. Decide on the upper limit, see `tolerable`. `Unmeasured` when no step was scored
-        twice, when a score is not finite, and ("undefined") when all repeats agree and no quantum
-        says how coarse the scores are.
+            steps. `Unmeasured` when no step was scored twice, and ("undefined") when all repeats
+            agree and no quantum says how coarse the scores are.
 
-    Raises:
-        DataError: shapes differ, or the quantum is not a positive number.
-
-    Source:
-        Bland and Altman (1996), BMJ 313:744, for the pooled within-subject deviation; its interval
-        s * sqrt(df / chi2); Satterthwaite (1946), Biometrics Bulletin 2:110-114, for df where steps
-        differ; Sheppard's q / sqrt(12) as the floor of scores in steps of q.
+    Source: Bland and Altman (1996), BMJ 313:744, for the pooled within-subject deviation; its
+    interval s * sqrt(df / chi2); Satterthwaite (1946), Biometrics Bulletin 2:110-114, for df where
+    steps differ; Sheppard's q / sqrt(12) as the floor of scores in steps of q.
 
     >>> found = sigma([0.7, 0.8, 0.4, 0.5, 0.9, 0.8], ["a", "a", "b", "b", "c", "c"])
     >>> round(found.value, 4), found.n, found.n_tasks
@@ -108,10 +102,8 @@ def sigma(
 def tolerable(found: Estimate, *, limit: float = LIMIT) -> Decision:
     """Decide whether a judge's sigma is small enough: its whole interval is at most `limit`.
 
-    Returns:
-        Pass when the upper limit is at most `limit`, fail when the lower limit is above it, else
-        undecided, with the design that would decide were sigma as estimated. Whatever does not
-        pass is to be flagged.
+    Undecided where the interval holds the limit; the reason names the design that would decide were
+    sigma as estimated. Whatever does not pass is to be flagged.
 
     Source: the interval of `sigma`.
 

@@ -56,11 +56,7 @@ def codes(labels: Iterable[object]) -> Ints:
 
 
 def cluster_index(clusters: npt.ArrayLike | None, n: int) -> Ints:
-    """Return a dense cluster number for each of `n` rows; None makes every row its own cluster.
-
-    Raises:
-        DataError: as many clusters as rows are expected, another number was found.
-    """
+    """Return a dense cluster number for each of `n` rows; None makes every row its own cluster."""
     if clusters is None:
         return np.arange(n, dtype=np.int64)
     given = np.asarray(clusters)
@@ -76,10 +72,6 @@ def cluster_index(clusters: npt.ArrayLike | None, n: int) -> Ints:
 def sum_by_cluster(values: Floats, clusters: npt.ArrayLike | None) -> ClusterSums:
     """Sum values by cluster; clusters without rows are left out.
 
-    Args:
-        values: shape (n,), any unit.
-        clusters: shape (n,), the task each value belongs to, or None for one value a task.
-
     >>> sum_by_cluster(np.array([1.0, 0.0, 1.0]), [7, 7, 9]).sums.tolist()
     [1.0, 1.0]
     """
@@ -92,14 +84,7 @@ def sum_by_cluster(values: Floats, clusters: npt.ArrayLike | None) -> ClusterSum
 
 
 def trials_per_task(successes: npt.ArrayLike, tasks: npt.ArrayLike) -> tuple[Ints, Ints]:
-    """Count successes and trials of each task: what `pass_hat_k` takes.
-
-    Args:
-        successes: shape (n,), whether each run passed.
-        tasks: shape (n,), the task of each run.
-
-    Returns:
-        successes and trials, both of shape (tasks,).
+    """Count successes and trials of each task, both of shape (tasks,): what `pass_hat_k` takes.
 
     >>> [x.tolist() for x in trials_per_task([True, False, True], ["a", "a", "b"])]
     [[1, 1], [2, 1]]
@@ -117,21 +102,10 @@ CACHED = 160_000
 def bootstrap_ratio(
     sums: npt.ArrayLike, sizes: npt.ArrayLike, *, rng: np.random.Generator, draws: int = 2_000
 ) -> Floats:
-    """Ratio of sums in each of `draws` resamples of whole clusters.
+    """Sum of sums over sum of sizes in each of `draws` resamples of whole clusters, 20 or more.
 
-    Args:
-        sums: shape (clusters,), numerator of each cluster.
-        sizes: shape (clusters,), denominator of each cluster, positive.
-
-    Returns:
-        shape (draws,), sum of sums over sum of sizes.
-
-    Raises:
-        DataError: fewer than 20 clusters, shapes that differ, or sizes that are not positive.
-
-    Source:
-        Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13; clusters as the
-        unit after Field and Welsh (2007), J. R. Statist. Soc. B 69:369-390.
+    Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13; clusters as
+    the unit after Field and Welsh (2007), J. R. Statist. Soc. B 69:369-390.
 
     >>> means = bootstrap_ratio([1.0] * 50 + [0.0] * 50, [1.0] * 100, rng=np.random.default_rng(0))
     >>> bool(abs(means.mean() - 0.5) < 0.01)
@@ -177,13 +151,9 @@ def worst_case(
 ) -> tuple[float, float]:
     """Bounds of a mean if every unmeasured unit had come out at one end of the scale.
 
-    The mean is `value` over `n` measured units; the scale goes from `low` to `high`.
+    The mean is `value` over `n` measured units, one or more; the scale goes from `low` to `high`.
 
-    Raises:
-        DataError: fewer than one unit was measured.
-
-    Source:
-        Manski (1989), Anatomy of the selection problem, J. Human Resources 24:343-360.
+    Source: Manski (1989), Anatomy of the selection problem, J. Human Resources 24:343-360.
 
     >>> worst_case(0.5, 8, {"refused": 2}, low=0.0, high=1.0)
     (0.4, 0.6)
@@ -232,11 +202,7 @@ class EstimateFrame:
 
 
 def as_column(values: npt.ArrayLike, name: str) -> Floats:
-    """Return values as floats of shape (n,).
-
-    Raises:
-        DataError: the values are not one-dimensional.
-    """
+    """Return values as floats of shape (n,)."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
         raise DataError(f"{name} have shape {array.shape}; expected one dimension")
@@ -248,8 +214,8 @@ def case_labels(
 ) -> list[list[object]]:
     """Return the cases of several groups as lists, one label a value.
 
-    Raises:
-        DataError: a group has other than one case a value; `asked` is the function to name.
+    Where a group has another number of cases, the error names `asked`, the function that was
+    called.
     """
     found: list[list[object]] = [np.asarray(side, dtype=object).tolist() for side in cases]
     if [len(side) for side in found] != [len(side) for side in values]:
@@ -261,8 +227,7 @@ def case_labels(
 def find_absence(values: Floats, frame: EstimateFrame) -> Unmeasured | None:
     """Return the absence that the values call for, or None when they can be used.
 
-    Raises:
-        DataError: the level is not strictly between 0 and 1, or a count of losses is negative.
+    `DataError` is raised for a level that is no share and for a negative count of losses.
     """
     if not 0 < frame.level < 1:
         raise DataError(f"level is {frame.level!r}; expected a share between 0 and 1, such as 0.95")

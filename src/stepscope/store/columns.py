@@ -48,20 +48,12 @@ NO_RECORD = 0
 
 
 def cell_state(kind: UnmeasuredKind) -> int:
-    """Return the cell state of an unmeasured kind: -1 for the first kind, -2 for the second.
-
-    >>> cell_state("missing_input")
-    -2
-    """
+    """Return the cell state of an unmeasured kind: -1 for the first kind, -2 for the second."""
     return -1 - UNMEASURED_KINDS.index(kind)
 
 
 def unmeasured_kind(state: int) -> UnmeasuredKind:
-    """Return the unmeasured kind of a negative cell state.
-
-    >>> unmeasured_kind(-2)
-    'missing_input'
-    """
+    """Return the unmeasured kind of a negative cell state."""
     return UNMEASURED_KINDS[-1 - state]
 
 
@@ -595,8 +587,8 @@ def offer_answers(db: Connection, rows: Rows) -> None:
     """Let SQL call what a filter asks of records, by the row of a run.
 
     `signatures` is a JSON array of its signatures and their codes, NULL where rules could not see
-    what went wrong, `axis` the label that rules gave
-    it on an axis. Both are read once for all runs, and again when the database has changed.
+    what went wrong, `axis` the label that rules gave it on an axis. Both are read once for all
+    runs, and again when the database has changed.
     """
     state: tuple[int, int] | None = None
     held: dict[str, dict[int, str]] = {}

@@ -45,11 +45,7 @@ _UNREADABLE = (msgspec.DecodeError, ValueError, TypeError, LookupError, Overflow
 
 
 def find_damage(db: Connection) -> Iterator[str]:
-    """Yield what is wrong with a store, one line each; nothing where all of it can be read.
-
-    Raises:
-        sqlite3.Error: a text is no UTF-8.
-    """
+    """Yield what is wrong with a store, one line each; `sqlite3.Error` where a text is no UTF-8."""
     broken = False
     for fault in database.find_faults(db):
         broken = True
@@ -93,13 +89,7 @@ class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def salvage_store(damaged: str, out: str, schema: Schema) -> Salvaged:
-    """Write a new store of what is readable of a damaged one, and of its folder of media.
-
-    Raises:
-        UsageError: there is a file of that name.
-        StoreError: nothing of the damaged one can be read.
-        EnvironmentFault: the new one cannot be written.
-    """
+    """Write a new store of what is readable of a damaged one; errors as of `Store.salvage`."""
     if Path(out).exists():
         raise UsageError(f"{out} already exists; name a new file")
     with (

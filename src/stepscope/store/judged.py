@@ -99,14 +99,7 @@ class RatedRows(Protocol):
 
 
 def name_and_snapshot(record: Record) -> tuple[str, str]:
-    """Return a judge's name as it was asked for, and the snapshot that answered, "" for the same.
-
-    >>> from stepscope.model import Verdict
-    >>> answer = Verdict("judge.axes.termination", label="correct")
-    >>> one = Record(trajectory="r", answer=answer, version="1", family="openai", judge="a/b@c")
-    >>> name_and_snapshot(one)
-    ('a/b', 'c')
-    """
+    """Return a judge's name as it was asked for, and the snapshot that answered, else ""."""
     if record.family in NOT_MODELS:
         return record.judge, ""
     name, _, snapshot = record.judge.partition(SNAPSHOT)
@@ -130,10 +123,7 @@ def read_judge_answers(
 ) -> tuple[JudgeAnswers, ...]:
     """Return what judges said of `runs`, by measure and judge; `where` chose these runs.
 
-    With a version of rubrics only what was answered under it.
-
-    Raises:
-        UsageError: nothing was.
+    With a version of rubrics only what was answered under it, a `UsageError` where nothing was.
     """
     place = {id_: at for at, id_ in enumerate(runs.id.tolist())}
     held: dict[JudgedQuestion, list[tuple[int, Record]]] = {}
@@ -157,12 +147,7 @@ def read_judge_answers(
 
 
 def choose_modes(modes: Iterable[JudgedQuestion]) -> set[JudgedQuestion]:
-    """Return of each judge and measure the mode that it was asked in first: the usual, if it was.
-
-    >>> off = JudgedQuestion("axes.termination", "a/b", "a", "narration-off")
-    >>> choose_modes([off]) == {off}, choose_modes([off, off._replace(mode="")]) == {off}
-    (True, False)
-    """
+    """Return of each judge and measure the first mode it was asked in: the usual, if it was."""
     found: dict[tuple[str, str, str], JudgedQuestion] = {}
     for key in sorted(modes):
         found.setdefault(key[:3], key)
@@ -242,9 +227,5 @@ def _version(record: Record) -> str:
 
 
 def judge_version_order(version: str) -> list[tuple[int, str]]:
-    """Return what orders versions: numbers in them count as numbers.
-
-    >>> max("9", "10", key=judge_version_order)
-    '10'
-    """
+    """Return what orders versions: numbers in them count as numbers."""
     return [(int(p) if p.isdecimal() else -1, p) for p in _DIGITS.split(version)]

@@ -198,12 +198,7 @@ class ParquetRows:
     """The runs and records of an export; satisfies `stepscope.store.Rows`."""
 
     def __init__(self, folder: str | Path) -> None:
-        """Open both files of a folder.
-
-        Raises:
-            ConfigError: pyarrow is not installed.
-            StoreError: the folder holds no export.
-        """
+        """Open both files of a folder; `StoreError` without them, `ConfigError` without pyarrow."""
         _, self._schema = arrow_schemas()
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -114,9 +114,7 @@ def draw_sample(
     """Draw `n` runs without replacement, all equally likely; return them and that probability.
 
     A larger draw of the same seed contains the smaller one. Order is that of the population.
-
-    Raises:
-        DataError: `n` is less than 1, or there is nothing to draw from.
+    `DataError` where `n` is less than 1, or there is nothing to draw from.
     """
     runs = list(population)
     if n < 1 or not runs:
@@ -173,20 +171,17 @@ class Store(Database):
     def open(cls, path: str | Path, *, read_only: bool = False) -> Self:
         """Open a store, making it where there is none; ":memory:" lives as long as the object.
 
-        Raises:
-            StoreError: no store, or of a newer version.
-            EnvironmentFault: it cannot be opened or made durable.
+        `StoreError` where it is no store, or of a newer version; `EnvironmentFault` where it cannot
+        be opened or made durable.
         """
         return cls(str(path), read_only=read_only)
 
     @staticmethod
     def salvage(damaged: str | Path, out: str | Path) -> Salvaged:
-        """Write a new store of what is readable of a damaged one.
+        """Write a new store of what is readable of a damaged one, and of its folder of media.
 
-        Raises:
-            UsageError: there is a file of that name.
-            StoreError: nothing of the damaged one can be read.
-            EnvironmentFault: the new one cannot be written.
+        `UsageError` where there is a file of that name, `StoreError` where nothing can be read, and
+        `EnvironmentFault` where the new one cannot be written.
         """
         from stepscope.store.damage import salvage_store
 
@@ -312,8 +307,7 @@ class Store(Database):
     def fix_weights(self, of: Mapping[str, Mapping[str, Sequence[float]]]) -> None:
         """Fix weights by workflow and task, "*" for every task, before runs are scored by them.
 
-        Raises:
-            StoreError: runs were scored under other weights, or before there were any.
+        `StoreError` where runs were scored under other weights, or before there were any.
         """
         with self._writing():
             for workflow, tasks in of.items():
@@ -391,11 +385,7 @@ class Store(Database):
                 yield stored.trajectory
 
     def trajectory(self, id: str) -> Trajectory:
-        """Return the run with this id; media without their data, see `with_media`.
-
-        Raises:
-            StoreError: no such run, or its texts were purged.
-        """
+        """Return a run without data of media (`with_media`); `StoreError` where it was purged."""
         with database.translate_faults(self.path):
             return runs.read_run_by_id(self._db, id).trajectory
 
@@ -413,18 +403,13 @@ class Store(Database):
     def blob(self, sha256: str) -> bytes | None:
         """Return the bytes of a medium by their hash; None where no run of the store has it.
 
-        Raises:
-            StoreError: the file is missing or has been changed.
+        `StoreError` where the file is missing or has been changed.
         """
         known = self._execute("SELECT 1 FROM media WHERE sha256 = ? LIMIT 1", (sha256,))
         return runs.read_blob(self.blobs, sha256) if known and self.blobs is not None else None
 
     def find(self, text: str) -> str:
-        """Return the id of the run called `text`: its name, its id, or a unique start of either.
-
-        Raises:
-            UsageError: no run or several; the message names candidates.
-        """
+        """Return the id of a run by name, id or a unique start; `UsageError` names candidates."""
         if not text:
             raise UsageError(
                 "no run is named: give a name, or a prefix of a name or an id; "
@@ -521,8 +506,7 @@ class Store(Database):
     def append(self, batch: Sequence[Record]) -> int:
         """Store records in one durable transaction; return how many were new.
 
-        Raises:
-            StoreError: a record is about an unknown run, or its value is not finite.
+        `StoreError` where a record is about an unknown run, or its value is not finite.
         """
         with self._writing():
             return records.insert_records(self._db, self._names, batch)
@@ -547,21 +531,12 @@ class Store(Database):
                 yield records.decode_record(row)
 
     def to_arrow(self, where: Where | None = None) -> pa.Table:
-        """Return the records as an Arrow table, in the order of `records`.
-
-        Raises:
-            ConfigError: pyarrow is not installed.
-        """
+        """Return the records as an Arrow table, in their order; `ConfigError` without pyarrow."""
         with database.translate_faults(self.path):
             return parquet.records_table(self._db, where)
 
     def to_parquet(self, folder: str | Path, where: Where | None = None) -> None:
-        """Write runs.parquet and records.parquet into a folder, made if new; see `ParquetRows`.
-
-        Raises:
-            ConfigError: pyarrow is not installed.
-            EnvironmentFault: the folder cannot be written.
-        """
+        """Write runs.parquet and records.parquet into a folder; `ConfigError` without pyarrow."""
         with database.translate_faults(self.path):
             parquet.write_parquet(self._db, Path(folder), where)
 
@@ -679,8 +654,7 @@ class Store(Database):
     def purge(self, where: Where | None = None) -> PurgeResult:
         """Erase traces, reasons, blobs and quarantined bytes; keep numbers, list what remains.
 
-        Raises:
-            EnvironmentFault: another process keeps old pages alive; purging again ends the work.
+        `EnvironmentFault` where another process keeps old pages alive: purging again ends the work.
         """
         self._names.forget()
         return purge_texts(self._db, self.path, self.blobs, where)

@@ -109,10 +109,7 @@ class Where:
 
 
 def parse_where(text: str) -> Where:
-    """Return the condition that `text` says.
-
-    Raises:
-        UsageError: it says none; the message gives the character, counted from 1.
+    """Return the condition that `text` says; a `UsageError` gives the character, counted from 1.
 
     >>> parse_where("agent = 'gpt-4o' and steps > 40").parameters
     ('gpt-4o', 40)
@@ -126,10 +123,8 @@ def started_since(text: str, *, now: datetime | None = None) -> Where:
     """Return the condition that a run started at `text` or later.
 
     A run whose trace has no time counts from when it was first imported. The text is an ISO date or
-    time (UTC unless it says otherwise), or a duration before `now` as 30m, 12h, 7d or 2w.
-
-    Raises:
-        UsageError: `text` is neither.
+    time (UTC unless it says otherwise), or a duration before `now` as 30m, 12h, 7d or 2w; any other
+    is a `UsageError`.
     """
     return Where(_WHEN + " >= ?", (parse_moment("since", text, now=now),), f"since {text}")
 
@@ -210,13 +205,6 @@ def _conjoin(parts: Sequence[_Condition]) -> _Condition:
     return _join("and", [*runs, *(group.of_run() for group in made)])
 
 
-def _disjoin(parts: Sequence[_Condition]) -> _Condition:
-    """Return what holds of one or the other; of one call where each part says what it is."""
-    if len(parts) == 1 or all(part.of_call and not part.negated for part in parts):
-        return _join("or", parts)
-    return _join("or", [part.of_run() for part in parts])
-
-
 class _Parser:
     """Recursive descent over the tokens."""
 
@@ -265,7 +253,11 @@ class _Parser:
         raise _refusal(token.start(str(token.lastgroup)), _text(token), expected)
 
     def _either(self, depth: int) -> _Condition:
-        return _disjoin(self._several(depth, "or", self._both))
+        parts = self._several(depth, "or", self._both)
+        # What holds of one or the other: of one call where each part says what it is.
+        if len(parts) > 1 and not all(part.of_call and not part.negated for part in parts):
+            parts = [part.of_run() for part in parts]
+        return _join("or", parts)
 
     def _both(self, depth: int) -> _Condition:
         return _conjoin(self._several(depth, "and", self._one))
@@ -283,7 +275,9 @@ class _Parser:
         if depth > _MAX_DEPTH:
             self._fail(token, f"nested deeper than {_MAX_DEPTH}")
         if self._takes("not"):
-            return _negate(self._one(depth + 1))
+            found = self._one(depth + 1)
+            negated = found.of_call and not found.negated
+            return found._replace(sql="NOT " + found.sql, negated=negated, names=False)
         if self._takes("("):
             found = self._either(depth + 1)
             if not self._takes(")"):
@@ -405,12 +399,6 @@ class _Parser:
         if operator in ("=", "==", "in"):
             self._values.append((field, text))
         return text
-
-
-def _negate(found: _Condition) -> _Condition:
-    return found._replace(
-        sql="NOT " + found.sql, negated=found.of_call and not found.negated, names=False
-    )
 
 
 def _marks(values: Sequence[Value]) -> str:

@@ -166,13 +166,7 @@ def argument_leaves(arguments: Json) -> list[tuple[str, Json]]:
 
 
 def classify_value(argument: str, value: Json) -> tuple[ValueKind | None, str]:
-    """Return what kind of judged value stands in an argument, and its text; None: not judged.
-
-    >>> classify_value("order_id", "#W2378156"), classify_value("reason", "#W2378156 is late")
-    (('identifier', '#W2378156'), (None, ''))
-    >>> classify_value("amount", 250), classify_value("bags", 2), classify_value("zip", "19122")
-    (('number', '250'), (None, ''), ('identifier', '19122'))
-    """
+    """Return what kind of judged value stands in an argument, and its text; None: not judged."""
     roles = _roles(argument)
     if "free" in roles:
         return _NOT_JUDGED

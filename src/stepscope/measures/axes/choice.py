@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 
+from stepscope.measures import conduct
 from stepscope.measures.axes.arguments import declared_tools
 from stepscope.measures.axes.ending import WANTS_DETAILS
 from stepscope.measures.axes.evidence import evidence_of
@@ -20,22 +21,6 @@ from stepscope.measures.calls import (
     writes_of,
 )
 from stepscope.measures.completeness import hides_words
-from stepscope.measures.conduct import (
-    MOST_CALLS,
-    MOST_MESSAGES,
-    THING_CHARACTERS,
-    asks_consent,
-    declared_rules,
-    find_breaches,
-    find_decision,
-    find_doubts,
-    is_proposed,
-    lacks_consent,
-    leaf_texts,
-    messages_by_actor,
-    proposes,
-    ways_to_ask,
-)
 from stepscope.measures.errors import TRANSIENT, compared_error, executions_of, first_line
 from stepscope.measures.facts import calls_too_early, describe_source, is_binding
 from stepscope.measures.language import content_stems
@@ -81,9 +66,9 @@ def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
         if again:
             return fault_answers(TOOL_SELECTION_NAME, again)
         return _SELECTION_OF_NO_CALLS
-    rules = declared_rules(case, facts)
+    rules = conduct.declared_rules(case, facts)
     rules = tuple(rule for rule in rules if rule.before is None and rule.max_calls is None)
-    found = find_breaches(trajectory, rules, facts)
+    found = conduct.find_breaches(trajectory, rules, facts)
     faults = [
         *_undeclared_tools(trajectory, made),
         *(Fault(one.step, f"policy {one.rule!r}: {one.reason}") for one in found),
@@ -99,7 +84,7 @@ def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     ]
     if faults:
         return fault_answers(TOOL_SELECTION_NAME, faults)
-    if doubts := find_doubts(trajectory, rules, facts):
+    if doubts := conduct.find_doubts(trajectory, rules, facts):
         return (Unmeasured("missing_input", doubts[0].reason, TOOL_SELECTION_NAME),)
     if unasked:
         cites = tuple(sorted({exchange.step for exchange in unasked}))
@@ -171,7 +156,7 @@ def _done_twice(
             low = bisect_left(heard, before.step, key=itemgetter(0))
             high = bisect_left(heard, exchange.step, key=itemgetter(0))
             between = trajectory.steps[before.step : exchange.step]
-            agrees = any(proposes(s.text) for s in between if s.actor == "agent")
+            agrees = any(conduct.proposes(s.text) for s in between if s.actor == "agent")
             if not any(_asks_again(text, name, agrees) for _, text in heard[low:high]) and not (
                 low and _REPEATS.search(heard[low - 1][1])
             ):
@@ -187,16 +172,22 @@ def _was_carried_out(before: Exchange, again: Exchange) -> bool:
     """
     if not has_succeeded(before) or before.answer_step >= again.step:
         return False
-    things = [x for x in leaf_texts(before.call.arguments) if len(x) >= THING_CHARACTERS]
+    things = [
+        x for x in conduct.leaf_texts(before.call.arguments) if len(x) >= conduct.THING_CHARACTERS
+    ]
     first, second = (x.result.text if x.result is not None else "" for x in (before, again))
     return any(x in first for x in things) or not any(x in second for x in things)
 
 
 def _asks_again(text: str, tool: str, agrees: bool) -> bool:
     """True if a user's words may ask for what a tool did; `agrees` if something was proposed."""
-    verbs, things = ways_to_ask(tool)
+    verbs, things = conduct.ways_to_ask(tool)
     asks = any(words is not None and words.search(text) for words in (verbs, things))
-    return asks or (agrees and find_decision(text) == "agrees") or _REPEATS.search(text) is not None
+    return (
+        asks
+        or (agrees and conduct.find_decision(text) == "agrees")
+        or _REPEATS.search(text) is not None
+    )
 
 
 def _unasked_writes(
@@ -211,7 +202,7 @@ def _unasked_writes(
     for at in writes_of(trajectory, facts):
         exchange = made[at]
         name, step = exchange.call.name, exchange.step
-        verbs, things = ways_to_ask(name)
+        verbs, things = conduct.ways_to_ask(name)
         if verbs is None:
             continue
         evidence = evidence_of(trajectory)
@@ -226,7 +217,7 @@ def _unasked_writes(
             or (things is not None and things.search(spoken[heard - 1][1]))
         ):
             continue
-        if lacks_consent(trajectory, at) is not None:
+        if conduct.lacks_consent(trajectory, at) is not None:
             found.append(exchange)
     return found
 
@@ -275,7 +266,7 @@ def _sequencing(trajectory: Trajectory, case: Case | None, facts: Facts | None) 
     doubts = [(step, _why_too_early(rule)) for rule, step in broken if not is_binding(rule)]
     confirmed, wronged = 0, set[str]()
     for at in writes:
-        why = lacks_consent(trajectory, at)
+        why = conduct.lacks_consent(trajectory, at)
         if why is None or why in wronged:
             confirmed += why is None
         elif _is_unwanted(trajectory, made[at]) and _consent_is_asked_for(trajectory, case, facts):
@@ -305,7 +296,7 @@ def _why_too_early(rule: Precondition) -> str:
 
 
 def _consent_is_asked_for(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> bool:
-    asked = any(rule.require == "confirm" for rule in declared_rules(case, facts))
+    asked = any(rule.require == "confirm" for rule in conduct.declared_rules(case, facts))
     return asked or _instructions_ask(trajectory)
 
 
@@ -320,7 +311,7 @@ def _is_unwanted(trajectory: Trajectory, write: Exchange) -> bool:
 
     Who has spoken once has asked for all that follows: the task itself is the request.
     """
-    spoken = messages_by_actor(trajectory)
+    spoken = conduct.messages_by_actor(trajectory)
     users, agents = spoken.get("user", []), spoken.get("agent", [])
     latest = bisect_left(users, write.step) - 1
     if latest < 1 or hides_words(trajectory):
@@ -328,25 +319,25 @@ def _is_unwanted(trajectory: Trajectory, write: Exchange) -> bool:
     last, texts = users[latest], trajectory.texts
     low, high = bisect_left(agents, users[latest - 1]), bisect_left(agents, last)
     asked = [texts[at] for at in reversed(agents[low:high])]
-    decision = find_decision(texts[last])
+    decision = conduct.find_decision(texts[last])
     # "Sure, my name is ..." agrees to nothing that is done.
     if decision == "agrees" and not (
-        asked and WANTS_DETAILS.search(asked[0]) and not proposes(asked[0])
+        asked and WANTS_DETAILS.search(asked[0]) and not conduct.proposes(asked[0])
     ):
         return False
     if decision in ("refuses", "asks back"):
-        put_to_user = any(map(proposes, asked))
+        put_to_user = any(map(conduct.proposes, asked))
         if put_to_user or decision == "refuses":
             return put_to_user
     never = decision in ("takes back", "hesitates")
     if never or _was_never_put(trajectory, write, last):
         return True
     heard = texts[last].casefold()
-    if any(words and words.search(heard) for words in ways_to_ask(write.call.name)):
+    if any(words and words.search(heard) for words in conduct.ways_to_ask(write.call.name)):
         return False
-    if not asked or not ("?" in asked[0] or asks_consent(asked[0])):
+    if not asked or not ("?" in asked[0] or conduct.asks_consent(asked[0])):
         wish = re.search(r"\?|\b(?:if|unless|until|first|have to)\b", heard) is not None
-        return decision != "asks back" and not (wish and is_proposed(write, asked))
+        return decision != "asks back" and not (wish and conduct.is_proposed(write, asked))
     # What is no yes, and has no word of what was asked or is done, settles nothing.
     put = content_stems(f"{asked[0]} {write.call.arguments}".replace("_", " "))
     return SETTLES_NOTHING.search(heard) is not None and put.isdisjoint(content_stems(heard))
@@ -363,14 +354,14 @@ def _was_never_put(trajectory: Trajectory, write: Exchange, heard: int) -> bool:
     low, high = (bisect_left(made, at, key=lambda x: x.step) for at in (heard, write.step))
     looked = any(
         not x.failed and infer_effect(x.call.name) == "read" and x.call.name != "think"
-        for x in made[max(low, high - MOST_CALLS) : high]
+        for x in made[max(low, high - conduct.MOST_CALLS) : high]
     )
     if not looked or (asked is not None and asked <= heard):
         return False
-    agents = messages_by_actor(trajectory).get("agent", [])
+    agents = conduct.messages_by_actor(trajectory).get("agent", [])
     end = bisect_left(agents, heard)
-    told = [trajectory.texts[at] for at in agents[max(end - MOST_MESSAGES, 0) : end]]
-    return not any(proposes(text) and is_proposed(write, [text]) for text in told)
+    told = [trajectory.texts[at] for at in agents[max(end - conduct.MOST_MESSAGES, 0) : end]]
+    return not any(conduct.proposes(text) and conduct.is_proposed(write, [text]) for text in told)
 
 
 SEQUENCING = RuleMeasure(

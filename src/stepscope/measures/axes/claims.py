@@ -17,7 +17,7 @@ from itertools import pairwise, repeat
 from typing import NamedTuple
 
 from stepscope.measures.axes.evidence import evidence_of
-from stepscope.measures.axes.silences import COURTESY, NO_TROUBLE, find_silences, states_of
+from stepscope.measures.axes.told import COURTESY, NO_TROUBLE, find_silences, states_of
 from stepscope.measures.calls import agent_calls, effect_of, ends_run, failed_calls
 from stepscope.measures.conduct import STEM_CHARACTERS, leaf_texts, ways_to_ask
 from stepscope.measures.errors import error_message, executions_of, first_line, reactions_of

@@ -62,11 +62,7 @@ class Derivation(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def number_of(text: str) -> float | None:
-    """Return the quantity that a text of digits says; None for a name made of digits.
-
-    >>> number_of("1,619.34"), number_of("1151293680"), number_of("019122")
-    (1619.34, None, None)
-    """
+    """Return the quantity that a text of digits says; None for a name made of digits."""
     plain = text.replace(",", "").lstrip("$")
     whole = plain.partition(".")[0]
     if len(whole) > QUANTITY_DIGITS or (len(whole) > 1 and whole.startswith("0")):
@@ -80,11 +76,7 @@ def number_of(text: str) -> float | None:
 
 @cached_by_text
 def quantities(text: str) -> tuple[float, ...]:
-    """Return the quantities that a text says, in order.
-
-    >>> quantities("2 bags at $1,050.50 on 2024-05-15, reservation W2378156")
-    (2.0, 1050.5)
-    """
+    """Return the quantities that a text says, in order."""
     pattern = _ASCII_NUMBER if text.isascii() else NUMBER
     return tuple([value for value in map(number_of, pattern.findall(text)) if value is not None])
 
@@ -207,11 +199,6 @@ def date_cores(iso: str) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
     """Return the ways to write a date by two texts that they contain; without either there is none.
 
     The first is the month, where it is written as a word.
-
-    >>> len(date_forms("2024-05-24")), len(date_cores("2024-05-24"))
-    (33, 14)
-    >>> date_cores("2024-05-24")[1]
-    ('may', 'may 24', ('may 24',))
     """
     forms = date_forms(iso)
     if len(forms) == 1:
@@ -243,11 +230,7 @@ def plain_number(value: float) -> str:
 
 @lru_cache(maxsize=4096)
 def number_forms(value: float) -> list[str]:
-    """Return the ways to write a number, without sign and currency.
-
-    >>> number_forms(-1232.7)
-    ['1232.7', '1232.70', '1,232.70']
-    """
+    """Return the ways to write a number, without sign and currency."""
     size = abs(value)
     forms = [plain_number(value), f"{size:.2f}", f"{size:,.2f}"]
     if size >= 1 and size % 1 == 0:
@@ -335,22 +318,14 @@ def _names_by_record(key: str, record: dict[str, Json], parent: str) -> frozense
 
 @lru_cache(maxsize=8192)
 def quantity_name(key: str) -> str:
-    """Return the stem that a key names its quantity by, "" where it says nothing.
-
-    >>> quantity_name("refund_amount"), quantity_name("totalUsd"), quantity_name("amount")
-    ('refund', 'total', '')
-    """
+    """Return the stem that names a key's quantity: refund of `refund_amount`, "" of `amount`."""
     words = [word for word in words_of(key) if word not in GENERIC]
     return word_stem(words[-1]) if words else ""
 
 
 @lru_cache(maxsize=8192)
 def word_stem(word: str) -> str:
-    """Return a word without its usual endings.
-
-    >>> word_stem("refunded"), word_stem("refunds"), word_stem("prices")
-    ('refund', 'refund', 'price')
-    """
+    """Return a word without its usual endings."""
     if word.endswith("ed") and len(word) > 5:
         return word[:-2]
     return word[:-1] if word.endswith("s") and not word.endswith("ss") and len(word) > 3 else word

@@ -81,11 +81,7 @@ _THING_WORD, _ASCII_THING_WORD = re.compile(r"[\w-]{5,}"), re.compile(r"[\w-]{5,
 
 @cached_by_text
 def things_in(text: str) -> tuple[str, ...]:
-    """Return what may be names of things in a text, in order.
-
-    >>> things_in("W2378156 of 2024-05-15 is on gift_card_6941833, says JFKLAX")
-    ('W2378156', 'gift_card_6941833', 'JFKLAX')
-    """
+    """Return what may be names of things in a text, in order."""
     words = (_ASCII_THING_WORD if text.isascii() else _THING_WORD).findall(text)
     found = [name for word in words if len(word) < NAME_CHARACTERS for name in _things_of(word)]
     return tuple(found)

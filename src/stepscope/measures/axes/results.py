@@ -15,24 +15,11 @@ from itertools import groupby, islice
 from operator import itemgetter
 from sys import maxsize
 
+from stepscope.measures.axes import quantities
 from stepscope.measures.axes.claims import false_claims
 from stepscope.measures.axes.evidence import Evidence, evidence_of
 from stepscope.measures.axes.outputs import find_misread_lines
 from stepscope.measures.axes.privacy import find_disclosures
-from stepscope.measures.axes.quantities import (
-    AMOUNT_NAME,
-    QUANTITIES,
-    TOLERANCE,
-    AgentMessage,
-    StatedNumbers,
-    ToldAmount,
-    agent_messages,
-    follows_in_message,
-    number_forms,
-    number_of,
-    told_amounts,
-    word_stem,
-)
 from stepscope.measures.axes.records import (
     ANSWER_WORDS,
     ResultReader,
@@ -71,15 +58,15 @@ AMOUNT_CHARACTERS = 32
 # Every word that names an amount, with its stem.
 _NAMES = {
     word: name
-    for name in (*QUANTITIES, AMOUNT_NAME)
+    for name in (*quantities.QUANTITIES, quantities.AMOUNT_NAME)
     for word in (name, f"{name}s", f"{name}ed")
-    if word_stem(word) == name and word != "amounts"  # "they amount to", "it amounts to"
+    if quantities.word_stem(word) == name and word != "amounts"  # "they amount to", "it amounts to"
 }
 
 
 def find_misnamed(
-    message: AgentMessage,  # what the user is told
-    told: Sequence[ToldAmount],  # its amounts
+    message: quantities.AgentMessage,  # what the user is told
+    told: Sequence[quantities.ToldAmount],  # its amounts
     results: ResultReader,  # every result of the run
     # whether the user or the policy said an amount; then it may be theirs
     elsewhere: Callable[[float], bool],
@@ -104,10 +91,12 @@ def find_misnamed(
             if at < message.step.index
         ]
         others = list(said - {amount.value})
-        if follows_in_message(amount.value, others):
+        if quantities.follows_in_message(amount.value, others):
             continue
-        if StatedNumbers(known).derive(amount.value) or any(
-            abs(value - amount.value) < TOLERANCE for _, values in known for value in values
+        if quantities.StatedNumbers(known).derive(amount.value) or any(
+            abs(value - amount.value) < quantities.TOLERANCE
+            for _, values in known
+            for value in values
         ):
             continue
         if elsewhere(amount.value) or _is_a_whole_result(
@@ -132,7 +121,7 @@ def _latest_untold(
     return [
         (at, value)
         for at, value in latest
-        if value not in said and all(abs(value - x) > TOLERANCE for x in said)
+        if value not in said and all(abs(value - x) > quantities.TOLERANCE for x in said)
     ]
 
 
@@ -145,12 +134,12 @@ def _is_a_whole_result(
         step < before
         and len(result.text) < AMOUNT_CHARACTERS
         and digits in result.text
-        and number_of(result.text.strip("-$ \n")) == value
+        and quantities.number_of(result.text.strip("-$ \n")) == value
         for step, result in results
     )
 
 
-def _name_of(amount: ToldAmount) -> str:
+def _name_of(amount: quantities.ToldAmount) -> str:
     """Return what an amount is called: the nearest word for a quantity, "" without one.
 
     A "refund amount" and the "amount of the refund" are refunds; "the amount" alone is one.
@@ -158,7 +147,7 @@ def _name_of(amount: ToldAmount) -> str:
     amounted = ""
     for word in amount.words:
         name = _NAMES.get(word, "")
-        if name == AMOUNT_NAME:
+        if name == quantities.AMOUNT_NAME:
             amounted = name
         elif name:
             return name
@@ -214,7 +203,7 @@ def _sentences_in(text: str) -> tuple[tuple[str, tuple[str, ...], str], ...]:
 
 
 def check_statuses(
-    message: AgentMessage, results: ResultReader, evidence: Evidence
+    message: quantities.AgentMessage, results: ResultReader, evidence: Evidence
 ) -> tuple[int, list[Fault]]:
     """Hold the statuses that a message tells against results: how many, and those misread.
 
@@ -292,7 +281,7 @@ def _statement(sentence: str, things: list[str]) -> str:
 
 
 def _misread_statuses(
-    message: AgentMessage, sentence: str, thing: str | None, results: ResultReader
+    message: quantities.AgentMessage, sentence: str, thing: str | None, results: ResultReader
 ) -> Iterator[Fault | None]:
     """Yield for each status that a sentence tells under this name what is wrong."""
     here, news = message.step.index, message.news
@@ -465,7 +454,7 @@ LATEST_RESULTS = 40
 MOST_NAMED = 5
 
 
-def _read_alone(message: AgentMessage, results: ResultReader) -> str:
+def _read_alone(message: quantities.AgentMessage, results: ResultReader) -> str:
     """Return the name of the only record that was read before a message, "" without one."""
     read = [r for step, result in message.news for r in results.records(step, result)[:1]]
     return read[0].identifiers[0] if len(read) == 1 and read[0].identifiers else ""
@@ -618,14 +607,14 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     faults += [*find_misread_lines(trajectory, evidence), *find_told_nowhere(trajectory)]
     if not any(exchange.result is not None for exchange in made):
         return fault_answers(RESULT_INTERPRETATION_NAME, faults) if faults else _NO_RESULTS
-    told = list(agent_messages(trajectory))
+    told = list(quantities.agent_messages(trajectory))
     faults += [x for x in find_short_totals(trajectory) if not trajectory.steps[x.step].calls]
     results = results_of(trajectory)
     checked = 0
     sound: set[float] = set()
     dates: set[str] = set()
     for message in told:
-        found = told_amounts(message.text)
+        found = quantities.told_amounts(message.text)
         statuses = 0
         if results.all[0][0] < message.step.index:
             statuses, misread = check_statuses(message, results, evidence)
@@ -657,12 +646,12 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
 
 
 def _said_by_others(
-    trajectory: Trajectory, evidence: Evidence, message: AgentMessage
+    trajectory: Trajectory, evidence: Evidence, message: quantities.AgentMessage
 ) -> Callable[[float], bool]:
     """Return a test of whether the first to say an amount was a person or the policy."""
 
     def said(value: float) -> bool:
-        for form in number_forms(value):
+        for form in quantities.number_forms(value):
             step = evidence.first(form)
             if step is not None and step < message.step.index:
                 return trajectory.steps[step].actor in ("user", "system")
@@ -672,8 +661,8 @@ def _said_by_others(
 
 
 def _exact(
-    evidence: Evidence, message: AgentMessage, told: Sequence[ToldAmount]
-) -> list[ToldAmount]:
+    evidence: Evidence, message: quantities.AgentMessage, told: Sequence[quantities.ToldAmount]
+) -> list[quantities.ToldAmount]:
     """Return the amounts of a message without those told as about one that was said."""
     if all([x.value != int(x.value) for x in told]) or not _says_about(message.text):
         return list(told)

@@ -1,29 +1,29 @@
-"""What the agent tells besides amounts: dates, addresses, names of things, files.
+"""What the agent tells besides amounts: dates, addresses, names of things, files; and failures.
 
 Each must come from what was said before the message: a user, the policy, a result, a call of the
 agent's that was traced itself. An example ("such as ...") names nothing. A date may be counted from
 one that was said. Only names are judged whose form the results use, so that a model number is no
 reservation.
+
+A failure that nothing made good must be told by what the agent says right after it: a message that
+states something and has no word of it goes on as if it had worked, whatever it says.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from typing import TypeAlias
 
+from stepscope.measures.axes import quantities
 from stepscope.measures.axes.evidence import Evidence
-from stepscope.measures.axes.quantities import (
-    MONTHS,
-    Value,
-    is_identifier,
-    names_in,
-    ordinal,
-)
+from stepscope.measures.calls import effect_of
 from stepscope.measures.completeness import gaps_of, hiding_gap
+from stepscope.measures.errors import executions_of, first_line, reactions_of
+from stepscope.measures.language import admits_failure
 from stepscope.measures.rule import Fault, cached_by_text
-from stepscope.model import Step, Trajectory
+from stepscope.model import Exchange, Facts, Step, Trajectory
 
 # So many days from a date that was said another one may be counted without saying how.
 COUNTED_DAYS = 3
@@ -32,7 +32,7 @@ MOST_NAMES = 50
 # Longer words beside a command are about other things, too.
 MOST_PROSE = 160
 
-_MONTH = "|".join(f"{name}|{name[:3]}" for name in MONTHS)
+_MONTH = "|".join(f"{name}|{name[:3]}" for name in quantities.MONTHS)
 # The same without names of months: found in less time.
 _DIGITS = re.compile(
     r"\b(?=\d)(?:(?P<y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)|(?P<us>\d{1,2}/\d{1,2}/\d{4})"
@@ -52,7 +52,7 @@ _BY_DAY = re.compile(
     r"(?i)\d(?:(?<=[aceilnoprsu][bceghlnprtvy] \d)|(?<=[aceilnoprsu][bceghlnprtvy]\. \d)|"
     r"(?=\d?(?:st|nd|rd|th)? (?:of )?[jfmasond][aepuco][nbrylgptvc]))"
 )
-_STARTS = tuple(name[:3] for one in MONTHS for name in (one.capitalize(), one))
+_STARTS = tuple(name[:3] for one in quantities.MONTHS for name in (one.capitalize(), one))
 _EMAIL = re.compile(r"[\w.+*-]+@[\w-]+(?:\.[\w-]+)+")
 # A house number and a street: words that begin with a capital, the last of a kind of way.
 _STREET = re.compile(
@@ -129,7 +129,7 @@ def _traceable(text: str) -> tuple[_Traceable, ...]:
     if by_words or b"0000-00" in shape or b"0/0" in shape:
         dates = {x[0]: x for x in (_DATE if by_words else _DIGITS).finditer(text)}
         found += [("date", said, "", x) for said, x in dates.items()]
-    return (*found, *[("name", x, x, None) for x in names_in(text)])
+    return (*found, *[("name", x, x, None) for x in quantities.names_in(text)])
 
 
 def _is_name(said: str, text: str, before: int, evidence: Evidence) -> bool:
@@ -138,14 +138,14 @@ def _is_name(said: str, text: str, before: int, evidence: Evidence) -> bool:
     if len(digits) > 4 and len(set(digits)) == 1:
         return False  # #W0000000 is an example of the form
     return (
-        is_identifier(said)
+        quantities.is_identifier(said)
         or (len(said) > 4 and _CALLED.search(text[: text.find(said)]) is not None)
         or (not said.strip("#").isdigit() and evidence.says_form(form_of(said), before, _forms_in))
     )
 
 
 def _forms_in(text: str) -> set[str]:
-    return {form_of(name) for name in names_in(text) if 4 < len(name)}
+    return {form_of(name) for name in quantities.names_in(text) if 4 < len(name)}
 
 
 def form_of(name: str) -> str:
@@ -187,14 +187,14 @@ def find_days(text: str) -> list[tuple[int, int, str]]:
 _YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
 
 
-def day_value(text: str, start: int, end: int, day: str) -> Value:
+def day_value(text: str, start: int, end: int, day: str) -> quantities.Value:
     """Return a day as a value: its size is 20240305 or, where no year is said, 305."""
     year, size = _YEAR.search(text, start, end), int(day.replace("-", ""))
     whole = size + 10_000 * int(year[0] if year else 0)
-    return Value("day", whole, 1.0, text[start:end], start, end)
+    return quantities.Value("day", whole, 1.0, text[start:end], start, end)
 
 
-def with_days(text: str, values: list[Value]) -> list[Value]:
+def with_days(text: str, values: list[quantities.Value]) -> list[quantities.Value]:
     """Return the values of a text with its days; a number that may be a year is one."""
     years = [x for x in values if x.kind == "" and _YEAR.fullmatch(x.said)]
     told = [x._replace(kind="day", size=x.size * 10_000, unit=10_000.0) for x in years]
@@ -205,7 +205,7 @@ def with_days(text: str, values: list[Value]) -> list[Value]:
 
 def is_day_said(evidence: Evidence, told: date, before: int) -> bool:
     """True if somebody spoke of the day of the month alone: "the 6th"."""
-    return evidence.said(f"the {told.day}{ordinal(told.day)}", before) is not None
+    return evidence.said(f"the {told.day}{quantities.ordinal(told.day)}", before) is not None
 
 
 def _sentence(match: re.Match[str]) -> str:
@@ -224,7 +224,7 @@ def _date_in(match: re.Match[str]) -> date | None:
             month, day, year = map(int, match["us"].split("/"))
             return date(year, month, day) if month <= 12 else date(year, day, month)
         name = (match["month"] or match["month2"]).casefold()[:3]
-        number = next(n for n, one in enumerate(MONTHS, 1) if one.startswith(name))
+        number = next(n for n, one in enumerate(quantities.MONTHS, 1) if one.startswith(name))
         day = int(match["day"] or match["day2"])
         return date(int(match["year"] or match["year2"] or 2000), number, day)
     except ValueError:
@@ -380,3 +380,109 @@ def find_told_nowhere(trajectory: Trajectory) -> Iterator[Fault]:
             if not hidden and not any(_mentions(other, name) for other in others):
                 why = f"tells of {name}{match[0]}, which nothing before or behind names"
                 yield Fault(step.index, why)
+
+
+# Trouble that is denied is a success, and what the user need not do is no failure.
+NO_TROUBLE = re.compile(
+    r"(?i)\b(?:no|not (?:a single|one)|without(?: an?y?)?|zero|free (?:of|from)|nothing)\b"
+    r"(?: \w+){0,2}? (?:fail\w*|errors?|problems?|issues?|trouble|broken?|crash\w*|wrong|"
+    r"warnings?|complain\w*|conflicts?)\b|\bnothing broke\b|\byou (?:(?:do|will) not|"
+    r"(?:do|wo)n['\u2019]t|need(?: not|n['\u2019]t)) (?:need|have to)\b"
+)
+# How a message says that something is not there or not so.
+_LACKS = re.compile(
+    r"(?i)\b(?:no|none|nothing|neither|nobody|nowhere|lacks?|lacking|miss(?:es|ing)|wrong|broken?|"
+    r"empty|differs?|only|still|refus\w+|reject\w+|declin\w+|den(?:y|ie[sd]))\b"
+)
+# An offer behind every message, and what opens one: neither states anything.
+COURTESY = re.compile(
+    r"(?i)\b(?:hesitate|any (?:issues?|concerns?)|"
+    r"any(?:thing|body)? (?:other|further|more|else)|(?:what|something|somebody) "
+    r"(?:else|more)|(?:other|further|more) (?:questions?|concerns?|wishes|requests?)|questions?)\b|"
+    r"\A\W*(?:thank(?:s| you)|you['\u2019]re welcome|i see|i understand|of course|all right|got it)"
+    r"[^,;]*\Z"
+)
+# What takes a clause out of what is stated of what was: plans, wishes, conditions, guesses.
+_OTHERWISE = re.compile(
+    r"(?i)\b(?:will|shall|should|must|would|could|can|may|might|if|unless|whether|let['\u2019]?s?|"
+    r"please|needs?|going to|next|plan|try|trying|again|seems?|appears?|likely|perhaps|maybe|"
+    r"to (?:check|see|find|verify))\b|['\u2019]ll\b"
+)
+# Where a program says that it failed: without such a line an exit code may be an answer, as of a
+# search that finds nothing.
+_COMPLAINS = re.compile(
+    r"(?i)error|exception|fail|fatal|denied|refused|invalid|missing|not (?!modified)|no such|"
+    r"cannot|can't|unable|abort|exceed|insufficient|unknown|undefined"
+)
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
+_CLAUSE = re.compile(r"[.!;,\n]| (?:and|so|but) ")
+_NUMBER = re.compile(r"\d[\d.,]*\d|\d")
+# After a failure so many messages are looked at: one that states nothing, and the next.
+MESSAGES = 2
+# Who asks whether it is done asks of "that" or "it", in the tense of what is done.
+_ASKS_OF_IT = re.compile(r"\b(?:it|that|this|everything|all)\b", re.IGNORECASE)
+_ASKS_WHETHER = re.compile(
+    r"(?i)\b(?:did|done|has|have|been|being|went|gone|go through|now|final|sure|settled|work(?:s|"
+    r"ed)|in (?:place|order|your))\b"
+)
+_YES = re.compile(
+    r"(?i)\A\W*(?:yes|yep|yeah|yup|sure|absolutely|certainly|correct|exactly|indeed|right|it is|"
+    r"that['\u2019]s right|\u2705)\b"
+)
+
+
+def find_silences(trajectory: Trajectory, facts: Facts | None) -> Iterator[Fault]:
+    """Yield the messages that go on as if what failed just before had worked."""
+    reactions = reactions_of(trajectory, facts)
+    for reaction in reactions.values():
+        error = reaction.error
+        if reaction.label == "ignored" and effect_of(error.call.name, facts) != "read":
+            yield from _silence(trajectory.steps, error)
+    for run in executions_of(trajectory) if not reactions else ():
+        if run.failed:
+            yield from _silence(trajectory.steps, run)
+
+
+def _silence(steps: Sequence[Step], error: Exchange) -> Iterator[Fault]:
+    """Yield the first message after an error that states something, where it has no word of it."""
+    result = error.result
+    lines = "" if result is None else (result.error or result.text)
+    if result is None or result.source not in ("explicit", "protocol"):
+        lines = "\n".join([line for line in lines.splitlines() if _COMPLAINS.search(line)])
+    asked, messages = "", 0
+    for step in steps[error.answer_step + 1 :] if lines else ():
+        text = step.text
+        if step.actor == "user":
+            asked = text
+        if step.actor != "agent" or messages == MESSAGES:
+            continue
+        if step.calls or step.results or "```" in text or _tells_of(text, lines):
+            return
+        of_it = asked and _ASKS_OF_IT.search(asked) and _ASKS_WHETHER.search(asked)
+        messages += 1
+        if states_of(text) if messages == 1 else of_it and (_YES.match(text) or states_of(text)):
+            why = f"goes on as if {error.call.name} had worked: {first_line(result)}"
+            yield Fault(step.index, why, (error.answer_step,))
+            return
+        if asked:
+            return
+
+
+def _tells_of(text: str, lines: str) -> bool:
+    """True if a message admits a failure, has a number of what was reported, or asks on."""
+    told = NO_TROUBLE.sub(" ", text)
+    if any("?" in said and not COURTESY.search(said) for said in _SENTENCE.findall(text)):
+        return True
+    if admits_failure(told) or _LACKS.search(told) is not None:
+        return True
+    return not set(_NUMBER.findall(lines)).isdisjoint(_NUMBER.findall(text))
+
+
+def states_of(text: str) -> bool:
+    """True if a message states something: no question, courtesy, plan or single word."""
+    return any(
+        len(clause.split()) > 1 and not _OTHERWISE.search(clause)
+        for said in _SENTENCE.findall(text)
+        if "?" not in said and not COURTESY.search(said.strip())
+        for clause in _CLAUSE.split(said)
+    )
