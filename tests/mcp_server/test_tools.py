@@ -294,7 +294,7 @@ REFUSED: tuple[tuple[str, object, str], ...] = (
     ("search", {"text": "a"},
      "search: Expected `str` of length >= 2 - at `text`; it takes text, where, offset"),
     ("search", {"text": "no", "where": "steps > 9999"},
-     "no run matches steps > 9999: none of 20 runs is so"),
+     "no run matches steps > 9999: the store has 20 runs"),
     ("compare_runs", {"a": "0", "b": "0", "by": "trial"},
      "'0' is compared with itself; give two values of trial"),
 )  # fmt: skip

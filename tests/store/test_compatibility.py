@@ -60,7 +60,9 @@ def test_axes_of_an_older_store_give_no_figure_and_all_others_the_same(
 ) -> None:
     assert main(["report", "--json"]) == 0
     now = json.loads(capsys.readouterr().out)["whole"]
-    then = json.loads((before / "report.json").read_text("utf-8"))["whole"]
+    # Few tasks are said in other words since.
+    written = (before / "report.json").read_text("utf-8")
+    then = json.loads(re.sub(r"(\d+ tasks: weak)", r"only \1 evidence", written))["whole"]
     axes = {key for key in now["figures"] if key.startswith("axes.")}
     assert {now["figures"][key]["reason"] for key in axes} == {
         "answers of version 1; run `stepscope score`",

@@ -217,8 +217,8 @@ def import_(
     """
     tags = parse_tags(tag or [])
     files = {
-        "cases": cases, "format": format_name, "strict": strict, "workers": workers, "task": task,
-        "trial": trial,
+        "set-aside": set_aside, "cases": cases, "format": format_name, "strict": strict,
+        "workers": workers, "task": task, "trial": trial,
     }  # fmt: skip
     of_runs = {"tag": tags or None, "agent": agent, "agent-version": agent_version}
     listening = {"quiet": quiet, "idle": idle, "keep-all": keep_all}
@@ -254,7 +254,7 @@ def import_(
         )  # fmt: skip
     options.refuse_given(listening, "is for runs that come in with --listen")
     if set_aside and not paths:
-        of_paths = {**files, **of_runs, "workflow": workflow, "since": since}
+        of_paths = {**files, **of_runs, "set-aside": None, "workflow": workflow, "since": since}
         options.refuse_given(of_paths, "is for PATHS; --set-aside alone lists what ever was")
         with options.open_existing(store) as notebook:
             _list_set_aside(notebook.store.quarantined(), as_json=as_json)
