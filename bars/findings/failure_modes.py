@@ -58,7 +58,7 @@ from stepscope.gates.looks import Looks
 from stepscope.gates.settings import WorkflowPolicy, WorkflowTable, read_policy
 from stepscope.model import Stream, Trajectory
 from stepscope.report.rows import number_tasks
-from stepscope.report.views.modes import describe_modes
+from stepscope.report.views.profile import describe_modes
 from stepscope.score import score_runs
 from stepscope.store import Store
 

@@ -28,7 +28,7 @@ import msgspec
 
 from stepscope import api
 from stepscope.report.build import build_report
-from stepscope.report.render import data
+from stepscope.safety.text import render_json
 from stepscope.score import measures, score_runs
 from stepscope.settings import Settings
 from stepscope.store import Store
@@ -69,7 +69,7 @@ def work(path: Path, given: Sequence[Path], workers: int) -> None:
 def left(path: Path) -> Left:
     """Return what a finished store holds."""
     with Store.open(path) as store:
-        report = data.render_report_json(build_report(store))
+        report = render_json(build_report(store))
         records = "\n".join(msgspec.json.encode(r).decode() for r in store.records())
     db = sqlite3.connect(path)
     sound = db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

@@ -297,3 +297,8 @@ def test_an_object_that_maps_no_steps_is_a_label_as_it_stands(
     for cell in ("{}", '{"a": 1}', '{"1": 1, "a": 1}'):
         path = file(tmp_path, f'{{"run": "id0", "label": {cell}}}', "v.json")
         assert notebook.add_verdicts(path, **STEPS).quarantined == {"off the menu": 1}  # type: ignore[arg-type]
+
+
+def test_pairs_of_an_option_may_share_it_or_repeat_it() -> None:
+    found = parse_pairs(["run=id,label=verdict", "step=n-1"], "--map")
+    assert found == {"run": "id", "label": "verdict", "step": "n-1"}

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import stepscope
-from stepscope.cases.files import load_cases
-from stepscope.cases.promote import promote_run
+from stepscope.cases.files import load_cases, promote_run
 from stepscope.cli.main import main
 from stepscope.errors import ConfigError, UsageError
 from stepscope.model import Case, Outcome, PolicyRule, ReferenceCall, Step, SubGoal, Trajectory

@@ -15,8 +15,8 @@ from stepscope.errors import ConfigError
 from stepscope.findings.fit import FEWEST_RUNS, LabelledRun, fit_store, fit_weights, named_steps
 from stepscope.findings.ranking import fit_path, read_fit
 from stepscope.model import Label, Record, Trajectory, Verdict
-from stepscope.report.evidence import read_look_first
 from stepscope.report.rows import read_table
+from stepscope.report.suspects import read_look_first
 from stepscope.score import score_runs
 from stepscope.store import Store
 from tests.factories import FAILED, agent, did, run, user

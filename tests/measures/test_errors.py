@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.measures.errors import ERRORS, RECOVERY, compared_error, error_message
+from stepscope.measures.calls import compared_error, error_message
+from stepscope.measures.errors import ERRORS, RECOVERY
 from stepscope.model import Answer, Facts, Step, ToolCall, Trajectory, Verdict
 from tests.factories import agent, calls, did, failed, result, run, user
 from tests.measures.answers import cites, labels, value, whole

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from stepscope.model import Answer, Outcome, Record, Trajectory, Usage, Verdict
 from stepscope.report.build import build_report
-from stepscope.report.panel_types import JudgeShare, Panel, PanelGroup, Panels
-from stepscope.report.types import Report
+from stepscope.report.types import JudgeShare, Panel, PanelGroup, Panels, Report
 from stepscope.store import Store
 from stepscope.values import Unmeasured
 from tests.factories import FAILED, agent, current_version, did, run, user

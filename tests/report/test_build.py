@@ -11,8 +11,9 @@ from stepscope.formats.reading import read_files
 from stepscope.model import Trajectory, Verdict
 from stepscope.model.records import Figure
 from stepscope.report.build import build_report
-from stepscope.report.render import data
 from stepscope.report.rows import read_table
+from stepscope.report.words import find_profile, name_group
+from stepscope.safety.text import render_json
 from stepscope.score import score_runs
 from stepscope.store import Store
 from stepscope.store.where import parse_where
@@ -162,11 +163,11 @@ def test_each_agent_has_its_own_vector() -> None:
         values={"outcome": [1, 1, 1, 0, 0, 0, 0, 1]},
     )
     report = build_report(rows(literal))
-    assert estimate(report.profile("x")["outcome.pass"]).value == 0.75
-    assert estimate(report.profile("y")["outcome.pass"]).value == 0.25
+    assert estimate(find_profile(report, "x")["outcome.pass"]).value == 0.75
+    assert estimate(find_profile(report, "y")["outcome.pass"]).value == 0.25
     assert estimate(report["outcome.pass"]).value == 0.5
     with pytest.raises(UsageError, match="0 groups match 'z'"):
-        report.profile("z")
+        find_profile(report, "z")
 
 
 def test_no_run_is_an_error_that_says_what_to_do() -> None:
@@ -186,12 +187,12 @@ def test_a_tag_makes_groups_and_runs_without_it_are_one_of_their_own() -> None:
         tags={"set": ["dev", "dev", "test", "test", None, None]},
     )
     found = build_report(rows(literal), by="tag.set")
-    assert [(p.title, p.n_runs) for p in found.profiles] == [
+    assert [(name_group(p), p.n_runs) for p in found.profiles] == [
         ("dev", 2),
         ("test", 2),
         ("no tag.set", 2),
     ]
-    figure = found.profile("dev")["outcome.pass"]
+    figure = find_profile(found, "dev")["outcome.pass"]
     assert isinstance(figure, Estimate)
     assert figure.value == 1.0
 
@@ -233,7 +234,7 @@ def test_tasks_of_two_workflows_are_different_tasks() -> None:
     )
     report = build_report(rows(literal))
     assert report.whole.n_tasks == 4
-    assert [p.title for p in report.profiles] == ["a", "b"]
+    assert [name_group(p) for p in report.profiles] == ["a", "b"]
 
 
 def test_no_tool_error_is_not_applicable_and_needs_no_table() -> None:
@@ -243,7 +244,7 @@ def test_no_tool_error_is_not_applicable_and_needs_no_table() -> None:
 
 
 def test_one_group_carries_its_name_but_no_absent_agent() -> None:
-    assert [p.title for p in build_report(rows(eight())).profiles] == ["w"]
+    assert [name_group(p) for p in build_report(rows(eight())).profiles] == ["w"]
 
 
 def test_errors_against_outcome_count_runs_without_any_as_their_own_column() -> None:
@@ -318,7 +319,7 @@ def test_every_airline_run_is_clean_or_has_a_suspect_with_evidence(airline: Stor
 @pytest.mark.shared_data
 def test_the_same_rows_give_the_same_bytes(airline: Store) -> None:
     where = parse_where("trial = '0'")
-    assert data.render_report_json(build_report(airline, where=where)) == data.render_report_json(
+    assert render_json(build_report(airline, where=where)) == render_json(
         build_report(airline, where=where)
     )
 

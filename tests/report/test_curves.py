@@ -9,9 +9,9 @@ import pytest
 
 from stepscope.measures.labels import STEP_LABELS as LABELS
 from stepscope.model import Instant, Record, Step, StepScore, Trajectory
-from stepscope.report.evidence import make_curve, read_curve, read_points
-from stepscope.report.suspects import add_curve_suspects
+from stepscope.report.suspects import add_curve_suspects, make_curve, read_curve, read_points
 from stepscope.report.types import Curve, SuspectSteps
+from stepscope.report.words import name_steps
 from stepscope.store import Store
 from stepscope.store.records import score_records
 from stepscope.values import Estimate, Unmeasured
@@ -207,9 +207,9 @@ OTHER = SuspectSteps(first=1, last=1, kind="repeat", evidence="asks again")
 def test_where_scores_fall_is_the_first_suspect() -> None:
     made = drawn(scores(*FALLS), TASK, noise=NOISE, weights={("", "*"): (3.0,) * 10})
     first, *gates, last = add_curve_suspects(made, [OTHER])
-    assert (first.kind, first.where) == ("break", "4")
+    assert (first.kind, name_steps(first)) == ("break", "4")
     assert first.evidence == "scores fall from 0.86 to 0.44 at 4: early collapse 99.9 %"
-    assert [gate.where for gate in gates] == ["6", "8", "9"]  # the others may be noise
+    assert [name_steps(gate) for gate in gates] == ["6", "8", "9"]  # the others may be noise
     assert last == OTHER
 
 
@@ -223,7 +223,7 @@ def test_where_scores_fall_is_the_first_suspect() -> None:
 def test_where_no_step_stands_out_the_whole_run_is_suspect(values: list[float], says: str) -> None:
     first, last = add_curve_suspects(drawn(scores(*values), noise=NOISE), [OTHER])
     assert first.evidence.startswith(says)
-    assert (first.where, last) == ("0-9", OTHER)
+    assert (name_steps(first), last) == ("0-9", OTHER)
 
 
 @pytest.mark.parametrize("values", [HOLDS, FALLS[:3], [0.9, 0.4] * 5])

@@ -13,7 +13,7 @@ from stepscope.api import RunDiffView
 from stepscope.cli.main import main
 from stepscope.errors import UsageError
 from stepscope.model import Step, Trajectory
-from stepscope.report.views.diff import RunDiff, diff_runs, find_lasting, measure_distance
+from stepscope.report.views.compare import RunDiff, diff_runs, find_lasting, measure_distance
 from stepscope.report.views.run import align_calls
 from stepscope.store import Store
 from stepscope.values import Unmeasured

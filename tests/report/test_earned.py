@@ -6,9 +6,8 @@ import msgspec
 import pytest
 
 from stepscope.model import Facts, Step, Trajectory, Verdict
-from stepscope.report.build import build_report
+from stepscope.report.build import build_report, has_effect
 from stepscope.report.compare import compare_groups
-from stepscope.report.earned import has_effect
 from stepscope.report.render import markdown, text
 from stepscope.report.types import RunLine
 from stepscope.report.views.overview import make_report_document

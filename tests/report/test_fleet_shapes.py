@@ -8,9 +8,10 @@ import pytest
 from stepscope.lab import add_noise, draw_curves
 from stepscope.report.build import build_report
 from stepscope.report.compare import compare_groups
-from stepscope.report.evidence import read_curve
 from stepscope.report.rows import classify_fleet, estimate_shapes
+from stepscope.report.suspects import read_curve
 from stepscope.report.types import Curve, Shapes
+from stepscope.report.words import find_profile, name_steps
 from stepscope.shape.types import SHAPES, UNRESOLVED
 from stepscope.store import Store
 from stepscope.values import Estimate, Unmeasured
@@ -72,7 +73,7 @@ def test_without_any_score_there_are_no_curves() -> None:
 def test_each_group_has_its_own_shapes() -> None:
     literal = fleet(*[HOLDS] * 5, *[FALLS] * 5, agents=["a"] * 5 + ["b"] * 5)
     report = build_report(rows(literal))
-    a, b = (report.profile(name).shapes for name in "ab")
+    a, b = (find_profile(report, name).shapes for name in "ab")
     assert isinstance(a, Shapes)
     assert isinstance(b, Shapes)
     assert (a.labels, b.labels) == ({"healthy": 5}, {"early_collapse": 5})
@@ -142,7 +143,11 @@ def test_the_run_to_look_at_first_is_where_scores_fall() -> None:
         store.put([scored("good", *scores(*HOLDS)), scored("bad", *scores(*FALLS))])
         store.put_noise(NOISE)
         (first,) = build_report(store).look_first
-    assert (first.name, first.suspects[0].kind, first.suspects[0].where) == ("bad", "break", "4")
+    assert (first.name, first.suspects[0].kind, name_steps(first.suspects[0])) == (
+        "bad",
+        "break",
+        "4",
+    )
 
 
 def test_real_labelled_runs_do_not_look_at_scores() -> None:

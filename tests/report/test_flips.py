@@ -12,9 +12,8 @@ import pytest
 import stepscope
 from stepscope.cli.main import main
 from stepscope.model import Verdict
-from stepscope.report.build import build_report
+from stepscope.report.build import FEWER_IS_BETTER, MORE_IS_BETTER, build_report
 from stepscope.report.compare import compare_groups
-from stepscope.report.flips import FEWER_IS_BETTER, MORE_IS_BETTER
 from stepscope.report.words import COMPARED, LABELS
 from stepscope.values import Estimate, RankFlips, Unmeasured
 from tests.factories import FAILED, PASSED, agent, did, run, user

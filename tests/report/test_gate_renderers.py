@@ -25,6 +25,7 @@ from stepscope.report import types
 from stepscope.report.render import data, markdown, text
 from stepscope.report.views import gates
 from tests.report.literal import HOSTILE, rate
+from tests.report.schemas import make_gate_schema
 
 NASTY = (
     f"\n::error::{HOSTILE} ##[add-mask]x @team Fixes #1 ```\n--> </code> ]]> "
@@ -171,7 +172,7 @@ def test_hostile_text_survives_json_and_junit_as_data() -> None:
 
 def test_the_published_schema_is_the_structs_own() -> None:
     published = resources.files("stepscope.report").joinpath("gate.schema.json").read_bytes()
-    assert published == data.make_gate_schema(), "see stepscope.report.render.data"
+    assert published == make_gate_schema(), "see tests.report.schemas"
     assert json.loads(published)["$defs"]["GateDecision"]
 
 

@@ -7,10 +7,14 @@ import msgspec
 
 from stepscope.model import Label, Outcome, Record, Trajectory, Verdict
 from stepscope.report.build import build_report
-from stepscope.report.evidence import choose_runs
 from stepscope.report.render.text import render as text_of
 from stepscope.report.rows import read_table
-from stepscope.report.suspects import compare_with_trials, list_passing_trials, list_suspects
+from stepscope.report.suspects import (
+    choose_runs,
+    compare_with_trials,
+    list_passing_trials,
+    list_suspects,
+)
 from stepscope.report.views.overview import make_report_document
 from stepscope.report.views.show import show_run_json
 from stepscope.score import score_runs

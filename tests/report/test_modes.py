@@ -11,15 +11,16 @@ from stepscope.findings.modes import NO_SIGNS, UNSEEN, FailureModes
 from stepscope.model.signatures import signature_code
 from stepscope.report.build import build_report
 from stepscope.report.document import Links
-from stepscope.report.render import data, markdown, pages, text
+from stepscope.report.render import markdown, pages, text
 from stepscope.report.types import Report
-from stepscope.report.views.modes import (
+from stepscope.report.views.overview import make_report_document
+from stepscope.report.views.profile import (
     draw_begins,
     lay_out_modes,
     letter_runs,
     tabulate_modes,
 )
-from stepscope.report.views.overview import make_report_document
+from stepscope.safety.text import render_json
 from stepscope.values import Unmeasured
 from tests.report.rows import LiteralRows, rows
 
@@ -125,7 +126,7 @@ def test_a_page_links_the_examples_that_it_holds() -> None:
 
 
 def test_the_json_of_a_report_holds_every_count() -> None:
-    held = msgspec.json.decode(data.render_report_json(made({2: (BOOK,), 3: (MISSING,)})))["modes"]
+    held = msgspec.json.decode(render_json(made({2: (BOOK,), 3: (MISSING,)})))["modes"]
     assert held["type"] == "failure_modes"
     assert [mode["verdict"] for mode in held["modes"]] == ["marks_failure", "judged_by"]
     assert held["modes"][0]["signatures"] == [BOOK]

@@ -10,13 +10,13 @@ import pytest
 from stepscope.model import Outcome, Record, Usage, Verdict
 from stepscope.report.build import build_report
 from stepscope.report.document import Links
-from stepscope.report.panel_types import Panels, VerdictFlag
-from stepscope.report.render import data, markdown, text
+from stepscope.report.render import markdown, text
 from stepscope.report.render.html import make_report_charts, render_report_html
-from stepscope.report.types import Report
+from stepscope.report.types import Panels, Report, VerdictFlag
 from stepscope.report.views.overview import make_report_document
 from stepscope.report.views.profile import draw_axes
-from stepscope.report.words import name_panel
+from stepscope.report.words import name_panel, name_steps
+from stepscope.safety.text import render_json
 from stepscope.score import score_runs
 from stepscope.store import Store
 from stepscope.store.parquet import ParquetRows
@@ -57,7 +57,7 @@ def flags(found: Panels, kind: str) -> list[VerdictFlag]:
 def test_a_store_without_judges_has_no_panels_at_all() -> None:
     found = reported(store_of(HELD, axes("rules", HELD, "xx........")))
     assert found.panels is msgspec.UNSET
-    assert "panels" not in data.render_report_json(found)
+    assert "panels" not in render_json(found)
     assert found.provenance.judges == ("rules",)
 
 
@@ -484,7 +484,7 @@ def test_runs_to_look_at_first_cite_what_the_panel_is_made_of(version: str | Non
     report = build_report(store, rubric_version=version, look_first=10)
     (look,) = [one for one in report.look_first if one.id == HELD[0].id]
     suspected = [one for one in look.suspects if "says anthropic" in one.evidence]
-    assert [one.where for one in suspected] == ["3" if version == "2" else "1"]
+    assert [name_steps(one) for one in suspected] == ["3" if version == "2" else "1"]
 
 
 def test_mixed_snapshots_and_older_answers_are_named() -> None:
@@ -657,13 +657,11 @@ def test_markdown_keeps_cells_in_their_columns() -> None:
 
 def test_what_is_published_reads_back_as_it_was() -> None:
     made = build_report(full())
-    assert msgspec.json.decode(data.render_report_json(made), type=Report) == made
+    assert msgspec.json.decode(render_json(made), type=Report) == made
 
 
 def test_the_same_records_give_the_same_bytes() -> None:
-    assert data.render_report_json(build_report(full())) == data.render_report_json(
-        build_report(full())
-    )
+    assert render_json(build_report(full())) == render_json(build_report(full()))
 
 
 def test_a_passing_run_is_worked_through_as_passing() -> None:

@@ -276,7 +276,7 @@ def test_hostile_labels_of_a_judge_stay_text(tmp_path: Path) -> None:
 
 def test_disputed_runs_lead_to_their_pages() -> None:
     from stepscope.report.build import build_report
-    from stepscope.report.views.overview import tabulate_panels
+    from stepscope.report.views.judges import tabulate_panels
 
     store = store_of(HELD, axes(ONE, HELD, "x."), axes(TWO, HELD, ".."))
     panels = build_report(store).panels

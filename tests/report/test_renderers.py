@@ -30,8 +30,10 @@ from stepscope.report.words import (
     list_figures,
     mark_same_faults,
 )
+from stepscope.safety.text import render_json
 from stepscope.values import Decision, Estimate, Flip, RankFlips, Unmeasured
 from tests.report.literal import HOSTILE, profile, rate, report
+from tests.report.schemas import make_report_schema
 
 AIRLINE = """\
 airline   200 runs, 50 tasks x 4 trials, 5,308 steps, 1,164 calls   judges: rules   seed 0
@@ -181,14 +183,14 @@ def test_junit_skips_what_was_not_measured() -> None:
 
 
 def test_json_reads_back_as_the_same_report() -> None:
-    assert msgspec.json.decode(data.render_report_json(report()), type=Report) == report()
-    back = msgspec.json.decode(data.render_report_json(comparison()), type=ComparisonReport)
+    assert msgspec.json.decode(render_json(report()), type=Report) == report()
+    back = msgspec.json.decode(render_json(comparison()), type=ComparisonReport)
     assert back == comparison()
 
 
 def test_the_published_schema_is_current() -> None:
     published = resources.files("stepscope.report").joinpath("report.schema.json").read_bytes()
-    assert published == data.make_report_schema()
+    assert published == make_report_schema()
 
 
 def test_comparison_names_what_survives_and_what_could_be_seen() -> None:

@@ -17,6 +17,7 @@ from stepscope.report.render import text
 from stepscope.report.views import show as run_views
 from stepscope.report.views.overview import make_report_document
 from stepscope.report.views.show import make_run_document, tabulate_agents
+from stepscope.report.words import name_group
 from stepscope.score import score_runs
 from stepscope.store import Store
 from stepscope.store.parquet import ParquetRows
@@ -80,7 +81,7 @@ def test_every_agent_has_a_vector_of_its_own(store: Store) -> None:
 def test_one_agent_alone_is_still_a_group(store: Store) -> None:
     store.put([run(*by("solo", agent("x")), id="one", name="one", outcome=PASSED)])
     report = build_report(store, by="step_agent", where=None)
-    assert [p.title for p in report.profiles] == ["plan", "solo", "web"]
+    assert [name_group(p) for p in report.profiles] == ["plan", "solo", "web"]
 
 
 def test_runs_that_name_no_agents_and_rows_without_runs_are_refused(

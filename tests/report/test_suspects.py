@@ -20,7 +20,7 @@ from stepscope.model import (
 )
 from stepscope.report.rows import sort_findings
 from stepscope.report.suspects import list_suspects
-from stepscope.report.words import describe_call
+from stepscope.report.words import describe_call, name_steps
 from tests.report.literal import HOSTILE, call, case, render_run, result, said, trajectory
 
 WRITES = SubGoal("book", "book", {"to": "SEA", "seats": 2})
@@ -43,7 +43,7 @@ def found(run: Trajectory, against: Case | None = None) -> list[tuple[str, str, 
     """What is found without the axes: their faults lead every list."""
     held = [r for r in records(run, against) if not r.answer.measure.startswith("axes.")]
     marked = list_suspects(run, against, held).suspects
-    return [(s.where, s.kind, s.evidence) for s in marked]
+    return [(name_steps(s), s.kind, s.evidence) for s in marked]
 
 
 def because(run: Trajectory, against: Case | None = None) -> str:
@@ -341,11 +341,11 @@ def test_what_is_proved_leads_the_list_of_a_run_that_did_not_fail(outcome: Outco
     ]
     rest = [r for r in records(run) if not r.answer.measure.startswith("axes.")]
     shown = list_suspects(run, None, [*rest, *proofs]).suspects
-    assert [(s.where, s.kind, s.evidence, s.cites) for s in shown[:2]] == [
+    assert [(name_steps(s), s.kind, s.evidence, s.cites) for s in shown[:2]] == [
         ("1", "fault", "books unasked", (0, 1)),
         ("5", "fault", "ends before it is done", (0, 5)),
     ]
-    assert [(s.where, s.kind) for s in shown[2:]] == [("1-3", "error")]
+    assert [(name_steps(s), s.kind) for s in shown[2:]] == [("1-3", "error")]
     assert all(s.share is None for s in shown)
 
 
@@ -445,7 +445,7 @@ def test_a_failed_run_has_the_order_of_the_ranking_and_no_other() -> None:
     order += [(1, 0.06, "failed"), (3, 0.04, "failed")]
     rules = [r for r in records(run) if not r.answer.measure.startswith("axes.")]
     shown = list_suspects(run, None, [*rules, *localised(run, *order)])
-    assert [s.where for s in shown.suspects] == ["7", "9", "5", "10", "1", "3"]
+    assert [name_steps(s) for s in shown.suspects] == ["7", "9", "5", "10", "1", "3"]
     assert [s.share for s in shown.suspects] == pytest.approx([0.24, 0.2, 0.16, 0.12, 0.048, 0.032])
     assert shown.nobody == pytest.approx(0.2)
     assert shown.reliability.startswith(
@@ -471,7 +471,7 @@ def test_records_of_an_older_version_rank_nothing() -> None:
     old = localised(run, (7, 0.9, "failed"), (1, 0.1, "failed"), version="1")
     shown = list_suspects(run, None, [*records(run), *old])
     assert [s.share for s in shown.suspects] == [None] * len(shown.suspects)
-    assert (shown.suspects[0].where, shown.nobody) == ("1-3", None)
+    assert (name_steps(shown.suspects[0]), shown.nobody) == ("1-3", None)
     assert shown.reliability == (
         "Not ranked: no record of localise that is current; stepscope score makes it"
     )

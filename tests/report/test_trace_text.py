@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from stepscope.report.render.trace_text import (
+from stepscope.report.render.run_page import (
     find_fold,
     indent_json,
     lay_out_data,

@@ -89,7 +89,7 @@ def make(folder: Path) -> Made:
         notebook.add(worse, agent="gpt-4o-v2")
         notebook.score(workers=1)
         (policy,) = gating.choose_policies(notebook.settings)
-        new, _ = gating.propose_baseline(notebook, policy, where=parse_where("agent = 'gpt-4o'"))
+        new = baseline.make_baseline(notebook.store, policy, where=parse_where("agent = 'gpt-4o'"))
         assert policy.baseline is not None
         baseline.write_baseline(new, policy.baseline)
         asked = gating.GateOptions(where=parse_where("agent = 'gpt-4o-v2'"))

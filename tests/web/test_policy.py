@@ -7,6 +7,7 @@ import pytest
 from stepscope.errors import UsageError
 from stepscope.safety.offline import accepted_hosts
 from stepscope.web.guard import WebPolicy, check_address
+from stepscope.web.serve import open_socket, socket_url
 
 HOST = "127.0.0.1:8765"
 POLICY = WebPolicy(
@@ -273,3 +274,8 @@ def test_this_machine_needs_no_secret_of_the_users_own(
     host: str, token: str | None, address: str
 ) -> None:
     assert check_address(host, token) == address
+
+
+def test_a_listening_socket_has_an_address_for_a_browser() -> None:
+    with open_socket("127.0.0.1", None) as found:
+        assert socket_url(found).rpartition(":")[0] == "http://127.0.0.1"

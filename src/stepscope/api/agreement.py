@@ -13,7 +13,7 @@ from stepscope.calibrate.types import Agreement, Dispute, RubricAgreement
 from stepscope.errors import UsageError
 from stepscope.report.document import Document
 from stepscope.report.render import text
-from stepscope.report.views import agreement as agreement_views
+from stepscope.report.views import judges
 from stepscope.safety.redact import hide_in
 from stepscope.safety.text import render_json
 from stepscope.store import Store
@@ -48,7 +48,7 @@ class AgreementView(DocumentView[tuple[Agreement, ...]]):
 
     def document(self) -> Document:
         """Return the agreement as text and tables."""
-        return agreement_views.make_agreement_document(self.value)
+        return judges.make_agreement_document(self.value)
 
     def json(self) -> str:
         """Return the agreement as JSON; the same rows give the same bytes."""
@@ -62,7 +62,7 @@ class QueueView(tuple[Dispute, ...]):
 
     def text(self, first: int = 10, width: int = 100) -> str:
         """Return the first disputes as text."""
-        return text.render(agreement_views.make_disputes_document(self[:first], len(self)), width)
+        return text.render(judges.make_disputes_document(self[:first], len(self)), width)
 
     def csv(self, first: int | None = None) -> str:
         """Return the first disputes as CSV, a row an answer."""
@@ -81,7 +81,7 @@ class ModesView(DocumentView[tuple[ModeComparison, ...]]):
 
     def document(self) -> Document:
         """Return what differs as text and tables."""
-        return agreement_views.make_modes_document(self.value)
+        return judges.make_modes_document(self.value)
 
     def json(self) -> str:
         """Return what differs as JSON."""

@@ -54,10 +54,7 @@ def export_runs(
     where: Where | None,
     progress: Progress,
 ) -> Exported:
-    """Write the chosen runs, or their verdicts, to `out`; `-` is standard output.
-
-    `verdicts` is by default `gen_ai` for OTLP, where they stand on spans, else `none`.
-    """
+    """Write the chosen runs, or their verdicts, to `out`; `-` is standard output."""
     total = len(store.keys(where))
     if total == 0:
         raise UsageError(f"nothing to write: {store.explain_no_match(where)}")
@@ -104,11 +101,9 @@ def _otlp(
 ) -> Exported:
     from stepscope.formats.otlp import write
 
-    chosen = (
-        ((store.with_media(run), []) for run in store.trajectories(where))
-        if verdicts == "none"
-        else read_scored_runs(store, where)
-    )
+    chosen = read_scored_runs(store, where)
+    if verdicts == "none":
+        chosen = ((store.with_media(run), []) for run in store.trajectories(where))
     with _open_out(out) as file:
         written = write.write(_counted(chosen, total, progress), file, verdicts=verdicts)
     return Exported(path=out, format="otlp", **written._asdict())

@@ -127,11 +127,7 @@ def selftest_policies(
     seed: int = 0,
     enough: Callable[[], bool] = lambda: False,  # asked now and then; ends it with what there is
 ) -> SelftestView:
-    """Return how often the gates of policies are wrong on runs like those of their baselines.
-
-    Raises:
-        UsageError: a baseline is missing, or a number makes no sense.
-    """
+    """Return how often the gates of policies are wrong on runs like those of their baselines."""
     held = baselines.load_baselines(policies)
     found = tuple([
         selftest_gates(
@@ -149,12 +145,9 @@ class GateOptions:
     where: Where | None = None  # which runs are under test
     commit: str | None = None  # what is under test; without it reruns are not seen
     attempt: int = 1  # how often this commit was gated at least, this time included
-    # the file of the log of looks, kept where the commit is known; None keeps none
-    log: Path | None = None
-    # where permutations that are drawn start; that of the settings when left out
-    seed: int | None = None
-    # asked now and then; once it says yes, what is left is out of time
-    enough: Callable[[], bool] | None = None
+    log: Path | None = None  # of looks, kept where the commit is known; None keeps none
+    seed: int | None = None  # where permutations start; that of the settings when left out
+    enough: Callable[[], bool] | None = None  # asked now and then; yes ends it
 
 
 _DEFAULTS = GateOptions()
@@ -327,44 +320,16 @@ class _Reading:
         return said
 
 
-def propose_baseline(
-    notebook: Notebook,
-    policy: WorkflowPolicy,
-    *,
-    where: Where | None = None,
-    commit: str | None = None,
-) -> tuple[Sample, tuple[str, ...]]:
-    """Return the baseline that the chosen runs make, and what it changes; nothing is written.
-
-    Raises:
-        DataError: no run, or runs that were never scored.
-        StoreError: the records of a measure are of two versions.
-    """
-    new = baselines.make_baseline(notebook.store, policy, where=where, commit=commit)
-    return new, baselines.diff_baselines(
-        baselines.load_baseline(policy.baseline, policy.workflow), new
-    )
-
-
 def choose_policies(
     settings: Settings,  # where they are declared
     workflows: Iterable[str] = (),  # names; empty for all
     *,
     baseline: str | None = None,  # a file to compare with instead of the one that the settings name
-    # how often each case must have been run, instead of what the settings say
-    trials: int | None = None,
-    # the cases that must have been run, instead of those of the baseline
-    cases: Iterable[str] = (),
-    # the sources whose gates are run, instead of those of the settings: a list, or with commas
-    tier: str | Sequence[str] | None = None,
+    trials: int | None = None,  # how often each case must have been run, not as the settings say
+    cases: Iterable[str] = (),  # that must have been run, not those of the baseline
+    tier: str | Sequence[str] | None = None,  # whose gates are run, not as the settings say
 ) -> tuple[WorkflowPolicy, ...]:
-    """Return the policies to gate: all with gates, or those named.
-
-    Raises:
-        ConfigError: a tier that no gate's source is in.
-        UsageError: a workflow without gates is named, none has any, one baseline or list of
-            cases for several, or an agent that must be run first.
-    """
+    """Return the policies to gate: all with gates, or those named."""
     gated = {policy.workflow: policy for policy in settings.policies if policy.gates}
     names = tuple(dict.fromkeys(workflows)) or tuple(gated)
     if not gated:
@@ -372,11 +337,9 @@ def choose_policies(
             "no gate is declared; add [workflow.NAME.gates] to stepscope.toml, or let "
             "stepscope init write gates for the runs of the store"
         )
-    for name in names:
-        if name not in gated:
-            raise UsageError(
-                f"no gates are declared for workflow {name!r}; {suggest_name(name, gated)}"
-            )
+    for name in [name for name in names if name not in gated]:
+        near = suggest_name(name, gated)
+        raise UsageError(f"no gates are declared for workflow {name!r}; {near}")
     policies = tuple(gated[name] for name in names)
     for policy in policies:
         if policy.agent != RECORDED:
@@ -440,11 +403,7 @@ class GateDraft(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def draft_gates(notebook: Notebook, folder: Path) -> list[GateDraft]:
-    """Return gates for the workflows of a store, decided on the runs that are in it.
-
-    Of several versions of an agent the one with the most runs makes the baseline; a baseline that
-    stands in `folder` is taken as it is.
-    """
+    """Return gates decided on a store's runs; a baseline that stands in `folder` stays."""
     runs = notebook.store.runs()
     versions = Counter(zip(runs.workflow, runs.agent, runs.agent_version, strict=True))
     named = sorted({key[0] for key in versions if scrub_value(key[0]) == key[0] != ""})
@@ -454,10 +413,8 @@ def draft_gates(notebook: Notebook, folder: Path) -> list[GateDraft]:
             most.setdefault(key[0], key)
     if not most:
         return []
-    texts = (
-        " and ".join(map(_equal, ("workflow", "agent", "agent_version"), key))
-        for key in most.values()
-    )
+    fields = ("workflow", "agent", "agent_version")
+    texts = (" and ".join(map(_equal, fields, key)) for key in most.values())
     where = parse_where(" or ".join(f"({text})" for text in texts))
     written = tomllib.loads("\n".join(f"{name} = {said}" for name, said in DRAFT.items()))
     policies, held = list[WorkflowPolicy](), dict[str, Sample | GateAnswer]()
@@ -467,11 +424,9 @@ def draft_gates(notebook: Notebook, folder: Path) -> list[GateDraft]:
         table = WorkflowTable(baseline=str(folder / "baselines" / f"{stem}.json"), gates=written)
         policy = read_policy(name, table, where="drafted gates")
         there = baselines.load_baseline(policy.baseline, name)
-        held[name] = (
-            there
-            if isinstance(there, Sample)
-            else baselines.make_baseline(notebook.store, policy, where=where)
-        )
+        if not isinstance(there, Sample):
+            there = baselines.make_baseline(notebook.store, policy, where=where)
+        held[name] = there
         policies.append(policy)
     first = decide_gates(notebook.store, policies, baselines=held, where=where).workflows
     decided = {one.workflow: one.gates for one in first}
@@ -490,9 +445,7 @@ def draft_gates(notebook: Notebook, folder: Path) -> list[GateDraft]:
             workflow=one.workflow,
             path=str(Path(str(one.baseline)).relative_to(folder)),
             baseline=sample,
-            version=" ".join(
-                filter(None, most[one.workflow][1:] if one.workflow in several else ())
-            ),
+            version=" ".join(filter(None, most[one.workflow][1:])) * (one.workflow in several),
             gates=powers.get(one.workflow, ()),
             left_out=tuple(g for g in decided[one.workflow] if g.outcome != "pass"),
         )
@@ -502,5 +455,4 @@ def draft_gates(notebook: Notebook, folder: Path) -> list[GateDraft]:
 
 
 def _equal(field: str, value: str | None) -> str:
-    """Return the filter that a field has this value."""
     return f"{field} = " + ("null" if value is None else "'" + value.replace("'", "''") + "'")

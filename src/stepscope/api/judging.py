@@ -20,27 +20,16 @@ import numpy as np
 from stepscope import stats
 from stepscope.calibrate.ratings import BANDS, Item, label_of
 from stepscope.errors import ConfigError, UsageError
+from stepscope.judges import judgement
 from stepscope.judges.goals import Goal, goals_toml, load_goals, propose_goals
-from stepscope.judges.judgement import (
-    DEFAULT_OPTIONS,
-    Judge,
-    JudgingOptions,
-    configured_judge,
-    record_measure,
-)
 from stepscope.judges.rubrics import Rubric, load_rubrics
 from stepscope.ledger.budget import Budget
 from stepscope.ledger.calls import CallClients
 from stepscope.ledger.ledger import Ledger, ledger_path
 from stepscope.model import Answer, Model, Request, Verdict, records
 from stepscope.model.records import NOT_MODELS
+from stepscope.models import opening
 from stepscope.models.batches import open_batches
-from stepscope.models.opening import (
-    OWN_MODEL_MARK,
-    agent_family,
-    needed_sdk,
-    open_model,
-)
 from stepscope.models.prices import Prices
 from stepscope.models.retry import RetryPolicy
 from stepscope.report.rows import number_tasks
@@ -108,7 +97,7 @@ def plan_questions(
     asked: Sequence[str],
     *,
     where: Where | None,
-    options: JudgingOptions,
+    options: judgement.JudgingOptions,
     ledger: Ledger | None = None,  # None where there is none yet, and nothing is asked
 ) -> JudgePlan:
     """Return what is asked, by the names of judges and rubrics; a sample is drawn, and not kept."""
@@ -127,11 +116,11 @@ def plan_questions(
             drawn[one.name] = frozenset(
                 draw_sample(runs, options.sample, seed=settings.seed, rubric=one.name)[0]
             )
-    named = tuple(configured_judge(name, settings.judges) for name in judges)
+    named = tuple(judgement.configured_judge(name, settings.judges) for name in judges)
     if options.strict_families:
         families = settings.judges.families
         for agent in sorted({str(one) for one in store.runs(where).agent if one is not None}):
-            kin = agent_family(agent, families)
+            kin = opening.agent_family(agent, families)
             for judge in named:
                 if kin is not None and judge.family == kin:
                     raise ConfigError(
@@ -157,7 +146,7 @@ def open_access(
     settings: Settings,
     ledger: Ledger,
     names: Sequence[str],
-    judges: Sequence[Judge],
+    judges: Sequence[judgement.Judge],
     *,
     budget: Budget,
     models: Mapping[str, Model] | None,
@@ -183,17 +172,16 @@ def open_access(
 
 
 def _open_models(
-    settings: Settings, names: Sequence[str], judges: Sequence[Judge]
+    settings: Settings, names: Sequence[str], judges: Sequence[judgement.Judge]
 ) -> tuple[dict[str, Model], list[str]]:
-    """Return the models by their judges' names, and why others cannot be opened."""
     # Models of one's own need no key.
-    needed = any(OWN_MODEL_MARK not in name for name in names)
+    needed = any(opening.OWN_MODEL_MARK not in name for name in names)
     values: Mapping[str, str] = read_keys() if needed else {}
     opened: dict[str, Model] = {}
     missing: list[str] = []
     for name, judge in zip(names, judges, strict=True):
         try:
-            opened[judge.name] = open_model(
+            opened[judge.name] = opening.open_model(
                 name, settings.judges, keys=values, offline=settings.offline
             )
         except ConfigError as e:
@@ -202,13 +190,13 @@ def _open_models(
 
 
 def find_missing(
-    settings: Settings, names: Sequence[str], judges: Sequence[Judge], *, batch: bool
+    settings: Settings, names: Sequence[str], judges: Sequence[judgement.Judge], *, batch: bool
 ) -> tuple[str, ...]:
     """Return what keeps these judges from being asked, a line each; nothing is sent."""
     models, missing = _open_models(settings, names, judges)
     prices = Prices(settings.judges)
     for judge in judges:
-        sdk = needed_sdk(judge.name, settings.judges)
+        sdk = opening.needed_sdk(judge.name, settings.judges)
         # A key that is missing is told before its SDK is looked for.
         if sdk and judge.name not in models and not any(f"[{sdk}]" in one for one in missing):
             missing.append(f"judge {judge.name!r} needs pip install 'stepscope[{sdk}]'")
@@ -275,7 +263,7 @@ def find_faulted(
 ) -> tuple[JudgeFinding, ...]:
     """Return what judges found by these rubrics, the most faults first."""
     runs = store.runs(where)
-    failing = {record_measure(one): one.failing for one in rubrics}
+    failing = {judgement.record_measure(one): one.failing for one in rubrics}
     scores = records.STEP_SCORES
     # Scores have no label: those of the lowest band fail.
     failing |= {scores: (BANDS[0][1],)} if scores in failing else {}
@@ -335,8 +323,7 @@ class ChangedAnswers(msgspec.Struct, frozen=True, kw_only=True):
     judge: str  # who was asked now
     before: str  # who was asked before
     was: str  # version and prompt hash of the earlier question
-    # share of the runs, or of the steps that were judged one by one, with another label now
-    changed: Estimate | Unmeasured
+    changed: Estimate | Unmeasured  # share of runs, or of steps judged alone, with another label
     runs: tuple[str, ...]  # names of the first few of them, with both labels
 
     def __str__(self) -> str:
@@ -365,7 +352,7 @@ def read_first_answers(
     """Return the first answers of all judges by these rubrics, by who was asked what."""
     found: dict[AnswerKey, dict[Item, Answer]] = {}
     for rubric in load_named_rubrics(rubrics):
-        for record in store.records(where, measure=record_measure(rubric)):
+        for record in store.records(where, measure=judgement.record_measure(rubric)):
             if record.rubric == rubric.name and record.family not in NOT_MODELS:
                 asked = (rubric.name, record.judge.partition("@")[0], record.version, record.prompt)
                 item = (record.trajectory, record.answer.step)
@@ -378,13 +365,9 @@ def ask_again(
     rubrics: str | Sequence[str],
     where: Where | None,
     judges: str | Sequence[str],
-    how: JudgingOptions | None,
-) -> tuple[AnswersByKey, str | Sequence[str], JudgingOptions]:
-    """Return earlier answers, these judges or those who gave them, and how to ask about their runs.
-
-    Raises:
-        UsageError: nobody answered.
-    """
+    how: judgement.JudgingOptions | None,
+) -> tuple[AnswersByKey, str | Sequence[str], judgement.JudgingOptions]:
+    """Return earlier answers, these judges or who gave them, and how to ask about their runs."""
     before = read_first_answers(store, rubrics, where)
     runs = {rubric.name: frozenset[str]() for rubric in load_named_rubrics(rubrics)}
     if not before:
@@ -395,7 +378,7 @@ def ask_again(
         )
     for asked, answers in before.items():
         runs[asked[0]] |= {run for run, _ in answers}
-    plan = msgspec.structs.replace(how or DEFAULT_OPTIONS, only=runs, again=True)
+    plan = msgspec.structs.replace(how or judgement.DEFAULT_OPTIONS, only=runs, again=True)
     return before, judges or sorted({asked[1] for asked in before}), plan
 
 

@@ -54,11 +54,7 @@ def ignore_progress(done: int, total: int) -> None:
 def combine_filters(
     text: str | Where | None, after: str | None = None, *, older_than: str | None = None
 ) -> Where | None:
-    """Return the filter of a text, a date or age after which, and one before which runs came in.
-
-    Raises:
-        UsageError: a filter, date or age makes no sense.
-    """
+    """Return the filter of a text, a date or age after which, and one before which runs came in."""
     chosen = parse_where(text) if isinstance(text, str) else text
     dated = ((started_since, after), (stored_before, older_than))
     given = [chosen, *(make(when) for make, when in dated if when is not None)]
@@ -269,9 +265,8 @@ class Notebook(Closeable):
 
         drawn = self.settings.seed if seed is None else seed
         chosen = combine_filters(where, since)
-        return views.ComparisonView(
-            compare_groups(self.store, a, b, by=by, where=chosen, seed=drawn)
-        )
+        found = compare_groups(self.store, a, b, by=by, where=chosen, seed=drawn)
+        return views.ComparisonView(found)
 
     def list_runs(
         self,
@@ -292,7 +287,7 @@ class Notebook(Closeable):
         Raises:
             UsageError: no run is in the store, or there is no such column or field.
         """
-        from stepscope.report.views.listing import list_runs
+        from stepscope.report.views.runs import list_runs
 
         chosen = combine_filters(where, since)
         found = list_runs(self.store, where=chosen, by=by, columns=columns, sort=sort, limit=limit)
@@ -304,7 +299,7 @@ class Notebook(Closeable):
         Raises:
             UsageError: no such run, several, or the same run twice.
         """
-        from stepscope.report.views.diff import diff_runs
+        from stepscope.report.views.compare import diff_runs
 
         return views.RunDiffView(diff_runs(self.store, first, second))
 
@@ -330,7 +325,7 @@ class Notebook(Closeable):
         Raises:
             UsageError: no such run, or several.
         """
-        from stepscope.report.evidence import read_curve
+        from stepscope.report.suspects import read_curve
 
         return views.ScoreCurveView(read_curve(self.store, self.store.find(run)))
 
@@ -437,14 +432,15 @@ class Notebook(Closeable):
         most = self.settings.judges.budget_usd if budget_usd is None else budget_usd
         asks_of = combine_filters(where, since)
         names, asked = self._asking(judges, rubrics, asks_of, how, self.ledger)
+        limit, batch = Budget(budget, most), asked.options.batch
         opened = judging.open_access(
             self.settings,
             self.ledger,
             names,
             asked.judges,
-            budget=Budget(budget, most),
+            budget=limit,
             models=models,
-            batch=asked.options.batch,
+            batch=batch,
         )
         if asked.options.sample is not None:
             judging.keep_sample(self.store, self.settings, asked, asked.options.sample)
@@ -477,9 +473,8 @@ class Notebook(Closeable):
         names, asked = self._asking(judges, rubrics, chosen, how, ledger)
         most = table.budget_usd if budget_usd is None else budget_usd
         found = dry_run(asked, prices=Prices(table), ledger=ledger, budget_usd=most)
-        missing = judging.find_missing(
-            self.settings, names, asked.judges, batch=asked.options.batch
-        )
+        batch = asked.options.batch
+        missing = judging.find_missing(self.settings, names, asked.judges, batch=batch)
         if not found.unasked.get(OLDER):
             return replace(found, missing=missing)
         # What answering anew would cost is told before anybody asks for it.
@@ -681,7 +676,7 @@ class Notebook(Closeable):
         Raises:
             UsageError: no such run or step, the run passed, or nothing in it is suspected.
         """
-        from stepscope.cases.promote import promote_run
+        from stepscope.cases.files import promote_run
 
         found = self.store.trajectory(self.store.find(run))
         why = ""
@@ -728,13 +723,9 @@ class Notebook(Closeable):
 
         stream = open_score_file(str(file), self.settings)
         with stream.file:
+            family, columns, labels = HUMAN if human else IMPORTED, columns or {}, labels or {}
             adding = VerdictImport(
-                self.store,
-                HUMAN if human else IMPORTED,
-                columns=columns or {},
-                labels=labels or {},
-                rubric=rubric,
-                rater=rater,
+                self.store, family, columns=columns, labels=labels, rubric=rubric, rater=rater
             )
             return add_verdicts(self.store, stream, adding)
 

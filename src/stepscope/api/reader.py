@@ -48,12 +48,7 @@ class StoreReader:
         self._kept: OrderedDict[Hashable, object] = OrderedDict()
 
     async def ask(self, question: Callable[[Store], T]) -> T:
-        """Return what the question finds in the store as it is now.
-
-        Raises:
-            UsageError: the store is gone.
-            StoreError: it is of another version, or no store any more.
-        """
+        """Return what the question finds in the store as it is now."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, lambda: question(self._fresh()))
 

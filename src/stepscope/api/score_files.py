@@ -70,8 +70,7 @@ class CurveBatch:
     steps: Ints  # shape (n,), index of each scored step
     scores: Floats  # shape (n,), NaN where nobody scored
     repeats: Ints  # shape (m,), fewest scorings averaged in a score of the curve
-    # latency, cost and weight of each step, where the file has them; NaN where empty
-    numbers: dict[str, Floats]
+    numbers: dict[str, Floats]  # latency, cost, weight of each step, as far as the file has them
     # of the curves, once they are classified
     found: FleetEvidence = field(default_factory=lambda: weigh_fleet((), np.empty(0, np.int64)))
     sigma: float | None = None  # noise of one scoring, with which they were labelled
@@ -188,8 +187,7 @@ class RunShape(msgspec.Struct, frozen=True, kw_only=True):
     break_step: int | None = None  # the most probable break; None where no break is declared
     break_first: int | None = None  # first step of the 90 % run of the break
     break_last: int | None = None  # last step of it
-    # what the break rests on: "scores", and "latency" and "cost" where told
-    break_from: tuple[str, ...] = ()
+    break_from: tuple[str, ...] = ()  # what the break rests on: "scores", "latency", "cost"
     watch: tuple[int, ...] = ()  # steps where latency or cost spikes and the score holds
     weighted: float | None = None  # mean under the weights; None without, or with a score missing
     gate_failed: tuple[int, ...] = ()  # steps of weight 3 below the gate
@@ -206,21 +204,16 @@ def _align(found: FleetEvidence, gate_failed: npt.NDArray[np.bool_] = _NONE) -> 
 
 
 class FileShapes(Closeable):
-    """The shapes of a file of scores: iterate once over its curves, then ask for the `fleet`.
-
-    A context manager that closes the file.
-    """
+    """The shapes of a file of scores: iterate over its curves, ask for the `fleet`, close it."""
 
     def __init__(
         self,
         stream: Stream,  # the file
         *,
-        # noise of one score; when left out that of `noise`, else it is averaged over
-        sigma: float | None = None,
+        sigma: float | None = None,  # noise of one score, instead of that of `noise`
         quantum: float | None = None,  # step between the values that the judge can give
         weights: Weights | None = None,  # of steps, by name of a run or task, or `EVERY`
-        # the sigma of each judge, from repeated scorings
-        noise: Mapping[str, Estimate] | None = None,
+        noise: Mapping[str, Estimate] | None = None,  # sigma of each judge, from repeats
         seed: int = 0,  # where random draws start
         # called with the number of curves done, and 0
         progress: Callable[[int, int], None] | None = None,
@@ -273,7 +266,13 @@ class FileShapes(Closeable):
 
     def fleet(self) -> Shapes:
         """Return the shares of the shapes over the curves read so far, and what was counted."""
-        of = join_shapes(self._found, source=self._source(), sigma=self._noise_text())
+        known = sorted((judge, noise) for judge, (_, _, noise) in self._known.items())
+        named, source = ", ".join(judge for judge, _ in known if judge), self._stream.uri
+        source += f", judged by {named}" if named else ""
+        source += f", means of up to {self._repeats} scorings" if self._repeats > 1 else ""
+        several = len(known) > 1 and self._sigma is None
+        sigma = "; ".join(dict.fromkeys(f"{j}: {said}" if several else said for j, said in known))
+        of = join_shapes(self._found, source=source, sigma=sigma)
         tasks = [task for task, fits in zip(self._tasks, of.fitted.tolist(), strict=True) if fits]
         return count_shapes(
             of,
@@ -296,9 +295,8 @@ class FileShapes(Closeable):
             scores, part.sizes, sigma=sigma, repeats=part.repeats,
             quantum=self._quantum, correlation=correlation,
         )  # fmt: skip
-        return replace(
-            part, found=found, sigma=sigma.high if isinstance(sigma, Estimate) else sigma
-        )
+        most = sigma.high if isinstance(sigma, Estimate) else sigma
+        return replace(part, found=found, sigma=most)
 
     def _count(self, found: CurveBatch) -> None:
         failed = np.zeros(len(found), np.bool_)
@@ -360,13 +358,9 @@ class FileShapes(Closeable):
             failed = gate_failed(scores, weights, sigma=held.noise_of(at))
         except DataError as e:
             raise UsageError(f"run {found.run!r}: {e}") from e
-        return msgspec.structs.replace(
-            found,
-            weighted=None if isinstance(mean, Unmeasured) else mean,
-            gate_failed=()
-            if isinstance(failed, Unmeasured)
-            else tuple([steps[step] for step in failed]),
-        )
+        below = () if isinstance(failed, Unmeasured) else tuple([steps[step] for step in failed])
+        known = None if isinstance(mean, Unmeasured) else mean
+        return msgspec.structs.replace(found, weighted=known, gate_failed=below)
 
     def _shaped(self, found: RunShape, held: CurveBatch, at: int, mine: slice) -> RunShape:
         batch = held.found.batch
@@ -406,16 +400,6 @@ class FileShapes(Closeable):
         watched = msgspec.structs.replace(found, watch=broke.watch, break_from=broke.sources)
         entry = (broke.step, broke.first, broke.last)
         return watched if found.unmodelled else _break_of(watched, entry)
-
-    def _source(self) -> str:
-        named = sorted(judge for judge in self._known if judge)
-        said = f"{self._stream.uri}, judged by {', '.join(named)}" if named else self._stream.uri
-        return f"{said}, means of up to {self._repeats} scorings" if self._repeats > 1 else said
-
-    def _noise_text(self) -> str:
-        several = len(self._known) > 1 and self._sigma is None
-        known = sorted((judge, noise) for judge, (_, _, noise) in self._known.items())
-        return "; ".join(dict.fromkeys(f"{j}: {said}" if several else said for j, said in known))
 
 
 def shapes(

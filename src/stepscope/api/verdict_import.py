@@ -63,11 +63,7 @@ class RefusedRow(TraceError):
 
 
 def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
-    """Return what `A=B,C=D` options say.
-
-    >>> parse_pairs(["run=id,label=verdict", "step=n-1"], "--map")
-    {'run': 'id', 'label': 'verdict', 'step': 'n-1'}
-    """
+    """Return what `A=B,C=D` options say."""
     found: dict[str, str] = {}
     for pair in (part for text in pairs for part in text.split(",")):
         key, equals, value = (piece.strip() for piece in pair.partition("="))
@@ -101,11 +97,9 @@ class AddedVerdicts(msgspec.Struct, frozen=True, kw_only=True):
     quarantined: dict[str, int]  # rows set aside, by why
     rubrics: dict[str, int]  # verdicts of each rubric
     raters: tuple[str, ...]  # who rated
-    # rubrics that nothing here knows: their labels were taken as they are
-    unknown: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()  # rubrics not known here: their labels stay as they are
     refused: tuple[str, ...] = ()  # the first rows that were set aside, with the reason
-    # runs with outcomes that contradict each other: the one that counts, then the others
-    conflicts: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()  # runs with several outcomes, the one that counts first
     outranked: int = 0  # verdicts of judges that an outcome given here outranks
 
     def __str__(self) -> str:
@@ -331,9 +325,8 @@ class VerdictImport:
         name = self._text(cells, "axis").strip()
         if self._rubric is not None:
             prefix = f"{self._rubric}."
-            is_set = self._rubric not in BUILT_IN_RUBRICS and any(
-                known.startswith(prefix) for known in BUILT_IN_RUBRICS
-            )
+            members = any(known.startswith(prefix) for known in BUILT_IN_RUBRICS)
+            is_set = members and self._rubric not in BUILT_IN_RUBRICS
             name = prefix + name if name and is_set else self._rubric
         if not name:
             raise RefusedRow("no rubric", "no rubric; map a column to axis, or say --rubric NAME")
@@ -408,10 +401,8 @@ class VerdictImport:
     def give_outcomes(self) -> tuple[int, list[tuple[VerdictFileRow, RefusedRow]]]:
         """Give the runs their outcomes; return how many are new, and the rows refused."""
         new, refused = 0, []
-        given = [(run, label) for _, run, label in self.outcomes]
-        for (row, _, label), fate in zip(
-            self.outcomes, self._store.give_outcomes(given), strict=True
-        ):
+        fates = self._store.give_outcomes([(run, label) for _, run, label in self.outcomes])
+        for (row, _, label), fate in zip(self.outcomes, fates, strict=True):
             if fate == "contradicts":
                 why = f"{label.annotator} said otherwise of this run before, now {label.category}"
                 refused.append((row, RefusedRow("contradicts", why)))
@@ -472,15 +463,12 @@ def _step(cell: Json, steps: int, from_one: bool) -> int | None:
         return None
     step = _index(cell, "step") - from_one
     if not 0 <= step < steps:
-        first = "1" if from_one else "0"
-        raise RefusedRow(
-            "no such step", f"step {_quote(cell)}; the run has {steps} steps, from {first}"
-        )
+        why = f"step {_quote(cell)}; the run has {steps} steps, from {int(from_one)}"
+        raise RefusedRow("no such step", why)
     return step
 
 
 def _index(cell: Json, what: str) -> int:
-    """Return a cell as a whole number."""
     text = str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
     if isinstance(cell, bool) or not (text.isascii() and text.isdigit() and len(text) < 10):
         raise RefusedRow(f"no {what}", f"{what} {_quote(cell)}; expected an index")

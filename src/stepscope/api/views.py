@@ -26,11 +26,10 @@ from stepscope.report.types import (
     Shapes,
     SuspectSteps,
 )
-from stepscope.report.views.compare import make_comparison_document
-from stepscope.report.views.diff import RunDiff, make_diff_document
-from stepscope.report.views.listing import RunList, flatten_list, make_list_document
+from stepscope.report.views.compare import RunDiff, make_comparison_document, make_diff_document
 from stepscope.report.views.overview import make_report_document
-from stepscope.report.words import describe_figure
+from stepscope.report.views.runs import RunList, flatten_list, make_list_document
+from stepscope.report.words import describe_figure, find_profile, name_steps
 from stepscope.safety.text import render_json
 from stepscope.store import ParquetRows, Store
 from stepscope.store.where import parse_where
@@ -159,7 +158,7 @@ class RunView:
         return self._show(self._run.id, around=around, steps=steps)
 
     def __repr__(self) -> str:
-        where = ", ".join(suspect.where for suspect in self.suspects) or "none"
+        where = ", ".join(name_steps(suspect) for suspect in self.suspects) or "none"
         return f"<run {self.name}: {self.outcome}, suspects {where}>"
 
 
@@ -199,7 +198,7 @@ class ReportView(DocumentView[Report]):
         Raises:
             UsageError: no group or several groups match.
         """
-        return self.value.profile(group)
+        return find_profile(self.value, group)
 
     @property
     def shapes(self) -> Shapes | Unmeasured:
@@ -272,6 +271,7 @@ class ReportView(DocumentView[Report]):
         if self._settings is not None and self._settings.workflow:
             both = combine_conditions(where, since)
             kept = read_gate_history(self._rows, self._settings.policies, where=both)
+        told = read_gate_reports([Path(name) for name in gates])
         html.write_html(
             self._rows,
             self.value,
@@ -279,7 +279,7 @@ class ReportView(DocumentView[Report]):
             embed=embed,
             where=where,
             since=since,
-            gates=read_gate_reports([Path(name) for name in gates]) if gates else (),
+            gates=told,
             kept=kept,
         )
         return place

@@ -1,28 +1,48 @@
-"""Files of cases: `cases.toml`, `goals.toml`, JSON lines, or a folder of them.
+"""Files of cases: `cases.toml`, `goals.toml`, JSON lines, or a folder; and cases made of runs.
 
-One `[[task]]` (in JSON lines: one line) is what every run of a task is measured against; the schema
-is that of `goals.toml`, version 2. A case promoted of a run gives way to one that a person wrote,
-or to a later one. Refused, with file and place: unknown keys, wrong types, two other cases of
-one task, goals that are drafts (`confirmed = false`) or wait for each other, rules that
-make no sense, weights but 1, 2 and 3.
+The schema is that of `goals.toml`, version 2. A case promoted of a failing run, cut at its broken
+step, gives way to one that a person wrote, or to a later one; secrets in it are hidden, and nothing
+of a trace but numbers enters its Python file. Refused, with file and place: unknown keys, wrong
+types, two cases of one task, drafts, goals that wait for each other, rules that make no sense.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 
-from stepscope.errors import ConfigError, TraceError
+from stepscope.errors import ConfigError, TraceError, UsageError
 from stepscope.formats.fields import read_tools, sub_goals
 from stepscope.formats.format import decode_records
-from stepscope.judges.goals import MOST_BYTES, CaseTable, check_goals, read_toml
+from stepscope.judges.goals import (
+    MOST_BYTES,
+    CaseTable,
+    as_toml,
+    check_goals,
+    exchange_steps,
+    read_toml,
+)
 from stepscope.measures.conduct import check_rule
-from stepscope.model import Case, Json, PolicyRule, Quarantined, ReferenceCall, Stream, SubGoal
+from stepscope.model import (
+    Case,
+    Exchange,
+    Json,
+    PolicyRule,
+    Quarantined,
+    ReferenceCall,
+    Step,
+    Stream,
+    SubGoal,
+    Trajectory,
+)
 from stepscope.safety.json import decode
 from stepscope.safety.limits import Limits, open_file, read_file
+from stepscope.safety.redact import scrub_value
 from stepscope.shape.weights import SCALE
 from stepscope.store import Store
 from stepscope.values import format_count
@@ -66,11 +86,7 @@ def give_cases(store: Store, path: str | Path, workflow: str) -> AddedCases:
 
 
 def load_cases(path: Path, workflow: str = "") -> tuple[Case, ...]:
-    """Return the cases of a file, or of the files of a folder; `workflow` where they name none.
-
-    Raises:
-        ConfigError: it cannot be read, holds no case, or one makes no sense.
-    """
+    """Return the cases of a file, or of the files of a folder; `workflow` where they name none."""
     paths = sorted(x for x in path.iterdir() if x.suffix in _ENDINGS) if path.is_dir() else [path]
     for one in paths if path.is_dir() else ():
         if not one.resolve().is_relative_to(path.resolve()):
@@ -119,12 +135,10 @@ def _read_case(table: CaseTable, workflow: str, where: str, folder: Path) -> Cas
         else ReferenceCall(one.name, one.arguments, one.any_arguments)
         for one in table.expected
     )
+    fields = SubGoal.__struct_fields__
     goals = tuple(
-        SubGoal(
-            **{name: getattr(goal, name) for name in SubGoal.__struct_fields__} | {"name": name}
-        )
+        SubGoal(**{x: getattr(goal, x) for x in fields} | {"name": goal.name or f"goal {number}"})
         for number, goal in enumerate(table.goals, 1)
-        for name in [goal.name or f"goal {number}"]
     )
     if any(goal.confirmed is False for goal in table.goals):
         raise ConfigError(f"{where}: a goal is a draft; set confirmed = true, or delete it")
@@ -159,3 +173,106 @@ def _read_case(table: CaseTable, workflow: str, where: str, folder: Path) -> Cas
         tools=tools,
         **{name: getattr(table, name) for name in same},
     )
+
+
+_TEST = '''"""A run that broke at its step {step}, promoted to a case; see {name}.json."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import stepscope
+
+CASE = json.loads(Path(__file__).with_name("{name}.json").read_text(encoding="utf-8"))
+
+
+def agent(messages):
+    """Return the messages that the agent adds to these: put a call of your agent here."""
+    return CASE["recorded"]
+
+
+@pytest.mark.xfail(strict=True, reason="as recorded: remove this line once `agent` calls yours")
+def test_{name}_does_not_repeat_step_{step}():
+    reply = agent(CASE["messages"])
+    assert reply, "the agent said nothing"
+    if CASE["broken"]:
+        assert not stepscope.match(reply, CASE["broken"], mode="superset").matched
+    else:
+        assert reply[0]["content"] != CASE["recorded"][0]["content"]
+'''
+_PLAIN = re.compile(r"[a-z0-9_/-]{1,60}")
+
+
+def promote_run(run: Trajectory, step: int, why: str) -> dict[str, str]:
+    """Return the files of a case, by name: the run up to the exchange that `step` is of."""
+    if not 0 <= step < len(run.steps):
+        raise UsageError(f"step {step}: {run.name!r} has {len(run.steps)} steps, from 0")
+    broken = exchange_steps(run, step)
+    first = run.steps[broken[0]]
+    if first.actor != "agent" or first.index == 0:
+        raise UsageError(f"step {step} is none of the agent's, or the first; name another --step")
+    name = re.sub(r"[^a-z0-9]+", "_", run.name.lower())[:60].strip("_")
+    if not _PLAIN.fullmatch(run.name):
+        name = f"{name or 'run'}_{sha256(run.name.encode('utf-8', 'replace')).hexdigest()[:6]}"
+    calls = [[x.name, x.arguments] for x in first.calls if isinstance(x.arguments, dict)]
+    case = {
+        "messages": _messages(run, run.steps[: first.index]),
+        "recorded": _messages(run, [run.steps[at] for at in broken]),
+        "broken": calls,
+    }
+    raw = msgspec.json.encode(scrub_value(case))
+    return {
+        f"{name}.toml": _case_toml(run, first.index, why),
+        f"{name}.json": msgspec.json.format(raw, indent=1).decode() + "\n",
+        f"test_{name}.py": _TEST.format(name=name, step=first.index),
+    }
+
+
+def _case_toml(run: Trajectory, step: int, why: str) -> str:
+    told: Mapping[str, Json] = {} if run.case is None else msgspec.to_builtins(run.case)
+    asked = next((x.text for x in run.steps if x.actor == "user" and x.text), None)
+    table = {
+        "workflow": run.workflow,
+        "task": run.task or run.name,
+        "request": told.get("request", asked),
+        "expected": told.get("reference"),
+        "goals": [{"goal": f"Calls {x.get('tool')}.", **x} for x in told.get("subgoals", ())],
+        "must_tell": told.get("outputs"),
+        **{key: told.get(key) for key in ("order", "policy", "weights", "constraint")},
+        "tags": {**told.get("tags", {}), "run": run.name, PROMOTED: str(step), "why": why},
+    }
+    lines = [f"{key} = {as_toml(value)}" for key, value in scrub_value(table).items() if value]
+    return "\n".join(["version = 2\n", "[[task]]", *lines, ""])
+
+
+def _messages(run: Trajectory, steps: Sequence[Step]) -> list[Json]:
+    """Return steps as messages of the OpenAI API; calls are numbered, so that each has an id."""
+    made: dict[int | None, list[Exchange]] = defaultdict(list)
+    answered: dict[int | None, list[Exchange]] = defaultdict(list)
+    for exchange in run.exchanges:
+        made[exchange.step].append(exchange)
+        answered[exchange.result_step].append(exchange)
+    found: list[Json] = []
+    for step in steps:
+        role = {"agent": "assistant", "system": "system"}.get(step.actor, "user")
+        calls = [
+            {
+                "id": f"call_{x.position}",
+                "type": "function",
+                "function": {
+                    "name": x.call.name,
+                    "arguments": x.call.raw or msgspec.json.encode(x.call.arguments).decode(),
+                },
+            }
+            for x in made[step.index]
+        ]
+        if step.text or calls:
+            message = {"role": role, "content": step.text or None}
+            found.append({**message, "tool_calls": calls} if calls else message)
+        found += [
+            {"role": "tool", "tool_call_id": f"call_{x.position}", "content": x.result.text}
+            for x in answered[step.index]
+            if x.result is not None
+        ]
+    return found

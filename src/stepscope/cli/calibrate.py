@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from stepscope import api
 from stepscope.cli import options, terminal
 from stepscope.errors import UsageError
+from stepscope.safety.text import visible_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,16 +19,13 @@ if TYPE_CHECKING:
 
 
 Rubric = Annotated[
-    str | None,
-    Option("--rubric", metavar="NAME", help="One rubric, or a set: axes. Default: all."),
+    str | None, Option(metavar="NAME", help="One rubric, or a set: axes. Default: all.")
 ]
 Queue = Annotated[
-    int | None,
-    Option("--queue", min=1, metavar="N", help="List N runs and steps on which families disagree."),
+    int | None, Option(min=1, metavar="N", help="List N runs and steps on which families disagree.")
 ]
 Raters = Annotated[
-    str | None,
-    Option("--raters", metavar="NAME,...", help="Raters: names, families, or prefixes of them."),
+    str | None, Option(metavar="NAME,...", help="Raters: names, families, or prefixes of them.")
 ]
 
 
@@ -80,12 +80,9 @@ def agree(
             found = notebook.disputes(
                 rubric, where=where, since=since, raters=names, rubric_version=rubric_version
             )
-            if csv:
-                terminal.print_text(found.csv(queue))
-            else:
-                terminal.print_text(
-                    found.json(queue) if as_json else found.text(queue, terminal.terminal_width())
-                )
+            width = terminal.terminal_width()
+            said = found.json(queue) if as_json else found.text(queue, width)
+            terminal.print_text(found.csv(queue) if csv else said)
             return 0
         view = notebook.agreement(
             rubric, where=where, since=since, by=by, raters=names, rubric_version=rubric_version,
@@ -113,7 +110,6 @@ def sigma(
 
     Example: stepscope calibrate sigma repeated.csv
     """
-    from stepscope import api
     from stepscope.values import Unmeasured
 
     if quantum is not None and not 0 < quantum <= 1:
@@ -152,9 +148,6 @@ def localise(
 
 
 def _lines(found: Sequence[JudgeNoise], width: int) -> Iterator[str]:
-    import textwrap
-
-    from stepscope.safety.text import visible_line
     from stepscope.values import Unmeasured, format_interval, format_number
 
     names = [visible_line(noise.judge) or "(no judge named)" for noise in found]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -18,69 +19,49 @@ if TYPE_CHECKING:
 
 
 Workflows = Annotated[
-    list[str] | None,
-    Option("--workflow", metavar="NAME", help="Only this workflow; repeatable."),
+    list[str] | None, Option(metavar="NAME", help="Only this workflow; repeatable.")
 ]
 Runs = Annotated[
     list[str] | None,
-    Option("--runs", metavar="PATHS", help="Gate these traces, without a store; repeatable."),
+    Option(metavar="PATHS", help="Gate these traces, without a store; repeatable."),
 ]
 BaselineFile = Annotated[
     str | None,
-    Option(
-        "--baseline",
-        metavar="FILE",
-        help="Compare with this file, not with the one in the settings.",
-    ),
+    Option(metavar="FILE", help="Compare with this file, not with the one in the settings."),
 ]
 Trials = Annotated[
     int | None,
     Option(
-        "--trials",
-        min=1,
-        max=1000,
-        help="How often each case must have been run. Default: as in the baseline.",
+        min=1, max=1000, help="How often each case must have been run. Default: as in the baseline."
     ),
 ]
 Cases = Annotated[
     list[str] | None,
-    Option(
-        "--cases", metavar="CASE", help="This case must have been run; repeatable. Default: all."
-    ),
+    Option(metavar="CASE", help="This case must have been run; repeatable. Default: all."),
 ]
 Tier = Annotated[
     str | None,
     Option(
-        "--tier",
         metavar="SOURCES",
         help="Run only gates on these sources, such as rules,step_labels. Default: settings.",
     ),
 ]
 Failing = Annotated[
-    Literal["soft", "hard"],
-    Option("--fail-on", help="The lowest severity that fails the command."),
+    Literal["soft", "hard"], Option(help="The lowest severity that fails the command.")
 ]
 Undecided = Annotated[
     Literal["pass", "fail"] | None,
-    Option(
-        "--undecided",
-        help="How to count undecided gates that more runs could decide. Default: code 4.",
-    ),
+    Option(help="How to count undecided gates that more runs could decide. Default: code 4."),
 ]
 MaxMinutes = Annotated[
     float | None,
-    Option(
-        "--max-minutes",
-        min=0,
-        help="Stop after this time; gates that are not decided by then give code 4.",
-    ),
+    Option(min=0, help="Stop after this time; gates that are not decided by then give code 4."),
 ]
 Commit = Annotated[
-    str | None,
-    Option("--commit", metavar="SHA", help="The commit of the runs; reruns are then detected."),
+    str | None, Option(metavar="SHA", help="The commit of the runs; reruns are then detected.")
 ]
 Attempt = Annotated[
-    int, Option("--attempt", min=1, help="How often this commit was gated, including this time.")
+    int, Option(min=1, help="How often this commit was gated, including this time.")
 ]
 Selftest = Annotated[
     bool,
@@ -91,17 +72,14 @@ Selftest = Annotated[
     ),
 ]
 Drop = Annotated[
-    float | None,
-    Option("--drop", metavar="SHARE", help="With --selftest: the planted drop. Default: 0.1."),
+    float | None, Option(metavar="SHARE", help="With --selftest: the planted drop. Default: 0.1.")
 ]
 Config = Annotated[
-    Path | None,
-    Option("--config", metavar="PATH", help="stepscope.toml, or its folder. Default: this folder."),
+    Path | None, Option(metavar="PATH", help="stepscope.toml, or its folder. Default: this folder.")
 ]
 Write = Annotated[
     Path | None,
     Option(
-        "--write",
         metavar="DIR",
         help="Also write gate.json, gate.xml and comments/ (one for each workflow) to this folder.",
     ),
@@ -147,6 +125,7 @@ def gate(
         raise UsageError("--runs needs no store: leave --store or --runs out")
 
     from stepscope.api import gating
+    from stepscope.api.notebook import combine_filters
     from stepscope.gates.baseline import replace_file
     from stepscope.gates.settings import DROP
 
@@ -176,7 +155,7 @@ def gate(
         terminal.print_note(f"took {(time.monotonic() - start) / 60:.1f} minutes")
         return 0 if all(one.invocations for one in found.value) else 4
     request = gating.GateOptions(
-        where=options.parse_filter(where),
+        where=combine_filters(where),
         commit=commit,
         attempt=attempt,
         log=gating.find_look_log(settings),
@@ -241,6 +220,7 @@ def update(
     Example: stepscope baseline update --workflow refunds --where "agent_version = 'v7'"
     """
     from stepscope.api import gating
+    from stepscope.api.notebook import combine_filters
     from stepscope.gates import baseline
 
     settings = settings_at(config)
@@ -252,19 +232,20 @@ def update(
                 f'baseline = "baselines/{policy.workflow}.json"'
             )
     with options.open_existing(store, settings) as notebook:
-        chosen = options.parse_filter(where)
-        made = [
-            (one, *gating.propose_baseline(notebook, one, where=chosen, commit=commit))
-            for one in policies
-        ]
+        make = partial(baseline.make_baseline, notebook.store, where=combine_filters(where))
+        made = [(one, make(one, commit=commit)) for one in policies]
+    changes = [
+        baseline.diff_baselines(baseline.load_baseline(one.baseline, one.workflow), new)
+        for one, new in made
+    ]
     if as_json:
-        terminal.print_json([{"lines": lines} for _, _, lines in made])
+        terminal.print_json([{"lines": lines} for lines in changes])
     else:
-        terminal.print_guarded("\n\n".join("\n".join(d) for _, _, d in made))
+        terminal.print_guarded("\n\n".join(map("\n".join, changes)))
     paths = ", ".join(str(policy.baseline) for policy in policies)
     if not (yes or (sys.stdin.isatty() and typer.confirm(f"Write {paths}?", err=True))):
         raise UsageError("nothing was written; say --yes to write the baseline")
-    for policy, new, _ in made:
+    for policy, new in made:
         assert policy.baseline is not None
         baseline.write_baseline(new, policy.baseline)
         terminal.print_note(f"wrote {policy.baseline}")

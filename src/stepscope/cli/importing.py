@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from stepscope import safety
+from stepscope import api, safety
 from stepscope.cli import options, terminal
 from stepscope.errors import UsageError
 from stepscope.safety.text import visible_line
@@ -31,28 +31,23 @@ Paths = Annotated[
 FormatName = Annotated[
     str | None, Option("--format", help="The format. Default: detected from the content.")
 ]
-Agent = Annotated[str | None, Option("--agent", help="The agent, if a trace names none.")]
-AgentVersion = Annotated[
-    str | None, Option("--agent-version", help="Its version, if a trace names none.")
-]
+Agent = Annotated[str | None, Option(help="The agent, if a trace names none.")]
+AgentVersion = Annotated[str | None, Option(help="Its version, if a trace names none.")]
 Workflow = Annotated[
-    str | None,
-    Option("--workflow", metavar="NAME", help="The workflow, if a trace names none."),
+    str | None, Option(metavar="NAME", help="The workflow, if a trace names none.")
 ]
-Task = Annotated[str | None, Option("--task", metavar="NAME", help="The task, if none is named.")]
-Trial = Annotated[str | None, Option("--trial", metavar="N", help="The trial, if none is named.")]
-Tags = Annotated[list[str] | None, Option("--tag", metavar="K=V", help="A tag; repeatable.")]
+Task = Annotated[str | None, Option(metavar="NAME", help="The task, if none is named.")]
+Trial = Annotated[str | None, Option(metavar="N", help="The trial, if none is named.")]
+Tags = Annotated[list[str] | None, Option(metavar="K=V", help="A tag; repeatable.")]
 Strict = Annotated[
     bool, Option("--strict", help="Import nothing unless everything can be read without repair.")
 ]
 Workers = Annotated[
-    int | None,
-    Option("--workers", min=1, help="Number of processes. Default: one per core for many runs."),
+    int | None, Option(min=1, help="Number of processes. Default: one per core for many runs.")
 ]
 Since = Annotated[
     str | None,
     Option(
-        "--since",
         metavar="WHEN",
         help="With a backend: traces that began since this time (7d, 12h, 2026-01-31), or "
         "the word last: those received since the previous pull. Default: all.",
@@ -65,7 +60,6 @@ Listen = Annotated[
 Quiet = Annotated[
     float | None,
     Option(
-        "--quiet",
         min=0,
         metavar="SECONDS",
         help="With --listen: a run ends when its root has ended and no span came for this long. "
@@ -75,7 +69,6 @@ Quiet = Annotated[
 Idle = Annotated[
     float | None,
     Option(
-        "--idle",
         min=0,
         metavar="SECONDS",
         help="With --listen: any run ends when no span came for this long. Default: from "
@@ -88,7 +81,6 @@ KeepAll = Annotated[
 Verdicts = Annotated[
     str | None,
     Option(
-        "--verdicts",
         metavar="FILE",
         help="Import other people's verdicts on runs in the store: CSV, JSON lines, Parquet.",
     ),
@@ -96,7 +88,6 @@ Verdicts = Annotated[
 Outcomes = Annotated[
     str | None,
     Option(
-        "--outcomes",
         metavar="FILE",
         help="Add outcomes to runs in the store: CSV or JSON lines with the run or its recorder's "
         "id, pass or fail or a reward, and the source: check, reward, or a person's name.",
@@ -105,7 +96,6 @@ Outcomes = Annotated[
 Cases = Annotated[
     str | None,
     Option(
-        "--cases",
         metavar="FILE",
         help="The cases (references) of runs, by task: cases.toml, goals.toml, JSON lines, or a "
         "folder of them. With PATHS or alone.",
@@ -122,21 +112,15 @@ Mapped = Annotated[
 ]
 Labels = Annotated[
     list[str] | None,
-    Option(
-        "--labels",
-        metavar="THEIRS=OURS",
-        help="With --verdicts: translate labels, such as yes=correct.",
-    ),
+    Option(metavar="THEIRS=OURS", help="With --verdicts: translate labels, such as yes=correct."),
 ]
 RubricName = Annotated[
     str | None,
     Option(
-        "--rubric",
-        metavar="NAME",
-        help="With --verdicts: the rubric, such as axes; your own file ends in .md.",
+        metavar="NAME", help="With --verdicts: the rubric, such as axes; your own file ends in .md."
     ),
 ]
-Rater = Annotated[str | None, Option("--rater", metavar="NAME", help="With --verdicts: the rater.")]
+Rater = Annotated[str | None, Option(metavar="NAME", help="With --verdicts: the rater.")]
 SetAside = Annotated[
     bool,
     Option(
@@ -274,12 +258,10 @@ def import_(
 
         added = pull_runs(paths, since=since, store=store, filling=filling)
     else:
-        options.refuse_given(
-            {"since": since}, "is for backends, as in: stepscope import phoenix:default"
-        )
+        why = "is for backends, as in: stepscope import phoenix:default"
+        options.refuse_given({"since": since}, why)
         why = "is not for --set-aside PATHS; import, then: stepscope import --set-aside --json"
         options.refuse_given({"json": as_json and set_aside}, why)
-        from stepscope import api
 
         with api.open(store) as notebook, terminal.show_progress("reading runs") as step:
             added = notebook.add(

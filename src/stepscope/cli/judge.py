@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
+from stepscope import safety
 from stepscope.cli import options, terminal
 from stepscope.errors import ConfigError, UsageError
+from stepscope.safety.text import visible_line
 
 if TYPE_CHECKING:
     from stepscope.api import Notebook, RejudgeResult
@@ -32,37 +34,25 @@ Runs = Annotated[
 ]
 Judges = Annotated[
     list[str] | None,
-    Option("--judge", metavar="PROVIDER/MODEL", help="A judge; repeat for a panel of families."),
+    Option(metavar="PROVIDER/MODEL", help="A judge; repeat for a panel of families."),
 ]
 Rubrics = Annotated[
     list[str] | None,
     Option(
-        "--rubric",
-        metavar="NAME",
-        help="A rubric, a set of them, or your own file; repeatable. Default: axes.",
+        metavar="NAME", help="A rubric, a set of them, or your own file; repeatable. Default: axes."
     ),
 ]
 Budget = Annotated[
     float | None,
-    Option(
-        "--budget",
-        min=0,
-        metavar="USD",
-        help="Spend at most this. Default: from the settings, or 5.",
-    ),
+    Option(min=0, metavar="USD", help="Spend at most this. Default: from the settings, or 5."),
 ]
 Shared = Annotated[
-    str,
-    Option(
-        "--budget-name", metavar="NAME", help="Share the budget with other commands of this name."
-    ),
+    str, Option(metavar="NAME", help="Share the budget with other commands of this name.")
 ]
 DryRun = Annotated[
     bool, Option("--dry-run", help="Print calls, tokens, prices and what is missing; send nothing.")
 ]
-ShowPrompt = Annotated[
-    str | None, Option("--show-prompt", metavar="RUN", help="Print the request for this run.")
-]
+ShowPrompt = Annotated[str | None, Option(metavar="RUN", help="Print the request for this run.")]
 Again = Annotated[
     bool,
     Option(
@@ -72,34 +62,26 @@ Again = Annotated[
     ),
 ]
 Sample = Annotated[
-    int | None,
-    Option("--sample", min=1, metavar="N", help="Draw N of the runs for each rubric."),
+    int | None, Option(min=1, metavar="N", help="Draw N of the runs for each rubric.")
 ]
-Repeat = Annotated[
-    int, Option("--repeat", min=1, max=1000, metavar="N", help="Ask each question N times.")
-]
+Repeat = Annotated[int, Option(min=1, max=1000, metavar="N", help="Ask each question N times.")]
 Narration = Literal["on", "off", "both"]
 Narrated = Annotated[
-    Narration,
-    Option("--narration", help="off: without the agent's own words; both: flag changed verdicts."),
+    Narration, Option(help="off: without the agent's own words; both: flag changed verdicts.")
 ]
 InMode = Annotated[
     Literal["contextual", "isolated", "prefix"],
     Option(
-        "--mode",
         help="contextual: judge each exchange in the whole run; isolated: alone; prefix: with all "
-        "before it.",
+        "before it."
     ),
 ]
 Goals = Annotated[
     Path | None,
-    Option("--goals", metavar="FILE", help="Sub-goals that you confirmed, for the rubric no_look."),
+    Option(metavar="FILE", help="Sub-goals that you confirmed, for the rubric no_look."),
 ]
 Propose = Annotated[
-    Path | None,
-    Option(
-        "--propose-goals", metavar="FILE", help="Write a draft of sub-goals there; judge nothing."
-    ),
+    Path | None, Option(metavar="FILE", help="Write a draft of sub-goals there; judge nothing.")
 ]
 Canaries = Annotated[
     bool, Option("--canaries", help="Check judges on runs whose answers are known.")
@@ -110,8 +92,7 @@ SendMedia = Annotated[
 ]
 Tools = Annotated[bool, Option("--tools", help="Let judges look things up before they answer.")]
 Workspace = Annotated[
-    Path | None,
-    Option("--workspace", metavar="DIR", help="A folder that judges may also read."),
+    Path | None, Option(metavar="DIR", help="A folder that judges may also read.")
 ]
 Batch = Annotated[
     bool, Option("--batch", help="Ask in a batch: half the price, answers within a day; resumes.")
@@ -204,19 +185,9 @@ def judge(
                 raise UsageError(f"nothing would be sent about {show_prompt!r}; {why}")
             return _print_all(shown, as_json=as_json)
         if dry_run:
+            price = partial(notebook.judge_cost, rubrics, judges=judges, where=chosen, since=since)
             with terminal.show_progress("planning"):
-                costs = [
-                    notebook.judge_cost(
-                        rubrics,
-                        judges=judges,
-                        where=chosen,
-                        since=since,
-                        how=one,
-                        budget_usd=budget,
-                        again=again,
-                    )
-                    for one in plans
-                ]
+                costs = [price(how=one, budget_usd=budget, again=again) for one in plans]
             return _print_all(costs, as_json=as_json)
         try:
             shared = budget_name or secrets.token_hex(16)
@@ -233,7 +204,8 @@ def judge(
                 if done[-1].ran.stopped:
                     break
         except ConfigError as e:
-            _what_rules_found(notebook, chosen, as_json=as_json)
+            if not as_json:
+                _what_rules_found(notebook, chosen)
             raise ConfigError(f"nothing was sent: {e}") from e
         _print_all(found, as_json=as_json)
         acknowledge_calls(notebook, done)
@@ -244,13 +216,10 @@ def judge(
 
 def _tell_findings(notebook: Notebook, faults: Sequence[JudgeFinding]) -> None:
     """Print what judges found, and the first run to look at whose name can be typed."""
-    from stepscope.safety import scrub_message
-    from stepscope.safety.text import visible_line
-
     for line in [str(one) for one in faults if one.judged]:
-        terminal.print_text(visible_line(scrub_message(line)))
+        terminal.print_text(visible_line(safety.scrub_message(line)))
     names = [one.first for one in faults if one.faulted]
-    worst = next((one for one in names if visible_line(scrub_message(one)) == one), "")
+    worst = next((one for one in names if visible_line(safety.scrub_message(one)) == one), "")
     hint = f"stepscope show {shlex.quote(worst)}" if worst else "stepscope report"
     terminal.print_hint(hint, Path(notebook.store.path))
 
@@ -327,13 +296,11 @@ def say_stopping() -> None:
     terminal.print_note("stopping: waiting for calls in flight; press Ctrl-C again to exit at once")
 
 
-def _what_rules_found(notebook: Notebook, where: str | None, *, as_json: bool) -> None:
+def _what_rules_found(notebook: Notebook, where: str | None) -> None:
     """Print what the evidence judge says: it needs no key, and is one family of the panel."""
     from stepscope.report.render.text import lay_out_table
     from stepscope.report.views.profile import tabulate_axes
 
-    if as_json:
-        return
     with terminal.show_progress("scoring runs") as step:
         notebook.score(where=where, progress=step)
     table = tabulate_axes(notebook.report(where=where).value.profiles)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from typer import Option
 
+from stepscope import api
 from stepscope.cli import options, terminal
 from stepscope.cli.judge import BUDGET, load_judge_settings
 from stepscope.errors import UsageError
@@ -23,32 +24,26 @@ NUMBER_KINDS: dict[type, str] = {int: "a whole number", float: "a number"}
 
 def envelope(
     *,
-    n: Annotated[str, Option("--n", metavar="N,N", help="Steps per run.")] = "5,7,10,20",
+    n: Annotated[str, Option(metavar="N,N", help="Steps per run.")] = "5,7,10,20",
     sigma: Annotated[
-        str, Option("--sigma", metavar="S,S", help="Standard deviation of one score.")
+        str, Option(metavar="S,S", help="Standard deviation of one score.")
     ] = "0.02,0.05,0.08,0.11,0.15",
     classifier: Annotated[
-        str, Option("--classifier", metavar="C,C", help="Some of v1, v2, v3, default, fleet.")
+        str, Option(metavar="C,C", help="Some of v1, v2, v3, default, fleet.")
     ] = "v1,v2,v3,default",
     generator: Annotated[
-        str,
-        Option(
-            "--generator",
-            metavar="G,G",
-            help="Of smooth, walk, agent, holdout, article, reconstruction.",
-        ),
+        str, Option(metavar="G,G", help="Of smooth, walk, agent, holdout, article, reconstruction.")
     ] = "smooth,walk,agent",
     noise: Annotated[
-        str, Option("--noise", metavar="K,K", help="Of gaussian, ar1, quantised, heavy.")
+        str, Option(metavar="K,K", help="Of gaussian, ar1, quantised, heavy.")
     ] = "gaussian",
     told: Annotated[
-        str,
-        Option("--told", metavar="X", help="Tell classifiers X times the true sigma, or nothing."),
+        str, Option(metavar="X", help="Tell classifiers X times the true sigma, or nothing.")
     ] = "1",
-    trials: Annotated[int, Option("--trials", min=100, help="Runs per cell.")] = 2000,
-    seed: Annotated[int, Option("--seed", min=0, help="Seed of the random draws.")] = 0,
+    trials: Annotated[int, Option(min=100, help="Runs per cell.")] = 2000,
+    seed: Annotated[int, Option(min=0, help="Seed of the random draws.")] = 0,
     plot: Annotated[
-        Path | None, Option("--plot", metavar="FILE", help="Draw it: FILE.png or FILE.svg.")
+        Path | None, Option(metavar="FILE", help="Draw it: FILE.png or FILE.svg.")
     ] = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
@@ -113,22 +108,18 @@ REDTEAM_STORE = Path(".stepscope") / "redteam.db"
 def redteam(
     *,
     judge: Annotated[
-        list[str] | None,
-        Option("--judge", metavar="PROVIDER/MODEL", help="The judge to attack; repeatable."),
+        list[str] | None, Option(metavar="PROVIDER/MODEL", help="The judge to attack; repeatable.")
     ] = None,
-    rubric: Annotated[
-        str, Option("--rubric", metavar="NAME", help="The rubric.")
-    ] = "quality.final_answer",
+    rubric: Annotated[str, Option(metavar="NAME", help="The rubric.")] = "quality.final_answer",
     class_: Annotated[
         str, Option("--class", metavar="C,C", help="Only attacks of these classes.")
     ] = "",
     corpus: Annotated[
-        Path | None, Option("--corpus", metavar="FILE", help="Add your own attack texts.")
+        Path | None, Option(metavar="FILE", help="Add your own attack texts.")
     ] = None,
-    runs: Annotated[int, Option("--runs", min=1, metavar="N", help="At most N failing runs.")] = 60,
+    runs: Annotated[int, Option(min=1, metavar="N", help="At most N failing runs.")] = 60,
     budget: Annotated[
-        float | None,
-        Option("--budget", min=0, metavar="USD", help="Spend no more. Default: settings."),
+        float | None, Option(min=0, metavar="USD", help="Spend no more. Default: settings.")
     ] = None,
     store: options.StorePath = None,
     where: options.WhereText = None,
@@ -144,8 +135,8 @@ def redteam(
 
     Example: stepscope lab redteam --judge openai/gpt-5-mini --runs 5 --class authority
     """
-    from stepscope import api
     from stepscope.api import judging
+    from stepscope.api.notebook import combine_filters
     from stepscope.cli.setup import find_bundled
     from stepscope.judges import rubrics
     from stepscope.judges.judgement import configured_judge
@@ -167,7 +158,7 @@ def redteam(
     with opened as notebook:
         if store is None and where is None:
             notebook.add(find_bundled("airline", "runs.json"), agent="gpt-4o")
-        failing = lab.failing_runs(notebook.store.trajectories(options.parse_filter(where)), runs)
+        failing = lab.failing_runs(notebook.store.trajectories(combine_filters(where)), runs)
         names = list(dict.fromkeys(judge))
         asked = rubrics.load_rubric(rubric)
         lab.favourable_answer(asked)

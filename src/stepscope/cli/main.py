@@ -25,6 +25,7 @@ from stepscope.cli import calibrate, gate, importing, judge, lab, report, runs, 
 from stepscope.cli.options import Version
 from stepscope.errors import EnvironmentFault, StepscopeError
 from stepscope.runtime.signals import interrupt_on_stops
+from stepscope.safety.text import disarm_commands, visible_line
 
 if TYPE_CHECKING:
     from typer._click.core import Context
@@ -83,9 +84,8 @@ class Group(TyperGroup):
         for title, members in COMMANDS.items():
             named = [(name, self.commands[name]) for name in map(_name, members)]
             with formatter.section(title):
-                formatter.write_dl(
-                    [(name.ljust(wide), one.get_short_help_str(100)) for name, one in named]
-                )
+                rows = [(name.ljust(wide), one.get_short_help_str(100)) for name, one in named]
+                formatter.write_dl(rows)
 
 
 def _name(member: Member) -> str:
@@ -243,8 +243,6 @@ def stop_again(ignored: sys.UnraisableHookArgs) -> None:
 
 
 def _complain(message: str, code: int) -> int:
-    from stepscope.safety.text import disarm_commands, visible_line
-
     try:
         sys.stderr.write(f"error: {disarm_commands(visible_line(safety.scrub_message(message)))}\n")
     except OSError:

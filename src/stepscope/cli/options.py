@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from stepscope import api
 from stepscope.errors import StepscopeError, UsageError
 
 if TYPE_CHECKING:
     from stepscope.api import Notebook
     from stepscope.settings import Settings
-    from stepscope.store.where import Where
 
 
 def _show_version(asked: bool) -> None:
@@ -48,17 +48,11 @@ Offline = Annotated[
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 StorePath = Annotated[
     Path | None,
-    Option(
-        "--store", metavar="PATH", help="The store. Default: from stepscope.toml, or stepscope.db."
-    ),
+    Option(metavar="PATH", help="The store. Default: from stepscope.toml, or stepscope.db."),
 ]
 WhereText = Annotated[
     str | None,
-    Option(
-        "--where",
-        metavar="EXPR",
-        help="Only these runs: \"agent = 'gpt-4o' and outcome = 'fail'\".",
-    ),
+    Option(metavar="EXPR", help="Only these runs: \"agent = 'gpt-4o' and outcome = 'fail'\"."),
 ]
 
 
@@ -85,21 +79,17 @@ Run = Annotated[
 ]
 Since = Annotated[
     str | None,
-    Option(
-        "--since", metavar="WHEN", help="Only runs that began since this time: 7d, 12h, 2026-01-31."
-    ),
+    Option(metavar="WHEN", help="Only runs that began since this time: 7d, 12h, 2026-01-31."),
 ]
 By = Annotated[
     str | None,
-    Option("--by", metavar="FIELD", help="One group for each value of this field, or of tag.KEY."),
+    Option(metavar="FIELD", help="One group for each value of this field, or of tag.KEY."),
 ]
 RubricVersion = Annotated[
-    str | None,
-    Option("--rubric-version", metavar="V", help="Only judges' verdicts of this version."),
+    str | None, Option(metavar="V", help="Only judges' verdicts of this version.")
 ]
 Seed = Annotated[
-    int | None,
-    Option("--seed", min=0, help="Seed of the random draws. Default: from stepscope.toml, 0."),
+    int | None, Option(min=0, help="Seed of the random draws. Default: from stepscope.toml, 0.")
 ]
 
 Markdown = Annotated[bool, Option("--markdown", help="Print Markdown.")]
@@ -114,7 +104,7 @@ Out = Annotated[
     ),
 ]
 Quantum = Annotated[
-    float | None, Option("--quantum", help="Smallest difference between two scores of the judge.")
+    float | None, Option(help="Smallest difference between two scores of the judge.")
 ]
 
 
@@ -143,7 +133,6 @@ def refuse_given(given: Mapping[str, object], why: str) -> None:
 
 def open_existing(path: Path | None, settings: Settings | None = None) -> Notebook:
     """Open the store at `path`, or the one of the settings (of the working directory)."""
-    from stepscope import api
     from stepscope.settings import load_settings
 
     settings = load_settings() if settings is None else settings
@@ -161,10 +150,3 @@ def find_store(path: Path | None, settings: Settings) -> Path:
             "stepscope demo shows one"
         )
     return place
-
-
-def parse_filter(where: str | None) -> Where | None:
-    """Return a filter as the store reads it; None where none was said."""
-    from stepscope.store.where import parse_where
-
-    return None if where is None else parse_where(where)

@@ -7,12 +7,13 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
-from stepscope import safety
+from stepscope import api, safety
 from stepscope.cli import importing, options, terminal
 from stepscope.errors import UsageError
 from stepscope.safety.text import escaped_json, inert
@@ -26,7 +27,7 @@ def compare(
     b: Annotated[str, Argument(metavar="B", help="The second value of --by.")],
     *,
     by: Annotated[
-        str, Option("--by", metavar="FIELD", help="The field whose values A and B are.")
+        str, Option(metavar="FIELD", help="The field whose values A and B are.")
     ] = "agent",
     where: options.WhereText = None,
     since: options.Since = None,
@@ -57,20 +58,15 @@ EMBED = 25
 ONE_NUMBER = {"score", "total", "overall", "quality", "grade", "rating", "vector"}
 
 Html = Annotated[
-    Path | None,
-    Option("--html", metavar="FILE", help="Write every page to one file; needs no server."),
+    Path | None, Option(metavar="FILE", help="Write every page to one file; needs no server.")
 ]
 Embed = Annotated[
-    str | None,
-    Option("--embed", metavar="N", help="Embed the steps of N runs, or of all. Default: 25."),
+    str | None, Option(metavar="N", help="Embed the steps of N runs, or of all. Default: 25.")
 ]
 Gates = Annotated[
-    list[Path] | None,
-    Option("--gates", metavar="FILE", help="Files that gate --json wrote, the newest last."),
+    list[Path] | None, Option(metavar="FILE", help="Files that gate --json wrote, the newest last.")
 ]
-Plots = Annotated[
-    Path | None, Option("--plots", metavar="DIR", help="Write the charts as PNG and SVG.")
-]
+Plots = Annotated[Path | None, Option(metavar="DIR", help="Write the charts as PNG and SVG.")]
 
 
 def report(
@@ -88,13 +84,11 @@ def report(
     seed: options.Seed = None,
     rubric_version: options.RubricVersion = None,
     look_first: Annotated[
-        int,
-        Option("--look-first", min=0, metavar="N", help="How many runs to list under Look first."),
+        int, Option(min=0, metavar="N", help="How many runs to list under Look first.")
     ] = 10,
     get: Annotated[
         str | None,
         Option(
-            "--get",
             metavar="FIGURE",
             help="Print one figure with its interval, such as outcome.pass; exit 4 if unmeasured.",
         ),
@@ -176,7 +170,6 @@ def _view(
 
     Files of which nothing could be read are added to `lost`; `chosen` is what `report` takes.
     """
-    from stepscope import api
     from stepscope.settings import load_settings
 
     def tell(added: Added) -> None:
@@ -204,7 +197,6 @@ def _view(
 
 
 def _embed(text: str | None) -> int | Literal["all"]:
-    """Return of how many runs the steps are embedded."""
     if text is None:
         return EMBED
     if text == "all":
@@ -218,17 +210,13 @@ def shape(
     scores: Annotated[str, Argument(metavar="SCORES", help="CSV or JSON lines; - is stdin.")],
     *,
     sigma: Annotated[
-        float | None,
-        Option("--sigma", help="Noise of one score. Default: measured, else unknown."),
+        float | None, Option(help="Noise of one score. Default: measured, else unknown.")
     ] = None,
     quantum: options.Quantum = None,
     weights: Annotated[
-        str | None,
-        Option("--weights", metavar="1,2,3", help="Weights of the steps, or a TOML file by run."),
+        str | None, Option(metavar="1,2,3", help="Weights of the steps, or a TOML file by run.")
     ] = None,
-    runs: Annotated[
-        int, Option("--runs", min=0, metavar="N", help="Number of curves to print.")
-    ] = 40,
+    runs: Annotated[int, Option(min=0, metavar="N", help="Number of curves to print.")] = 40,
     seed: options.Seed = None,
     store: options.StorePath = None,
     offline: options.Offline = False,
@@ -242,19 +230,11 @@ def shape(
 
     Example: stepscope shape scores.csv --sigma 0.05
     """
-    from stepscope import api
-
+    own = None if weights is None else _parse_weights(weights)
+    classify = partial(api.shapes, sigma=sigma, quantum=quantum, weights=own, store=store)
     with (
         terminal.show_progress("classifying curves") as step,
-        api.shapes(
-            scores,
-            sigma=sigma,
-            quantum=quantum,
-            weights=None if weights is None else _parse_weights(weights),
-            store=store,
-            seed=seed,
-            progress=step,
-        ) as found,
+        classify(scores, seed=seed, progress=step) as found,
     ):
         if as_json:
             import msgspec
@@ -316,10 +296,10 @@ TOKEN_VARIABLE = "STEPSCOPE_VIEW_TOKEN"
 def view(
     *,
     port: Annotated[
-        int | None, Option("--port", min=1, max=65535, help="Default: 7357, or a free one.")
+        int | None, Option(min=1, max=65535, help="Default: 7357, or a free one.")
     ] = None,
     host: Annotated[
-        str, Option("--host", help=f"Any but loopback needs a secret in {TOKEN_VARIABLE}.")
+        str, Option(help=f"Any but loopback needs a secret in {TOKEN_VARIABLE}.")
     ] = "127.0.0.1",
     gates: Gates = None,
     no_open: Annotated[bool, Option("--no-open", help="Do not open the browser.")] = False,
@@ -357,13 +337,9 @@ def view(
         path = notebook.store.path
     token = own or new_token()
     listening = open_socket(host, port)
+    port = listening.getsockname()[1]
     app = make_web_app(
-        path,
-        token=token,
-        host=host,
-        port=listening.getsockname()[1],
-        settings=settings,
-        gates=gates or (),
+        path, token=token, host=host, port=port, settings=settings, gates=gates or ()
     )
     query = {"token": token} | {key: value for key, value in chosen.items() if value}
     opened = f"{socket_url(listening)}/?{urlencode(query)}"

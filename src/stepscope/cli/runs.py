@@ -25,7 +25,6 @@ def export(
     to: Annotated[
         str | None,
         Option(
-            "--to",
             metavar="BACKEND",
             help="Send to a tracing backend instead: langfuse:, langsmith:PROJECT, "
             "mlflow:EXPERIMENT or phoenix:PROJECT.",
@@ -38,10 +37,9 @@ def export(
     verdicts: Annotated[
         Literal["none", "only", "gen_ai", "openinference"] | None,
         Option(
-            "--verdicts",
             help="only: write verdicts instead of runs (with parquet, to a folder). gen_ai, "
             "openinference: attach them to OTLP spans, as events or as attributes. Default: gen_ai "
-            "for otlp, else none. With --to: only or none; by default runs and verdicts are sent.",
+            "for otlp, else none. With --to: only or none; by default runs and verdicts are sent."
         ),
     ] = None,
     force: Annotated[bool, Option("--force", help="Overwrite existing files; send again.")] = False,
@@ -66,15 +64,10 @@ def export(
     if to is not None:
         from stepscope.cli.transfer import send_to_backend
 
-        return send_to_backend(
-            to,
-            out=out,
-            only=verdicts,
-            again=force,
-            chosen=(where, since),
-            store=store,
-            as_json=as_json,
+        told = send_to_backend(
+            to, out=out, only=verdicts, again=force, where=where, since=since, store=store
         )
+        return terminal.print_result(told, as_json=as_json)
     if out is None:
         raise UsageError("nowhere to write to: name a file, or a backend with --to")
     if salvage:
@@ -106,10 +99,7 @@ def export(
 def purge(
     *,
     older_than: Annotated[
-        str | None,
-        Option(
-            "--older-than", metavar="AGE", help="Only runs stored longer ago than this: 30d, 12h."
-        ),
+        str | None, Option(metavar="AGE", help="Only runs stored longer ago than this: 30d, 12h.")
     ] = None,
     where: options.WhereText = None,
     yes: Annotated[bool, Option("--yes", help="Do not ask.")] = False,
@@ -142,14 +132,11 @@ def purge(
 def score(
     *,
     measure: Annotated[
-        list[str] | None,
-        Option("--measure", metavar="NAME", help="Only this measure; repeatable."),
+        list[str] | None, Option(metavar="NAME", help="Only this measure; repeatable.")
     ] = None,
     where: options.WhereText = None,
     since: options.Since = None,
-    workers: Annotated[
-        int | None, Option("--workers", min=1, help="Processes. Default: one per core.")
-    ] = None,
+    workers: Annotated[int | None, Option(min=1, help="Processes. Default: one per core.")] = None,
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
@@ -175,8 +162,7 @@ def promote(
     run: options.Run,
     *,
     step: Annotated[
-        int | None,
-        Option("--step", min=0, help="The step that broke. Default: the first suspect."),
+        int | None, Option(min=0, help="The step that broke. Default: the first suspect.")
     ] = None,
     out: Annotated[Path, Option("--out", "-o", metavar="FOLDER", help="Output folder.")] = Path(
         "cases"
@@ -220,17 +206,16 @@ def list_(
     columns: Annotated[
         str | None,
         Option(
-            "--columns",
             metavar="C,C",
             help="The columns: run, outcome, steps, calls, axes, started, tag.KEY, or a measure "
             "such as redundant_calls; an unknown name prints the list.",
         ),
     ] = None,
     sort: Annotated[
-        str, Option("--sort", metavar="C", help="Order by this column; -C for descending order.")
+        str, Option(metavar="C", help="Order by this column; -C for descending order.")
     ] = "run",
     limit: Annotated[
-        int, Option("--limit", min=0, metavar="N", help="At most N runs, of each group; 0: all.")
+        int, Option(min=0, metavar="N", help="At most N runs, of each group; 0: all.")
     ] = 50,
     store: options.StorePath = None,
     offline: options.Offline = False,
@@ -254,11 +239,10 @@ def show(
     run: options.Run,
     *,
     step: Annotated[
-        int | None, Option("--step", min=0, help="This step in full, with the steps around it.")
+        int | None, Option(min=0, help="This step in full, with the steps around it.")
     ] = None,
     steps: Annotated[
-        str | None,
-        Option("--steps", metavar="A:B", help="Steps A to B (B excluded), unfolded."),
+        str | None, Option(metavar="A:B", help="Steps A to B (B excluded), unfolded.")
     ] = None,
     store: options.StorePath = None,
     offline: options.Offline = False,
@@ -277,9 +261,8 @@ def show(
         if as_json:
             terminal.print_text(notebook.show_json(run))
         else:
-            terminal.print_text(
-                notebook.show(run, around=step, steps=chosen, width=terminal.terminal_width())
-            )
+            width = terminal.terminal_width()
+            terminal.print_text(notebook.show(run, around=step, steps=chosen, width=width))
 
 
 def diff(

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from stepscope import safety
+from stepscope import api, safety
 from stepscope.cli import options, terminal
 from stepscope.cli.judge import Budget, Judges
 from stepscope.errors import ConfigError, EnvironmentFault, UsageError
+from stepscope.safety.text import visible, visible_line
 
 if TYPE_CHECKING:
     from stepscope.api.gating import GateDraft
@@ -68,7 +69,6 @@ def demo(
 
     Example: stepscope demo
     """
-    from stepscope import api
     from stepscope.report.words import cut_words, describe_suspect
     from stepscope.settings import Settings, load_settings
 
@@ -227,16 +227,18 @@ def init(
 
     if FILE.exists() and not force:
         raise UsageError(f"{FILE} already exists; --force overwrites it")
-    effects = _tool_effects(store)
+    effects: dict[str, str] = {}
+    if _has_store(store):
+        with options.open_existing(store) as notebook:
+            effects.update(notebook.tools())
     asking = sys.stdin.isatty() and not yes and not as_json
     text = find_bundled("stepscope.toml").read_text(encoding="utf-8")
     if lines := _tool_lines(effects, asking=asking):
         tools = "\n".join(["[tools]", *lines]) + "\n"
         text = _TOOLS.sub(lambda _: tools, text, count=1)
     if store is not None:
-        text = re.sub(
-            r'(?m)^store = "[^"]*"', lambda _: f"store = {_toml_string(str(store))}", text
-        )
+        line = f"store = {_toml_string(str(store))}"
+        text = re.sub(r'(?m)^store = "[^"]*"', lambda _: line, text)
     with open_output(FILE, own=FILE.name) as file:
         file.write(text.encode())
     drafts = _draft_gates(store)
@@ -249,15 +251,16 @@ def init(
     else:
         _say(effects, asked=asking)
         for one in drafts:
-            terminal.print_text(_say_gates(one))
+            named = ", ".join(gate.name for gate in one.gates)
+            said = f"  gates   {one.workflow}: {named}; baseline {one.path}"
+            none = f"  no gate can decide yet for {one.workflow}; {FILE} says why"
+            terminal.print_text(visible_line(said if named else none))
         if drafts:
             terminal.print_hint("stepscope gate --runs NEW_TRACES/", None)
 
 
 def _tool_lines(effects: dict[str, str], *, asking: bool) -> list[str]:
     """Return the lines of `[tools]`; what was answered is put into `effects`."""
-    from stepscope.safety.text import visible_line
-
     lines = []
     for tool, effect in effects.items():
         if (shown := safety.scrub_message(tool)) != tool:
@@ -270,9 +273,8 @@ def _tool_lines(effects: dict[str, str], *, asking: bool) -> list[str]:
         elif effect == "write":
             lines.append(f'{toml_key(tool)} = "write"  # inferred from its name')
         elif effect == "unknown":
-            lines.append(
-                f'# {toml_key(tool)} = "write"  # unclear from its name: "read" or "write"?'
-            )
+            doubt = 'unclear from its name: "read" or "write"?'
+            lines.append(f'# {toml_key(tool)} = "write"  # {doubt}')
     return lines
 
 
@@ -296,7 +298,6 @@ def _draft_gates(store: Path | None) -> list[GateDraft]:
 def _gate_section(one: GateDraft) -> str:
     """Return the table of a workflow's gates, what each would catch beside it."""
     from stepscope.api.gating import DRAFT
-    from stepscope.safety.text import visible_line
     from stepscope.values import format_count
 
     key, of_version = toml_key(one.workflow), f" of {one.version}" if one.version else ""
@@ -322,31 +323,13 @@ def _gate_section(one: GateDraft) -> str:
     return "\n".join(hidden) + "\n"
 
 
-def _say_gates(one: GateDraft) -> str:
-    from stepscope.safety.text import visible_line
-
-    named = ", ".join(gate.name for gate in one.gates)
-    said = f"  gates   {one.workflow}: {named}; baseline {one.path}"
-    none = f"  no gate can decide yet for {one.workflow}; {FILE} says why"
-    return visible_line(said if named else none)
-
-
 def _has_store(store: Path | None) -> bool:
     from stepscope.settings import load_settings
 
     return store is not None or Path(load_settings().store).exists()
 
 
-def _tool_effects(store: Path | None) -> dict[str, str]:
-    if not _has_store(store):
-        return {}
-    with options.open_existing(store) as notebook:
-        return dict(notebook.tools())
-
-
 def _say(effects: dict[str, str], *, asked: bool) -> None:
-    from stepscope.safety.text import visible_line
-
     terminal.print_text(f"wrote {FILE}")
     source = "" if asked else "  (inferred from names)"
     for effect in ("write", "read", "unknown"):
@@ -355,9 +338,8 @@ def _say(effects: dict[str, str], *, asked: bool) -> None:
         if tools:
             terminal.print_text(f"  {effect:<8}{tools}{source}")
     if not effects:
-        terminal.print_text(
-            "  no runs in the store yet: run stepscope init --force after an import"
-        )
+        none = "no runs in the store yet: run stepscope init --force after an import"
+        terminal.print_text(f"  {none}")
 
 
 def toml_key(tool: str) -> str:
@@ -366,8 +348,6 @@ def toml_key(tool: str) -> str:
 
 
 def _toml_string(text: str) -> str:
-    from stepscope.safety.text import visible
-
     whole = _HALF.sub("\ufffd", json.dumps(text, ensure_ascii=False))
     seen = (c if c.isprintable() and visible(c) == c else f"\\U{ord(c):08X}" for c in whole)
     return "".join(seen)

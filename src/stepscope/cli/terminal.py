@@ -16,11 +16,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any
 
 from stepscope import safety
 from stepscope.errors import EnvironmentFault
 from stepscope.safety.text import inert, render_json
+
+if TYPE_CHECKING:
+    from stepscope.api.views import DocumentView
 
 # GitHub refuses a step's summary above 1 MiB, and then shows nothing.
 SUMMARY_BYTES = 1_000_000
@@ -52,16 +55,11 @@ LINE_EVERY = 60.0
 def print_text(text: str) -> None:
     """Print text to standard output, ending in one line break; nothing in it hides or commands."""
     shown = inert(text).removesuffix("\n") + "\n"
-    sys.stdout.write(_paint(shown) if has_colours() else shown)
-
-
-def has_colours() -> bool:
-    """Whether standard output is a terminal that shows colours, and nobody asked for none.
-
-    Source: no-color.org: `NO_COLOR` present and not empty.
-    """
+    # Source: no-color.org: `NO_COLOR` present and not empty.
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return sys.stdout.isatty() and not plain
+    if sys.stdout.isatty() and not plain:
+        shown = _PAINTED.sub(lambda m: f"\x1b[{_CODES[str(m.lastgroup)]}m{m[0]}\x1b[0m", shown)
+    sys.stdout.write(shown)
 
 
 # A line with columns that begins a block; a cell that is one of the words; a mark before a step.
@@ -72,11 +70,6 @@ _PAINTED = re.compile(
     re.MULTILINE,
 )
 _CODES = {"bold": "1", "red": "31", "green": "32", "yellow": "33"}
-
-
-def _paint(text: str) -> str:
-    """Return text with the colours of a terminal; the letters stay as they are."""
-    return _PAINTED.sub(lambda m: f"\x1b[{_CODES[str(m.lastgroup)]}m{m[0]}\x1b[0m", text)
 
 
 def print_guarded(text: str) -> None:
@@ -109,17 +102,7 @@ def print_result(
             print_hint(hint, store)
 
 
-class View(Protocol):
-    """What prints itself."""
-
-    def json(self) -> str:
-        """Return it as JSON."""
-
-    def text(self, width: int = 100) -> str:
-        """Return it as text, no wider than `width` columns."""
-
-
-def print_view(view: View, *, as_json: bool) -> None:
+def print_view(view: DocumentView[Any], *, as_json: bool) -> None:
     """Print what a command shows."""
     print_text(view.json() if as_json else view.text(terminal_width()))
 

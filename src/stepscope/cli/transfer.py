@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stepscope import api, backends, safety
-from stepscope.backends.send import What
+from stepscope.backends.send import Sent, What
 from stepscope.cli import terminal
 from stepscope.cli.options import open_existing
 from stepscope.errors import UsageError
+from stepscope.safety.text import visible_line
 from stepscope.score.importing import Added, RunDefaults
 
 
@@ -34,7 +35,6 @@ def receive_runs(
     from stepscope.receive import server
     from stepscope.receive.closing import ReceiverEvent
     from stepscope.receive.listening import ReceiverOptions, run_receiver
-    from stepscope.safety.text import visible_line
     from stepscope.settings import load_settings
 
     if len(places) > 1:
@@ -90,18 +90,16 @@ def send_to_backend(
     out: str | None,
     only: str | None,
     again: bool,
-    chosen: tuple[str | None, str | None],
+    where: str | None,
+    since: str | None,
     store: Path | None,
-    as_json: bool,
-) -> None:
+) -> Sent:
     """Send the chosen runs, their verdicts, or both."""
     if out is not None:
         raise UsageError(f"{out!r} and --to {to!r}: write to a file, or send to a backend")
     if only not in _WHAT:
         raise UsageError(f"--verdicts {only} is for files; with --to choose only or none")
-    where, since = chosen
     with open_existing(store) as notebook, terminal.show_progress("sending runs") as step:
-        told = backends.send(
+        return backends.send(
             notebook, to, what=_WHAT[only], where=where, since=since, again=again, progress=step
         )
-    terminal.print_result(told, as_json=as_json)

@@ -89,11 +89,7 @@ class LocaliseFit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fit_store(store: Store) -> LocaliseFit:
-    """Fit the ranking to the labels of a store, and write it where it is better out of fold.
-
-    Raises:
-        EnvironmentFault: the file beside the store cannot be written.
-    """
+    """Fit the ranking to the labels of a store, and write it where it is better out of fold."""
     runs = list(read_labelled(store))
     found = [run for run in runs if run.named is not None]
     if len(found) < FEWEST_RUNS:
@@ -155,9 +151,6 @@ def named_steps(trajectory: Trajectory, records: Iterable[Record]) -> list[int]:
         if answer.measure == LABEL_RUBRIC:
             named += answer.cites[:1] if answer.step is None else [answer.step]
     return sorted(named)
-
-
-# --- The model ------------------------------------------------------------------------------------
 
 
 def fit_weights(runs: Sequence[LabelledRun]) -> tuple[Floats, Floats]:

@@ -77,8 +77,7 @@ class FailureMode(msgspec.Struct, frozen=True, kw_only=True):
     runs: int  # runs that have it, whatever their outcome
     tasks: int  # their tasks
     failed: int  # of these runs, those that failed
-    # ids of the failed runs that are counted under this mode and no other
-    assigned: tuple[str, ...]
+    assigned: tuple[str, ...]  # ids of the failed runs that are counted under this mode
     # failures that as many runs of the same tasks have on average, outcomes permuted within tasks
     expected: float
     p: float | None = None  # chance of so many failures if it has nothing to do with them
@@ -87,8 +86,7 @@ class FailureMode(msgspec.Struct, frozen=True, kw_only=True):
     by_chance: float | None = None
     # what a fix is worth at most: the share of all runs that failed with it
     worth: Estimate | Unmeasured
-    # runs by the fifth of the run in which it begins; none where it is of no one step
-    begins: tuple[int, ...]
+    begins: tuple[int, ...]  # runs by the fifth of the run in which it begins, if at one step
     # share of the runs of each version of the agent that have it, the last versions
     versions: dict[str, Estimate | Unmeasured]
     examples: tuple[ModeExample, ...]  # of several tasks where it has them, failed runs first
@@ -107,8 +105,7 @@ class FailureModes(msgspec.Struct, frozen=True, kw_only=True, tag="failure_modes
     n_lone: int  # of these, those in too few runs or tasks to be a mode
     n_failed: int  # runs that failed, of those that rules could see
     n_judged_by: int  # of these, runs counted only under what the outcome is judged by
-    # share of the failed runs that are counted under no mode
-    unassigned: Estimate | Unmeasured
+    unassigned: Estimate | Unmeasured  # share of the failed runs that are counted under no mode
     # runs of which rules could not see what went wrong, by kind: they are in no number above
     unmeasured: dict[str, int]
 
@@ -210,18 +207,12 @@ def find_modes(rows: Rows, runs: Runs, tasks: Ints) -> FailureModes | Unmeasured
 
 
 def form_modes(signs: Signs, tasks: Ints) -> tuple[list[tuple[str, ...]], Bools]:
-    """Return the signatures of each mode, the commonest first, and which runs have which mode.
-
-    `tasks`, shape (runs,), numbers the task of each run; the array has shape (modes, runs).
-    """
+    """Return the signatures of each mode, the commonest first, and which runs, by task, have it."""
     return merge_signatures(*choose_signatures(signs, tasks))
 
 
 def choose_signatures(signs: Signs, tasks: Ints) -> tuple[list[str], Bools]:
-    """Return the signatures of enough runs and tasks, the commonest first, and which runs have it.
-
-    The array has shape (signatures, runs).
-    """
+    """Return the signatures of enough runs and tasks, the commonest first, and who has which."""
     n, size, width = max(len(tasks), 1), len(signs.texts), int(tasks.max(initial=0)) + 1
     pairs = np.unique(signs.number * n + signs.at)
     number, at = pairs // n, pairs % n
@@ -263,11 +254,7 @@ def merge_signatures(texts: Sequence[str], has: Bools) -> tuple[list[tuple[str, 
 def contrast_modes(
     has: Bools, tasks: Ints, known: Bools, failed: Bools, *, untested: Sequence[bool] = ()
 ) -> Iterator[Contrast]:
-    """Yield for each mode the failures of its runs beside those of other trials of their tasks.
-
-    `has` and `tasks` are as in `form_modes`; `known` and `failed`, shape (runs,), say which runs
-    have an outcome, and which of these failed; `untested`, which modes are only counted.
-    """
+    """Yield each mode's failures beside those of other trials; the `untested` are only counted."""
     size = int(tasks.max(initial=0)) + 1
     trials = np.bincount(tasks[known], minlength=size)
     failures = np.bincount(tasks[failed], minlength=size)
@@ -320,11 +307,7 @@ def judge_mode(found: Contrast, p_adjusted: float | None, share_failed: float) -
 def assign_runs(
     has: Bools, contrasts: Sequence[Contrast], judged: Sequence[bool], failed: Bools
 ) -> Ints:
-    """Return the mode that each failed run is counted under, -1 for none; shape (runs,).
-
-    Of several modes that chance hardly explains the one that it explains least; where there is
-    none, the rarest of what the outcome is judged by (`judged`).
-    """
+    """Return the mode that each failed run counts under, which chance explains least, or -1."""
     of_run = np.full(len(failed), -1)
     rarest = [(-contrasts[mode].runs, mode) for mode, of_outcome in enumerate(judged) if of_outcome]
     likely = [(one.p, mode) for mode, one in enumerate(contrasts) if one.p is not None]

@@ -88,10 +88,7 @@ NOT_RANKED = Unmeasured(
 
 
 class StepEvidence(msgspec.Struct, frozen=True):
-    """What something other than the run itself says of one step of the agent.
-
-    `source` is the measure that says it, or its kind; what it repeats is counted once.
-    """
+    """What something else says of a step of the agent; what a `source` repeats is counted once."""
 
     step: int
     kind: StoreKind
@@ -138,11 +135,7 @@ def fit_path(store: str) -> Path | None:
 
 
 def read_fit(store: str) -> StoreFit:
-    """Return what `stepscope calibrate localise` fitted for a store; empty where it did not.
-
-    Raises:
-        ConfigError: the file is no such fit.
-    """
+    """Return what `stepscope calibrate localise` fitted for a store; empty where it did not."""
     path = fit_path(store)
     try:
         return msgspec.json.decode(b"{}" if path is None else read_file(path), type=StoreFit)
@@ -199,9 +192,8 @@ def rank_steps(
         odds = _apply_fit(of_family, trajectory, odds, 1.0 - without)
         without = of_family.nobody
     total = without + sum(odds.values())
-    ranked = [
-        _rank(answer, odds[step] / total, at.get(step, ()), factors) for step, answer in own.items()
-    ]
+    shares = {step: odds[step] / total for step in own}
+    ranked = [_rank(own[step], share, at.get(step, ()), factors) for step, share in shares.items()]
     ranked.sort(key=lambda one: (-one.share, one.step))
     return StepRanking(tuple(ranked), without / total, family)
 
@@ -223,10 +215,7 @@ def _apply_fit(
 
 
 def find_proofs(records: Iterable[Record]) -> list[StepEvidence]:
-    """Return what the rules prove of single steps of a run, whatever its outcome, by step.
-
-    Of two proofs at one step the breach of a declared rule is first.
-    """
+    """Return what rules prove of single steps of a run, by step, breaches of rules first."""
     held = [record for record in records if record.family == RULES]
     return sorted(evidence_of_records(held), key=lambda one: (one.step, one.kind))
 
@@ -333,11 +322,7 @@ def _find_cascades(records: Iterable[Record]) -> set[tuple[str, str, int, int]]:
 def find_new_write(
     trajectory: Trajectory, passing: Iterable[Trajectory], facts: Facts | None
 ) -> StepEvidence | None:
-    """Return the first successful write of a run that no passing trial of its task makes.
-
-    None without passing trials, and where they make every write of the run. When two writes are the
-    same is said by `measures.same_calls.same_arguments`.
-    """
+    """Return the first successful write of a run that no passing trial of its task makes."""
     made: dict[str, dict[str, Json]] = {}
     trials = 0
     for trial in passing:
@@ -375,10 +360,7 @@ _RUNS_OF: dict[Family, str] = {
 
 
 def describe_reliability(family: Family) -> str:
-    """Return how often a list of this kind of run is right, in one sentence.
-
-    Counted out of fold: on labelled runs of tasks that had no part in the fit.
-    """
+    """Return how often a list of this kind of run is right, out of fold, in one sentence."""
     table = localise.read_table()
     runs = table.runs[family]
     first, three, _ = (round(share * runs) for share in table.reliability[family])

@@ -88,10 +88,7 @@ class Answer:
     def rows(
         self, what: str, *table: Sequence[str], first: int = 0, total: int = 0, onward: str = ""
     ) -> None:
-        """Add a table, its columns first, of which the last rows may be left out.
-
-        `first` numbers its first row, `total` counts all; the argument `onward` asks for the rest.
-        """
+        """Add a table, columns first: `total` rows from number `first` on, the rest by `onward`."""
         columns, *lines = map(self._line, table[: MOST_ROWS + 1])
         total = max(total, first + len(table) - 1)
         self._parts.append(_Rows(what, columns, lines, first, total, onward))
@@ -172,7 +169,6 @@ def _render(blocks: Sequence[TranscriptBlock], fence: Fence) -> str:
 
 
 def _fit(blocks: list[TranscriptBlock], fence: Fence) -> str:
-    """Return blocks as text, the longest texts cut where they exceed what an answer may cost."""
     room, left = len(_render(blocks, fence).encode()), 0
     while True:
         note = [TranscriptBlock(f"{left} texts or more, left out", ())] if left else []

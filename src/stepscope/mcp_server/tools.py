@@ -16,6 +16,7 @@ from typing import Annotated, Any, get_type_hints
 import msgspec
 from msgspec import Meta, structs
 
+from stepscope.api.notebook import combine_filters
 from stepscope.errors import UsageError, suggest_name
 from stepscope.findings.modes import find_modes
 from stepscope.gates.types import GateReport
@@ -28,16 +29,14 @@ from stepscope.report.document import Paragraph, ServerLinks
 from stepscope.report.render.data import read_gate_reports
 from stepscope.report.rows import RunTable
 from stepscope.report.views import gates as gate_views
-from stepscope.report.views import modes, overview, profile, show
+from stepscope.report.views import overview, profile, show
 from stepscope.report.views import run as run_views
-from stepscope.report.views.compare import make_comparison_document
-from stepscope.report.views.diff import diff_runs, make_diff_document
+from stepscope.report.views.compare import diff_runs, make_comparison_document, make_diff_document
 from stepscope.report.views.runs import COLUMNS, make_run_rows, tabulate_runs
 from stepscope.report.views.steps import TOLD_SHARE
 from stepscope.safety.redact import hide_in
 from stepscope.settings import Settings
 from stepscope.store import Store
-from stepscope.store.where import Where, parse_where
 from stepscope.values import Unmeasured, format_count
 
 
@@ -130,7 +129,7 @@ def suspects(ask: Query, run: RunName, offset: Offset = 0) -> None:
     ask.answer.block("verdict", *reasons)
     columns = ["step", "chance", "evidence", "steps that show it"]
     rows = [
-        [one.where, _chance(one.share), one.evidence, words.list_some(one.cites, CITED)]
+        [words.name_steps(one), _chance(one.share), one.evidence, words.list_some(one.cites, CITED)]
         for one in look.suspects[offset:]
     ]
     ask.answer.rows("suspects", columns, *rows, first=offset, onward="offset")
@@ -153,10 +152,10 @@ def failure_modes(ask: Query, where: WhereText = "", since: Since = "", offset: 
     found = hide_in(ask.store.shown, find_modes(ask.store, table.runs, table.clusters))
     if isinstance(found, Unmeasured):
         return ask.answer.block("modes, unmeasured", ("why", f"{found.kind}: {found.reason}"))
-    columns, *rows = list_table(modes.tabulate_modes(found, ServerLinks()))
+    columns, *rows = list_table(profile.tabulate_modes(found, ServerLinks()))
     _check_offset(offset, len(rows), "mode")
     lone = f"{found.n_lone:,} of {found.n_signatures:,}"
-    together = "\n".join(modes.describe_modes(found))
+    together = "\n".join(profile.describe_modes(found))
     ask.answer.block("failure modes", ("all", together), ("signatures in too few runs", lone))
     ask.answer.rows("modes", columns, *rows[offset:], first=offset, onward="offset")
 
@@ -164,7 +163,7 @@ def failure_modes(ask: Query, where: WhereText = "", since: Since = "", offset: 
 def compare_runs(ask: Query, a: Side, b: Side, by: ByField = "", where: WhereText = "") -> None:
     """Compare two runs call by call, beside other trials; with `by`, two groups, paired by task."""
     if by:
-        chosen, seed = _condition(where), ask.settings.seed
+        chosen, seed = combine_filters(where or None), ask.settings.seed
         groups = compare_groups(ask.store, a, b, by=by, where=chosen, seed=seed)
         document = make_comparison_document(groups)
     else:
@@ -200,7 +199,7 @@ def search(ask: Query, text: Needle, where: WhereText = "", offset: Offset = 0) 
 
     Looks at 200 runs, by name; `offset` counts runs.
     """
-    chosen = _condition(where)
+    chosen = combine_filters(where or None)
     keys = ask.store.runs(chosen).key.tolist()
     if not keys:
         raise UsageError(ask.store.explain_no_match(chosen))
@@ -225,37 +224,32 @@ def report(
     Also which axes are at fault, and runs to look at first. `offset` chooses the group.
     """
     found = build_report(
-        ask.store, where=_condition(where), since=since or None, by=by or None,
+        ask.store, where=combine_filters(where or None), since=since or None, by=by or None,
         seed=ask.settings.seed, look_first=5,
     )  # fmt: skip
     _check_offset(offset, len(found.profiles), "group")
     one = found.profiles[offset]
-    others = [f"{at}: {each.title}" for at, each in enumerate(found.profiles) if at != offset]
+    named = [f"{at}: {words.name_group(each)}" for at, each in enumerate(found.profiles)]
     about = Paragraph(text=": ".join(words.describe_profile(one, found)))
     vector = overview.tabulate_vector(one, "vector")
     ask.answer.section(f"group {offset} of {len(found.profiles)}", [about, vector])
     tables = profile.tabulate_axes([one]), overview.tabulate_shapes([one])
     ask.answer.section("axes and shapes", [table for table in tables if table is not None])
-    rows = [
-        [run.id[:ID_DIGITS], run.name, *words.describe_suspect(run)] for run in found.look_first
-    ]
+    looks = found.look_first
+    rows = [[run.id[:ID_DIGITS], run.name, *words.describe_suspect(run)] for run in looks]
     ask.answer.rows("runs to look at first", ["id", "run", "suspect step", "evidence"], *rows)
     ask.answer.block(
         "how to read it",
         ("warning", one.too_loose.reason if one.too_loose.outcome == "fail" else ""),
         ("recorded", words.describe_inputs(one) if one.inputs else ""),
-        ("other groups, by offset", "\n".join(others)),
+        ("other groups, by offset", "\n".join(named[:offset] + named[offset + 1 :])),
         ("the list", overview.describe_list(found.look_first)),
         ("not claimed", ", ".join(found.not_claimed)),
     )
 
 
-def _condition(where: str) -> Where | None:
-    return parse_where(where) if where else None
-
-
 def _choose_runs(ask: Query, where: str, since: str) -> RunTable:
-    chosen = _condition(where)
+    chosen = combine_filters(where or None)
     return read_chosen_runs(ask.store, where=chosen, since=since or None, by=None)
 
 
@@ -294,7 +288,6 @@ def _excerpt(text: str, asked: str) -> str:
 
 
 def _arguments(tool: Callable[..., None]) -> type[msgspec.Struct]:
-    """Return what a tool takes, as its parameters say."""
     hints = get_type_hints(tool, include_extras=True)
     fields: list[Any] = [
         (name, hints[name]) if one.default is one.empty else (name, hints[name], one.default)
@@ -321,11 +314,7 @@ def describe_tools() -> list[dict[str, Any]]:
 
 
 def call_tool(ask: Query, name: str, arguments: object) -> None:
-    """Add to the answer what a tool says.
-
-    Raises:
-        StepscopeError: no such tool, arguments that it does not take, or that find nothing.
-    """
+    """Add to the answer what a tool says; refuse arguments that it does not take."""
     if name not in TOOLS:
         raise UsageError(f"no tool {name!r}; there are: {', '.join(TOOLS)}")
     tool, kind = TOOLS[name]

@@ -1,14 +1,16 @@
-"""Calls of the agent: which are its own, which failed or succeeded, and what they do."""
+"""Calls of the agent: which are its own, which failed and with which error, and what they do."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 
 import msgspec
 
 from stepscope.measures.rule import cached_on_run, cached_with_facts
-from stepscope.model import Effect, Exchange, Facts, Json, ToolCall, Trajectory
+from stepscope.model import Effect, Exchange, Facts, Json, ToolCall, ToolResult, Trajectory
 from stepscope.model.effects import infer_effect, words_of
 from stepscope.values import Unmeasured
 
@@ -78,3 +80,56 @@ def escalates_to_person(tool: str) -> bool:
 def ends_run(tool: str) -> bool:
     """True if a tool's name says that the run is over once it is called."""
     return escalates_to_person(tool) or not ENDS.isdisjoint(words_of(tool)[:1])
+
+
+# Lines that say how it went and not what went wrong: exit codes, and what wrappers put around them.
+_STATUS_LINE = re.compile(
+    r"(?i)\W*(?:the )?(?:(?:process|command) )?(?:(?:completed|exited|finished|failed) with )?"
+    r"(?:(?:exit|return)[ _]?(?:code|status)|exit(?==)|code)\b[\s:=>]*-?\d+\b.{0,40}|</?output>|"
+    r"Code output:|New Terminal Output:"
+)
+_RAISED = re.compile(r"[\w.]*(?:Error|Exception|Interrupt|Exit)\b.{0,400}")
+_TRACEBACK = "Traceback (most recent call last)"
+# What differs between two tries of the same: durations, addresses, times of day.
+_PASSING = re.compile(
+    r"(?i)\b\d+(?:\.\d+)? ?(?:s|ms|sec|seconds?)\b|\b0x[0-9a-f]+\b|"
+    r"\b\d\d?:\d\d(?::\d\d)?(?:[.,]\d+)?\b"
+)
+# So much of an error is compared: what differs only behind it is the same.
+COMPARED_CHARACTERS = 4000
+
+
+def error_message(result: ToolResult | None) -> str:
+    """Return the line of an error that says what went wrong, behind its status lines.
+
+    Of a traceback that is the last line, where Python puts the error itself. Where nothing but a
+    status is told, the status.
+    """
+    text = "" if result is None else (result.error or result.text).strip()
+    line = text.split("\n", 1)[0].strip()
+    if _TRACEBACK in text:
+        raised = [said.strip() for said in text.splitlines() if _RAISED.match(said.strip())]
+        return raised[-1] if raised else line
+    if "code" not in line.lower() and "output" not in line.lower() and "exit" not in line.lower():
+        return line
+    return next((said for said in _message_lines(text[:COMPARED_CHARACTERS])), line)
+
+
+def _message_lines(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        said = line.strip().removeprefix("Code output:").strip()
+        if said and not _STATUS_LINE.fullmatch(said):
+            yield said
+
+
+def compared_error(exchange: Exchange) -> tuple[str, str]:
+    """Return what two errors must have in common to be the same: the tool, and the message.
+
+    An exit code is a status, not a message; durations and addresses differ between two tries.
+    """
+    result = exchange.result
+    text = "" if result is None else (result.error or result.text)
+    if _TRACEBACK in text:
+        return exchange.call.name, error_message(result)
+    lines = _message_lines(text[:COMPARED_CHARACTERS]) if "\n" in text else (text.strip(),)
+    return exchange.call.name, _PASSING.sub("", "\n".join(lines))

@@ -2,7 +2,7 @@
 
 Tool results count, paired with their calls, and in runs without calls what came of code in
 messages. Where no result of a run says ok or error the count is unmeasured, not 0. Two errors are
-the same where tool and message agree: an exit code is a status and says nothing of what went wrong.
+the same where tool and message agree (`calls.compared_error`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import NamedTuple
 
-from stepscope.measures.calls import effect_of, escalates_to_person, failed_calls, has_succeeded
+from stepscope.measures.calls import (
+    compared_error,
+    effect_of,
+    error_message,
+    escalates_to_person,
+    failed_calls,
+    has_succeeded,
+)
 from stepscope.measures.language import admits_failure
 from stepscope.measures.rule import RuleMeasure, cached_on_run, cached_with_facts, one_a_step
 from stepscope.measures.same_calls import is_same_purpose, overlaps, same_key
@@ -45,46 +52,6 @@ _ERRORS_WITHOUT_STATUS = (
 _NONE = (Verdict("errors", 0.0),)
 
 
-# Lines that say how it went and not what went wrong: exit codes, and what wrappers put around them.
-_STATUS_LINE = re.compile(
-    r"(?i)\W*(?:the )?(?:(?:process|command) )?(?:(?:completed|exited|finished|failed) with )?"
-    r"(?:(?:exit|return)[ _]?(?:code|status)|exit(?==)|code)\b[\s:=>]*-?\d+\b.{0,40}|</?output>|"
-    r"Code output:|New Terminal Output:"
-)
-_RAISED = re.compile(r"[\w.]*(?:Error|Exception|Interrupt|Exit)\b.{0,400}")
-_TRACEBACK = "Traceback (most recent call last)"
-# What differs between two tries of the same: durations, addresses, times of day.
-_PASSING = re.compile(
-    r"(?i)\b\d+(?:\.\d+)? ?(?:s|ms|sec|seconds?)\b|\b0x[0-9a-f]+\b|"
-    r"\b\d\d?:\d\d(?::\d\d)?(?:[.,]\d+)?\b"
-)
-# So much of an error is compared: what differs only behind it is the same.
-COMPARED_CHARACTERS = 4000
-
-
-def error_message(result: ToolResult | None) -> str:
-    """Return the line of an error that says what went wrong, behind its status lines.
-
-    Of a traceback that is the last line, where Python puts the error itself. Where nothing but a
-    status is told, the status.
-    """
-    text = "" if result is None else (result.error or result.text).strip()
-    line = text.split("\n", 1)[0].strip()
-    if _TRACEBACK in text:
-        raised = [said.strip() for said in text.splitlines() if _RAISED.match(said.strip())]
-        return raised[-1] if raised else line
-    if "code" not in line.lower() and "output" not in line.lower() and "exit" not in line.lower():
-        return line
-    return next((said for said in _message_lines(text[:COMPARED_CHARACTERS])), line)
-
-
-def _message_lines(text: str) -> Iterator[str]:
-    for line in text.splitlines():
-        said = line.strip().removeprefix("Code output:").strip()
-        if said and not _STATUS_LINE.fullmatch(said):
-            yield said
-
-
 # Shorter than any key, in whatever form it is written.
 _LONG_WORD = 20
 
@@ -102,19 +69,6 @@ def first_line(result: ToolResult | None) -> str:
     if len(word) <= _LONG_WORD:
         return cut + "…"
     return (head or f"a word of {len(line.split()[0]):,} characters") + "…"
-
-
-def compared_error(exchange: Exchange) -> tuple[str, str]:
-    """Return what two errors must have in common to be the same: the tool, and the message.
-
-    An exit code is a status, not a message; durations and addresses differ between two tries.
-    """
-    result = exchange.result
-    text = "" if result is None else (result.error or result.text)
-    if _TRACEBACK in text:
-        return exchange.call.name, error_message(result)
-    lines = _message_lines(text[:COMPARED_CHARACTERS]) if "\n" in text else (text.strip(),)
-    return exchange.call.name, _PASSING.sub("", "\n".join(lines))
 
 
 @cached_on_run

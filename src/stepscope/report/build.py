@@ -1,17 +1,22 @@
 """Build a `Report` from rows: vectors of groups, outcome against path, rank flips, next steps.
 
-Runs of one task are a cluster. What has no answer is counted by its kind and never filled in; runs
-without both grades stay out of outcome against path and are counted beside it. The vector is never
-folded into one number, and versions of a measure are never mixed.
+Runs of one task are a cluster. What has no answer is counted by its kind and never filled in; the
+vector is never folded into one number, and versions of a measure are never mixed. A pass is right
+for the wrong reason where a proved fault or breach had an effect: on the world, or on what the user
+was left with. What was refused, only read, done anew as it should be, or put right later is no such
+reason; where the trace cannot tell, the pass stays on the list as a doubt.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from importlib.resources import files
+from itertools import compress
+from zlib import crc32
 
 import msgspec
 import numpy as np
@@ -20,24 +25,13 @@ from stepscope import measures, stats
 from stepscope.errors import UsageError
 from stepscope.findings.modes import find_modes
 from stepscope.measures.agents import AgentAnswers, measure_agents
+from stepscope.measures.calls import effect_of, has_succeeded
+from stepscope.measures.conduct import leaf_texts, ways_to_ask
+from stepscope.measures.language import sentences
 from stepscope.measures.outcome import ANOTHER_WAY, CONTRADICTED
-from stepscope.model import records
-from stepscope.model.records import Figure
-from stepscope.report.earned import (
-    GRADES,
-    OTHER_WRITES,
-    AxisFaults,
-    Effects,
-    count_outcome_tables,
-    find_effects,
-    find_faulty,
-    grade_paths,
-    judge_looseness,
-    list_runs,
-)
-from stepscope.report.evidence import read_look_first as choose
-from stepscope.report.evidence import weigh_judged, weigh_runs
-from stepscope.report.flips import find_rank_flips
+from stepscope.model import Exchange, Facts, Step, Trajectory, Verdict, records
+from stepscope.model.records import RULES, Figure
+from stepscope.report import words
 from stepscope.report.panels import build_panels
 from stepscope.report.rows import (
     RunTable,
@@ -49,30 +43,28 @@ from stepscope.report.rows import (
     read_axis_faults,
     read_outcomes,
     read_table,
+    read_values,
     say_no_match,
+    sort_findings,
     split_groups,
 )
+from stepscope.report.suspects import read_look_first as choose
+from stepscope.report.suspects import weigh_judged, weigh_runs
 from stepscope.report.types import (
     CheckAccuracy,
     InputCount,
     LookFirst,
+    OutcomeTable,
     Profile,
     Provenance,
     Report,
-    Shapes,
+    RunLine,
     TrialCounts,
 )
-from stepscope.report.words import (
-    AXES,
-    COMPARED,
-    MEASURES,
-    NOT_SCORED,
-    SCORE_FIRST,
-    UNITS,
-    give_reason,
-    mark_same_faults,
-)
+from stepscope.report.votes import INCOMPLETE, PanelAspect, find_complete, read_aspects
 from stepscope.safety.redact import hide_in
+from stepscope.stats import FigureRuns
+from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.store import Store
 from stepscope.store.columns import (
     ANSWERED,
@@ -82,9 +74,9 @@ from stepscope.store.columns import (
     cell_state,
     text_array,
 )
-from stepscope.store.judged import read_judge_answers
+from stepscope.store.judged import JudgeAnswers, read_judge_answers
 from stepscope.store.where import Where
-from stepscope.values import Unmeasured, format_count
+from stepscope.values import Decision, RankFlips, Unmeasured, format_count
 
 
 def measure_axes(table: RunTable, faults: AxisFaults) -> Iterator[tuple[str, Figure]]:
@@ -94,8 +86,9 @@ def measure_axes(table: RunTable, faults: AxisFaults) -> Iterator[tuple[str, Fig
         figure: Figure = stats.proportion(proved[ran], table.clusters[ran], unmeasured=lost)
         if is_outdated(table.columns[key]):
             version = ", ".join(table.columns[key].versions)
-            figure = Unmeasured("missing_input", f"answers of version {version}; {SCORE_FIRST}")
-        yield key, give_reason(key, figure)
+            reason = f"answers of version {version}; {words.SCORE_FIRST}"
+            figure = Unmeasured("missing_input", reason)
+        yield key, words.give_reason(key, figure)
 
 
 @cache
@@ -128,11 +121,7 @@ _OUTCOME = "of the runs that it took part in"
 
 
 def split_step_agents(rows: Rows, table: RunTable) -> RunTable:
-    """Return the table with a row for each run and each of its agents, which `BY` names.
-
-    Raises:
-        UsageError: the traces cannot be opened here, or no run names agents at its steps.
-    """
+    """Return the table with a row for each run and each of its agents; refuse runs without any."""
     if not isinstance(rows, Store):
         raise UsageError(f"--by {BY} opens runs, and there are none here: name a store")
     facts = {workflow: rows.facts(workflow) for workflow in set(table.runs.workflow.tolist())}
@@ -159,16 +148,6 @@ def split_step_agents(rows: Rows, table: RunTable) -> RunTable:
         tags={BY: text_array([one.agent for one in found])},
         shapes=None,
         custom=(),
-    )
-
-
-def keep_agent_figures(profile: Profile) -> Profile:
-    """Return the vector of one agent without the figures that only a whole run has."""
-    return msgspec.structs.replace(
-        profile,
-        figures={k: v for k, v in profile.figures.items() if not k.startswith(_OF_RUNS)},
-        notes={**profile.notes, "outcome.pass": _OUTCOME},
-        trials=None,
     )
 
 
@@ -202,7 +181,8 @@ def measure_vector(table: RunTable) -> tuple[dict[str, Figure], dict[str, str], 
     }
     powers, trials = _powers(table)
     figures |= powers
-    reached, asked = table.columns[MEASURES["subgoals.reached"]], table.columns["subgoals.total"]
+    reached = table.columns[words.MEASURES["subgoals.reached"]]
+    asked = table.columns["subgoals.total"]
     chosen = reached.valued & asked.valued
     figures["subgoals.reached"] = stats.ratio(
         reached.value[chosen],
@@ -212,7 +192,7 @@ def measure_vector(table: RunTable) -> tuple[dict[str, Figure], dict[str, str], 
         unit_of_n="goals",
     )
     another = int((table.columns["subgoals"].label == ANOTHER_WAY).sum())
-    repeats = table.columns[MEASURES["redundant_calls.per_run"]]
+    repeats = table.columns[words.MEASURES["redundant_calls.per_run"]]
     figures["redundant_calls.per_run"] = stats.rate(
         repeats.value[repeats.valued],
         table.clusters[repeats.valued],
@@ -222,7 +202,7 @@ def measure_vector(table: RunTable) -> tuple[dict[str, Figure], dict[str, str], 
     if another:
         said = f"in {format_count(another, 'run')} another way, as the passed check says"
         notes["subgoals.reached"] = said
-    policy = table.columns[MEASURES["policy.violations"]]
+    policy = table.columns[words.MEASURES["policy.violations"]]
     figures["policy.violations"] = stats.proportion(
         policy.value[policy.valued] > 0,
         table.clusters[policy.valued],
@@ -235,7 +215,7 @@ def measure_vector(table: RunTable) -> tuple[dict[str, Figure], dict[str, str], 
         notes[list(powers)[-1]] = counts
     for name in table.custom:
         figures |= dict(_measure_custom(table, name))
-    return {key: give_reason(key, figure) for key, figure in figures.items()}, notes, trials
+    return {key: words.give_reason(key, figure) for key, figure in figures.items()}, notes, trials
 
 
 def _measure_custom(table: RunTable, name: str) -> Iterator[tuple[str, Figure]]:
@@ -253,27 +233,21 @@ def _measure_custom(table: RunTable, name: str) -> Iterator[tuple[str, Figure]]:
 
 
 def _powers(table: RunTable) -> tuple[dict[str, Figure], TrialCounts | None]:
-    """Return pass^2 up to the most trials of a task, and the tasks by how often they passed."""
     known, passed = read_outcomes(table)
     if not known.any():
         return {}, None
     successes, tried = stats.trials_per_task(passed[known], table.clusters[known])
     most = int(tried.max())
-    always, never = successes == tried, successes == 0
-    trials = TrialCounts(
-        low=int(tried.min()),
-        high=most,
-        always=int(always.sum()),
-        mixed=int((~always & ~never).sum()),
-        never=int(never.sum()),
-    )
+    always, never = int((successes == tried).sum()), int((successes == 0).sum())
+    mixed = len(tried) - always - never
+    trials = TrialCounts(low=int(tried.min()), high=most, always=always, mixed=mixed, never=never)
     powers = range(2, min(most, MOST_TRIALS) + 1)
     return {f"outcome.pass^{k}": stats.pass_hat_k(successes, tried, k) for k in powers}, trials
 
 
 def _recovered(table: RunTable) -> tuple[Figure, dict[str, str]]:
     """Return recovered errors per error; runs without errors have nothing to say."""
-    recovered, errors = table.columns[MEASURES["errors.recovered"]], table.columns["errors"]
+    recovered, errors = table.columns[words.MEASURES["errors.recovered"]], table.columns["errors"]
     chosen = recovered.valued & errors.valued & (errors.value > 0)
     if errors.valued.any() and not chosen.any():
         return Unmeasured("not_applicable", "no tool error"), {}
@@ -288,18 +262,13 @@ def _recovered(table: RunTable) -> tuple[Figure, dict[str, str]]:
 
 
 def _spread(table: RunTable, quantity: str) -> dict[str, Figure]:
-    column = table.columns[MEASURES[quantity]]
+    column = table.columns[words.MEASURES[quantity]]
     chosen = column.valued
     values, clusters = column.value[chosen], table.clusters[chosen]
     lost = table.lost(column.measure)
-    figures: dict[str, Figure] = {}
-    for name, q in (("median", 0.5), ("p95", 0.95)):
-        key = f"{quantity}.{name}"
-        if key != "tokens.p95":
-            figures[key] = stats.quantile(
-                values, q, clusters, unit=UNITS[quantity], unmeasured=lost
-            )
-    return figures
+    asked = {"median": 0.5} if quantity == "tokens" else {"median": 0.5, "p95": 0.95}
+    measure = partial(stats.quantile, unit=words.UNITS[quantity], unmeasured=lost)
+    return {f"{quantity}.{name}": measure(values, q, clusters) for name, q in asked.items()}
 
 
 LOOK_FIRST = 10
@@ -310,28 +279,20 @@ def build_report(
     *,
     where: Where | None = None,  # a condition on runs; all when left out
     since: str | None = None,  # only runs that started then or later
-    # the field that makes the groups; the agents of each workflow when left out
-    by: str | None = None,
+    by: str | None = None,  # the field that makes groups; agents of each workflow when left out
     seed: int = 0,  # where random draws start
-    # how many runs to open and name suspects for; None opens every run
-    look_first: int | None = LOOK_FIRST,
+    look_first: int | None = LOOK_FIRST,  # runs to open and name suspects for; None opens every run
     table: RunTable | None = None,  # what `read_chosen_runs` has read with the same choice
-    # of rubrics; of each judge the one that most runs were judged by when left out
-    rubric_version: str | None = None,
+    rubric_version: str | None = None,  # of each judge the commonest when left out
 ) -> Report:
-    """Return the report over the runs that `where` and `started_since` choose.
-
-    Raises:
-        StoreError: versions of a measure are mixed.
-        UsageError: nothing is chosen, or `by` is no field.
-    """
+    """Return the report over the runs chosen; raises as `read_chosen_runs` does."""
     if table is None:
         table = read_chosen_runs(rows, where=where, since=since, by=by)
     chosen = combine_conditions(where, since)
     judged = read_judge_answers(rows, table.runs, chosen, version=rubric_version)
     weighed = replace(table, judged=weigh_judged(judged, len(table)))
     found = choose(rows, weighed, look_first, judged) if isinstance(rows, Store) else ()
-    opened = tuple(mark_same_faults(found))
+    opened = tuple(words.mark_same_faults(found))
     redactor = rows.shown if isinstance(rows, Store) else None
     names = text_array(hide_texts(redactor, table.runs.name.tolist()))
     table = replace(table, runs=replace(table.runs, name=names))
@@ -345,8 +306,10 @@ def build_report(
     else:
         group = {field: value for field, value in parts[0][0].items() if value}
         profiles = [msgspec.structs.replace(whole, group=group)]
-    if within:
-        profiles = [keep_agent_figures(one) for one in profiles]
+    for at, one in enumerate(profiles) if within else ():
+        kept = {k: v for k, v in one.figures.items() if not k.startswith(_OF_RUNS)}
+        notes = {**one.notes, "outcome.pass": _OUTCOME}
+        profiles[at] = msgspec.structs.replace(one, figures=kept, notes=notes, trials=None)
     unranked = NO_RIVALS if within else None if parts[1:] else ALONE
     # Judges of runs know nothing of step agents.
     groups = [whole] if within else profiles
@@ -386,12 +349,7 @@ def build_report(
 def read_chosen_runs(
     rows: Rows, *, where: Where | None, since: str | None, by: str | None
 ) -> RunTable:
-    """Return the rows that a report over these runs is made of.
-
-    Raises:
-        StoreError: versions of a measure are mixed.
-        UsageError: nothing is chosen, or `by` is no field.
-    """
+    """Return the rows that a report over these runs is made of; raises UsageError where none is."""
     # Who acted at a step is in no column: the table is split when its runs are opened.
     fields = () if by == BY else choose_fields(by)
     table = read_table(rows, combine_conditions(where, since), fields)
@@ -403,11 +361,8 @@ def read_chosen_runs(
 def build_profile(
     table: RunTable, group: dict[str, str | None], effects: Effects, *, seed: int = 0
 ) -> Profile:
-    """Return the vector of one group of runs, with outcome against path, and their shapes.
-
-    `effects` is what `find_effects` found in these runs, and in others.
-    """
-    faults = {key: read_axis_faults(table, key) for key in AXES}
+    """Return the vector of a group of runs; `effects` is what `find_effects` found in them."""
+    faults = {key: read_axis_faults(table, key) for key in words.AXES}
     figures, notes, trials = measure_vector(table)
     figures |= measure_axes(table, faults)
     known, passed = read_outcomes(table)
@@ -415,7 +370,7 @@ def build_profile(
     both = known & graded
     lost = {"missing_input": int((~both).sum())}
     joint = stats.joint_table(passed[both], good[both], table.clusters[both], unmeasured=lost)
-    grades = [key for key in GRADES if (table.columns[COMPARED[key]].valued & both).any()]
+    grades = [key for key in GRADES if (table.columns[words.COMPARED[key]].valued & both).any()]
     measured = not isinstance(joint, Unmeasured)
     faulty, unlucky = find_faulty(table), measured & both & ~passed & good
     harmless = np.array([effects.get(key) is False for key in table.runs.key.tolist()], np.bool_)
@@ -464,9 +419,12 @@ def _not_claimed(rows: Rows, table: RunTable, whole: Profile) -> list[str]:
     said = [f"suspect-step accuracy ({why})"]
     if "errors.recovered" in whole.notes:
         said.append("recovery from injected errors (none here)")
-    if not (isinstance(whole.shapes, Shapes) and whole.shapes.shares):
-        said.append(f"shapes ({_no_shapes(whole.shapes)})")
-    unscored = table.lost("outcome").get(NOT_SCORED, 0)
+    if isinstance(whole.shapes, Unmeasured):
+        said.append("shapes (no step scores here)")
+    elif not whole.shapes.shares:
+        absent = whole.shapes.no_shares
+        said.append(f"shapes ({'no shares' if absent is None else absent.reason})")
+    unscored = table.lost("outcome").get(words.NOT_SCORED, 0)
     if unscored:
         said.append(f"anything about {unscored:,} runs never scored")
     contradicted = int((rows.column(CONTRADICTED, table.runs).state == 1).sum())
@@ -476,19 +434,304 @@ def _not_claimed(rows: Rows, table: RunTable, whole: Profile) -> list[str]:
     return said
 
 
-def _no_shapes(found: Shapes | Unmeasured) -> str:
-    if isinstance(found, Unmeasured):
-        return "no step scores here"
-    return found.no_shares.reason if found.no_shares is not None else "no shares"
-
-
 def _next(table: RunTable, opened: tuple[LookFirst, ...]) -> list[str]:
     unranked = any(run.reliability and run.nobody is None for run in opened)
-    unscored = unranked or table.lost("outcome").get(NOT_SCORED, 0)
-    unscored = unscored or any(is_outdated(table.columns[key]) for key in AXES)
+    unscored = unranked or table.lost("outcome").get(words.NOT_SCORED, 0)
+    unscored = unscored or any(is_outdated(table.columns[key]) for key in words.AXES)
     commands = ["stepscope score"] if unscored else []
-    if opened:
-        first = opened[0]
+    for first in opened[:1]:
         around = f" --step {first.suspects[0].first}" if first.suspects else ""
         commands.append(first.command + around)
     return [*commands, "stepscope report --json"]
+
+
+# In which runs each axis proved a fault, and in which its checks ran.
+AxisFaults = dict[str, tuple[Floats, Bools]]
+
+
+def _find_faults(table: RunTable) -> dict[str, Bools]:
+    """Return which runs have a proved fault of each axis, or a breach of a declared rule."""
+    axes = {key: read_axis_faults(table, key) for key in words.AXES}
+    proved = {key: fault * ran > 0 for key, (fault, ran) in axes.items()}
+    return {**proved, "policy": table.columns["policy"].value > 0}
+
+
+def find_faulty(table: RunTable) -> Bools:
+    """Return which passing runs have a proved fault, or a breach of a declared rule."""
+    known, passed = read_outcomes(table)
+    found: Bools = known & passed & np.logical_or.reduce([*_find_faults(table).values()])
+    return found
+
+
+# Passing runs with a fault that are opened; of any more it is not known whether it had an effect.
+MOST_OPENED = 500
+# By row of a run: whether its proved faults had an effect; what nobody can tell is not in it.
+Effects = Mapping[int, bool]
+
+
+def find_effects(rows: Rows, table: RunTable) -> Effects:
+    """Return whether the faults of passing runs had an effect, as their steps show."""
+    if not isinstance(rows, Store):
+        return {}
+    found: dict[int, bool] = {}
+    facts, faults = cache(rows.facts), _find_faults(table)
+    chosen = np.flatnonzero(find_faulty(table))[:MOST_OPENED]
+    place = dict(zip(table.runs.key[chosen].tolist(), chosen.tolist(), strict=True))
+    for stored in rows.stored(list(place)):
+        run = stored.trajectory
+        effects: set[bool | None] = set()
+        for measure in (name for name, runs in faults.items() if runs[place[stored.key]]):
+            held = sort_findings(rows.records(trajectory=run.id, measure=measure))
+            each = held.by_step.get(measure, ())
+            effects |= {has_effect(run, fault, facts(run.workflow)) for fault in each} or {None}
+        if True in effects or effects == {False}:
+            found[stored.key] = True in effects
+    return found
+
+
+# What these axes cite is a message, unless they name the call; and how an agent takes one back.
+_TOLD, _ENDING = "axes.result_interpretation", "axes.termination"
+_CORRECTS = re.compile(
+    r"(?i)\b(?:(?:apolog\w+|sorry) (?:for|about) (?:\w+ ){0,3}(?:confusion|error|mistake|mix-?up)|"
+    r"correction|(?:my|a) mistake|mistaken(?:ly)?|misread|misspoke|incorrectly|i was wrong)\b"
+)
+# What a fault says is true: "the result at 8 says 47.00", "where the total is 1203".
+_TRUE = re.compile(r" (?:says|total is) (?:[a-z_ ]*)(?:'([^']{2,})'|(\d[\d,.]*\d))")
+# Words of what a fault is about, besides those of faults.
+_WORDS = re.compile(r"\b(?!(?:tells|result|which|before|nothing)\b)[a-z]{5,}")
+_THING = re.compile(r"\b(?=[A-Z_-]*\d)[A-Z\d_-]{5,20}\b")
+
+
+def has_effect(run: Trajectory, fault: Verdict, facts: Facts | None) -> bool | None:
+    """Return whether a fault changed the world or what the user has; None where no trace tells."""
+    at = -1 if fault.step is None else fault.step
+    made = [x for x in run.agent_exchanges if at in (x.step, x.result_step)]
+    calls = [x for x in made if x.call.name in fault.reason]
+    if calls or (made and fault.measure not in (_TOLD, _ENDING)):
+        effects = {_has_changed(run, x, fault, facts) for x in calls or made}
+        return True if True in effects else None if None in effects else False
+    if not 0 <= at < len(run.steps) or run.steps[at].actor != "agent" or not run.steps[at].text:
+        return None
+    if " of another customer, " in fault.reason:
+        return True  # what was shown cannot be unseen
+    later = run.steps[at + 1 :]
+    told = any(step.actor == "user" for step in later) or not any(map(_said, later))
+    if not told or (fault.measure == _ENDING and not fault.reason.startswith("announces ")):
+        return None
+    return not (_is_corrected(fault, later) or _is_done_later(run, fault, facts))
+
+
+def _has_changed(
+    run: Trajectory, call: Exchange, fault: Verdict, facts: Facts | None
+) -> bool | None:
+    effect = effect_of(call.call.name, facts)
+    if call.failed or (effect == "read" and fault.measure != "policy"):
+        return False
+    if call.result is None or effect != "write":
+        return None
+    for later in run.agent_exchanges:
+        if later.position > call.position and later.call.name == call.call.name:
+            # Done again, with another value in place of what the fault quotes, and nothing else.
+            found = list(words.find_differences(call.call.arguments, later.call.arguments))
+            quoted = [words.describe_value(was) for _, was, _ in found]
+            if has_succeeded(later) and quoted and all(x and x in fault.reason for x in quoted):
+                return False
+    return True
+
+
+def _said(step: Step) -> str:
+    return step.text if step.actor == "agent" else ""
+
+
+def _is_corrected(fault: Verdict, later: Sequence[Step]) -> bool:
+    """True if a later message says what is true, or takes back what it is about."""
+    about, true = set(_WORDS.findall(fault.reason.lower())), _TRUE.search(fault.reason)
+    value = (true[1] or true[2].removesuffix(".00").replace(",", "")) if true else ""
+    for text in map(_said, later):
+        plain = re.sub(r"(?<=\d),(?=\d{3})", "", text)
+        if value and re.search(rf"(?<![\w.]){re.escape(value)}(?!\w|\.\d*[1-9])", plain):
+            return True
+        corrects = (said for said in sentences(text) if _CORRECTS.search(said))
+        if any(not about.isdisjoint(_WORDS.findall(said.lower())) for said in corrects):
+            return True
+    return False
+
+
+def _is_done_later(run: Trajectory, fault: Verdict, facts: Facts | None) -> bool:
+    """True if what was told as done was done after all, to the thing that was named."""
+    things = set(_THING.findall(fault.reason))
+    for made in run.agent_exchanges if not _TRUE.search(fault.reason) else ():
+        verbs, _ = ways_to_ask(made.call.name)
+        writes = effect_of(made.call.name, facts) == "write" and has_succeeded(made)
+        if writes and made.step > (fault.step or 0) and verbs is not None:
+            given = set(leaf_texts(made.call.arguments))
+            if verbs.search(fault.reason.casefold()) and (not things or things & given):
+                return True
+    return False
+
+
+# Shares are counted in whole sub-goals and errors: below 1 by less than this is rounding.
+NEARLY = 1e-9
+OTHER_WRITES = "subgoals.other_writes"
+
+
+def count_outcome_tables(table: RunTable) -> Iterator[OutcomeTable]:
+    """Yield outcome against sub-goals, errors and policy, each where anything was measured."""
+    goals = table.columns["subgoals"]
+    complete = _full(goals.value)
+    of_goals = ("all sub-goals", "some missed")
+    yield from _joint(table, "sub-goals", of_goals, goals.valued, (complete, ~complete))
+    errors, recovery = table.columns["errors"], table.columns["recovery"]
+    none = errors.valued & (errors.value == 0)
+    over = recovery.valued & _full(recovery.value)
+    left = recovery.valued & ~_full(recovery.value)
+    of_errors = ("no error", "all recovered", "some not")
+    if (over | left).any():
+        yield from _joint(table, "errors", of_errors, none | over | left, (none, over, left))
+    policy = table.columns["policy"]
+    kept, of_rules = policy.value == 0, ("rules kept", "a rule broken")
+    yield from _joint(table, "policy", of_rules, policy.valued, (kept, ~kept))
+
+
+# The figures that the grade of a path is made of.
+GRADES = ("subgoals.reached", "policy.violations")
+
+
+def grade_paths(table: RunTable) -> tuple[Bools, Bools]:
+    """Return which runs have a grade of the path, and which have all reached and no rule broken."""
+    goals, policy = table.columns["subgoals"], table.columns["policy"]
+    graded = goals.valued | policy.valued
+    bad = goals.valued & ~_full(goals.value) | policy.valued & (policy.value > 0)
+    return graded, graded & ~bad
+
+
+def judge_looseness(joint: stats.JointTable | Unmeasured, grades: Iterable[str]) -> Decision:
+    """Decide whether outcome and path disagree so rarely that these grades add nothing."""
+    found = joint if isinstance(joint, Unmeasured) else joint.limit
+    if isinstance(found, Unmeasured):
+        return Decision("undecided", found.reason)
+    by = " and ".join(map(words.name_figure, grades))
+    upper = f"outcome and path, graded by {by}, disagree in at most {found:.0%} of runs"
+    if found < stats.MOST_DISAGREEMENT:
+        return Decision("fail", f"{upper}: this grade of the path is too loose to add anything")
+    return Decision("pass", f"nothing shows that this grade of the path is too loose: {upper}")
+
+
+def list_runs(
+    table: RunTable, places: Ints, faults: AxisFaults, effects: Effects | None = None
+) -> tuple[RunLine, ...]:
+    """Return chosen runs in their order, with what their path shows."""
+    shares, broken, writes = (
+        table.columns[name].numbers[places].tolist()
+        for name in ("subgoals", "policy", OTHER_WRITES)
+    )
+    axes = [((proved > 0) & ran)[places].tolist() for proved, ran in faults.values()]
+    reason = cache(_describe_path)
+    ids, names, keys = (getattr(table.runs, x)[places].tolist() for x in ("id", "name", "key"))
+    paths = zip(shares, broken, writes, *axes, strict=True)
+    return tuple([
+        RunLine(id=id, name=name, reason=reason(*path), sure=effects is None or key in effects)
+        for id, name, key, path in zip(ids, names, keys, paths, strict=True)
+    ])  # fmt: skip
+
+
+def _describe_path(
+    share: float | None, broken: float | None, writes: float | None, *axes: bool
+) -> str:
+    """Return what the path of a run shows; what was not measured is not said."""
+    said = []
+    if share is not None:
+        said.append("every sub-goal reached" if share >= 1 else f"{share:.0%} of sub-goals")
+    said += [f"{broken:.0f} violations"] if broken else []
+    said += [f"{writes:.0f} other writes"] if writes else []
+    proved = " and ".join(compress(words.AXES.values(), axes))
+    return ", ".join([*said, f"proved: {proved}"] if proved else said)
+
+
+def _joint(
+    table: RunTable, grade: str, names: tuple[str, ...], graded: Bools, columns: tuple[Bools, ...]
+) -> Iterator[OutcomeTable]:
+    known, passed = read_outcomes(table)
+    both = known & graded
+    if not both.any():
+        return
+    notes = {}
+    if grade == "sub-goals":
+        # Of the failing runs with every sub-goal reached, those that also wrote something else.
+        unearned = both & ~passed & columns[0]
+        more = int((unearned & (table.columns[OTHER_WRITES].value > 0)).sum())
+        said = f"{more} of these {int(unearned.sum())} also made other writes"
+        notes = {"fail": said} if more else {}
+    yield OutcomeTable(
+        grade=grade,
+        columns=names,
+        passed=tuple(int((both & passed & flags).sum()) for flags in columns),
+        failed=tuple(int((both & ~passed & flags).sum()) for flags in columns),
+        unmeasured=len(table) - int(both.sum()),
+        notes=notes,
+    )
+
+
+def _full(value: Floats) -> Bools:
+    return np.nan_to_num(value) >= 1 - NEARLY
+
+
+MORE_IS_BETTER = ("subgoals.reached", "errors.recovered")
+FEWER_IS_BETTER = (
+    *("redundant_calls.per_run", "policy.violations", *words.AXES),
+    *(words.JUDGED + key for key in words.AXES),
+)
+# Pairs grow with the square; more groups than this are no ranking that anyone reads.
+MOST_GROUPS = 20
+
+
+def find_rank_flips(
+    rows: Rows,  # where the runs are
+    table: RunTable,  # the runs, as a report reads them
+    groups: Sequence[Profile],  # the groups of these runs that are ordered
+    judged: Sequence[JudgeAnswers],  # what judges answered about the runs
+    seed: int,  # where random draws start
+) -> RankFlips | Unmeasured:
+    """Return the pairs of groups that outcome and a path figure order differently."""
+    if len(groups) > MOST_GROUPS:
+        said = f"{len(groups)} groups; pairs of 2 to {MOST_GROUPS} are compared"
+        return Unmeasured("not_applicable", said)
+    chosen = [table.matches(group.group) for group in groups]
+    parts = [table.take(one) for one in chosen]
+    by_rules = [key for key in (*MORE_IS_BETTER, *FEWER_IS_BETTER) if key in words.COMPARED]
+    figures = {
+        key: [_read_runs(part, words.COMPARED[key]) for part in parts]
+        for key in by_rules
+        if key not in words.AXES or table.scored(key)
+    }
+    axes = [one for one in judged if one.asked.measure in words.AXES]
+    for aspect in read_aspects(rows, table, axes, ()):
+        if aspect.even:
+            figures[words.JUDGED + aspect.rubric] = list(_read_judged(aspect, chosen))
+    return stats.rank_flips(
+        [words.name_group(group) for group in groups],
+        [_read_runs(part, "outcome") for part in parts],
+        figures,
+        fewer_is_better=FEWER_IS_BETTER,
+        units=words.RATES,
+        rng=np.random.default_rng([seed, crc32(b"rank_flips")]),
+    )
+
+
+def _read_runs(part: RunTable, measure: str) -> FigureRuns:
+    values, valued = read_values(part, measure)
+    return FigureRuns(
+        values=values[valued], cases=part.clusters[valued], unmeasured=part.lost(measure)
+    )
+
+
+def _read_judged(aspect: PanelAspect, groups: Sequence[Bools]) -> Iterator[FigureRuns]:
+    """Yield in which runs of each group any judge found the fault, of those that all answered."""
+    answered, asked = find_complete(aspect.votes)
+    models = [one.failing for one in aspect.votes if one.member.family != RULES]
+    failing = np.logical_or.reduce(models).astype(np.float64)
+    for group in groups:
+        inside = group & aspect.inside
+        kept = inside & answered
+        lost = {INCOMPLETE: int((inside & asked & ~answered).sum())}
+        yield FigureRuns(values=failing[kept], cases=aspect.table.clusters[kept], unmeasured=lost)

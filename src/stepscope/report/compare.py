@@ -15,9 +15,7 @@ from msgspec.structs import replace
 from stepscope import stats
 from stepscope.errors import UsageError
 from stepscope.model.records import RULES, Figure
-from stepscope.report.build import build_profile
-from stepscope.report.earned import find_effects
-from stepscope.report.flips import find_rank_flips
+from stepscope.report.build import build_profile, find_effects, find_rank_flips
 from stepscope.report.rows import (
     RunTable,
     choose_fields,
@@ -33,7 +31,7 @@ from stepscope.report.types import (
     Provenance,
     ShapesDifference,
 )
-from stepscope.report.words import AXES, COMPARED, RATES, give_reason
+from stepscope.report.words import AXES, COMPARED, RATES, UNITS, give_reason
 from stepscope.safety.redact import hide_in
 from stepscope.shape import fleet
 from stepscope.store import Store
@@ -47,12 +45,7 @@ ALPHA = 0.05
 # The difference in a pass rate that the needed number of cases is given for.
 WORTH_SEEING = 0.05
 # Units of what a run took.
-MEANS = {
-    "steps.mean": "steps",
-    "tokens.mean": "tokens",
-    "cost_usd.mean": "usd",
-    "seconds.mean": "seconds",
-}
+MEANS = {f"{key}.mean": unit for key, unit in UNITS.items()}
 MEAN_SHARES = ("subgoals.reached", "errors.recovered")
 
 
@@ -66,12 +59,7 @@ def compare_groups(
     since: str | None = None,  # only runs that started then or later
     seed: int = 0,  # where permutations start
 ) -> ComparisonReport:
-    """Return the comparison of the runs whose field `by` is `a` with those where it is `b`.
-
-    Raises:
-        StoreError: versions of a measure are mixed.
-        UsageError: a group has no runs, both are the same, or `by` is no field.
-    """
+    """Return the runs whose field `by` is `a` compared with those where it is `b`."""
     fields = choose_fields(by)
     if a == b:
         raise UsageError(f"{a!r} is compared with itself; give two values of {by}")
@@ -131,12 +119,9 @@ def _shapes(first: RunTable, second: RunTable, seed: int) -> ShapesDifference | 
     )
     if isinstance(found, Unmeasured):
         return found
+    source, sigma = first.shapes.source, first.shapes.sigma
     return ShapesDifference(
-        difference=found.difference,
-        p=found.p,
-        method=found.method,
-        source=first.shapes.source,
-        sigma=first.shapes.sigma,
+        difference=found.difference, p=found.p, method=found.method, source=source, sigma=sigma
     )
 
 
@@ -166,9 +151,8 @@ def _difference(
     estimate: Callable[..., Figure] = stats.mean_share if key in MEAN_SHARES else stats.proportion
     if unit != "share":
         estimate = stats.rate if key in RATES else stats.mean
-    before, after = (
-        give_reason(key, estimate(values, cases, unmeasured=gone)) for values, cases, gone in sides
-    )
+    figures = (estimate(values, cases, unmeasured=gone) for values, cases, gone in sides)
+    before, after = (give_reason(key, figure) for figure in figures)
     if isinstance(found, Unmeasured):
         return Difference(first=before, second=after, effect=give_reason(key, found), paired=paired)
     return Difference(

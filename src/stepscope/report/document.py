@@ -1,8 +1,7 @@
 """What a view gives to a renderer: tables, charts, pages, and the addresses between them.
 
-Values only: a renderer lays them out and computes nothing. Text may come from a trace; each
-renderer escapes it in its own way. Element ids and addresses consist of digests and numbers, so
-that no text of a trace becomes part of an address.
+Values only; each renderer escapes text in its own way. Ids and addresses consist of digests and
+numbers, so that no text of a trace becomes part of an address.
 """
 
 from __future__ import annotations
@@ -239,10 +238,7 @@ class Links:
 
 
 class ServerLinks(Links):
-    """Addresses on the local server: `/`, `/run/ID`, `/compare`, `/profile`, `/gates`.
-
-    What was chosen (`where`, `since`, `by`) goes along from page to page.
-    """
+    """Addresses on the local server, which keep what was chosen (`where`, `since`, `by`)."""
 
     is_served = True
 

@@ -30,7 +30,8 @@ from stepscope.models.configured import JudgesTable
 from stepscope.models.opening import agent_family
 from stepscope.models.prices import Prices
 from stepscope.report import votes, words
-from stepscope.report.panel_types import (
+from stepscope.report.rows import RunTable, read_shown_run, sort_findings
+from stepscope.report.types import (
     AnswerCounts,
     DisputedRun,
     JudgeCost,
@@ -38,6 +39,7 @@ from stepscope.report.panel_types import (
     Panel,
     Panels,
     PatternShare,
+    Profile,
     TraceAnswer,
     TraceLine,
     TraceStep,
@@ -45,8 +47,6 @@ from stepscope.report.panel_types import (
     VerdictFlagKind,
     WorkedTrace,
 )
-from stepscope.report.rows import RunTable, read_shown_run, sort_findings
-from stepscope.report.types import Profile
 from stepscope.report.votes import Acted, PanelAspect
 from stepscope.safety.text import visible_line
 from stepscope.stats.sample import Bools
@@ -164,14 +164,10 @@ def find_flags(
     for one in judged:
         key = one.asked.measure, one.asked.judge
         if f"+{one.asked.mode}" == NARRATION_OFF and not one.main:
-            with_it = by_mode[key]
+            with_it, said = by_mode[key], "turns without the agent's narration"
             both = with_it.runs.keys() & one.runs.keys()
             turned = _names(table, (at for at in both if _turns(with_it.runs[at], one.runs[at])))
-            found.append(
-                _flag_answers(
-                    "narration_dependent", with_it, "turns without the agent's narration", turned
-                )
-            )
+            found.append(_flag_answers("narration_dependent", with_it, said, turned))
         if one.main:
             found += _of_one(table, one)
     found += _outranked(table, judged)
@@ -213,12 +209,8 @@ def _of_one(table: RunTable, one: JudgeAnswers) -> Iterator[VerdictFlag]:
     runs = {at: str(table.runs.name[at]) for at in sorted(one.runs)}
     turned = [name for at, name in runs.items() if _flips(one.runs[at])]
     yield _flag_answers("flips", one, "turns when it is asked again", turned)
-    missed = [
-        name
-        for at, name in runs.items()
-        if (record := one.runs[at].verdict) is not None
-        and record.answer.reason.startswith("canary_missed:")
-    ]
+    why = {at: record.answer.reason for at in runs if (record := one.runs[at].verdict) is not None}
+    missed = [runs[at] for at, reason in why.items() if reason.startswith("canary_missed:")]
     yield _flag_answers("canary_missed", one, "set aside: it missed a planted step", missed)
     if len(one.snapshots) > 1:
         counts = ", ".join(f"{name or 'as asked'} {n:,}" for name, n in one.snapshots.items())
@@ -247,7 +239,6 @@ def _outranked(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[Verd
 
 
 def _label(record: Record | None) -> str | None:
-    """Return what a verdict says, None where there is none."""
     if record is None or not isinstance(record.answer, Verdict):
         return None
     return record.answer.label
@@ -282,10 +273,8 @@ def _ignored(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[Verdic
                 continue
             judge, answer = one.asked.judge, record.answer
             asked[judge] = asked.get(judge, 0) + 1
-            if (
-                isinstance(answer, Unmeasured)
-                and votes.classify_absence(answer.reason, answer.kind) in BREACHES
-            ):
+            lost = isinstance(answer, Unmeasured) and answer.kind
+            if lost and votes.classify_absence(answer.reason, lost) in BREACHES:
                 broken.setdefault(judge, set()).add(at)
     for judge, places in sorted(broken.items()):
         if asked[judge] >= OF_AT_LEAST and len(places) >= BROKEN * asked[judge]:
@@ -373,7 +362,7 @@ def _pattern(
     return PatternShare(
         name=name,
         judge=judge,
-        group=of.title,
+        group=words.name_group(of),
         share=aspect.share(shows, told, why),
         n=len(names),
         unknown=int(why.get(UNKNOWN_OUTCOME.reason, np.zeros(0)).sum()),
@@ -461,7 +450,6 @@ def _lines(records: Sequence[Record], rubrics: Sequence[str]) -> Iterator[TraceL
 
 
 def _said(step: Step) -> str:
-    """Return a step in one line: what it called, what came back, or what was said."""
     if step.calls:
         return ", ".join(words.describe_call(call, None) for call in step.calls)
     if step.results:
@@ -534,7 +522,6 @@ def _place(rubric: str) -> tuple[int, int, str]:
 
 
 def _not_drawn(table: RunTable, aspects: Sequence[PanelAspect]) -> Iterator[VerdictFlag]:
-    """Yield how many judged runs no share speaks of, since they were not in the sample."""
     for aspect in aspects:
         asked = np.logical_or.reduce([one.asked for one in aspect.votes])
         outside = table.runs.name[asked & ~aspect.inside].tolist()
@@ -546,7 +533,6 @@ def _not_drawn(table: RunTable, aspects: Sequence[PanelAspect]) -> Iterator[Verd
 def _answers(
     table: RunTable, judged: Sequence[JudgeAnswers], groups: Sequence[Profile]
 ) -> Iterator[AnswerCounts]:
-    """Yield the answers to rubrics that have none against the agent, counted by group."""
     for one in judged:
         if not one.main:
             continue
@@ -566,7 +552,7 @@ def _answers(
                 yield AnswerCounts(
                     rubric=one.asked.measure,
                     judge=one.asked.judge,
-                    group=of.title,
+                    group=words.name_group(of),
                     counts=dict(sorted(counts.items())),
                     lost=dict(sorted(lost.items())),
                 )

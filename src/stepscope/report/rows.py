@@ -45,7 +45,6 @@ from stepscope.store.columns import (
     AnswerColumn,
     Rows,
     Runs,
-    StepColumn,
     Texts,
     cell_state,
     explain_no_match,
@@ -60,10 +59,7 @@ from stepscope.values import Estimate, Unmeasured
 
 
 class RuleFindings(NamedTuple):
-    """The rules' records of one run.
-
-    `whole` holds the answer about the whole run by measure, `by_step` the verdicts about steps.
-    """
+    """The rules' records of one run: answers about all of it by measure, verdicts about steps."""
 
     whole: dict[str, Verdict]
     absent: dict[str, Unmeasured]
@@ -100,12 +96,7 @@ def sort_findings(records: Iterable[Record]) -> RuleFindings:
 
 
 def average_scorings(entry: Ints, value: Floats) -> tuple[Floats, Ints]:
-    """Return the mean score of each step, NaN where nobody scored it, and how many were averaged.
-
-    Args:
-        entry: shape (n,), where the scorings of each step begin.
-        value: the scores, NaN where a step was looked at and not scored.
-    """
+    """Return the mean score of each step that begins at `entry`, NaN for none, and of how many."""
     known = ~np.isnan(value)
     counts = np.add.reduceat(known.astype(np.int64), entry)
     sums = np.add.reduceat(np.where(known, value, 0.0), entry)
@@ -113,18 +104,17 @@ def average_scorings(entry: Ints, value: Floats) -> tuple[Floats, Ints]:
 
 
 def count_fewest(counts: Ints, begins: Ints) -> Ints:
-    """Return the fewest scorings averaged in a score of each curve, at least 1.
-
-    The noise of a curve's means is that of the step with the fewest; `begins` is where each curve
-    begins among the steps.
-    """
+    """Return the fewest scorings averaged in a score of each curve, at least 1."""
     most = np.iinfo(np.int64).max
     fewest = np.minimum.reduceat(np.where(counts > 0, counts, most), begins)
     return np.where(fewest == most, 1, fewest)
 
 
-def _classify_scored(column: StepColumn, rows: Rows, runs: Runs) -> FleetShapes:
-    """Classify the curves of the scorer of most steps."""
+def classify_fleet(rows: Rows, runs: Runs) -> FleetShapes | None:
+    """Return what the curves of the scorer of most steps say; None where no run has one."""
+    column = rows.step_values(STEP_SCORES, runs)
+    if not len(column):
+        return None
     scored = np.bincount(column.scorer[~np.isnan(column.value)], minlength=len(column.scorers))
     order = sorted(range(len(column.scorers)), key=lambda i: (-scored[i], column.scorers[i]))
     family, judge = column.scorers[order[0]]
@@ -174,20 +164,15 @@ def _span(sigma: Estimate) -> str:
 def know_noise(
     measured: Estimate | None, scores: Floats, sizes: Ints, repeats: Ints
 ) -> tuple[Estimate | None, float, str]:
-    """Return the noise of one scoring, the correlation of errors, and where both come from.
-
-    Arrays are as `learn_noise` takes them; `repeats`, shape (m,), scorings averaged in each.
-    """
+    """Return the noise of one of `repeats` scorings, the correlation of errors, and sources."""
     learned, said = learn_noise(scores, sizes), "stepscope calibrate sigma measures it"
     if measured is not None and measured.high is not None:
         said = f"{_span(measured)} over repeated scorings; labels take the upper limit"
     if isinstance(learned, Unmeasured):
         absent = "unknown, averaged over a range; " if measured is None else ""
         return measured, 0.0, f"{absent}{said}"
-    root = float(np.sqrt(np.median(repeats)))
-    value, low, high = (
-        root * (x or 0.0) for x in (learned.sigma.value, learned.sigma.low, learned.sigma.high)
-    )
+    root, one = float(np.sqrt(np.median(repeats))), learned.sigma
+    value, low, high = (root * (x or 0.0) for x in (one.value, one.low, one.high))
     looks = msgspec.structs.replace(learned.sigma, value=value, low=low, high=high)
     if measured is None:
         said = f"{_span(looks)}, learned from the scores of {looks.n} runs; {said}"
@@ -198,10 +183,7 @@ def know_noise(
 
 
 def axis_of(scored: Sequence[int], made: Sequence[int], size: int) -> list[int]:
-    """Return the steps that a curve is drawn over: a step that nobody scored keeps its place.
-
-    They are the agent's own, `made`, where rules have told them, else all of the run.
-    """
+    """Return the steps that a curve is drawn over: those scored, and the agent's or all."""
     return sorted({*scored, *(made or range(size))})
 
 
@@ -228,10 +210,8 @@ RowMask = Bools | Ints
 class FleetShapes:
     """What the curve of each run says, aligned with the runs of a table."""
 
-    # 1 classified, 0 without a curve, negative: unmeasured, see `columns.kind_of`
-    state: npt.NDArray[np.int8]
-    # index of the shape, or -1: unresolved, unmodelled, or not classified
-    label: npt.NDArray[np.int8]
+    state: npt.NDArray[np.int8]  # 1 classified, 0 without a curve, negative: see `kind_of`
+    label: npt.NDArray[np.int8]  # index of the shape, or -1: unresolved, unmodelled, not classified
     unmodelled: Bools  # no shape fits the run
     low_level: Bools  # its mean is low, whatever its shape
     gate_failed: Bools  # a step of the highest weight is below the gate
@@ -253,21 +233,14 @@ class FleetShapes:
     def lost(self) -> dict[str, int]:
         """Return how many runs have no shape, by kind; those without a curve are missing input."""
         found = {"missing_input": int((self.state == NO_RECORD).sum())}
-        for state, n in zip(
-            *np.unique(self.state[self.state < 0], return_counts=True), strict=True
-        ):
+        states = np.unique(self.state[self.state < 0], return_counts=True)
+        for state, n in zip(*states, strict=True):
             kind = unmeasured_kind(int(state))
             found[kind] = found.get(kind, 0) + int(n)
         return {kind: n for kind, n in found.items() if n}
 
 
 _SHAPE_COLUMNS = [x.name for x in fields(FleetShapes) if x.default is MISSING]
-
-
-def classify_fleet(rows: Rows, runs: Runs) -> FleetShapes | None:
-    """Return what the curves of the runs say; None where no run has one."""
-    column = rows.step_values(STEP_SCORES, runs)
-    return _classify_scored(column, rows, runs) if len(column) else None
 
 
 def _classify_curves(
@@ -336,9 +309,7 @@ def align_shapes(
 
 def join_shapes(parts: Sequence[FleetShapes], *, source: str, sigma: str) -> FleetShapes:
     """Return the shapes of several lots of runs one after the other."""
-    columns = {
-        name: np.concatenate([getattr(part, name) for part in parts]) for name in _SHAPE_COLUMNS
-    }
+    columns = {x: np.concatenate([getattr(part, x) for part in parts]) for x in _SHAPE_COLUMNS}
     return FleetShapes(**columns, source=source, sigma=sigma)
 
 
@@ -395,17 +366,13 @@ class RunTable:
     """Runs with the columns that a report reads, all aligned."""
 
     runs: Runs  # the runs
-    # one for each measure that has records or is part of the vector
-    columns: Mapping[str, AnswerColumn]
+    columns: Mapping[str, AnswerColumn]  # of each measure with records, or in the vector
     # the task that each run belongs to, as a number: (workflow, task), or the run itself where it
     # names no task
     clusters: Ints
-    # the value of each run of the tags that were asked for, as "tag.KEY"
-    tags: Mapping[str, Texts] = field(default_factory=dict)
-    # what the score curve of each run says; None where no run has one
-    shapes: FleetShapes | None = None
-    # what judges found in each run, weighed; None where it is not asked for
-    judged: Floats | None = None
+    tags: Mapping[str, Texts] = field(default_factory=dict)  # that were asked for, as "tag.KEY"
+    shapes: FleetShapes | None = None  # of score curves; None where no run has one
+    judged: Floats | None = None  # what judges found, weighed; None where it is not asked for
     custom: tuple[str, ...] = ()  # measures of the user, and their aspects
 
     def __len__(self) -> int:
@@ -453,10 +420,7 @@ class RunTable:
         return bool((self.columns[measure].state != NO_RECORD).any())
 
     def lost(self, measure: str) -> dict[str, int]:
-        """Return how many runs have no answer, by kind.
-
-        Not scored is a kind of its own.
-        """
+        """Return how many runs have no answer, by kind; not scored is a kind of its own."""
         column = self.columns[measure]
         missing = int((column.state == NO_RECORD).sum())
         found: dict[str, int] = {str(k): n for k, n in column.unmeasured().items()}
@@ -464,12 +428,7 @@ class RunTable:
 
 
 def read_table(rows: Rows, where: Where | None, by: Iterable[str] = ()) -> RunTable:
-    """Read the runs that `where` chooses, the vector's columns, their shapes, the tags of `by`.
-
-    Raises:
-        StoreError: a column mixes versions of its measure.
-        UsageError: no run has a tag that groups are made by.
-    """
+    """Read the chosen runs, their columns, shapes, tags of `by`; refuse versions that are mixed."""
     runs = rows.runs(where)
     custom = tuple(filter(is_custom, rows.measures()))
     read = (*MEASURES.values(), *ALSO_READ, *AXES, *custom)
@@ -510,20 +469,15 @@ def number_tasks(runs: Runs) -> Ints:
     """Return the task of each run as a number; a run without a task is its own."""
     known: dict[tuple[str, str], int] = {}
     out = np.empty(len(runs), np.int64)
-    for at, (workflow, task, key) in enumerate(
-        zip(runs.workflow.tolist(), runs.task.tolist(), runs.key.tolist(), strict=True)
-    ):
+    named = zip(runs.workflow.tolist(), runs.task.tolist(), runs.key.tolist(), strict=True)
+    for at, (workflow, task, key) in enumerate(named):
         name = (workflow, f"task {task}") if task is not None else ("", f"run {key}")
         out[at] = known.setdefault(name, len(known))
     return out
 
 
 def choose_fields(by: str | None) -> tuple[str, ...]:
-    """Return the fields that make the groups.
-
-    Raises:
-        UsageError: there is no such field.
-    """
+    """Return the fields that make the groups; refuse what is no field."""
     if by is None:
         return DEFAULT_BY
     if by not in FIELDS and by.removeprefix(TAG) in (by, ""):
@@ -602,20 +556,14 @@ def hide_texts(redactor: Redactor | None, texts: list[str]) -> list[str]:
 def read_shown_run(
     store: Store, run: str, judged: Sequence[JudgeAnswers] | None = None
 ) -> tuple[Trajectory, Case | None, list[Record]]:
-    """Return a run with its case and its records, in the order of measures and steps.
-
-    Secrets in them are hidden, unless the store shows runs as they are. Of judges it has what is in
-    `judged`, where that is given.
-    """
+    """Return a run, its case, its records in order, secrets hidden; of judges those `judged`."""
     key = store.find(run)
     records = keep_chosen(store.records(trajectory=key), judged)
-    records.sort(key=lambda r: (r.family, r.answer.measure, _step(r), r.version))
+    # What is said of the whole run, at no step, comes first.
+    records.sort(key=lambda r: (r.answer.step is not None, r.answer.step or 0, r.version))
+    records.sort(key=lambda r: (r.family, r.answer.measure))
     trajectory, records = hide_secrets(store.shown, store.trajectory(key), records)
     return trajectory, trajectory.case, records
-
-
-def _step(record: Record) -> int:
-    return -1 if record.answer.step is None else record.answer.step
 
 
 # What measures write where they cut a quotation.
@@ -633,10 +581,7 @@ _WORD = re.compile(r"(?=[A-Za-z]*\d)[A-Za-z0-9]{8,}")
 def hide_secrets(
     redactor: Redactor | None, run: Trajectory, records: list[Record]
 ) -> tuple[Trajectory, list[Record]]:
-    """Return a run and its records without secrets: themselves where they hold none.
-
-    Nothing is hidden where there is no `redactor`.
-    """
+    """Return a run and its records without secrets, themselves where there are none to hide."""
     if redactor is None:
         return run, records
     plain = msgspec.to_builtins(run)
@@ -684,11 +629,7 @@ def _without_pieces(value: Json, pieces: Mapping[str, str]) -> Json:
 
 
 def _without_beginning(said: str, pieces: Mapping[str, str]) -> str:
-    """Return a text without the piece that it breaks off in.
-
-    >>> _without_beginning("no key abcdef", {"abcdefgh": "[hidden]"})
-    'no key [hidden]'
-    """
+    """Return a text without the piece that it breaks off in."""
     found = (_begun(said, piece) for piece in pieces)
     at, piece = min(((at, piece) for at, piece in found if at >= 0), default=(-1, ""))
     return said if at < 0 else said[:at] + pieces[piece]

@@ -16,9 +16,234 @@ from stepscope.errors import UsageError
 from stepscope.findings.modes import NO_SIGNS, FailureModes
 from stepscope.gates.types import GateOutcome, GateReport
 from stepscope.model.records import Figure, Input
-from stepscope.report.panel_types import Panels
 from stepscope.shape.types import CredibleInterval, ShapeLabel, ShapeName, Slopes
 from stepscope.values import Decision, Estimate, RankFlips, Unmeasured
+
+VerdictFlagKind = Literal[
+    "self_family",  # a judge of the family that the agent is of
+    "narration_dependent",  # a verdict that turns when the agent's own words are left out
+    "flips",  # a verdict that turns when the same question is asked again
+    "outranked",  # no fault found in a run whose state check failed
+    "canary_missed",  # answers set aside because the judge missed a planted step
+    "unequal_panels",  # groups judged by other judges, or in few common runs
+    "snapshots_mixed",  # answers of several snapshots of one model
+    "prompts_mixed",  # answers under several prompts of one version
+    "older_answers",  # answers of another version, set aside
+    "schema_ignored",  # an endpoint whose answers often do not have the form that was asked for
+    "not_drawn",  # judged runs outside of the sample that the estimates speak from
+]
+
+
+class PanelMember(msgspec.Struct, frozen=True, kw_only=True):
+    """A judge on a panel: who it is, and which of its answers are current."""
+
+    judge: str  # its name without a snapshot; "rules" for the evidence judge
+    family: str  # who trained it
+    mode: str = ""  # how it was asked, where never in the usual way: "narration-off"
+    version: str = ""  # of the rubric
+    n_prompts: int = 0  # prompts that the runs were judged under; with tools there are several
+    # runs by the snapshot that answered, "" where it is the model that was asked for
+    snapshots: dict[str, int] = msgspec.field(default_factory=dict)
+    # runs with an answer of another version, by version
+    older: dict[str, int] = msgspec.field(default_factory=dict)
+
+
+class JudgeShare(msgspec.Struct, frozen=True, kw_only=True):
+    """One judge in one group of runs."""
+
+    judge: str  # who
+    failing: Figure  # share of the runs that it judged in which it found the fault
+    # runs without a yes or no, by why: "uncertain", "not_applicable", a kind of Unmeasured, or the
+    # word that the reason begins with ("hallucinated_citation")
+    lost: dict[str, int] = msgspec.field(default_factory=dict)
+    not_judged: int = 0  # runs of the group that it was not asked about; they are in no share
+
+
+class PanelVote(msgspec.Struct, frozen=True, kw_only=True):
+    """A panel summed up, over the runs of one group that all of these judges answered."""
+
+    judges: tuple[str, ...]  # whose verdicts are counted
+    any: Figure  # share of runs in which at least one of them found the fault
+    all: Figure  # share of runs in which each of them did
+    incomplete: int = 0  # runs that some of them answered, and not all: in no share
+
+
+class PanelGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """One group of runs before a panel."""
+
+    title: str  # the group's values
+    n_runs: int  # runs of the group
+    seats: tuple[JudgeShare, ...]  # each judge alone
+    votes: tuple[PanelVote, ...]  # summed up; of three judges or more, first without rules
+
+
+class PanelClaim(msgspec.Struct, frozen=True, kw_only=True):
+    """Two groups before one panel: how often any judge found the fault, second minus first."""
+
+    first: str  # title of a group
+    second: str  # title of another
+    effect: Figure  # the difference with its interval
+    p: float | None = None  # two-sided p of "no difference"; None where there is no effect
+    p_adjusted: float | None = None  # after Holm over every pair of groups and every panel
+    survives: bool = False  # whether it survives at .05
+
+
+class PairAgreement(msgspec.Struct, frozen=True, kw_only=True):
+    """How far two judges agree on one rubric."""
+
+    rubric: str  # its name
+    unit: str  # what is compared: "runs", or "steps" where each step has an answer
+    judges: tuple[str, ...]  # the two
+    families: tuple[str, ...]  # theirs
+    raw: Figure  # share of runs with the same answer
+    kappa: Figure  # Cohen's
+    ac1: Figure  # Gwet's, which rare faults do not drag down
+    cites: Figure  # mean share of common steps among those that either cites (Jaccard's index)
+    sentence: str = ""  # what to know before these are read; "" where they speak for themselves
+
+
+class DisputedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run or step on which families disagree; selected, so no rate may be computed on these.
+
+    `step` is None for a whole run; `answers` is what each judge says, `steps` what they cite.
+    """
+
+    id: str
+    name: str
+    rubric: str
+    step: int | None = None
+    answers: dict[str, str]
+    steps: tuple[int, ...] = ()
+
+
+class Panel(msgspec.Struct, frozen=True, kw_only=True):
+    """One aspect of a rubric before its judges."""
+
+    rubric: str  # name of the rubric ("axes.termination")
+    failing: str  # the answer that speaks against the agent ("incorrect", "ERROR", "present")
+    members: tuple[PanelMember, ...]  # who judges, models by name, then rules
+    groups: tuple[PanelGroup, ...]  # what they found, by group of runs
+    claims: tuple[PanelClaim, ...] = ()  # groups compared
+    drawn: bool = False  # whether runs are a sample; each share is weighed by how it was drawn
+
+
+class AnswerCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """A rubric without a failing answer (whose failure it was, an own menu): answers counted."""
+
+    rubric: str  # its name, or that name and an aspect ("attribution.whose")
+    judge: str  # who answered
+    group: str  # title of the group
+    counts: dict[str, int]  # runs by answer
+    lost: dict[str, int] = msgspec.field(default_factory=dict)  # runs without one, by why
+
+
+class PatternShare(msgspec.Struct, frozen=True, kw_only=True):
+    """How often a pattern of step labels shows in the runs of a group, by one judge.
+
+    `share` is over the runs that the judge labelled; `runs` names the first of them, `advice` says
+    what to do about it.
+    """
+
+    name: str
+    judge: str
+    group: str
+    share: Figure
+    n: int
+    runs: tuple[str, ...]
+    advice: str
+    unknown: int = 0  # runs that may show it, their outcome being unknown
+
+
+class BehaviourOnset(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a behaviour shows in the runs of a group, by one judge."""
+
+    rubric: str  # the behaviour ("behaviour.sycophancy")
+    judge: str  # who says so
+    group: str  # title of the group
+    runs: Figure  # share of runs in which it shows at all
+    onset: Figure  # median place of its first step, 0 the first step of the run and 1 the last
+    tenths: tuple[Figure, ...]  # share of the judged steps in which it shows, by tenth of the run
+
+
+class TraceAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What one judge says of one aspect of one run.
+
+    A confidence is that judge's own: those of two judges cannot be compared.
+    """
+
+    judge: str
+    label: str
+    confidence: float | None = None
+    cites: tuple[int, ...] = ()
+
+
+class TraceLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One aspect of one run: every judge's answer, and the steps that two or more of them cite."""
+
+    rubric: str
+    answers: tuple[TraceAnswer, ...]
+    common: tuple[int, ...] = ()
+
+
+class TraceStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A step that judges cite in common, in one line."""
+
+    step: int
+    actor: str
+    text: str
+
+
+class WorkedTrace(msgspec.Struct, frozen=True, kw_only=True):
+    """One run worked through: its aspects by judge, and the steps that they rest on."""
+
+    id: str
+    name: str
+    outcome: str
+    lines: tuple[TraceLine, ...]
+    steps: tuple[TraceStep, ...] = ()
+
+
+class VerdictFlag(msgspec.Struct, frozen=True, kw_only=True):
+    """What weakens verdicts: of whom, how often, and in which runs (the first of them)."""
+
+    kind: VerdictFlagKind
+    judge: str
+    said: str
+    n: int = 0
+    runs: tuple[str, ...] = ()
+
+
+class JudgeCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What a judge took, over every answer that is kept, the older ones included."""
+
+    judge: str  # who
+    calls: int  # judgements with an answer of the provider
+    # tokens read, cached ones included; None where the provider said none
+    input_tokens: int | None = None
+    cached_tokens: int | None = None  # of these, read from its cache
+    output_tokens: int | None = None  # tokens written
+    usd: float | None = None  # what was paid, as far as prices are known; None where none is
+    unpriced: int = 0  # judgements without a known price
+    # what reading from the cache saved; None where no price is known
+    usd_saved: float | None = None
+
+
+class Panels(msgspec.Struct, frozen=True, kw_only=True):
+    """What judges say of the chosen runs."""
+
+    # one for each aspect of each rubric with an answer that speaks against the agent
+    panels: tuple[Panel, ...] = ()
+    answers: tuple[AnswerCounts, ...] = ()  # the other rubrics, counted
+    patterns: tuple[PatternShare, ...] = ()  # patterns of step labels
+    onsets: tuple[BehaviourOnset, ...] = ()  # behaviours over the run
+    agreement: tuple[PairAgreement, ...] = ()  # each pair of judges that answered the same runs
+    queue: tuple[DisputedRun, ...] = ()  # where families disagree, the most telling first
+    n_disputed: int = 0  # how many there are
+    trace: WorkedTrace | None = None  # one run worked through; None where none has two judges
+    flags: tuple[VerdictFlag, ...] = ()  # what weakens these verdicts
+    costs: tuple[JudgeCost, ...] = ()  # what each judge took
+    judges: tuple[str, ...] = ()  # every judge of any record, by name
+
 
 CurveSource = Literal[
     "imported",  # a file of step scores
@@ -42,42 +267,28 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True, tag="curve"):
     source: CurveSource  # where the scores come from
     judge: str = ""  # who gave them ("" where the source says it all)
     repeats: int = 1  # scorings of each step that were averaged
-    # the noise of one entry's score, one standard deviation; None where it was averaged over a
-    # range because nobody has measured it
-    sigma: float | None = None
+    sigma: float | None = None  # noise, one standard deviation; None where averaged over a range
     sigma_source: SigmaSource = "marginalised"  # where sigma comes from
-    # seconds a step took, None where the trace lacks them
-    latency_s: tuple[float | None, ...] | None = None
-    # what a step cost, None where the trace lacks it
-    cost_usd: tuple[float | None, ...] | None = None
-    # the importance of each step as fixed before scoring, None without weights
-    weights: tuple[float, ...] | None = None
+    latency_s: tuple[float | None, ...] | None = None  # seconds, None where the trace lacks them
+    cost_usd: tuple[float | None, ...] | None = None  # None where the trace lacks it
+    weights: tuple[float, ...] | None = None  # of each step as fixed before scoring, None without
     shape: ShapeLabel | Unmeasured  # the shape, "unresolved", or why there is none
-    # the most probable shape, also of an unresolved curve; None without a posterior
-    best: ShapeName | None = None
+    best: ShapeName | None = None  # the most probable shape, also of an unresolved curve
     runner_up: ShapeName | None = None  # the second most probable shape
-    # probability by shape, sums to 1; empty without a shape
-    posterior: dict[str, float] = msgspec.field(default_factory=dict)
+    posterior: dict[str, float] = msgspec.field(default_factory=dict)  # probability by shape
     unmodelled: bool = False  # no shape fits these scores: the posterior is not to be used
     low_level: bool = False  # the mean, with its interval, lies below .6, whatever the shape
     mean: CredibleInterval | None = None  # mean score with its interval
     depth: CredibleInterval | None = None  # how far the score fell, where it fell
     trough_length: int | None = None  # scored steps spent below, of a recovery; 1 is a glitch
-    # probability that the run broke at this entry; what is missing to 1 is the probability of no
-    # break. Empty without a break analysis.
-    break_probability: tuple[float, ...] = ()
-    # step index of the most probable break; None where no break is declared
-    break_step: int | None = None
-    # first step of the 90 % run of the break; None where no break is declared
-    break_first: int | None = None
+    break_probability: tuple[float, ...] = ()  # of each entry, the rest is that of no break
+    break_step: int | None = None  # of the most probable break; None where no break is declared
+    break_first: int | None = None  # first step of the 90 % run of the break
     break_last: int | None = None  # last step of it
     watch: tuple[int, ...] = ()  # steps where latency or cost spike and the score holds
-    # change a step in each third; None where a third has fewer than two scores
-    slopes: Slopes | None = None
-    # mean score under the weights; None without weights, or without all scores
-    weighted: float | None = None
-    # steps of the highest weight below the gate, as the run counts them
-    gate_failed: tuple[int, ...] = ()
+    slopes: Slopes | None = None  # a step in each third; None with fewer than two scores in one
+    weighted: float | None = None  # mean; None without weights, or with a score missing
+    gate_failed: tuple[int, ...] = ()  # steps of the highest weight below the gate
     notes: tuple[str, ...] = ()  # what else a reader has to know of this curve
 
 
@@ -88,18 +299,15 @@ class Shapes(msgspec.Struct, frozen=True, kw_only=True, tag="shapes"):
     labels would be biased (docs/explanation/fleet-shapes.md).
     """
 
-    # share of the runs by shape, with interval; empty where they cannot be estimated
-    shares: dict[ShapeName, Estimate]
+    shares: dict[ShapeName, Estimate]  # of the runs by shape; empty where they cannot be estimated
     no_shares: Unmeasured | None = None  # why there are no shares; None where there are
-    # runs counted by their own label; unresolved and unmodelled ones are not in it
-    labels: dict[str, int]
+    labels: dict[str, int]  # runs by their own label; unresolved and unmodelled ones are not in it
     n_runs: int  # runs with a curve that could be asked for a shape
     unresolved: int  # of these, runs in which no shape is probable enough
     unmodelled: int  # of these, runs that no shape fits; they are in no share
     low_level: int  # of these, runs whose mean score is low, whatever their shape
     gate_failed: int = 0  # of these, runs with a step of the highest weight below the gate
-    # runs without a shape, by kind
-    unmeasured: dict[str, int] = msgspec.field(default_factory=dict)
+    unmeasured: dict[str, int] = msgspec.field(default_factory=dict)  # runs by kind
     source: str  # where the scores come from, in words
     sigma: str  # the noise that was assumed and where it comes from, in words
 
@@ -108,9 +316,7 @@ class ShapesDifference(msgspec.Struct, frozen=True, kw_only=True, tag="shapes_di
     """The shapes of two groups of runs: shares of the second minus those of the first."""
 
     difference: dict[ShapeName, Estimate]  # by shape, each interval about that shape alone
-    # by shape, chance of a difference as large in any of the five between groups that are alike:
-    # already adjusted for looking at five
-    p: dict[ShapeName, float]
+    p: dict[ShapeName, float]  # by shape, of as large a difference in any, adjusted for all five
     method: str  # how p came
     source: str  # where the scores come from, in words
     sigma: str  # their noise, in words
@@ -156,19 +362,13 @@ class SuspectSteps(msgspec.Struct, frozen=True, kw_only=True):
     last: int
     kind: SuspectKind
     evidence: str
-    # probability that the run went wrong here; None where the run is not ranked
-    share: float | None = None
+    share: float | None = None  # probability that the run went wrong here; None where not ranked
     cites: tuple[int, ...] = ()  # steps that show it
 
     @property
     def step(self) -> int:
         """The step to look at first."""
         return self.first
-
-    @property
-    def where(self) -> str:
-        """The step or the range as people write it: `14` or `14-34`."""
-        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
 
 
 class RunLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,17 +396,13 @@ class LookFirst(msgspec.Struct, frozen=True, kw_only=True):
     handle: str = ""  # what names the run on a command line, quoted where a shell needs it
     note: str = ""
     because: str = ""  # why the run failed; no suspect
-    # probability that no step of the agent is at fault; None where the run is not ranked
-    nobody: float | None = None
+    nobody: float | None = None  # probability that no step is at fault; None where not ranked
     reliability: str = ""  # how often such a list is right, or why the run is not ranked
     same_as: str = ""  # id of the run before it, in a list, that shows the same fault first
 
     @property
     def verdict(self) -> str:
-        """`clean` for a passing run in which nothing was found, else `suspects` or `unexplained`.
-
-        An unexplained run failed, and the rules found nothing to point at.
-        """
+        """`clean` for a pass without findings, `unexplained` for another, else `suspects`."""
         if self.suspects or self.because:
             return "suspects"
         return "clean" if self.outcome == "pass" else "unexplained"
@@ -220,8 +416,7 @@ class OutcomeTable(msgspec.Struct, frozen=True, kw_only=True):
     passed: tuple[int, ...]  # runs that passed, by column
     failed: tuple[int, ...]  # runs that failed, by column
     unmeasured: int  # runs where one of the two grades is absent
-    # one remark a row ("pass", "fail"), where there is one
-    notes: dict[str, str] = msgspec.field(default_factory=dict)
+    notes: dict[str, str] = msgspec.field(default_factory=dict)  # remarks on "pass" and "fail"
 
 
 class TrialCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -240,8 +435,7 @@ class TrialCounts(msgspec.Struct, frozen=True, kw_only=True):
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """The report vector of one group of runs: never one number."""
 
-    # the fields that make the group and their values; empty for all runs together
-    group: dict[str, str | None]
+    group: dict[str, str | None]  # fields that make the group, and values; empty for all runs
     n_runs: int
     n_tasks: int
     n_steps: int
@@ -250,36 +444,23 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     figures: dict[str, Figure]  # the vector, by key ("outcome.pass", "steps.median")
     notes: dict[str, str]  # a remark on a figure, by its key
     earned: tuple[OutcomeTable, ...]  # outcome against each grade of the path
-    # runs that passed although a fault in them had an effect, or may have had one
-    lucky: tuple[RunLine, ...]
+    lucky: tuple[RunLine, ...]  # passed although a fault had an effect, or may have had one
     unlucky: tuple[RunLine, ...]  # runs that failed although their path did what was asked
     disagreement: Figure  # share of runs in which outcome and path disagree
     # "fail" where that share is shown to be so low that the path's grade adds nothing
     too_loose: Decision
-    # which shapes the score curves of the runs have, or why there is none to say
-    shapes: Shapes | Unmeasured = NO_CURVES
-    # whether what the verdicts need is in the traces; none where no run was asked
-    inputs: tuple[InputCount, ...] = ()
+    shapes: Shapes | Unmeasured = NO_CURVES  # of the score curves, or why none is known
+    inputs: tuple[InputCount, ...] = ()  # whether what verdicts need is in the traces
     # the runs in which an axis proved a fault, the worst first; no axis that proved none
     faulty: dict[str, tuple[RunLine, ...]] = msgspec.field(default_factory=dict)
 
     def __getitem__(self, key: str) -> Figure:
-        """Return one figure of the vector.
-
-        Raises:
-            UsageError: no such figure; the message lists them.
-        """
+        """Return one figure of the vector; without it the message lists them."""
         if key not in self.figures:
             raise UsageError(
                 f"no figure {key!r} in the report; there are: {', '.join(self.figures)}"
             )
         return self.figures[key]
-
-    @property
-    def title(self) -> str:
-        """The group's values as people write them."""
-        named = [value for value in self.group.values() if value]
-        return " · ".join(named or [f"no {field}" for field in self.group])
 
 
 class InputCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -316,49 +497,24 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: int = 2  # version of the published JSON schema
     whole: Profile  # the vector over all chosen runs
-    # one vector a group (an agent in a workflow, or the field of `by`)
-    profiles: tuple[Profile, ...]
-    # pairs of groups that outcome and a path figure order differently
-    rank_flips: RankFlips | Unmeasured
-    # runs selected for reading; people's labels on them are marked so
-    look_first: tuple[LookFirst, ...]
+    profiles: tuple[Profile, ...]  # one a group (an agent in a workflow, or the field of `by`)
+    rank_flips: RankFlips | Unmeasured  # groups that outcome and path figures order differently
+    look_first: tuple[LookFirst, ...]  # selected for reading; people's labels on them are marked so
     not_claimed: tuple[str, ...]  # what this report does not say, one line each
     next: tuple[str, ...]  # commands to run next
     provenance: Provenance
     # what judges say of the runs; absent where none was asked: not None, so that a report without
     # judges has the bytes that it always had
     panels: Panels | msgspec.UnsetType = msgspec.UNSET
-    # how often the rules' checks of each axis were right, where the truth is known
-    checks: tuple[CheckAccuracy, ...] = ()
-    # what went wrong in several runs, each with what is shown of it, or why nothing is known
-    modes: FailureModes | Unmeasured = NO_SIGNS
+    checks: tuple[CheckAccuracy, ...] = ()  # how often rules were right where the truth is known
+    modes: FailureModes | Unmeasured = NO_SIGNS  # what went wrong in several runs, if known
 
     def __getitem__(self, key: str) -> Figure:
-        """Return one figure over all chosen runs; `profile` gives those of one group.
-
-        Raises:
-            UsageError: no such figure.
-        """
+        """Return one figure over all chosen runs; `profile` gives those of one group."""
         return self.whole[key]
 
-    def profile(self, value: str) -> Profile:
-        """Return the vector of the group whose title is, or one of whose values is, `value`.
-
-        Raises:
-            UsageError: no group or several groups match.
-        """
-        found = [p for p in self.profiles if p.title == value or value in p.group.values()]
-        if len(found) != 1:
-            have = ", ".join(repr(p.title) for p in self.profiles) or "none"
-            raise UsageError(f"{len(found)} groups match {value!r}; the report has: {have}")
-        return found[0]
-
     def scalar(self) -> None:
-        """Refuse to be one number.
-
-        Raises:
-            UsageError: always, with the reason and the way to one figure.
-        """
+        """Refuse to be one number."""
         raise UsageError(
             "a report is a table of figures: one number would hide the path behind the outcome, or "
             "the outcome behind the path; take a figure by name, such as report['outcome.pass']"
@@ -378,8 +534,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     survives: bool = False  # whether the claim survives Holm at .05
     paired: bool = False  # whether cases were paired
     n_cases: int = 0  # cases that both groups ran, when paired
-    # the smallest difference that these runs would find in 80 % of repetitions
-    detectable: float | None = None
+    detectable: float | None = None  # what these runs would find in 80 % of repetitions
     cases_needed: int | None = None  # cases that would be needed to see `worth_seeing`
 
 
@@ -389,23 +544,17 @@ class ComparisonReport(msgspec.Struct, frozen=True, kw_only=True):
     schema: int = 2
     first: Profile  # the vector of the first group
     second: Profile  # the vector of the second group
-    # the comparison of each figure that both groups have, by key
-    differences: dict[str, Difference]
+    differences: dict[str, Difference]  # of each figure that both groups have, by key
     n_shared: int  # cases that both groups ran
     n_only_first: int  # cases that only the first group ran: outside every paired comparison
     n_only_second: int  # cases that only the second group ran
     worth_seeing: float  # the difference in a share that `cases_needed` speaks of
     rank_flips: RankFlips | Unmeasured  # path figures that order the two unlike their outcome
     provenance: Provenance
-    # the shapes of the two groups compared, or why they cannot be
-    shapes: ShapesDifference | Unmeasured = NO_CURVES
+    shapes: ShapesDifference | Unmeasured = NO_CURVES  # compared, or why they cannot be
 
     def __getitem__(self, key: str) -> Difference:
-        """Return the comparison of one figure.
-
-        Raises:
-            UsageError: that figure was not compared; the message lists those that were.
-        """
+        """Return the comparison of one figure; without it the message lists them."""
         if key not in self.differences:
             have = ", ".join(self.differences) or "none"
             raise UsageError(f"{key!r} was not compared; compared: {have}")

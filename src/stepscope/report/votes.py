@@ -24,17 +24,17 @@ from stepscope.measures.step_features import agent_steps
 from stepscope.model import Record, Trajectory, Verdict
 from stepscope.model.records import NOT_APPLICABLE, OUTRANKED, RULES, UNCERTAIN, Figure
 from stepscope.model.records import STEP_LABELS_NAME as STEP_LABELS
-from stepscope.report.panel_types import (
+from stepscope.report.rows import RunTable
+from stepscope.report.types import (
     BehaviourOnset,
     JudgeShare,
     PanelClaim,
     PanelGroup,
     PanelMember,
     PanelVote,
+    Profile,
 )
-from stepscope.report.rows import RunTable
-from stepscope.report.types import Profile
-from stepscope.report.words import AXES, INCORRECT
+from stepscope.report.words import AXES, INCORRECT, name_group
 from stepscope.stats.sample import Bools, Floats
 from stepscope.store.columns import ANSWERED, NO_RECORD, Rows, Texts, unmeasured_kind
 from stepscope.store.judged import (
@@ -86,8 +86,7 @@ class PanelAspect:
     failing: str
     votes: tuple[JudgeVotes, ...]
     table: RunTable  # the runs that the votes are aligned with
-    # with which probability each run was drawn, NaN where it was not; None where none was drawn
-    probability: Floats | None
+    probability: Floats | None  # that each run was drawn with, NaN where it was not; None: no draw
 
     @property
     def inside(self) -> Bools:
@@ -126,11 +125,7 @@ class PanelAspect:
 
 
 def classify_absence(reason: str, kind: str) -> str:
-    """Return what an absence is counted by: the word that its reason begins with, or its kind.
-
-    >>> classify_absence("truncated: at 99 tokens", "error"), classify_absence("why", "error")
-    ('truncated', 'error')
-    """
+    """Return what an absence is counted by: the word that its reason begins with, or its kind."""
     first = reason.partition(":")[0]
     return first if first in WORDS else kind
 
@@ -148,7 +143,9 @@ def read_aspects(
         if one.main:
             by_rubric.setdefault(one.asked.measure, []).append(one)
     for rubric, judges in sorted(by_rubric.items()):
-        of, labels = rubric.partition(".")[0], {label for one in judges for label in _labels(one)}
+        said = [x.verdict.answer for one in judges for x in one.runs.values() if x.verdict]
+        labels = {x.label for x in said if isinstance(x, Verdict) and x.label}
+        of = rubric.partition(".")[0]
         read: dict[str, Reading] = {}
         if rubric == STEP_LABELS:
             read = {x: partial(_over_steps, wanted=x, acted=acted) for x in AGAINST}
@@ -169,13 +166,6 @@ def read_aspects(
                 table=table,
                 probability=chances if drawn else None,
             )
-
-
-def _labels(one: JudgeAnswers) -> Iterator[str]:
-    for of_run in one.runs.values():
-        record = of_run.verdict
-        if record is not None and isinstance(record.answer, Verdict) and record.answer.label:
-            yield record.answer.label
 
 
 # What a judge's answers about a run, at its place, come to: a yes, a no, or why neither.
@@ -276,7 +266,7 @@ def measure_group(aspect: PanelAspect, of: Profile) -> PanelGroup:
     chosen = aspect.table.matches(of.group)
     votes = aspect.votes
     return PanelGroup(
-        title=of.title,
+        title=name_group(of),
         n_runs=int(chosen.sum()),
         seats=tuple(_seat(aspect, one, chosen) for one in votes),
         votes=tuple(_vote(aspect, sitting, chosen) for sitting in list_panels(votes)),
@@ -304,10 +294,7 @@ def _seat(aspect: PanelAspect, one: JudgeVotes, chosen: Bools) -> JudgeShare:
 
 
 def find_complete(sitting: Sequence[JudgeVotes]) -> tuple[Bools, Bools]:
-    """Return which runs every model answered, and which at least one was asked about.
-
-    The rules only prove faults, so that no run waits for them.
-    """
+    """Return which runs every model answered, rules aside, and which any was asked about."""
     models = [one for one in sitting if one.member.family != RULES]
     answered = np.logical_and.reduce([one.answered for one in models])
     return answered, np.logical_or.reduce([one.asked for one in models])
@@ -332,10 +319,7 @@ def _vote(aspect: PanelAspect, sitting: Sequence[JudgeVotes], chosen: Bools) -> 
 def claim_differences(
     aspect: PanelAspect, groups: Sequence[Profile], seed: int
 ) -> tuple[PanelClaim, ...]:
-    """Return the groups compared pair by pair, p not adjusted yet.
-
-    Nothing is claimed of groups that were drawn with different chances, or of very many groups.
-    """
+    """Return few groups of evenly drawn runs compared pair by pair, p not adjusted yet."""
     if not 2 <= len(groups) <= MOST_GROUPS or not aspect.even:
         return ()
     whole, *_ = [*list_panels(aspect.votes), aspect.votes]
@@ -349,7 +333,7 @@ def claim_differences(
             kept = answered & aspect.table.matches(of.group)
             sides.append((failing[kept].astype(np.float64), aspect.table.clusters[kept]))
         (xs, x_cases), (ys, y_cases) = sides
-        names = [of.title for of in pair]
+        names = [name_group(of) for of in pair]
         key = f"{aspect.rubric} {aspect.failing} {' '.join(names)}"
         rng = np.random.default_rng([seed, crc32(key.encode())])
         paired = len(np.intersect1d(x_cases, y_cases)) > 0
@@ -397,7 +381,7 @@ def measure_onsets(
             yield BehaviourOnset(
                 rubric=one.asked.measure,
                 judge=one.asked.judge,
-                group=of.title,
+                group=name_group(of),
                 runs=aspect.share(votes.failing, votes.answered & chosen, {}),
                 onset=stats.quantile(first[began], 0.5, clusters[began], unit="share of the run"),
                 tenths=tuple(
@@ -413,10 +397,7 @@ def measure_onsets(
 
 
 def _places(table: RunTable, one: JudgeAnswers, acted: Acted) -> tuple[Floats, Floats, Floats]:
-    """Return the place of the first step that shows it, and steps that do and that were judged.
-
-    The first has shape (runs,), NaN where no step does; the others (runs, tenths).
-    """
+    """Return where it first shows, NaN for nowhere; by tenth, steps that do, and judged steps."""
     first = np.full(len(table), np.nan)
     present, told = (np.zeros((len(table), TENTHS)) for _ in range(2))
     for at, of_run in one.runs.items():
@@ -473,9 +454,8 @@ def select_current(records: Iterable[Record]) -> list[CurrentAnswer]:
 
 
 def _order(one: CurrentAnswer) -> tuple[str, int, str, int]:
-    axes = list(AXES)
     measure, step = one.asked.measure, one.record.answer.step
-    place = axes.index(measure) if measure in AXES else len(axes)
+    place = list(AXES).index(measure) if measure in AXES else len(AXES)
     return one.asked.judge, place, measure, -1 if step is None else step
 
 

@@ -1,24 +1,34 @@
 """How figures, runs and calls are written, the same in every output: names, numbers, cut texts.
 
-Holds the keys of the vector with their labels, the reasons of absent figures, and the cutting of
-long texts; numbers are written by `values`. Nothing is estimated here. Untrusted text is made
-visible where it is printed, unless a docstring says otherwise.
+Nothing is estimated here; numbers are written by `values`. Untrusted text is made visible where it
+is printed, unless a docstring says otherwise.
 """
 
 from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
+from stepscope.errors import UsageError
 from stepscope.model import Json, ToolCall, ToolResult
 from stepscope.model.records import COMPLETENESS_NAME, INPUTS, Figure
 from stepscope.model.signatures import generalise, sign_step
 from stepscope.report.document import DrawnInterval, TableCell, TableRow, make_row
-from stepscope.report.panel_types import Panel
-from stepscope.report.types import InputCount, LookFirst, OutcomeTable, Profile, Report, RunLine
+from stepscope.report.types import (
+    InputCount,
+    LookFirst,
+    OutcomeTable,
+    Panel,
+    Panels,
+    Profile,
+    Report,
+    RunLine,
+    SuspectSteps,
+)
 from stepscope.safety.text import visible_line
 from stepscope.values import (
     Estimate,
@@ -122,11 +132,7 @@ REASONS: dict[tuple[str, str], str] = {
 
 
 def explain_absence(key: str, kind: str) -> str:
-    """Return why a figure has no answer of this kind, in few words; "" when nothing is known.
-
-    >>> explain_absence("tokens.median", "missing_input")
-    'not in the trace'
-    """
+    """Return why a figure has no answer of this kind, in few words; "" when nothing is known."""
     if kind == NOT_SCORED:
         return SCORE_FIRST
     return REASONS.get((key.split(".")[0], kind), "")
@@ -155,11 +161,7 @@ _LOOSE = " ,;:.(+-…"
 
 
 def cut_words(text: str, width: int) -> str:
-    """Cut `text` to `width` columns between words, its end marked.
-
-    >>> cut_words("two words here", 11), cut_words("two words", 9)
-    ('two words…', 'two words')
-    """
+    """Cut `text` to `width` columns between words, its end marked."""
     if len(text) <= width:
         return text
     kept = text[: max(width - 1, 0)]
@@ -190,11 +192,7 @@ def shorten(text: str, width: int, *, ends: bool) -> str:
 
 
 def keep_first_lines(lines: list[str], most: int, width: int) -> list[str]:
-    """Return at most so many lines of a folded text; where more follow, the last one says so.
-
-    >>> keep_first_lines(["one two", "  three", "  four"], 2, 8)
-    ['one two', '  three…']
-    """
+    """Return at most so many lines of a folded text; where more follow, the last one says so."""
     if len(lines) <= most:
         return lines
     last = lines[most - 1]
@@ -277,19 +275,14 @@ def _named(path: str, item: Json) -> str:
 
 
 def _close(given: dict[str, Json], earlier: ToolCall | None, name: str) -> bool:
-    if earlier is None or earlier.name != name or not isinstance(earlier.arguments, dict):
+    before = earlier.arguments if earlier is not None and earlier.name == name else None
+    if not isinstance(before, dict) or len(given) < WORTH_A_DIFFERENCE:
         return False
-    if len(given) < WORTH_A_DIFFERENCE:
-        return False
-    same = sum(bool(given.get(key) == item) for key, item in earlier.arguments.items())
-    return 2 * same > len(given)
+    return 2 * sum(bool(given.get(key) == item) for key, item in before.items()) > len(given)
 
 
 def list_figures(profile: Profile) -> tuple[dict[str, TableRow], str]:
-    """Return the vector's lines by key, without axes, and what cannot be measured, with reasons.
-
-    Of pass^k there is the largest k.
-    """
+    """Return the vector's lines by key (no axes, the largest pass^k), and what is not measured."""
     powers = [key for key in profile.figures if "^" in key]
     keys = [key for key in profile.figures if key not in AXES and key not in powers]
     if powers:
@@ -315,10 +308,7 @@ def is_unscored(figure: Figure) -> bool:
 
 
 def describe_figure(key: str, figure: Figure, *, note: str = "") -> TableRow:
-    """Return one figure as a line: its name, value, interval, n, and what was not measured.
-
-    `note` comes after what was not measured. A figure that is absent says why.
-    """
+    """Return one figure as a line: name, value, interval, n, what was not measured, and `note`."""
     name = name_figure(key)
     own = key not in LABELS and "^" not in key
     label = TableCell(name.strip(), level=int(name.startswith("  ")), code=own)
@@ -350,11 +340,7 @@ def draw_interval(figure: Figure) -> DrawnInterval | None:
 
 
 def name_figure(key: str) -> str:
-    """Return the name of a figure as people read it.
-
-    >>> name_figure("outcome.pass^4")
-    '  pass^4'
-    """
+    """Return the name of a figure as people read it."""
     return "  " + key.removeprefix("outcome.") if "^" in key else LABELS.get(key, key)
 
 
@@ -373,11 +359,7 @@ def format_worst_case(figure: Figure) -> str:
 
 
 def list_some(items: Collection[object], most: int, separator: str = " ") -> str:
-    """Return the first of some things; where there are more, the end says so.
-
-    >>> list_some([1, 2, 3], 2), list_some(["a"], 2, ", ")
-    ('1 2 ...', 'a')
-    """
+    """Return the first of some things; where there are more, the end says so."""
     shown = separator.join(map(str, list(items)[:most]))
     return f"{shown} ..." if len(items) > most else shown
 
@@ -411,11 +393,7 @@ def _join(*parts: str) -> str:
 
 
 def name_shape(shape: str) -> str:
-    """Return a shape as people read it.
-
-    >>> name_shape("early_collapse")
-    'early collapse'
-    """
+    """Return a shape as people read it."""
     return shape.replace("_", " ")
 
 
@@ -438,43 +416,62 @@ def name_panel(panel: Panel) -> str:
 
 
 def shorten_names(judges: Iterable[str]) -> dict[str, str]:
-    """Return what judges are called where there is little room: their model, if that tells them.
+    """Return what judges are called where there is little room: their model, if that tells them."""
+    ends = {name: name.rpartition("/")[2] for name in judges}
+    alone = {end for end, n in Counter(ends.values()).items() if n == 1 and end}
+    return {name: end if end in alone else name for name, end in ends.items()}
 
-    >>> shorten_names(["openai/gpt-5", "a/qwen3", "b/qwen3", "rules"])
-    {'openai/gpt-5': 'gpt-5', 'a/qwen3': 'a/qwen3', 'b/qwen3': 'b/qwen3', 'rules': 'rules'}
-    """
-    names = list(judges)
-    ends = [name.rpartition("/")[2] for name in names]
-    return {
-        name: end if ends.count(end) == 1 and end else name
-        for name, end in zip(names, ends, strict=True)
-    }
+
+class JudgeNames(dict[str, str]):
+    """What judges are called; who is no judge of the report keeps its name."""
+
+    def __missing__(self, name: str) -> str:
+        return name
+
+
+def name_judges(found: Panels) -> JudgeNames:
+    """Return what the judges of a report are called."""
+    sitting = dict.fromkeys(m.judge for panel in found.panels for m in panel.members)
+    raters = dict.fromkeys(name for one in found.agreement for name in one.judges)
+    return JudgeNames(shorten_names(dict.fromkeys([*found.judges, *sitting, *raters])))
 
 
 def fold(text: str, width: int, indent: int) -> list[str]:
-    """Break `text` at spaces into lines of `width`, all but the first indented.
-
-    >>> fold("one two three", 9, 2)
-    ['one two', '  three']
-    """
-    return textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False) or [
-        ""
-    ]
+    """Break `text` at spaces into lines of `width`, all but the first indented."""
+    lines = textwrap.wrap(text, width, subsequent_indent=" " * indent, break_on_hyphens=False)
+    return lines or [""]
 
 
 def clip(text: str, width: int) -> str:
-    """Cut `text` to `width` columns, its end marked.
-
-    >>> clip("abcdef", 4), clip("abcd", 4)
-    ('abc…', 'abcd')
-    """
+    """Cut `text` to `width` columns, its end marked."""
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+def name_group(profile: Profile) -> str:
+    """Return the values of a group as people write them."""
+    named = [value for value in profile.group.values() if value]
+    return " · ".join(named or [f"no {field}" for field in profile.group])
+
+
+def find_profile(report: Report, value: str) -> Profile:
+    """Return the vector of the one group whose name is, or one of whose values is, `value`."""
+    groups = report.profiles
+    found = [x for x in groups if value == name_group(x) or value in x.group.values()]
+    if len(found) != 1:
+        have = ", ".join(repr(name_group(one)) for one in groups) or "none"
+        raise UsageError(f"{len(found)} groups match {value!r}; the report has: {have}")
+    return found[0]
+
+
+def name_steps(one: SuspectSteps) -> str:
+    """Return a step or a range of steps as people write it: `14` or `14-34`."""
+    return str(one.first) if one.first == one.last else f"{one.first}-{one.last}"
 
 
 def describe_profile(profile: Profile, report: Report) -> tuple[str, str]:
     """Return the group, and what was read of it: runs, tasks, steps, calls, judges, seed."""
     judges = ", ".join(report.provenance.judges) or "none"
-    return (visible_line(profile.title) or "all runs"), (
+    return (visible_line(name_group(profile)) or "all runs"), (
         f"{format_count(profile.n_runs, 'run')}, {_tasks(profile)}, "
         f"{format_count(profile.n_steps, 'step')}, {format_count(profile.n_calls, 'call')}   "
         f"judges: {visible_line(judges)}   seed {report.provenance.seed}"
@@ -482,12 +479,9 @@ def describe_profile(profile: Profile, report: Report) -> tuple[str, str]:
 
 
 def _tasks(profile: Profile) -> str:
-    tasks = format_count(profile.n_tasks, "task")
-    trials = profile.trials
-    if trials is None or trials.high < 2:
-        return tasks
+    n, trials, tasks = profile.n_tasks, profile.trials, format_count(profile.n_tasks, "task")
     # Trials are counted over graded runs: where others are among these, tasks x trials is no count.
-    if not trials.low * profile.n_tasks <= profile.n_runs <= trials.high * profile.n_tasks:
+    if trials is None or trials.high < 2 or not trials.low * n <= profile.n_runs <= trials.high * n:
         return tasks
     each = f"{trials.low}" if trials.low == trials.high else f"{trials.low} to {trials.high}"
     return f"{tasks} x {each} trials"
@@ -515,15 +509,17 @@ def note_unearned(table: OutcomeTable, profile: Profile) -> dict[str, str]:
     if table is profile.earned[0]:
         sure = [run for run in profile.lucky if run.sure]
         doubts = [run for run in profile.lucky if not run.sure]
-        wrong = _asked("right for the wrong reason?", sure)
-        doubt = _asked("may be right for the wrong reason:", doubts)
+        wrong, doubt, right = (
+            f"{question} {name_some(runs, 2)}" if runs else ""
+            for question, runs in (
+                ("right for the wrong reason?", sure),
+                ("may be right for the wrong reason:", doubts),
+                ("wrong for a right reason?", profile.unlucky),
+            )
+        )
         notes.setdefault("pass", _join(wrong, doubt, profile.notes.get("lucky", "")))
-        notes.setdefault("fail", _asked("wrong for a right reason?", profile.unlucky))
+        notes.setdefault("fail", right)
     return notes
-
-
-def _asked(question: str, runs: Sequence[RunLine]) -> str:
-    return f"{question} {name_some(runs, 2)}" if runs else ""
 
 
 def name_some(runs: Sequence[RunLine], most: int) -> str:
@@ -540,15 +536,11 @@ def describe_suspect(run: LookFirst) -> tuple[str, str]:
         return "-", run.because or f"{run.verdict}: the rules found nothing to point at"
     first = run.suspects[0]
     share = "" if first.share is None else f" ({format_chance(first.share)})"
-    return first.where + share, first.evidence
+    return name_steps(first) + share, first.evidence
 
 
 def mark_same_faults(found: Iterable[LookFirst]) -> Iterator[LookFirst]:
-    """Yield runs, each with the first one before it that shows the same fault.
-
-    Faults are the same where their signatures are; where no fault was found, what the runs failed
-    for is compared.
-    """
+    """Yield runs, each with the first one before it of the same signature, or reason to fail."""
     seen: dict[tuple[str, ...], str] = {}
     for run in found:
         first = run.suspects[0] if run.suspects else None

@@ -1,8 +1,7 @@
-"""The web application: which address gives which page or file.
+"""The web application: which address gives which page or file; the store is asked once for each.
 
-It reads the store through `web.queries`, asks `report` and renders; no figure is computed here.
-Every request has passed `web.guard` before. Downloads leave as attachments under names of ours, so
-that no browser shows one as a page; a text that a spreadsheet would take for a formula gets an
+Every request has passed `web.guard` before; no figure is computed here. Downloads leave as
+attachments under names of ours; a text that a spreadsheet would take for a formula gets an
 apostrophe before it (OWASP, CSV Injection), and hidden characters are spelt out. An open page
 hears of changes by server-sent events of one kind, `store` (HTML Living Standard, 9.2).
 """
@@ -31,32 +30,159 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from itertools import combinations, islice
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 import msgspec
+from msgspec import structs
 from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from stepscope.api.notebook import combine_filters
 from stepscope.api.reader import StoreReader, StoreState
 from stepscope.errors import EnvironmentFault, StepscopeError, UsageError
+from stepscope.gates.looks import GateHistory, read_gate_history
 from stepscope.model.records import Figure
+from stepscope.report.build import build_report, read_chosen_runs
+from stepscope.report.compare import compare_groups
 from stepscope.report.document import EmptyNotice, ServerLinks
 from stepscope.report.render import pages, run_page
 from stepscope.report.render.data import read_gate_reports
-from stepscope.report.types import Report
-from stepscope.report.views.runs import RunListRow
+from stepscope.report.rows import hide_texts
+from stepscope.report.types import ComparisonReport, Report
+from stepscope.report.views.run import RunData, read_run
+from stepscope.report.views.runs import RunListRow, RunQuery, make_run_rows
 from stepscope.report.views.show import show_run_json
+from stepscope.report.words import name_group
 from stepscope.safety.offline import accepted_hosts
 from stepscope.safety.redact import scrub_message
 from stepscope.safety.text import render_json, visible
 from stepscope.settings import Settings
+from stepscope.store import Store
+from stepscope.store.where import Where
 from stepscope.values import Unmeasured
-from stepscope.web import queries
 from stepscope.web.guard import WebGuard, WebPolicy
-from stepscope.web.queries import ChosenRuns
+
+
+class RunSelection(NamedTuple):
+    """Which runs a page speaks of, and how they are grouped, as the command line says it."""
+
+    where: str | None
+    since: str | None
+    by: str | None
+
+
+def parse_choice(query: QueryParams) -> RunSelection:
+    """Return what an address chooses."""
+    return RunSelection(*(query.get(name) or None for name in ("where", "since", "by")))
+
+
+def parse_run_query(query: QueryParams) -> RunQuery:
+    """Return which runs the table of an address shows, and how ordered."""
+    return RunQuery(
+        text=query.get("q", ""),
+        outcome=query.get("outcome", ""),
+        agent=query.get("agent", ""),
+        workflow=query.get("workflow", ""),
+        cell=query.get("cell", ""),
+        sort=query.get("sort", ""),
+        descending=query.get("desc") == "1",
+        page=parse_whole_number(query, "page") or 0,
+    )
+
+
+def parse_whole_number(query: QueryParams, name: str) -> int | None:
+    """Return a whole number from 0 of an address; None where it says none."""
+    text = query.get(name)
+    if text is None or text == "":
+        return None
+    # More digits than any step or page has; Python refuses thousands of them itself.
+    if not (text.isascii() and text.isdigit() and len(text) <= 12):
+        raise UsageError(f"{name}={text!r} in the address: expected a whole number from 0")
+    return int(text)
+
+
+# Trials of one task that a run's page names.
+MOST_TRIALS = 50
+
+
+class ChosenRuns(NamedTuple):
+    """The runs that an address chooses: the report over them, and a row for each."""
+
+    report: Report
+    runs: tuple[RunListRow, ...]
+
+
+def get_reader(request: Request) -> StoreReader:
+    """Return the one reader of the store."""
+    return cast(StoreReader, request.app.state.reader)
+
+
+def get_settings(request: Request) -> Settings:
+    """Return the settings that hold for the store."""
+    return cast(Settings, request.app.state.settings)
+
+
+async def load_chosen(request: Request) -> ChosenRuns:
+    """Return the report and the runs that an address chooses."""
+    asked = parse_choice(request.query_params)
+    seed = get_settings(request).seed
+
+    def made(store: Store) -> ChosenRuns:
+        where, since, by = combine_filters(asked.where), asked.since, asked.by
+        table = read_chosen_runs(store, where=where, since=since, by=by)
+        report = build_report(store, where=where, since=since, by=by, seed=seed, table=table)
+        return ChosenRuns(report, make_run_rows(table, store.shown))
+
+    return await get_reader(request).ask_once(("chosen", asked), made)
+
+
+async def load_comparison(request: Request, by: str, first: str, second: str) -> ComparisonReport:
+    """Return two groups compared, over the runs that an address chooses."""
+    asked = parse_choice(request.query_params)
+    seed = get_settings(request).seed
+    where = combine_filters(asked.where, asked.since)
+    return await get_reader(request).ask_once(
+        ("compare", asked, by, first, second),
+        lambda store: compare_groups(store, first, second, by=by, where=where, seed=seed),
+    )
+
+
+async def load_run_data(request: Request, run: str) -> RunData:
+    """Return a run with everything that is said of it."""
+    return await get_reader(request).ask_once(("run", run), lambda store: read_run(store, run))
+
+
+async def load_trials(request: Request, data: RunData) -> tuple[RunListRow, ...]:
+    """Return the trials of a run's task, itself among them, without their figures."""
+    run = data.trajectory
+    if run.task is None:
+        return ()
+    condition = Where("runs.workflow = ? AND runs.task = ?", (run.workflow, run.task))
+
+    def read(store: Store) -> tuple[RunListRow, ...]:
+        found = store.runs(condition)
+        rows = [RunListRow.of(found, at) for at in range(min(len(found), MOST_TRIALS))]
+        names = hide_texts(store.shown, [row.name for row in rows])
+        return tuple(structs.replace(row, name=name) for row, name in zip(rows, names, strict=True))
+
+    return await get_reader(request).ask(read)
+
+
+async def load_gate_history(request: Request) -> tuple[GateHistory, ...]:
+    """Return baselines and looks by workflow, and what the chosen runs differ in from them."""
+    asked = parse_choice(request.query_params)
+    policies = get_settings(request).policies
+    if not policies:
+        return ()
+    where = combine_filters(asked.where, asked.since)
+    return await get_reader(request).ask(
+        lambda store: read_gate_history(store, policies, where=where)
+    )
+
 
 # Signs that begin a formula, a command (DDE) or a macro in some spreadsheet, full-width ones too.
 _FORMULA = tuple("=+-@|%\t\r\n\uff1d\uff0b\uff0d\uff20\uff5c\uff05")
@@ -80,22 +206,19 @@ def json_response(value: object, name: str) -> Response:
     return _attachment(render_json(value).encode(), f"{name}.json", "application/json")
 
 
-def flatten_runs(runs: Iterable[RunListRow]) -> list[dict[str, object]]:
+def flatten_runs(runs: Sequence[RunListRow]) -> list[dict[str, object]]:
     """Return the runs of a report, a row each; axes at fault as one text."""
-    return [
-        {
-            **msgspec.structs.asdict(run),
-            "faults": None if run.faults is None else " ".join(run.faults),
-        }
-        for run in runs
-    ]
+    faults = (None if run.faults is None else " ".join(run.faults) for run in runs)
+    rows = map(msgspec.structs.asdict, runs)
+    return [row | {"faults": said} for row, said in zip(rows, faults, strict=True)]
 
 
 def flatten_figures(report: Report) -> list[dict[str, object]]:
     """Return every figure of every group, a row each; an unmeasured one has kind and reason."""
+    groups = [("all", report.whole), *((name_group(one), one) for one in report.profiles)]
     return [
-        {"group": title, "figure": key, **_figure(figure)}
-        for title, profile in [("all", report.whole), *((p.title, p) for p in report.profiles)]
+        {"group": name, "figure": key, **_figure(figure)}
+        for name, profile in groups
         for key, figure in profile.figures.items()
     ]
 
@@ -187,16 +310,14 @@ async def favicon(request: Request) -> Response:
 
 async def event_stream(request: Request) -> Response:
     """Return a stream that says how far the store is, until the page is closed."""
-    return StreamingResponse(
-        stream_states(queries.get_reader(request)), media_type="text/event-stream"
-    )
+    return StreamingResponse(stream_states(get_reader(request)), media_type="text/event-stream")
 
 
 def chosen_file(make: Callable[[ChosenRuns], Response]) -> Callable[..., Awaitable[Response]]:
     """Return what answers a request with a file of the runs that its address chooses."""
 
     async def answer(request: Request) -> Response:
-        return make(await queries.load_chosen(request))
+        return make(await load_chosen(request))
 
     return answer
 
@@ -204,14 +325,14 @@ def chosen_file(make: Callable[[ChosenRuns], Response]) -> Callable[..., Awaitab
 async def run_json(request: Request) -> Response:
     """Return a run with its case, its records and its suspects as JSON."""
     name = request.path_params["run"]
-    text = await queries.get_reader(request).ask(lambda store: show_run_json(store, name))
+    text = await get_reader(request).ask(lambda store: show_run_json(store, name))
     return json_response(msgspec.Raw(text.encode()), "run")
 
 
 async def raw_step(request: Request) -> Response:
     """Return one step as it is stored, its hidden characters escaped: `?step=K`."""
-    steps = (await queries.load_run_data(request, request.path_params["run"])).trajectory.steps
-    at = queries.parse_whole_number(request.query_params, "step")
+    steps = (await load_run_data(request, request.path_params["run"])).trajectory.steps
+    at = parse_whole_number(request.query_params, "step")
     if at is None or at >= len(steps):
         raise HTTPException(404, f"the run has no such step; its steps are 0 to {len(steps) - 1}")
     return Response(render_json(steps[at]), media_type="application/json")
@@ -222,7 +343,7 @@ async def media_blob(request: Request) -> Response:
     name = request.path_params["sha256"]
     content = None
     if _SHA256.fullmatch(name):
-        content = await queries.get_reader(request).ask(lambda store: store.blob(name))
+        content = await get_reader(request).ask(lambda store: store.blob(name))
     if content is None:
         raise HTTPException(404, "the store has no such blob")
     # Of a type that nothing opens by itself.
@@ -254,13 +375,13 @@ MOST_PAIRS = 20
 
 async def overview_page(request: Request) -> Response:
     """Return the vector of every group, where to look first, and the runs."""
-    found = await queries.load_chosen(request)
+    found = await load_chosen(request)
     documents = read_gate_reports(request.app.state.gates)
     page = pages.make_overview_page(
         found.report,
         found.runs,
         links=_links(request),
-        query=queries.parse_run_query(request.query_params),
+        query=parse_run_query(request.query_params),
         decided=documents[-1].report if documents else None,
     )
     return render_response(request, page)
@@ -268,16 +389,16 @@ async def overview_page(request: Request) -> Response:
 
 async def show_run(request: Request) -> Response:
     """Return one run around its first suspect, around `?step=K`, or from `?from=K` on."""
-    data = await queries.load_run_data(request, request.path_params["run"])
-    step = queries.parse_whole_number(request.query_params, "step")
-    first = queries.parse_whole_number(request.query_params, "from")
+    data = await load_run_data(request, request.path_params["run"])
+    step = parse_whole_number(request.query_params, "step")
+    first = parse_whole_number(request.query_params, "from")
     count = len(data.trajectory.steps)
     window = None
     if first is not None:
         window = range(first, first + run_page.WINDOW)
     elif step is not None:
         window = run_page.choose_window(count, min(step, count - 1))
-    others = await queries.load_trials(request, data)
+    others = await load_trials(request, data)
     page = run_page.make_run_page(
         data, links=_links(request), window=window, clip=CLIP, others=others,
         find=request.query_params.get("find", ""),
@@ -287,7 +408,7 @@ async def show_run(request: Request) -> Response:
 
 async def runs_page(request: Request) -> Response:
     """Return the runs to look at first, one of which is to be chosen."""
-    found = await queries.load_chosen(request)
+    found = await load_chosen(request)
     return render_response(request, pages.make_run_choice_page(found.report, links=_links(request)))
 
 
@@ -296,14 +417,14 @@ async def compare_page(request: Request) -> Response:
     query = request.query_params
     links = _links(request)
     if query.get("run") and query.get("with"):
-        first = await queries.load_run_data(request, query["run"])
-        second = await queries.load_run_data(request, query["with"])
+        first = await load_run_data(request, query["run"])
+        second = await load_run_data(request, query["with"])
         return render_response(request, pages.make_runs_page(first, second, links=links))
     if query.get("a") and query.get("b"):
         by = query.get("by") or "agent"
-        report = await queries.load_comparison(request, by, query["a"], query["b"])
+        report = await load_comparison(request, by, query["a"], query["b"])
         return render_response(request, pages.make_groups_page(report))
-    found = await queries.load_chosen(request)
+    found = await load_chosen(request)
     page = pages.make_choice_page(
         links=links,
         pairs=tuple(pair_unlike_trials(found.runs, links)),
@@ -314,14 +435,14 @@ async def compare_page(request: Request) -> Response:
 
 async def profile_page(request: Request) -> Response:
     """Return how often each axis was at fault, in every group."""
-    found = await queries.load_chosen(request)
+    found = await load_chosen(request)
     return render_response(request, pages.make_profile_page(found.report, links=_links(request)))
 
 
 async def gates_page(request: Request) -> Response:
     """Return the gates as they were decided, and what the runs would change in a baseline."""
     documents = read_gate_reports(request.app.state.gates)
-    held = await queries.load_gate_history(request)
+    held = await load_gate_history(request)
     page = pages.make_gates_page(documents, links=_links(request), kept=held)
     return render_response(request, page)
 
@@ -348,7 +469,7 @@ def pair_groups(report: Report, links: ServerLinks) -> Iterator[tuple[str, str]]
         if all(values) and values:
             address = links.groups(fields[0], *values)
             if address is not None:
-                yield f"{first.title} and {second.title}", address
+                yield f"{name_group(first)} and {name_group(second)}", address
 
 
 def message_page(request: Request, status: int, title: str, said: EmptyNotice) -> Response:
@@ -378,7 +499,7 @@ def render_response(
     )  # fmt: skip
     foot = pages.lay_out(
         "foot",
-        about=str(queries.get_reader(request).path),
+        about=str(get_reader(request).path),
         specs=pages.embed_specs(chart.spec for chart in page.charts),
         addresses=SCRIPTS if page.charts else SCRIPTS[-1:],
     )
@@ -450,14 +571,12 @@ def make_web_app(
 async def _error_page(request: Request, error: Exception) -> Response:
     # The first page of a new store is no error: it says what to run.
     if request.url.path == "/" and not request.url.query and isinstance(error, UsageError):
-        said = EmptyNotice(
-            said=scrub_message(str(error)), commands=("stepscope import PATHS", "stepscope score")
-        )
+        commands = ("stepscope import PATHS", "stepscope score")
+        said = EmptyNotice(said=scrub_message(str(error)), commands=commands)
         return message_page(request, 200, "Nothing to see yet", said)
     status = 503 if isinstance(error, EnvironmentFault) else 400
-    return message_page(
-        request, status, "This cannot be shown", EmptyNotice(said=scrub_message(str(error)))
-    )
+    said = EmptyNotice(said=scrub_message(str(error)))
+    return message_page(request, status, "This cannot be shown", said)
 
 
 async def _show_http_error(request: Request, error: Exception) -> Response:

@@ -74,10 +74,7 @@ class WebPolicy:
     def refusal(
         self, *, method: str, target: bytes, headers: Iterable[tuple[bytes, bytes]]
     ) -> Response | None:
-        """Return why a request is not even looked at; None where its cookie is left to check.
-
-        Path, query and headers are as they were sent, names of headers in lower case.
-        """
+        """Return why a request is not even looked at; None where its cookie is left to check."""
         held = list(headers)
         if len(target) > MAX_TARGET:
             return refuse(414, f"the address is longer than {MAX_TARGET} bytes")
@@ -141,12 +138,7 @@ def is_same_secret(given: str, secret: str) -> bool:
 
 
 def check_address(host: str, token: str | None) -> str:
-    """Return the address to listen at; none where others could ask, unless there is a secret.
-
-    Raises:
-        UsageError: the address is not one that a browser can be sent to, or it is not loopback and
-            there is no secret, or a short one.
-    """
+    """Return the address to listen at; one that others reach needs a long secret."""
     if host == "localhost":
         return LOOPBACK
     try:

@@ -33,11 +33,7 @@ GC_OBJECTS = 50_000
 
 
 def open_socket(host: str, port: int | None) -> socket.socket:
-    """Return a socket that listens at `host`; without a port at the usual one, or any free one.
-
-    Raises:
-        UsageError: the port asked for is taken or not ours, or no such address is here.
-    """
+    """Return a socket that listens at `host`; without a port at the usual one, or any free one."""
     if port is not None:
         return _bound(host, port)
     try:
@@ -64,12 +60,7 @@ def _fault(host: str, port: int, error: OSError) -> UsageError | EnvironmentFaul
 
 
 def socket_url(listening: socket.socket) -> str:
-    """Return what to type into a browser for a listening socket.
-
-    >>> with open_socket("127.0.0.1", None) as found:
-    ...     socket_url(found).rpartition(":")[0]
-    'http://127.0.0.1'
-    """
+    """Return what to type into a browser for a listening socket."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

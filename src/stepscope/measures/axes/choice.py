@@ -13,6 +13,7 @@ from stepscope.measures.axes.ending import WANTS_DETAILS
 from stepscope.measures.axes.evidence import evidence_of
 from stepscope.measures.calls import (
     agent_calls,
+    compared_error,
     effect_of,
     ends_run,
     failed_calls,
@@ -21,7 +22,7 @@ from stepscope.measures.calls import (
     writes_of,
 )
 from stepscope.measures.completeness import hides_words
-from stepscope.measures.errors import TRANSIENT, compared_error, executions_of, first_line
+from stepscope.measures.errors import TRANSIENT, executions_of, first_line
 from stepscope.measures.facts import calls_too_early, describe_source, is_binding
 from stepscope.measures.language import content_stems
 from stepscope.measures.rule import (

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from stepscope.measures.axes.evidence import evidence_of
 from stepscope.measures.axes.told import COURTESY, NO_TROUBLE, find_silences, states_of
-from stepscope.measures.calls import agent_calls, effect_of, ends_run, failed_calls
+from stepscope.measures.calls import agent_calls, effect_of, ends_run, error_message, failed_calls
 from stepscope.measures.conduct import STEM_CHARACTERS, leaf_texts, ways_to_ask
-from stepscope.measures.errors import error_message, executions_of, first_line, reactions_of
+from stepscope.measures.errors import executions_of, first_line, reactions_of
 from stepscope.measures.language import ACTS, ADDS, WANTS, admits_failure, content_stems, sentences
 from stepscope.measures.rule import Fault, cached_by_text, cached_with_facts
 from stepscope.model import Exchange, Facts, Step, Trajectory

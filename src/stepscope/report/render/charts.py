@@ -63,17 +63,14 @@ def _share(title: str) -> alt.X:
     return alt.X("low:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=axis)
 
 
-def _groups() -> tuple[alt.Color, alt.Shape]:
-    legend = alt.Legend(orient="top", title=None)
-    return (
-        alt.Color("group:N", scale=alt.Scale(range=GROUPS), legend=legend),
-        alt.Shape("group:N", scale=alt.Scale(range=FORMS), legend=legend),
-    )
-
-
-def _intervals(y: alt.Y, x: alt.X, *below: alt.Chart) -> alt.LayerChart:
+def _intervals(x: alt.X, *below: alt.Chart) -> alt.LayerChart:
     """A point and its interval a row, the groups one under another; `below` is drawn first."""
-    color, shape = _groups()
+    order = alt.EncodingSortField(field="order", op="min")
+    axis = alt.Axis(labelLimit=170, ticks=False, domain=False)
+    y = alt.Y("label:N", title=None, sort=order, axis=axis)
+    legend = alt.Legend(orient="top", title=None)
+    color = alt.Color("group:N", scale=alt.Scale(range=GROUPS), legend=legend)
+    shape = alt.Shape("group:N", scale=alt.Scale(range=FORMS), legend=legend)
     tip = [alt.Tooltip("label:N", title=" "), alt.Tooltip("group:N", title="group"),
            alt.Tooltip("text:N", title="value and interval")]  # fmt: skip
     base = _base().encode(y=y, yOffset=alt.YOffset("group:N"), tooltip=tip)
@@ -82,19 +79,16 @@ def _intervals(y: alt.Y, x: alt.X, *below: alt.Chart) -> alt.LayerChart:
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
         x="value:Q", color=color, shape=shape
     )
-    return _dressed(alt.LayerChart(layer=[*below, lines, points]), height=alt.Step(22))
-
-
-def _labels(title: str | None = None) -> alt.Y:
-    order = alt.EncodingSortField(field="order", op="min")
-    axis = alt.Axis(labelLimit=170, ticks=False, domain=False)
-    return alt.Y("label:N", title=title, sort=order, axis=axis)
+    whole = alt.LayerChart(layer=[*below, lines, points])
+    made: alt.LayerChart = whole.properties(width=WIDTH, height=alt.Step(22))
+    made = made.configure_view(stroke=None)
+    return made
 
 
 def _effects() -> alt.LayerChart:
     x = alt.X("low:Q", title="second minus first, with 95 % interval", axis=alt.Axis(tickCount=5))
     zero = _base().mark_rule(strokeDash=[4, 4], color=GREY).encode(x=alt.datum(0))
-    return _intervals(_labels(), x, zero)
+    return _intervals(x, zero)
 
 
 def _curve(*panels: str) -> alt.VConcatChart:
@@ -129,26 +123,20 @@ def _bars(field: str, title: str, color: str) -> alt.Chart:
     return made
 
 
-def _breaks() -> alt.Chart | alt.LayerChart:
-    bars = _bars("break_probability", "probability that it broke here", RED)
-    return _panel(bars, "probability that the run broke here", 40)
-
-
+_BREAK = "probability that it broke here"
 PANELS: dict[str, Callable[[], alt.Chart | alt.LayerChart]] = {
     "latency": lambda: _panel(_bars("latency_s", "seconds", GREY), "latency, seconds", 32),
     "cost": lambda: _panel(_bars("cost_usd", "usd", GREY), "cost, usd", 32),
-    "break": _breaks,
+    "break": lambda: _panel(
+        _bars("break_probability", _BREAK, RED), "probability that the run broke here", 40
+    ),
 }
 
 
 def _scores() -> alt.Chart | alt.LayerChart:
     base = _base()
-    y = alt.Y(
-        "score:Q",
-        title=None,
-        scale=alt.Scale(domain=[0, 1]),
-        axis=_left(3, values=[0, 0.5, 1], format=".1f"),
-    )
+    left = _left(3, values=[0, 0.5, 1], format=".1f")
+    y = alt.Y("score:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=left)
     below = alt.Axis(title="step", tickMinStep=1, format="d", grid=False)
     # Every step has its width, scored or not, and leads to itself.
     steps = base.mark_rect(opacity=0).encode(**_across(below), tooltip=[alt.Tooltip("step:Q")])
@@ -160,32 +148,24 @@ def _scores() -> alt.Chart | alt.LayerChart:
     kinds = alt.Scale(domain=domain, range=[BLUE, RED, ORANGE, PINK])
     forms = alt.Scale(domain=domain, range=["circle", "triangle-down", "diamond", "square"])
     legend = alt.Legend(orient="top", title=None)
+    kind = alt.Tooltip("kind:N", title=" ")
     points = base.mark_point(filled=True, size=70, opacity=1).encode(
         x="step:Q",
         y=y,
         href="href:N",
         color=alt.Color("kind:N", scale=kinds, legend=legend),
         shape=alt.Shape("kind:N", scale=forms, legend=legend),
-        tooltip=[
-            alt.Tooltip("step:Q"),
-            alt.Tooltip("score:Q", format=".2f"),
-            alt.Tooltip("kind:N", title=" "),
-        ],
+        tooltip=[alt.Tooltip("step:Q"), alt.Tooltip("score:Q", format=".2f"), kind],
     )
     layers = alt.LayerChart(layer=[broke.encode(**_across(below)), steps, noise, line, points])
     return _panel(layers, "score", 150)
 
 
-def _dressed(view: alt.LayerChart, height: float | alt.Step) -> alt.LayerChart:
-    made: alt.LayerChart = view.properties(width=WIDTH, height=height).configure_view(stroke=None)
-    return made
-
-
 CHARTS: dict[str, Callable[[], alt.LayerChart | alt.VConcatChart]] = {
-    "vector": lambda: _intervals(_labels(), _share("share, with 95 % interval")),
-    "shapes": lambda: _intervals(_labels(), _share("share of runs, with 95 % interval")),
-    "axes": lambda: _intervals(_labels(), _share("share of runs with a proved fault, at least")),
-    "panel": lambda: _intervals(_labels(), _share("share of runs at fault, by judge")),
+    "vector": lambda: _intervals(_share("share, with 95 % interval")),
+    "shapes": lambda: _intervals(_share("share of runs, with 95 % interval")),
+    "axes": lambda: _intervals(_share("share of runs with a proved fault, at least")),
+    "panel": lambda: _intervals(_share("share of runs at fault, by judge")),
     "effects": _effects,
     **{
         name_curve_chart(*panels): partial(_curve, *panels)
@@ -194,28 +174,16 @@ CHARTS: dict[str, Callable[[], alt.LayerChart | alt.VConcatChart]] = {
 }
 KINDS = (".png", ".svg")
 PANEL = 200
-# What two standard errors may not leave.
-LEAST, MOST = 0.0, 1.0
 
 
 def save_envelope_chart(envelope: ClassifierEnvelope, path: Path) -> None:
-    """Write the picture; its kind is the ending of the file, `.png` or `.svg`.
-
-    Raises:
-        UsageError: another ending.
-        ConfigError: the `plots` extra is not installed.
-    """
+    """Write the picture; raises as `check_picture_path` does."""
     check_picture_path(path)
     _write_picture(make_envelope_chart(envelope).to_dict(), path)
 
 
 def check_picture_path(path: Path) -> None:
-    """Refuse what `save_envelope_chart` would refuse, before an hour of simulation.
-
-    Raises:
-        UsageError: an ending that is no picture.
-        ConfigError: the `plots` extra is not installed.
-    """
+    """Refuse an ending that is no picture's, or any without the `plots` extra."""
     if path.suffix.lower() not in KINDS:
         raise UsageError(f"{path}: a picture ends in .png or .svg")
     if find_spec("vl_convert") is None:
@@ -231,8 +199,8 @@ def make_envelope_chart(envelope: ClassifierEnvelope) -> alt.FacetChart:
             "steps": f"{row.n} steps",
             "sigma": row.sigma,
             "value": row.accuracy.value,
-            "low": max(row.accuracy.value - 2 * row.accuracy.error, LEAST),
-            "high": min(row.accuracy.value + 2 * row.accuracy.error, MOST),
+            "low": max(row.accuracy.value - 2 * row.accuracy.error, 0.0),
+            "high": min(row.accuracy.value + 2 * row.accuracy.error, 1.0),
         }
         for row in envelope.rows
         if not isinstance(row.accuracy, Unmeasured)
@@ -261,7 +229,6 @@ def make_envelope_chart(envelope: ClassifierEnvelope) -> alt.FacetChart:
 
 
 def _met(rows: Sequence[Mapping[str, object]], field: str) -> list[str]:
-    """Return the values of a field in the order in which they come."""
     return list(dict.fromkeys(str(row[field]) for row in rows))
 
 
@@ -270,21 +237,16 @@ SCALE = 2.0
 
 
 def write_plots(drawn: Mapping[str, Chart], folder: str | Path) -> list[Path]:
-    """Write charts to a folder, each as PNG and SVG under its name; return the files.
-
-    Raises:
-        ConfigError: the extra is not installed.
-    """
+    """Write charts to a folder, each as PNG and SVG under its name; return the files."""
     if find_spec("vl_convert") is None:
         raise ConfigError("pictures of charts need vl-convert: pip install 'stepscope[plots]'")
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    Path(folder).mkdir(parents=True, exist_ok=True)
     written = []
     for name, chart in drawn.items():
         spec = make_chart(chart.spec, chart.rows).to_dict()
-        for path in [place / f"{name}{kind}" for kind in KINDS]:
-            _write_picture(spec, path)
-            written.append(path)
+        for kind in KINDS:
+            written.append(Path(folder) / f"{name}{kind}")
+            _write_picture(spec, written[-1])
     return written
 
 

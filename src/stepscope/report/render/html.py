@@ -1,8 +1,7 @@
 """Write a report as one HTML file, or as HTML for a notebook.
 
-Nothing is fetched, and only the file's own scripts run: a policy in the file allows them by hash.
-The same rows give the same bytes. A script whose text would end its own element is refused. The
-HTML of a notebook has no script; its pictures need the `plots` extra.
+Nothing is fetched, and only the file's own scripts run: a policy in the file allows them by hash. A
+script whose text would end its own element is refused. The HTML of a notebook has no script.
 Source: Content Security Policy Level 3 (W3C), hash sources and the meta element.
 """
 
@@ -23,6 +22,7 @@ from markupsafe import Markup
 
 from stepscope.errors import StoreError
 from stepscope.gates.looks import GateHistory
+from stepscope.report import words
 from stepscope.report.compare import compare_groups
 from stepscope.report.document import Chart, Links, Table, TableCell, make_columns, make_row
 from stepscope.report.render import charts, pages, run_page
@@ -30,10 +30,10 @@ from stepscope.report.render.pages import Page
 from stepscope.report.rows import combine_conditions, read_table
 from stepscope.report.types import Curve, GateDocument, Report
 from stepscope.report.views import overview
-from stepscope.report.views.profile import chart_axes, chart_panels
+from stepscope.report.views.judges import chart_panels
+from stepscope.report.views.profile import chart_axes
 from stepscope.report.views.run import chart_curve, describe_curve, describe_curve_basis, read_run
 from stepscope.report.views.runs import RunListRow, make_run_rows
-from stepscope.report.words import describe_profile, describe_suspect, group_looks, name_alike
 from stepscope.safety.limits import open_output
 from stepscope.safety.redact import hide_in
 from stepscope.store import Store
@@ -61,14 +61,7 @@ def write_html(
     gates: Sequence[GateDocument] = (),  # reports that `gate --json` wrote, the latest last
     kept: Sequence[GateHistory] = (),  # baselines and looks, by workflow
 ) -> None:
-    """Write a report with the steps of the runs to look at first to one HTML file.
-
-    Whatever goes wrong before the end, what was there stands, and nothing unfinished is left.
-
-    Raises:
-        UsageError: the file is a folder, a store or settings.
-        OSError: the disk does not take it; the file as it was asked for is named.
-    """
+    """Write a report and its first runs to one HTML file, whole, or leave what was there."""
     made = _pages(store, report, embed, where=where, since=since, gates=gates, kept=kept)
     with open_output(file) as raw:
         for piece in _render(made, report):
@@ -80,13 +73,12 @@ def _render(made: Iterator[Page], report: Report) -> Iterator[str]:
     style = _asset("app.css")
     scripts = [_asset(name) for name in (*pages.CHART_SCRIPTS, "app.js")]
     used: set[str] = set()
+    named = pages.NAVIGATION.items()
     yield pages.lay_out(
         "head",
-        title=f"{report.whole.title or 'stepscope'} · stepscope",
+        title=f"{words.name_group(report.whole) or 'stepscope'} · stepscope",
         mode="file",
-        navigation=[
-            (f"#{name}", label, name == "overview") for name, label in pages.NAVIGATION.items()
-        ],
+        navigation=[(f"#{name}", label, name == "overview") for name, label in named],
         style=Markup(style),
         policy=make_content_policy([style], scripts),
     )
@@ -107,20 +99,15 @@ def _render(made: Iterator[Page], report: Report) -> Iterator[str]:
 
 
 def make_content_policy(styles: Sequence[str], scripts: Sequence[str]) -> str:
-    """Return a policy that allows these styles and scripts by their hashes, and nothing else.
-
-    >>> make_content_policy(["a"], [])[:74]
-    "default-src 'none'; script-src 'none'; style-src 'sha256-ypeBEsobvcr6wjGzm"
-    """
+    """Return a policy that allows these styles and scripts by their hashes, and nothing else."""
+    allowed = []
+    for texts in (scripts, styles):
+        found = [b64encode(sha256(text.encode()).digest()).decode() for text in texts]
+        allowed.append(" ".join(f"'sha256-{digest}'" for digest in found) or "'none'")
     return (
-        f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)}; "
+        f"default-src 'none'; script-src {allowed[0]}; style-src {allowed[1]}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
-
-
-def _hashes(texts: Sequence[str]) -> str:
-    found = [b64encode(sha256(text.encode()).digest()).decode() for text in texts]
-    return " ".join(f"'sha256-{digest}'" for digest in found) or "'none'"
 
 
 def _asset(name: str) -> str:
@@ -163,10 +150,9 @@ def _pages(
     yield pages.make_profile_page(report, links=links)
     yield pages.make_gates_page(gates, links=links, kept=kept)
     if groups is not None:
-        both = combine_conditions(where, since)
-        yield pages.make_groups_page(
-            compare_groups(store, *groups, by="agent", where=both, seed=report.provenance.seed)
-        )
+        both, seed = combine_conditions(where, since), report.provenance.seed
+        found = compare_groups(store, *groups, by="agent", where=both, seed=seed)
+        yield pages.make_groups_page(found)
     if not isinstance(store, Store):
         return
     rows = {row.id: row for row in runs}
@@ -230,13 +216,10 @@ def _choice(
 
 
 def make_report_charts(report: Report) -> dict[str, Chart]:
-    """Return the charts of a report by name: vector, axes, shapes; those that have anything.
-
-    Where judges were asked there is a panel for each group: panel, panel-1, panel-2.
-    """
-    tables = [overview.tabulate_vector(profile, "vector") for profile in report.profiles[:1]]
+    """Return the charts that a report has: vector, axes, shapes; panel, panel-1 for each group."""
+    table = overview.tabulate_vector(report.profiles[0], "vector")
     found = {
-        "vector": overview.chart_vector(report.profiles, tables[0]),
+        "vector": overview.chart_vector(report.profiles, table),
         "axes": chart_axes(report.profiles),
         "shapes": overview.chart_shapes(report.profiles),
     }
@@ -245,32 +228,30 @@ def make_report_charts(report: Report) -> dict[str, Chart]:
     return {name: chart for name, chart in found.items() if chart is not None} | panels
 
 
-def make_curve_chart(curve: Curve, count: int | None = None) -> Chart:
-    """Return the chart of one curve, of a run of `count` steps; up to its last where left out."""
-    last = curve.steps[-1] + 1 if curve.steps else 0
-    return chart_curve(curve, last if count is None else count, "curve", lambda step: None)
+def make_curve_chart(curve: Curve) -> Chart:
+    """Return the chart of one curve, up to its last step."""
+    return chart_curve(curve, 0, "curve", lambda step: None)
 
 
 def render_report_html(report: Report) -> str:
     """Return the vector of each group, where to look first, and pictures of the charts."""
-    tables = [
-        overview.tabulate_vector(profile, f"v{at}") for at, profile in enumerate(report.profiles)
-    ]
+    groups = enumerate(report.profiles)
+    tables = [overview.tabulate_vector(profile, f"v{at}") for at, profile in groups]
     rows = []
-    for run, others in group_looks(report.look_first):
-        where, why = describe_suspect(run)
-        alike = TableCell(why, note=f"the same in {name_alike(others)}" if others else "")
+    for run, others in words.group_looks(report.look_first):
+        where, why = words.describe_suspect(run)
+        alike = TableCell(why, note=f"the same in {words.name_alike(others)}" if others else "")
         rows.append(make_row(run.name, run.outcome, f"{run.steps:,}", where, alike))
     if rows:
         columns = make_columns("run", "outcome", "steps", "suspect", "why")
         tables.append(Table(id="looks", caption="Look first", columns=columns, rows=tuple(rows)))
-    headings = [describe_profile(report.whole, report)[1].replace("   ", " · ")]
+    headings = [words.describe_profile(report.whole, report)[1].replace("   ", " · ")]
     return _html(headings, tables, list(make_report_charts(report).values()))
 
 
 def render_curve_html(curve: Curve) -> str:
     """Return what is concluded from a curve, its scores, and its picture."""
-    chart = make_curve_chart(curve, 0)
+    chart = make_curve_chart(curve)
     return _html([*describe_curve(curve), describe_curve_basis(curve)], [chart.table], [chart])
 
 

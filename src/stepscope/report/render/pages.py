@@ -9,8 +9,9 @@ alpha.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import get_args
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -18,6 +19,7 @@ from markupsafe import Markup
 
 from stepscope.gates.looks import GateHistory
 from stepscope.gates.types import GateReport
+from stepscope.report import words
 from stepscope.report.document import (
     Chart,
     EmptyNotice,
@@ -28,35 +30,16 @@ from stepscope.report.document import (
 )
 from stepscope.report.render import charts
 from stepscope.report.types import ComparisonReport, GateDocument, LookFirst, Profile, Report
-from stepscope.report.views import compare, gates, modes, overview, profile
+from stepscope.report.views import compare, gates, judges, overview, profile
 from stepscope.report.views import run as runs
 from stepscope.report.views import runs as run_lists
 from stepscope.report.views.run import RunData
 from stepscope.report.views.runs import TONES, MapCell, RunListRow, RunQuery
-from stepscope.report.words import (
-    SCORE_FIRST,
-    brief_value,
-    cut_words,
-    describe_call,
-    describe_inputs,
-    describe_profile,
-    describe_suspect,
-    find_differences,
-    format_chance,
-    group_looks,
-    note_unearned,
-)
 from stepscope.safety.redact import scrub_value
 from stepscope.safety.text import visible, visible_line
 from stepscope.values import format_count
 
-NAVIGATION: Mapping[PageName, str] = {
-    "overview": "Overview",
-    "run": "Run",
-    "compare": "Compare",
-    "profile": "Profile",
-    "gates": "Gates",
-}
+NAVIGATION: Mapping[PageName, str] = {name: name.capitalize() for name in get_args(PageName)}
 # What draws the charts, below `static/`.
 CHART_SCRIPTS = ("vendor/vega.min.js", "vendor/vega-lite.min.js", "vendor/vega-embed.min.js")
 # What could end a script block or a line of a script, by what JSON writes instead.
@@ -133,11 +116,10 @@ def make_overview_page(
     for at, one in enumerate(full):
         its = rows if one is whole else held[profiles.index(one)]
         figures = overview.tabulate_report(one, its, f"vector-{at}")
-        about = describe_profile(one, report)[1].partition("   ")[0]
+        about = words.describe_profile(one, report)[1].partition("   ")[0]
         title = profile.name_profile(one)
-        groups.append(
-            lay_out("group", title=title, about=about, figures=figures, folded=len(full) > 1)
-        )
+        folded = len(full) > 1
+        groups.append(lay_out("group", title=title, about=about, figures=figures, folded=folded))
     if (small := overview.tabulate_small_groups(profiles)) is not None:
         groups.append(lay_out("group", title="", about="", figures=small, folded=False))
     decisions = []
@@ -151,19 +133,19 @@ def make_overview_page(
     failed, breaks = sum(row.outcome == "fail" for row in rows), overview.list_breaks(rows)
     body = lay_out(
         "overview", anchor="overview", title="Overview", report=report,
-        about=describe_profile(whole, report)[1].replace("   ", " · "),
+        about=words.describe_profile(whole, report)[1].replace("   ", " · "),
         chosen=said[:1].upper() + said[1:], kept=links.kept, server=links.is_served,
         parts=overview.state_result(report, held if any(held) else [rows], breaks),
-        map=lay_out_map(rows, links, modes.letter_runs(report.modes)),
+        map=lay_out_map(rows, links, profile.letter_runs(report.modes)),
         modes=lay_out("breaks", found=breaks, failed=failed) if breaks else "",
         looks_found=_looks(report.look_first, links),
         looks_right=overview.describe_list(report.look_first, SHARES),
         matrix=overview.tabulate_groups(profiles) if len(full) > 1 else None, groups=groups,
-        failure_modes=lay_out("modes", found=modes.tabulate_modes(report.modes, links)),
+        failure_modes=lay_out("modes", found=profile.tabulate_modes(report.modes, links)),
         warnings=[one.too_loose.reason for one in profiles if one.too_loose.outcome == "fail"],
         earned=_lay_out_earned(whole, links),
         flips=overview.describe_flips(report.rank_flips) if several else (),
-        recorded=[(profile.name_profile(one), describe_inputs(one)) for one in profiles],
+        recorded=[(profile.name_profile(one), words.describe_inputs(one)) for one in profiles],
         shapes=overview.tabulate_shapes(profiles), shapes_chart=shapes_chart, gates=decisions,
         runs=lay_out_runs(rows, query or RunQuery(), links),
     )  # fmt: skip
@@ -223,7 +205,7 @@ def _lay_out_earned(whole: Profile, links: Links) -> Markup:
     if not whole.earned:
         return Markup("")
     said, squares = overview.draw_earned(whole) or ("", [])
-    notes = note_unearned(whole.earned[0], whole)
+    notes = words.note_unearned(whole.earned[0], whole)
     named = [
         (notes[row], links.run(held[0].id) if held else None)
         for row, held in (
@@ -241,27 +223,28 @@ def _lay_out_earned(whole: Profile, links: Links) -> Markup:
 
 def _looks(found: Sequence[LookFirst], links: Links) -> list[Markup]:
     out = []
-    for run, others in group_looks(found):
+    for run, others in words.group_looks(found):
         first = run.suspects[0] if run.suspects else None
         alike = []
         for other in others:
             step = other.suspects[0].first if other.suspects else None
-            where = describe_suspect(other)[0] if other.suspects else ""
+            where = words.describe_suspect(other)[0] if other.suspects else ""
             alike.append((other.name, links.run(other.id, step), where))
-        said, *more = describe_suspect(run)[1].split("; ")
+        said, *more = words.describe_suspect(run)[1].split("; ")
         for part in more:  # whole clauses, as many as there is room for
             said += f"; {part}" if len(f"{said}; {part}") <= EVIDENCE else ""
-        said = cut_words(said, EVIDENCE)
+        said = words.cut_words(said, EVIDENCE)
         named = "_" in said.partition(" ")[0]  # a tool, which is written as it is
-        because = cut_words(run.because, EVIDENCE)
+        because = words.cut_words(run.because, EVIDENCE)
         because = f"{'Failed' if run.outcome == 'fail' else 'Not done'}: {because}"
         lines = [said if named else said[:1].upper() + said[1:]]
         # Why it failed says more of a run than that nothing was found at a step.
         if first is not None and run.because:
             lines = [because] if first.kind == "place" else [*lines, because]
+        where = words.name_steps(first) if first else ""
         out.append(lay_out(
-            "look", run=run, tone=TONES[run.outcome], where="" if first is None else first.where,
-            chance="" if first is None or first.share is None else format_chance(first.share),
+            "look", run=run, tone=TONES[run.outcome], where=where,
+            chance="" if first is None or first.share is None else words.format_chance(first.share),
             sentence=lines[0], evidence=lines[1] if lines[1:] else "",
             href=links.run(run.id, None if first is None else first.first),
             bars=overview.draw_suspicion(run), alike=alike,
@@ -280,7 +263,6 @@ def lay_out_runs(rows: Sequence[RunListRow], query: RunQuery, links: Links) -> M
     more, left = server and first + size < len(chosen), len(chosen) - len(shown)
     counted = f"{len(chosen):,} of " if len(chosen) < len(rows) else ""
     counted += f"{len(rows):,} runs"
-    address = partial(run_lists.address_runs, links, query)
     gone = f"{left:,} more runs are not in this file's list: stepscope view has all."
     return lay_out(
         "run_list", found=run_lists.tabulate_runs(shown, rows, links, query), query=query,
@@ -289,8 +271,9 @@ def lay_out_runs(rows: Sequence[RunListRow], query: RunQuery, links: Links) -> M
             for key in ("outcome", "agent", "workflow")
         },
         shown=f"{first + 1:,}-{first + len(shown):,} of {counted}" if more or first else counted,
-        before=address(page=here - 1) if here else None,
-        after=address(page=here + 1) if more else None, server=server, kept=links.kept,
+        before=run_lists.address_runs(links, replace(query, page=here - 1)) if here else None,
+        after=run_lists.address_runs(links, replace(query, page=here + 1)) if more else None,
+        server=server, kept=links.kept,
         left="" if server or not left else gone,
     )  # fmt: skip
 
@@ -298,7 +281,7 @@ def lay_out_runs(rows: Sequence[RunListRow], query: RunQuery, links: Links) -> M
 def make_profile_page(report: Report, *, links: Links) -> Page:
     """Return the failure profile of every group, by axis and by judge."""
     panels = report.panels or None
-    sheets = overview.tabulate_panels(panels, links) if panels else []
+    sheets = judges.tabulate_panels(panels, links) if panels else []
     ticks, rows = profile.draw_axes(report.profiles, panels, links)
     heads = profile.head_groups(report.profiles)
     drawn = lay_out("multiples", axes=ticks, heads=heads, judged=bool(panels), rows=rows)
@@ -309,14 +292,14 @@ def make_profile_page(report: Report, *, links: Links) -> Page:
         about="judges: " + (", ".join(report.provenance.judges) or "none"),
         parts=profile.state_faults(report.profiles, report.whole),
         scored=profile.list_scored_axes(report.profiles),
-        score_first=SCORE_FIRST,
+        score_first=words.SCORE_FIRST,
         drawn=drawn if rows else "",
         found=profile.tabulate_axes(report.profiles),
         bound=profile.LOWER_BOUND,
         runs=links.page("overview"),
         checks=profile.tabulate_checks(report.checks),
         judged=bool(panels),
-        shares=profile.tabulate_all_shares(panels) if panels else None,
+        shares=judges.tabulate_all_shares(panels) if panels else None,
         # The table of shares stands in full, not side by side as in a terminal.
         sheets=[sheet for sheet in sheets if sheet.layout != "beside"],
     )
@@ -372,11 +355,10 @@ def make_gates_page(
 
 def _tell_how_to_gate(declared: bool, links: Links) -> EmptyNotice:
     shown = "stepscope view" if links.is_served else "stepscope report --html report.html"
+    how = "declare [workflow.NAME.gates] in stepscope.toml, decide them"
+    how = "decide the gates" if declared else how
     return EmptyNotice(
-        said="No gate was decided for this page: decide the gates, and name the report."
-        if declared
-        else "No gate was decided for this page: declare [workflow.NAME.gates] in stepscope.toml, "
-        "decide them, and name the report.",
+        said=f"No gate was decided for this page: {how}, and name the report.",
         commands=("stepscope gate --json --out gate.json", f"{shown} --gates gate.json"),
     )
 
@@ -402,13 +384,9 @@ def make_choice_page(
     *, links: Links, pairs: Sequence[tuple[str, str]] = (), groups: Sequence[tuple[str, str]] = ()
 ) -> Page:
     """Return what there is to compare; `pairs` and `groups` are names and addresses."""
+    form = links.is_served
     body = lay_out(
-        "comparisons",
-        anchor="compare",
-        title="Compare",
-        form=links.is_served,
-        groups=groups,
-        pairs=pairs,
+        "comparisons", anchor="compare", title="Compare", form=form, groups=groups, pairs=pairs
     )
     return Page(name="compare", title="Compare", body=body)
 
@@ -422,17 +400,18 @@ NAMED_DIFFERENCES = 5
 def make_runs_page(first: RunData, second: RunData, *, links: Links) -> Page:
     """Return two runs side by side, call by call."""
     one, other = first.trajectory, second.trajectory
-    words = runs.RELATION_WORDS
+    relations = runs.RELATION_WORDS
     pairs = list(runs.align_calls(one, other))
     how = [runs.relate_calls(left, right) for left, right in pairs]
-    said = [f"{n:,} {words[name]}" for name in words if (n := how.count(name))]
+    said = [f"{n:,} {relations[name]}" for name in relations if (n := how.count(name))]
     differing = runs.find_parting(pairs)
     start = "No call differs." if set(how) <= {"same"} else "Only thoughts differ."
     if differing is not None:
         side = pairs[differing][0] or pairs[differing][1]
         tool = "" if side is None else f" at step {side.step}: {side.call.name}"
-        start = f"They part{visible_line(tool)}, {words[how[differing]]}."
+        start = f"They part{visible_line(tool)}, {relations[how[differing]]}."
     title = f"{one.name} and {other.name}"
+    longest = max(len(one.exchanges), len(other.exchanges))
     body = lay_out(
         "compared_runs",
         anchor=pair_anchor(one.id, other.id),
@@ -441,13 +420,13 @@ def make_runs_page(first: RunData, second: RunData, *, links: Links) -> Page:
         first_difference=start,
         parting=parting_anchor(one.id, other.id),
         parts=differing is not None,
-        sides=[_run_side(first, links), _run_side(second, links)],
+        sides=[_run_side(data, links) for data in (first, second)],
         pairs=[
             _call_pair(name, pair, (one.id, other.id), links, at == differing)
             for at, (name, pair) in enumerate(zip(how, pairs, strict=True))
         ],
-        left=max(len(one.exchanges), len(other.exchanges), runs.MOST_CALLS) - runs.MOST_CALLS,
-        last_words=[_last_words(first), _last_words(second)],
+        left=max(longest - runs.MOST_CALLS, 0),
+        last_words=[_last_words(data) for data in (first, second)],
     )
     return Page(name="compare", title=title, body=body)
 
@@ -457,7 +436,7 @@ def _call_pair(
 ) -> Markup:
     left, right = pair
     found = (
-        list(find_differences(left.call.arguments, right.call.arguments))
+        list(words.find_differences(left.call.arguments, right.call.arguments))
         if how == "arguments" and left is not None and right is not None
         else []
     )
@@ -469,7 +448,9 @@ def _call_pair(
             else lay_out(
                 "call_side",
                 step=exchange.step,
-                words=cut_words(visible_line(describe_call(exchange.call)), runs.CALL_WIDTH),
+                words=words.cut_words(
+                    visible_line(words.describe_call(exchange.call)), runs.CALL_WIDTH
+                ),
                 status="no answer" if exchange.result is None else exchange.result.status,
                 result=runs.summarise_result(exchange),
                 href=links.run(run, exchange.step),
@@ -477,7 +458,7 @@ def _call_pair(
             for exchange, run in zip(pair, ids, strict=True)
         ],
         differences=[
-            (visible_line(path or "arguments"), brief_value(was), brief_value(now))
+            (visible_line(path or "arguments"), words.brief_value(was), words.brief_value(now))
             for path, was, now in found[:NAMED_DIFFERENCES]
         ], more=max(len(found) - NAMED_DIFFERENCES, 0),
         anchor=parting_anchor(*ids) if parts else "",
@@ -489,7 +470,7 @@ def _run_side(data: RunData, links: Links) -> Markup:
     return lay_out(
         "run_side", name=run.name, outcome=run.outcome.status, tone=TONES[run.outcome.status],
         size=f"{len(run.steps):,} steps, {len(run.exchanges):,} calls", href=links.run(run.id),
-        suspect=cut_words(runs.sum_up(data), EVIDENCE),
+        suspect=words.cut_words(runs.sum_up(data), EVIDENCE),
     )  # fmt: skip
 
 

@@ -1,18 +1,23 @@
 """The page of one run: what happened and where, then every step with its evidence.
 
-An outline stays at the left, one line a step; the detail at its right pairs each call with what it
-gave. Words of ours stand left, what was recorded stands right. A long run is laid out in windows.
+Our words stand left, what was recorded right. No element, attribute, link or picture comes from a
+trace: HTML is shown as it was written, and what hides in a text is spelt out. A long run is laid
+out in windows. Source: CommonMark 0.31 and the tables of GitHub Markdown, by markdown-it-py.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from stepscope.judges.patterns import PATTERN_ADVICE
 from stepscope.model import Exchange, Part, Step
+from stepscope.report import words
 from stepscope.report.document import (
     Links,
     StepAddress,
@@ -20,7 +25,6 @@ from stepscope.report.document import (
     step_anchor,
     verdict_anchor,
 )
-from stepscope.report.render import trace_text
 from stepscope.report.render.pages import Page, lay_out
 from stepscope.report.types import SuspectSteps
 from stepscope.report.views import run as runs
@@ -29,16 +33,13 @@ from stepscope.report.views.run import RunData, ShownVerdict
 from stepscope.report.views.runs import TONES, RunListRow
 from stepscope.report.views.steps import StepLine
 from stepscope.report.votes import describe_pattern, find_patterns
-from stepscope.report.words import (
-    brief_value,
-    cut_words,
-    describe_call,
-    format_chance,
-    format_json,
-    quote_result,
-)
-from stepscope.safety.text import visible_line
+from stepscope.safety.text import visible, visible_line
 from stepscope.values import Unmeasured, format_count
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
 
 # Steps that one page lays out; a page of so many stays quick to scroll.
 WINDOW = 200
@@ -132,11 +133,7 @@ def make_run_page(
 
 
 def choose_window(count: int, step: int) -> range:
-    """Return the steps to lay out so that `step` is among them; all of a short run.
-
-    >>> choose_window(150, 90), choose_window(1000, 500), choose_window(1000, 990)
-    (range(0, 150), range(480, 680), range(800, 1000))
-    """
+    """Return the steps to lay out so that `step` is among them; all of a short run."""
     if count <= WINDOW:
         return range(count)
     start = min(max(step - LEAD_IN, 0), count - WINDOW)
@@ -159,8 +156,10 @@ def _search(data: RunData, text: str) -> list[int]:
     """Return the first steps in which a text stands, capitals not minded."""
     wanted, found = text.casefold(), []
     for step in data.trajectory.steps:
-        said = [step.text, *(quote_result(result) for result in step.results)]
-        said += [f"{call.name} {call.raw or format_json(call.arguments)}" for call in step.calls]
+        said = [step.text, *(words.quote_result(result) for result in step.results)]
+        said += [
+            f"{call.name} {call.raw or words.format_json(call.arguments)}" for call in step.calls
+        ]
         if any(wanted in one.casefold() for one in said):
             found.append(step.index)
             if len(found) == MOST_HITS:
@@ -177,12 +176,12 @@ def _suspect_lines(data: RunData, to: StepAddress) -> tuple[list[Markup], list[M
         others = ranked[len(named) :]
         left = sum(one.share or 0.0 for one in others)
         said = f"one of the {len(others):,} other steps of the agent"
-        for share, words in (
+        for share, whose in (
             (left, said if len(others) > 1 else "the other step of the agent"),
             (data.look.nobody or 0.0, "no step of the agent: the user, a tool, or the check"),
         ):
             if share:
-                first.append(_suspect_line("", format_chance(share), share, words, "", None))
+                first.append(_suspect_line("", words.format_chance(share), share, whose, "", None))
     rest = data.suspects[len(named) : len(named) + MOST_SUSPECTS]
     return first, list(_lay_out_suspects(data, rest, to))
 
@@ -192,11 +191,11 @@ def _lay_out_suspects(
 ) -> Iterator[Markup]:
     lines = {line.step: line for line in data.describe_steps([one.first for one in found])}
     for one in found:
-        chance = "" if one.share is None else format_chance(one.share)
+        chance = "" if one.share is None else words.format_chance(one.share)
         sentence = lines[one.first].sentence
         why = "" if one.kind == "place" else runs.add_evidence(sentence, one.evidence)
-        why = cut_words(why, REASON)
-        yield _suspect_line(one.where, chance, one.share, sentence, why, to(one.first))
+        why = words.cut_words(why, REASON)
+        yield _suspect_line(words.name_steps(one), chance, one.share, sentence, why, to(one.first))
 
 
 def _suspect_line(
@@ -227,10 +226,9 @@ def _strip(data: RunData, to: StepAddress) -> tuple[list[tuple[object, ...]], in
         sign = "✕" if event == "refused" else ""
         tick = "" if column % spread else str(step)
         said = f"step {step}" if each == 1 else f"steps {step} to {min(step + each, count) - 1}"
-        said += f": {event}" + (f", {format_chance(share)}" if height else "")
-        out.append(
-            (event, height, sign, tick, to(step) or f"#{run_anchor(data.trajectory.id)}", said)
-        )
+        said += f": {event}" + (f", {words.format_chance(share)}" if height else "")
+        href = to(step) or f"#{run_anchor(data.trajectory.id)}"
+        out.append((event, height, sign, tick, href, said))
     return out, each
 
 
@@ -242,9 +240,8 @@ def _lanes(
     labels: Mapping[int | None, Sequence[str]],
 ) -> Iterator[Markup]:
     """Yield a lane for each judge that spoke of steps, and one for people."""
-    for name, found in runs.place_lanes(
-        data, [step for step in labels if step is not None]
-    ).items():
+    lanes = runs.place_lanes(data, [step for step in labels if step is not None])
+    for name, found in lanes.items():
         marks = runs.choose_marks(found, each)
         cells = []
         for column in range(columns):
@@ -264,7 +261,7 @@ def _outline_row(line: StepLine, data: RunData, to: StepAddress) -> Markup:
         sign=narration.EVENT_SIGNS[line.event],
         who=step.agent if data.several_agents and step.actor == "agent" else "",
         sentence=line.sentence,
-        chance=format_chance(line.share) if told and line.share is not None else "",
+        chance=words.format_chance(line.share) if told and line.share is not None else "",
     )  # fmt: skip
 
 
@@ -289,13 +286,9 @@ def _verdict_row(run: str, at: int, one: ShownVerdict, to: StepAddress) -> Marku
 
 
 def _other_trial(run: str, row: RunListRow, links: Links) -> Markup:
+    href, pair, outcome = links.run(row.id), links.pair(run, row.id), row.outcome
     return lay_out(
-        "other_trial",
-        name=row.name,
-        outcome=row.outcome,
-        tone=TONES[row.outcome],
-        href=links.run(row.id),
-        pair=links.pair(run, row.id),
+        "other_trial", name=row.name, outcome=outcome, tone=TONES[outcome], href=href, pair=pair
     )
 
 
@@ -345,7 +338,7 @@ def _lay_out_steps(
                 *([step.kind] if step.kind not in ("message", "call", "result") else []),
                 *(fact for at in inside for fact in runs.list_step_facts(run.steps[at])),
             ], sentence=said,
-            chance="" if not line.share or line.share < 0.01 else format_chance(line.share),
+            chance="" if not line.share or line.share < 0.01 else words.format_chance(line.share),
             why=why, labels=[label for at in inside for label in labels.get(at, ())],
             parts=[_part(part, clip, step) for part in step.parts],
             calls=list(_calls(data, step, made.get(index, []), to, set(behind), clip)),
@@ -374,14 +367,10 @@ def _pair_steps(steps: Sequence[Step], shown: Iterable[int]) -> Iterator[tuple[i
 def _chips(
     run: str, step: int, remarks: Mapping[str, int], listed: Sequence[ShownVerdict]
 ) -> Iterator[Markup]:
-    for words, at in remarks.items():
+    for said, at in remarks.items():
         answer = listed[at].verdict
-        yield lay_out(
-            "chip",
-            words=words,
-            category=runs.categorise(answer) if step in runs.list_faulted(answer) else "",
-            href=f"#{verdict_anchor(run, at)}",
-        )
+        category = runs.categorise(answer) if step in runs.list_faulted(answer) else ""
+        yield lay_out("chip", words=said, category=category, href=f"#{verdict_anchor(run, at)}")
 
 
 def _part(part: Part, clip: int | None, step: Step) -> Markup:
@@ -389,10 +378,10 @@ def _part(part: Part, clip: int | None, step: Step) -> Markup:
         size = f", {part.size:,} bytes" if part.size is not None else ""
         shown = f"[{part.kind} {part.media_type or ''}{size}]"
         return lay_out("message", kind=part.kind, shown=shown, folded="", left=0, about="")
-    seen, folded, left = trace_text.lay_out_message(part.text, clip)
-    words = len(part.text.split())
-    about = f"{words:,} words" if step.actor == "system" else f"all {words:,} words"
-    if step.actor == "system" and words > 12:
+    seen, folded, left = lay_out_message(part.text, clip)
+    length = len(part.text.split())
+    about = f"{length:,} words" if step.actor == "system" else f"all {length:,} words"
+    if step.actor == "system" and length > 12:
         seen, folded = Markup(""), seen + folded
     return lay_out("message", kind=part.kind, shown=seen, folded=folded, left=left, about=about)
 
@@ -410,19 +399,20 @@ def _calls(
         exchange = made[at] if at < len(made) else None
         call = call if exchange is None else exchange.call
         earlier = None if exchange is None else data.history.earlier.get(exchange.position)
-        given = (call.raw or "") if call.arguments is None else format_json(call.arguments)
-        said = describe_call(call, None if earlier is None else earlier.call)
+        given = (call.raw or "") if call.arguments is None else words.format_json(call.arguments)
+        said = words.describe_call(call, None if earlier is None else earlier.call)
         answer = None if exchange is None else exchange.result_step
         # What was expected is said where a mistake is made, not at each of its repetitions.
         again = exchange is None or data.history.errors.get(exchange.position)
         lacks = [] if again or exchange is None else narration.find_expected(exchange, data.goals)
+        brief = words.brief_value
         fields = len(call.arguments) if isinstance(call.arguments, dict) else 0
         differing = len({path.partition(".")[0] for path, _, _ in lacks})
         yield lay_out(
-            "call", call=call, words=cut_words(visible_line(said), LINE),
-            arguments=trace_text.lay_out_data(given, clip),
+            "call", call=call, words=words.cut_words(visible_line(said), LINE),
+            arguments=lay_out_data(given, clip),
             expected=[
-                (visible_line(path), brief_value(was) or "none", brief_value(want) or "none")
+                (visible_line(path), brief(was) or "none", brief(want) or "none")
                 for path, was, want in lacks
             ], same=max(fields - differing, 0) if lacks else 0,
             answer_step=None if answer in (None, step.index, *behind) else answer,
@@ -433,30 +423,122 @@ def _calls(
 def _results(step: Step, index: int, anchor: str | None, clip: int | None) -> Iterator[Markup]:
     """Yield what a step of a tool gave, an error in full, anything else in few words."""
     for at, result in enumerate(step.results):
-        text = quote_result(result)
+        text = words.quote_result(result)
         failed = result.status == "error"
         short = " ".join(text.split())
         if failed:
-            said = text if len(text) <= ERROR else cut_words(text, ERROR)
-            more = trace_text.lay_out_data(text, clip) if len(text) > ERROR else Markup("")
-        elif len(short) <= trace_text.LINE and not short.startswith(("{", "[")):
+            said = text if len(text) <= ERROR else words.cut_words(text, ERROR)
+            more = lay_out_data(text, clip) if len(text) > ERROR else Markup("")
+        elif len(short) <= FOLDED_LINE and not short.startswith(("{", "[")):
             said, more = short or "returned nothing", Markup("")
         else:
             said = narration.summarise_value(text)
-            more = trace_text.lay_out_data(text, clip)
-        number = str(index) if anchor is not None and at == 0 else ""
-        yield lay_out(
-            "result",
-            anchor=anchor if at == 0 else None,
-            step=number,
-            failed=failed,
-            said=f"{result.name}: {said}" if result.name and len(step.results) > 1 else said,
-            data=more,
-        )
+            more = lay_out_data(text, clip)
+        number, place = str(index) if anchor and at == 0 else "", anchor if at == 0 else None
+        said = f"{result.name}: {said}" if result.name and len(step.results) > 1 else said
+        yield lay_out("result", anchor=place, step=number, failed=failed, said=said, data=more)
     if not step.results and anchor is not None:
-        shown, folded, left = trace_text.lay_out_message(step.text, clip)
+        shown, folded, left = lay_out_message(step.text, clip)
         made = lay_out("message", kind="text", shown=shown, folded=folded, left=left, about="all")
         yield lay_out(
             "result", anchor=anchor, step=str(index), failed=False,
             said=narration.summarise_value(step.text), data=made,
         )  # fmt: skip
+
+
+# Characters of a text that are seen before it is unfolded; what is hardly longer is not folded.
+OPEN, LONG = 900, 1300
+# Characters of the line that stands for folded JSON.
+FOLDED_LINE = 110
+# Markdown nested deeper than this is not rendered: its reader drops what is nested deeper still.
+DEEPEST = 14
+# What links to, embeds or passes on: a text shows these as they were written.
+INERT = ("link", "image", "autolink", "entity", "html_inline", "html_block", "reference")
+_MARKED = re.compile(r"[*_`#|]|^\s*(?:[-+>]|\d+[.)])\s|\n", re.MULTILINE)
+_KEY = re.compile(r"^( *)(&#34;[^\n]*?&#34;)(?=: )", re.MULTILINE)
+
+
+@cache
+def _open_markdown() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    made = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable("table")
+    made.disable(list(INERT))
+    plain = {"heading_open": "<p><b>", "heading_close": "</b></p>\n", "th_open": "<th>"}
+    rules = {name: partial(_write, tag) for name, tag in {**plain, "td_open": "<td>"}.items()}
+    made.renderer.rules.update({**rules, "fence": _write_fence})  # type: ignore[attr-defined]
+    return made
+
+
+def _write(tag: str, *_: object) -> str:
+    """Write an element of ours, without attributes of the text."""
+    return tag
+
+
+def _write_fence(tokens: Sequence[Token], at: int, *_: object) -> str:
+    """Write a block of code; what a text calls its language stands above it."""
+    name = tokens[at].info.strip()
+    kind = f'<span class="kind">{escape(name)}</span>' if name else ""
+    return f"{kind}<pre>{escape(tokens[at].content)}</pre>\n"
+
+
+def render_markdown(text: str) -> Markup:
+    r"""Return a text of a trace as HTML of a few known elements without attributes.
+
+    >>> render_markdown("**all** [x](http://a) <b>")
+    Markup('<p><strong>all</strong> [x](http://a) &lt;b&gt;</p>\n')
+    """
+    shown = visible(text)
+    if _MARKED.search(shown) is None:
+        return Markup("<p>") + escape(shown) + Markup("</p>")
+    markdown = _open_markdown()
+    env: dict[str, Any] = {}
+    tokens = markdown.parse(shown, env)
+    if any(token.level > DEEPEST for token in tokens):
+        return Markup('<div class="plain">') + escape(shown) + Markup("</div>")
+    return Markup(markdown.renderer.render(tokens, markdown.options, env))
+
+
+def indent_json(text: str) -> str | None:
+    r"""Return JSON a line a member, its numbers as they were written; None where it is none.
+
+    >>> indent_json('{"a":[1.50]}')
+    '{\n "a": [\n  1.50\n ]\n}'
+    """
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return msgspec.json.format(text.strip(), indent=1)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def find_fold(text: str) -> int:
+    """Return where a text is folded: behind a line or a word, never within a block of code."""
+    if len(text) <= LONG:
+        return len(text)
+    at = text.rfind("\n", OPEN // 2, OPEN) + 1 or text.rfind(" ", OPEN // 2, OPEN) + 1 or OPEN
+    if text.count("```", 0, at) % 2:
+        end = text.find("```", at)
+        at = len(text) if end < 0 else end + 3
+    return at
+
+
+def lay_out_message(text: str, clip: int | None) -> tuple[Markup, Markup, int]:
+    """Return what is seen of a message, what is folded, and how many characters are left out."""
+    kept = text[:clip]
+    if indent_json(kept) is not None:
+        return Markup(""), lay_out_data(kept, clip), len(text) - len(kept)
+    at = find_fold(kept)
+    folded = render_markdown(kept[at:]) if kept[at:].strip() else Markup("")
+    return render_markdown(kept[:at]), folded, len(text) - len(kept)
+
+
+def lay_out_data(text: str, clip: int | None) -> Markup:
+    """Return what a call passed or gave: JSON indented, anything else as it was written."""
+    made = indent_json(text)
+    if made is None:
+        return Markup("<pre>") + escape(visible(text[:clip])) + Markup("</pre>")
+    # Keys are told from values.
+    marked = _KEY.sub(r"\1<b>\2</b>", str(escape(visible(made[:clip]))))
+    return Markup(f"<pre>{marked}</pre>")

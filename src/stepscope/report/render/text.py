@@ -31,10 +31,7 @@ LONGEST_HEADING = 36
 
 
 def render(document: Document, width: int = 100, *, log: bool = False) -> str:
-    """Return a document as text, no line longer than `width` columns; ends in a line break.
-
-    With `log` no line is a command to a CI system.
-    """
+    """Return a document as text of `width` columns; with `log` no line commands a CI system."""
     # Calming a line that a fold begins with `::` adds a column.
     sections = ("\n".join(lay_out_section(section, width - log)) for section in document)
     text = "\n\n".join(section for section in sections if section) + "\n"
@@ -80,10 +77,7 @@ def _words(cell: TableCell) -> str:
 
 
 def _lines(table: Table, width: int) -> Iterator[str]:
-    """Yield a line a row; the first column gives way, and the last may be wrapped or cut.
-
-    The last cell of a row that ends early belongs to no column: it takes the rest of the line.
-    """
+    """Yield a line a row; the last cell of a row that ends early takes the rest of the line."""
     columns, count = table.columns, len(table.columns)
     labels = [(c.label if at else table.corner).split("\n") for at, c in enumerate(columns)]
     heads = [TableRow(tuple(map(TableCell, line))) for line in zip_longest(*labels, fillvalue="")]

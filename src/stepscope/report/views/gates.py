@@ -71,11 +71,9 @@ def resolve_outcome(workflow: WorkflowDecision) -> GateOutcome:
 def describe_size(workflow: WorkflowDecision) -> str:
     """Return how many runs and cases there are, how they fit the baseline, and what is absent."""
     said = f"{format_count(workflow.n_runs, 'run')} of {format_count(workflow.n_cases, 'case')}"
-    if workflow.n_baseline_runs:
-        said += f"; baseline {format_count(workflow.n_baseline_runs, 'run')}, "
-        said += f"{format_count(workflow.n_shared, 'case')} shared"
-    else:
-        said += ", no baseline"
+    shared = f"{format_count(workflow.n_shared, 'case')} shared"
+    before = f"; baseline {format_count(workflow.n_baseline_runs, 'run')}, {shared}"
+    said += before if workflow.n_baseline_runs else ", no baseline"
     return "; ".join(part for part in (said, workflow.design, workflow.absent) if part)
 
 
@@ -101,11 +99,7 @@ def explain_gate(gate: GateDecision) -> Iterator[str]:
 
 
 def list_steps(indexes: tuple[int, ...]) -> str:
-    """Return the steps that a case is faulted for; "" for none.
-
-    >>> list_steps((3,)), list_steps((1, 2, 3, 4, 5, 6))
-    ('step 3', 'steps 1 2 3 4 5 ...')
-    """
+    """Return the steps that a case is faulted for; "" for none."""
     return f"step{'s' * (len(indexes) > 1)} {list_some(indexes, 5)}" if indexes else ""
 
 
@@ -149,9 +143,8 @@ def make_gate_document(report: GateReport, *, code: int, remarks: Sequence[str] 
 
 def _gate(gate: GateDecision) -> TableRow:
     first, *rest = explain_gate(gate)
-    below = [
-        Paragraph(text=_shown(line), indent=4) for line in (f"{gate.threshold}: {first}", *rest)
-    ]
+    why = (f"{gate.threshold}: {first}", *rest)
+    below = [Paragraph(text=_shown(line), indent=4) for line in why]
     for case in gate.failing[:CASES]:
         parts = (list_failing_runs(case.runs), list_steps(case.steps))
         where = clip(_shown(", ".join(part for part in parts if part)), 46)
@@ -161,13 +154,8 @@ def _gate(gate: GateDecision) -> TableRow:
     unseen = gate.n_failing - min(len(gate.failing), CASES)
     if unseen > 0:
         below.append(Paragraph(text=f"... {format_count(unseen, 'more case')}", indent=4))
-    row = make_row(
-        _shown(gate.name),
-        gate.severity,
-        WORDS[gate.outcome],
-        *format_gate(gate),
-        format_p(gate.p_adjusted),
-    )
+    outcome, p = WORDS[gate.outcome], format_p(gate.p_adjusted)
+    row = make_row(_shown(gate.name), gate.severity, outcome, *format_gate(gate), p)
     return replace(row, below=tuple(below))
 
 
@@ -235,20 +223,16 @@ def tabulate_history(documents: Sequence[GateDocument], workflow: str, at: int) 
     for place, commit, decided in found[::-1]:
         word = resolve_outcome(decided)
         gates = {gate.name: gate for gate in decided.gates}
-        rows.append(
-            make_row(
-                TableCell(str(place + 1), sort=place),
-                _commit(commit),
-                TableCell(WORDS[word], tone=TONES[word]),
-                TableCell(f"{decided.n_runs:,}", sort=decided.n_runs),
-                *(_decided(gates.get(name)) for name in names),
-            )
-        )
-    number = TableColumn("report", number=True, help="In the order in which they were named")
+        number = TableCell(str(place + 1), sort=place)
+        all_of_them = TableCell(WORDS[word], tone=TONES[word])
+        runs = TableCell(f"{decided.n_runs:,}", sort=decided.n_runs)
+        each = (_decided(gates.get(name)) for name in names)
+        rows.append(make_row(number, _commit(commit), all_of_them, runs, *each))
+    first = TableColumn("report", number=True, help="In the order in which they were named")
     return Table(
         id=f"gate-history-{at}",
         caption=f"Reports on {workflow}, the last first",
-        columns=(number, *make_columns("commit", "all gates", "runs", *names, numbers=["runs"])),
+        columns=(first, *make_columns("commit", "all gates", "runs", *names, numbers=["runs"])),
         rows=tuple(rows),
     )
 
@@ -290,17 +274,13 @@ def tabulate_gates(workflow: WorkflowDecision, at: int) -> Table:
     rows = []
     for gate in workflow.gates:
         value, limits = format_gate(gate)
+        name = TableCell(gate.name, note=gate.measure)
+        decided = TableCell(WORDS[gate.outcome], tone=TONES[gate.outcome])
+        estimate = TableCell(value, sort=getattr(gate.estimate, "value", None))
+        p = TableCell(format_p(gate.p_adjusted), sort=gate.p_adjusted)
+        why = TableCell("; ".join(explain_gate(gate)), tone="quiet")
         rows.append(
-            make_row(
-                TableCell(gate.name, note=gate.measure),
-                TableCell(WORDS[gate.outcome], tone=TONES[gate.outcome]),
-                gate.severity,
-                TableCell(value, sort=getattr(gate.estimate, "value", None)),
-                limits,
-                TableCell(format_p(gate.p_adjusted), sort=gate.p_adjusted),
-                gate.threshold,
-                TableCell("; ".join(explain_gate(gate)), tone="quiet"),
-            )
+            make_row(name, decided, gate.severity, estimate, limits, p, gate.threshold, why)
         )
     return Table(
         id=f"gates-{at}",

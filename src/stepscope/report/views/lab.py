@@ -59,9 +59,8 @@ def make_envelope_document(envelope: ClassifierEnvelope) -> Document:
         out.append([Paragraph(text=f"{generator}, {noise} noise"), first])
         out += [[table] for table in more]
     sure = any(isinstance(row.calibration_error, SimulatedFigure) for row in envelope.rows)
-    errors = [
-        row.accuracy.error for row in envelope.rows if isinstance(row.accuracy, SimulatedFigure)
-    ]
+    known = (row.accuracy for row in envelope.rows)
+    errors = [one.error for one in known if isinstance(one, SimulatedFigure)]
     last = (
         f"Shares of all runs are known to {2 * max(errors):.3f} or better (two standard errors of "
         "the simulation); more with --trials. Nothing is promised between or beyond these cells."
@@ -97,11 +96,8 @@ def _table(columns: Sequence[TableColumn], rows: Sequence[TableRow], heading: st
 def _details(name: str, rows: Sequence[EnvelopeRow]) -> Table:
     cells = []
     for row in rows:
-        known = {
-            shape: one.value
-            for shape, one in row.recall.items()
-            if isinstance(one, SimulatedFigure)
-        }
+        found = row.recall.items()
+        known = {shape: one.value for shape, one in found if isinstance(one, SimulatedFigure)}
         weakest = min(known, key=lambda shape: known[shape])
         figures = [_figure(figure(row)) for figure in DETAILS.values()]
         said = f"{weakest.partition('_')[0]} {known[weakest]:.2f}"

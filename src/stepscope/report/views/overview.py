@@ -1,8 +1,7 @@
 """A report in its order: the vector of each group, shapes, outcome against path, and its runs.
 
-A page begins with one sentence and its numbers. A known value is shown where its interval is not;
-what cannot be measured is one line with the reasons. A group without shares of shapes counts the
-labels of its runs instead.
+A known value is shown where its interval is not; what cannot be measured is one line with the
+reasons. A group without shares of shapes counts the labels of its runs instead.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from stepscope.report.document import (
     DIGITS,
     Chart,
     Document,
-    Links,
     Paragraph,
     Section,
     Table,
@@ -28,7 +26,6 @@ from stepscope.report.document import (
     make_columns,
     make_row,
 )
-from stepscope.report.panel_types import Panels
 from stepscope.report.types import (
     LookFirst,
     OutcomeTable,
@@ -37,24 +34,15 @@ from stepscope.report.types import (
     Shapes,
     ShapesDifference,
 )
-from stepscope.report.views.agreement import tabulate_agreement
-from stepscope.report.views.modes import lay_out_modes
+from stepscope.report.views.judges import tabulate_panels
 from stepscope.report.views.profile import (
     SHOWN_GROUPS,
     chart_intervals,
     choose_largest,
+    lay_out_modes,
     make_interval_row,
     name_profile,
-    tabulate_answers,
     tabulate_axes,
-    tabulate_behaviours,
-    tabulate_claims,
-    tabulate_costs,
-    tabulate_disputes,
-    tabulate_flags,
-    tabulate_patterns,
-    tabulate_shares,
-    tabulate_trace,
 )
 from stepscope.report.views.runs import TONES, RunListRow
 from stepscope.safety.text import visible_line
@@ -108,9 +96,8 @@ def make_report_document(report: Report) -> Document:
     ]
     closing = []
     if report.not_claimed:
-        closing.append(
-            Paragraph(text=f"This report says nothing about: {', '.join(report.not_claimed)}.")
-        )
+        said = f"This report says nothing about: {', '.join(report.not_claimed)}."
+        closing.append(Paragraph(text=said))
     if report.next:
         said = " · ".join(report.next)
         closing.append(Paragraph(lead="Next: ", text=said, hang=6, terminal=True))
@@ -223,11 +210,10 @@ def tabulate_small_groups(profiles: Sequence[Profile]) -> Table | None:
         for figure in map(profile.figures.__getitem__, keys):
             if isinstance(figure, Unmeasured):
                 cells.append(TableCell("none", title=figure.reason, tone="quiet"))
-            else:
-                value = format_number(figure.value, figure.unit)
-                whole = f"{round(figure.value * figure.n):,} of {figure.n:,}"
-                said = whole if figure.unit == "share" else value
-                cells.append(TableCell(said, sort=figure.value))
+                continue
+            whole = f"{round(figure.value * figure.n):,} of {figure.n:,}"
+            value = format_number(figure.value, figure.unit)
+            cells.append(TableCell(whole if figure.unit == "share" else value, sort=figure.value))
         rows.append(make_row(TableCell(name_profile(profile), level=1), *cells))
     names = (words.name_figure(key).removeprefix("outcome: ") for key in keys)
     short = (name.removesuffix(", median").removesuffix(" a run") for name in names)
@@ -258,8 +244,8 @@ def tabulate_groups(profiles: Sequence[Profile]) -> Table:
         rows.append(make_row(*cells))
     columns = [TableColumn("figure")]
     for profile in shown:
-        columns.append(TableColumn(name_profile(profile), axis=True))
-        columns.append(TableColumn(format_count(profile.n_runs, "run"), number=True))
+        runs = TableColumn(format_count(profile.n_runs, "run"), number=True)
+        columns += [TableColumn(name_profile(profile), axis=True), runs]
     more = len(profiles) - len(shown)
     left = (f"{format_count(more, 'more group')} below.",) if more else ()
     caption, made = "Outcome and path, by group", tuple(rows)
@@ -319,7 +305,7 @@ def tabulate_shapes(profiles: Sequence[Profile]) -> Table | None:
     held = _with_curves(profiles)
     if not held:
         return None
-    titles = [TableColumn(profile.title, code=True) for profile, _ in held]
+    titles = [TableColumn(words.name_group(profile), code=True) for profile, _ in held]
     return tabulate_shapes_of(
         [shapes for _, shapes in held],
         titles if len(held) > 1 else [TableColumn("share, 95 % interval")],
@@ -328,9 +314,11 @@ def tabulate_shapes(profiles: Sequence[Profile]) -> Table | None:
 
 def tabulate_shapes_of(held: Sequence[Shapes], titles: Sequence[TableColumn]) -> Table:
     """Return shapes beside each other, a column each, with what their figures rest on."""
-    rows = [
-        (words.name_shape(shape), [_share(shapes, shape) for shapes in held]) for shape in SHAPES
-    ]
+    rows = []
+    for shape in SHAPES:
+        shares = [(s.shares.get(shape), format_count(s.labels.get(shape, 0), "run")) for s in held]
+        cells = [said if one is None else format_estimate(one) for one, said in shares]
+        rows.append((words.name_shape(shape), cells))
     if any(shapes.shares for shapes in held):
         sums = [(s.n_runs - s.unmodelled, s.n_runs + sum(s.unmeasured.values())) for s in held]
         rows.append(("computed from", [f"{n:,} of {total:,} runs" for n, total in sums]))
@@ -347,13 +335,6 @@ def tabulate_shapes_of(held: Sequence[Shapes], titles: Sequence[TableColumn]) ->
         rows=tuple(make_row(TableCell(label, level=1), *cells) for label, cells in rows),
         notes=tuple(describe_basis(held)), layout="beside", own=True,
     )  # fmt: skip
-
-
-def _share(shapes: Shapes, shape: str) -> str:
-    found = {str(name): estimate for name, estimate in shapes.shares.items()}.get(shape)
-    if found is not None:
-        return format_estimate(found)
-    return format_count(shapes.labels.get(shape, 0), "run")
 
 
 def describe_basis(held: Sequence[Shapes]) -> Iterator[str]:
@@ -379,23 +360,6 @@ def tabulate_shape_differences(found: ShapesDifference, first: Shapes, second: S
     return Table(
         id="shape-differences", corner="share of runs", columns=columns, rows=tuple(rows), own=True
     )
-
-
-def tabulate_panels(found: Panels, links: Links | None = None) -> list[Table]:
-    """Return every table that has rows, in the order in which they are read."""
-    all_ = (
-        *tabulate_shares(found),
-        tabulate_claims(found),
-        *([tabulate_agreement(found)] if found.agreement else []),
-        tabulate_disputes(found, links),
-        tabulate_trace(found),
-        tabulate_patterns(found),
-        tabulate_behaviours(found),
-        tabulate_answers(found),
-        tabulate_flags(found),
-        tabulate_costs(found),
-    )
-    return [sheet for sheet in all_ if sheet.rows or sheet.notes]
 
 
 def tabulate_outcomes(joint: OutcomeTable, profile: Profile, at: int) -> Table:
@@ -436,7 +400,6 @@ def state_result(
     report: Report,
     held: Sequence[Sequence[RunListRow]],  # the runs of each group, or all of them together
     breaks: Sequence[tuple[str, int, int, int]],  # what `list_breaks` found
-    modes: str = "",  # what most failures have in common, in words, where that is known
 ) -> list[tuple[str, Tone]]:
     """Return the first sentence of the report in parts: what passes, and what breaks most."""
     whole, trials = report.whole, report.whole.trials
@@ -460,7 +423,8 @@ def state_result(
         parts += _passes("pass ", whole, passed, n, "")
     before = ""
     for at, (one, count, total) in enumerate(graded if not parts else ()):
-        name = one.group.get("agent") or (one.title if profiles[1:] else "") or "The agent"
+        named = words.name_group(one) if profiles[1:] else ""
+        name = one.group.get("agent") or named or "The agent"
         lead = " and " if name == before else f"{', ' if at else ''}{visible_line(name)} "
         verb = "" if name == before else "passes "
         parts.append((lead, ""))
@@ -480,9 +444,7 @@ def state_result(
         most = "" if low_end is None else format_percent(1 - low_end)
         limit = f"; at most {most} fail, 95 %" if most else ""
         return [*parts, (f". Nothing failed{limit}.", "")]
-    if modes:
-        parts += [("; ", ""), (modes, "bad")]
-    elif breaks:
+    if breaks:
         said, count, *_ = breaks[0]
         parts += [("; ", ""), (f"{count:,} of {format_count(n - passed, 'failure')}", "bad")]
         parts.append((f" {said}", ""))
@@ -493,8 +455,8 @@ def _passes(
     verb: str, group: Profile, passed: int, n: int, workflow: str
 ) -> list[tuple[str, Tone]]:
     figure = group.figures.get("outcome.pass")
-    limits = format_interval(figure) if isinstance(figure, Estimate) else ""
-    limits = "" if isinstance(figure, Estimate) and figure.no_interval else limits
+    known = isinstance(figure, Estimate) and not figure.no_interval
+    limits = format_interval(figure) if isinstance(figure, Estimate) and known else ""
     runs = f"{visible_line(workflow)} run" if workflow else "run"
     said = format_percent(passed / n) + (f", {limits}" if limits else "")
     return [
@@ -504,11 +466,7 @@ def _passes(
 
 
 def list_breaks(rows: Sequence[RunListRow]) -> list[tuple[str, int, int, int]]:
-    """Return what failing runs show, the most frequent first: in words, and in how many runs.
-
-    The counts are of failing runs that show it, of passing runs that do, and of passing runs. One
-    run may show several.
-    """
+    """Return what failing runs show, with counts: failed that do, passed that do, passed."""
     kinds = Counter(
         (row.outcome, row.faults or (), row.reached is not None and row.reached < 1, not row.calls,
          bool(row.violations), bool(row.failed_calls))
@@ -554,21 +512,14 @@ REPORT = (
 
 
 def name_on_page(key: str) -> str:
-    """Return what a figure is called where it stands alone.
-
-    >>> name_on_page("outcome.pass^4"), name_on_page("steps.median")
-    ('Tasks that pass 4 trials in a row', 'Steps, median')
-    """
+    """Return what a figure is called where it stands alone."""
     if "^" in key:
         return f"Tasks that pass {key.partition('^')[2]} trials in a row"
     return PAGE_NAMES.get(key) or words.name_figure(key).strip()
 
 
 def tabulate_report(profile: Profile, rows: Sequence[RunListRow], anchor: str) -> Table:
-    """Return the figures of a group as a page draws them, each with its interval on one scale.
-
-    `rows` are the runs of the group; what cannot be measured is one note, with the reasons.
-    """
+    """Return the figures of a group as a page draws them; `rows` are its runs."""
     found, absent = words.list_figures(profile)
     lines = []
     for key, line in found.items():

@@ -1,18 +1,28 @@
-"""The failure profile: by axis and by judge, each by group.
+"""The failure profile by axis and group, and the failure modes.
 
-Nothing is computed here. What the rules say of an axis is a lower bound: runs in which they proved
-a fault, and runs in which their checks ran and proved nothing, which are not called correct. Beside
-it stands how often these checks were right where the truth is known. Names of judges, runs and
-labels are as the records hold them; renderers escape them.
+What the rules say of an axis is a lower bound: runs in which they proved a fault, and runs in which
+their checks ran and proved nothing, which are not called correct. Beside it stands how often these
+checks were right where the truth is known. A mode is never told without what is shown of it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from string import ascii_uppercase
 from typing import NamedTuple, TypeGuard
 
+from stepscope.findings.modes import (
+    ALPHA,
+    EXAMPLES,
+    NO_SIGNS,
+    UNSEEN,
+    FailureMode,
+    FailureModes,
+    ModeExample,
+    ModeVerdict,
+)
 from stepscope.model.records import RULES, Figure
 from stepscope.report import words
 from stepscope.report.document import (
@@ -20,6 +30,7 @@ from stepscope.report.document import (
     DrawnInterval,
     Links,
     Paragraph,
+    Section,
     Table,
     TableCell,
     TableColumn,
@@ -28,13 +39,13 @@ from stepscope.report.document import (
     make_columns,
     make_row,
 )
-from stepscope.report.panel_types import Panel, PanelGroup, Panels
-from stepscope.report.types import CheckAccuracy, Profile
+from stepscope.report.types import CheckAccuracy, Panels, Profile
 from stepscope.safety.text import visible_line
 from stepscope.values import (
     Estimate,
     Unmeasured,
     format_count,
+    format_difference,
     format_estimate,
     format_interval,
     format_number,
@@ -48,7 +59,7 @@ MOST_GROUPS = 7
 
 def name_profile(profile: Profile) -> str:
     """Return what a group is called."""
-    return visible_line(profile.title) or "all runs"
+    return visible_line(words.name_group(profile)) or "all runs"
 
 
 def choose_largest(profiles: Sequence[Profile], most: int = MOST_GROUPS) -> list[Profile]:
@@ -117,10 +128,7 @@ def describe_checks(one: CheckAccuracy) -> str:
 def tabulate_axes(
     profiles: Sequence[Profile], checks: Sequence[CheckAccuracy] = ()
 ) -> Table | None:
-    """Return the axes of all groups, one group in full, several beside each other.
-
-    None where no axis is part of them.
-    """
+    """Return the axes of all groups, one in full, several beside each other; None without axes."""
     asked = [key for key in words.AXES if any(key in p.figures for p in profiles)]
     scored = list_scored_axes(profiles)
     left = ", ".join(words.AXES[key] for key in asked if key not in scored)
@@ -139,14 +147,12 @@ def tabulate_axes(
         if len(profiles) == 1 and isinstance(figures[0], Estimate):
             cells = _page_cells(figures[0])
         row = make_row(TableCell(words.AXES[key], level=1), *cells)
-        found = profiles[0].faulty.get(key, ()) if len(profiles) == 1 else [
-            run for one in profiles for run in one.faulty.get(key, ())[:1]
-        ]  # fmt: skip
-        if found:
+        worst = [run for one in profiles for run in one.faulty.get(key, ())[:1]]
+        if found := profiles[0].faulty.get(key, ()) if len(profiles) == 1 else worst:
             named = Paragraph(text=words.name_some(found, NAMED_RUNS), indent=4, code=True)
             row = replace(row, below=(named,))
         rows.append(row)
-    titles = [TableColumn(profile.title, code=True) for profile in profiles]
+    titles = [TableColumn(words.name_group(profile), code=True) for profile in profiles]
     notes = [f"not checked: {', '.join(names)} ({why})" for why, names in absent.items()]
     notes += [LOWER_BOUND, *([ALL_RUNS] if any(p.faulty for p in profiles) else [])]
     known = [describe_checks(one) for one in checks if one.axis in scored]
@@ -163,9 +169,8 @@ def _axis_cell(figure: Figure) -> TableCell:
     if isinstance(figure, Unmeasured):
         said = "not scored" if words.is_unscored(figure) else f"not checked: {figure.reason}"
         return TableCell(said, tone="quiet")
-    return TableCell(
-        f"at least {count_proved(figure):,} of {figure.n:,}, {format_interval(figure)}"
-    )
+    proved = f"at least {count_proved(figure):,} of {figure.n:,}"
+    return TableCell(f"{proved}, {format_interval(figure)}")
 
 
 def chart_intervals(
@@ -221,17 +226,17 @@ def draw_axes(
     """Return the ticks of one scale, and a row for each axis or aspect: its cells by group."""
     shown = choose_largest(profiles, SHOWN_GROUPS)
     by_rubric = {panel.rubric: panel for panel in panels.panels} if panels else {}
-    names = name_judges(panels) if panels else JudgeNames()
+    names = words.name_judges(panels) if panels else words.JudgeNames()
     found: dict[str, list[list[tuple[str, Estimate]]]] = {}
     for key in dict.fromkeys([*list_scored_axes(profiles), *by_rubric]):
         groups = by_rubric[key].groups if key in by_rubric else ()
         of = {group.title: group.seats for group in groups}
         if len(groups) == len(shown) == 1:
-            of = {shown[0].title: groups[0].seats}
+            of = {words.name_group(shown[0]): groups[0].seats}
         found[key] = [
             [
                 (names[seat.judge], seat.failing)
-                for seat in of.get(one.title, ())
+                for seat in of.get(words.name_group(one), ())
                 if seat.judge != RULES and isinstance(seat.failing, Estimate)
             ]
             for one in shown
@@ -331,12 +336,10 @@ def tabulate_checks(checks: Sequence[CheckAccuracy]) -> Table:
     """Return how often the checks were right where the truth is known, a row a planted kind."""
     rows = []
     for one in checks:
-        of = f"{one.false_faults:,} of {one.good_runs:,}"
+        of, axis = f"{one.false_faults:,} of {one.good_runs:,}", words.AXES[one.axis]
         for kind, (proved, planted) in one.planted.items():
             found = TableCell(f"{proved:,} of {planted:,}", sort=proved / max(planted, 1))
-            rows.append(
-                make_row(words.AXES[one.axis], kind.replace("_", " "), found, of, one.version)
-            )
+            rows.append(make_row(axis, kind.replace("_", " "), found, of, one.version))
     return Table(
         id="checks-table",
         caption="Accuracy of these checks where the truth is known",
@@ -348,362 +351,165 @@ def tabulate_checks(checks: Sequence[CheckAccuracy]) -> Table:
     )  # fmt: skip
 
 
-def make_sheet(
-    key: str,
-    heading: str,
-    head: Sequence[str],
-    rows: Iterable[Sequence[TableCell | str]],
-    notes: Sequence[str] = (),
-) -> Table:
-    """Return a table of what judges say, under a heading."""
-    return Table(
-        id=f"judges-{key}", caption=heading, heading=heading, columns=make_columns(*head),
-        rows=tuple(make_row(*row) for row in rows), notes=tuple(notes),
-        layout="beside" if key.startswith("panel") else "wrapped",
-    )  # fmt: skip
+# Modes of a text, and of these what is not as expected; the page and the JSON have more.
+SHOWN, SHOWN_JUDGED = 4, 2
+VERDICTS: dict[ModeVerdict, tuple[str, Tone]] = {
+    "marks_failure": ("marks failure", "bad"),
+    "unclear": ("unclear", "warn"),
+    "judged_by": ("not as expected", ""),
+    "not_tested": ("not tested", "quiet"),
+    "hard_tasks": ("hard tasks", "quiet"),
+    "harmless": ("harmless", "quiet"),
+}
+_COUNTS = (
+    TableColumn("code", least=24),
+    TableColumn("failed", number=True, least=8, help="failed runs among all that have it"),
+    TableColumn("expected", number=True, least=8, help="of other trials of the same tasks"),
+    TableColumn("tasks", number=True, least=5),
+    TableColumn("begins", least=6, help="runs by the fifth of the run in which it begins"),
+)
+_BARS = "▁▂▃▄▅▆▇█"
 
 
-class JudgeNames(dict[str, str]):
-    """What judges are called; who is no judge of the report keeps its name."""
-
-    def __missing__(self, name: str) -> str:
-        return name
-
-
-def name_judges(found: Panels) -> JudgeNames:
-    """Return what the judges of a report are called."""
-    sitting = dict.fromkeys(m.judge for panel in found.panels for m in panel.members)
-    raters = dict.fromkeys(name for one in found.agreement for name in one.judges)
-    return JudgeNames(words.shorten_names(dict.fromkeys([*found.judges, *sitting, *raters])))
-
-
-def format_share_of(figure: Figure) -> str:
-    """Return a share with its interval, how many it is of, and the worst case where there is one.
-
-    Of what is absent, the kind.
-    """
-    if isinstance(figure, Unmeasured):
-        return f"- {figure.kind}"
-    worst = words.format_worst_case(figure)
-    said = f"{format_estimate(figure)} of {figure.n:,}"
-    return f"{said} ({worst})" if worst else said
-
-
-def tabulate_shares(found: Panels) -> Iterator[Table]:
-    """Yield the failure profile: of one group by judge, of several by group, any and all."""
-    titles = [group.title for group in found.panels[0].groups] if found.panels else []
-    if len(titles) == 1:
-        panels = found.panels
-        names = name_judges(found)
-        judges = list(dict.fromkeys(m.judge for panel in panels for m in panel.members))
-        judges.sort(key=lambda judge: judge == "rules")
-        summed = any(panel.groups[0].votes for panel in panels)
-        rows = []
-        for panel in panels:
-            group = panel.groups[0]
-            seats = {seat.judge: format_share_of(seat.failing) for seat in group.seats}
-            seats |= {RULES: f"at least {seats[RULES]}"} if RULES in seats else {}
-            both = [format_share_of(x) for vote in group.votes[:1] for x in (vote.any, vote.all)]
-            votes = (both or ["-", "-"]) if summed else ()
-            rows.append(
-                (words.name_panel(panel), *votes, *(seats.get(judge, "-") for judge in judges))
-            )
-        summary = ("any judge", "all judges") if summed else ()
-        head = ("", *summary, *(names[judge] for judge in judges))
-        yield make_sheet(
-            "panel", "At fault, by judge", head, tuple(rows), tuple(_notes(panels, names))
-        )
-    elif titles:
-        yield _many_groups(found.panels, titles, "any", name_judges(found))
-        yield _many_groups(found.panels, titles, "all", name_judges(found))
-
-
-def _many_groups(
-    panels: Sequence[Panel], titles: Sequence[str], how: str, names: Mapping[str, str]
-) -> Table:
+def lay_out_modes(found: FailureModes | Unmeasured) -> Section:
+    """Return the modes as text and Markdown have them: the first ones, and what is left out."""
+    if isinstance(found, Unmeasured) or not found.n_modes:
+        left_out = [] if found == NO_SIGNS else describe_unseen(found)
+        return [Paragraph(lead="Failure modes: ", text=line, hang=0) for line in left_out]
+    judged = [mode for mode in found.modes if mode.verdict == "judged_by"]
+    others = [mode for mode in found.modes if mode.verdict not in ("judged_by", "harmless")]
+    shown = [*others[:SHOWN], *judged[:SHOWN_JUDGED]] or list(found.modes[:SHOWN])
     rows = []
-    for panel in panels:
-        cells = []
-        for group in panel.groups:
-            figures = [getattr(vote, how) for vote in group.votes] or [
-                seat.failing for seat in group.seats if how == "any"
-            ]
-            cells.append(format_share_of(figures[0]) if figures else "-")
-        rows.append((words.name_panel(panel), *cells))
-    title = "At fault: any judge" if how == "any" else "At fault: all judges"
-    notes = (*_notes(panels, names), "each judge alone: --json") if how == "all" else ()
-    return make_sheet(f"panel-{how}", title, ("", *titles), tuple(rows), notes)
+    for mode in shown:
+        said = [mode.name, *describe_mode(mode)]
+        if isinstance(mode.worth, Estimate) and mode.failed:
+            worth = format_difference(mode.worth.value, mode.worth.unit).removeprefix("+")
+            limits = f"({100 * mode.worth.level:g} % interval {format_interval(mode.worth)})"
+            said.append(f"fixing it would raise the pass rate by at most {worth} {limits}")
+        below = Paragraph(text=visible_line("; ".join(said)), indent=4, code=True)
+        runs = TableCell(", ".join(map(_name_example, mode.examples)), code=True)
+        rows.append(TableRow((*_count(mode), runs), below=(below,)))
+    columns = (*_COUNTS, TableColumn("runs", overflow="wrap"))
+    table = Table(id="modes", corner="Failure modes", columns=columns, rows=tuple(rows), own=True)
+    left = Counter(VERDICTS[mode.verdict][0] for mode in found.modes if mode not in shown)
+    more = [f"{n:,} {verdict}" for verdict, n in left.items()]
+    if unlisted := found.n_modes - len(found.modes):
+        more.append(f"{unlisted:,} more")
+    more.append(f"{found.n_lone:,} of {found.n_signatures:,} signatures (in too few runs)")
+    lines = (*describe_modes(found), f"Not listed here: {', '.join(more)}.")
+    where = f"To list the runs of a mode: stepscope report --where \"mode = '{shown[0].code}'\""
+    return [table, *(Paragraph(text=line) for line in lines), Paragraph(text=where, terminal=True)]
 
 
-def _notes(panels: Sequence[Panel], names: Mapping[str, str]) -> Iterator[str]:
-    """Yield whose verdicts are summed up, what they left open, and what the shares speak of."""
-    sitting = [group.votes[0] for p in panels for group in p.groups if group.votes]
-    for judges in dict.fromkeys(vote.judges for vote in sitting):
-        part = sum(vote.incomplete for vote in sitting if vote.judges == judges)
-        left = f"; {part:,} run verdicts left out" if part else ""
-        *some, last = [names[judge] for judge in judges]
-        said = f"{', '.join(some)} and {last}" if some else last
-        yield f"any, all: over the runs that {said} answered{left}"
-    seats = [seat for panel in panels for group in panel.groups for seat in group.seats]
-    by_judge: dict[str, Counter[str]] = {}
-    for seat in seats:
-        by_judge.setdefault(seat.judge, Counter()).update(seat.lost)
-    for judge, lost in by_judge.items():
-        if lost:
-            yield f"no usable verdict from {names[judge]}: {format_counts(lost)}"
-    if any(words.format_worst_case(seat.failing) for seat in seats):
-        yield "in brackets: the share if all runs without a yes or no were at fault, or none"
-    if any(panel.drawn for panel in panels):
-        yield "runs were sampled: each share is weighted, and is about all that could be drawn"
-    if any(seat.not_judged for seat in seats):
-        yield "shares are of the judged runs; others are in no share"
+def letter_runs(found: FailureModes | Unmeasured) -> dict[str, str]:
+    """Return for each failed run, by its id, the letter of the mode that it is counted under."""
+    if isinstance(found, Unmeasured):
+        return {}
+    return {run: letter for mode, letter in _letter(found.modes) for run in mode.assigned}
 
 
-def format_counts(counts: Mapping[str, int]) -> str:
-    """Return counts as words, the largest first.
-
-    >>> format_counts({"refused": 1, "uncertain": 3})
-    '3 uncertain, 1 refused'
-    """
-    order = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-    return ", ".join(f"{n:,} {name}" for name, n in order)
+def _letter(modes: Sequence[FailureMode]) -> Iterator[tuple[FailureMode, str]]:
+    free = iter(ascii_uppercase)
+    for mode in modes:
+        yield mode, next(free) if mode.assigned else ""
 
 
-# Disputed runs and flags that people are shown; JSON has all.
-SHOWN = 5
-MOST_FLAGS = 12
-# Steps named of one verdict.
-CITED = 6
-
-
-def tabulate_claims(found: Panels) -> Table:
-    """Return the comparisons of groups that survive Holm, and how many were made."""
-    made = [(panel, c) for panel in found.panels for c in panel.claims if c.p is not None]
-    rows = tuple(
-        (
-            words.name_panel(panel),
-            f"{claim.second} against {claim.first}",
-            words.describe_effect(claim.effect),
-            format_p(claim.p_adjusted),
-        )
-        for panel, claim in made
-        if claim.survives
-    )
-    n = len(made)
-    note = f"{len(rows):,} of {n:,} comparisons of groups survive{'s' * (len(rows) == 1)} Holm"
-    head = ("", "groups", "difference", "p, Holm")
-    return make_sheet("claims", "Groups that differ", head, rows, (note,) if n else ())
-
-
-def tabulate_disputes(found: Panels, links: Links | None) -> Table:
-    """Return the runs on which families disagree: material for the rubric, no sample."""
-    names = name_judges(found)
-    rows = tuple(
-        (
-            TableCell(
-                one.name if one.step is None else f"{one.name} step {one.step}",
-                href=links.run(one.id) if links else None,
-            ),
-            words.name_rubric(one.rubric),
-            " · ".join(f"{names[judge]} {label}" for judge, label in one.answers.items()),
-            words.list_some(one.steps, CITED) or "-",
-        )
-        for one in found.queue[:SHOWN]
-    )
-    more = found.n_disputed - len(rows)
-    notes = [f"and {more:,} more: stepscope agree --queue"] if more > 0 else []
-    notes += ["selected because they are disputed: no rate is computed on them"] if rows else []
-    return make_sheet("queue", "Disputed", ("run", "about", "answers", "cites"), rows, tuple(notes))
-
-
-def tabulate_trace(found: Panels) -> Table:
-    """Return one run worked through: its aspects by judge, then the steps cited in common."""
-    worked = found.trace
-    head = ("about", "answers", "cited by two or more")
-    if worked is None:
-        return make_sheet("trace", "", head, ())
-    names = name_judges(found)
-    rows = [
-        (
-            words.name_rubric(line.rubric),
-            " · ".join(
-                f"{names[one.judge]} {one.label}"
-                + ("" if one.confidence is None else f" {format_number(one.confidence)}")
-                for one in line.answers
-            ),
-            words.list_some(line.common, CITED) or "-",
-        )
-        for line in worked.lines
-    ]
-    notes = tuple(f"{one.step} {one.actor}: {one.text}" for one in worked.steps)
-    title = f"Worked through: {worked.name} ({worked.outcome})"
-    return make_sheet("trace", title, head, tuple(rows), notes)
-
-
-def tabulate_patterns(found: Panels) -> Table:
-    """Return how often each pattern of step labels shows, and what to do about it."""
-    named = [(one.name.replace("_", " "), one) for one in found.patterns]
-    rows = tuple(
-        (
-            name,
-            *_whose(one.judge, one.group, found),
-            format_share_of(one.share),
-            ", ".join(one.runs) or "-",
-        )
-        for name, one in named
-        if one.n
-    )
-    advice = dict.fromkeys(f"{name}: {one.advice}" for name, one in named if one.n)
-    shown = {name for name, one in named if one.n}
-    open_ = {name: max(x.unknown for n, x in named if n == name) for name, _ in named}
-    left = [name for name in open_ if name not in shown]
-    if none := [name for name in left if not open_[name]]:
-        advice |= {f"none in any labelled run: {', '.join(none)}": None}
-    for name in (name for name in left if open_[name]):
-        advice |= {
-            f"unknown outcome in {format_count(open_[name], 'run')} with labels: {name}": None
-        }
-    head = ("", *_who(found), "share of runs", "for example")
-    return make_sheet("patterns", "Patterns of steps", head, rows, tuple(advice))
-
-
-def _several(found: Panels) -> bool:
-    return bool(found.panels) and len(found.panels[0].groups) > 1
-
-
-def _who(found: Panels) -> tuple[str, ...]:
-    return ("judge", "group") if _several(found) else ("judge",)
-
-
-def _whose(judge: str, group: str, found: Panels) -> tuple[str, ...]:
-    name = name_judges(found)[judge]
-    return (name, group) if _several(found) else (name,)
-
-
-def tabulate_behaviours(found: Panels) -> Table:
-    """Return where each behaviour begins in a run, and how it spreads over it."""
+def tabulate_modes(found: FailureModes | Unmeasured, links: Links) -> Table:
+    """Return the modes as a page has them, a row a mode; without rows where there is none."""
+    if isinstance(found, Unmeasured):
+        left_out = () if found == NO_SIGNS else tuple(describe_unseen(found))
+        return Table(id="modes", caption="Failure modes", columns=(), rows=(), notes=left_out)
     rows = []
-    for one in found.onsets:
-        spread = (
-            "-" if isinstance(tenth, Unmeasured) else format_number(tenth.value)
-            for tenth in one.tenths
-        )
-        begins = format_estimate(one.onset).removesuffix(" -")
-        cells = format_share_of(one.runs), begins, " ".join(spread)
-        rows.append((words.name_rubric(one.rubric), *_whose(one.judge, one.group, found), *cells))
-    head = ("", *_who(found), "runs with it", "begins at", "share of steps, by tenth of the run")
-    notes = ("begins at: median place of its first step, 0 the run's first and 1 its last",)
-    return make_sheet("behaviours", "Behaviours", head, rows, notes if rows else ())
-
-
-def tabulate_answers(found: Panels) -> Table:
-    """Return the answers to rubrics that have none against the agent."""
-    rows = tuple(
-        (
-            words.name_rubric(one.rubric),
-            *_whose(one.judge, one.group, found),
-            format_counts(one.counts) or "-",
-            format_counts(one.lost) or "0",
-        )
-        for one in found.answers
-    )
-    head = ("", *_who(found), "answers", "without one")
-    return make_sheet("answers", "Other answers", head, rows)
-
-
-def tabulate_flags(found: Panels) -> Table:
-    """Return what weakens these verdicts."""
-    names = name_judges(found)
-    rows = tuple(
-        (one.kind, names[one.judge] or "-", f"{one.n:,}", one.said, ", ".join(one.runs[:2]) or "-")
-        for one in found.flags[:MOST_FLAGS]
-    )
-    more = len(found.flags) - len(rows)
-    notes = (f"and {more:,} more",) if more > 0 else ()
-    head = ("flag", "judge", "runs", "what", "for example")
-    return make_sheet("flags", "What weakens these verdicts", head, rows, notes)
-
-
-def tabulate_costs(found: Panels) -> Table:
-    """Return what each judge took."""
-    rows = []
-    for one in found.costs:
-        tokens = (
-            "-" if count is None else f"{count:,}"
-            for count in (one.input_tokens, one.cached_tokens, one.output_tokens)
-        )
-        paid, saved = (
-            "" if usd is None else format_number(usd, "usd") for usd in (one.usd, one.usd_saved)
-        )
-        paid += f", {one.unpriced:,} without a price" if paid and one.unpriced else ""
-        rows.append((one.judge, f"{one.calls:,}", *tokens, paid or "price unknown", saved or "-"))
-    head = ("judge", "calls", "tokens in", "of these cached", "out", "paid", "saved by the cache")
-    return make_sheet("costs", "Cost of the judges", head, rows)
-
-
-def chart_panels(found: Panels) -> list[Chart]:
-    """Return a picture for each group of runs: the share at fault by aspect and judge."""
-    shares, names = tabulate_all_shares(found), name_judges(found)
-    charts = []
-    for at, group in enumerate(found.panels[0].groups[:MOST_GROUPS] if found.panels else ()):
-        rows = [
-            make_interval_row(words.name_panel(panel), names[seat.judge], figure, order)
-            for order, panel in enumerate(found.panels)
-            for seat in panel.groups[at].seats
-            if isinstance(figure := seat.failing, Estimate) and figure.low is not None
+    for mode, letter in _letter(found.modes):
+        examples = [
+            TableCell(_name_example(one), href=links.run(one.id, one.step), code=True)
+            for one in mode.examples
         ]
-        title = f"Share of runs at fault, by judge: {group.title}"
-        charts.append(chart_intervals("panel", title, rows, shares, f"panel-chart-{at}"))
-    return [chart for chart in charts if chart is not None]
-
-
-def tabulate_all_shares(found: Panels) -> Table | None:
-    """Return every share: a row for each group, aspect and judge, any and all among them."""
-    rows = [
-        row
-        for panel in found.panels
-        for group in panel.groups
-        for row in _rows(words.name_panel(panel), group)
-    ]
-    if not rows:
-        return None
-    notes = [note for sheet in tabulate_shares(found) for note in sheet.notes]
-    return Table(
-        id="panel-table",
-        notes=tuple(dict.fromkeys(note for note in notes if "--json" not in note)),
-        caption="Panels: runs at fault among those that a judge answered",
-        columns=make_columns(
-            "group", "aspect", "judge", "at fault", "95 % interval", "worst case", "judged",
-            "no usable verdict", numbers=("at fault", "judged"),
-        ),
-        rows=tuple(rows),
-    )  # fmt: skip
-
-
-def _rows(aspect: str, group: PanelGroup) -> Iterator[TableRow]:
-    for vote in group.votes:
-        of = ", ".join(vote.judges)
-        lost = f"{vote.incomplete:,} not answered by all" if vote.incomplete else "0"
-        for name, figure in (("any judge", vote.any), ("all judges", vote.all)):
-            yield make_row(group.title, aspect, TableCell(name, note=of), *_cells_of(figure, lost))
-    for seat in group.seats:
-        lost = format_counts(seat.lost) or "0"
-        if seat.not_judged:
-            lost += f"; {seat.not_judged:,} not asked about"
-        name = f"{RULES}, at least" if seat.judge == RULES else seat.judge
-        yield make_row(group.title, aspect, name, *_cells_of(seat.failing, lost))
-
-
-def _cells_of(figure: Figure, lost: str) -> tuple[TableCell, ...]:
-    gone = TableCell(lost, tone="quiet")
-    if isinstance(figure, Unmeasured):
-        blank = TableCell("-", tone="quiet")
-        why = TableCell("-", tone="quiet", title=f"{figure.kind}: {figure.reason}")
-        return why, blank, blank, TableCell("0", sort=0), gone
-    return (
-        TableCell(format_percent(figure.value), sort=figure.value),
-        TableCell(format_interval(figure), interval=words.draw_interval(figure)),
-        TableCell(words.format_worst_case(figure) or "-", tone="quiet"),
-        TableCell(f"{figure.n:,}", sort=figure.n),
-        gone,
+        examples += [TableCell("")] * (EXAMPLES - len(examples))
+        name = TableCell(mode.name, code=True, note="; ".join(describe_mode(mode)))
+        cells = (name, TableCell(letter), *_count(mode))
+        cells += (make_figure_cell("outcome", mode.worth), *examples)
+        facets = {"mode": letter} if letter else {}
+        rows.append(TableRow(cells, match=mode.name, facets=facets))
+    columns = (
+        TableColumn("what happened"),
+        TableColumn("map", help="the letter of failed runs counted under this mode"),
+        *_COUNTS,
+        TableColumn("worth at most", number=True, help="share of all runs that failed with it"),
+        *make_columns("run", "another", "a third"),
     )
+    said = tuple(describe_modes(found))
+    return Table(id="modes", caption="Failure modes", columns=columns, rows=tuple(rows), notes=said)
+
+
+def describe_modes(found: FailureModes) -> Iterator[str]:
+    """Yield what is known of all modes together: tests, what chance gives, runs in none, lost."""
+    alpha = f"{ALPHA:g}"
+    modes = format_count(found.n_modes, "mode")
+    if found.n_tested:
+        shown = f"{found.n_shown:,} mark" if found.n_shown else "none is proved to mark"
+        yield (
+            f"{found.n_tested:,} of {modes} could be tested against other trials of the same "
+            f"tasks: {shown} failure at {alpha} after Holm's correction; {found.n_small:,} "
+            f"have an unadjusted p of at most {alpha}, {found.small_by_chance:.1f} are expected by "
+            "chance."
+        )
+    else:
+        yield (
+            f"None of {modes} could be tested: a test needs tasks with some trials that show the "
+            "mode and some that do not, and with both outcomes."
+        )
+    if isinstance(found.unassigned, Estimate):
+        none = round(found.unassigned.value * found.n_failed)
+        share = f"{format_percent(found.unassigned.value)}, 95 % interval "
+        share += format_interval(found.unassigned)
+        likely = f"{found.n_failed - none - found.n_judged_by:,} have a mode that chance hardly "
+        likely += "explains (in at most 1 of 5 fleets), "
+        yield (
+            f"Of {format_count(found.n_failed, 'failed run')}, {likely if found.n_tested else ''}"
+            f"{found.n_judged_by:,} have only modes of the kind 'not as expected' (part of the "
+            f"outcome, so not tested), and {none:,} have no mode ({share})."
+        )
+    yield from describe_unseen(found)
+
+
+def describe_unseen(found: FailureModes | Unmeasured) -> Iterator[str]:
+    """Yield how many runs are in no count because rules could not see what went wrong there."""
+    if isinstance(found, Unmeasured):
+        yield f"unmeasured ({found.kind}): {found.reason}."
+    elif found.unmeasured:
+        kinds = ", ".join(f"{n:,} {kind}" for kind, n in found.unmeasured.items())
+        runs = format_count(sum(found.unmeasured.values()), "run")
+        yield f"{runs} not counted, unmeasured ({kinds}): {UNSEEN.reason}."
+
+
+def describe_mode(mode: FailureMode) -> Iterator[str]:
+    """Yield what is shown of a mode, and its share of the runs of each version."""
+    if mode.verdict == "marks_failure":
+        yield f"p {format_p(mode.p_adjusted)} after Holm"
+    elif mode.verdict == "unclear" and mode.by_chance is not None:
+        yield f"p {format_p(mode.p)}, {mode.by_chance:.1f} such modes by chance"
+    for version, share in mode.versions.items():
+        yield f"in {format_estimate(share)} of the runs of {version}"
+
+
+def draw_begins(begins: Sequence[int]) -> str:
+    """Return runs by the part of the run in which a mode begins as bars."""
+    most = max(begins, default=0)
+    return "".join([_BARS[-(-n * len(_BARS) // most) - 1] if n else "·" for n in begins])
+
+
+def _count(mode: FailureMode) -> tuple[TableCell, ...]:
+    verdict, tone = VERDICTS[mode.verdict]
+    expected = "-" if mode.p is None else f"{mode.expected:,.1f}"
+    return (
+        TableCell(f"{mode.code} {verdict}", level=1, tone=tone),
+        TableCell(f"{mode.failed:,} of {mode.runs:,}", sort=mode.failed),
+        TableCell(expected, sort=mode.expected),
+        TableCell(f"{mode.tasks:,}", sort=mode.tasks),
+        TableCell(draw_begins(mode.begins), title=", ".join(map(str, mode.begins))),
+    )
+
+
+def _name_example(one: ModeExample) -> str:
+    return one.name if one.step is None else f"{one.name} at {one.step}"

@@ -1,10 +1,8 @@
 """What one run is made of on every medium: what was read and said of it, where, and its curve.
 
-Verdicts are not merged. Of a judge only current answers are listed; repeats and other modes appear
-only where they change the answer. A step has the colour of the gravest verdict about it. In the
-chart of a long run the lowest score of each stretch of steps is drawn. The calls of two runs are
-matched in order by name and arguments; between two matches, calls of one tool stand opposite each
-other. Source: the matching of `difflib` (Ratcliff and Obershelp), over calls instead of lines.
+Verdicts are not merged; repeats and other modes of a judge appear only where they change the
+answer. A step has the colour of the gravest verdict about it. The calls of two runs are matched in
+order by name and arguments, then by name. Source: `difflib` (Ratcliff and Obershelp), over calls.
 """
 
 from __future__ import annotations
@@ -21,8 +19,7 @@ from stepscope.model import Case, Exchange, Record, Step, SubGoal, Trajectory, V
 from stepscope.model.effects import words_of
 from stepscope.model.records import COMPLETENESS_NAME, HUMAN, RULES
 from stepscope.report import words
-from stepscope.report.document import Chart, StepAddress, Table, TableCell, TableColumn, make_row
-from stepscope.report.evidence import make_curve
+from stepscope.report.document import Chart, StepAddress, Table, TableCell, make_columns, make_row
 from stepscope.report.rows import RuleFindings, read_shown_run, sort_findings
 from stepscope.report.suspects import (
     WEAK_KINDS,
@@ -30,6 +27,7 @@ from stepscope.report.suspects import (
     list_passing_trials,
     list_suspects,
     list_unreached,
+    make_curve,
 )
 from stepscope.report.types import Curve, LookFirst, SuspectKind, SuspectSteps
 from stepscope.report.views.steps import (
@@ -92,9 +90,8 @@ def mark_steps(
         if exchange.failed:
             before = failed.get(exchange.key)
             axes = marks[exchange.step].remark if exchange.step in at_fault else ""
-            marks[exchange.step] = StepMark(
-                "!", axes if before is None else f"repeats failed step {before}"
-            )
+            said = axes if before is None else f"repeats failed step {before}"
+            marks[exchange.step] = StepMark("!", said)
             failed.setdefault(exchange.key, exchange.step)
     for step, rule in found.labels("policy").items():
         marks[step] = StepMark("!", f"breaks the rule {rule!r}")
@@ -163,12 +160,7 @@ class RunData:
 
 
 def read_run(store: Store, run: str) -> RunData:
-    """Return a run of the store by id, unique start of an id, or name.
-
-    Raises:
-        StoreError: its texts were purged.
-        UsageError: no such run, or several.
-    """
+    """Return a run of the store by name or unique start of its id; its texts must be there."""
     trajectory, case, records = read_shown_run(store, run)
     curve = make_curve(trajectory, records, noise=store.noise(), weights=store.weights())
     stored = store.trajectory(trajectory.id)  # trials are compared with their secrets
@@ -225,17 +217,12 @@ class ShownVerdict(NamedTuple):
 
 def list_verdicts(records: Sequence[Record]) -> list[ShownVerdict]:
     """Return the verdicts that a page tells: those that speak of faults or steps first."""
-    found = list(_answered(records))
-    found.sort(
-        key=lambda one: (
-            not categorise(one.verdict),
-            not one.verdict.cites,
-            -1 if one.verdict.step is None else one.verdict.step,
-            one.verdict.measure,
-            one.record.family,
-        )
-    )
-    return found
+
+    def order(one: ShownVerdict) -> tuple[bool, bool, int, str, str]:
+        said, step = one.verdict, -1 if one.verdict.step is None else one.verdict.step
+        return not categorise(said), not said.cites, step, said.measure, one.record.family
+
+    return sorted(_answered(records), key=order)
 
 
 def _answered(records: Sequence[Record]) -> Iterator[ShownVerdict]:
@@ -276,10 +263,6 @@ def categorise(answer: Verdict) -> str:
     return _LABELS.get(answer.label or "", "")
 
 
-def _gravest(one: str, other: str) -> str:
-    return next((c for c in CATEGORIES if c in (one, other)), one or other)
-
-
 def categorise_steps(answered: Sequence[ShownVerdict]) -> dict[str, dict[int, str]]:
     """Return the gravest category of each step, by who says so."""
     found: dict[str, dict[int, str]] = {}
@@ -287,15 +270,12 @@ def categorise_steps(answered: Sequence[ShownVerdict]) -> dict[str, dict[int, st
         category = categorise(one.verdict)
         for step in list_faulted(one.verdict) if category else ():
             steps = found.setdefault(one.lane, {})
-            steps[step] = _gravest(steps.get(step, ""), category)
+            steps[step] = min(category, steps.get(step, category), key=CATEGORIES.index)
     return found
 
 
 def name_judge(record: Record) -> str:
-    """Return who says so: the family, and the model where one is named.
-
-    A model of a provider of its family's name says both by itself.
-    """
+    """Return who says so: the family, and the model where one is named and does not say both."""
     if record.judge.startswith(f"{record.family}/"):
         return record.judge
     return f"{record.family}: {record.judge}" if record.judge else record.family
@@ -409,19 +389,14 @@ def sum_up(data: RunData) -> str:
         return said + end + refused
     found = format_count(sum(one.kind != "place" for one in suspects), "finding")
     if run.outcome.status == "pass":
-        return f"It passed, with {found}." if suspects else (
-            "It passed, and the rules found nothing."
-        )  # fmt: skip
+        nothing = "It passed, and the rules found nothing."
+        return f"It passed, with {found}." if suspects else nothing
     how = "It failed" if run.outcome.status == "fail" else "No outcome recorded"
     return f"{how}; {found}.{refused}" if suspects else f"{how}; the rules found nothing."
 
 
 def add_evidence(sentence: str, evidence: str) -> str:
-    """Return what evidence says beyond a sentence that stands above it.
-
-    >>> add_evidence("Adds 1 + 2", "adds 1 + 2; refused at 45")
-    'refused at 45'
-    """
+    """Return what evidence says beyond a sentence that stands above it."""
     said = sentence.casefold().removesuffix("…")
     parts = [part for part in evidence.split("; ") if not part.casefold().startswith(said)]
     return "; ".join(part for part in parts if part.casefold() not in said)
@@ -482,21 +457,15 @@ ROOMY = 25
 
 
 def count_steps_per_column(count: int) -> int:
-    """Return how many steps a column holds.
-
-    >>> count_steps_per_column(150), count_steps_per_column(151), count_steps_per_column(100_000)
-    (1, 2, 667)
-    """
+    """Return how many steps a column holds."""
     return max(-(-count // MOST_COLUMNS), 1)
 
 
 def place_lanes(data: RunData, labelled: Sequence[int]) -> dict[str, Mapping[int, str]]:
     """Return the lanes below the strip: categories by step, of each judge and of people."""
-    lanes: dict[str, Mapping[int, str]] = {
-        name: steps for name, steps in categorise_steps(data.verdicts).items() if name != RULES
-    }
+    lanes: dict[str, Mapping[int, str]] = {**categorise_steps(data.verdicts)}
     lanes["people"] = dict.fromkeys(labelled, "label")
-    return {name: steps for name, steps in lanes.items() if steps}
+    return {name: steps for name, steps in lanes.items() if steps and name != RULES}
 
 
 def choose_marks(steps: Mapping[int, str], each: int) -> dict[int, int]:
@@ -510,18 +479,11 @@ def choose_marks(steps: Mapping[int, str], each: int) -> dict[int, int]:
 
 
 def name_curve_chart(*panels: str) -> str:
-    """Return the name of the curve's specification with these panels above the score.
-
-    >>> name_curve_chart("break", "latency")
-    'curve_latency_break'
-    """
+    """Return the name of the curve's specification with these panels above the score."""
     return "_".join(["curve", *(name for name in ("latency", "cost", "break") if name in panels)])
 
 
-SOURCES = {
-    "imported": "imported step scores",
-    "judge": "step scores of a judge",
-}
+SOURCES = {"imported": "imported step scores", "judge": "step scores of a judge"}
 NOISE = {
     "given": "given",
     "repeats": "upper limit over repeated scorings",
@@ -533,43 +495,33 @@ MOST_POINTS = 600
 
 def chart_curve(curve: Curve, count: int, anchor: str, to: StepAddress) -> Chart:
     """Return the curve of a run of `count` steps."""
-    panels = [
-        panel
-        for panel, values in (
-            ("latency", curve.latency_s),
-            ("cost", curve.cost_usd),
-            ("break", curve.break_probability),
+    columns: list[tuple[str, str, str, tuple[float | None, ...] | None]] = [
+        ("", "score", "", curve.scores),
+        ("break", "probability of the break", "", curve.break_probability or None),
+        ("latency", "seconds", "seconds", curve.latency_s),
+        ("cost", "usd", "usd", curve.cost_usd),
+    ]
+    kept = [(name, label, unit, values) for name, label, unit, values in columns if values]
+    labels = ["step", *(label for _, label, _, _ in kept)]
+    rows = [
+        make_row(
+            TableCell(str(step), sort=step, href=to(step)),
+            *(_cell(unit, values[entry]) for _, _, unit, values in kept),
         )
-        if values is not None and any(values)
+        for entry, step in enumerate(curve.steps[:MOST_POINTS])
     ]
-    columns: list[tuple[str, str, tuple[float | None, ...] | None]] = [
-        ("", "score", curve.scores),
-        ("share", "probability of the break", curve.break_probability or None),
-        ("seconds", "seconds", curve.latency_s),
-        ("usd", "usd", curve.cost_usd),
-    ]
-    kept = [(unit, label, values) for unit, label, values in columns if values is not None]
+    first = f", the first {MOST_POINTS}" if len(curve.steps) > MOST_POINTS else ""
     return Chart(
         id=f"{anchor}-curve",
-        spec=name_curve_chart(*panels),
+        spec=name_curve_chart(*(name for name, _, _, values in kept if any(values))),
         title="Score curve",
         alt=" ".join(describe_curve(curve)) or "Score by step.",
         rows=make_curve_rows(curve, count, to),
         table=Table(
             id=f"{anchor}-scores",
-            caption="Scores by step"
-            + (f", the first {MOST_POINTS}" if len(curve.steps) > MOST_POINTS else ""),
-            columns=tuple(
-                TableColumn(label, number=True)
-                for label in ("step", *(label for _, label, _ in kept))
-            ),
-            rows=tuple(
-                make_row(
-                    TableCell(str(step), sort=step, href=to(step)),
-                    *(_cell(unit, values[entry]) for _, unit, values in kept),
-                )
-                for entry, step in enumerate(curve.steps[:MOST_POINTS])
-            ),
+            caption=f"Scores by step{first}",
+            columns=make_columns(*labels, numbers=labels),
+            rows=tuple(rows),
         ),
     )
 
@@ -577,10 +529,7 @@ def chart_curve(curve: Curve, count: int, anchor: str, to: StepAddress) -> Chart
 def make_curve_rows(
     curve: Curve, count: int, to: StepAddress | None = None
 ) -> tuple[dict[str, object], ...]:
-    """Return a row a step for the chart; of a run too long for it, a row a stretch of steps.
-
-    Steps that nobody scored are in it without a score: the axis has them, the line leaps over them.
-    """
+    """Return a row a step for the chart, scored or not; of a long run, a row a stretch of steps."""
     at = {step: entry for entry, step in enumerate(curve.steps)}
     last = max(count, curve.steps[-1] + 1 if curve.steps else 0)
     each = max(-(-last // MOST_POINTS), 1)
@@ -600,9 +549,10 @@ def make_curve_rows(
             "from": first - 0.5,
             "to": min(first + each, last) - 0.5,
             "kind": _kind(curve, inside, watch, gate),
-            "in_break": False
-            if curve.break_first is None or curve.break_last is None
-            else curve.break_first < inside.stop and curve.break_last >= inside.start,
+            "in_break": curve.break_first is not None
+            and curve.break_last is not None
+            and curve.break_first < inside.stop
+            and curve.break_last >= inside.start,
             "href": (to(step) if to is not None else None) or "",
             "score": score,
             "low": None if score is None else max(score - noise, 0.0),
@@ -624,11 +574,9 @@ def _sum(values: tuple[float | None, ...] | None, held: list[int]) -> float | No
 def _kind(curve: Curve, steps: range, watch: set[int], gate: set[int]) -> str:
     if curve.break_step is not None and curve.break_step in steps:
         return "break"
-    if any(step in gate for step in steps):
+    if not gate.isdisjoint(steps):
         return "below the gate"
-    if any(step in watch for step in steps):
-        return "watch"
-    return "score"
+    return "score" if watch.isdisjoint(steps) else "watch"
 
 
 def describe_curve(curve: Curve) -> Iterator[str]:

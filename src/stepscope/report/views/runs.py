@@ -1,40 +1,48 @@
-"""The runs of a report, as a map and as a list.
+"""The runs of a report, as a map and as a list, and as `stepscope list` prints them.
 
-In the map one cell is one run: tasks across and trials down, an agent (or version) after the other;
-runs without a task stand in the order of time. Tasks that always pass come first, those that never
-do last. Of more runs than a page can hold, a cell has the share that passes of those at its place,
-and leads to their list. The order of the list is that of `evidence.weigh_runs`: a reading order, so
-no rate may be computed on its beginning. Rows are read from columns; no trace is opened.
+In the map one cell is one run: tasks across and trials down, those that always pass first; runs
+without a task stand in the order of time. Of more runs than a page can hold, a cell has several.
+The order of the list is that of `weigh_runs`: a reading order, so no rate may be computed on its
+beginning. What is not measured is absent, never 0, and comes last. No trace is opened.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import chain, compress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
+from stepscope.errors import UsageError
+from stepscope.model import Json
 from stepscope.report import words
 from stepscope.report.document import (
+    Document,
     EmptyNotice,
     Links,
+    Paragraph,
     SortOrder,
     Table,
     TableCell,
     TableColumn,
     TableRow,
     Tone,
+    make_row,
     row_anchor,
 )
-from stepscope.report.evidence import weigh_runs
-from stepscope.report.rows import RunTable, hide_texts
+from stepscope.report.rows import RunTable, choose_fields, hide_texts, read_table
+from stepscope.report.suspects import weigh_runs
 from stepscope.safety.redact import Redactor
+from stepscope.store import Store
 from stepscope.store.columns import Runs
+from stepscope.store.where import Where
 from stepscope.values import format_count, format_number
 
 T = TypeVar("T")
@@ -105,10 +113,9 @@ def arrange_runs(rows: Sequence[RunListRow]) -> list[MapBlock]:
             cells = _chunk(alone, -(-len(alone) // (room or len(alone))))
             down = max(min(MOST_DOWN, -(-len(cells) // 50)), 1)
             columns = [("", column) for column in _chunk(cells, down)]
-            said = "By name" if alone[0].start_ns is None else "In the order of time"
-            blocks.append(
-                MapBlock(agent=title, tasks=False, said=said, count=len(alone), columns=columns)
-            )
+            said, n = "By name" if alone[0].start_ns is None else "In the order of time", len(alone)
+            block = MapBlock(agent=title, tasks=False, said=said, count=n, columns=columns)
+            blocks.append(block)
     return blocks
 
 
@@ -167,11 +174,7 @@ def draw_cell(
 
 
 def size_cells(blocks: Sequence[MapBlock]) -> int:
-    """Return how wide a cell of the map is at most, in pixels: each agent has a line.
-
-    >>> size_cells([])
-    34
-    """
+    """Return how wide a cell of the map is at most, in pixels: each agent has a line."""
     lines = Counter[str]()
     for block in blocks:
         lines[block.agent] += len(block.columns)
@@ -188,6 +191,10 @@ def select_cell(rows: Sequence[RunListRow], at: str) -> Sequence[RunListRow]:
 
 # Rows of one page of runs on the server.
 PAGE_SIZE = 100
+
+
+# The texts of a row besides its id, as the columns of runs have them.
+TEXTS = ("name", "workflow", "agent", "task", "trial", "outcome", "agent_version")
 
 
 class RunListRow(msgspec.Struct, frozen=True, gc=False):
@@ -215,19 +222,9 @@ class RunListRow(msgspec.Struct, frozen=True, gc=False):
     @classmethod
     def of(cls, runs: Runs, at: int) -> RunListRow:
         """Return the row of one run in columns, nothing measured."""
-        return cls(
-            id=runs.id[at],
-            name=runs.name[at],
-            workflow=runs.workflow[at],
-            agent=runs.agent[at] or "",
-            task=runs.task[at] or "",
-            trial=runs.trial[at] or "",
-            outcome=runs.outcome[at],
-            steps=int(runs.steps[at]),
-            calls=int(runs.calls[at]),
-            agent_version=runs.agent_version[at] or "",
-            start_ns=runs.start_ns[at],
-        )
+        texts: dict[str, Any] = {x: getattr(runs, x)[at] or "" for x in ("id", *TEXTS)}
+        steps, calls = int(runs.steps[at]), int(runs.calls[at])
+        return cls(**texts, steps=steps, calls=calls, start_ns=runs.start_ns[at])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,7 +335,7 @@ def tabulate_runs(
         order: SortOrder = ""
         if asked.sort == name:
             order = "descending" if asked.descending else "ascending"
-        href = address_runs(links, asked, sort=name, descending=turned)
+        href = address_runs(links, replace(asked, sort=name, descending=turned, page=0))
         columns.append(TableColumn(label, number=bool(unit), href=href, order=order))
     return Table(
         id="runs",
@@ -360,24 +357,17 @@ def tabulate_runs(
     )
 
 
-def address_runs(
-    links: Links,
-    query: RunQuery,
-    *,
-    page: int = 0,
-    sort: str | None = None,
-    descending: bool | None = None,
-) -> str | None:
-    """Return the address of the runs that a query chooses, turned to another page or order."""
+def address_runs(links: Links, query: RunQuery) -> str | None:
+    """Return the address of the runs that a query chooses."""
     return links.runs(
         q=query.text,
         outcome=query.outcome,
         agent=query.agent,
         workflow=query.workflow,
         cell=query.cell,
-        sort=query.sort if sort is None else sort,
-        desc="1" if (query.descending if descending is None else descending) else "",
-        page=str(page) if page else "",
+        sort=query.sort,
+        desc="1" if query.descending else "",
+        page=str(query.page) if query.page else "",
     )
 
 
@@ -400,3 +390,174 @@ def make_cell(name: str, row: RunListRow, links: Links) -> TableCell | None:
         )
     said = format_number(value, unit)
     return TableCell(said, sort=value, tone="" if value else "quiet")
+
+
+# Label, field of a row, and unit of the numbers that it holds.
+FIELDS = COLUMNS | {
+    "id": ("id", "id", ""),
+    "workflow": ("workflow", "workflow", ""),
+    "trial": ("trial", "trial", ""),
+    "agent_version": ("version", "agent_version", ""),
+    "started": ("started", "start_ns", ""),
+}
+# What is printed where no columns are asked for; the first is the run.
+USUAL = ("run", "outcome", "steps", "calls", "failed", "axes", "agent")
+TAG = "tag."
+LIMIT = 50
+
+Value = str | int | float | tuple[str, ...] | None
+
+
+class ListedRun(msgspec.Struct, frozen=True):
+    """One run of a list: what to type for it, its figures, and the columns beyond them."""
+
+    handle: str
+    figures: RunListRow
+    more: dict[str, str | float | None]
+
+    def __getitem__(self, column: str) -> Value:
+        """Return what stands in a column; None where it is not measured."""
+        if column in self.more:
+            return self.more[column]
+        value: Value = getattr(self.figures, FIELDS[column][1])
+        return None if value == "" else value
+
+
+class RunList(msgspec.Struct, frozen=True):
+    """The runs that a filter chose, as many of each group as were asked for, group by group."""
+
+    matching: int
+    columns: tuple[str, ...]
+    by: str | None
+    groups: dict[str, int]  # value of `by` -> its runs; "" where it has none, or nobody asked
+    runs: tuple[ListedRun, ...]
+
+
+def list_runs(
+    store: Store,
+    *,
+    where: Where | None = None,
+    by: str | None = None,
+    columns: Sequence[str] = (),
+    sort: str = "run",  # a column; with a minus before it the other way round
+    limit: int = LIMIT,  # of each group; 0 for all
+) -> RunList:
+    """Return the runs that `where` chooses, by name where nothing else is asked for."""
+    key = sort.removeprefix("-")
+    fields = () if by is None else choose_fields(by)
+    extra = [_find_column(store, name) for name in (*columns, key) if name not in FIELDS]
+    table = read_table(store, where, [*fields, *(one for one in extra if one.startswith(TAG))])
+    if where is None and not len(table):
+        raise UsageError("the store has no runs; read some with stepscope import PATHS")
+    ids, more = table.runs.id.tolist(), dict[str, list[str | float | None]]()
+    for name in (*extra, *fields):
+        if name in table.tags or name in fields:
+            found = hide_texts(store.shown, [text or "" for text in table.values(name).tolist()])
+            more[name] = [text or None for text in found]
+        else:
+            answers = store.column(name, table.runs)
+            more[name] = np.where(answers.valued, answers.numbers, answers.label).tolist()
+    of_run = {id_: {name: held[at] for name, held in more.items()} for at, id_ in enumerate(ids)}
+    rows = [ListedRun("", row, of_run[row.id]) for row in make_run_rows(table, store.shown)]
+    groups: dict[str, list[ListedRun]] = {}
+    for row in _order_rows(rows, key, turned=sort != key):
+        groups.setdefault("" if by is None else str(row[by] or ""), []).append(row)
+    names = dict(zip(ids, table.runs.name.tolist(), strict=True))
+    shown = (row for _, held in sorted(groups.items()) for row in held[: limit or None])
+    usual = (name for name in USUAL if any(row[name] not in (None, ()) for row in rows))
+    return RunList(
+        matching=len(rows),
+        columns=tuple(columns or usual),
+        by=by,
+        groups={value: len(held) for value, held in sorted(groups.items())},
+        runs=tuple(
+            msgspec.structs.replace(row, handle=store.handle(row.figures.id, names[row.figures.id]))
+            for row in shown
+        ),
+    )
+
+
+def _find_column(store: Store, name: str) -> str:
+    """Return a column beyond `FIELDS` by its name, a tag or a measure."""
+    measures = store.measures()
+    if name in measures or (name.startswith(TAG) and name != TAG):
+        return name
+    near = ", ".join(one for one in measures if name and name in one)[:200]
+    known = f"{', '.join(FIELDS)}, tag.KEY, or a measure" + (f", as {near}" if near else "")
+    raise UsageError(f"no column {name!r}; expected one of {known}")
+
+
+def _order_rows(rows: Sequence[ListedRun], key: str, *, turned: bool) -> list[ListedRun]:
+    """Return the rows by value, then by name; absent values last."""
+    ordered = sorted(rows, key=lambda row: (_split_numbers(row.figures.name), row.figures.id))
+    known = [row for row in ordered if row[key] is not None]
+    known.sort(key=lambda row: _sortable(row[key]), reverse=turned)
+    return known + [row for row in ordered if row[key] is None]
+
+
+def _sortable(value: Value) -> tuple[float, list[tuple[int, str]]]:
+    if isinstance(value, str):
+        return (0.0, _split_numbers(value))
+    return (float(len(value)) if isinstance(value, tuple) else value or 0.0, [])
+
+
+def _split_numbers(text: str) -> list[tuple[int, str]]:
+    """Return what orders a text so that 2 comes before 11."""
+    parts = re.split(r"([0-9]{1,15})", text)
+    return [(int(part), "") if at % 2 else (-1, part) for at, part in enumerate(parts)]
+
+
+def make_list_document(found: RunList) -> Document:
+    """Return a list of runs as text has it: a table for each group, and how many match."""
+    sections: list[list[Paragraph | Table | str]] = []
+    for value, n in found.groups.items():
+        runs = [run for run in found.runs if found.by is None or (run[found.by] or "") == value]
+        name = f"{found.by}: {value or 'none'}   {format_count(n, 'run')}"
+        if len(runs) < n:
+            name += f", {len(runs):,} shown"
+        heading = [] if found.by is None else [Paragraph(text=name)]
+        sections.append([*heading, _tabulate(found.columns, runs)])
+    said = f"{format_count(found.matching, 'run')} match" + ("es." if found.matching == 1 else ".")
+    if len(found.runs) < found.matching:
+        said = f"{said[:-1]}, {len(found.runs):,} shown; --limit 0 shows all."
+    return [*sections, [Paragraph(text=said)]]
+
+
+def _tabulate(columns: Sequence[str], runs: Sequence[ListedRun]) -> Table:
+    heads = []
+    for name in columns:
+        label, _, unit = FIELDS.get(name, (name, "", ""))
+        number = unit != "" or any(isinstance(run.more.get(name), float) for run in runs)
+        heads.append(TableColumn(label, number=number))
+    rows = tuple(make_row(*(_cell(name, run) for name in columns)) for run in runs)
+    return Table(id="runs", corner=heads[0].label, columns=tuple(heads), rows=rows)
+
+
+def _cell(name: str, run: ListedRun) -> TableCell:
+    value = run[name]
+    if name in COLUMNS and name != "run":
+        return make_cell(name, run.figures, Links()) or TableCell("-")
+    if value is None or isinstance(value, tuple):
+        return TableCell("-")
+    if name == "started":
+        return TableCell(format_moment(int(value)))
+    if isinstance(value, str):
+        return TableCell(run.handle if name == "run" else value)
+    unit = "steps" if value == int(value) else words.UNITS.get(name, "")
+    return TableCell(format_number(value, unit))
+
+
+def flatten_list(found: RunList) -> dict[str, Json]:
+    """Return a list of runs as JSON has it: one flat record a run, with what to type for it."""
+    runs: list[Json] = []
+    for run in found.runs:
+        figures = msgspec.to_builtins(run.figures)
+        known = {key: None if said == "" else said for key, said in figures.items()}
+        runs.append({**known, **run.more, "handle": run.handle})
+    return {"matching": found.matching, "shown": len(runs), "runs": runs}
+
+
+def format_moment(ns: int) -> str:
+    """Return a moment in nanoseconds since 1970 to the second, in UTC."""
+    whole = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=ns // 10**9)
+    return whole.strftime("%Y-%m-%d %H:%M:%S")

@@ -1,9 +1,8 @@
 """What `stepscope show` prints of one run: head, steps, curve, suspects, verdicts, and agents.
 
-Every text of the trace is made visible, so that no escape sequence acts. Marks before a step: `!`
-fails, breaks a rule or writes what nothing asked for; `?` repeats an answered call or is another
-suspect. A column of the curve is a scored step, or the lowest of several neighbours; a step without
-a score is a dot.
+Every text of the trace is made visible. Marks before a step: `!` fails, breaks a rule or writes
+what nothing asked for; `?` repeats an answered call or is another suspect. A column of the curve is
+a scored step, or the lowest of several neighbours; a step without a score is a dot.
 """
 
 from __future__ import annotations
@@ -30,16 +29,8 @@ from stepscope.report.document import (
 )
 from stepscope.report.rows import RuleFindings, is_custom
 from stepscope.report.types import Curve, LookFirst, SuspectSteps
-from stepscope.report.views.run import (
-    NOISE,
-    SOURCES,
-    UNMARKED,
-    RunData,
-    StepMark,
-    explain_outcome,
-    format_value,
-    read_run,
-)
+from stepscope.report.views import run as runs
+from stepscope.report.views.steps import group_calls
 from stepscope.report.votes import CurrentAnswer
 from stepscope.safety.text import render_json, visible, visible_line
 from stepscope.shape.types import CredibleInterval
@@ -62,12 +53,8 @@ def make_run_document(
     steps: tuple[int, int] | None = None,  # show only these: the first, and the one after the last
     width: int = 100,  # no line is longer, but for the step shown whole
 ) -> Document:
-    """Return one run of the store, for text of this width.
-
-    Raises:
-        UsageError: no such run, or no such step.
-    """
-    data = read_run(store, run)
+    """Return one run of the store, for text of this width."""
+    data = runs.read_run(store, run)
     trajectory, case = data.trajectory, data.case
     chosen = _chosen(trajectory, around, steps)
     first: list[str | Table] = ["\n".join(describe_run(data, chosen=chosen, width=width))]
@@ -81,7 +68,7 @@ def make_run_document(
 
 def show_run_json(store: Store, run: str) -> str:
     """Return one run with its records and suspects as JSON; ends in a line break."""
-    data = read_run(store, run)
+    data = runs.read_run(store, run)
     document = {
         "run": data.trajectory,
         "case": data.case,
@@ -106,15 +93,12 @@ def _chosen(
     count = len(trajectory.steps)
     if around is not None:
         _check(trajectory, around)
-        return range(max(around - NEIGHBOURS, 0), min(around + NEIGHBOURS + 1, count))
+        steps = around - NEIGHBOURS, around + NEIGHBOURS + 1
     if steps is None:
         return None
-    chosen = range(max(steps[0], 0), min(steps[1], count))
-    if not chosen:
-        raise UsageError(
-            f"no step of {trajectory.name!r} is in {steps[0]}:{steps[1]}; "
-            f"its steps are 0 to {count - 1}"
-        )
+    if not (chosen := range(max(steps[0], 0), min(steps[1], count))):
+        where = f"{steps[0]}:{steps[1]}; its steps are 0 to {count - 1}"
+        raise UsageError(f"no step of {trajectory.name!r} is in {where}")
     return chosen
 
 
@@ -140,10 +124,7 @@ COLUMNS = {
 
 
 def tabulate_agents(found: tuple[AgentAnswers, ...] | Unmeasured) -> Table | None:
-    """Return the agents of a run, one a row; None where it has fewer than two.
-
-    A column that no agent has a number in is left out.
-    """
+    """Return the agents of a run, one a row, no column empty; None for fewer than two."""
     if isinstance(found, Unmeasured) or len(found) < 2:
         return None
     cells = {name: [_agent_cell(one, name) for one in found] for name in COLUMNS}
@@ -160,9 +141,8 @@ def _agent_cell(one: AgentAnswers, name: str) -> str:
     answer = one.answer(name)
     if isinstance(answer, Unmeasured) or answer.value is None:
         return "-"
-    if name == "efficiency.cost_usd":
-        return format_number(answer.value, "usd")
-    return f"{answer.value:,.0f}"
+    cost = name == "efficiency.cost_usd"
+    return format_number(answer.value, "usd") if cost else f"{answer.value:,.0f}"
 
 
 # Steps shown before the first mark, so that what led to it can be read.
@@ -181,12 +161,8 @@ VERDICTS = {
 }
 
 
-def describe_run(data: RunData, *, chosen: range | None = None, width: int = 100) -> list[str]:
-    """Return a run as lines; without `chosen`, what precedes the first mark is folded.
-
-    The curve is drawn where no steps are chosen. Of a run of which only scores are known there is
-    nothing but the curve.
-    """
+def describe_run(data: runs.RunData, *, chosen: range | None = None, width: int = 100) -> list[str]:
+    """Return a run as lines; without `chosen` the beginning is folded and the curve drawn."""
     trajectory, found, marks = data.trajectory, data.found, data.marks
     shown = chosen
     if shown is None:
@@ -196,47 +172,35 @@ def describe_run(data: RunData, *, chosen: range | None = None, width: int = 100
         shown = range(len(trajectory.steps), len(trajectory.steps))
     outcome = trajectory.outcome
     said = {"pass": "PASS", "fail": "FAIL", "unknown": "no outcome recorded"}[outcome.status]
-    if why := explain_outcome(trajectory):
+    if why := runs.explain_outcome(trajectory):
         said += f" ({why})"
     if others := trajectory.contradictions:
         said += f", but {visible_line(', '.join(others))}"
     calls = trajectory.exchanges
     errors = sum(e.failed for e in calls)
-    known = [
-        f"{name} {visible_line(value)}"
-        for name, value in (
-            ("task", trajectory.task),
-            ("trial", trajectory.trial),
-            ("agent", trajectory.agent),
-        )
-        if value is not None
-    ]
+    about = {"task": trajectory.task, "trial": trajectory.trial, "agent": trajectory.agent}
+    known = [f"{name} {visible_line(v)}" for name, v in about.items() if v is not None]
     head = f"{visible_line(trajectory.name)}   {said}   {len(trajectory.steps)} steps, "
     out = [*words.fold(f"{head}{len(calls)} calls, {errors} errors   {', '.join(known)}", width, 2)]
     folded = [range(0, shown.start), range(shown.stop, len(trajectory.steps))]
     if trajectory.source.format == SCORES:
         folded = [range(0), range(0)]
     out += _fold_line(trajectory, folded[0], width)
-    previous: dict[str, Exchange] = {}
-    made: dict[int, list[Exchange]] = {}
-    for exchange in calls:
-        if exchange.step < shown.start:
-            previous[exchange.call.name] = exchange
-        made.setdefault(exchange.step, []).append(exchange)
+    made, _ = group_calls(trajectory, range(len(trajectory.steps)))
+    previous = {e.call.name: e for e in calls if e.step < shown.start}
     for index in shown:
-        mark = marks.get(index, UNMARKED)
+        mark = marks.get(index, runs.UNMARKED)
         step = trajectory.steps[index]
         marked_actor = "call" if step.calls else None
         for actor, said in _lines(step, made.get(index, ()), previous):
             here = actor == marked_actor or marked_actor is None
-            out.append(_lay_out(index, actor, said, mark if here else UNMARKED, width))
-            mark = UNMARKED if here else mark
+            out.append(_lay_out(index, actor, said, mark if here else runs.UNMARKED, width))
+            mark = runs.UNMARKED if here else mark
     out += _fold_line(trajectory, folded[1], width)
     if isinstance(data.curve, Curve) and chosen is None:
         out += draw_curve(data.curve, width)
-    out += describe_failure(data, width) + describe_suspects(data.suspects, width)
-    out += describe_certainty(data.look, width)
-    out += describe_axes(found, width)
+    out += describe_failure(data.look, width) + describe_suspects(data.suspects, width)
+    out += describe_certainty(data.look, width) + describe_axes(found, width)
     out += _verdicts(trajectory, found, width)
     return out + describe_judges(trajectory, data.records, width)
 
@@ -258,12 +222,10 @@ def _fold_line(trajectory: Trajectory, steps: range, width: int) -> list[str]:
     return [left + hint.rjust(width - len(left)) if len(left) + len(hint) < width else left]
 
 
-def describe_failure(data: RunData, width: int) -> list[str]:
+def describe_failure(look: LookFirst, width: int) -> list[str]:
     """Return why the run failed, which is no suspect."""
-    if not data.look.because:
-        return []
-    head = "Failed because  " if data.trajectory.outcome.status == "fail" else "Not done  "
-    said = words.fold(head + visible_line(data.look.because), width, 10)
+    head = "Failed because  " if look.outcome == "fail" else "Not done  "
+    said = words.fold(head + visible_line(look.because), width, 10) if look.because else []
     return words.keep_first_lines(said, EVIDENCE_LINES, width)
 
 
@@ -272,7 +234,7 @@ def describe_suspects(marked: Sequence[SuspectSteps], width: int) -> list[str]:
     out = []
     for at, suspect in enumerate(marked[:MOST_SUSPECTS]):
         share = "" if suspect.share is None else f"{words.format_chance(suspect.share):>5}  "
-        head = f"{'Suspects' if at == 0 else '':<10}{suspect.where:>7}  {share}"
+        head = f"{'Suspects' if at == 0 else '':<10}{words.name_steps(suspect):>7}  {share}"
         said = words.fold(head + visible_line(suspect.evidence), width, len(head))
         out += words.keep_first_lines(said, EVIDENCE_LINES, width)
     left = len(marked) - MOST_SUSPECTS
@@ -303,9 +265,8 @@ def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[s
     if goals is not None:
         how = goals.reason if goals.label == ANOTHER_WAY else goals.label or goals.value
         said.insert(0, f"sub-goals reached: {how}")
-    out = words.fold(
-        "Verdicts (rules)  " + visible_line(" · ".join(said) or "nothing found"), width, 10
-    )
+    rules = visible_line(" · ".join(said) or "nothing found")
+    out = words.fold(f"Verdicts (rules)  {rules}", width, 10)
     answers: dict[str, Verdict | Unmeasured] = {**found.whole, **found.absent}
     own = " · ".join(
         f"{name} {_verdict(one) if isinstance(one, Verdict) else f'{one.kind}: {one.reason}'}"
@@ -313,11 +274,9 @@ def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[s
         if is_custom(name)
     )
     out += words.fold(f"Own measures  {visible_line(own)}", width, 10) if own else []
-    lacks = found.whole.get(COMPLETENESS_NAME)
-    if lacks is not None:
+    if (lacks := found.whole.get(COMPLETENESS_NAME)) is not None:
         out += words.fold(f"Complete?  {lacks.reason}", width, 10)
-    lost = _lost(found)
-    if lost:
+    if lost := _lost(found):
         out += words.fold("Unmeasured  " + visible_line(lost), width, 10)
     for label in trajectory.labels:
         where = "" if label.step is None else f" at {label.step}"
@@ -334,9 +293,8 @@ def _lost(found: RuleFindings) -> str:
     """
     by_kind: dict[str, dict[str, list[str]]] = {}
     for name, answer in sorted(found.absent.items()):
-        if answer.kind != "not_applicable" and not name.startswith(
-            ("efficiency_ratio", NOBODY_NAME)
-        ):
+        said_elsewhere = name.startswith(("efficiency_ratio", NOBODY_NAME))
+        if answer.kind != "not_applicable" and not said_elsewhere:
             measure, _, aspect = name.partition(".")
             by_kind.setdefault(answer.kind, {}).setdefault(measure, []).append(aspect)
     return " · ".join(
@@ -349,12 +307,8 @@ def _lost(found: RuleFindings) -> str:
     )
 
 
-def describe_step(data: RunData, step: int, *, width: int) -> list[str]:
-    """Return one step whole: every text, call and result in full, made visible.
-
-    Raises:
-        UsageError: no such step.
-    """
+def describe_step(data: runs.RunData, step: int, *, width: int) -> list[str]:
+    """Return one step whole: every text, call and result in full, made visible."""
     _check(data.trajectory, step)
     whole = data.trajectory.steps[step]
     out = [f"Step {step} of {visible_line(data.trajectory.name)}: {whole.actor} {whole.kind}"]
@@ -384,7 +338,6 @@ STATUS = {"ok": "  ok", "error": " err", "unknown": "   ?"}
 def _lines(
     step: Step, made: Sequence[Exchange], previous: dict[str, Exchange]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a step: the actor or kind, and the text."""
     media = [f"[{part.kind} {part.media_type or ''}]" for part in step.parts if part.text is None]
     text = " ".join([step.text, *media]).strip()
     if not step.results and (text or not step.calls):
@@ -398,7 +351,7 @@ def _lines(
         yield STATUS[result.status], words.quote_result(result)
 
 
-def _lay_out(step: int, actor: str, text: str, mark: StepMark, width: int) -> str:
+def _lay_out(step: int, actor: str, text: str, mark: runs.StepMark, width: int) -> str:
     head = f" {mark.sign:<1}{step:>4} {actor:<6} "
     remark = words.clip(visible_line(mark.remark), REMARK_WIDTH)
     body = words.clip(visible_line(text), width - len(head) - (len(remark) + 2 if remark else 0))
@@ -421,17 +374,14 @@ def describe_axes(found: RuleFindings, width: int) -> list[str]:
         if verdict is not None and verdict.label == words.INCORRECT:
             cites = words.list_some(verdict.cites, AXIS_CITES)
             said = f"{_head(out)}{name} incorrect [{cites}]: {verdict.reason}"
-            out += words.keep_first_lines(
-                words.fold(visible_line(said), width, 10), AXIS_LINES, width
-            )
+            lines = words.fold(visible_line(said), width, 10)
+            out += words.keep_first_lines(lines, AXIS_LINES, width)
         else:
             unscored = "not scored" if absent is None else absent.kind.replace("_", " ")
             others.setdefault(unscored if verdict is None else NOTHING_PROVED, []).append(name)
     if not out and set(others) == {"not scored"}:
         return []
-    order = sorted(
-        others, key=lambda label: (label != NOTHING_PROVED, label == "not scored", label)
-    )
+    order = sorted(others, key=lambda one: (one != NOTHING_PROVED, one == "not scored", one))
     rest = " · ".join(f"{label}: {', '.join(others[label])}" for label in order)
     return out + (words.fold(_head(out) + visible_line(rest), width, 10) if rest else [])
 
@@ -466,15 +416,11 @@ def describe_judges(trajectory: Trajectory, records: Sequence[Record], width: in
     for judge, all_ in by_judge.items():
         out += words.fold(f"Verdicts ({visible_line(judge)})", width, 2)
         for said in _said(all_):
-            out += words.keep_first_lines(
-                words.fold("  " + visible_line(said), width, 6), VERDICT_LINES, width
-            )
+            lines = words.fold("  " + visible_line(said), width, 6)
+            out += words.keep_first_lines(lines, VERDICT_LINES, width)
         for name, found in marked.get(judge, {}).items():
-            where = _bracket_steps([pattern.step for pattern in found])
-            said = (
-                f"  {name.replace('_', ' ')}{where}: {votes.describe_pattern(found)}. "
-                f"{PATTERN_ADVICE[name]}"
-            )
+            named = name.replace("_", " ") + _bracket_steps([pattern.step for pattern in found])
+            said = f"  {named}: {votes.describe_pattern(found)}. {PATTERN_ADVICE[name]}"
             out += words.fold(said, width, 6)
     return out
 
@@ -507,11 +453,10 @@ def _said(all_: Sequence[CurrentAnswer]) -> Iterator[str]:
 
 def _verdict(answer: Verdict) -> str:
     sure = "" if answer.confidence is None else f" {format_number(answer.confidence)}"
-    return f"{answer.label or format_value(answer)}{sure}{_bracket_steps(answer.cites)}"
+    return f"{answer.label or runs.format_value(answer)}{sure}{_bracket_steps(answer.cites)}"
 
 
 def _why(one: CurrentAnswer) -> str:
-    """Return what turns an answer, and its reason."""
     turns = f" ({', '.join(one.turns)})" if one.turns else ""
     return f"{turns}: {one.record.answer.reason}" if one.record.answer.reason else turns
 
@@ -527,9 +472,8 @@ def _labelled(measure: str, labels: dict[str, list[CurrentAnswer]]) -> str:
         low, high = min(values, default=0.0), max(values, default=0.0)
         return f"{len(values)} steps scored, {format_number(low)} to {format_number(high)}"
     told_of = [*votes.AGAINST, votes.PRESENT]
-    said = [
-        f"{label}{_bracket_steps(_steps(labels[label]))}" for label in told_of if label in labels
-    ]
+    told = [label for label in told_of if label in labels]
+    said = [f"{label}{_bracket_steps(_steps(labels[label]))}" for label in told]
     said += [f"{len(all_)} {label}" for label, all_ in labels.items() if label not in told_of]
     turned = [one for all_ in labels.values() for one in all_ if one.turns]
     if turned:
@@ -571,11 +515,7 @@ MOST_STEPS = 8
 
 
 def draw_sparkline(scores: Sequence[float | None]) -> str:
-    """Return scores from 0 to 1 as one row of bars, a dot where there is none.
-
-    >>> draw_sparkline([0.9, None, 0.45, 0.0])
-    '█·▄▁'
-    """
+    """Return scores from 0 to 1 as one row of bars, a dot where there is none."""
     return "".join([
         "·" if value is None else BLOCKS[1 + min(int(min(max(value, 0.0), 1.0) * 8), 7)]
         for value in scores
@@ -588,7 +528,9 @@ def draw_curve(curve: Curve, width: int) -> list[str]:
     noise = "" if curve.sigma is None else f"{format_number(curve.sigma)}, "
     of = f" of {visible_line(curve.judge)}" if curve.judge else ""
     times = f", means of {curve.repeats} scorings" if curve.repeats > 1 else ""
-    rests = f"{SOURCES[curve.source]}{of}{times}; noise {noise}{NOISE[curve.sigma_source]}"
+    rests = (
+        f"{runs.SOURCES[curve.source]}{of}{times}; noise {noise}{runs.NOISE[curve.sigma_source]}"
+    )
     steps = words.list_some(curve.watch, MOST_STEPS)
     watch = f"watch {steps}: latency or cost spikes and the score holds" if steps else ""
     for text in (_describe_break(curve), _gate(curve), watch, *curve.notes, rests):
@@ -619,13 +561,10 @@ def _drawn(curve: Curve, width: int) -> Iterator[str]:
 
 
 def _bar(value: float | None, row: int) -> str:
-    """Return what row `row` from below shows of a bar."""
     if value is None:
         return "·" if row == 0 else " "
-    level = round(value * HEIGHT * 8) - 8 * row
-    if row == 0:
-        level = max(level, 1)
-    return BLOCKS[min(max(level, 0), 8)]
+    least = 1 if row == 0 else 0
+    return BLOCKS[min(max(round(value * HEIGHT * 8) - 8 * row, least), 8)]
 
 
 def _axis(curve: Curve, bins: Sequence[range], wide: int) -> str:
@@ -660,7 +599,7 @@ def _shape(curve: Curve) -> str:
 
 
 def _named(curve: Curve, name: str) -> str:
-    return f"{name.replace('_', ' ')} {format_percent(curve.posterior[name])}"
+    return f"{words.name_shape(name)} {format_percent(curve.posterior[name])}"
 
 
 def _interval(found: CredibleInterval) -> str:
@@ -670,8 +609,7 @@ def _interval(found: CredibleInterval) -> str:
 def _describe_break(curve: Curve) -> str:
     if curve.break_step is None or curve.break_first is None or curve.break_last is None:
         return ""
-    first, last = curve.break_first, curve.break_last
-    where = f"{first}" if first == last else f"{first}-{last}"
+    where = "-".join(dict.fromkeys(map(str, (curve.break_first, curve.break_last))))
     sure = format_percent(sum(curve.break_probability))
     return f"breaks at {curve.break_step} (90 % interval: {where}); probability of any break {sure}"
 
@@ -683,7 +621,6 @@ def _gate(curve: Curve) -> str:
     if not curve.gate_failed:
         return f"{mean}; no gate failed" if mean else ""
     score, floor = dict(zip(curve.steps, curve.scores, strict=True)), format_number(FLOOR)
-    failed = ", ".join(
-        f"{step} ({format_number(score[step] or 0.0)}, below {floor})" for step in curve.gate_failed
-    )
+    shown = ((step, format_number(score[step] or 0.0)) for step in curve.gate_failed)
+    failed = ", ".join(f"{step} ({value}, below {floor})" for step, value in shown)
     return f"gate failed at {failed}" + (f", whatever the {mean} says" if mean else "")

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from stepscope.measures.errors import compared_error
+from stepscope.measures.calls import compared_error
 from stepscope.model import Exchange, Json, Step, SubGoal, ToolCall, Trajectory
 from stepscope.model.effects import READS, WRITES, infer_effect, words_of
 from stepscope.report import words
@@ -203,29 +203,22 @@ def tell_call(
     if made.failed:
         amounts = find_amounts(made)
         said = "Pays {1} of {0}".format(*amounts) if amounts else _tell_action(made, VALUE)
-        again = history.errors.get(made.position, ())
-        if again:
+        if again := history.errors.get(made.position):
             return f"{said}; same mistake as at {join_steps(again)}"
-        verb = "refused" if infer_effect(made.call.name) == "write" else "fails"
-        if amounts:
-            return f"{said}; {verb}"
-        return words.cut_words(f"{said}; {verb}: {quote_error(made)}", width)
+        said += "; refused" if infer_effect(made.call.name) == "write" else "; fails"
+        return said if amounts else words.cut_words(f"{said}: {quote_error(made)}", width)
     if before is not None:
         return f"Makes the call of {before} again, unchanged"
-    earlier = history.earlier.get(made.position)
-    changed = _changes(earlier, made)
-    if changed:
-        subject = _tell_verb(made.call)
-        return words.cut_words(f"{subject} again, with other {', '.join(changed)}", width)
-    said = _tell_action(made, width)
-    lacks = find_expected(made, goals)
-    if lacks:
-        parts = [
-            f"{path} {words.brief_value(was) or 'none'}, expected {words.brief_value(want)}"
-            for path, was, want in lacks[:NAMED_DIFFERENCES]
-        ]
-        return words.cut_words(f"{_tell_verb(made.call)}: {'; '.join(parts)}", width)
-    return said
+    verb = _tell_verb(made.call)
+    if changed := _changes(history.earlier.get(made.position), made):
+        return words.cut_words(f"{verb} again, with other {', '.join(changed)}", width)
+    if not (lacks := find_expected(made, goals)):
+        return _tell_action(made, width)
+    parts = [
+        f"{path} {words.brief_value(was) or 'none'}, expected {words.brief_value(want)}"
+        for path, was, want in lacks[:NAMED_DIFFERENCES]
+    ]
+    return words.cut_words(f"{verb}: {'; '.join(parts)}", width)
 
 
 def find_expected(made: Exchange, goals: Sequence[SubGoal]) -> list[tuple[str, Json, Json]]:
@@ -235,11 +228,7 @@ def find_expected(made: Exchange, goals: Sequence[SubGoal]) -> list[tuple[str, J
 
 
 def find_amounts(made: Exchange) -> tuple[str, str] | None:
-    """Return what was due and what was given, where a refusal names both.
-
-    >>> _AMOUNTS.search("payment does not add up, total price is 1203, but paid 833").groups()
-    ('1203', '833')
-    """
+    """Return what was due and what was given, where a refusal names both."""
     found = _AMOUNTS.search(quote_error(made))
     return None if found is None else (_amount(found[1]), _amount(found[2]))
 
@@ -257,11 +246,9 @@ def _changes(earlier: Exchange | None, made: Exchange) -> list[str]:
     if earlier is None or not isinstance(given, dict) or len(given) < words.WORTH_A_DIFFERENCE:
         return []
     found = list(words.find_differences(earlier.call.arguments, given))
-    if len(found) > NAMED_DIFFERENCES:
-        return []
     return [
         f"{path} ({words.brief_value(was) or 'none'} to {words.brief_value(now) or 'none'})"
-        for path, was, now in found
+        for path, was, now in (found if len(found) <= NAMED_DIFFERENCES else ())
     ]
 
 
@@ -305,8 +292,7 @@ def tell_result(step: Step, answered: Sequence[Exchange], history: CallHistory) 
     """Return one sentence about what came back."""
     for made in answered:
         if made.failed:
-            again = history.errors.get(made.position, ())
-            if again:
+            if history.errors.get(made.position):
                 return "The same error again"
             verb = "Refused" if infer_effect(made.call.name) == "write" else "Fails"
             return words.cut_words(f"{verb}: {quote_error(made)}", SENTENCE)
@@ -359,11 +345,7 @@ def _tell_evidence(suspect: SuspectSteps | None) -> str:
 
 
 def join_steps(steps: Sequence[int]) -> str:
-    """Return steps as people name them.
-
-    >>> join_steps([44]), join_steps([44, 48]), join_steps([44, 48, 52])
-    ('44', '44 and 48', '44, 48 and 52')
-    """
+    """Return steps as people name them."""
     *some, last = map(str, steps)
     return f"{', '.join(some)} and {last}" if some else last
 
@@ -392,10 +374,7 @@ class TimeBar(NamedTuple):
 
 
 def lay_out_time(run: Trajectory) -> tuple[str, list[str], list[TimeBar]] | None:
-    """Return where the time went: in a sentence, the lanes, the bars; None without times.
-
-    A step without an end lasts until the next one begins.
-    """
+    """Return where the time went: in a sentence, lanes, bars; a step lasts up to the next one."""
     timed = [(step, step.start.ns) for step in run.steps if step.start is not None]
     after = [begin for _, begin in timed[1:]] + [begin for _, begin in timed[-1:]]
     spans = [
@@ -409,10 +388,9 @@ def lay_out_time(run: Trajectory) -> tuple[str, list[str], list[TimeBar]] | None
     lanes: dict[str, int] = {}
     bars = []
     seconds = partial(format_number, unit="seconds")
+    others = {"environment": "tools", "user": "user", "system": "system"}
     for step, begin, length in sorted(spans, key=lambda span: -span[2]):
-        name = {"environment": "tools", "user": "user", "system": "system"}.get(
-            step.actor, step.agent or "agent"
-        )
+        name = others.get(step.actor, step.agent or "agent")
         name = name if name in lanes or len(lanes) < MOST_LANES else "others"
         lanes[name] = lanes.get(name, 0) + length
         said, width = f"step {step.index}: {seconds(length / 1e9)}", 100 * length / total
