@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import re
 import shlex
 import shutil
 import signal
@@ -29,11 +28,11 @@ from bars.attack import _replies as replies
 from bars.attack import _second as second
 from bars.attack._cases import SECRET, Case, Place, coded, one_line
 from bars.attack._eighth_outputs import asked, fenced
-from bars.attack._fifth_replies import _rubric_is, _settings_become, chat, kept_steps
+from bars.attack._fifth_replies import _rubric_is, _settings_become, chat, kept_steps, seen, shows
 from bars.attack._fourth import Do, Row
 from bars.attack._fourth_outputs import held
 from bars.attack._fourth_replies import JUDGE, ORDER, Queue, answer, body, settled
-from bars.attack._third import ended, forked
+from bars.attack._third import ended, forked, strict
 from bars.attack._third_replies import HEAD, Serving, impatient
 
 AGAIN = "judge --again --rubric axes.termination"
@@ -43,25 +42,25 @@ WORD = "zanzibarquokka"
 Step = tuple[str | Callable[[Place, replies.Wire], object], tuple[int, ...] | None]
 
 
-def many(place: Place, runs: int, **more: Any) -> None:
+def many(place: Place, runs: int, *, calls: bool = True) -> None:
     """Import so many runs more, m1 and on; the odd ones call a tool that fails."""
     for number in range(1, runs):
         said: list[dict[str, Any]] = [{"role": "user", "content": f"Cancel order #W1, {number}."}]
-        if number % 2:
+        if number % 2 and calls:
             said += [{"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "cancel", "arguments": "{}"}}]}, {"role": "tool", "tool_call_id": "c1", "content": "Error: it is shut"}]
-        place.write(f"m{number}.jsonl", chat(*said, {"role": "assistant", "content": ORDER}, task_id=f"m{number}", **more))
+        place.write(f"m{number}.jsonl", chat(*said, {"role": "assistant", "content": ORDER}, task_id=f"m{number}"))
         place.must("import", f"m{number}.jsonl")
     place.must("score")
 
 
-def asks(*steps: Step, runs: int = 1, said: Iterable[bytes] = (), more: str = "", codes: tuple[int, ...] = (0, 2, 4, 5)) -> Do:
+def asks(*steps: Step, runs: int = 1, said: Iterable[bytes] = (), more: str = "", codes: tuple[int, ...] = (0, 2, 4, 5), calls: bool = True) -> Do:
     """Return what runs commands, or changes things, each of which may ask so often: one line where it is an error."""
 
     def do(place: Place) -> str:
         impatient()
         wire = Queue(*(said or (body(answer()),)))
         settled(place, wire, more)
-        many(place, runs)
+        many(place, runs, calls=calls)
         for step, allowed in steps:
             before = wire.asked
             if callable(step):
@@ -78,14 +77,14 @@ def asks(*steps: Step, runs: int = 1, said: Iterable[bytes] = (), more: str = ""
     return do
 
 
-def _priced(words: str, *first: Step, runs: int = 4) -> Do:
+def _priced(words: str, *first: Step, runs: int = 4, said: str = answer(), calls: bool = True) -> Do:
     """Return what prices a judging before it is done: as many calls as are then made, none of them by the price."""
 
     def do(place: Place) -> str:
         impatient()
-        wire = Queue(body(answer()))
+        wire = Queue(body(said))
         settled(place, wire)
-        many(place, runs)
+        many(place, runs, calls=calls)
         for step, _ in first:
             if callable(step):
                 step(place, wire)
@@ -95,7 +94,7 @@ def _priced(words: str, *first: Step, runs: int = 4) -> Do:
         dry = place.run(*shlex.split(words), "--dry-run", "--json")
         if wire.asked != before or dry.code:
             return f"the price asked {wire.asked - before} times; code {dry.code} {dry.said[-200:]!r}"
-        told = re.findall(r'"(?:calls|to_buy|n_calls)": (\d+)', dry.out)
+        told = [str(row["calls"] - row["bought"]) for one in strict(dry.out) for row in one["rows"]]
         done = place.run(*shlex.split(words))
         bought = wire.asked - before
         if wrong := coded(done, (0, 4)):
@@ -168,7 +167,7 @@ def _again_at_once(place: Place) -> str:
 
 
 def _present() -> str:
-    return json.dumps({"steps": [], "evidence": [], "cited_step_indices": [], "rationale": "nothing", "label": "absent", "confidence": 0.5})
+    return json.dumps(shows(seen(1, present=False)))
 
 
 def _again_killed(place: Place) -> str:
@@ -293,7 +292,7 @@ def _gated(first: str, then: str, codes: tuple[int, ...], *, change: str = "rubr
         from bars.attack._third_world import RUBRIC
 
         wire = Queue(body(first))
-        text = "\n" + gates.policy('behaviour.mine = { max_rate = 0.1, source = "behaviour.mine" }', "")
+        text = "\n" + gates.policy('behaviour.mine = { max_rate = 0.1, source = "behaviour.mine", label = "present" }', "")
         settled(place, wire, text)
         rows = [json.dumps({"task_id": f"c{c}", "trial": 0, "workflow": "w", "reward": 1.0, "messages": [{"role": "user", "content": f"Cancel order #W{c}."}, {"role": "assistant", "content": ORDER}]}) for c in range(30)]
         place.write("n.jsonl", rows)
@@ -311,8 +310,7 @@ def _gated(first: str, then: str, codes: tuple[int, ...], *, change: str = "rubr
 
 
 def _seen_at(present: bool) -> str:
-    one = {"step": 1, "evidence": [{"step": 1, "quote": ORDER}] if present else [], "quote": ORDER if present else "", "label": "present" if present else "absent", "confidence": 0.9, "explanation": "It says so."}
-    return json.dumps({"steps": [one]})
+    return json.dumps(shows(seen(1, present=present, words=ORDER if present else "")))
 
 
 # ---- the wire
@@ -410,15 +408,16 @@ def _reply_rows() -> list[Row]:
         # again
         ("again, when nothing was changed, of four runs", again, "high", asks((JUDGE, (4,)), (AGAIN, (0,)), (AGAIN + " --judge local/a", (0,)), (JUDGE, (0,)), runs=4)),
         ("again without a judge, who is gone from the settings", "nobody is asked; 2 or 4", "high", asks((JUDGE, (4,)), (_no_judges, None), (AGAIN, (0,)), runs=4)),
-        ("again by another version of a rubric, twice", again, "high", asks((_rubric_is("1", ""), None), (OWN, (3, 6)), (_rubric_is("2", "Look."), None), (OWN, (0,)), ("judge --again --rubric own.md", (3, 6)), ("judge --again --rubric own.md", (0,)), (_kept_both, None), runs=3, said=[body(_present())])),
-        ("again by a version that goes back", again, "high", asks((_rubric_is("1", ""), None), (OWN, (3, 6)), (_rubric_is("2", "Look."), None), ("judge --again --rubric own.md", (3, 6)), (_rubric_is("1", ""), None), ("judge --again --rubric own.md", (0,)), (OWN, (0,)), runs=3, said=[body(_present())])),
+        ("again by another version of a rubric, twice", again, "high", asks((_rubric_is("1", ""), None), (OWN, (3, 6)), (_rubric_is("2", "Look."), None), (OWN, (0,)), ("judge --again --rubric own.md", (3, 6)), ("judge --again --rubric own.md", (0,)), (_kept_both, None), runs=3, said=[body(_present())], calls=False)),
+        ("again by another version, of replies that nobody could use", "typed; each command asks each question at most twice (docs/howto/judge-models.md)", "high", asks((_rubric_is("1", ""), None), (OWN, (3, 6)), (_rubric_is("2", "Look."), None), (OWN, (0, 3, 6)), ("judge --again --rubric own.md", (0, 3, 6)), ("judge --again --rubric own.md", (0, 3, 6)), runs=3)),
+        ("again by a version that goes back", again, "high", asks((_rubric_is("1", ""), None), (OWN, (3, 6)), (_rubric_is("2", "Look."), None), ("judge --again --rubric own.md", (3, 6)), (_rubric_is("1", ""), None), ("judge --again --rubric own.md", (0,)), (OWN, (0,)), runs=3, said=[body(_present())], calls=False)),
         ("again with runs that are new since then", "earlier judged runs alone (stepscope judge --help)", "medium", asks((JUDGE, (2,)), (lambda p, w: many(p, 5), None), (AGAIN, (0,)), (JUDGE, (3,)), runs=2)),
         ("again of one run that is named", again, "medium", asks((JUDGE, (4,)), (f"judge {NAMED}/m1 --again --rubric axes.termination", (0,)), (f"judge {NAMED}/m --again --rubric axes.termination", (0,)), runs=4)),
         ("again of a condition that no run meets", nobody, "medium", asks((JUDGE, (4,)), (AGAIN + " --where \"task = 'nobody'\"", (0,)), (AGAIN + " --since 2099-01-01", (0,)), runs=4)),
         ("again without a ledger", "at most the four questions; then none", "high", asks((JUDGE, (4,)), (_without_ledger, None), (AGAIN, (0, 4)), (AGAIN, (0,)), runs=4)),
         ("again with a store that was lost", once, "high", asks((JUDGE, (4,)), (_lost_store, None), (AGAIN, (0,)), (JUDGE, (0,)), runs=4)),
         ("again after runs were erased", "no erased run is asked about (docs/howto/purge.md)", "high", asks((JUDGE, (4,)), (_erased("task in ('m1', 'm2')"), (0,)), (AGAIN + " --repeat 2", (0, 2)), (AGAIN, (0,)), runs=4)),
-        ("again within a budget of nothing", spent, "high", asks((_rubric_is("1", ""), None), (OWN, (3, 6)), (_rubric_is("2", "Look."), None), ("judge --again --rubric own.md --budget 0", (0,)), ("judge --again --rubric own.md --budget 0.0001", (0,)), runs=3, said=[body(_present())])),
+        ("again within a budget of nothing", spent, "high", asks((_rubric_is("1", ""), None), (OWN, (3, 6)), (_rubric_is("2", "Look."), None), ("judge --again --rubric own.md --budget 0", (0,)), ("judge --again --rubric own.md --budget 0.0001", (0,)), runs=3, said=[body(_present())], calls=False)),
         ("again of a sample", "at most so many", "medium", asks((JUDGE, (4,)), (AGAIN + " --sample 2", (0,)), (AGAIN + " --sample 99", (0,)), runs=4)),
         ("again with repeats", "four more a repeat, then none (stepscope judge --help: asks each question N times)", "medium", asks((JUDGE, (4,)), (AGAIN + " --repeat 2", (0, 4)), (AGAIN + " --repeat 2", (0,)), runs=4)),
         ("again beside options that mean something else", "typed; nobody is asked twice", "high", asks((JUDGE, (2,)), (AGAIN + " --canaries", None), (AGAIN + " --narration both", None), (AGAIN + " --narration both", (0,)), (AGAIN + " --mode isolated", (0,)), (AGAIN + " --show-prompt openai_messages/t", (0,)), (AGAIN + " --propose-goals g.toml", (0,)), runs=2)),
@@ -426,7 +425,7 @@ def _reply_rows() -> list[Row]:
         ("again by a model with another temperature", "two: other parameters are another question (docs/explanation/judging-once.md)", "medium", asks((JUDGE, (2,)), (_model_becomes('family = "a"', 'family = "a"\ntemperature = 0.5'), None), (AGAIN, (0, 2)), (AGAIN, (0,)), runs=2)),
         ("again by three at once", once, "high", _again_at_once),
         ("again, killed three times", "what was received is not bought again (docs/explanation/judging-once.md)", "high", _again_killed),
-        ("the price of judging again, and the bill", priced, "medium", _priced("judge --again --rubric own.md --judge local/a", (_rubric_is("1", ""), None), (OWN, None), (_rubric_is("2", "Look."), None))),
+        ("the price of judging again, and the bill", priced, "medium", _priced("judge --again --rubric own.md --judge local/a", (_rubric_is("1", ""), None), (OWN, None), (_rubric_is("2", "Look."), None), said=_present(), calls=False)),
         ("the price of judging, half of it done", priced, "medium", _priced(JUDGE, (f"judge {NAMED}/m1 {NAMED}/m2 --judge local/a --rubric axes.termination", None))),
         ("the price of judging, all of it done", "0 calls", "medium", _priced(JUDGE, (JUDGE, None))),
         ("the price of repeats", priced, "medium", _priced(JUDGE + " --repeat 3")),

@@ -149,7 +149,7 @@ def _figures_stay(place: Place) -> str:
     place.write("n.jsonl", [told(c, n, TAKEN if n == 3 else OK, passed=n != 3) for c in gates.CASES for n in gates.TRIALS])
     for words in ("import n.jsonl", "score"):
         place.must(*words.split(), *N)
-    wanted = ("outcome.pass", "steps.median", "redundant_calls.mean")
+    wanted = ("outcome.pass", "steps.median", "redundant_calls.per_run")
     before = [place.run("report", "--get", name, *N).out for name in wanted]
     listed = rows_of(place, "--columns", "run,outcome,steps", store="n.db")
     place.must(*shlex.split("purge --yes --where \"task = 'c1'\""), *N)
@@ -169,7 +169,7 @@ def _erased_between(place: Place) -> str:
     place.must("import", "t", *N)
     place.must(*shlex.split("purge --yes --where \"task in ('c1', 'c2', 'c3')\""), *N)
     place.run("score", *N)
-    made = strict(place.must("report", "--get", "redundant_calls.mean", "--json", *N).out)
+    made = strict(place.must("report", "--get", "redundant_calls.per_run", "--json", *N).out)
     lost = sum((made.get("unmeasured") or {}).values())
     return "" if made["n"] == 36 and lost == 12 else f"n {made['n']}, unmeasured {made.get('unmeasured')}"
 
@@ -354,8 +354,8 @@ def _memory_stores(place: Place) -> str:
 
 
 def _agents_later(place: Place) -> str:
-    """Agent and version may be said at the second import: 48 runs have both, and a third one changes nothing."""
-    for words in ("import t", "score", "import t --agent v --agent-version 2", "import t --agent other --agent-version 3"):
+    """Agent and version may be said at the second import: 48 runs have both; a third one without them takes nothing back."""
+    for words in ("import t", "score", "import t --agent v --agent-version 2", "import t"):
         place.must(*words.split(), *N)
     rows = rows_of(place, "--where", "agent = 'v' and agent_version = '2'", store="n.db")
     return "" if len(rows) == 48 and n_runs(place, "n.db") == 48 else f"{len(rows)} of {n_runs(place, 'n.db')} runs"
@@ -381,8 +381,9 @@ def _aside_later(place: Place) -> str:
     place.must("import", "b.jsonl", *N)
     if place.must("import", "--set-aside", "--json", *N).out != first:
         return "the same import twice makes another list"
-    if place.must("import", "--set-aside", "b.jsonl", "--json", *N).out != first:
-        return "the list of the path alone is another one"
+    alone = place.must("import", "--set-aside", "b.jsonl", *N).out
+    if alone.count("b.jsonl") < 2:
+        return f"the list of the path alone: {alone[-200:]!r}"
     done = place.run("import", "--set-aside", "t/a.jsonl", *N)
     if "b.jsonl" in done.out:
         return "another file's records"
@@ -446,18 +447,18 @@ def _store_rows() -> list[Row]:
         *((f"a run called {name[:12]!r}", none, "high", _unnamed(name)) for name in ("%", "w/c1/_", "w/c%/0", "w/c?/0", "w/c1/[0]", "w/*", "W/C1/0", "", " ", "' OR 1=1 --", "w/c1/0%", "\\", "x" * 100_000, "w\u2215c1/0")),
         ("names that are beginnings of names and ids", "its own run, or 2: say more (docs/howto/runs.md)", "medium", _exact),
         # erased
-        ("erased: what failed, after failure modes were reported", gone, "high", _erased("score", "report --json", rows=fails, after=("list --columns run,axes", "report --markdown", "gate"))),
+        ("erased: what failed, after failure modes were reported", gone, "high", _erased("score", "report --json", rows=fails, after=("list --columns run,axes", "report --markdown", "gate"), codes=(0, 2, 3, 4))),
         ("erased: what a measure of one's own said", gone, "medium", _erased("score --measure own.py:MEASURE", rows=fails, files={"own.py": plugin}, after=("report --get own", "list --columns run,own"))),
         ("erased: what was set aside beside it", gone, "high", _erased("score", rows=[*fails, json.dumps({"messages": WORD, "task": "x"})])),
         ("erased: what a person said of it", gone, "medium", _erased("score", "import --verdicts v.csv --rubric axes.termination --rater ann --human", rows=fails, files={"v.csv": f"run,label,reason\nw/c1/0,correct,{WORD} because\n"})),
-        ("erased: why an outcome was told", gone, "medium", _erased("import --outcomes o.csv", "score", rows=fails, files={"o.csv": f"run,outcome,who,reason\nw/c1/0,fail,check,{WORD} because\nnobody,fail,check,{WORD}\n"})),
+        ("erased: why an outcome was told", gone, "medium", _erased("import --outcomes o.csv", "score", rows=fails, files={"o.csv": f"run,outcome,who,reason\nw/c1/0,fail,check,{WORD} because\n"})),
         ("erased: the figures of a report and a list", "the numbers stay (docs/howto/purge.md)", "high", _figures_stay),
         ("erased between import and score", "unmeasured, and counted (docs/explanation/absence.md)", "high", _erased_between),
         ("erased: what an agent can ask for", gone, "high", script(lambda p: p.write("n.jsonl", fails), ("import n.jsonl --store n.db", (0,)), ("score --store n.db", (0,)), (ERASED, (0,)), lambda p: _asks_erased(p))),
         # at once, killed
         ("three reports of files at once", whole, "high", together("report t", "report t --json", "report u", files={"u/b.jsonl": "\n".join(gates.runs("more"))}, check=lambda p: "" if n_runs(p, "n.db") == 96 else f"{n_runs(p, 'n.db')} runs")),
         ("lists and differences beside writers", whole, "high", together("list --json", "diff w/c1/0 w/c1/1", "score", "import u", "purge --yes --where \"task = 'c3'\"", files={"u/b.jsonl": "\n".join(gates.runs("more"))}, check=lambda p: "" if n_runs(p, "n.db") == 96 else f"{n_runs(p, 'n.db')} runs", codes=(0, 2, 4))),
-        ("promotions beside scores and cases", whole, "high", together("case promote w/c1/0 --out k1", "score", "import --cases c.toml", "case promote w/c2/0 --out k2", files={"c.toml": 'version = 2\n[[task]]\nworkflow = "w"\ntask = "c1"\nmust_tell = ["x"]\n'}, check=lambda p: "" if len(list(Path("k1").iterdir())) == 3 else "files of a case are missing")),
+        ("promotions beside scores and cases", whole, "high", together("case promote w/c1/9 --out k1 --step 3", "score", "import --cases c.toml", "import u", "case promote w/c2/9 --out k2 --step 3", files={"t/z.jsonl": "\n".join(told(c, 9, TAKEN, passed=False) for c in (1, 2)), "u/b.jsonl": "\n".join(gates.runs("more")), "c.toml": 'version = 2\n[[task]]\nworkflow = "w"\ntask = "c1"\nmust_tell = ["x"]\n'}, check=lambda p: "" if len(list(Path("k1").iterdir())) == 3 else "files of a case are missing")),
         ("a report of files that is killed", same, "high", _as_if_never("report t")),
         ("a report of files that is killed by agents", same, "high", _killed("report t --json", {}, lambda p: "" if n_runs(p, "n.db") == 48 else "runs are lost")),
         ("three inits at once", "settings that load, gates at work (docs/tutorial/gate.md)", "high", _inits_at_once),
@@ -476,7 +477,7 @@ def _store_rows() -> list[Row]:
         ("eight threads with stores of their own", whole, "high", _threads),
         ("two stores in memory", "two stores, and no file (docs/howto/notebook.md)", "medium", _memory_stores),
         # imports
-        ("an agent and a version, said later", "48 runs have both; what is said is not overridden (docs/howto/import.md)", "medium", _agents_later),
+        ("an agent and a version, said later", "48 runs have both: import the same file again with them (docs/howto/import.md)", "medium", _agents_later),
         ("one file under two tasks", "what a trace or you have said stays, or it is another run (docs/explanation/identity.md)", "medium", _task_splits),
         ("the list of what was set aside, later", "the same list (docs/howto/import.md)", "medium", _aside_later),
         ("cases of settings, and another file by hand", "typed; the settings' at every import, score and gate (docs/howto/cases.md)", "medium", _cases_twice("import t", "import --cases theirs.toml", "score", has="minezanzibar", lacks="theirsquokka")),
