@@ -86,8 +86,8 @@ def _pasted(names: Iterable[str], store: str = "") -> Do:
             return wrong
         seen = set()
         for line in done.out.splitlines()[1:]:
-            match = re.match(r"(.*?) +([0-9a-f]{8,})\s*$", line)
-            if not match:
+            match = re.match(r"(.*?) +(\S{6,})\s*$", line)
+            if not match or not any(one.startswith(match[2]) for one in ids):
                 continue
             made = subprocess.run(["bash", "-c", f"printf '%s\\0' {match[1]}"], capture_output=True, check=False, timeout=9, cwd=place.folder)
             words = made.stdout.decode("utf-8", "replace").split("\0")[:-1]
