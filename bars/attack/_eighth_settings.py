@@ -136,6 +136,8 @@ def _settings_rows() -> list[Row]:
         *((words, either, "low", _untouched(words, (0, 2, 4))) for words in OTHERS),
         *((f"a number beyond: {words}", huge, "medium", _untouched(words, (0, 2, 4, 5))) for words in HUGE),
         *((f"a terminal {name}", reads, "medium", _seen(environment)) for name, environment in TERMINALS.items()),
+        *((f"an option that is given twice: {words}", "2: it would heed the last alone (a sibling of a tier that is said twice)", "high", _untouched(words)) for words in
+          ("purge --yes --where \"task = 'nobody'\" --where \"task = 't'\"", "gate --runs n.jsonl --undecided fail --undecided pass", "gate --runs n.jsonl --fail-on soft --fail-on hard", "report --where \"task = 'x'\" --where \"task = 't'\"", "gate --runs n.jsonl --baseline a --baseline b", "import n.jsonl --agent a --agent b", "judge --budget 0 --budget 5 --judge openai/gpt-5 --dry-run", "case promote openai_messages/t --out a -o b", "export x.jsonl --store a.db --store stepscope.db")),
         # settings that are there
         ("init beside settings of a project", "2, or settings that load (docs/reference/settings.md: having both is an error)", "medium", _project),
         ("init beside settings", "2, and they stay (stepscope init --help)", "medium", _settings_there("stepscope.toml", "seed = 3\n", ("init --yes", (2,)), _kept("stepscope.toml", "seed = 3\n"))),

@@ -448,6 +448,8 @@ def _store_rows() -> list[Row]:
         ("names that are beginnings of names and ids", "its own run, or 2: say more (docs/howto/runs.md)", "medium", _exact),
         # erased
         ("erased: what failed, after failure modes were reported", gone, "high", _erased("score", "report --json", rows=fails, after=("list --columns run,axes", "report --markdown", "gate"), codes=(0, 2, 3, 4))),
+        *((f"runs erased where {where}", "0, and what was set aside of another file stays: a condition on calls and texts knows nothing of it (a sibling; docs/reference/where.md)", "high", script(("import n.jsonl u.jsonl --store n.db", (0,)), ("score --store n.db", (0,)), (f'purge --yes --where "{where}" --store n.db', (0,)), _one_aside,
+           files={"n.jsonl": fails, "u.jsonl": [gates.line(1, 7), json.dumps({"messages": 7, "task": "u"})]})) for where in ("tool = 'book' and error", "text ~ 'zanzibar' and not text ~ 'new'", "axis.argument_validity = 'incorrect' and error", "mode != 'x' and error", "not error and text ~ 'zanzibar'")),
         ("erased: what a measure of one's own said", gone, "medium", _erased("score --measure own.py:MEASURE", rows=fails, files={"own.py": plugin}, after=("report --get own", "list --columns run,own"))),
         ("erased: what was set aside beside it", gone, "high", _erased("score", rows=[*fails, json.dumps({"messages": WORD, "task": "x"})])),
         ("erased: what a person said of it", gone, "medium", _erased("score", "import --verdicts v.csv --rubric axes.termination --rater ann --human", rows=fails, files={"v.csv": f"run,label,reason\nw/c1/0,correct,{WORD} because\n"})),
@@ -485,6 +487,11 @@ def _store_rows() -> list[Row]:
         ("cases by hand with their runs, beside those of settings", "typed; the settings' at the score (docs/howto/cases.md)", "medium", _cases_twice("import t --cases theirs.toml", "score", has="minezanzibar")),
         ("a salvaged store, and what is new", "every command reads it (CHANGELOG.md)", "high", _salvaged),
     ]  # fmt: skip
+
+
+def _one_aside(place: Place) -> str:
+    made = strict(place.must("import", "--set-aside", "--json", *N).out)
+    return "" if len(made) == 1 else f"{len(made)} records are listed, not 1"
 
 
 def _asks_erased(place: Place) -> str:
