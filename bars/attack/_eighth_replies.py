@@ -367,7 +367,6 @@ WIRES: dict[str, tuple[Callable[[socket.socket], None], bool | None]] = {
     "a chunk of a size below 0": (_sends(HEAD + b"transfer-encoding: chunked\r\n\r\n-5\r\nhello\r\n0\r\n\r\n"), False),
     "a chunk of 2^70 bytes": (_sends(HEAD + b"transfer-encoding: chunked\r\n\r\n" + b"f" * 18 + b"\r\nhello"), False),
     "a length and chunks": (_sends(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n" + _chunked(GOOD, 100).partition(b"\r\n\r\n")[2]), None),
-    "two lengths": (_sends(_framed(GOOD, "content-length: 5\r\n")), None),
     "a length with a sign": (_sends(_framed(GOOD, "").replace(b"content-length: ", b"content-length: +")), None),
     "a redirect to itself": (_sends(_framed(b"{}", "location: /v1/chat/completions\r\n", "307 Temporary Redirect")), False),
     "a redirect to a page elsewhere, then right": (_then(_framed(b"{}", "location: http://127.0.0.1:1/\r\n", "308 Permanent Redirect"), _framed(GOOD)), None),
@@ -389,7 +388,6 @@ WIRES: dict[str, tuple[Callable[[socket.socket], None], bool | None]] = {
     "heads of 100,000 cookies": (_sends(_framed(GOOD, "set-cookie: a=b\r\n" * 20_000)), None),
     "a head without a colon": (_sends(_framed(GOOD, "nonsense\r\n")), None),
     "HTTP of a version to come": (_sends(_framed(GOOD).replace(b"HTTP/1.1", b"HTTP/3.7")), None),
-    "HTTP/1.0 without a length": (_sends(b"HTTP/1.0 200 OK\r\ncontent-type: application/json\r\n\r\n" + GOOD), True),
     "events of a server": (_sends(HEAD.replace(b"application/json", b"text/event-stream") + b"\r\ndata: " + GOOD + b"\n\ndata: [DONE]\n\n"), None),
 }
 
@@ -442,7 +440,7 @@ def _reply_rows() -> list[Row]:
         *((f"a judging within {budget!r}", spent, "high", asks((f"{JUDGE} --budget {budget}", (0,)), runs=2)) for budget in ("0", "1e-9", "-1", "x", "''")),
         *((f"a judging within {budget!r} dollars", "typed; each question once", "medium", asks((f"{JUDGE} --budget {budget}", (0, 2)), (JUDGE, (0, 2)), (JUDGE, (0,)), runs=2)) for budget in ("nan", "inf", "1e308", "0x10", "1_000")),
         ("two judges, one named twice", "once each", "high", asks((f"{JUDGE} --judge local/a", (1, 0)), (JUDGE, (0,)))),
-        ("a judge in capitals", "2: nobody is asked", "medium", asks(("judge --judge LOCAL/A --rubric axes.termination", (0,)), ("judge --judge local --rubric axes.termination", (0,)), ("judge --judge local/ --rubric axes.termination", (0,)), ("judge --judge '' --rubric axes.termination", (0,)))),
+        ("judges that are nearly named", "2: nobody is asked", "medium", asks(("judge --judge LOCAL/A --rubric axes.termination", (0,)), ("judge --judge local --rubric axes.termination", (0,)), ("judge --judge local/ --rubric axes.termination", (0,)), ("judge --judge '' --rubric axes.termination", (0,)))),
         ("a rubric that is misspelt", "2: nobody is asked", "medium", asks(("judge --judge local/a --rubric axes.terminatio", (0,)), ("judge --judge local/a --rubric axe", (0,)), ("judge --judge local/a --rubric ''", (0,)), (JUDGE + " --rubric nobody", (0,)))),
         # gates
         ("a gate after judging again finds the fault", "3 or 4: the later answers say so (docs/howto/rubrics.md)", "high", _gated(_seen_at(False), _seen_at(True), (3, 4))),
