@@ -121,12 +121,12 @@ TAMPERED: dict[str, Callable[[Any], Any]] = {
 # ---- judges
 
 
-def opinions(place: Place, names: Mapping[str, str], rubric: str, judge: str = "local/own") -> None:
+def opinions(place: Place, names: Mapping[str, str], rubric: str, judge: str = "local/own", path: str = "m.db") -> None:
     """Append what a judge said of runs, by their names, as a judge leaves it."""
     from stepscope.model import Record, Verdict
     from stepscope.store import Store
 
-    with Store.open("m.db") as store:
+    with Store.open(path) as store:
         known = {run.name: run.id for run in store.trajectories()}
         for name, label in names.items():
             made = [Verdict(f"judge.{rubric}", label=label, cites=(1,))]

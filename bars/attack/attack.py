@@ -23,6 +23,11 @@ from types import ModuleType
 
 import stepscope
 from bars.attack import (
+    _eighth,
+    _eighth_outputs,
+    _eighth_replies,
+    _eighth_settings,
+    _eighth_stores,
     _fifth,
     _fifth_outputs,
     _fifth_replies,
@@ -70,7 +75,8 @@ LATER = (_second, _third, _third_texts, _third_world, _third_replies, _third_vie
          _fourth_outputs, _fourth_stores, _fourth_settings, _fourth_replies, _fifth, _fifth_outputs,
          _fifth_stores, _fifth_settings, _fifth_replies, _sixth, _sixth_outputs, _sixth_stores,
          _sixth_settings, _sixth_replies, _seventh, _seventh_outputs, _seventh_stores,
-         _seventh_settings, _seventh_replies)  # fmt: skip
+         _seventh_settings, _seventh_replies, _eighth, _eighth_outputs, _eighth_stores,
+         _eighth_settings, _eighth_replies)  # fmt: skip
 # Loaded before cases are forked, so that each does not load them again.
 LOADED = ("numpy", "scipy.stats", "openai", "anthropic", "aiohttp", "genai_prices", "rich.console",
           "tests.factories")  # fmt: skip

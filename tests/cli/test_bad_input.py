@@ -67,6 +67,12 @@ BAD: list[tuple[str, int, str]] = [
     ("export out --verdicts gen_ai --store good.db", 2, "choose --format otlp"),
     ("export out --format atif --verdicts only --store good.db", 2, "ATIF holds runs, not"),
     ("purge --older-than soon --store good.db", 2, "'soon' is not a time"),
+    ("purge --where steps=1 --where steps=2 --yes --store good.db", 2, "--where is given twice"),
+    ("gate --tier rules --tier axes", 2, "--tier is given twice; it takes one value"),
+    ("report -o a.md --out b.md --store good.db", 2, "--out is given twice"),
+    ("import --cases none.toml --tag a=b --store good.db", 2, "--tag is for PATHS; --cases"),
+    ("import --cases none.toml --strict --store good.db", 2, "--strict is for PATHS; --cases"),
+    ("import --verdicts text.txt --set-aside --store good.db", 2, "--set-aside is for runs"),
 ]
 
 
@@ -87,6 +93,20 @@ def test_a_mistake_is_one_line_and_the_documented_code(
     assert main([str(RUNS) if word == "RUNS" else word for word in line.split(" ")]) == code
     shown = one_line(capsys, says)
     assert shown.count("\n") <= 1
+
+
+def test_an_option_that_takes_several_is_given_several_times_and_a_flag_twice(
+    workspace: Path,
+) -> None:
+    names = [one for name in ("outcome", "steps") for one in ("--measure", name)]
+    assert main(["import", str(RUNS), "--tag", "a=1", "--tag", "b=2", "--store", "n.db"]) == 0
+    assert main(["report", "--json", "--json", "--store", "good.db"]) == 0
+    assert main(["score", *names, "--store", "n.db"]) == 2  # no measure is called steps
+
+
+def test_as_many_processes_as_one_likes_are_a_few_a_core(workspace: Path) -> None:
+    assert main(["import", str(RUNS), "--workers", "1000000000000", "--store", "n.db"]) == 0
+    assert main(["score", "--workers", "1000000000000", "--store", "n.db"]) == 0
 
 
 def test_a_fifo_is_refused_without_waiting(

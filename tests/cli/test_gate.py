@@ -438,3 +438,25 @@ def test_a_selftest_is_written_in_the_form_of_the_files_ending(
 def test_a_drop_is_of_a_selftest(gated: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gate", "--drop", "0.1"]) == 2
     assert "--drop is of --selftest" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rule", "tool", "code"),
+    [
+        ('forbid = "{}"', "book_reservation", 3),
+        ('forbid = "{}"', "book_reservations", 2),
+        ('before = "calculate"\nrequire = "{}"', "get_user_detail", 2),
+    ],
+)
+def test_a_rule_of_a_case_about_a_tool_that_nobody_has_is_an_error(
+    gated: Path, capsys: pytest.CaptureFixture[str], rule: str, tool: str, code: int
+) -> None:
+    case = '[[task]]\nworkflow = "airline"\ntask = "11"\n[[task.policy]]\nname = "r"\n'
+    Path("cases.toml").write_text(case + rule.format(tool), encoding="utf-8")
+    Path("stepscope.toml").write_text(
+        '[workflow.airline]\ncases = "cases.toml"\n' + COUNT.replace("loops", "policy") % 0,
+        encoding="utf-8",
+    )
+    assert main(["gate", "--runs", str(RUNS)]) == code
+    said = capsys.readouterr().err
+    assert ("case airline/11: [[policy]] 'r' names the tool" in said) == (code == 2)

@@ -128,6 +128,18 @@ def test_init_writes_what_the_runs_suggest_and_overwrites_nothing(
     assert json.loads(capsys.readouterr().out)["tools"]["cancel_reservation"] == "write"
 
 
+def test_init_makes_no_second_file_of_settings(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = Path("pyproject.toml")
+    project.write_text("[tool.stepscope]\nseed = 1\n", encoding="utf-8")
+    for force in ([], ["--force"]):
+        assert main(["init", "--yes", *force]) == 2
+        assert "[tool.stepscope] of pyproject.toml holds settings" in capsys.readouterr().err
+    project.write_text("[tool.other]\n", encoding="utf-8")
+    assert main(["init", "--yes"]) == 0
+
+
 def test_a_secret_in_a_tools_name_is_neither_printed_nor_written(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -62,8 +62,12 @@ def test_a_pass_says_which_drop_it_would_have_seen() -> None:
 
 
 def test_a_pass_of_few_cases_says_that_it_saw_nothing() -> None:
-    # Half of the cases can turn bad, which is no more than the margin allows.
-    found = drop([1, 0] * 8, [1, 0] * 8, max_drop=0.5)
+    # Half of the sub-goals can be missed, which is hardly more than the margin allows.
+    def half(tag: str) -> list[One]:
+        return [run(f"c{k}", tag=tag, subgoals=(0.75, 0.25)[k % 2]) for k in range(16)]
+
+    asked = gates(subgoals={"max_drop": 0.49})
+    (found,) = report(rows(*half("n")), asked, rows(*half("b"))).gates
     assert (found.outcome, found.detectable) == ("pass", None)
     assert "not even a drop from 50 % to 0 % would be detected" in found.reason
 
@@ -75,6 +79,13 @@ def test_a_gate_that_no_run_could_make_fail_does_not_pass(cases: int, cause: str
     assert found.cause == cause
     assert found.outcome == ("pass" if cause is None else "undecided")
     assert found.measured is (cause is None)
+
+
+def test_a_margin_that_no_run_could_exceed_is_no_pass() -> None:
+    # Half of the cases can turn bad, which is no more than the margin allows.
+    found = drop([1, 0] * 8, [0, 0] * 8, max_drop=0.5)
+    assert (found.outcome, found.cause) == ("undecided", "too_few_cases")
+    assert drop([1, 0] * 8, [0, 0] * 8, max_drop=0.49).outcome == "fail"
 
 
 def test_one_shared_case_has_a_drop_without_limits_and_decides_nothing() -> None:

@@ -186,3 +186,36 @@ def test_what_is_no_blob_of_ours_stays_wherever_the_folder_leads(tmp_path: Path)
         (store.blobs / ("0" * 64)).write_bytes(b"of a run that is gone")
         assert store.purge().blobs == 1
     assert [file.name for file in (tmp_path / "mine").iterdir()] == ["precious"]
+
+
+@pytest.mark.parametrize("where", ["text ~ '{0}'", "not error", "tool = 'look'", "mode = null"])
+def test_what_looks_into_runs_says_nothing_of_records_that_never_were_one(where: str) -> None:
+    broken = Quarantined(reason="bad", offset=0, raw=b"x", uri="other.json")
+    with Store.open(":memory:") as store:
+        store.put([private("r1")])
+        score_runs(store)
+        store.quarantine([broken])
+        found = store.purge(parse_where(where.format(SECRET)))
+        assert (found.runs, found.quarantined) == (1, 0)
+        assert store.purge(parse_where("not text ~ 'nothing of it'")).quarantined == 0
+
+
+def test_why_records_were_set_aside_goes_with_them_and_their_number_stays(tmp_path: Path) -> None:
+    told = {"format": "test", "quarantined": 1, "set_aside": {f"it is {SECRET!r}": 1}}
+    with Store.open(tmp_path / "s.db") as store:
+        store.put([private("r1", agent="a")])
+        for uri in (f"{SECRET}.json", "other.json"):
+            store.quarantine([Quarantined(reason="bad", offset=0, raw=b"x", uri=uri)])
+            store.keep_accounts([(uri, {"uri": uri, **told})], 1)
+        store.purge(parse_where("agent = 'a'"))
+        kept = {one["uri"]: (one["quarantined"], one["set_aside"]) for one in store.accounts()}
+    assert kept[f"{SECRET}.json"] == (1, {"erased": 1})
+    assert kept["other.json"] == (1, told["set_aside"])
+
+
+def test_a_store_of_erased_runs_has_runs() -> None:
+    with Store.open(":memory:") as store:
+        assert store.explain_no_match(None).startswith("the store has no runs")
+        store.put([private("r1")])
+        store.purge()
+        assert store.explain_no_match(None) == "every run of the store is erased (1 run)"

@@ -72,6 +72,15 @@ def test_a_trial_that_was_never_recorded_is_no_pass(project: pytest.Pytester) ->
     result.stdout.fnmatch_lines(["*case 11: 4 of 5 trials were recorded*"])
 
 
+@pytest.mark.parametrize(("more", "repeat"), [(", trials=10**12", "1"), ("", "1000000000000")])
+def test_no_more_trials_are_asked_for_than_a_gate_takes(
+    project: pytest.Pytester, more: str, repeat: str
+) -> None:
+    result = run_cases(project, "pass", more, "--stepscope-repeat", repeat)
+    assert result.ret not in (0, pytest.ExitCode.INTERNAL_ERROR)
+    assert "expected 1 to 1000" in result.stdout.str() + result.stderr.str()
+
+
 def test_a_record_that_cannot_be_read_is_no_pass(project: pytest.Pytester) -> None:
     runs = json.loads(RUNS.read_text(encoding="utf-8"))
     del runs[0]["traj"]

@@ -41,7 +41,7 @@ from stepscope.gates.settings import (
     refuse_tier,
 )
 from stepscope.gates.types import GateAnswer, GateDecision, GateReport, Severity, exit_code
-from stepscope.model import digest
+from stepscope.model import PolicyRule, digest
 from stepscope.model.signatures import is_signed
 from stepscope.report.document import Document
 from stepscope.report.render import data, markdown, text
@@ -192,14 +192,19 @@ def _decided(
     apart: bool = False,
 ) -> GateReport:
     settings = notebook.settings
-    if any(CONDUCT in policy.reads for policy in policies) and settings.policy:
+    if any(CONDUCT in policy.reads for policy in policies):
         names = {policy.workflow for policy in policies} | {""}
-        rules = [rule for rule in settings.policy if rule.workflow in names]
+        rules: dict[str, Sequence[PolicyRule]] = {
+            "settings": [rule for rule in settings.policy if rule.workflow in names]
+        }
         known = set(notebook.settings.tools)
         for run in notebook.trajectories():
             known.update(tool.name for tool in run.tools or ())
             known.update(call.name for step in run.steps for call in step.calls)
-        check_tools(rules, known, where="settings")
+            if run.case is not None and run.workflow in names:
+                rules[f"case {run.workflow}/{run.task}"] = run.case.policy
+        for where, some in rules.items():
+            check_tools(some, known, where=where)
     log = None if request.commit is None else request.log
     seen = looks.Looks() if log is None else looks.Looks.open(log)
     report = decide_gates(

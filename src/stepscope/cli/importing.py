@@ -244,6 +244,8 @@ def import_(
             _list_set_aside(notebook.store.quarantined(), as_json=as_json)
         return 0
     if cases is not None and not paths:
+        of_paths = {**files, **of_runs, "cases": None, "since": since}
+        options.refuse_given(of_paths, "is for PATHS; --cases alone is for runs of the store")
         with options.open_existing(store) as notebook:
             found_cases = notebook.add_cases(cases, workflow=workflow or "")
         terminal.print_result(found_cases, as_json=as_json, hint="stepscope score", store=store)

@@ -18,12 +18,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from stepscope import safety
 from stepscope.cli import calibrate, gate, importing, judge, lab, report, runs, setup
 from stepscope.cli.options import Version
-from stepscope.errors import EnvironmentFault, StepscopeError
+from stepscope.errors import EnvironmentFault, StepscopeError, UsageError
 from stepscope.runtime.signals import interrupt_on_stops
 from stepscope.safety.text import disarm_commands, visible_line
 
@@ -88,6 +88,19 @@ class Group(TyperGroup):
                 formatter.write_dl(rows)
 
 
+class Command(TyperCommand):
+    """A command that refuses an option twice, of which it would heed only the last."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Parse the options; raises UsageError where one of a single value is given twice."""
+        if not ctx.resilient_parsing:
+            for one in (given := self.make_parser(ctx).parse_args(args=list(args))[2]):
+                alone = isinstance(one, TyperOption) and not (one.multiple or one.is_flag)
+                if alone and given.count(one) > 1:
+                    raise UsageError(f"{one.opts[0]} is given twice; it takes one value")
+        return super().parse_args(ctx, args)
+
+
 def _name(member: Member) -> str:
     return member[0] if isinstance(member, tuple) else member.__name__.rstrip("_")
 
@@ -122,6 +135,7 @@ def _add(to: typer.Typer, member: Member) -> None:
     text, _, example = (member.__doc__ or "").partition("Example:")
     to.command(
         _name(member),
+        cls=Command,
         help=inspect.cleandoc(text),
         epilog=f"Example: {example.strip()}",
     )(member)

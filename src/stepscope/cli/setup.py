@@ -224,7 +224,10 @@ def init(
     Example: stepscope init --store .stepscope/demo.db
     """
     from stepscope.safety.limits import open_output
+    from stepscope.settings import find_settings
 
+    if (held := find_settings()) not in (None, FILE.name):
+        raise UsageError(f"{held} holds settings, and two files of them are an error; keep one")
     if FILE.exists() and not force:
         raise UsageError(f"{FILE} already exists; --force overwrites it")
     effects: dict[str, str] = {}

@@ -83,6 +83,13 @@ def smallest_possible_p(now: Arm, before: Arm, worst: float) -> float:
     return p if np.isin(before.bad, (0.0, 1.0)).all() else max(p, 1 / (1 + MANY))
 
 
+def largest_possible_drop(now: Arm, before: Arm) -> float:
+    """Return the drop against this baseline if every current run were bad."""
+    shared = np.isin(before.cases, now.cases)
+    _, at = np.unique(before.cases[shared], return_inverse=True)
+    return 1 - float(np.mean(np.bincount(at, before.bad[shared]) / np.bincount(at)))
+
+
 def build_drop_test(
     gate: GatePolicy, current: Arm, baseline: Arm, *, seed: int, most: int = MANY
 ) -> GateTest | GateAnswer:
@@ -128,7 +135,9 @@ def _answer_drop(
     said = say_drop(gate, measured)
     if p_adjusted <= alpha and beyond:
         return GateAnswer(outcome="fail", reason=f"{said}, p {p_adjusted:.2g}", estimate=effect)
-    if smallest_possible_p(now.measured(), before.measured(), 1.0) > alone:
+    plain = now.measured(), before.measured()
+    lowest, largest = smallest_possible_p(*plain, 1.0), largest_possible_drop(*plain)
+    if lowest > alone or largest <= gate.bound + rates.TOLERANCE:
         return answer_undecided(
             "too_few_cases",
             f"{said}; even if every run were bad, these cases could not show it",

@@ -39,6 +39,8 @@ _CHILD = (
 # Objects made before cycles are looked for: a plugin's own cycles are still found, some 10 MB late.
 GC_OBJECTS = 100_000
 _SIZE_BYTES = 8
+# Processes a core: more of them wait for each other.
+_MOST_A_CORE = 4
 _MOST_BYTES = 32 * 1024 * 1024
 _REPLY, _FAULT = b"a", b"f"
 
@@ -66,7 +68,7 @@ def cores() -> int:
 class Executor:
     """Child processes that work on jobs while the caller takes what is done."""
 
-    workers: int  # how many processes
+    workers: int  # how many processes; no more are started than `_MOST_A_CORE`
     ahead: int  # jobs a process that are sent before their turn: they keep it busy, and fill memory
     died: str  # what to tell a user whose process ended, as "a scoring process ended ({code})"
     most_bytes: int = _MOST_BYTES  # bytes held by jobs that are sent before their turn
@@ -75,20 +77,19 @@ class Executor:
         self, function: Function, start: bytes, jobs: Iterable[Job[T]]
     ) -> Iterator[tuple[T, bytes]]:
         """Yield the reply to every job in order; raise what a process met or `EnvironmentFault`."""
-        children = [start_child(function, start) for _ in range(self.workers)]
+        most = min(self.workers, _MOST_A_CORE * cores())
+        children = [start_child(function, start) for _ in range(most)]
         idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
         for child in children:
             idle.put(child)
-        pool = ThreadPoolExecutor(self.workers)
+        pool = ThreadPoolExecutor(most)
         pending: deque[tuple[Job[T], Future[bytes]]] = deque()
         held = 0
         try:
             for job in jobs:
                 pending.append((job, pool.submit(self._ask, idle, job.frame)))
                 held += job.held
-                while len(pending) >= self.ahead * self.workers or (
-                    held >= self.most_bytes and pending
-                ):
+                while len(pending) >= self.ahead * most or (held >= self.most_bytes and pending):
                     done, future = pending.popleft()
                     held -= done.held
                     yield done.beside, future.result()

@@ -634,8 +634,10 @@ def explain_no_match(rows: Rows, where: Where | None, tools: Iterable[str] = ())
     `tools` are the tools that the runs call.
     """
     runs = rows.runs()
-    if where is None or not len(runs):
+    if not len(runs):
         return "the store has no runs; read some with stepscope import PATHS"
+    if where is None:
+        return f"every run of the store is erased ({format_count(len(runs), 'run')})"
     said = []
     for field, value in dict.fromkeys(where.values):
         kind, _, key = field.partition(".")

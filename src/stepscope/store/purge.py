@@ -19,14 +19,23 @@ from stepscope.runtime import database
 from stepscope.runtime.database import Connection
 from stepscope.store.where import Where
 
-# A quarantined record is chosen like a run of which nothing but the time of import is known.
+# A quarantined record is chosen like an erased run of which only the time of import is known.
 _QUARANTINED = (
     "SELECT runs.quarantine FROM (SELECT id AS quarantine, NULL AS seq, NULL AS id, NULL AS name,"
     " NULL AS workflow, NULL AS task, NULL AS trial, NULL AS agent, NULL AS agent_version,"
     " NULL AS outcome, NULL AS steps, NULL AS calls, NULL AS format, NULL AS start_ns,"
-    " imported_ns FROM quarantine) AS runs WHERE "
+    " imported_ns, 1 AS purged_ns FROM quarantine) AS runs WHERE "
 )
 _DOOMED = "(SELECT seq FROM temp.doomed)"
+# Why records of a file were set aside quotes them; how many there were stays.
+_REASONS = (
+    "UPDATE accounts SET body = CAST(json_replace(told, '$.problem', 'erased', '$.set_aside',"
+    " json_object('erased', n)) AS BLOB)"
+    " FROM (SELECT uri AS file, CAST(body AS TEXT) AS told,"
+    " json_extract(CAST(body AS TEXT), '$.quarantined') AS n FROM accounts)"
+    " WHERE file = uri AND uri NOT IN (SELECT uri FROM quarantine WHERE uri NOT NULL)"
+    " AND (n > 0 OR uri IN (SELECT uri FROM runs WHERE seq IN " + _DOOMED + "))"
+)
 
 
 class PurgeResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +84,7 @@ def purge_texts(db: Connection, path: str, blobs: Path | None, where: Where | No
             + _DOOMED
             + ") AND NOT EXISTS (SELECT 1 FROM runs JOIN traces ON traces.run = runs.seq"
             " WHERE runs.case_id = cases.id)",
+            _REASONS,
         ):
             db.execute(statement)
         db.execute(

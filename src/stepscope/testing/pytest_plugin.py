@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MARK = "stepscope"
 _KNOWN = ("cases", "agent", "trials")
+_MOST_TRIALS = 1000  # as for gates
 # Paths -> what was read of them: many tests of a session share recordings.
 _READ = pytest.StashKey[dict[tuple[str, ...], "list[Trajectory | Quarantined]"]]()
 
@@ -49,8 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "recorded runs, with the fixture `trajectory`",
     )
     repeat = config.getoption("--stepscope-repeat")
-    if repeat is not None and repeat < 1:
-        raise pytest.UsageError(f"--stepscope-repeat is {repeat}; expected 1 or more")
+    if repeat is not None and not 1 <= repeat <= _MOST_TRIALS:
+        raise pytest.UsageError(f"--stepscope-repeat is {repeat}; expected 1 to {_MOST_TRIALS}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -132,8 +133,10 @@ def _trials(mark: pytest.Mark, config: pytest.Config) -> int | None:
             f"replay in a later release; until then agent = {RECORDED!r} tests recorded runs"
         )
     trials = given.get("trials")
-    if trials is not None and (not isinstance(trials, int) or trials < 1):
-        raise UsageError(f"@pytest.mark.stepscope: trials is {trials!r}; expected 1 or more")
+    if trials is not None and (not isinstance(trials, int) or not 1 <= trials <= _MOST_TRIALS):
+        raise UsageError(
+            f"@pytest.mark.stepscope: trials is {trials!r}; expected 1 to {_MOST_TRIALS}"
+        )
     repeat: int | None = config.getoption("--stepscope-repeat")
     return trials if repeat is None else repeat
 
