@@ -271,7 +271,7 @@ class ReportView(DocumentView[Report]):
         if self._settings is not None and self._settings.workflow:
             both = combine_conditions(where, since)
             kept = read_gate_history(self._rows, self._settings.policies, where=both)
-        told = read_gate_reports([Path(name) for name in gates])
+        told = read_gate_reports([Path(name) for name in gates]) if gates else ()
         html.write_html(
             self._rows,
             self.value,
