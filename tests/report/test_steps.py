@@ -108,6 +108,7 @@ def test_evidence_that_tells_what_a_step_does_stands_for_its_sentence() -> None:
     ("text", "sentence"),
     [
         ('{"id": "W1", "total": 12.5, "items": [1]}', "W1, total 12.5"),
+        ('{"id": "W1", "items": [1, 2], "paid": true}', "W1, paid"),
         ('[{"flight": "HAT1"}, {"flight": "HAT2"}]', "2 entries: HAT1"),
         ("[]", "Nothing found"),
         ("", "Returns nothing"),

@@ -33,6 +33,8 @@ def test_markdown_is_rendered_with_elements_that_have_no_attributes() -> None:
         "td", "blockquote",
     }  # fmt: skip
     assert "<p><b>Head</b></p>" in html
+    linked = "<p><strong>all</strong> [x](http://a) &lt;b&gt;</p>\n"
+    assert render_markdown("**all** [x](http://a) <b>") == linked
 
 
 @pytest.mark.parametrize(

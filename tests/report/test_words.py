@@ -19,11 +19,15 @@ from stepscope.report.votes import classify_absence
 from stepscope.report.words import (
     clip,
     cut_words,
+    describe_value,
     explain_absence,
+    find_differences,
     fold,
+    format_chance,
     keep_first_lines,
     list_some,
     name_figure,
+    name_rubric,
     name_shape,
     shorten_names,
 )
@@ -56,6 +60,11 @@ def test_what_is_too_long_is_cut_and_its_end_marked(shown: object, expected: obj
         (name_on_page("outcome.pass^4"), "Tasks that pass 4 trials in a row"),
         (name_on_page("steps.median"), "Steps, median"),
         (name_shape("early_collapse"), "early collapse"),
+        (name_rubric("axes.tool_selection"), "tool selection"),
+        (name_rubric("quality.tool_selection"), "quality: tool selection"),
+        (format_chance(0.384), "38 %"),
+        (format_chance(0.001), "<1 %"),
+        (format_chance(1.0), ">99 %"),
         (name_curve_chart("break", "latency"), "curve_latency_break"),
         (explain_absence("tokens.median", "missing_input"), "not in the trace"),
         (join_steps([44]), "44"),
@@ -112,3 +121,11 @@ def test_a_page_may_run_only_scripts_whose_hash_its_policy_has() -> None:
     policy = make_content_policy(["a"], [])
     begins = "default-src 'none'; script-src 'none'; style-src 'sha256-ypeBEsobvcr6wjGzm"
     assert policy.startswith(begins)
+
+
+def test_arguments_are_described_and_compared_by_their_members() -> None:
+    flights = [{"number": "HAT097", "day": 1}, {"number": "HAT251", "day": 2}]
+    assert describe_value(flights) == "HAT097 1 + HAT251 2"
+    assert list(find_differences({"a": 1, "b": [{"c": 2}]}, {"a": 1, "b": [{"c": 3}]})) == [
+        ("b.c", 2, 3)
+    ]

@@ -15,14 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from stepscope.judges.transcript import (
-    Fence,
-    LabelledText,
-    TranscriptBlock,
-    fence_nonce,
-    fit_blocks,
-    redact_for_judge,
-)
+from stepscope.judges import transcript
 from stepscope.report.document import Paragraph, Section, Table, TableCell
 from stepscope.report.words import cut_words
 from stepscope.safety.redact import Redactor
@@ -61,15 +54,15 @@ class _Rows:
     total: int
     onward: str  # the argument that asks for those left out; "" where none does
 
-    def block(self) -> TranscriptBlock:
+    def block(self) -> transcript.TranscriptBlock:
         end = self.first + len(self.lines)
         words = f"{self.what} {self.first} to {end - 1} of {self.total}"
         words = words if self.lines else f"{self.what}, none of {self.total}"
         if end < self.total:
             words += f"; {self.total - end} more"
             words += f", ask with {self.onward} {end}" if self.onward else ", left out"
-        table = LabelledText(TABLE, "\n".join([self.columns, *self.lines]))
-        return TranscriptBlock(words, (table,) if self.lines else ())
+        table = transcript.LabelledText(TABLE, "\n".join([self.columns, *self.lines]))
+        return transcript.TranscriptBlock(words, (table,) if self.lines else ())
 
 
 class Answer:
@@ -78,12 +71,12 @@ class Answer:
     def __init__(self, redactor: Redactor) -> None:
         """Begin an answer that `redactor` keeps secrets from."""
         self._redactor = redactor
-        self._parts: list[TranscriptBlock | _Rows] = []
+        self._parts: list[transcript.TranscriptBlock | _Rows] = []
 
     def block(self, words: str, *texts: tuple[str, str]) -> None:
         """Add a block: words of ours, then pairs of a label of ours and a text; "" is left out."""
-        pieces = (LabelledText(label, self._hide(text)) for label, text in texts if text)
-        self._parts.append(TranscriptBlock(words, tuple(pieces)))
+        pieces = (transcript.LabelledText(label, self._hide(text)) for label, text in texts if text)
+        self._parts.append(transcript.TranscriptBlock(words, tuple(pieces)))
 
     def rows(
         self, what: str, *table: Sequence[str], first: int = 0, total: int = 0, onward: str = ""
@@ -107,7 +100,7 @@ class Answer:
         if texts:
             self.block(f"{words}, texts", *texts)
 
-    def blocks(self, blocks: Sequence[TranscriptBlock]) -> None:
+    def blocks(self, blocks: Sequence[transcript.TranscriptBlock]) -> None:
         """Add blocks of a `Transcript`, which are made for readers already."""
         self._parts += blocks
 
@@ -115,8 +108,8 @@ class Answer:
         """Return the answer to a question as text; no trace knows the `key`."""
         # The nonce is one that no text has: all of them come out as they went in.
         texts = "".join(piece.text for block in self._blocks() for piece in block.pieces)
-        nonces = (fence_nonce(key, question, str(turn)) for turn in count())
-        fence = Fence(next(nonce for nonce in nonces if nonce not in texts))
+        nonces = (transcript.fence_nonce(key, question, str(turn)) for turn in count())
+        fence = transcript.Fence(next(nonce for nonce in nonces if nonce not in texts))
         tables = [one for one in self._parts if isinstance(one, _Rows)]
         while (over := count_tokens(_render(self._blocks(), fence)) - MOST_TOKENS) > 0:
             if not (long := [one for one in tables if len(one.lines) > 1]):
@@ -126,11 +119,11 @@ class Answer:
                 over -= count_tokens(longest.pop())
         return _fit(self._blocks(), fence)
 
-    def _blocks(self) -> list[TranscriptBlock]:
+    def _blocks(self) -> list[transcript.TranscriptBlock]:
         return [one.block() if isinstance(one, _Rows) else one for one in self._parts]
 
     def _hide(self, text: str) -> str:
-        return redact_for_judge(text, self._redactor)
+        return transcript.redact_for_judge(text, self._redactor)
 
     def _line(self, cells: Sequence[str]) -> str:
         shown = [self._hide(one).replace("\n", "\\n").replace("\t", "\\t") for one in cells]
@@ -162,17 +155,17 @@ def _tell_cell(cell: TableCell) -> str:
     return f"{cell.text} {cell.note}" if cell.note else cell.text
 
 
-def _render(blocks: Sequence[TranscriptBlock], fence: Fence) -> str:
-    window = fit_blocks(blocks, fence=fence, room=1 << 40)
+def _render(blocks: Sequence[transcript.TranscriptBlock], fence: transcript.Fence) -> str:
+    window = transcript.fit_blocks(blocks, fence=fence, room=1 << 40)
     assert window is not None
     return window.text
 
 
-def _fit(blocks: list[TranscriptBlock], fence: Fence) -> str:
+def _fit(blocks: list[transcript.TranscriptBlock], fence: transcript.Fence) -> str:
     room, left = len(_render(blocks, fence).encode()), 0
     while True:
-        note = [TranscriptBlock(f"{left} texts or more, left out", ())] if left else []
-        window = fit_blocks([*blocks, *note], fence=fence, room=room)
+        note = [transcript.TranscriptBlock(f"{left} texts or more, left out", ())] if left else []
+        window = transcript.fit_blocks([*blocks, *note], fence=fence, room=room)
         tables = (piece.text for block in blocks for piece in block.pieces if piece.label == TABLE)
         # So many texts that none of them can be cut any more, or only within a row.
         if window is None or any(fence.data(text) not in window.text for text in tables):

@@ -228,11 +228,7 @@ def describe_call(call: ToolCall, earlier: ToolCall | None = None) -> str:
 
 
 def describe_value(item: Json) -> str:
-    """Return one argument in few words: members of a list joined by `+`, of an object by a space.
-
-    >>> describe_value([{"number": "HAT097", "day": 1}, {"number": "HAT251", "day": 2}])
-    'HAT097 1 + HAT251 2'
-    """
+    """Return an argument in few words: members of a list joined by `+`, of an object by spaces."""
     if isinstance(item, dict):
         return " ".join(describe_value(member) for member in item.values())
     if isinstance(item, list | tuple):
@@ -243,11 +239,7 @@ def describe_value(item: Json) -> str:
 
 
 def find_differences(before: Json, after: Json, path: str = "") -> Iterator[tuple[str, Json, Json]]:
-    """Yield every place where two arguments differ: its path, the value before, the value after.
-
-    >>> list(find_differences({"a": 1, "b": [{"c": 2}]}, {"a": 1, "b": [{"c": 3}]}))
-    [('b.c', 2, 3)]
-    """
+    """Yield every place where two arguments differ: its path, the value before, the value after."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name in [*after, *(name for name in before if name not in after)]:
             inner = f"{path}.{name}" if path else str(name)
@@ -398,11 +390,7 @@ def name_shape(shape: str) -> str:
 
 
 def name_rubric(rubric: str) -> str:
-    """Return a rubric as people read it; axes and behaviours need no name of their set.
-
-    >>> name_rubric("axes.tool_selection"), name_rubric("quality.tool_selection")
-    ('tool selection', 'quality: tool selection')
-    """
+    """Return a rubric as people read it; axes and behaviours need no name of their set."""
     of, _, aspect = rubric.replace("_", " ").partition(".")
     if of in ("axes", "behaviour"):
         return aspect
@@ -574,11 +562,7 @@ def name_alike(others: Sequence[LookFirst]) -> str:
 
 
 def format_chance(share: float) -> str:
-    """Return a probability in percent: it is never surer than a whole one.
-
-    >>> format_chance(0.384), format_chance(0.001), format_chance(1.0)
-    ('38 %', '<1 %', '>99 %')
-    """
+    """Return a probability in percent: it is never surer than a whole one."""
     if share < 0.01:
         return "<1 %"
     return ">99 %" if share > 0.99 else f"{100 * share:.0f} %"

@@ -483,11 +483,7 @@ def _write_fence(tokens: Sequence[Token], at: int, *_: object) -> str:
 
 
 def render_markdown(text: str) -> Markup:
-    r"""Return a text of a trace as HTML of a few known elements without attributes.
-
-    >>> render_markdown("**all** [x](http://a) <b>")
-    Markup('<p><strong>all</strong> [x](http://a) &lt;b&gt;</p>\n')
-    """
+    """Return a text of a trace as HTML of a few known elements without attributes."""
     shown = visible(text)
     if _MARKED.search(shown) is None:
         return Markup("<p>") + escape(shown) + Markup("</p>")
@@ -500,11 +496,7 @@ def render_markdown(text: str) -> Markup:
 
 
 def indent_json(text: str) -> str | None:
-    r"""Return JSON a line a member, its numbers as they were written; None where it is none.
-
-    >>> indent_json('{"a":[1.50]}')
-    '{\n "a": [\n  1.50\n ]\n}'
-    """
+    """Return JSON a line a member, its numbers as they were written; None where it is none."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:

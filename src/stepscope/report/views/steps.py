@@ -192,13 +192,7 @@ def _choose_sentence(text: str) -> str:
 def tell_call(
     made: Exchange, history: CallHistory, goals: Sequence[SubGoal] = (), width: int = SENTENCE
 ) -> str:
-    """Return one sentence about a call: what is done, and how it went.
-
-    >>> from stepscope.model import ToolCall
-    >>> call = ToolCall("get_order", {"order_id": "W1234"})
-    >>> tell_call(Exchange(0, 2, call, None, None, ""), CallHistory({}, {}, {}))
-    'Gets order: W1234'
-    """
+    """Return one sentence about a call: what is done, and how it went."""
     before = history.same.get(made.position)
     if made.failed:
         amounts = find_amounts(made)
@@ -305,13 +299,7 @@ def tell_result(step: Step, answered: Sequence[Exchange], history: CallHistory) 
 
 
 def summarise_value(text: str) -> str:
-    """Return a result in few words: the values at the top of an object, how long a list is.
-
-    >>> summarise_value('{"id": "W1", "items": [1, 2], "paid": true}'), summarise_value("[]")
-    ('W1, paid', 'Nothing found')
-    >>> summarise_value('[{"flight": "HAT1"}, {"flight": "HAT2"}]'), summarise_value(" ")
-    ('2 entries: HAT1', 'Returns nothing')
-    """
+    """Return a result in few words: the values at the top of an object, how long a list is."""
     text = text.strip()
     if not text:
         return "Returns nothing"
