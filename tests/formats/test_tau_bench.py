@@ -108,8 +108,8 @@ def test_the_reward_decides_with_the_benchmarks_own_tolerance(reward: float, sta
 @pytest.mark.parametrize(
     ("reward", "matches", "source", "reason"),
     [
-        (0.0, 0.0, "check", "leaves a state other than that of the reference calls"),
-        (1.0, True, "check", "leaves the same state as the reference calls"),
+        (0.0, 0.0, "check", "the final state differs from that of the reference calls"),
+        (1.0, True, "check", "the final state is that of the reference calls"),
         (0.0, 1.0, "reward", "reward 0"),  # what was wrong was something else
         (0.0, None, "reward", "reward 0"),
         (0.0, "no", "reward", "reward 0"),

@@ -157,10 +157,10 @@ def test_a_diff_says_what_changes_in_people_s_words() -> None:
         "commit: abc -> def",
         "axes.sequencing: 1 correct, 1 incorrect, 1 refused -> 2 correct",
         "  case 2: 1 correct, 1 incorrect -> 1 correct",
-        "efficiency.steps: mean 9.833 of 3 runs -> mean 9.5 of 2 runs",
-        "  case 2: mean 8.5 of 2 runs -> mean 9 of 1 run",
-        "outcome: mean 0.5 of 2 runs, 1 error -> mean 0.5 of 2 runs",
-        "  case 2: mean 1 of 1 run, 1 error -> mean 0 of 1 run",
+        "efficiency.steps: mean 9.833 over 3 runs -> mean 9.5 over 2 runs",
+        "  case 2: mean 8.5 over 2 runs -> mean 9 over 1 run",
+        "outcome: mean 0.5 over 2 runs, 1 error -> mean 0.5 over 2 runs",
+        "  case 2: mean 1 over 1 run, 1 error -> mean 0 over 1 run",
         "cases gone: 10",
         "cases new: 3",
     )
@@ -229,4 +229,4 @@ def test_what_is_absent_is_counted_by_its_kind() -> None:
 
 def test_cells_are_said_in_few_words() -> None:
     cells: list[Cell] = [1.0, 0.0, "uncertain", Absent("missing_input")]
-    assert _cells_text(cells) == "mean 0.5 of 2 runs, 1 missing_input, 1 uncertain"
+    assert _cells_text(cells) == "mean 0.5 over 2 runs, 1 missing_input, 1 uncertain"

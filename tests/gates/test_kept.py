@@ -41,8 +41,8 @@ def test_what_the_runs_would_change_in_the_baseline_is_said(tmp_path: Path) -> N
     assert found.holds == "12 runs of 3 cases, commit abc, bot"
     assert found.changes[:3] == (
         "runs: 12 runs of 3 cases -> 12 runs of 3 cases",
-        "outcome: mean 0.8333 of 12 runs -> mean 0.5833 of 12 runs",
-        "  case c1: mean 1 of 4 runs -> mean 0.25 of 4 runs",
+        "outcome: mean 0.8333 over 12 runs -> mean 0.5833 over 12 runs",
+        "  case c1: mean 1 over 4 runs -> mean 0.25 over 4 runs",
     )
 
 

@@ -88,7 +88,7 @@ def test_a_failure_names_the_mode_its_runs_and_its_cases() -> None:
 
 def test_a_pass_says_what_would_be_seen() -> None:
     found = gate(side("now", 5), side("before", 0))
-    assert found.reason.endswith("by chance p 0.031; a new mode in 7 cases would be detected")
+    assert found.reason.endswith("by chance p 0.031; a new mode in 7 runs would be detected")
 
 
 def test_too_few_cases_are_undecided() -> None:

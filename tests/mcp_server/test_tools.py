@@ -110,7 +110,9 @@ def test_a_suspect_stands_with_its_chance_evidence_and_how_sure_that_is(ask: Ask
         "15 20 45",
     )
     assert first["evidence"].startswith("adds 364 + 210 + 259 = 833 and leaves out 370")
-    assert find_texts(blocks, "why it failed") == ["the agent never told the user 1000, 1286"]
+    assert find_texts(blocks, "why it failed") == [
+        "the agent never told the user these values: 1000, 1286"
+    ]
     (sure,) = find_texts(blocks, "how sure")
     assert sure.startswith("On 9 public runs")
     (none,) = find_texts(blocks, "chance that no step of the agent is at fault, or not seen")

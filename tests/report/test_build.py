@@ -99,7 +99,7 @@ def test_recovery_is_per_error_not_per_run() -> None:
     report = build_report(rows(literal))
     recovered = estimate(report["errors.recovered"])
     assert (recovered.value, recovered.n, recovered.unit_of_n) == (0.5, 6, "errors")
-    assert report.whole.notes["errors.recovered"] == "errors that no test injected, in 3 runs"
+    assert report.whole.notes["errors.recovered"] == "only natural errors, none injected, in 3 runs"
 
 
 def test_outcome_against_sub_goals_names_both_kinds_of_disagreement() -> None:
@@ -301,7 +301,7 @@ def test_the_airline_figures_are_those_of_the_recorded_runs(airline: Store) -> N
     recovered = estimate(report["errors.recovered"])
     assert (recovered.n, report.whole.notes["errors.recovered"]) == (
         73,
-        "errors that no test injected, in 36 runs",
+        "only natural errors, none injected, in 36 runs",
     )
     trials = report.whole.trials
     assert trials is not None

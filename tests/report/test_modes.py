@@ -54,8 +54,14 @@ def test_a_mode_is_one_sentence_with_its_counts_what_is_shown_and_its_runs() -> 
         f"{BOOK}; p 0.016 after Holm; fixing it would raise the pass rate by at most 25 points "
         "(95 % interval " in said
     )
-    assert "1 of 1 mode could be tested against other trials of the same tasks: 1 mark" in said
-    assert "1 have an unadjusted p of at most 0.05, 0.0 are expected by chance" in said
+    assert (
+        "1 of 1 mode could be tested against other trials of the same tasks. Linked to failure"
+        in said
+    )
+    assert (
+        "Holm's correction: 1; with an unadjusted p of at most 0.05: 1, where chance alone gives "
+        "0.0"
+    ) in said
     assert "Of 12 failed runs, 6 have a mode that chance hardly explains" in said
     assert "and 6 have no mode (50 %, 95 % interval " in said
     code = signature_code(BOOK)

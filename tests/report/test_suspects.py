@@ -189,7 +189,7 @@ def test_a_write_that_the_user_asked_for_is_a_difference_from_the_reference(
 def test_an_output_never_told_is_why_the_run_failed_and_no_suspect() -> None:
     run = trajectory(ask(), call(1, "book", to="SEA", seats=2), result(2, "ok"), done(3))
     told = case(WRITES, outputs=("1,628",))
-    assert because(run, told) == "the agent never told the user 1,628"
+    assert because(run, told) == "the agent never told the user these values: 1,628"
     assert not [text for _, _, text in found(run, told) if "never told" in text]
     shown = render_run(run, told, scored(run, told))
     lines = shown.splitlines()
@@ -482,4 +482,4 @@ def test_a_step_where_nothing_was_found_has_no_mark() -> None:
     shown = render_run(run, None, localised(run, (1, 0.6, "place"), (2, 0.4, "end")))
     assert [line for line in shown.splitlines() if line.startswith(("?", "!"))] == []
     assert "      1   48 %  place here" in shown
-    assert "      -   20 %  not a step of the agent, or not detected" in shown
+    assert "      -   20 %  the cause is no step of the agent, or was not found" in shown

@@ -39,7 +39,8 @@ def agree(
     rubric_version: options.RubricVersion = None,
     seed: options.Seed = None,
     threshold: Annotated[
-        float, Option("--min", metavar="KAPPA", help="Advise a sharper rubric if kappa is below.")
+        float,
+        Option("--min", metavar="KAPPA", help="Advise a sharper rubric if kappa is below this."),
     ] = 0.5,
     modes: Annotated[
         bool,
@@ -135,8 +136,8 @@ def localise(
     Labels: steps in the trace that people marked, and verdicts of people under the rubric
     attribution (import --verdicts FILE --rubric attribution --human; columns run, step, label).
     With 30 such runs or more the ranking is fitted, and compared with the default one on runs of
-    tasks not used in the fit. It is kept in STORE.localise.json, and orders every list, only if it
-    is better by more than one standard error and ranks at least as many of the named steps first.
+    tasks not used in the fit. It is saved in STORE.localise.json, and used for every list, only if
+    it is better by more than one standard error and puts at least as many named steps first.
     Otherwise the exit code is 4.
 
     Example: stepscope calibrate localise

@@ -107,7 +107,7 @@ Mapped = Annotated[
         "--map",
         metavar="FIELD=COLUMN",
         help="With --verdicts: which column is run, step, label, value, judge, axis, confidence, "
-        "cites, reason, repeat. If column n counts from 1: step=n-1.",
+        "cites, reason, repeat. If the step column n counts from 1, write step=n-1.",
     ),
 ]
 Labels = Annotated[
@@ -125,7 +125,7 @@ SetAside = Annotated[
     bool,
     Option(
         "--set-aside",
-        help="List the records that were ever set aside: those of PATHS, or all.",
+        help="List the records that were set aside so far: those of PATHS, or all.",
     ),
 ]
 Human = Annotated[bool, Option("--human", help="With --verdicts: the raters are people.")]

@@ -32,13 +32,20 @@ def envelope(
         str, Option(metavar="C,C", help="Some of v1, v2, v3, default, fleet.")
     ] = "v1,v2,v3,default",
     generator: Annotated[
-        str, Option(metavar="G,G", help="Of smooth, walk, agent, holdout, article, reconstruction.")
+        str,
+        Option(
+            metavar="G,G", help="Some of smooth, walk, agent, holdout, article, reconstruction."
+        ),
     ] = "smooth,walk,agent",
     noise: Annotated[
-        str, Option(metavar="K,K", help="Of gaussian, ar1, quantised, heavy.")
+        str, Option(metavar="K,K", help="Some of gaussian, ar1, quantised, heavy.")
     ] = "gaussian",
     told: Annotated[
-        str, Option(metavar="X", help="Tell classifiers X times the true sigma, or nothing.")
+        str,
+        Option(
+            metavar="X",
+            help="The sigma that classifiers get, as a multiple of the true one, or nothing.",
+        ),
     ] = "1",
     trials: Annotated[int, Option(min=100, help="Runs per cell.")] = 2000,
     seed: Annotated[int, Option(min=0, help="Seed of the random draws.")] = 0,

@@ -215,7 +215,7 @@ def init(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> None:
-    """Write stepscope.toml with your tools, and gates that run.
+    """Write stepscope.toml with your tools and with gates.
 
     Asks which tools have side effects. The runs of the store are scored and become the baseline of
     the gates. For each gate the drop that it would detect is given; a gate that cannot decide on so

@@ -161,8 +161,9 @@ def reward_outcome(reward: float | None, same_state: Json = None) -> Outcome:
         return Outcome()
     status: Literal["pass", "fail"] = "pass" if reward >= PASSING_REWARD else "fail"
     if same_state in (True, False) and bool(same_state) == (status == "pass"):
-        left = "the same state as" if same_state else "a state other than that of"
-        return Outcome(status, "check", reward, f"leaves {left} the reference calls")
+        like = "is" if same_state else "differs from"
+        said = f"the final state {like} that of the reference calls"
+        return Outcome(status, "check", reward, said)
     return Outcome(status, "reward", reward, f"reward {reward:g}")
 
 

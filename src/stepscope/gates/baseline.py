@@ -383,7 +383,7 @@ def _cells_text(cells: Sequence[Cell]) -> str:
     said = [c if isinstance(c, str) else c.unmeasured for c in cells if isinstance(c, str | Absent)]
     words = [word or "none" for cell in said for word in cell.split("\n")]
     runs = format_count(len(numbers), "run")
-    parts = [f"mean {sum(numbers) / len(numbers):.4g} of {runs}"] if numbers else []
+    parts = [f"mean {sum(numbers) / len(numbers):.4g} over {runs}"] if numbers else []
     return ", ".join([*parts, *(f"{words.count(word)} {word}" for word in sorted(set(words)))])
 
 

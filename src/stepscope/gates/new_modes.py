@@ -170,7 +170,7 @@ def _answer(
     share = sum(new / (old + new) for old, new, _ in cases) / len(cases)
     seen = ceil(log(level) / log(share))
     return GateAnswer(
-        "pass", f"{said}; a new mode in {format_count(seen, 'case')} would be detected"
+        "pass", f"{said}; a new mode in {format_count(seen, 'run')} would be detected"
     )
 
 

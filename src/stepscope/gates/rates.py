@@ -218,7 +218,11 @@ def _say_rate(gate: GatePolicy, shown: Estimate | Unmeasured) -> str:
         what = "have nothing proved against them" if gate.wants_good else PROVED
     if gate.limit is not None:
         unit = "" if gate.quantity.unit in ("share", "") else f" {gate.quantity.unit}"
-        what = f"above {gate.limit:g}{unit}" if not gate.wants_good else f"within {gate.limit:g}"
+        what = (
+            f"are above {gate.limit:g}{unit}"
+            if not gate.wants_good
+            else f"are within {gate.limit:g}"
+        )
     side = "at least" if gate.wants_good else "at most"
     return (
         f"{format_percent(shown.value)} of "

@@ -151,7 +151,7 @@ def _origins(trajectory: Trajectory) -> Iterator[Suspicion]:
     for exchange, made, other in trace_refusals(trajectory):
         if made.step not in shown:
             said = f"{made} = {made.total:.12g} first appears here; {exchange.call.name} is refused"
-            reason = f"{said} with it at {exchange.answer_step}, which names {other:.12g}"
+            reason = f"{said} with it at step {exchange.answer_step}, which gives {other:.12g}"
             yield Suspicion(made.step, "origin", reason, (exchange.answer_step,))
 
 

@@ -211,7 +211,9 @@ def measure_vector(table: RunTable) -> tuple[dict[str, Figure], dict[str, str], 
     for quantity in ("steps", "tokens", "cost_usd", "seconds"):
         figures |= _spread(table, quantity)
     if powers and trials is not None:
-        counts = f"{trials.always} always pass, {trials.mixed} sometimes, {trials.never} never"
+        counts = (
+            f"tasks: {trials.always} always pass, {trials.mixed} sometimes, {trials.never} never"
+        )
         notes[list(powers)[-1]] = counts
     for name in table.custom:
         figures |= dict(_measure_custom(table, name))
@@ -257,7 +259,7 @@ def _recovered(table: RunTable) -> tuple[Figure, dict[str, str]]:
         recovered.value[chosen], errors.value[chosen], table.clusters[chosen], unmeasured=lost
     )
     runs = int(chosen.sum())
-    note = f"errors that no test injected, in {format_count(runs, 'run')}"
+    note = f"only natural errors, none injected, in {format_count(runs, 'run')}"
     return figure, {"errors.recovered": note} if runs else {}
 
 

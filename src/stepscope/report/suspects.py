@@ -351,6 +351,7 @@ def _reasons(trajectory: Trajectory, found: RuleFindings, goals: list[SubGoal]) 
     """Yield why a run counts as failed, what was missed first."""
     told = found.whole.get("subgoals.outputs")
     untold = told.reason if told is not None and told.label != "all" else ""
+    untold = untold.replace("never told the user ", "never told the user these values: ", 1)
     if missed := [x for x in (untold, find_uncalled_goals(trajectory, goals)) if x]:
         yield f"the agent {' and '.join(missed)}"
     if trajectory.outcome.source == "check" and trajectory.outcome.reason:

@@ -68,7 +68,9 @@ def test_a_refused_sum_that_nothing_explains_is_a_suspicion_and_no_fault() -> No
         a for a in LOCALISE(made, None, None) if isinstance(a, Verdict) and a.step is not None
     ]
     assert (ranked[0].step, ranked[0].label) == (3, "origin")
-    assert "364 + 210 = 574 first appears here; book is refused with it at 6" in ranked[0].reason
+    assert (
+        "364 + 210 = 574 first appears here; book is refused with it at step 6" in ranked[0].reason
+    )
 
 
 ITEMS = (

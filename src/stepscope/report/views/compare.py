@@ -123,10 +123,10 @@ def conclude_comparison(report: ComparisonReport) -> Iterator[str]:
     )
     for key, d in report.differences.items():
         if d.cases_needed is not None and key == "outcome.pass":
-            points = f"{report.worth_seeing * 100:g} points"
+            points = f"a difference of {report.worth_seeing * 100:g} points"
             seen = ""
             if d.detectable is not None:
-                seen = f"; these can detect only {100 * d.detectable:.0f} points"
+                seen = f"; these cases can only show one of {100 * d.detectable:.0f} points"
             yield (
                 f"To detect {points} in {words.name_figure(key).strip()!r} you need about "
                 f"{d.cases_needed:,} cases{seen}."

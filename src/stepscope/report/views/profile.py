@@ -395,7 +395,9 @@ def lay_out_modes(found: FailureModes | Unmeasured) -> Section:
     more = [f"{n:,} {verdict}" for verdict, n in left.items()]
     if unlisted := found.n_modes - len(found.modes):
         more.append(f"{unlisted:,} more")
-    more.append(f"{found.n_lone:,} of {found.n_signatures:,} signatures (in too few runs)")
+    more.append(
+        f"{found.n_lone:,} of {found.n_signatures:,} error signatures, each in too few runs"
+    )
     lines = (*describe_modes(found), f"Not listed here: {', '.join(more)}.")
     where = f"To list the runs of a mode: stepscope report --where \"mode = '{shown[0].code}'\""
     return [table, *(Paragraph(text=line) for line in lines), Paragraph(text=where, terminal=True)]
@@ -447,17 +449,16 @@ def describe_modes(found: FailureModes) -> Iterator[str]:
     alpha = f"{ALPHA:g}"
     modes = format_count(found.n_modes, "mode")
     if found.n_tested:
-        shown = f"{found.n_shown:,} mark" if found.n_shown else "none is proved to mark"
         yield (
             f"{found.n_tested:,} of {modes} could be tested against other trials of the same "
-            f"tasks: {shown} failure at {alpha} after Holm's correction; {found.n_small:,} "
-            f"have an unadjusted p of at most {alpha}, {found.small_by_chance:.1f} are expected by "
-            "chance."
+            f"tasks. Linked to failure at {alpha} after Holm's correction: "
+            f"{f'{found.n_shown:,}' if found.n_shown else 'none'}; with an unadjusted p of at most "
+            f"{alpha}: {found.n_small:,}, where chance alone gives {found.small_by_chance:.1f}."
         )
     else:
         yield (
-            f"None of {modes} could be tested: a test needs tasks with some trials that show the "
-            "mode and some that do not, and with both outcomes."
+            f"None of {modes} could be tested: a test needs a task in which some trials show the "
+            "mode and others do not, and some pass and others fail."
         )
     if isinstance(found.unassigned, Estimate):
         none = round(found.unassigned.value * found.n_failed)

@@ -249,7 +249,10 @@ def describe_certainty(look: LookFirst, width: int) -> list[str]:
     if look.nobody is None:
         return said
     chance = words.format_chance(look.nobody)
-    return [f"{'':<10}{'-':>7}  {chance:>5}  not a step of the agent, or not detected", *said]
+    return [
+        f"{'':<10}{'-':>7}  {chance:>5}  the cause is no step of the agent, or was not found",
+        *said,
+    ]
 
 
 def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[str]:
