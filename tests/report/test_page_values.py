@@ -277,7 +277,10 @@ def test_a_curve_too_long_to_draw_keeps_the_lowest_score_and_sums_of_each_stretc
 def test_only_panels_with_something_in_them_are_drawn() -> None:
     bare = curve(break_probability=(), latency_s=(None, None, None), cost_usd=(0.1, None, None))
     assert chart_curve(bare, 6, "r-1", lambda step: None).spec == "curve_cost"
-    assert chart_curve(curve(), 6, "r-1", lambda step: None).spec == "curve_break"
+    broken = chart_curve(curve(), 6, "r-1", lambda step: None)
+    assert broken.spec == "curve_break"
+    at = [column.label for column in broken.table.columns].index("probability of the break")
+    assert all(row.cells[at].text.endswith(" %") for row in broken.table.rows)
 
 
 def test_a_curve_says_what_it_concludes_and_what_that_rests_on() -> None:

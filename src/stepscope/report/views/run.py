@@ -497,7 +497,7 @@ def chart_curve(curve: Curve, count: int, anchor: str, to: StepAddress) -> Chart
     """Return the curve of a run of `count` steps."""
     columns: list[tuple[str, str, str, tuple[float | None, ...] | None]] = [
         ("", "score", "", curve.scores),
-        ("break", "probability of the break", "", curve.break_probability or None),
+        ("break", "probability of the break", "share", curve.break_probability or None),
         ("latency", "seconds", "seconds", curve.latency_s),
         ("cost", "usd", "usd", curve.cost_usd),
     ]
