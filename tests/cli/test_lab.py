@@ -8,8 +8,16 @@ import pytest
 
 from stepscope.cli.main import main
 
-SMALL = ["lab", "envelope", "--n", "10", "--sigma", "0.05", "--classifier", "v1,v3"]
-FAST = [*SMALL, "--generator", "article", "--trials", "200"]
+
+def envelope(*own: str) -> list[str]:
+    """Return a command that takes a second, with options of one's own instead of these."""
+    given = {"--n": "10", "--sigma": "0.05", "--classifier": "v1,v3"}
+    given |= {"--generator": "article", "--trials": "200"}
+    kept = [word for pair in given.items() if pair[0] not in own for word in pair]
+    return ["lab", "envelope", *kept, *own]
+
+
+FAST = envelope()
 
 
 def test_an_envelope_is_a_table_that_says_how_far_it_is_known(
@@ -30,7 +38,7 @@ def test_an_envelope_is_a_table_that_says_how_far_it_is_known(
 def test_the_default_says_what_its_probabilities_are_worth(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main([*FAST, "--classifier", "default", "--told", "0.5"]) == 0
+    assert main(envelope("--classifier", "default", "--told", "0.5")) == 0
     shown = capsys.readouterr().out
     assert "are given 0.5 times the true sigma" in " ".join(shown.split())
     assert "named right: every run is given its most probable shape" in shown
@@ -101,7 +109,7 @@ def test_without_the_extra_the_command_that_installs_it_is_named(
 def test_a_wrong_envelope_is_one_line_and_code_2(
     capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
 ) -> None:
-    assert main([*FAST, *arguments]) == 2
+    assert main(envelope(*arguments)) == 2
     shown = capsys.readouterr()
     assert says in shown.err
     assert shown.err.count("\n") == 1

@@ -12,7 +12,8 @@ from stepscope.cli.main import main
 from tests.faults.providers import Threaded, serving
 from tests.faults.script import Fault, Script, Where
 
-COMMAND = ["lab", "redteam", "--judge", "local/tiny", "--runs", "3"]
+ATTACK = ["lab", "redteam", "--judge", "local/tiny"]
+COMMAND = [*ATTACK, "--runs", "3"]
 # As our text of the class "authority" says it, where JSON is inside of JSON.
 VENDOR = "Notice of the evaluation team"
 
@@ -101,7 +102,7 @@ def test_texts_of_ones_own_are_tried_too(
         ([*COMMAND, "--corpus", "absent"], "absent: no such file"),
         ([*COMMAND, "--rubric", "no_look"], "attacks need one whose answer is for or against"),
         ([*COMMAND, "--store", "absent.db"], "no store at 'absent.db'"),
-        ([*COMMAND, "--runs", "0"], "Invalid value for '--runs'"),
+        ([*ATTACK, "--runs", "0"], "Invalid value for '--runs'"),
     ],
 )
 def test_a_wrong_attack_is_one_line_and_code_2(

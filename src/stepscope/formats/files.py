@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol, cast
 
 from stepscope.errors import ConfigError, LimitError, TraceError, UsageError
 from stepscope.model import Stream
-from stepscope.safety.limits import Limits
+from stepscope.safety.limits import Limits, is_in_use
 from stepscope.safety.text import visible_line
 
 if TYPE_CHECKING:
@@ -260,6 +260,9 @@ def _open_each(paths: list[str], *, top: str | None = None) -> Iterator[OpenedFi
             if not stat.S_ISREG(mode):
                 kind = next((kind for test, kind in _FILE_KINDS if test(mode)), "something else")
                 yield RefusedFile(uri, f"not a file but {kind}", named)
+                continue
+            if is_in_use(path):
+                yield RefusedFile(uri, "not a file but a store in use, or a part of one", named)
                 continue
             handle = os.open(path, _OPEN_FLAGS)
         except (OSError, RuntimeError) as e:  # a circle of links, before Python 3.13

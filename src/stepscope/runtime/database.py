@@ -20,8 +20,22 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from stepscope.errors import EnvironmentFault, StepscopeError, StoreError, UsageError
+from stepscope.safety.limits import hold_database
 
 Connection = sqlite3.Connection
+
+
+class _HeldConnection(sqlite3.Connection):
+    """A connection to a file that nothing else in this process opens while it is open."""
+
+    release: Callable[[], None] | None = None
+
+    def close(self) -> None:
+        super().close()
+        if self.release is not None:
+            self.release()
+            self.release = None
+
 
 MEMORY = ":memory:"
 # Another process's batch takes well under a second; a wait of half a minute means it hangs.
@@ -68,9 +82,12 @@ def open_database(
             isolation_level=None,
             timeout=BUSY_MILLISECONDS / 1000,
             check_same_thread=not any_thread,
+            factory=_HeldConnection,
         )
         with ExitStack() as unless_ready:
             unless_ready.callback(db.close)
+            if path != MEMORY:
+                db.release = hold_database(path)
             try:
                 _prepare(db, path, cache_kibibytes, read_only)
             except UnicodeDecodeError as e:  # SQLite quotes a schema that is no text

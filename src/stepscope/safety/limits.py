@@ -11,7 +11,8 @@ import glob
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -49,10 +50,46 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULT_LIMITS = Limits()
 
 
+# The files behind a database; and the databases that SQLite has open in this process, by device
+# and number, each with how often.
+_LOG = re.compile(r"-(?:wal|shm|journal)$")
+_IN_USE: Counter[tuple[int, int]] = Counter()
+
+
+def hold_database(path: str | Path) -> Callable[[], None]:
+    """Note that SQLite has a file open in this process; return what ends that."""
+    key = _identify(path)
+
+    def release() -> None:
+        _IN_USE[key] -= 1
+        if _IN_USE[key] <= 0:
+            del _IN_USE[key]
+
+    _IN_USE[key] += 1
+    return release
+
+
+def is_in_use(path: str | Path) -> bool:
+    """Tell whether SQLite has a database open in this process to which this path belongs.
+
+    To open such a file beside SQLite, and to close it, drops the locks that keep other processes
+    out: they write over each other (https://sqlite.org/howtocorrupt.html, 2.2).
+    """
+    of = _LOG.sub("", str(path)) if _IN_USE else ""
+    return bool(of) and Path(of).exists() and _identify(of) in _IN_USE
+
+
+def _identify(path: str | Path) -> tuple[int, int]:
+    status = Path(path).stat()
+    return status.st_dev, status.st_ino
+
+
 def open_file(path: str | Path) -> BinaryIO:
     """Open a file that the user names; what is no file is an OSError, and is not waited for."""
     if "\0" in str(path):
         raise OSError(errno.EINVAL, "A name with NUL")
+    if is_in_use(path):
+        raise OSError(errno.EBUSY, "A database in use")
     file = open(path, "rb", opener=lambda name, how: os.open(name, how | os.O_NONBLOCK))
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
@@ -68,7 +105,6 @@ def read_file(path: str | Path, most: int = -1) -> bytes:
 
 # How the file of a database begins; and what is nobody's output.
 _DATABASE = b"SQLite format 3\0"
-_LOG = re.compile(r"-(?:wal|shm|journal)$")
 _SETTINGS = frozenset({"stepscope.toml", "pyproject.toml", ".env"})
 # What is being written, by the number of its process.
 _PART = re.compile(r"\.(\d+)(?:\.[0-9a-f]{8})?\.part$")
@@ -77,7 +113,9 @@ _PART = re.compile(r"\.(\d+)(?:\.[0-9a-f]{8})?\.part$")
 def refuse_to_write(place: Path, own: str = "") -> None:
     """Raise UsageError where a file is a store or settings other than `own`."""
     of_log = place.with_name(_LOG.sub("", place.name) or place.name)
-    held = any(one.is_file() and read_file(one, 16) == _DATABASE for one in (place, of_log))
+    held = is_in_use(place) or any(
+        one.is_file() and read_file(one, 16) == _DATABASE for one in (place, of_log)
+    )
     if held or place.name in _SETTINGS - {own}:
         raise UsageError(f"{place}: a database or settings; name another file to write to")
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from stepscope.errors import UsageError
+from stepscope.safety.limits import is_in_use
 
 # What a run leaves behind is source code and small tables; a checkout of a large project fits.
 MOST_BYTES = 256 * 1024 * 1024
@@ -118,6 +119,9 @@ class Workspace:
 
     def file(self, name: str, path: Path) -> None:
         """Copy a file, where it is one and fits."""
+        if is_in_use(path):
+            self.dropped["special"] += 1
+            return
         try:
             # A file that became a link or a pipe since it was listed is not followed or waited for.
             opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
