@@ -7,7 +7,7 @@ baseline that were not run, count at their worst where a gate would pass, at the
 would fail.
 
 A ratio (steps, tokens, seconds) is tested on the ranks of all values: one run of 900 steps is one
-long run, not forty. Its interval resamples cases (`stepscope.stats.medians`). A null that cannot
+long run, not forty. Its interval resamples cases (`stepscope.stats.comparison`). A null that cannot
 be listed is drawn in stages: few permutations where p is large, many where it is small. A p at or
 below a stage's mark is drawn anew, so that P(p <= a) <= a for each a up to the first mark, far
 above any alpha here. Source of the test: `stepscope.stats.permutation`.

@@ -281,7 +281,7 @@ class WorkflowPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """A workflow with its gates; `baseline` is a path that can be opened as it is.
 
     `trials` and `cases` (of the command line) are the design where it is not the baseline's; see
-    `gates.design`.
+    `gates.baseline`.
     """
 
     workflow: str

@@ -62,7 +62,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Model(Protocol):
-    """A judge model: asks a provider once, without retries; see `stepscope.judges.models`."""
+    """A judge model: asks a provider once, without retries; see `stepscope.models`."""
 
     @property
     def name(self) -> str:
