@@ -141,7 +141,7 @@ def _cut(names: Iterable[str]) -> Do:
             for share in (0.35, 0.6, 0.9):
                 place.write(name, text[: int(len(text) * share)])
                 done = place.run("import", name, "--store", f"{share}.db")
-                if wrong := one_line(done, (2,)) if done.code else coded(done, (0,), says="[1-9][0-9]* quarantined"):
+                if wrong := one_line(done, (2,)) if done.code else coded(done, (0,), says="[1-9][0-9]* set aside"):
                     return f"{name} at {share}: {wrong}"
                 done = place.run("import", name, "--strict", "--store", "strict.db")
                 if wrong := one_line(done, (2,)):
@@ -180,7 +180,7 @@ def _limits_then_none(place: Place) -> str:
     first = place.run("import", "t", "--store", "n.db")
     place.write("stepscope.toml", gates.policy())
     place.must("import", "t", "--store", "n.db")
-    wrong = coded(first, (0, 2), says="quarantined" if first.code == 0 else "")
+    wrong = coded(first, (0, 2), says="set aside" if first.code == 0 else "")
     return wrong or ("" if n_runs(place, "n.db") == 48 else f"{n_runs(place, 'n.db')} runs, not 48")
 
 
@@ -281,7 +281,7 @@ def _rated(head: str, rows: list[str], words: str = "--rubric axes.termination -
         done = place.run("import", "--verdicts", name, *shlex.split(words))
         if done.code:
             return one_line(done, (2,)) if fine is None else coded(done, (0,))
-        found = re.search(r"([\d,]+) rows; ([\d,]+) new verdicts, ([\d,]+) known; ([\d,]+) quarantined", done.said)
+        found = re.search(r"([\d,]+) rows; ([\d,]+) new verdicts, ([\d,]+) known; ([\d,]+) set aside", done.said)
         if not found:
             return f"no account of rows: {done.said[-200:]!r}"
         total, new, known, aside = (int(found[n].replace(",", "")) for n in range(1, 5))

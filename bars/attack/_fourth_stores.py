@@ -81,7 +81,7 @@ def _ours(change: Callable[[list[str]], list[str] | str | bytes], runs: int, asi
         lines = Path("x.jsonl").read_text("utf-8").splitlines()
         place.write("y.jsonl", change(lines))
         done = place.run("import", "y.jsonl", "--store", "n.db")
-        if wrong := coded(done, codes, says="[1-9][0-9]* quarantined" if aside and 0 in codes else ""):
+        if wrong := coded(done, codes, says="[1-9][0-9]* set aside" if aside and 0 in codes else ""):
             return wrong
         if done.code:
             return ""

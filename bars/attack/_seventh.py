@@ -265,7 +265,7 @@ AMOUNTS: dict[str, tuple[str, tuple[int, ...]]] = {
     "a text of blanks and 120": ('{"amount": "  120  "}', (3,)),
     "120 with cents": ('{"amount": 120.01}', (3,)),
     "one cent above": ('{"amount": 100.01}', (3,)),
-    "a number of 30 digits": ('{"amount": 999999999999999999999999999999}', (3,)),
+    "a number of 30 digits": ('{"amount": 999999999999999999999999999999}', (4,)),
     "10 to the third": ('{"amount": 1e3}', (3,)),
     "120 in a text of a sign": ('{"amount": "+120"}', (3, 4)),
     "120 in full width": ('{"amount": "\uff11\uff12\uff10"}', (3, 4)),
