@@ -104,7 +104,7 @@ def sigma(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:
-    """Measure how noisy each judge is, from steps scored twice.
+    """Measure how noisy each judge is, from steps scored more than once.
 
     Some 15 steps scored three times each, spread over the range of scores, are a good design. The
     result is kept in the store; report, show and shape use its upper limit for the labels of runs.

@@ -89,16 +89,16 @@ Outcomes = Annotated[
     str | None,
     Option(
         metavar="FILE",
-        help="Add outcomes to runs in the store: CSV or JSON lines with the run or its recorder's "
-        "id, pass or fail or a reward, and the source: check, reward, or a person's name.",
+        help="Add outcomes to runs in the store: CSV or JSON lines with the run (or its recorder's "
+        "id), the outcome (pass, fail or a reward) and the source (check, reward or a person).",
     ),
 ]
 Cases = Annotated[
     str | None,
     Option(
         metavar="FILE",
-        help="The cases (references) of runs, by task: cases.toml, goals.toml, JSON lines, or a "
-        "folder of them. With PATHS or alone.",
+        help="Reference solutions (cases) of runs, by task: cases.toml, goals.toml, JSON lines, or "
+        "a folder of them. With PATHS or alone.",
     ),
 ]
 Mapped = Annotated[
@@ -116,9 +116,7 @@ Labels = Annotated[
 ]
 RubricName = Annotated[
     str | None,
-    Option(
-        metavar="NAME", help="With --verdicts: the rubric, such as axes; your own file ends in .md."
-    ),
+    Option(metavar="NAME", help="With --verdicts: the rubric, such as axes, or your own .md file."),
 ]
 Rater = Annotated[str | None, Option(metavar="NAME", help="With --verdicts: the rater.")]
 SetAside = Annotated[

@@ -63,7 +63,8 @@ COMMANDS: dict[str, tuple[Member, ...]] = {
         gate.gate,
         ("baseline", "Make runs the baseline that gates compare with.",
          "stepscope baseline update --yes", (gate.update,)),
-        ("case", "Make cases from runs.", "stepscope case promote airline/9/2", (runs.promote,)),
+        ("case", "Turn failing runs into cases.",
+         "stepscope case promote airline/9/2", (runs.promote,)),
     ),
     "Experts": (
         ("lab", "Measure stepscope's accuracy on runs with known faults.",

@@ -27,7 +27,7 @@ def compare(
     b: Annotated[str, Argument(metavar="B", help="The second value of --by.")],
     *,
     by: Annotated[
-        str, Option(metavar="FIELD", help="The field whose values A and B are.")
+        str, Option(metavar="FIELD", help="The field that A and B are values of.")
     ] = "agent",
     where: options.WhereText = None,
     since: options.Since = None,
@@ -61,7 +61,7 @@ Html = Annotated[
     Path | None, Option(metavar="FILE", help="Write every page to one file; needs no server.")
 ]
 Embed = Annotated[
-    str | None, Option(metavar="N", help="Embed the steps of N runs, or of all. Default: 25.")
+    str | None, Option(metavar="N", help="Embed the steps of N runs, or all. Default: 25.")
 ]
 Gates = Annotated[
     list[Path] | None, Option(metavar="FILE", help="Files that gate --json wrote, the newest last.")
@@ -210,7 +210,7 @@ def shape(
     scores: Annotated[str, Argument(metavar="SCORES", help="CSV or JSON lines; - is stdin.")],
     *,
     sigma: Annotated[
-        float | None, Option(help="Noise of one score. Default: measured, else unknown.")
+        float | None, Option(help="Noise of one score. Default: the measured value, or unknown.")
     ] = None,
     quantum: options.Quantum = None,
     weights: Annotated[

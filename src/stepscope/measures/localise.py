@@ -398,7 +398,7 @@ SIGNS = {
 TELLING = 0.15
 # What most failed runs have at some step: told where there is nothing else to tell.
 USUAL = frozenset[Kind]({"write", "code", "end"})
-NOTHING_FOUND = "no fault found here; ranked by its place in the run"
+NOTHING_FOUND = "no fault found at this step; ranked by its position only"
 
 
 def find_evidence(
