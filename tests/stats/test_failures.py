@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, product
+from math import comb
 
 import numpy as np
 import pytest
@@ -58,3 +59,21 @@ def test_tasks_that_tell_nothing_leave_one_number() -> None:
     assert (lowest, null.tolist()) == (4, [1.0])
     lowest, null = null_of_failures([])
     assert (lowest, null.tolist()) == (0, [1.0])
+
+
+@pytest.mark.parametrize(
+    "table", [(257, 100, 40), (300, 150, 299), (2_700, 1_350, 13), (400, 0, 9)]
+)
+def test_a_task_of_many_runs_has_the_same_chances_as_its_ways_counted(
+    table: tuple[int, int, int],
+) -> None:
+    runs, failed, marked = table
+    lowest, null = null_of_failures([table])
+    counted = [
+        comb(failed, x) * comb(runs - failed, marked - x) / comb(runs, marked)
+        for x in range(max(0, marked + failed - runs), min(marked, failed) + 1)
+    ]
+    if len(counted) > 1:
+        assert null == pytest.approx(counted, rel=1e-10)
+    assert null.sum() == pytest.approx(1.0)
+    assert lowest == max(0, marked + failed - runs)

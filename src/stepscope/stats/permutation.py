@@ -139,9 +139,20 @@ def null_of_failures(tasks: Iterable[tuple[int, int, int]]) -> tuple[int, Floats
     return lowest, _convolve_all(parts)
 
 
+# Runs of a task whose ways are counted in whole numbers; of more, the ratios of neighbours do.
+MOST_COUNTED = 256
+
+
 @lru_cache(1 << 14)
 def _failures_of_task(runs: int, failed: int, marked: int) -> tuple[int, Floats]:
     first, last = max(0, marked + failed - runs), min(marked, failed)
+    if runs > MOST_COUNTED:
+        x = np.arange(first, last, dtype=np.float64)
+        others = runs - failed - marked + x + 1
+        ratios = (failed - x) * (marked - x) / ((x + 1) * others)
+        logs = np.concatenate([np.zeros(1), np.cumsum(np.log(ratios))])
+        chances = np.exp(logs - logs.max())
+        return first, chances / chances.sum()
     ways = [comb(failed, x) * comb(runs - failed, marked - x) for x in range(first, last + 1)]
     return first, np.array([way / comb(runs, marked) for way in ways])
 

@@ -32,6 +32,7 @@ from stepscope.store.columns import (
     ANSWERED,
     AnswerColumn,
     Runs,
+    SignColumns,
     Signs,
     StepColumn,
     Texts,
@@ -190,6 +191,7 @@ def _cells(row: RecordRow, place: int, current: tuple[int, int]) -> tuple[object
 
 
 _COLUMNS = ["run", "current", "state", "value", "label", "version"]
+_SIGNED = ["family", "facts", "case", "step", "cites", "reason", *_COLUMNS]
 _DECODED_ROWS = 10_000
 _PLAIN = frozenset(RecordRow._fields) - {"step", "cites", "question", "case_id"}
 
@@ -293,28 +295,39 @@ class ParquetRows:
 
     def signs(self, runs: Runs) -> Signs:
         """Return what rules found wrong in `runs`, as signatures that other runs share."""
-        found = []
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        found: list[tuple[str, SignColumns]] = []
         state = columns.see_runs(partial(self.column, runs=runs), self._groups)
         places = self._places(runs)
         for measure in filter(is_signed, self._groups):
-            held = [row for row in self._rows_of(measure) if row["family"] == RULES]
+            held = self._rows_of_rules(measure)
+            run, current = (held.column(name).to_numpy() for name in ("run", "current"))
+            counted = held.column("state").to_numpy() > 0
+            says = pc.binary_length(held.column("reason")).fill_null(0).to_numpy() > 0
             # A row about the whole run is marked as current; one of a step is as its question.
-            asked = {_question(row) for row in held if row["current"]}
+            asked = run.astype(np.int64)
+            for name in ("version", "facts", "case"):
+                codes = _codes(held, name)
+                asked = asked * (int(codes.max(initial=0)) + 1) + codes
             if measure == STEP_LABELS_NAME:
                 # The counts of labels have a reason, until the texts of their run are erased.
-                of = [x["run"] for x in held if x["current"] and x["state"] > 0 and not x["reason"]]
-                state[places[of][places[of] >= 0]] = columns.cell_state("missing_input")
-            rows = [
-                _row(row)
-                for row in held
-                if _question(row) in asked and row["state"] > 0 and row["reason"]
-                if (row["step"] is not None) == is_of_steps(measure)
-                if row["label"] == "incorrect" or not measure.startswith("axes.")
-            ]
-            run, step = (np.array([getattr(x, k) for x in rows], np.int64) for k in ("run", "step"))
-            words = "label" if measure == "policy" else "reason"
-            said, cites = ([getattr(row, key) for row in rows] for key in (words, "cites"))
-            found.append((measure, (run, step, said, cites)))
+                of = places[run[current & counted & ~says]]
+                state[of[of >= 0]] = columns.cell_state("missing_input")
+            kept = np.isin(asked, asked[current]) & counted & says
+            kept &= held.column("step").is_valid().to_numpy() == is_of_steps(measure)
+            if measure.startswith("axes."):
+                kept &= _words(held, "label") == "incorrect"
+            rows = held.filter(pa.array(kept))
+            run, step = rows.column("run").to_numpy().astype(np.int64), np.full(len(rows), WHOLE)
+            if is_of_steps(measure):
+                step = rows.column("step").to_numpy().astype(np.int64)
+            words = rows.column("label" if measure == "policy" else "reason").to_pylist()
+            # Of errors alone it counts which call they cite.
+            cited = rows.column("cites").to_pylist() if measure == "errors" else ()
+            cites = [str(steps) if steps else "" for steps in cited]
+            found.append((measure, (run, step, list(map(str, words)), cites)))
         return sign_answers(found, places.__getitem__, state)
 
     def weights(self) -> dict[tuple[str, str], tuple[float, ...]]:
@@ -329,6 +342,18 @@ class ParquetRows:
         places = np.full(self._runs.num_rows, -1, dtype=np.int64)
         places[runs.key] = np.arange(len(runs))
         return places
+
+    def _rows_of_rules(self, measure: str) -> pa.Table:
+        """Return the answers of rules to one measure, with what `signs` reads of them."""
+        import pyarrow as pa
+
+        with self._reading():
+            parts = [
+                part.filter(pa.array(_words(part, "family") == RULES))
+                for group in self._groups[measure]
+                for part in (self._records.read_row_group(group, _SIGNED),)
+            ]
+        return pa.concat_tables(parts).unify_dictionaries()
 
     def _rows_of(self, measure: str) -> Iterator[dict[str, Any]]:
         groups = self._groups.get(measure, ())
@@ -438,8 +463,14 @@ def _words(table: pa.Table, name: str) -> Texts:
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.object_)
 
 
-def _question(row: dict[str, Any]) -> tuple[object, ...]:
-    return row["run"], row["version"], row["facts"], row["case"]
+def _codes(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
+    """Return a dictionary column as numbers from 0, a last one where there is nothing."""
+    import pyarrow as pa
+
+    chunks = [one for one in table.column(name).chunks if isinstance(one, pa.DictionaryArray)]
+    most = max((len(chunk.dictionary) for chunk in chunks), default=0)
+    parts = [chunk.indices.fill_null(most).to_numpy() for chunk in chunks]
+    return np.concatenate([np.empty(0, np.int64), *parts]).astype(np.int64)
 
 
 def _row(cells: dict[str, Any]) -> RecordRow:
