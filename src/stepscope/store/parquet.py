@@ -306,16 +306,18 @@ class ParquetRows:
             run, current = (held.column(name).to_numpy() for name in ("run", "current"))
             counted = held.column("state").to_numpy() > 0
             says = pc.binary_length(held.column("reason")).fill_null(0).to_numpy() > 0
-            # A row about the whole run is marked as current; one of a step is as its question.
-            asked = run.astype(np.int64)
-            for name in ("version", "facts", "case"):
-                codes = _codes(held, name)
-                asked = asked * (int(codes.max(initial=0)) + 1) + codes
             if measure == STEP_LABELS_NAME:
                 # The counts of labels have a reason, until the texts of their run are erased.
                 of = places[run[current & counted & ~says]]
                 state[of[of >= 0]] = columns.cell_state("missing_input")
-            kept = np.isin(asked, asked[current]) & counted & says
+            kept = current & counted & says
+            if is_of_steps(measure):
+                # A row about the whole run is marked as current; one of a step is as its question.
+                asked = run.astype(np.int64)
+                for name in ("version", "facts", "case"):
+                    codes = _codes(held, name)
+                    asked = asked * (int(codes.max(initial=0)) + 1) + codes
+                kept = np.isin(asked, asked[current]) & counted & says
             kept &= held.column("step").is_valid().to_numpy() == is_of_steps(measure)
             if measure.startswith("axes."):
                 kept &= _words(held, "label") == "incorrect"
