@@ -45,8 +45,8 @@ def drawing(lines: list[str]) -> str:
         '<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" '
         f'width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" aria-label="what stepscope report prints">\n'
-        f"<style>text{{font:{SIZE}px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;"
-        "fill:#d6deeb}</style>\n"
+        f"<style>text{{white-space:pre;font:{SIZE}px ui-monospace,Menlo,Consolas,"
+        "'DejaVu Sans Mono',monospace;fill:#d6deeb}</style>\n"
         f'<rect width="100%" height="100%" rx="8" fill="#111827"/>\n{rows}\n</svg>\n'
     )
 

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, TimeoutError, ViewportSize
 
 import stepscope
+from docs import picture
 from stepscope.report.render.data import read_gate_reports
 from stepscope.report.render.html import write_html
 from stepscope.settings import Settings
@@ -144,3 +145,15 @@ def test_a_new_store_says_that_nothing_is_scored(browser: Browser, tmp_path: Pat
         for address in ("/run", "/compare", "/profile", "/gates"):
             page.go(address)
         assert page.faults() == []
+
+
+def test_the_picture_of_a_report_keeps_its_columns(browser: Browser) -> None:
+    """A browser that folds spaces shows a table as words."""
+    page = browser.new_page()
+    page.goto(picture.PICTURE.as_uri())
+    texts = "[...document.querySelectorAll('text')]"
+    widths = page.evaluate(f"{texts}.map((t) => [t.textContent, t.getComputedTextLength()])")
+    page.close()
+    letter = {round(width / len(line), 1) for line, width in widths if line.isascii()}
+    assert len(letter) == 1
+    assert any("   " in line for line, _ in widths)

@@ -164,7 +164,7 @@ class OpenedFile(NamedTuple):
 
 
 # How the problem of a path begins that is deliberately not opened.
-NOT_OPENED = ("a link ", "not a file but")
+NOT_OPENED = ("a link ", "not a file but", "a store in use")
 
 
 class RefusedFile(NamedTuple):
@@ -262,7 +262,7 @@ def _open_each(paths: list[str], *, top: str | None = None) -> Iterator[OpenedFi
                 yield RefusedFile(uri, f"not a file but {kind}", named)
                 continue
             if is_in_use(path):
-                yield RefusedFile(uri, "not a file but a store in use, or a part of one", named)
+                yield RefusedFile(uri, "a store in use, or a part of one", named)
                 continue
             handle = os.open(path, _OPEN_FLAGS)
         except (OSError, RuntimeError) as e:  # a circle of links, before Python 3.13
