@@ -90,7 +90,7 @@ def test_nothing_set_aside_is_said(capsys: pytest.CaptureFixture[str]) -> None:
         (["--listen"], "--set-aside is for files; --listen reads nothing but OTLP"),
         (["phoenix:shop"], "--set-aside is for files, not for the traces of a backend"),
         (["--outcomes", "o.csv"], "--set-aside is for runs; --verdicts reads verdicts"),
-        (["--cases", "c.toml"], "--cases is for PATHS; --set-aside alone lists what ever was"),
+        (["--cases", "c.toml"], "--cases is for PATHS; --set-aside alone lists every record"),
         (["--agent", "a"], "--agent is for PATHS; --set-aside alone"),
         (["--workflow", "w"], "--workflow is for PATHS; --set-aside alone"),
         (["--since", "7d"], "--since is for PATHS; --set-aside alone"),

@@ -82,7 +82,7 @@ def test_a_check_outranks_a_reward_and_a_reward_a_person_in_any_order(
     assert "fail says ann (label)" in shown
     main(["report", "--store", str(store)])
     said_there = " ".join(capsys.readouterr().out.split())
-    assert "that the outcome of 1 run is settled (others say otherwise: stepscope show)" in (
+    assert "the true outcome of 1 run (sources contradict each other: stepscope show)" in (
         said_there
     )
 

@@ -3,11 +3,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from stepscope.errors import UsageError
 from stepscope.report.compare import compare_groups
 from stepscope.report.render import text
-from stepscope.report.views.compare import make_comparison_document
+from stepscope.report.views.compare import (
+    conclude_comparison,
+    make_comparison_document,
+    state_difference,
+)
 from stepscope.values import Estimate, Unmeasured
 from tests.report.rows import MISSING, LiteralRows, rows
 
@@ -59,6 +64,18 @@ def test_equal_groups_show_nothing_and_say_what_could_have_been_seen() -> None:
     assert "survive Holm's correction at 0.05 over 2 figures: none." in text.render(
         make_comparison_document(found)
     )
+
+
+def test_one_point_and_one_figure_are_singular_and_less_is_as_often() -> None:
+    half = [1.0] * 100 + [0.0] * 100
+    one, equal = (
+        compare_groups(rows(two(half, [1.0] * passed + [0.0] * (200 - passed))), "x", "y")
+        for passed in (102, 100)
+    )
+    assert state_difference(one).startswith("y passes 1 point more than x (95 %: ")
+    assert state_difference(equal).startswith("y and x pass equally often, to the nearest point (")
+    alone = structs.replace(one, differences={"outcome.pass": one["outcome.pass"]})
+    assert next(conclude_comparison(alone)).endswith(" over 1 figure: none.")
 
 
 def test_cases_of_one_group_only_are_counted() -> None:

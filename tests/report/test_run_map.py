@@ -173,7 +173,7 @@ def test_where_nothing_failed_the_sentence_says_how_much_may_fail_all_the_same()
 
 
 def test_where_nobody_says_how_runs_ended_the_sentence_says_that() -> None:
-    assert sentence(("1", "??")) == "2 runs with 2 calls were read; none has an outcome."
+    assert sentence(("1", "??")) == "2 runs with 2 calls; no outcome is known."
 
 
 def test_runs_without_an_outcome_are_counted_beside_the_others() -> None:

@@ -54,8 +54,9 @@ def test_a_database_is_in_use_as_long_as_any_connection_is_open(tmp_path: Path) 
     path.write_bytes(b"x")
     first, second = hold_database(path), hold_database(path)
     (tmp_path / "link.db").symlink_to(path)
+    (tmp_path / "trace.json").symlink_to("a.db-shm")
     (tmp_path / "other.db").write_bytes(b"y")
-    in_use = ("a.db", "a.db-wal", "a.db-shm", "a.db-journal", "link.db")
+    in_use = ("a.db", "a.db-wal", "a.db-shm", "a.db-journal", "link.db", "trace.json")
     for end in (first, second):
         assert [name for name in in_use if not is_in_use(tmp_path / name)] == []
         assert not is_in_use(tmp_path / "other.db")

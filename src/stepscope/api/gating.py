@@ -334,7 +334,7 @@ def choose_policies(
     cases: Iterable[str] = (),  # that must have been run, not those of the baseline
     tier: str | Sequence[str] | None = None,  # whose gates are run, not as the settings say
 ) -> tuple[WorkflowPolicy, ...]:
-    """Return the policies to gate: all with gates, or those named."""
+    """Return the policies to gate, all with gates or those named; UsageError without any."""
     gated = {policy.workflow: policy for policy in settings.policies if policy.gates}
     names = tuple(dict.fromkeys(workflows)) or tuple(gated)
     if not gated:
@@ -342,9 +342,9 @@ def choose_policies(
             "no gate is declared; add [workflow.NAME.gates] to stepscope.toml, or let "
             "stepscope init write gates for the runs of the store"
         )
-    for name in [name for name in names if name not in gated]:
-        near = suggest_name(name, gated)
-        raise UsageError(f"no gates are declared for workflow {name!r}; {near}")
+    if absent := [name for name in names if name not in gated]:
+        near = suggest_name(absent[0], gated)
+        raise UsageError(f"no gates are declared for workflow {absent[0]!r}; {near}")
     policies = tuple(gated[name] for name in names)
     for policy in policies:
         if policy.agent != RECORDED:
@@ -444,13 +444,13 @@ def draft_gates(notebook: Notebook, folder: Path) -> list[GateDraft]:
     ]
     last = decide_gates(notebook.store, kept, baselines=held, where=where).workflows if kept else ()
     powers = {one.workflow: one.gates for one in last}
-    several = {name for name in most if sum(key[0] == name for key in versions) > 1}
+    several = {x: key[1:] for x, key in most.items() if sum(x == one[0] for one in versions) > 1}
     return [
         GateDraft(
             workflow=one.workflow,
             path=str(Path(str(one.baseline)).relative_to(folder)),
             baseline=sample,
-            version=" ".join(filter(None, most[one.workflow][1:])) * (one.workflow in several),
+            version=" ".join(filter(None, several.get(one.workflow, ()))),
             gates=powers.get(one.workflow, ()),
             left_out=tuple(g for g in decided[one.workflow] if g.outcome != "pass"),
         )

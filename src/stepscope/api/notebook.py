@@ -7,8 +7,6 @@ loads it when it is first asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
-from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +26,7 @@ from stepscope.score import ScoringResult, score_runs
 from stepscope.score.importing import Added, Progress, RunDefaults, RunNames, import_traces
 from stepscope.settings import Settings, load_settings
 from stepscope.store import Store
-from stepscope.store.where import Where, parse_where, started_since, stored_before
+from stepscope.store.where import Where, combine_filters
 
 if TYPE_CHECKING:
     from stepscope.api.agreement import AgreementView, ModesView, QueueView
@@ -49,17 +47,6 @@ if TYPE_CHECKING:
 
 def ignore_progress(done: int, total: int) -> None:
     """Tell nobody."""
-
-
-def combine_filters(
-    text: str | Where | None, after: str | None = None, *, older_than: str | None = None
-) -> Where | None:
-    """Return the filter of a text, a date or age after which, and one before which runs came in."""
-    chosen = parse_where(text) if isinstance(text, str) else text
-    dated = ((started_since, after), (stored_before, older_than))
-    given = [chosen, *(make(when) for make, when in dated if when is not None)]
-    conditions = [one for one in given if one is not None]
-    return reduce(and_, conditions) if conditions else None
 
 
 def open(path: str | Path | None = None, *, settings: Settings | None = None) -> Notebook:

@@ -48,7 +48,7 @@ class StoreReader:
         self._kept: OrderedDict[Hashable, object] = OrderedDict()
 
     async def ask(self, question: Callable[[Store], T]) -> T:
-        """Return what the question finds in the store as it is now."""
+        """Return what the question finds in the store as it is now; UsageError where it is gone."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, lambda: question(self._fresh()))
 

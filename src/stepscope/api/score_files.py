@@ -212,7 +212,7 @@ class FileShapes(Closeable):
         *,
         sigma: float | None = None,  # noise of one score, instead of that of `noise`
         quantum: float | None = None,  # step between the values that the judge can give
-        weights: Weights | None = None,  # of steps, by name of a run or task, or `EVERY`
+        weights: Weights | None = None,  # of steps, by name of a run or task, or `EVERY_RUN`
         noise: Mapping[str, Estimate] | None = None,  # sigma of each judge, from repeats
         seed: int = 0,  # where random draws start
         # called with the number of curves done, and 0

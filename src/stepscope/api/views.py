@@ -262,14 +262,14 @@ class ReportView(DocumentView[Report]):
         from stepscope.gates.looks import read_gate_history
         from stepscope.report.render import html
         from stepscope.report.render.data import read_gate_reports
-        from stepscope.report.rows import combine_conditions
+        from stepscope.store.where import combine_filters
 
         if self._rows is None:
             raise UsageError("this report was made without rows; take one from a store's report()")
         where, since, place = self._where, self._since, Path(file)
         kept: tuple[GateHistory, ...] = ()
         if self._settings is not None and self._settings.workflow:
-            both = combine_conditions(where, since)
+            both = combine_filters(where, since)
             kept = read_gate_history(self._rows, self._settings.policies, where=both)
         told = read_gate_reports([Path(name) for name in gates]) if gates else ()
         html.write_html(

@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from stepscope.api.exporting import read_scored_runs
-from stepscope.api.notebook import Notebook, combine_filters, ignore_progress
+from stepscope.api.notebook import Notebook, ignore_progress
 from stepscope.backends.client import BackendName, Client, parse_target, read_access
 from stepscope.backends.pull import source_uri
 from stepscope.backends.types import Evaluation, list_evaluations, separate_trace
@@ -26,7 +26,7 @@ from stepscope.formats.otlp import write
 from stepscope.model import Record, Trajectory
 from stepscope.score.importing import Progress
 from stepscope.store.store import SentLog
-from stepscope.store.where import Where
+from stepscope.store.where import Where, combine_filters
 
 
 def content_digest(bodies: Iterable[bytes]) -> str:

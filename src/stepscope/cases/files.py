@@ -86,7 +86,7 @@ def give_cases(store: Store, path: str | Path, workflow: str) -> AddedCases:
 
 
 def load_cases(path: Path, workflow: str = "") -> tuple[Case, ...]:
-    """Return the cases of a file, or of the files of a folder; `workflow` where they name none."""
+    """Return cases of a file or folder, of `workflow` if they name none; ConfigError if wrong."""
     paths = sorted(x for x in path.iterdir() if x.suffix in _ENDINGS) if path.is_dir() else [path]
     for one in paths if path.is_dir() else ():
         if not one.resolve().is_relative_to(path.resolve()):
@@ -205,7 +205,7 @@ _PLAIN = re.compile(r"[a-z0-9_/-]{1,60}")
 
 
 def promote_run(run: Trajectory, step: int, why: str) -> dict[str, str]:
-    """Return the files of a case, by name: the run up to the exchange that `step` is of."""
+    """Return the files of a case, by name: the run up to `step`'s exchange, else UsageError."""
     if not 0 <= step < len(run.steps):
         raise UsageError(f"step {step}: {run.name!r} has {len(run.steps)} steps, from 0")
     broken = exchange_steps(run, step)

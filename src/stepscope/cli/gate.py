@@ -125,9 +125,9 @@ def gate(
         raise UsageError("--runs needs no store: leave --store or --runs out")
 
     from stepscope.api import gating
-    from stepscope.api.notebook import combine_filters
     from stepscope.gates.baseline import replace_file
     from stepscope.gates.settings import DROP
+    from stepscope.store.where import combine_filters
 
     settings = settings_at(config)
     policies = gating.choose_policies(
@@ -220,8 +220,8 @@ def update(
     Example: stepscope baseline update --workflow refunds --where "agent_version = 'v7'"
     """
     from stepscope.api import gating
-    from stepscope.api.notebook import combine_filters
     from stepscope.gates import baseline
+    from stepscope.store.where import combine_filters
 
     settings = settings_at(config)
     policies = gating.choose_policies(settings, workflow or ())

@@ -237,7 +237,7 @@ def import_(
     options.refuse_given(listening, "is for runs that come in with --listen")
     if set_aside and not paths:
         of_paths = {**files, **of_runs, "set-aside": None, "workflow": workflow, "since": since}
-        options.refuse_given(of_paths, "is for PATHS; --set-aside alone lists what ever was")
+        options.refuse_given(of_paths, "is for PATHS; --set-aside alone lists every record")
         with options.open_existing(store) as notebook:
             _list_set_aside(notebook.store.quarantined(), as_json=as_json)
         return 0

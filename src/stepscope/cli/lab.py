@@ -143,7 +143,6 @@ def redteam(
     Example: stepscope lab redteam --judge openai/gpt-5-mini --runs 5 --class authority
     """
     from stepscope.api import judging
-    from stepscope.api.notebook import combine_filters
     from stepscope.cli.setup import find_bundled
     from stepscope.judges import rubrics
     from stepscope.judges.judgement import configured_judge
@@ -151,6 +150,7 @@ def redteam(
     from stepscope.ledger.budget import Budget
     from stepscope.ledger.ledger import Ledger, ledger_path
     from stepscope.report.views import lab as lab_views
+    from stepscope.store.where import combine_filters
 
     if not judge:
         raise UsageError("name whom to attack: --judge PROVIDER/MODEL")

@@ -318,10 +318,10 @@ def view(
     """
     from urllib.parse import urlencode
 
-    from stepscope.api.notebook import combine_filters
     from stepscope.report.render.data import read_gate_reports
     from stepscope.report.rows import choose_fields
     from stepscope.settings import load_settings
+    from stepscope.store.where import combine_filters
     from stepscope.web.app import make_web_app, new_token
     from stepscope.web.guard import check_address
     from stepscope.web.serve import open_socket, serve_until_stopped, socket_url

@@ -147,7 +147,7 @@ def score(
 
     Example: stepscope score --where "workflow = 'airline'"
     """
-    from stepscope.api.notebook import combine_filters
+    from stepscope.store.where import combine_filters
 
     with options.open_existing(store) as notebook, terminal.show_progress("scoring runs") as step:
         scored = notebook.score(

@@ -227,7 +227,7 @@ def init(
     from stepscope.settings import find_settings
 
     if (held := find_settings()) not in (None, FILE.name):
-        raise UsageError(f"{held} holds settings, and two files of them are an error; keep one")
+        raise UsageError(f"{held} holds settings, and a second file is refused: change it there")
     if FILE.exists() and not force:
         raise UsageError(f"{FILE} already exists; --force overwrites it")
     effects: dict[str, str] = {}

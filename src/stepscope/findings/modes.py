@@ -207,12 +207,12 @@ def find_modes(rows: Rows, runs: Runs, tasks: Ints) -> FailureModes | Unmeasured
 
 
 def form_modes(signs: Signs, tasks: Ints) -> tuple[list[tuple[str, ...]], Bools]:
-    """Return the signatures of each mode, the commonest first, and which runs, by task, have it."""
+    """Return the signatures of each mode, commonest first, and who has it, shape (modes, runs)."""
     return merge_signatures(*choose_signatures(signs, tasks))
 
 
 def choose_signatures(signs: Signs, tasks: Ints) -> tuple[list[str], Bools]:
-    """Return the signatures of enough runs and tasks, the commonest first, and who has which."""
+    """Return commonest signatures first, of enough tasks, and who has each: (signatures, runs)."""
     n, size, width = max(len(tasks), 1), len(signs.texts), int(tasks.max(initial=0)) + 1
     pairs = np.unique(signs.number * n + signs.at)
     number, at = pairs // n, pairs % n

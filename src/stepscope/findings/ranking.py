@@ -135,7 +135,7 @@ def fit_path(store: str) -> Path | None:
 
 
 def read_fit(store: str) -> StoreFit:
-    """Return what `stepscope calibrate localise` fitted for a store; empty where it did not."""
+    """Return what `stepscope calibrate localise` fitted, empty without; ConfigError if damaged."""
     path = fit_path(store)
     try:
         return msgspec.json.decode(b"{}" if path is None else read_file(path), type=StoreFit)

@@ -162,9 +162,8 @@ _SHOWN_KEYS = 6
 _SHOWN_CHARACTERS = 40
 
 # The keys that some record has in whatever a built-in format is sure of: `_NO_JSON`, or the keys of
-# one record, those of one text all together. Spelling is that of all ways
-# to write them: `trace_id`, `traceId` and ` Trace_ID` alike. Formats without an
-# entry, such as plugins, are always asked.
+# one record, those of one text all together. One spelling stands for all: `traceid` for `trace_id`,
+# `traceId` and ` Trace_ID`. Formats without an entry, such as plugins, are always asked.
 _NO_JSON = ""
 _SIGNATURES: dict[str, tuple[str, ...]] = {
     "agentrx_labels": ("trajectoryid failures",),

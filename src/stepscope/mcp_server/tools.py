@@ -16,7 +16,6 @@ from typing import Annotated, Any, get_type_hints
 import msgspec
 from msgspec import Meta, structs
 
-from stepscope.api.notebook import combine_filters
 from stepscope.errors import UsageError, suggest_name
 from stepscope.findings.modes import find_modes
 from stepscope.gates.types import GateReport
@@ -37,6 +36,7 @@ from stepscope.report.views.steps import TOLD_SHARE
 from stepscope.safety.redact import hide_in
 from stepscope.settings import Settings
 from stepscope.store import Store
+from stepscope.store.where import combine_filters
 from stepscope.values import Unmeasured, format_count
 
 

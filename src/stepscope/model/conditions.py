@@ -89,7 +89,7 @@ def _compare(comparison: Comparison, look_up: Callable[[str], Json]) -> bool | N
 
 
 def read_number(value: Json) -> float | None:
-    """Return a value as a number; None for one that is none, as true, or has 16 digits or more."""
+    """Return a value as a number; None for one that is none, as true, or is not held exactly."""
     if isinstance(value, str):
         found = _NUMBER.fullmatch(value)
         return None if found is None else float(found[1] + found[2].replace(",", ""))

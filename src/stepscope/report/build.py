@@ -36,7 +36,6 @@ from stepscope.report.panels import build_panels
 from stepscope.report.rows import (
     RunTable,
     choose_fields,
-    combine_conditions,
     estimate_shapes,
     hide_texts,
     is_outdated,
@@ -75,7 +74,7 @@ from stepscope.store.columns import (
     text_array,
 )
 from stepscope.store.judged import JudgeAnswers, read_judge_answers
-from stepscope.store.where import Where
+from stepscope.store.where import Where, combine_filters
 from stepscope.values import Decision, RankFlips, Unmeasured, format_count
 
 
@@ -290,7 +289,7 @@ def build_report(
     """Return the report over the runs chosen; raises as `read_chosen_runs` does."""
     if table is None:
         table = read_chosen_runs(rows, where=where, since=since, by=by)
-    chosen = combine_conditions(where, since)
+    chosen = combine_filters(where, since)
     judged = read_judge_answers(rows, table.runs, chosen, version=rubric_version)
     weighed = replace(table, judged=weigh_judged(judged, len(table)))
     found = choose(rows, weighed, look_first, judged) if isinstance(rows, Store) else ()
@@ -354,9 +353,10 @@ def read_chosen_runs(
     """Return the rows that a report over these runs is made of; raises UsageError where none is."""
     # Who acted at a step is in no column: the table is split when its runs are opened.
     fields = () if by == BY else choose_fields(by)
-    table = read_table(rows, combine_conditions(where, since), fields)
+    chosen = combine_filters(where, since)
+    table = read_table(rows, chosen, fields)
     if not len(table):
-        raise UsageError(say_no_match(rows, combine_conditions(where, since)))
+        raise UsageError(say_no_match(rows, chosen))
     return table
 
 
@@ -428,11 +428,11 @@ def _not_claimed(rows: Rows, table: RunTable, whole: Profile) -> list[str]:
         said.append(f"shapes ({'no shares' if absent is None else absent.reason})")
     unscored = table.lost("outcome").get(words.NOT_SCORED, 0)
     if unscored:
-        said.append(f"anything about {unscored:,} runs never scored")
+        said.append(f"{format_count(unscored, 'run')} never scored")
     contradicted = int((rows.column(CONTRADICTED, table.runs).state == 1).sum())
     if contradicted:
         runs = format_count(contradicted, "run")
-        said.append(f"that the outcome of {runs} is settled (others say otherwise: stepscope show)")
+        said.append(f"the true outcome of {runs} (sources contradict each other: stepscope show)")
     return said
 
 

@@ -19,7 +19,6 @@ from stepscope.report.build import build_profile, find_effects, find_rank_flips
 from stepscope.report.rows import (
     RunTable,
     choose_fields,
-    combine_conditions,
     read_table,
     read_values,
     say_no_match,
@@ -37,7 +36,7 @@ from stepscope.shape import fleet
 from stepscope.store import Store
 from stepscope.store.columns import Rows
 from stepscope.store.judged import read_judge_answers
-from stepscope.store.where import Where
+from stepscope.store.where import Where, combine_filters
 from stepscope.values import Unmeasured
 
 # Family-wise chance of a false claim over all figures of one comparison.
@@ -63,7 +62,7 @@ def compare_groups(
     fields = choose_fields(by)
     if a == b:
         raise UsageError(f"{a!r} is compared with itself; give two values of {by}")
-    chosen = combine_conditions(where, since)
+    chosen = combine_filters(where, since)
     table = read_table(rows, chosen, fields)
     if not len(table):
         raise UsageError(say_no_match(rows, chosen))

@@ -54,7 +54,6 @@ from stepscope.store.judged import JudgeAnswers, keep_chosen
 from stepscope.store.records import EVERY_TASK
 from stepscope.store.runs import texts_in
 from stepscope.store.where import Where
-from stepscope.store.where import started_since as starting
 from stepscope.values import Estimate, Unmeasured
 
 
@@ -210,7 +209,7 @@ RowMask = Bools | Ints
 class FleetShapes:
     """What the curve of each run says, aligned with the runs of a table."""
 
-    state: npt.NDArray[np.int8]  # 1 classified, 0 without a curve, negative: see `kind_of`
+    state: npt.NDArray[np.int8]  # 1 classified, 0 without a curve, negative: see `unmeasured_kind`
     label: npt.NDArray[np.int8]  # index of the shape, or -1: unresolved, unmodelled, not classified
     unmodelled: Bools  # no shape fits the run
     low_level: Bools  # its mean is low, whatever its shape
@@ -529,13 +528,6 @@ def read_values(table: RunTable, measure: str) -> tuple[Floats, Bools]:
     if measure == "policy":
         return (np.nan_to_num(column.value) > 0).astype(np.float64), column.valued
     return column.value, column.valued
-
-
-def combine_conditions(where: Where | None, since: str | None) -> Where | None:
-    """Return the condition that `where` and `started_since` make together."""
-    if since is None:
-        return where
-    return starting(since) if where is None else where & starting(since)
 
 
 def say_no_match(rows: Rows, where: Where | None) -> str:

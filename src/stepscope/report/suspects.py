@@ -130,7 +130,7 @@ def find_missed_goals(
             parts.append(f"{len(lacks) - NAMED_DIFFERENCES} more differ")
         if attempt.failed:
             parts.append(f"refused: {quote_error(attempt)}")
-        said = f"{goal.tool} {how}{more}: {('; '.join(parts) or 'called, but out of order')}"
+        said = f"{goal.tool} {how}{more}: {('; '.join(parts) or 'called out of order')}"
         yield 3.0, SuspectSteps(first=attempt.step, last=attempt.step, kind="missed", evidence=said)
 
 

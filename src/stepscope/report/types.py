@@ -396,7 +396,7 @@ class LookFirst(msgspec.Struct, frozen=True, kw_only=True):
     handle: str = ""  # what names the run on a command line, quoted where a shell needs it
     note: str = ""
     because: str = ""  # why the run failed; no suspect
-    nobody: float | None = None  # probability that no step is at fault; None where not ranked
+    nobody: float | None = None  # probability that no agent step is at fault; None where not ranked
     reliability: str = ""  # how often such a list is right, or why the run is not ranked
     same_as: str = ""  # id of the run before it, in a list, that shows the same fault first
 
@@ -455,7 +455,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     faulty: dict[str, tuple[RunLine, ...]] = msgspec.field(default_factory=dict)
 
     def __getitem__(self, key: str) -> Figure:
-        """Return one figure of the vector; without it the message lists them."""
+        """Return one figure of the vector; UsageError for another name, with a list of them."""
         if key not in self.figures:
             raise UsageError(
                 f"no figure {key!r} in the report; there are: {', '.join(self.figures)}"
@@ -510,11 +510,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     modes: FailureModes | Unmeasured = NO_SIGNS  # what went wrong in several runs, if known
 
     def __getitem__(self, key: str) -> Figure:
-        """Return one figure over all chosen runs; `profile` gives those of one group."""
+        """Return one figure over all chosen runs; `profiles` has those of each group."""
         return self.whole[key]
 
     def scalar(self) -> None:
-        """Refuse to be one number."""
+        """Raise UsageError: a report is never one number."""
         raise UsageError(
             "a report is a table of figures: one number would hide the path behind the outcome, or "
             "the outcome behind the path; take a figure by name, such as report['outcome.pass']"
@@ -554,7 +554,7 @@ class ComparisonReport(msgspec.Struct, frozen=True, kw_only=True):
     shapes: ShapesDifference | Unmeasured = NO_CURVES  # compared, or why they cannot be
 
     def __getitem__(self, key: str) -> Difference:
-        """Return the comparison of one figure; without it the message lists them."""
+        """Return the comparison of a figure; UsageError for another name, with a list of them."""
         if key not in self.differences:
             have = ", ".join(self.differences) or "none"
             raise UsageError(f"{key!r} was not compared; compared: {have}")

@@ -75,8 +75,10 @@ def is_in_use(path: str | Path) -> bool:
     To open such a file beside SQLite, and to close it, drops the locks that keep other processes
     out: they write over each other (https://sqlite.org/howtocorrupt.html, 2.2).
     """
-    of = _LOG.sub("", str(path)) if _IN_USE else ""
-    return bool(of) and Path(of).exists() and _identify(of) in _IN_USE
+    try:
+        return bool(_IN_USE) and _identify(_LOG.sub("", os.path.realpath(path))) in _IN_USE
+    except (OSError, ValueError):  # nothing is there, or it is no name of a file
+        return False
 
 
 def _identify(path: str | Path) -> tuple[int, int]:

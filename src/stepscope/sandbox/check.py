@@ -140,7 +140,7 @@ def _outside(place: Path) -> Iterator[dict[str, str | int]]:
 
 
 def find_interpreter() -> tuple[str, list[Path]]:
-    """Return a Python that can be seen inside, and the folder it needs beside /usr, if any."""
+    """Return a Python seen inside, and its folder beside /usr, if any; else EnvironmentFault."""
     own = Path(sys.executable).resolve()
     folder = Path(sys.base_prefix).resolve()
     if own.is_relative_to("/usr"):

@@ -71,7 +71,7 @@ _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 
 
 def syscall_filter(machine: str = "") -> bytes:
-    """Return the filter for a machine, this one unless it is named, as the kernel reads it."""
+    """Return the kernel's filter for a machine, or this one; EnvironmentFault where unknown."""
     machine = machine or platform.machine()
     if machine not in SYSCALLS:
         raise EnvironmentFault(

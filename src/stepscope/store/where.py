@@ -20,7 +20,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import reduce
 from itertools import chain
+from operator import and_
 from typing import NamedTuple, NoReturn
 
 from stepscope.errors import UsageError, suggest_name
@@ -133,6 +135,17 @@ def stored_before(text: str, *, now: datetime | None = None) -> Where:
     """Return the condition that a run was first imported before `text`; see `started_since`."""
     when = parse_moment("before", text, now=now)
     return Where("runs.imported_ns < ?", (when,), f"stored before {text}")
+
+
+def combine_filters(
+    text: str | Where | None, after: str | None = None, *, older_than: str | None = None
+) -> Where | None:
+    """Return one filter of a text, a date or age `after` and `older_than`; UsageError if wrong."""
+    chosen = parse_where(text) if isinstance(text, str) else text
+    dated = ((started_since, after), (stored_before, older_than))
+    given = [chosen, *(make(when) for make, when in dated if when is not None)]
+    conditions = [one for one in given if one is not None]
+    return reduce(and_, conditions) if conditions else None
 
 
 def parse_moment(option: str, text: str, *, now: datetime | None = None) -> int:

@@ -398,7 +398,7 @@ def hostile_values_are_told(subject: FormatSubject) -> Iterator[str]:
                 try:
                     again = msgspec.json.decode(msgspec.json.encode(run), type=type(run))
                 except (msgspec.MsgspecError, UnicodeError, OverflowError, RecursionError) as e:
-                    yield f"{where}: a run that cannot be stored ({e}); decode with safety.door"
+                    yield f"{where}: a run that cannot be stored ({e}); decode with safety.json"
                     continue
                 if [step.index for step in again.steps] != list(range(len(again.steps))):
                     yield f"{where}: steps {[step.index for step in again.steps]}; count from 0"

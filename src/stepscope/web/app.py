@@ -41,7 +41,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from stepscope.api.notebook import combine_filters
 from stepscope.api.reader import StoreReader, StoreState
 from stepscope.errors import EnvironmentFault, StepscopeError, UsageError
 from stepscope.gates.looks import GateHistory, read_gate_history
@@ -62,7 +61,7 @@ from stepscope.safety.redact import scrub_message
 from stepscope.safety.text import render_json, visible
 from stepscope.settings import Settings
 from stepscope.store import Store
-from stepscope.store.where import Where
+from stepscope.store.where import Where, combine_filters
 from stepscope.values import Unmeasured
 from stepscope.web.guard import WebGuard, WebPolicy
 
@@ -95,7 +94,7 @@ def parse_run_query(query: QueryParams) -> RunQuery:
 
 
 def parse_whole_number(query: QueryParams, name: str) -> int | None:
-    """Return a whole number from 0 of an address; None where it says none."""
+    """Return a whole number from 0 of an address; None without it, UsageError for anything else."""
     text = query.get(name)
     if text is None or text == "":
         return None

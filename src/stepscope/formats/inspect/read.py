@@ -339,7 +339,7 @@ _MOST = {"event": "call changes"}
 
 
 def decode_sample(raw: bytes, *, limits: Limits) -> Decoded:
-    """Return the value of a sample, as `safety.door.decode` does."""
+    """Return the value of a sample, as `safety.json.decode` does."""
     if limits.depth >= _DEEPEST and b"\\u0000" not in raw:
         # A character is four bytes at most; no text is longer than the whole.
         longest = None if len(raw) <= limits.text_bytes else limits.text_bytes // _CHARACTER

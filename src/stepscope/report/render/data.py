@@ -35,7 +35,7 @@ def render_gate_json(report: GateReport, *, code: int, remarks: Sequence[str] = 
 
 
 def read_gate_reports(files: Sequence[Path]) -> tuple[GateDocument, ...]:
-    """Return what `stepscope gate --json` wrote, in the order of the files."""
+    """Return what `stepscope gate --json` wrote, in the order of the files; else UsageError."""
     documents = []
     for file in files:
         try:

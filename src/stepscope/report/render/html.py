@@ -27,7 +27,7 @@ from stepscope.report.compare import compare_groups
 from stepscope.report.document import Chart, Links, Table, TableCell, make_columns, make_row
 from stepscope.report.render import charts, pages, run_page
 from stepscope.report.render.pages import Page
-from stepscope.report.rows import combine_conditions, read_table
+from stepscope.report.rows import read_table
 from stepscope.report.types import Curve, GateDocument, Report
 from stepscope.report.views import overview
 from stepscope.report.views.judges import chart_panels
@@ -38,7 +38,7 @@ from stepscope.safety.limits import open_output
 from stepscope.safety.redact import hide_in
 from stepscope.store import Store
 from stepscope.store.columns import Rows
-from stepscope.store.where import Where
+from stepscope.store.where import Where, combine_filters
 
 Embed = int | Literal["all"]
 
@@ -129,7 +129,7 @@ def _pages(
     gates: Sequence[GateDocument],
     kept: Sequence[GateHistory],
 ) -> Iterator[Page]:
-    table = read_table(store, combine_conditions(where, since))
+    table = read_table(store, combine_filters(where, since))
     shown = store.shown if isinstance(store, Store) else None
     runs = make_run_rows(table, shown)
     inside = _embedded(store, report, runs, embed)
@@ -150,7 +150,7 @@ def _pages(
     yield pages.make_profile_page(report, links=links)
     yield pages.make_gates_page(gates, links=links, kept=kept)
     if groups is not None:
-        both, seed = combine_conditions(where, since), report.provenance.seed
+        both, seed = combine_filters(where, since), report.provenance.seed
         found = compare_groups(store, *groups, by="agent", where=both, seed=seed)
         yield pages.make_groups_page(found)
     if not isinstance(store, Store):

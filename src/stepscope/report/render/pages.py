@@ -96,7 +96,7 @@ def lay_out(macro: str, **values: object) -> Markup:
 
 def make_overview_page(
     report: Report,  # what `build` made
-    rows: Sequence[RunListRow],  # what `read_runs` read with the same choice
+    rows: Sequence[RunListRow],  # what `make_run_rows` made with the same choice
     *,
     links: Links,  # where things are
     query: RunQuery | None = None,  # which runs the table shows; all when left out

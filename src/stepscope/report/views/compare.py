@@ -118,8 +118,8 @@ def conclude_comparison(report: ComparisonReport) -> Iterator[str]:
     named = ", ".join(words.name_figure(key).strip() for key in found)
     tested = sum(d.p is not None for d in report.differences.values())
     yield (
-        f"Differences that survive Holm's correction at 0.05 over {tested} figures: "
-        f"{named or 'none'}."
+        "Differences that survive Holm's correction at 0.05 over "
+        f"{format_count(tested, 'figure')}: {named or 'none'}."
     )
     for key, d in report.differences.items():
         if d.cases_needed is not None and key == "outcome.pass":
@@ -132,10 +132,9 @@ def conclude_comparison(report: ComparisonReport) -> Iterator[str]:
                 f"{d.cases_needed:,} cases{seen}."
             )
     if report.n_shared and (report.n_only_first + report.n_only_second):
-        yield (
-            f"Outside every pair: {report.n_only_first:,} cases of the first group only, "
-            f"{report.n_only_second:,} of the second."
-        )
+        first = format_count(report.n_only_first, "case")
+        second = f"{report.n_only_second:,} of the second"
+        yield f"Outside every pair: {first} of the first group only, {second}."
     shapes = report.shapes
     if isinstance(shapes, ShapesDifference):
         yield f"Shapes rest on {shapes.source}; noise: {shapes.sigma}."
@@ -180,8 +179,9 @@ def state_difference(report: ComparisonReport) -> str:
     points = 100 * found.effect.value
     limits = format_interval(found.effect)
     if not round(points):
-        return f"{second} and {first} pass equally often, to the point (95 %: {limits})."
-    said = f"{second} passes {abs(points):.0f} points {'fewer' if points < 0 else 'more'} than"
+        return f"{second} and {first} pass equally often, to the nearest point (95 %: {limits})."
+    share = format_count(abs(round(points)), "point")
+    said = f"{second} passes {share} {'fewer' if points < 0 else 'more'} than"
     doubt = "" if found.survives else "; chance alone may do that"
     return f"{said} {first} (95 %: {limits}){doubt}."
 
@@ -260,8 +260,9 @@ class PeerDistances(msgspec.Struct, frozen=True):
         said = f"{format_count(len(held), 'pair')} of {self.runs:,} trials"
         said += f" {'is' if len(held) == 1 else 'are'} {apart} apart"
         said += f", median {format_percent(median(held))}" if held[0] < held[-1] else ""
-        more = f"; {self.without_calls:,} more make no call" if self.without_calls else ""
-        return f"{said}; {self.parted:,} diverge for good{more}"
+        parted = f"{self.parted:,} diverge{'s' * (self.parted == 1)} for good"
+        none, one = self.without_calls, self.without_calls == 1
+        return f"{said}; {parted}" + (f"; {none:,} more make{'s' * one} no call" if none else "")
 
 
 class RunDiff(msgspec.Struct, frozen=True):
@@ -424,7 +425,8 @@ def conclude_diff(found: RunDiff) -> Iterator[str]:
     if found.lasting is not None:
         yield f"They diverge for good {_place(found, found.lasting)}."
     if found.unaligned:
-        yield f"Not compared: {found.unaligned:,} calls after the first {runs.MOST_CALLS} of a run."
+        calls = format_count(found.unaligned, "call")
+        yield f"Not compared: {calls} after the first {runs.MOST_CALLS} of a run."
     apart, peers = found.distance, found.same_version
     if isinstance(apart, Unmeasured):
         yield f"Distance: unmeasured, {apart.kind}: {apart.reason}."
@@ -438,7 +440,7 @@ def conclude_diff(found: RunDiff) -> Iterator[str]:
     if not isinstance(apart, Unmeasured):
         n, as_far = len(peers.distances), sum(one >= apart for one in peers.distances)
         yield (
-            f"{as_far:,} of {n:,} differ at least as much as the two "
+            f"{as_far:,} of {n:,} differ{'s' * (as_far == 1)} at least as much as the two "
             "runs: such a difference occurs without a change of version."
             if as_far
             else f"None of these {format_count(n, 'pair')} differs as much as the two runs."

@@ -630,15 +630,11 @@ def describe_first_bad(pair: GroupAgreement) -> str:
 
 def describe_weighted(pair: GroupAgreement) -> str:
     """Return the agreement expected of calibrated confidences; "" where there is none."""
-    found, said = (
-        pair.figures.get("weighted"),
-        "weighted by calibrated confidence: expected to agree",
-    )
-    return (
-        f"{_title(pair)}, {said} on {format_estimate(found)}."
-        if isinstance(found, Estimate)
-        else ""
-    )
+    found = pair.figures.get("weighted")
+    if not isinstance(found, Estimate):
+        return ""
+    said = "weighted by calibrated confidence: expected to agree"
+    return f"{_title(pair)}, {said} on {format_estimate(found)}."
 
 
 def describe_worst_case(pair: GroupAgreement) -> str:

@@ -413,7 +413,7 @@ def state_result(
     passed, n = sum(count for _, count, _ in graded), sum(n for _, _, n in graded)
     if not n:
         runs, calls = format_count(whole.n_runs, "run"), format_count(whole.n_calls, "call")
-        return [(f"{runs} with {calls} were read; none has an outcome.", "")]
+        return [(f"{runs} with {calls}; no outcome is known.", "")]
     parts: list[tuple[str, Tone]] = []
     if len(graded) > NAMED_GROUPS:
         shares = sorted(count / n for _, count, n in graded)
