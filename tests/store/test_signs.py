@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from stepscope.errors import UsageError
-from stepscope.model import Record, Step, ToolCall, ToolResult, Verdict
+from stepscope.model import Case, Record, Step, ToolCall, ToolResult, Verdict
 from stepscope.model.signatures import signature_code
 from stepscope.score import score_runs
 from stepscope.store import ParquetRows, Rows, Store
@@ -21,6 +21,7 @@ from tests.factories import FAILED, PASSED, agent, calls, did, failed, result, r
 
 FAILS = "pay fails: id * is closed"
 SLOW = "a call fails: timed out after * s"
+CASE = Case(workflow="shop", task="1")
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +157,60 @@ def test_what_is_current_is_told_by_workflow() -> None:
         assert len(held(store)) == 2
         store.put_facts([], [Current("axes.termination", "air", "3", "")])
         assert {of for of, _, _ in held(store)} == {"a"}
+
+
+def test_an_export_signs_what_the_store_signs_and_nothing_else(tmp_path: Path) -> None:
+    def says(
+        measure: str, reason: str, step: int | None = None, label: str = "incorrect",
+        version: str = "2", run: str = "a", **fields: str,
+    ) -> Record:  # fmt: skip
+        answer = Verdict(measure, 1.0, label, step, reason=reason)
+        return Record(trajectory=run, answer=answer, version=version, **fields)  # type: ignore[arg-type]
+
+    ended, order = "axes.termination", "axes.sequencing"
+    crashed = Record(trajectory="b", answer=Unmeasured("error", "bug", "step_labels"), version="2")
+    lost = Unmeasured("missing_input", "tells nothing", "errors", 2)
+    with Store.open(tmp_path / "runs.db") as store:
+        ones = [run(user("a"), agent("x"), id=id_, name=id_, case=CASE) for id_ in "abc"]
+        store.put(ones)
+        store.append(
+            [
+                says("loops", "4 calls go round: old", version="1"),
+                says("loops", "3 calls go round: pay"),
+                says(ended, "1", facts="f"), says(ended, "tells 5 sums", 1, facts="f"),
+                says(ended, "tells right", 2, "correct", facts="f"),
+                says(ended, "tells of a version", 3, version="1", facts="f"),
+                says(ended, "tells of facts", 4, facts="g"),
+                says(ended, "tells a judge", 5, facts="f", family="openai", judge="a/b"),
+                says(order, "1", case=CASE.hash), says(order, "pays first", 1, case=CASE.hash),
+                says(order, "pays another case", 2, case="another"),
+                says("policy", "1"), says("policy", "pay at 1", 1, "no refunds"),
+                says("policy", "", 2, "erased"),
+                says("errors", "1"), says("errors", "timed out", 3),
+                Record(trajectory="a", answer=lost, version="2"),
+                says("step_labels", "", version="1"), says("step_labels", "1 ERROR"),
+                says("step_labels", "pay failed: no", 1),
+                crashed, says("loops", "5 calls go round: see", run="b"),
+                says("step_labels", "1 ERROR", run="c"),
+                says("loops", "6 calls go round: buy", run="c"),
+            ]
+        )  # fmt: skip
+        names = ("loops", order, "policy", "errors", "step_labels")
+        facts = [*((name, "") for name in names), (ended, "f")]
+        store.put_facts([], [Current(name, "shop", "2", hashed) for name, hashed in facts])
+        store.purge(parse_where("id = 'b'"))
+        store.to_parquet(tmp_path / "p")
+        exported = ParquetRows(tmp_path / "p")
+        assert sorted(text for of, _, text in held(store) if of == "a") == [
+            "a call fails: timed out", "breaks the rule 'no refunds'",
+            "calls go round in a circle: pay", "pay fails: no", "pays first", "tells * sums",
+        ]  # fmt: skip
+        assert held(exported) == held(store)
+        assert states(exported) == states(store)
+        assert states(store) == {"a": ANSWERED, "b": cell_state("error"), "c": ANSWERED}
+        for rows in (store, exported):
+            of_c = rows.signs(rows.runs(parse_where("id = 'c'")))
+            assert (of_c.at.tolist(), of_c.state.tolist()) == ([0], [ANSWERED])
 
 
 def states(rows: Rows) -> dict[str, int]:
