@@ -62,7 +62,8 @@ def test_tasks_that_tell_nothing_leave_one_number() -> None:
 
 
 @pytest.mark.parametrize(
-    "table", [(257, 100, 40), (300, 150, 299), (2_700, 1_350, 13), (400, 0, 9)]
+    "table",
+    [(257, 100, 40), (300, 150, 299), (2_700, 1_350, 13), (4_000, 2_000, 2_000), (400, 0, 9)],
 )
 def test_a_task_of_many_runs_has_the_same_chances_as_its_ways_counted(
     table: tuple[int, int, int],

@@ -201,16 +201,21 @@ def test_what_looks_into_runs_says_nothing_of_records_that_never_were_one(where:
 
 
 def test_why_records_were_set_aside_goes_with_them_and_their_number_stays(tmp_path: Path) -> None:
+    cut = {"format": "test", "quarantined": 0, "problem": f"ends in {SECRET!r}"}
     told = {"format": "test", "quarantined": 1, "set_aside": {f"it is {SECRET!r}": 1}}
     with Store.open(tmp_path / "s.db") as store:
         store.put([private("r1", agent="a")])
-        for uri in (f"{SECRET}.json", "other.json"):
-            store.quarantine([Quarantined(reason="bad", offset=0, raw=b"x", uri=uri)])
+        # The file of the run, one of verdicts of which a row names the run, and another.
+        store.keep_accounts([(f"{SECRET}.json", {"uri": f"{SECRET}.json", **cut})], 1)
+        for uri, raw in (("said.csv", b"r1,bad"), ("other.json", b"x")):
+            store.quarantine([Quarantined(reason="bad", offset=0, raw=raw, uri=uri)])
             store.keep_accounts([(uri, {"uri": uri, **told})], 1)
         store.purge(parse_where("agent = 'a'"))
-        kept = {one["uri"]: (one["quarantined"], one["set_aside"]) for one in store.accounts()}
-    assert kept[f"{SECRET}.json"] == (1, {"erased": 1})
-    assert kept["other.json"] == (1, told["set_aside"])
+        kept = {one["uri"]: one for one in store.accounts()}
+    found = kept[f"{SECRET}.json"]
+    assert (found["quarantined"], found["problem"]) == (0, "erased")
+    assert (kept["said.csv"]["quarantined"], kept["said.csv"]["set_aside"]) == (1, {"erased": 1})
+    assert kept["other.json"]["set_aside"] == told["set_aside"]
 
 
 def test_a_store_of_erased_runs_has_runs() -> None:
