@@ -405,15 +405,10 @@ def _both_stores(place: Place) -> str:
 
 
 def _gate_rows() -> list[Row]:
-    refused = "2: docs/explanation/gates.md, options of runs and of a verdict are refused"
     worst = NEVER + " (docs/howto/gate-in-ci.md)"
-    power = "4: if even the worst runs could not have failed it is undecided, and --undecided is of `interval` alone (docs/explanation/gates.md)"
     inside = "0 or 2; nothing outside of the folder, gates that fail on failing runs (SECURITY.md, docs/tutorial/gate.md)"
     own = "3: the case that you wrote goes before promoted ones, which have its expectations (docs/howto/cases.md)"
-    labels = "2 or 4: a label that nobody can say is no promise (docs/explanation/gates.md: never passes unmeasured)"
     fresh = "3 or 4: answers of erased runs under other settings count as not scored (CHANGELOG.md)"
-    soft = 'axes.termination = { max_rate = 0, source = "axes.termination", severity = "soft" }'
-    ignored = 'axes.termination = { max_rate = 0.1, source = "axes.termination", uncertain = "ignored" }'
     policy = 'policy = { max_per_run = 0 }'
     other = FORBIDS.replace('forbidden = ["wipe"]', '[[task.policy]]\nname = "r"\nforbid = "wipe"\nworkflow = "other"')
     mixed = fleet(WIPED, since=0)
@@ -457,6 +452,17 @@ def _gate_rows() -> list[Row]:
         ("a case whose rule names another workflow", "2 or 3: a rule that can never be broken is no rule (docs/howto/cases.md: a meaningless rule is an error)", "high", script(("gate --runs t", (2, 3)), files={"stepscope.toml": CASED, "cases/a.toml": other, "t/a.jsonl": [WIPES]})),
         ("a case whose own rule misspells its tool", "2: such a rule would never be broken (docs/howto/gate-in-ci.md)", "high", script(("gate --runs t", (2,)), files={"stepscope.toml": CASED, "cases/a.toml": FORBIDS.replace('forbidden = ["wipe"]', '[[task.policy]]\nname = "r"\nforbid = "wipee"'), "t/a.jsonl": [WIPES]})),
         ("a folder of cases that is emptied", "2, 3 or 4: it has no file of cases (docs/howto/cases.md)", "high", promoted(_emptied, ("gate --runs t", (2, 3, 4)))),
+    ]  # fmt: skip
+
+
+def _judged_rows() -> list[Row]:
+    refused = "2: docs/explanation/gates.md, options of runs and of a verdict are refused"
+    worst = NEVER + " (docs/howto/gate-in-ci.md)"
+    power = "4: if even the worst runs could not have failed it is undecided, and --undecided is of `interval` alone (docs/explanation/gates.md)"
+    labels = "2 or 4: a label that nobody can say is no promise (docs/explanation/gates.md: never passes unmeasured)"
+    soft = 'axes.termination = { max_rate = 0, source = "axes.termination", severity = "soft" }'
+    ignored = 'axes.termination = { max_rate = 0.1, source = "axes.termination", uncertain = "ignored" }'
+    return [
         # labels
         *((f"a gate with a label that is misspelt: {gate[:40]}", labels, "high", _labelled(gate, (2, 3, 4))) for gate in
           ('outcome = { max_rate = 0.1, label = "fali" }', 'termination = { max_rate = 0.05, label = "limt" }', 'termination.premature = { max_rate = 0.05, label = "x" }', 'outcome = { max_rate = 0.1, label = "Fail" }', 'outcome = { max_rate = 0.1, label = "fail " }')),
@@ -527,4 +533,4 @@ def _gate_rows() -> list[Row]:
 
 def cases() -> list[Case]:
     """Return the cases of this module."""
-    return [Case("gates", name, expected, severity, do, round=8) for name, expected, severity, do in _gate_rows()]
+    return [Case("gates", name, expected, severity, do, round=8) for name, expected, severity, do in (*_gate_rows(), *_judged_rows())]

@@ -15,7 +15,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -320,11 +320,10 @@ class Agent:
 def asked(*words: str) -> Iterator[Agent]:
     """A client; at its end the server must not have said that anything is a bug."""
     agent = Agent(*words)
-    try:
+    with ExitStack() as unless_good:
+        unless_good.callback(agent.process.kill)
         yield agent
-    except BaseException:
-        agent.process.kill()
-        raise
+        unless_good.pop_all()
     said = agent.stop()
     if re.search("Traceback|bug in", said):
         raise Broken(f"mcp: {said[-300:]}")
@@ -621,13 +620,7 @@ def _erased_calls(place: Place) -> str:
 def _output_rows() -> list[Row]:
     inert = "inert, no secret, strict where it is JSON (docs/explanation/threat-model.md, docs/explanation/secrets.md)"
     pasted = "each printed name can be pasted unchanged (docs/howto/runs.md)"
-    fence = "marked lines, no secret, at most 2,000 tokens (docs/howto/coding-agents.md)"
-    goes_on = "an error of a line, fenced; the server goes on (docs/howto/coding-agents.md)"
-    plain = "no escape: colours are used only on terminals (docs/howto/runs.md)"
     ends = "the ending gives the form (CHANGELOG.md)"
-    means = "the runs of the table (docs/reference/where.md)"
-    own = "inert, typed: a measure that breaks its rules loses its own answer (docs/howto/measure-plugin.md)"
-    quiet = "names, inert; nothing is made (docs/howto/runs.md)"
     lists = ("list", "list --json", "list --by agent", "list --by tag.k --json", "list --columns run,id,workflow,trial,version,started,tag.k,outcome,axes,steps,calls", "list --sort=-steps --limit 0", "list --by workflow --columns run,agent", "list --where \"agent = 'nobody'\"", "list --where \"text ~ 'because'\"", "list --since 2020-01-01")
     return [
         *((f"hostile runs: {words}", inert, "high", worded(f"{words} --store s.db", (0, 2, 4))) for words in lists),
@@ -671,6 +664,18 @@ def _output_rows() -> list[Row]:
         ("two forms at once", "2", "medium", worded("report --json --junit --store s.db", (2,))),
         ("the gate's file in the place of its baseline", "2, 3 or 5, then never 0: stores, settings and .env are kept from outputs, baselines are not promised to be (CHANGELOG.md)", "high", script(lambda p: seventh.based(p, gates.runs("base"), gates.policy(more='baseline = "m.json"')), lambda p: p.write("t/a.jsonl", gates.FAILING), lambda p: typed(p, "gate --runs t --json -o m.json", (2, 3, 5)) or typed(p, "gate --runs t --undecided pass", (3, 4)))),
         ("the gate's folder in the place of its baseline", "2, 3 or 5, then never 0 (CHANGELOG.md)", "high", script(lambda p: seventh.based(p, gates.runs("base"), gates.policy(more='baseline = "w/gate.json"')), lambda p: p.write("t/a.jsonl", gates.FAILING), lambda p: typed(p, "gate --runs t --write w", (2, 3, 5)) or typed(p, "gate --runs t --undecided pass", (3, 4)))),
+    ]  # fmt: skip
+
+
+def _asked_rows() -> list[Row]:
+    inert = "inert, no secret, strict where it is JSON (docs/explanation/threat-model.md, docs/explanation/secrets.md)"
+    fence = "marked lines, no secret, at most 2,000 tokens (docs/howto/coding-agents.md)"
+    goes_on = "an error of a line, fenced; the server goes on (docs/howto/coding-agents.md)"
+    plain = "no escape: colours are used only on terminals (docs/howto/runs.md)"
+    means = "the runs of the table (docs/reference/where.md)"
+    own = "inert, typed: a measure that breaks its rules loses its own answer (docs/howto/measure-plugin.md)"
+    quiet = "names, inert; nothing is made (docs/howto/runs.md)"
+    return [
         # colours
         ("colours that are forced, in a pipe", plain, "low", _colours("report --store c.db", "list --store c.db", "show nobody --store c.db", "--help", "gate --help", "nobody", environment={"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TERM": "xterm-256color"})),
         ("colours as Python and forges ask for them", plain, "low", _colours("report --store c.db", "list --by task --store c.db", "diff w/c1/0 w/c1/1 --store c.db", "report nobody.jsonl", environment={"PY_COLORS": "1", "GITHUB_ACTIONS": "true", "COLORTERM": "truecolor", "TTY_COMPATIBLE": "1", "TTY_INTERACTIVE": "1"})),
@@ -718,7 +723,7 @@ def _output_rows() -> list[Row]:
 
 def cases() -> list[Case]:
     """Return the cases of this module."""
-    return [Case("outputs", name, expected, severity, do, round=8) for name, expected, severity, do in _output_rows()]
+    return [Case("outputs", name, expected, severity, do, round=8) for name, expected, severity, do in (*_output_rows(), *_asked_rows())]
 
 
 _ = os

@@ -33,7 +33,7 @@ from bars.attack._fourth import Do, Row
 from bars.attack._fourth_outputs import held
 from bars.attack._fourth_replies import JUDGE, ORDER, Queue, answer, body, settled
 from bars.attack._third import ended, forked, strict
-from bars.attack._third_replies import HEAD, Serving, impatient
+from bars.attack._third_replies import HEAD, Serving, _written, impatient
 
 AGAIN = "judge --again --rubric axes.termination"
 OWN = "judge --judge local/a --rubric own.md"
@@ -316,23 +316,6 @@ def _seen_at(present: bool) -> str:
 # ---- the wire
 
 
-def _wired(write: Callable[[socket.socket], None], verdict: bool | None, most: int = 9) -> Do:
-    """Return what judges over such bytes: a verdict or none; in time, no bug, nothing that came is bought again."""
-
-    def do(place: Place) -> str:
-        impatient()
-        found = replies.judged(place, Serving(write))
-        if found.usd < 0 or found.asked > most:
-            return f"{found.usd} USD, asked {found.asked}"
-        if verdict is not None and bool(found.verdicts) != verdict:
-            return f"{found.verdicts} verdicts, code {found.code}: {found.said[-200:]!r}"
-        if verdict and found.asked_again:
-            return f"bought again: {found.asked_again}"
-        return "" if found.code in (0, 4, 5) else f"code {found.code}: {found.said[-200:]!r}"
-
-    return do
-
-
 def _sends(raw: bytes) -> Callable[[socket.socket], None]:
     return lambda made: made.sendall(raw)
 
@@ -460,7 +443,7 @@ def _reply_rows() -> list[Row]:
         ("a reason of a formula, in what is new", inert, "high", _told("=HYPERLINK(\"http://e.vil\")")),
         ("a judge who is not sure, in hostile lines", inert, "high", _told(outputs.LINES, "uncertain")),
         # the wire
-        *((f"on the wire: {name}", wire, "high", _wired(write, verdict)) for name, (write, verdict) in WIRES.items()),
+        *((f"on the wire: {name}", wire, "high", _written(write, verdict)) for name, (write, verdict) in WIRES.items()),
     ]  # fmt: skip
 
 

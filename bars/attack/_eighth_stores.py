@@ -31,7 +31,7 @@ from bars.attack._eighth_outputs import asked, rows_of
 from bars.attack._fifth_stores import ids
 from bars.attack._fourth import Do, Row
 from bars.attack._seventh import OK, TAKEN, told
-from bars.attack._seventh_stores import SAID, _killed, together
+from bars.attack._seventh_stores import SAID, _ended_by_kills, _killed, together
 from bars.attack._third import ended, forked, strict
 from bars.attack._third_world import n_runs
 
@@ -183,13 +183,7 @@ def _as_if_never(words: str, seconds: Iterable[float] = (0.05, 0.15, 0.3, 0.6)) 
     def do(place: Place) -> str:
         place.must(*shlex.split(words), "--store", "o.db")
         whole = place.must("report", "--json", "--store", "o.db").out
-        for wait in seconds:
-            pid = forked(*shlex.split(words), *N)
-            time.sleep(wait)
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            ended(pid)
-        if wrong := coded(place.run(*shlex.split(words), *N), (0,)):
+        if wrong := _ended_by_kills(place, words, seconds):
             return wrong
         return "" if place.must("report", "--json", *N).out == whole else "another report than without the kills"
 

@@ -223,4 +223,7 @@ def test_a_store_of_erased_runs_has_runs() -> None:
         assert store.explain_no_match(None).startswith("the store has no runs")
         store.put([private("r1")])
         store.purge()
-        assert store.explain_no_match(None) == "every run of the store is erased (1 run)"
+        said = "every run that was chosen is erased (1 run)"
+        for where in (None, parse_where("id = 'r1'")):
+            assert store.explain_no_match(where) == said
+        assert store.explain_no_match(parse_where("id = 'r2'")).startswith("no run matches id")

@@ -280,3 +280,43 @@ def test_a_purged_run_has_no_signature(tmp_path: Path) -> None:
         store.purge(parse_where("mode like 'pay fails%'"))
         assert held(store) == set()
         assert store.purged() == ["a"]
+
+
+def test_an_error_is_signed_once_in_every_workflow() -> None:
+    with Store.open(":memory:") as store:
+        for name in ("air", "shop"):
+            broken = run(*failed("pay", "Error: id 7 is closed"), agent("No."), id=name, name=name)
+            store.put([msgspec.structs.replace(broken, workflow=name)])
+            failure = "pay failed: id 7 is closed"
+            answers = [
+                Verdict("step_labels", 1.0, reason="1 ERROR"),
+                Verdict("step_labels", None, "incorrect", 0, reason=failure),
+                Verdict("errors", 1.0),
+                Verdict("errors", None, "incorrect", 1, cites=(0,), reason="id 7 is closed"),
+            ]
+            store.append(
+                [
+                    Record(trajectory=name, answer=x, version="1", facts=f"of {name}")
+                    for x in answers
+                ]
+            )
+            store.put_facts(
+                [], [Current(x, name, "1", f"of {name}") for x in ("step_labels", "errors")]
+            )
+        assert held(store) == {("air", 0, FAILS), ("shop", 0, FAILS)}
+
+
+def test_no_runs_have_no_signatures(store: Store, exported: Rows) -> None:
+    for rows in (store, exported):
+        assert len(rows.signs(rows.runs(parse_where("name = 'z'"))).at) == 0
+
+
+@pytest.mark.parametrize("scored", [False, True])
+def test_who_has_scored_is_not_told_to_score(scored: bool) -> None:
+    with Store.open(":memory:") as store:
+        store.put([run(user("a"), agent("x"), id="a", name="a")])
+        if scored:
+            score_runs(store, workers=1)
+        said = store.explain_no_match(parse_where("mode = 'x'"))
+        assert "no failure mode is known" in said
+        assert said.endswith("stepscope score") is not scored

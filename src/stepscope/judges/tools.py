@@ -216,7 +216,7 @@ class _StepTools:
 
 
 def search_text(call: LookupCall) -> str:
-    """Return the text of a call; `Refused` where there is none, or too much."""
+    """Return the text of a call; `LookupRefused` where there is none, or too much."""
     if not call.text.strip():
         raise LookupRefused(f"{call.action} needs `text`")
     if len(call.text) > TEXT_CHARACTERS:

@@ -248,7 +248,7 @@ class OpenAIBatches(_SdkBatches):
         return ""
 
     async def is_over(self, remote: str) -> bool:
-        """Return whether nothing more will come of a batch."""
+        """Return whether a batch is over; `BatchRefusedError` where all of it is refused."""
         batch = await self._batch(remote)
         if batch.status == "failed":
             errors = (batch.errors or {}).get("data") or [None]

@@ -60,10 +60,10 @@ def gate_failed(
 ) -> tuple[int, ...] | Unmeasured:
     """Tell which steps of weight 3 fail the run, whatever its mean.
 
-    With `sigma`, the noise of one score, a step fails by its upper limit, so that noise alone fails
-    a run in at most `alpha` of cases, all critical steps together; without it, by its score. A
-    missing score, and one that noise may explain, fails nothing. `Unmeasured` ("not_applicable")
-    when no step has weight 3.
+    With `sigma`, the noise of one score, a step fails whose upper limit is below `floor`, so that
+    noise alone fails a run in at most `alpha` of cases, all critical steps together; without it,
+    one whose score is. A missing score, and one that noise may explain, fails nothing. `Unmeasured`
+    ("not_applicable") when no step has weight 3.
 
     Source: Bonferroni over the critical steps, normal noise.
 

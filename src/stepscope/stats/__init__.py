@@ -9,8 +9,8 @@ every row as independent; `unmeasured`, rows without a value, counted by kind; `
 and `unit_of_n`, what a row is; `rng`, what random draws come from, and `draws`, how many there are.
 
 Results that mean the same everywhere: `Unmeasured` without values and with values that are not
-finite; no limits with one cluster, and where all values are the same. `DataError` is raised where
-shapes differ and where a value lies outside the range that a docstring states.
+finite; no limits with one cluster, nor of a mean or quantile whose values are all the same.
+`DataError` where shapes differ and where a value is outside the range that a docstring states.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ CACHED = 160_000
 def bootstrap_ratio(
     sums: npt.ArrayLike, sizes: npt.ArrayLike, *, rng: np.random.Generator, draws: int = 2_000
 ) -> Floats:
-    """Sum of sums over sum of sizes in each of `draws` resamples of whole clusters, 20 or more.
+    """Sum of sums over sum of positive sizes in each of `draws` resamples of 20 or more clusters.
 
     Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, chapter 13; clusters as
     the unit after Field and Welsh (2007), J. R. Statist. Soc. B 69:369-390.

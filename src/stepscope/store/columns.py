@@ -517,7 +517,7 @@ def read_signs(db: Connection, places: RunPlaces, state: Ints) -> Signs:
         "SELECT id, measure, version, facts FROM questions WHERE family = ?", (RULES,)
     ).fetchall()
     found: list[tuple[str, SignColumns]] = []
-    for id_, measure, version, facts in asked:
+    for id_, measure, version, facts in asked if len(state) else ():
         if not is_signed(measure):
             continue
         of = [row for row in current if measure == row[0] or measure.startswith(f"{row[0]}.")]
@@ -570,7 +570,7 @@ def sign_answers(
         number = np.array([codes[known[words]] for words in said], np.int64)
         kept = number >= 0
         if measure == STEP_LABELS_NAME:
-            named = (run << 32 | step)[[IS_ERROR in words for words in said]]
+            named = np.append(named, (run << 32 | step)[[IS_ERROR in words for words in said]])
         elif measure == "errors":
             # Cited is the call, of which labels of steps speak.
             call = [_decode(text)[0] if text else at for text, at in zip(cites, step, strict=True)]
@@ -611,9 +611,8 @@ def offer_answers(db: Connection, rows: Rows) -> None:
         keys = runs.key[signs.at].tolist()
         for key, number in zip(keys, signs.number.tolist(), strict=True):
             of_run.setdefault(key, set()).update(names[number])
-        none = dict.fromkeys(runs.key[signs.seen].tolist(), "[]")
         found = {key: msgspec.json.encode(sorted(of)).decode() for key, of in of_run.items()}
-        return none | found
+        return dict.fromkeys(runs.key[signs.seen].tolist(), "[]") | found
 
     def read_axis(axis: str) -> dict[int, str]:
         runs = rows.runs()
@@ -636,16 +635,18 @@ def explain_no_match(rows: Rows, where: Where | None, tools: Iterable[str] = ())
     runs = rows.runs()
     if not len(runs):
         return "the store has no runs; read some with stepscope import PATHS"
-    if where is None:
-        return f"every run of the store is erased ({format_count(len(runs), 'run')})"
+    chosen = runs if where is None else rows.runs(where)
+    if where is None or len(chosen):
+        return f"every run that was chosen is erased ({format_count(len(chosen), 'run')})"
     said = []
     for field, value in dict.fromkeys(where.values):
         kind, _, key = field.partition(".")
         if field == "mode":
-            signatures = rows.signs(runs).texts
-            known = {*signatures, *map(signature_code, signatures)}
+            signs = rows.signs(runs)
+            known = {*signs.texts, *map(signature_code, signs.texts)}
             if not known:
-                said.append("no failure mode is known; find some with stepscope score")
+                how = "" if signs.seen.any() else "; find some with stepscope score"
+                said.append(f"no failure mode is known{how}")
                 continue
         elif field == "tool":
             known = set(tools)

@@ -328,7 +328,7 @@ class ParquetRows:
             words = rows.column("label" if measure == "policy" else "reason").to_pylist()
             # Of errors alone it counts which call they cite.
             cited = rows.column("cites").to_pylist() if measure == "errors" else ()
-            cites = [str(steps) if steps else "" for steps in cited]
+            cites = [str(one) if one else "" for one in cited]
             found.append((measure, (run, step, list(map(str, words)), cites)))
         return sign_answers(found, places.__getitem__, state)
 
