@@ -187,7 +187,7 @@ def test_a_report_has_intervals_and_says_what_is_unmeasured_and_why(ask: Ask) ->
     rows = {row["figure"]: row for row in find_rows(blocks, "group 0 of 1")}
     assert rows["outcome: pass"]["95 % interval"] == "15\u201372"
     (lost, *_) = find_texts(blocks, "note")
-    assert lost.startswith("Not measured: policy: runs in breach (no rules in settings)")
+    assert lost.startswith("Not measured: runs that break the policy (no rules in settings)")
     assert find_rows(blocks, "runs to look at")[0]["suspect step"] == "20 (40 %)"
     other = ask("report", by="trial", offset=1)
     assert find_texts(other, "other groups, by offset") == ["0: 0\n2: 2\n3: 3"]

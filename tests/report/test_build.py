@@ -99,7 +99,9 @@ def test_recovery_is_per_error_not_per_run() -> None:
     report = build_report(rows(literal))
     recovered = estimate(report["errors.recovered"])
     assert (recovered.value, recovered.n, recovered.unit_of_n) == (0.5, 6, "errors")
-    assert report.whole.notes["errors.recovered"] == "only natural errors, none injected, in 3 runs"
+    assert (
+        report.whole.notes["errors.recovered"] == "errors in 3 runs; no test injected any of them"
+    )
 
 
 def test_outcome_against_sub_goals_names_both_kinds_of_disagreement() -> None:
@@ -132,9 +134,9 @@ def test_the_too_loose_warning_names_the_path_figures_that_it_used() -> None:
         return build_report(rows(literal)).whole.too_loose.reason
 
     ends = "disagree in at most 3% of runs: this grade of the path is too loose to add anything"
-    goals = "outcome and path, graded by sub-goals reached, "
+    goals = "outcome and path, graded by 'sub-goals reached', "
     assert said(subgoals=passed, axes=passed) == goals + ends
-    both = "outcome and path, graded by sub-goals reached and policy: runs in breach, "
+    both = "outcome and path, graded by 'sub-goals reached' and 'runs that break the policy', "
     assert said(subgoals=passed, policy=broken) == both + ends
 
 
@@ -301,7 +303,7 @@ def test_the_airline_figures_are_those_of_the_recorded_runs(airline: Store) -> N
     recovered = estimate(report["errors.recovered"])
     assert (recovered.n, report.whole.notes["errors.recovered"]) == (
         73,
-        "only natural errors, none injected, in 36 runs",
+        "errors in 36 runs; no test injected any of them",
     )
     trials = report.whole.trials
     assert trials is not None

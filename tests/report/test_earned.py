@@ -139,7 +139,7 @@ def test_text_and_markdown_say_may_of_what_nobody_can_tell() -> None:
         return " ".join(text.render(document, 140).split())
 
     doubt = RunLine(id="cc", name="c", sure=False)
-    assert "26 1 may be right for the wrong reason: c fail" in shown(doubt)
+    assert "26 1 may be right for the wrong reason: c runs that fail" in shown(doubt)
     both = shown(doubt, RunLine(id="bb", name="b"), note="faults in 1 run had no effect")
     assert "26 1 right for the wrong reason? b; may be right for the wrong reason: c;" in both
     assert "faults in 1 run had no effect" in both

@@ -47,12 +47,12 @@ def test_a_mode_is_one_sentence_with_its_counts_what_is_shown_and_its_runs() -> 
     shown = text.render(make_report_document(made({2: (BOOK,)})), 100)
     part = shown[shown.index("Failure modes") :].splitlines()
     assert re.search(
-        r"[0-9a-f]{6} marks failure +6 of 6 +3.0 +6 +·█··· +w/002 at 3, w/006 at 3", part[1]
+        r"[0-9a-f]{6} \(linked to failure\) +6 of 6 +3.0 +6 +w/002 at 3, w/006 at 3", part[1]
     )
     said = " ".join(" ".join(part).split())
     assert (
-        f"{BOOK}; p 0.016 after Holm; fixing it would raise the pass rate by at most 25 points "
-        "(95 % interval " in said
+        f"{BOOK}; p 0.016 after Holm; fixing it could raise the pass rate by up to 25 points "
+        "(95 % interval of this bound: " in said
     )
     assert (
         "1 of 1 mode could be tested against other trials of the same tasks. Linked to failure"
@@ -62,7 +62,7 @@ def test_a_mode_is_one_sentence_with_its_counts_what_is_shown_and_its_runs() -> 
         "Holm's correction: 1; with an unadjusted p of at most 0.05: 1, where chance alone gives "
         "0.0"
     ) in said
-    assert "Of 12 failed runs, 6 have a mode that chance hardly explains" in said
+    assert "Of 12 failed runs, 6 have a mode that is unlikely to be chance" in said
     assert "and 6 have no mode (50 %, 95 % interval " in said
     code = signature_code(BOOK)
     assert f"stepscope report --where \"mode = '{code}'\"" in said
@@ -70,10 +70,10 @@ def test_a_mode_is_one_sentence_with_its_counts_what_is_shown_and_its_runs() -> 
 
 def test_what_the_outcome_is_judged_by_is_said_to_be_not_tested() -> None:
     shown = text.render([lay_out_modes(made({2: (MISSING,)}).modes)], 100)
-    assert re.search(r"not as expected +6 of 6 +- ", shown)
+    assert re.search(r"\(part of the outcome\) +6 of 6 +- ", shown)
     said = " ".join(shown.split())
     assert "None of 1 mode could be tested" in said
-    assert "Of 12 failed runs, 6 have only modes of the kind 'not as expected'" in said
+    assert "Of 12 failed runs, 6 have only modes that are part of the outcome itself" in said
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])

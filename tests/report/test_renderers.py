@@ -40,15 +40,16 @@ airline   200 runs, 50 tasks x 4 trials, 5,308 steps, 1,164 calls   judges: rule
 
                          value  95 % interval       measured on  unmeasured
 outcome: pass             42 %  32–52            84 of 200 runs  0
-  pass^4                  20 %  10–32                   50 runs  0; always 10, mixed 26, never 14
+  pass^4                  20 %  10–32                   50 runs  0
+    always 10, mixed 26, never 14
 sub-goals reached         39 %  26–53            47 of 120 runs  80 not applicable: the reference
                                                                    makes no write
 steps, median               24  22–28                  200 runs  0
-  Not measured: policy: runs in breach (no policy is declared); tokens, cost (not in the trace).
+  Not measured: runs that break the policy (no policy is declared); tokens, cost (not in the trace).
 
-Was it earned?    all sub-goals  some missed
-  pass                       26            1   right for the wrong reason? airline/9/2
-  fail                       11           82   9 of the 11 wrote more
+Was it earned?    all sub-goals reached  some missed
+  runs that pass                     26            1   right for the wrong reason? airline/9/2
+  runs that fail                     11           82   9 of the 11 wrote more
 
 Look first       steps  suspect  evidence
   airline/9/2       62  45-61    same error 5 times
@@ -304,7 +305,7 @@ def test_what_cannot_be_measured_is_one_line_with_its_reasons() -> None:
     whole.figures["policy.violations"] = Unmeasured("missing_input", "no rules in settings")
     lines, absent = list_figures(whole)
     assert "tokens, cost (not in the trace)" in absent
-    assert "policy: runs in breach (no rules in settings)" in absent
+    assert "runs that break the policy (no rules in settings)" in absent
     assert not {"tokens.median", "policy.violations"} & set(lines)
     assert not any(cell.text in ("-", "0 runs") for row in lines.values() for cell in row.cells)
 

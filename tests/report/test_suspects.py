@@ -118,7 +118,7 @@ def test_two_errors_with_one_exit_code_are_not_the_same_nor_mended_by_another_pr
 def test_a_missed_sub_goal_points_at_the_nearest_attempt_and_says_what_differs() -> None:
     run = trajectory(ask(), call(1, "book", to="SEA", seats=3), result(2, "ok"), done(3))
     assert found(run, case(WRITES)) == [
-        ("1", "missed", "book not as expected: seats 3, expected 2"),
+        ("1", "missed", "book not as expected: seats is 3, expected 2"),
     ]
 
 
@@ -319,7 +319,7 @@ def test_a_broken_rule_comes_first() -> None:
         "1",
         "violation",
         "breaks the rule 'no booking': book is forbidden; "
-        "book not as expected: seats 3, expected 2",
+        "book not as expected: seats is 3, expected 2",
     )
 
 

@@ -211,7 +211,8 @@ def measure_vector(table: RunTable) -> tuple[dict[str, Figure], dict[str, str], 
         figures |= _spread(table, quantity)
     if powers and trials is not None:
         counts = (
-            f"tasks: {trials.always} always pass, {trials.mixed} sometimes, {trials.never} never"
+            f"tasks that always pass: {trials.always}, sometimes: {trials.mixed}, "
+            f"never: {trials.never}"
         )
         notes[list(powers)[-1]] = counts
     for name in table.custom:
@@ -258,7 +259,7 @@ def _recovered(table: RunTable) -> tuple[Figure, dict[str, str]]:
         recovered.value[chosen], errors.value[chosen], table.clusters[chosen], unmeasured=lost
     )
     runs = int(chosen.sum())
-    note = f"only natural errors, none injected, in {format_count(runs, 'run')}"
+    note = f"errors in {format_count(runs, 'run')}; no test injected any of them"
     return figure, {"errors.recovered": note} if runs else {}
 
 
@@ -612,7 +613,7 @@ def judge_looseness(joint: stats.JointTable | Unmeasured, grades: Iterable[str])
     found = joint if isinstance(joint, Unmeasured) else joint.limit
     if isinstance(found, Unmeasured):
         return Decision("undecided", found.reason)
-    by = " and ".join(map(words.name_figure, grades))
+    by = " and ".join(repr(words.name_figure(one)) for one in grades)
     upper = f"outcome and path, graded by {by}, disagree in at most {found:.0%} of runs"
     if found < stats.MOST_DISAGREEMENT:
         return Decision("fail", f"{upper}: this grade of the path is too loose to add anything")

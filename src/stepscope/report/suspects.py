@@ -122,7 +122,7 @@ def find_missed_goals(
         lacks = find_lacks(attempt, goal)
         how = "not as expected" if lacks else "as expected, but"
         parts = [
-            f"{path} {words.brief_value(was) or repr(was)}, "
+            f"{path} is {words.brief_value(was) or repr(was)}, "
             f"expected {words.brief_value(want) or repr(want)}"
             for path, was, want in lacks[:NAMED_DIFFERENCES]
         ]

@@ -10,6 +10,7 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import msgspec
 
@@ -17,7 +18,7 @@ from stepscope.errors import UsageError
 from stepscope.model import Json, ToolCall, ToolResult
 from stepscope.model.records import COMPLETENESS_NAME, INPUTS, Figure
 from stepscope.model.signatures import generalise, sign_step
-from stepscope.report.document import DrawnInterval, TableCell, TableRow, make_row
+from stepscope.report.document import DrawnInterval, Paragraph, TableCell, TableRow, make_row
 from stepscope.report.types import (
     InputCount,
     LookFirst,
@@ -94,7 +95,7 @@ LABELS: dict[str, str] = {
     "subgoals.reached": "sub-goals reached",
     "redundant_calls.per_run": "redundant calls per run",
     "errors.recovered": "errors recovered",
-    "policy.violations": "policy: runs in breach",
+    "policy.violations": "runs that break the policy",
     "steps.median": "steps, median",
     "steps.p95": "  p95",
     "tokens.median": "tokens, median",
@@ -309,17 +310,19 @@ def describe_figure(key: str, figure: Figure, *, note: str = "") -> TableRow:
         why = TableCell(f"{figure.kind}: {figure.reason}", tone="quiet")
         return make_row(label, absent, absent, absent, why)
     weak = (said for said in figure.diagnostics if said != figure.no_interval)
-    said = _join(format_losses(key, figure), format_bounds(figure), note, *weak)
+    said = _join(format_losses(key, figure), format_bounds(figure))
+    remarks = _join(note, *weak)
     drawn = draw_interval(figure)
     whole = figure.unit == "share" and "^" not in key
     counted = f"{round(figure.value * figure.n):,} of " if whole else ""
-    return make_row(
+    row = make_row(
         label,
         TableCell(format_number(figure.value, figure.unit), sort=figure.value),
         TableCell(format_interval(figure), interval=drawn, tone="" if drawn else "quiet"),
         TableCell(counted + format_n(figure), sort=figure.n),
         TableCell(said, tone="quiet"),
     )
+    return replace(row, below=(Paragraph(text=remarks, indent=4),)) if remarks else row
 
 
 def draw_interval(figure: Figure) -> DrawnInterval | None:

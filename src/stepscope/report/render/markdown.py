@@ -86,7 +86,8 @@ def _table(table: Table) -> Iterator[str]:
             shown = cells[start - 1 : start - 1 + most]
             yield _row([first, *shown[:-1], *[""] * (len(columns) - len(shown)), *shown[-1:]])
             for said in row.below:
-                line = escape_code(cut_words(visible_line(said.text), EVIDENCE_WIDTH))
+                line = cut_words(visible_line(said.text), EVIDENCE_WIDTH)
+                line = escape_code(line) if said.code else escape_markdown(line)
                 yield _row([*[""] * len(columns), said.lead + line])
     if table.notes:
         yield from ("", "<br>".join(map(escape_markdown, table.notes)))

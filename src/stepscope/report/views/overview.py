@@ -362,6 +362,15 @@ def tabulate_shape_differences(found: ShapesDifference, first: Shapes, second: S
     )
 
 
+# How grades of a path are called above runs.
+GRADES = {
+    "all sub-goals": "all sub-goals reached",
+    "no error": "no tool error",
+    "all recovered": "recovered from all",
+    "some not": "not from all",
+}
+
+
 def tabulate_outcomes(joint: OutcomeTable, profile: Profile, at: int) -> Table:
     """Return outcome against one grade of the path."""
     notes = words.note_unearned(joint, profile)
@@ -372,7 +381,7 @@ def tabulate_outcomes(joint: OutcomeTable, profile: Profile, at: int) -> Table:
         said = notes.get(name, "")
         note = TableCell(said, tone="quiet", code=bool(said))
         cells = [TableCell(f"{count:,}", sort=count) for count in counts]
-        first = TableCell(name, tone=TONES[name], level=1)
+        first = TableCell(f"runs that {name}", tone=TONES[name], level=1)
         rows.append(make_row(first, *cells, *([note] if noted else [])))
     return Table(
         id=f"joint-{at}",
@@ -382,7 +391,7 @@ def tabulate_outcomes(joint: OutcomeTable, profile: Profile, at: int) -> Table:
             TableColumn("outcome", least=16),
             *(
                 TableColumn(name, number=True, least=max(len(name) + 2, 7), gap=0)
-                for name in joint.columns
+                for name in (GRADES.get(one, one) for one in joint.columns)
             ),
             *([TableColumn("", gap=3, overflow="wrap")] if noted else []),
         ),
@@ -525,8 +534,9 @@ def tabulate_report(profile: Profile, rows: Sequence[RunListRow], anchor: str) -
     for key, line in found.items():
         _, value, limits, counted, said = line.cells
         drawn = _draw_histogram(key, rows) if key.endswith(".median") else replace(limits, text="")
-        note = "" if said.text == "0" else said.text.removeprefix("0; ")
-        counted, limits = replace(counted, note=note), replace(limits, interval=None)
+        remarks = (*([] if said.text == "0" else [said.text]), *(one.text for one in line.below))
+        counted = replace(counted, note="; ".join(remarks))
+        limits = replace(limits, interval=None)
         lines.append(make_row(TableCell(name_on_page(key)), drawn, value, limits, counted))
     return Table(
         id=anchor,

@@ -109,7 +109,7 @@ LOWER_BOUND = (
 
 # Runs that a row of the failure profile names, the worst first.
 NAMED_RUNS = 3
-ALL_RUNS = "The worst runs come first; show RUN prints the fault, report --json lists all (faulty)"
+ALL_RUNS = "The worst runs come first; show RUN prints the fault, and report --json lists all runs"
 KNOWN_FAULTS = "How often these checks are right, on other runs whose faults are known:"
 
 
@@ -122,7 +122,7 @@ def describe_checks(one: CheckAccuracy) -> str:
     """Return how often the checks of an axis were right where the truth is known."""
     proved, planted = (sum(n) for n in zip(*one.planted.values(), strict=True))
     good = f"a false fault in {one.false_faults:,} of {one.good_runs:,} good runs"
-    return f"{words.AXES[one.axis]}: {good}, and {proved:,} of {planted:,} planted faults found"
+    return f"{words.AXES[one.axis]}: {good}; {proved:,} of {planted:,} planted faults found"
 
 
 def tabulate_axes(
@@ -354,19 +354,19 @@ def tabulate_checks(checks: Sequence[CheckAccuracy]) -> Table:
 # Modes of a text, and of these what is not as expected; the page and the JSON have more.
 SHOWN, SHOWN_JUDGED = 4, 2
 VERDICTS: dict[ModeVerdict, tuple[str, Tone]] = {
-    "marks_failure": ("marks failure", "bad"),
+    "marks_failure": ("linked to failure", "bad"),
     "unclear": ("unclear", "warn"),
-    "judged_by": ("not as expected", ""),
+    "judged_by": ("part of the outcome", ""),
     "not_tested": ("not tested", "quiet"),
-    "hard_tasks": ("hard tasks", "quiet"),
+    "hard_tasks": ("due to hard tasks", "quiet"),
     "harmless": ("harmless", "quiet"),
 }
 _COUNTS = (
-    TableColumn("code", least=24),
+    TableColumn("code", least=31),
     TableColumn("failed", number=True, least=8, help="failed runs among all that have it"),
     TableColumn("expected", number=True, least=8, help="of other trials of the same tasks"),
     TableColumn("tasks", number=True, least=5),
-    TableColumn("begins", least=6, help="runs by the fifth of the run in which it begins"),
+    TableColumn("where it begins", least=6, help="runs by the fifth of the run in which it begins"),
 )
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -384,12 +384,14 @@ def lay_out_modes(found: FailureModes | Unmeasured) -> Section:
         said = [mode.name, *describe_mode(mode)]
         if isinstance(mode.worth, Estimate) and mode.failed:
             worth = format_difference(mode.worth.value, mode.worth.unit).removeprefix("+")
-            limits = f"({100 * mode.worth.level:g} % interval {format_interval(mode.worth)})"
-            said.append(f"fixing it would raise the pass rate by at most {worth} {limits}")
+            limits = f"{100 * mode.worth.level:g} % interval of this bound: "
+            limits += format_interval(mode.worth)
+            said.append(f"fixing it could raise the pass rate by up to {worth} ({limits})")
         below = Paragraph(text=visible_line("; ".join(said)), indent=4, code=True)
         runs = TableCell(", ".join(map(_name_example, mode.examples)), code=True)
-        rows.append(TableRow((*_count(mode), runs), below=(below,)))
-    columns = (*_COUNTS, TableColumn("runs", overflow="wrap"))
+        # Where it begins is drawn on pages: few read bars of text.
+        rows.append(TableRow((*_count(mode)[:-1], runs), below=(below,)))
+    columns = (*_COUNTS[:-1], TableColumn("runs", overflow="wrap"))
     table = Table(id="modes", corner="Failure modes", columns=columns, rows=tuple(rows), own=True)
     left = Counter(VERDICTS[mode.verdict][0] for mode in found.modes if mode not in shown)
     more = [f"{n:,} {verdict}" for verdict, n in left.items()]
@@ -464,12 +466,12 @@ def describe_modes(found: FailureModes) -> Iterator[str]:
         none = round(found.unassigned.value * found.n_failed)
         share = f"{format_percent(found.unassigned.value)}, 95 % interval "
         share += format_interval(found.unassigned)
-        likely = f"{found.n_failed - none - found.n_judged_by:,} have a mode that chance hardly "
-        likely += "explains (in at most 1 of 5 fleets), "
+        likely = f"{found.n_failed - none - found.n_judged_by:,} have a mode that is unlikely to "
+        likely += "be chance (chance gives one in at most 1 of 5 sets of runs), "
         yield (
             f"Of {format_count(found.n_failed, 'failed run')}, {likely if found.n_tested else ''}"
-            f"{found.n_judged_by:,} have only modes of the kind 'not as expected' (part of the "
-            f"outcome, so not tested), and {none:,} have no mode ({share})."
+            f"{found.n_judged_by:,} have only modes that are part of the outcome itself (so not "
+            f"tested), and {none:,} have no mode ({share})."
         )
     yield from describe_unseen(found)
 
@@ -504,7 +506,7 @@ def _count(mode: FailureMode) -> tuple[TableCell, ...]:
     verdict, tone = VERDICTS[mode.verdict]
     expected = "-" if mode.p is None else f"{mode.expected:,.1f}"
     return (
-        TableCell(f"{mode.code} {verdict}", level=1, tone=tone),
+        TableCell(f"{mode.code} ({verdict})", level=1, tone=tone),
         TableCell(f"{mode.failed:,} of {mode.runs:,}", sort=mode.failed),
         TableCell(expected, sort=mode.expected),
         TableCell(f"{mode.tasks:,}", sort=mode.tasks),
