@@ -138,12 +138,12 @@ def test_measured_noise_is_printed_kept_and_used(
     assert "0.040  0.032–0.053" in out
     assert main(["shape", "scores.csv", "--store", "s.db"]) == 0
     assert (
-        "noise: 0.040, 0.032–0.053 over repeated scorings; labels take the upper limit"
+        "noise: 0.040, 0.032–0.053 from repeated scorings; shapes use the upper limit"
         in capsys.readouterr().out
     )
     assert main(["import", "scores.csv", "--store", "s.db"]) == 0
     assert main(["show", "falls", "--store", "s.db"]) == 0
-    assert "noise 0.053, upper limit over repeated scorings" in capsys.readouterr().out
+    assert "noise 0.053, upper limit, measured from repeated scorings" in capsys.readouterr().out
 
 
 def test_noise_that_cannot_be_measured_is_code_4(

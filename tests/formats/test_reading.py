@@ -349,7 +349,7 @@ def test_repairs_are_counted_in_the_account(tmp_path: Path) -> None:
     assert account.kept_in_extra == {"score": 1}
     assert account.line() == (
         f"{path}: tau_bench, 1 run, 2 steps, 0 calls; repaired: bom 1, non_finite 1; "
-        "only in extra: score 1"
+        "kept but not interpreted: score 1"
     )
 
 

@@ -58,7 +58,7 @@ def test_a_pass_says_which_drop_it_would_have_seen() -> None:
     assert found.detectable is not None
     assert 0.147 < found.detectable < 0.165
     assert "a drop of 15" in found.reason
-    assert "points would be detected in 80 % of repetitions" in found.reason
+    assert "points would be detected 80 % of the time" in found.reason
 
 
 def test_a_pass_of_few_cases_says_that_it_saw_nothing() -> None:
@@ -103,7 +103,7 @@ def test_the_failing_cases_come_worst_first_with_runs_steps_and_words() -> None:
     assert (found.outcome, found.n_failing) == ("fail", 7)
     assert [c.case for c in found.failing] == ["c14", "c17", "c18", "c19", "c15", "c16", "c13"]
     worst, mild = found.failing[0], found.failing[-1]
-    assert worst.evidence == "bad in 4 of 4 runs (baseline: 0 of 4 runs); outcome of c14"
+    assert worst.evidence == "counted as bad: 4 of 4 runs (baseline: 0 of 4 runs); outcome of c14"
     assert (len(worst.runs), len(mild.runs)) == (4, 1)
 
 

@@ -182,7 +182,7 @@ def test_axes_are_compared_over_the_runs_that_both_judged() -> None:
     assert found.effect.value == 0.25
     assert found.effect.unmeasured == {"not_applicable": 2}
     shown = text.render(make_comparison_document(compared))
-    assert "axis: tool selection" in shown
+    assert "fault in tool selection" in shown
     assert "axis: sequencing" not in shown  # nobody scored it: no row, no place in Holm's family
 
 

@@ -52,7 +52,7 @@ def test_the_source_and_the_noise_are_said() -> None:
     found = told(fleet(*[HOLDS] * 4))
     assert (found.source, found.sigma) == (
         "imported step scores",
-        "0.040, 0.030–0.060 over repeated scorings; labels take the upper limit",
+        "0.040, 0.030–0.060 from repeated scorings; shapes use the upper limit",
     )
     unknown = told(LiteralRows(tasks=list("abcd"), scores={("llm", "gpt"): [HOLDS] * 4}))
     assert unknown.source == "step scores of a judge of gpt"
@@ -213,5 +213,5 @@ def test_curves_that_contradict_a_measured_noise_are_said_to(
     sigma: float, contradicted: bool
 ) -> None:
     found = told(fleet(*drawn_fleet(sigma, 60)))
-    assert found.sigma.startswith("0.040, 0.030–0.060 over repeated scorings")
+    assert found.sigma.startswith("0.040, 0.030–0.060 from repeated scorings")
     assert ("the curves contradict it: they look like 0.1" in found.sigma) == contradicted

@@ -258,7 +258,7 @@ def test_rank_flips_are_said_by_pair_and_with_intervals_on_every_medium() -> Non
     )
     said = (
         "Rank flip: a is ahead of b by outcome (+20 points, 10–30) and behind by redundant calls "
-        "per run (+490 points, 400–580), axis: termination, by judges (undefined: all 50 cases "
+        "per run (+490 points, 400–580), fault in termination, by judges (undefined: all 50 cases "
         "differ by 1: no spread); largest p 0.012 after Holm over 3 path figures"
     )
     two = msgspec.structs.replace(report(), profiles=(profile("a"), profile("b")))
@@ -272,8 +272,8 @@ def test_rank_flips_are_said_by_pair_and_with_intervals_on_every_medium() -> Non
 
 def test_no_flip_shown_is_not_the_same_order() -> None:
     said = (
-        "Rank flips: none proved among 1 path figure; it is unknown whether path and outcome rank "
-        "these groups in the same order."
+        "Rank flips: none proved among 1 path figure; whether path and outcome rank these groups "
+        "in the same order is not known."
     )
     two = msgspec.structs.replace(
         report(), profiles=(profile("a"), profile("b")), rank_flips=comparison().rank_flips

@@ -129,7 +129,7 @@ def test_undecided_names_the_design_that_would_decide() -> None:
     assert "9 steps scored 3 times each" in decision.reason
     assert "times each" not in tolerable(interval(0.07, 0.05, 0.2), limit=0.06).reason
     near = tolerable(interval(0.0595, 0.05, 0.2), limit=0.06)
-    assert "so close to it that 100 steps" in near.reason
+    assert "even 100 steps" in near.reason
 
 
 @settings(max_examples=100)

@@ -40,7 +40,9 @@ def agree(
     seed: options.Seed = None,
     threshold: Annotated[
         float,
-        Option("--min", metavar="KAPPA", help="Advise a sharper rubric if kappa is below this."),
+        Option(
+            "--min", metavar="KAPPA", help="Advise a sharper rubric if kappa is below this value."
+        ),
     ] = 0.5,
     modes: Annotated[
         bool,
@@ -133,7 +135,7 @@ def localise(
 ) -> int:
     """Fit the ranking of suspects to the steps that people named in your failed runs.
 
-    Labels: steps in the trace that people marked, and verdicts of people under the rubric
+    Labels are steps marked by people in the trace, and verdicts of people under the rubric
     attribution (import --verdicts FILE --rubric attribution --human; columns run, step, label).
     With 30 such runs or more the ranking is fitted, and compared with the default one on runs of
     tasks not used in the fit. It is saved in STORE.localise.json, and used for every list, only if

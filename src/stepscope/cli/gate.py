@@ -43,7 +43,8 @@ Tier = Annotated[
     str | None,
     Option(
         metavar="SOURCES",
-        help="Run only gates on these sources, such as rules,step_labels. Default: settings.",
+        help="Run only gates with these sources, such as rules,step_labels. "
+        "Default: as the settings say.",
     ),
 ]
 Failing = Annotated[
@@ -51,7 +52,7 @@ Failing = Annotated[
 ]
 Undecided = Annotated[
     Literal["pass", "fail"] | None,
-    Option(help="How to count undecided gates that more runs could decide. Default: code 4."),
+    Option(help="How to count gates that are undecided for lack of runs. Default: exit code 4."),
 ]
 MaxMinutes = Annotated[
     float | None,

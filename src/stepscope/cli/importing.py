@@ -180,10 +180,10 @@ def import_(
     For each file one line counts what was read, repaired and set aside. A file imported twice
     changes nothing. A record that cannot be read is set aside and counted. With --listen runs are
     received as they happen, over OTLP/HTTP, until Ctrl-C: each is stored and scored when it ends.
-    Runs can also be pulled from a tracing backend; environment variables of its own SDK give its
-    address and key. --verdicts imports verdicts of people or other judges on runs in the store, for
-    stepscope agree to compare; --outcomes imports each run's outcome from a check, a reward or a
-    person.
+    Runs can also be pulled from a tracing backend, whose address and key are taken from the
+    environment variables that its SDK reads. --verdicts imports verdicts of people or other judges
+    on runs in the store, for stepscope agree to compare; --outcomes imports each run's outcome from
+    a check, a reward or a person.
 
     Example: stepscope import runs/ --agent gpt-4o --tag experiment=a
 

@@ -57,7 +57,7 @@ Again = Annotated[
     bool,
     Option(
         "--again",
-        help="Judge runs again that were judged before, with the current rubrics and models, and "
+        help="Judge again, with the current rubrics and models, runs that were judged before, and "
         "print the changed verdicts. Without --judge the same judges are asked.",
     ),
 ]
@@ -78,7 +78,7 @@ InMode = Annotated[
 ]
 Goals = Annotated[
     Path | None,
-    Option(metavar="FILE", help="Sub-goals that you confirmed, for the rubric no_look."),
+    Option(metavar="FILE", help="Sub-goals that you have confirmed; the rubric no_look uses them."),
 ]
 Propose = Annotated[
     Path | None, Option(metavar="FILE", help="Write a draft of sub-goals there; judge nothing.")

@@ -136,9 +136,9 @@ def redteam(
     """Attack judges through failing runs: which texts turn a failure into a pass?
 
     Each failing run is judged unchanged, then with each text of each attack class inserted.
-    Prints the share of changed verdicts by class with upper limits, and the effect of the agent's
-    claims alone. Costs money. Without --store the bundled runs are attacked. The exit code is 5 if
-    the budget was spent, and 4 if no judge gave a verdict.
+    Prints the share of changed verdicts by class with upper limits, and, separately, the effect of
+    the agent's own claims. Costs money. Without --store the bundled runs are attacked. The exit
+    code is 5 if the budget was spent, and 4 if no judge gave a verdict.
 
     Example: stepscope lab redteam --judge openai/gpt-5-mini --runs 5 --class authority
     """

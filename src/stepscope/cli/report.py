@@ -108,9 +108,9 @@ def report(
 
     Every figure has its interval, its n, and the number of runs that could not be measured. With
     PATHS these traces are read into the store and scored, and the report covers only them; without
-    PATHS it covers the runs of the store. --store may also be a folder that export --verdicts only
-    --format parquet wrote; its runs cannot be opened. --by step_agent makes one group for each
-    agent that is named in the steps.
+    PATHS it covers the runs of the store. --store may also be a folder written by "export
+    --verdicts only --format parquet"; the single runs in it cannot be shown. --by step_agent makes
+    one group for each agent that is named in the steps.
 
     Example: stepscope report traces/
 
@@ -214,7 +214,10 @@ def shape(
     ] = None,
     quantum: options.Quantum = None,
     weights: Annotated[
-        str | None, Option(metavar="1,2,3", help="Weights of the steps, or a TOML file by run.")
+        str | None,
+        Option(
+            metavar="1,2,3", help="Weights of the steps, or a TOML file with those of each run."
+        ),
     ] = None,
     runs: Annotated[int, Option(min=0, metavar="N", help="Number of curves to print.")] = 40,
     seed: options.Seed = None,

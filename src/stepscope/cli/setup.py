@@ -218,8 +218,8 @@ def init(
     """Write stepscope.toml with your tools and with gates.
 
     Asks which tools have side effects. The runs of the store are scored and become the baseline of
-    the gates. For each gate the drop that it would detect is given; a gate that cannot decide on so
-    few runs is left out.
+    the gates. Each gate is written with the drop that it would detect; a gate for which there are
+    too few runs is left out.
 
     Example: stepscope init --store .stepscope/demo.db
     """

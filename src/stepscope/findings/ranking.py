@@ -367,5 +367,5 @@ def describe_reliability(family: Family) -> str:
     return (
         f"On {runs} public runs {_RUNS_OF[family]}, people blamed the step listed first in {first} "
         f"runs and one of the first three in {three} (these labels were not used for fitting). For "
-        f"comparison, two teams of people agree on the step in {PEOPLE_AGREE} of runs"
+        f"comparison, two teams of people named the same step in {PEOPLE_AGREE} of runs"
     )

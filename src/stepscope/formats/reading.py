@@ -112,8 +112,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             )
         for word, counts in (
             ("repaired", self.repaired),
-            ("flagged", self.flagged),
-            ("only in extra", self.kept_in_extra),
+            ("warnings", self.flagged),
+            ("kept but not interpreted", self.kept_in_extra),
             ("withheld by the source", self.withheld),
         ):
             if counts:

@@ -185,7 +185,7 @@ def _say_power(
         could, seen = f"not even a drop from {format_percent(most)} to 0 %", None
     else:
         could = f"a drop of {format_difference(seen, 'share').removeprefix('+')}"
-    return f"{could} would be detected in 80 % of repetitions", seen
+    return f"{could} would be detected 80 % of the time", seen
 
 
 def _answer_drop_proof(
@@ -434,4 +434,4 @@ def _say_ratio_power(
     )
     if seen is None or seen == inf:
         return "", None
-    return f"a rise to {seen:.2f} times would be detected in 80 % of repetitions", seen
+    return f"a rise to {seen:.2f} times the baseline would be detected 80 % of the time", seen

@@ -663,7 +663,7 @@ def _joint(
         # Of the failing runs with every sub-goal reached, those that also wrote something else.
         unearned = both & ~passed & columns[0]
         more = int((unearned & (table.columns[OTHER_WRITES].value > 0)).sum())
-        said = f"{more} of these {int(unearned.sum())} also made other writes"
+        said = f"{more} of these {int(unearned.sum())} also made writes that the reference lacks"
         notes = {"fail": said} if more else {}
     yield OutcomeTable(
         grade=grade,

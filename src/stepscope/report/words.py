@@ -108,8 +108,8 @@ LABELS: dict[str, str] = {
     "tokens.mean": "tokens, mean",
     "cost_usd.mean": "cost, mean",
     "seconds.mean": "latency, mean",
-    **{key: f"axis: {name}" for key, name in AXES.items()},
-    **{JUDGED + key: f"axis: {name}, by judges" for key, name in AXES.items()},
+    **{key: f"fault in {name}" for key, name in AXES.items()},
+    **{JUDGED + key: f"fault in {name}, by judges" for key, name in AXES.items()},
 }
 
 # Not a kind of Unmeasured: the run has no record of the measure at all.

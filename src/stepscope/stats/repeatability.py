@@ -165,4 +165,4 @@ def _steps_to_settle(found: Estimate, limit: float) -> str:
         if _limits(found.value, float(steps * (DESIGN - 1)), found.level)[1] <= limit:
             times = f"; {steps} steps scored {DESIGN} times each"
             return f"{times} would decide if sigma is {found.value:.3f}"
-    return f"; so close to it that {MOST} steps scored {DESIGN} times each would not decide"
+    return f"; even {MOST} steps scored {DESIGN} times each would not decide that"

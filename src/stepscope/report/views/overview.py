@@ -125,7 +125,7 @@ def describe_flips(found: RankFlips | Unmeasured, most: int | None = None) -> li
     for flip in found.flips:
         by_pair.setdefault((flip.first, flip.second), []).append(flip)
     if not by_pair:
-        said = "it is unknown whether path and outcome rank these groups in the same order"
+        said = "whether path and outcome rank these groups in the same order is not known"
         return [Paragraph(text=f"Rank flips: none proved among {over}; {said}.")]
     out = []
     for (first, second), flips in list(by_pair.items())[:most]:

@@ -486,7 +486,7 @@ def name_curve_chart(*panels: str) -> str:
 SOURCES = {"imported": "imported step scores", "judge": "step scores of a judge"}
 NOISE = {
     "given": "given",
-    "repeats": "upper limit over repeated scorings",
+    "repeats": "upper limit, measured from repeated scorings",
     "marginalised": "unknown, averaged over a range",
 }
 # Points that a chart can show apart; of a longer run the lowest score of each stretch is drawn.

@@ -157,7 +157,7 @@ VERDICTS = {
     "redundant_calls": "repeats",
     "subgoals.other_writes": "unexpected writes",
     "loops": "loops",
-    "termination": "ends badly",
+    "termination": "bad end",
 }
 
 
@@ -278,7 +278,7 @@ def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[s
     )
     out += words.fold(f"Own measures  {visible_line(own)}", width, 10) if own else []
     if (lacks := found.whole.get(COMPLETENESS_NAME)) is not None:
-        out += words.fold(f"Complete?  {lacks.reason}", width, 10)
+        out += words.fold(f"Missing data  {lacks.reason}", width, 10)
     if lost := _lost(found):
         out += words.fold("Unmeasured  " + visible_line(lost), width, 10)
     for label in trajectory.labels:
@@ -592,7 +592,7 @@ def _shape(curve: Curve) -> str:
         parts = ["unmodelled: no shape fits these scores"]
     elif best is not None and second is not None:
         odds = f"{_named(curve, best)}, {_named(curve, second)}"
-        found = f" {format_percent(curve.posterior[best])}, or else {_named(curve, second)}"
+        found = f" {format_percent(curve.posterior[best])}, next {_named(curve, second)}"
         parts = [parts[0] + (f": {odds}" if curve.shape == "unresolved" else found)]
     if curve.mean is not None:
         parts.append(f"mean {_interval(curve.mean)}{', low' if curve.low_level else ''}")
