@@ -258,7 +258,7 @@ def test_a_new_write_outweighs_what_localise_says_of_the_same_write() -> None:
 def test_reliability_is_told_in_runs_with_how_often_people_agree() -> None:
     said = describe_reliability("calls")
     assert said.startswith("On 9 public runs with tool calls, people blamed")
-    assert "people named the same step in 36 % of runs" in said
+    assert "two teams of people named the same step in 36 %" in said
 
 
 def test_evidence_of_no_records_is_none() -> None:

@@ -38,8 +38,8 @@ def test_an_undecided_proof_says_how_many_runs_would_decide() -> None:
     assert (found.cause, found.runs_needed, found.p) == ("interval", 124, 1.0)
     assert [case.case for case in found.failing] == ["c0", "c1"]
     assert found.reason == (
-        "4.0 % of 50 runs are above 0, 90 % interval 1.3–11; at most 10 % may be; about 124 runs "
-        "in all would be needed to decide"
+        "4.0 % of 50 runs are above 0, 90 % interval 1.3–11; at most 10 % may be; to decide, "
+        "about 124 runs in all would be needed"
     )
     even = breaches(5)
     assert even.runs_needed is None

@@ -170,7 +170,7 @@ def test_two_runs_are_compared_beside_other_trials_of_the_task(ask: Ask) -> None
     }  # fmt: skip
     assert (rows[3][""], rows[3]["first"], rows[3]["second"]) == (">", "", "14")
     said = "\n".join(find_texts(blocks, "text"))
-    assert "They diverge for good at step 14 of the second" in said
+    assert "They diverge permanently at step 14 of the second" in said
     assert "Same version, same task: 5 pairs of 4 trials are 54 % to 80 % apart" in said
 
 
@@ -198,7 +198,7 @@ def test_failure_modes_have_examples_and_what_chance_gives(ask: Ask) -> None:
     first = find_rows(blocks, "modes")[0]
     assert first["what happened"].startswith("book_reservation fails: payment amount")
     assert (first["failed"], first["worth at most"]) == ("4 of 5", "20 % 4.3\u201358")
-    assert "5 have no mode (42 %, 95 % interval 8.5\u201385" in find_texts(blocks, "all")[0]
+    assert "5 under none (42 %, 95 % interval 8.5\u201385" in find_texts(blocks, "all")[0]
 
 
 def test_modes_of_runs_that_nobody_scored_are_unmeasured_with_the_reason(tmp_path: Path) -> None:

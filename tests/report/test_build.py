@@ -100,7 +100,8 @@ def test_recovery_is_per_error_not_per_run() -> None:
     recovered = estimate(report["errors.recovered"])
     assert (recovered.value, recovered.n, recovered.unit_of_n) == (0.5, 6, "errors")
     assert (
-        report.whole.notes["errors.recovered"] == "errors in 3 runs; no test injected any of them"
+        report.whole.notes["errors.recovered"]
+        == "errors in 3 runs, none of them injected on purpose"
     )
 
 
@@ -303,7 +304,7 @@ def test_the_airline_figures_are_those_of_the_recorded_runs(airline: Store) -> N
     recovered = estimate(report["errors.recovered"])
     assert (recovered.n, report.whole.notes["errors.recovered"]) == (
         73,
-        "errors in 36 runs; no test injected any of them",
+        "errors in 36 runs, none of them injected on purpose",
     )
     trials = report.whole.trials
     assert trials is not None

@@ -52,7 +52,7 @@ def test_the_source_and_the_noise_are_said() -> None:
     found = told(fleet(*[HOLDS] * 4))
     assert (found.source, found.sigma) == (
         "imported step scores",
-        "0.040, 0.030–0.060 from repeated scorings; shapes use the upper limit",
+        "0.040, 0.030–0.060 from repeated scorings; runs are classified with the upper limit",
     )
     unknown = told(LiteralRows(tasks=list("abcd"), scores={("llm", "gpt"): [HOLDS] * 4}))
     assert unknown.source == "step scores of a judge of gpt"

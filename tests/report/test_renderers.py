@@ -38,18 +38,20 @@ from tests.report.schemas import make_report_schema
 AIRLINE = """\
 airline   200 runs, 50 tasks x 4 trials, 5,308 steps, 1,164 calls   judges: rules   seed 0
 
-                         value  95 % interval       measured on  unmeasured
+                         value  95 % interval             count  not measured
 outcome: pass             42 %  32–52            84 of 200 runs  0
   pass^4                  20 %  10–32                   50 runs  0
     always 10, mixed 26, never 14
-sub-goals reached         39 %  26–53            47 of 120 runs  80 not applicable: the reference
-                                                                   makes no write
+sub-goals reached         39 %  26–53            47 of 120 runs  80 not applicable (the reference
+                                                                   calls change nothing)
 steps, median               24  22–28                  200 runs  0
   Not measured: runs that break the policy (no policy is declared); tokens, cost (not in the trace).
 
 Was it earned?    all sub-goals reached  some missed
-  runs that pass                     26            1   right for the wrong reason? airline/9/2
-  runs that fail                     11           82   9 of the 11 wrote more
+  runs that pass                     26            1
+    right for the wrong reason? airline/9/2
+  runs that fail                     11           82
+    9 of the 11 wrote more
 
 Look first       steps  suspect  evidence
   airline/9/2       62  45-61    same error 5 times
@@ -134,7 +136,7 @@ def test_markdown_cells_stay_in_their_columns() -> None:
         for r in markdown.render(make_report_document(report(HOSTILE, HOSTILE))).splitlines()
         if r[:1] == "|"
     ]
-    assert {row.count("|") for row in rows} == {6, 5}
+    assert {row.count("|") for row in rows} == {6, 5, 4}
 
 
 def test_evidence_other_than_an_error_is_cut_at_its_end() -> None:
@@ -199,8 +201,8 @@ def test_comparison_names_what_survives_and_what_could_be_seen() -> None:
     assert "-2.0 points  -8.0 to 4.0" in shown
     assert "survive Holm's correction at 0.05 over 2 figures: redundant calls per run." in shown
     assert (
-        "To detect a difference of 5 points in 'outcome: pass' you need about 730 cases; these "
-        "cases can only show one of 12 points."
+        "To detect a difference of 5 points in 'outcome: pass' you need about 730 cases; with these "
+        "cases only one of 12 points or more would be detected."
     ) in " ".join(shown.split())
     assert "Outside every pair: 2 cases of the first group only, 0 of the second." in shown
 

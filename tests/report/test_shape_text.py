@@ -73,7 +73,7 @@ def test_a_curve_is_bars_with_the_break_below_and_what_it_rests_on() -> None:
         "                ██████████████████████████████",
         "         break              ███▁▁▁",
         "         steps  0           4                9",
-        "Shape     early collapse 99 %, next recovery 1.2 % · mean 0.60, 0.57–0.64 · depth "
+        "Shape     early collapse 99 %; second: recovery 1.2 % · mean 0.60, 0.57–0.64 · depth "
         "0.42, 0.35–0.49",
         "          breaks at 4 (90 % interval: 4-5); probability of any break 98 %",
         "          gate failed at 4 (0.41, below 0.60), whatever the weighted mean 0.57 says",

@@ -171,7 +171,7 @@ def test_a_write_that_the_user_asked_for_is_a_difference_from_the_reference(
         call(3, "cancel_order", id="R-99"),
         result(4, "ok"),
     )
-    one = "requested at 0, not in the reference: cancel_order(R-17)"
+    one = "requested by the user at 0, not in the reference: cancel_order(R-17)"
     one += "; not judged: whether the policy allows it"
     both = "unexpected write: cancel_order(R-17), cancel_order(R-99)"
     other = ("3", "other_write", "unexpected write: cancel_order(R-99)")

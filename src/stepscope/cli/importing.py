@@ -63,7 +63,7 @@ Quiet = Annotated[
         min=0,
         metavar="SECONDS",
         help="With --listen: a run ends when its root has ended and no span came for this long. "
-        "Default: from stepscope.toml, 6.",
+        "Default: as stepscope.toml says, or 6.",
     ),
 ]
 Idle = Annotated[
@@ -107,7 +107,7 @@ Mapped = Annotated[
         "--map",
         metavar="FIELD=COLUMN",
         help="With --verdicts: which column is run, step, label, value, judge, axis, confidence, "
-        "cites, reason, repeat. If the step column n counts from 1, write step=n-1.",
+        "cites, reason, repeat. If your column of steps, say n, counts from 1: step=n-1.",
     ),
 ]
 Labels = Annotated[

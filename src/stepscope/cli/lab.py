@@ -44,7 +44,7 @@ def envelope(
         str,
         Option(
             metavar="X",
-            help="The sigma that classifiers get, as a multiple of the true one, or nothing.",
+            help='The sigma that classifiers get, as a multiple of the true one, or "nothing".',
         ),
     ] = "1",
     trials: Annotated[int, Option(min=100, help="Runs per cell.")] = 2000,
@@ -126,7 +126,8 @@ def redteam(
     ] = None,
     runs: Annotated[int, Option(min=1, metavar="N", help="At most N failing runs.")] = 60,
     budget: Annotated[
-        float | None, Option(min=0, metavar="USD", help="Spend no more. Default: settings.")
+        float | None,
+        Option(min=0, metavar="USD", help="Most to spend. Default: as in settings."),
     ] = None,
     store: options.StorePath = None,
     where: options.WhereText = None,

@@ -56,7 +56,7 @@ COMMANDS: dict[str, tuple[Member, ...]] = {
     ),
     "Judge": (
         judge.judge, calibrate.agree,
-        ("calibrate", "Measure how far judges and the ranking can be trusted.",
+        ("calibrate", "Measure how far judges and lists of suspects can be trusted.",
          "stepscope calibrate sigma scores.csv", (calibrate.sigma, calibrate.localise)),
     ),
     "Gate": (

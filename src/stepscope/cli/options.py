@@ -86,10 +86,11 @@ By = Annotated[
     Option(metavar="FIELD", help="One group for each value of this field, or of tag.KEY."),
 ]
 RubricVersion = Annotated[
-    str | None, Option(metavar="V", help="Only judges' verdicts of this version.")
+    str | None, Option(metavar="V", help="Only verdicts by this version of the rubric.")
 ]
 Seed = Annotated[
-    int | None, Option(min=0, help="Seed of the random draws. Default: from stepscope.toml, 0.")
+    int | None,
+    Option(min=0, help="Seed of random draws. Default: as stepscope.toml says, or 0."),
 ]
 
 Markdown = Annotated[bool, Option("--markdown", help="Print Markdown.")]

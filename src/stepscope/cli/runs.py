@@ -39,7 +39,8 @@ def export(
         Option(
             help="only: write verdicts instead of runs (with parquet, to a folder). gen_ai, "
             "openinference: attach them to OTLP spans, as events or as attributes. Default: gen_ai "
-            "for otlp, else none. With --to: only verdicts, or none; by default both are sent."
+            "for otlp, else none. With --to: only (verdicts alone), none (runs alone), or by "
+            "default both."
         ),
     ] = None,
     force: Annotated[bool, Option("--force", help="Overwrite existing files; send again.")] = False,
@@ -175,7 +176,7 @@ def promote(
     """Make a case from a failing run, cut at its broken step.
 
     Writes a file of cases, the messages up to that step, and a pytest file that fails as long as
-    the agent still makes the same calls; insert the call of your agent there.
+    the agent still makes the same calls; insert the code that runs your agent.
 
     Example: stepscope case promote airline/9/2 --out cases
     """
@@ -275,7 +276,7 @@ def diff(
 ) -> None:
     """Compare two runs, call by call.
 
-    Prints where they diverge for good, and how far trials of one version differ on this task:
+    Prints where they diverge permanently, and how far trials of one version differ on this task:
     without that, a difference between two runs means nothing.
 
     Example: stepscope diff airline/11/2 airline/11/0

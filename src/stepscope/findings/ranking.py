@@ -366,6 +366,6 @@ def describe_reliability(family: Family) -> str:
     first, three, _ = (round(share * runs) for share in table.reliability[family])
     return (
         f"On {runs} public runs {_RUNS_OF[family]}, people blamed the step listed first in {first} "
-        f"runs and one of the first three in {three} (these labels were not used for fitting). For "
-        f"comparison, two teams of people named the same step in {PEOPLE_AGREE} of runs"
+        f"runs and one of the first three in {three} (their labels were not used for fitting). On "
+        f"other runs, two teams of people named the same step in {PEOPLE_AGREE}"
     )

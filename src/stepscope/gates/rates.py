@@ -148,7 +148,7 @@ def _answer_proof(
     needed = _runs_needed(gate, side, alpha, alone)
     more = "the rate is the threshold: no number of runs decides"
     if needed is not None:
-        more = f"about {format_count(needed, 'run')} in all would be needed to decide"
+        more = f"to decide, about {format_count(needed, 'run')} in all would be needed"
     return answer_undecided("interval", f"{said}; {more}", shown, runs_needed=needed)
 
 

@@ -151,7 +151,9 @@ def _origins(trajectory: Trajectory) -> Iterator[Suspicion]:
     for exchange, made, other in trace_refusals(trajectory):
         if made.step not in shown:
             said = f"{made} = {made.total:.12g} first appears here; {exchange.call.name} is refused"
-            reason = f"{said} with it at step {exchange.answer_step}, which gives {other:.12g}"
+            reason = (
+                f"{said} with it at step {exchange.answer_step}, where the error says {other:.12g}"
+            )
             yield Suspicion(made.step, "origin", reason, (exchange.answer_step,))
 
 
@@ -502,7 +504,7 @@ def _localise(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
 
 LOCALISE = RuleMeasure(
     LOCALISE_NAME,
-    "8",
+    "9",
     Scale(-inf, inf, (*KINDS, *FAMILIES)),
     ("alternatives", "effects"),
     _localise,

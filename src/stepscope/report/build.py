@@ -259,7 +259,7 @@ def _recovered(table: RunTable) -> tuple[Figure, dict[str, str]]:
         recovered.value[chosen], errors.value[chosen], table.clusters[chosen], unmeasured=lost
     )
     runs = int(chosen.sum())
-    note = f"errors in {format_count(runs, 'run')}; no test injected any of them"
+    note = f"errors in {format_count(runs, 'run')}, none of them injected on purpose"
     return figure, {"errors.recovered": note} if runs else {}
 
 
@@ -378,7 +378,7 @@ def build_profile(
     faulty, unlucky = find_faulty(table), measured & both & ~passed & good
     harmless = np.array([effects.get(key) is False for key in table.runs.key.tolist()], np.bool_)
     if n := int((faulty & harmless).sum()):
-        notes["lucky"] = f"faults in {format_count(n, 'run')} had no effect"
+        notes["lucky"] = f"faults in {n:,} of these runs had no effect"
     listed = partial(list_runs, table, faults=faults)
     # The most telling first; those that wrote nothing else first.
     worst = np.argsort(-weigh_runs(table), kind="stable")

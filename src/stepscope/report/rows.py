@@ -166,7 +166,7 @@ def know_noise(
     """Return the noise of one of `repeats` scorings, the correlation of errors, and sources."""
     learned, said = learn_noise(scores, sizes), "stepscope calibrate sigma measures it"
     if measured is not None and measured.high is not None:
-        said = f"{_span(measured)} from repeated scorings; shapes use the upper limit"
+        said = f"{_span(measured)} from repeated scorings; runs are classified with the upper limit"
     if isinstance(learned, Unmeasured):
         absent = "unknown, averaged over a range; " if measured is None else ""
         return measured, 0.0, f"{absent}{said}"

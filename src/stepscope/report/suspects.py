@@ -478,7 +478,7 @@ def _other_writes(
         named += f" and {len(held) - NAMED_WRITES} more" if len(held) > NAMED_WRITES else ""
         said = f"unexpected write: {named}"
         if wanted and held:
-            said = f"requested at {asked[held[0].step]}, not in the reference: {named}"
+            said = f"requested by the user at {asked[held[0].step]}, not in the reference: {named}"
             said += "; not judged: whether the policy allows it"
         if held:
             suspect = _suspect_at(held[0].step, "other_write", said, last=held[-1].step)

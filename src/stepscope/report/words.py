@@ -119,7 +119,7 @@ SCORE_FIRST = "run `stepscope score`"
 REASONS: dict[tuple[str, str], str] = {
     ("outcome", "missing_input"): "no reward, check or label",
     ("outcome", "insufficient_data"): "too few trials",
-    ("subgoals", "not_applicable"): "the reference makes no write",
+    ("subgoals", "not_applicable"): "the reference calls change nothing",
     ("subgoals", "missing_input"): "no case to measure against",
     ("redundant_calls", "not_applicable"): "no calls",
     ("errors", "not_applicable"): "no tool error",
@@ -372,7 +372,7 @@ def format_losses(key: str, estimate: Estimate) -> str:
         why = explain_absence(key, kind)
         if count:
             name = kind.replace("_", " ")
-            said.append(f"{count:,} {name}: {why}" if why else f"{count:,} {name}")
+            said.append(f"{count:,} {name} ({why})" if why else f"{count:,} {name}")
     return ", ".join(said) or "0"
 
 

@@ -116,7 +116,8 @@ def tolerable(found: Estimate, *, limit: float = LIMIT) -> Decision:
         return Decision("pass", f"{said}: at most {limit:g}")
     if low > limit:
         return Decision("fail", f"{said}: above {limit:g}")
-    return Decision("undecided", f"{said}: may be above {limit:g}{_steps_to_settle(found, limit)}")
+    said = f"{said}: may be above the limit of {limit:g}"
+    return Decision("undecided", f"{said}{_steps_to_settle(found, limit)}")
 
 
 def _spreads(values: Floats, step: Ints) -> tuple[Floats, Floats]:

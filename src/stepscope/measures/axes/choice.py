@@ -126,7 +126,7 @@ def _unchanged_retries(made: Sequence[Exchange], facts: Facts | None) -> Iterato
             said = first_line(exchange.result)
             if not TRANSIENT.search(said):
                 cites = (before.answer_step, exchange.step)
-                yield Fault(exchange.step, f"{name} failed the same way before: {said}", cites)
+                yield Fault(exchange.step, f"{name} repeats an error: {said}", cites)
         open_errors[key] = exchange
 
 
@@ -224,7 +224,7 @@ def _unasked_writes(
 
 
 TOOL_SELECTION = RuleMeasure(
-    TOOL_SELECTION_NAME, "5", AXIS_SCALE, ("effects", "policy"), _selection
+    TOOL_SELECTION_NAME, "6", AXIS_SCALE, ("effects", "policy"), _selection
 )
 
 

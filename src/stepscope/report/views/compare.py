@@ -126,7 +126,8 @@ def conclude_comparison(report: ComparisonReport) -> Iterator[str]:
             points = f"a difference of {report.worth_seeing * 100:g} points"
             seen = ""
             if d.detectable is not None:
-                seen = f"; these cases can only show one of {100 * d.detectable:.0f} points"
+                points_seen = f"{100 * d.detectable:.0f} points or more"
+                seen = f"; with these cases only one of {points_seen} would be detected"
             yield (
                 f"To detect {points} in {words.name_figure(key).strip()!r} you need about "
                 f"{d.cases_needed:,} cases{seen}."
@@ -260,7 +261,7 @@ class PeerDistances(msgspec.Struct, frozen=True):
         said = f"{format_count(len(held), 'pair')} of {self.runs:,} trials"
         said += f" {'is' if len(held) == 1 else 'are'} {apart} apart"
         said += f", median {format_percent(median(held))}" if held[0] < held[-1] else ""
-        parted = f"{self.parted:,} diverge{'s' * (self.parted == 1)} for good"
+        parted = f"{self.parted:,} diverge{'s' * (self.parted == 1)} permanently"
         none, one = self.without_calls, self.without_calls == 1
         return f"{said}; {parted}" + (f"; {none:,} more make{'s' * one} no call" if none else "")
 
@@ -423,7 +424,7 @@ def conclude_diff(found: RunDiff) -> Iterator[str]:
     elif found.parting is not None and found.lasting != found.parting:
         yield f"They first differ {_place(found, found.parting)} and come together again."
     if found.lasting is not None:
-        yield f"They diverge for good {_place(found, found.lasting)}."
+        yield f"They diverge permanently {_place(found, found.lasting)}."
     if found.unaligned:
         calls = format_count(found.unaligned, "call")
         yield f"Not compared: {calls} after the first {runs.MOST_CALLS} of a run."

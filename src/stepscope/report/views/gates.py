@@ -32,6 +32,7 @@ from stepscope.safety.text import disarm_commands, visible_line
 from stepscope.values import (
     Unmeasured,
     format_count,
+    format_difference,
     format_estimate,
     format_interval,
     format_number,
@@ -89,7 +90,11 @@ def format_gate(gate: GateDecision) -> tuple[str, str]:
     """Return the estimate of a gate and its limits, each one-sided 95 %; "-" where it has none."""
     if gate.estimate is None or isinstance(gate.estimate, Unmeasured):
         return "-", "-"
-    return format_number(gate.estimate.value, gate.estimate.unit), format_interval(gate.estimate)
+    value, unit = gate.estimate.value, gate.estimate.unit
+    drop = format_difference(value, unit).removeprefix("+")
+    return drop if gate.rule == "regression" else format_number(value, unit), format_interval(
+        gate.estimate
+    )
 
 
 def explain_gate(gate: GateDecision) -> Iterator[str]:

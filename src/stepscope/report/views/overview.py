@@ -68,8 +68,8 @@ VECTOR = (
     TableColumn("figure", least=22),
     TableColumn("value", number=True, least=8, gap=0),
     TableColumn("95 % interval", least=14),
-    TableColumn("measured on", number=True, least=15),
-    TableColumn("unmeasured", overflow="wrap"),
+    TableColumn("count", number=True, least=15),
+    TableColumn("not measured", overflow="wrap"),
 )
 
 
@@ -375,14 +375,12 @@ def tabulate_outcomes(joint: OutcomeTable, profile: Profile, at: int) -> Table:
     """Return outcome against one grade of the path."""
     notes = words.note_unearned(joint, profile)
     left = f"; {joint.unmeasured:,} runs without both grades" if joint.unmeasured else ""
-    noted = any(notes.values())
     rows = []
     for name, counts in (("pass", joint.passed), ("fail", joint.failed)):
-        said = notes.get(name, "")
-        note = TableCell(said, tone="quiet", code=bool(said))
+        said = Paragraph(text=notes.get(name, ""), indent=4, code=True)
         cells = [TableCell(f"{count:,}", sort=count) for count in counts]
-        first = TableCell(f"runs that {name}", tone=TONES[name], level=1)
-        rows.append(make_row(first, *cells, *([note] if noted else [])))
+        row = make_row(TableCell(f"runs that {name}", tone=TONES[name], level=1), *cells)
+        rows.append(replace(row, below=(said,)) if said.text else row)
     return Table(
         id=f"joint-{at}",
         caption=f"Was it earned? Outcome against {joint.grade}{left}",
@@ -393,7 +391,6 @@ def tabulate_outcomes(joint: OutcomeTable, profile: Profile, at: int) -> Table:
                 TableColumn(name, number=True, least=max(len(name) + 2, 7), gap=0)
                 for name in (GRADES.get(one, one) for one in joint.columns)
             ),
-            *([TableColumn("", gap=3, overflow="wrap")] if noted else []),
         ),
         rows=tuple(rows),
     )
@@ -516,7 +513,7 @@ REPORT = (
     TableColumn("", axis=True),
     TableColumn("value", number=True),
     TableColumn("95 %", number=True),
-    TableColumn("measured on"),
+    TableColumn("count"),
 )
 
 

@@ -358,11 +358,11 @@ VERDICTS: dict[ModeVerdict, tuple[str, Tone]] = {
     "unclear": ("unclear", "warn"),
     "judged_by": ("part of the outcome", ""),
     "not_tested": ("not tested", "quiet"),
-    "hard_tasks": ("due to hard tasks", "quiet"),
+    "hard_tasks": ("tasks are hard", "quiet"),
     "harmless": ("harmless", "quiet"),
 }
 _COUNTS = (
-    TableColumn("code", least=31),
+    TableColumn("code", least=30),
     TableColumn("failed", number=True, least=8, help="failed runs among all that have it"),
     TableColumn("expected", number=True, least=8, help="of other trials of the same tasks"),
     TableColumn("tasks", number=True, least=5),
@@ -394,13 +394,12 @@ def lay_out_modes(found: FailureModes | Unmeasured) -> Section:
     columns = (*_COUNTS[:-1], TableColumn("runs", overflow="wrap"))
     table = Table(id="modes", corner="Failure modes", columns=columns, rows=tuple(rows), own=True)
     left = Counter(VERDICTS[mode.verdict][0] for mode in found.modes if mode not in shown)
-    more = [f"{n:,} {verdict}" for verdict, n in left.items()]
+    more = [f"{n:,} ({verdict})" for verdict, n in left.items()]
     if unlisted := found.n_modes - len(found.modes):
-        more.append(f"{unlisted:,} more")
-    more.append(
-        f"{found.n_lone:,} of {found.n_signatures:,} error signatures, each in too few runs"
-    )
-    lines = (*describe_modes(found), f"Not listed here: {', '.join(more)}.")
+        more.append(f"{unlisted:,} others")
+    lone = f"{found.n_lone:,} of {found.n_signatures:,} error signatures are in too few runs to be"
+    listed = f"Modes not listed here: {', '.join(more)}. " if more else ""
+    lines = (*describe_modes(found), f"{listed}{lone} a mode.")
     where = f"To list the runs of a mode: stepscope report --where \"mode = '{shown[0].code}'\""
     return [table, *(Paragraph(text=line) for line in lines), Paragraph(text=where, terminal=True)]
 
@@ -453,9 +452,11 @@ def describe_modes(found: FailureModes) -> Iterator[str]:
     if found.n_tested:
         yield (
             f"{found.n_tested:,} of {modes} could be tested against other trials of the same "
-            f"tasks. Linked to failure at {alpha} after Holm's correction: "
-            f"{f'{found.n_shown:,}' if found.n_shown else 'none'}; with an unadjusted p of at most "
-            f"{alpha}: {found.n_small:,}, where chance alone gives {found.small_by_chance:.1f}."
+            "tasks; expected is how many of its runs would fail if the mode made no difference. "
+            f"Linked to failure at {alpha} after Holm's correction: "
+            f"{f'{found.n_shown:,}' if found.n_shown else 'none'}. Before this correction "
+            f"{found.n_small:,} had a p of at most {alpha}; chance alone would give "
+            f"{found.small_by_chance:.1f}."
         )
     else:
         yield (
@@ -466,12 +467,12 @@ def describe_modes(found: FailureModes) -> Iterator[str]:
         none = round(found.unassigned.value * found.n_failed)
         share = f"{format_percent(found.unassigned.value)}, 95 % interval "
         share += format_interval(found.unassigned)
-        likely = f"{found.n_failed - none - found.n_judged_by:,} have a mode that is unlikely to "
-        likely += "be chance (chance gives one in at most 1 of 5 sets of runs), "
+        likely = f"{found.n_failed - none - found.n_judged_by:,} under a mode that is probably not "
+        likely += "chance (wrong in at most 1 of 5 sets of runs), "
         yield (
-            f"Of {format_count(found.n_failed, 'failed run')}, {likely if found.n_tested else ''}"
-            f"{found.n_judged_by:,} have only modes that are part of the outcome itself (so not "
-            f"tested), and {none:,} have no mode ({share})."
+            f"Each of {format_count(found.n_failed, 'failed run')} is counted once: "
+            f"{likely if found.n_tested else ''}{found.n_judged_by:,} under a mode that is part of "
+            f"the outcome, which is not tested, and {none:,} under none ({share})."
         )
     yield from describe_unseen(found)
 

@@ -157,7 +157,7 @@ VERDICTS = {
     "redundant_calls": "repeats",
     "subgoals.other_writes": "unexpected writes",
     "loops": "loops",
-    "termination": "bad end",
+    "termination": "wrong end",
 }
 
 
@@ -592,7 +592,7 @@ def _shape(curve: Curve) -> str:
         parts = ["unmodelled: no shape fits these scores"]
     elif best is not None and second is not None:
         odds = f"{_named(curve, best)}, {_named(curve, second)}"
-        found = f" {format_percent(curve.posterior[best])}, next {_named(curve, second)}"
+        found = f" {format_percent(curve.posterior[best])}; second: {_named(curve, second)}"
         parts = [parts[0] + (f": {odds}" if curve.shape == "unresolved" else found)]
     if curve.mean is not None:
         parts.append(f"mean {_interval(curve.mean)}{', low' if curve.low_level else ''}")
