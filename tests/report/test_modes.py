@@ -55,12 +55,12 @@ def test_a_mode_is_one_sentence_with_its_counts_what_is_shown_and_its_runs() -> 
         "(95 % interval of this bound: " in said
     )
     assert (
-        "1 of 1 mode could be tested against other trials of the same tasks; expected is how many of "
-        "its runs would fail if the mode made no difference. Linked to failure" in said
+        "1 of 1 mode could be tested against other trials of the same tasks; expected is how "
+        "many of its runs would fail if the mode made no difference. Linked to failure" in said
     )
     assert (
-        "Holm's correction: 1. Before this correction 1 had a p of at most 0.05; chance alone would "
-        "give 0.0"
+        "Holm's correction: 1. Before this correction 1 had a p of at most 0.05; chance alone "
+        "would give 0.0"
     ) in said
     assert (
         "Each of 12 failed runs is counted once: 6 under a mode that is probably not chance" in said

@@ -201,8 +201,8 @@ def test_comparison_names_what_survives_and_what_could_be_seen() -> None:
     assert "-2.0 points  -8.0 to 4.0" in shown
     assert "survive Holm's correction at 0.05 over 2 figures: redundant calls per run." in shown
     assert (
-        "To detect a difference of 5 points in 'outcome: pass' you need about 730 cases; with these "
-        "cases only one of 12 points or more would be detected."
+        "To detect a difference of 5 points in 'outcome: pass' you need about 730 cases; with "
+        "these cases only one of 12 points or more would be detected."
     ) in " ".join(shown.split())
     assert "Outside every pair: 2 cases of the first group only, 0 of the second." in shown
 
