@@ -60,10 +60,11 @@ def test_a_mode_is_one_sentence_with_its_counts_what_is_shown_and_its_runs() -> 
     )
     assert (
         "Holm's correction: 1. Before this correction 1 had a p of at most 0.05; chance alone "
-        "would give 0.0"
+        "would give 0.0 of them"
     ) in said
     assert (
-        "Each of 12 failed runs is counted once: 6 under a mode that is probably not chance" in said
+        "Each of 12 failed runs is counted once: 6 under a mode that is probably not due to "
+        "chance" in said
     )
     assert "and 6 under none (50 %, 95 % interval " in said
     code = signature_code(BOOK)

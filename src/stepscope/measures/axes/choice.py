@@ -126,7 +126,7 @@ def _unchanged_retries(made: Sequence[Exchange], facts: Facts | None) -> Iterato
             said = first_line(exchange.result)
             if not TRANSIENT.search(said):
                 cites = (before.answer_step, exchange.step)
-                yield Fault(exchange.step, f"{name} repeats an error: {said}", cites)
+                yield Fault(exchange.step, f"{name} fails again in the same way: {said}", cites)
         open_errors[key] = exchange
 
 

@@ -151,8 +151,9 @@ def _look_first(report: Report) -> Section:
     rows = []
     for run, others in words.group_looks(report.look_first):
         where, said = words.describe_suspect(run)
-        # The last words of an error message say most.
-        ends = bool(run.suspects) and run.suspects[0].kind == "error"
+        # The last words of an error message say most, and what is behind a long quotation.
+        failed = bool(run.suspects) and run.suspects[0].kind == "error"
+        ends = failed or said.startswith("tells '")
         evidence = TableCell(said, code=True, keep_end=ends)
         named = run.handle or run.name
         if named.startswith("'") and len(named) > MOST_NAME - 2:

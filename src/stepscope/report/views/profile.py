@@ -455,8 +455,8 @@ def describe_modes(found: FailureModes) -> Iterator[str]:
             "tasks; expected is how many of its runs would fail if the mode made no difference. "
             f"Linked to failure at {alpha} after Holm's correction: "
             f"{f'{found.n_shown:,}' if found.n_shown else 'none'}. Before this correction "
-            f"{found.n_small:,} had a p of at most {alpha}; chance alone would give "
-            f"{found.small_by_chance:.1f}."
+            f"{found.n_small or 'none'} had a p of at most {alpha}; chance alone would give "
+            f"{found.small_by_chance:.1f} of them."
         )
     else:
         yield (
@@ -468,7 +468,7 @@ def describe_modes(found: FailureModes) -> Iterator[str]:
         share = f"{format_percent(found.unassigned.value)}, 95 % interval "
         share += format_interval(found.unassigned)
         likely = f"{found.n_failed - none - found.n_judged_by:,} under a mode that is probably not "
-        likely += "chance (wrong in at most 1 of 5 sets of runs), "
+        likely += "due to chance, "
         yield (
             f"Each of {format_count(found.n_failed, 'failed run')} is counted once: "
             f"{likely if found.n_tested else ''}{found.n_judged_by:,} under a mode that is part of "
