@@ -55,30 +55,28 @@ def test_a_mode_is_one_sentence_with_its_counts_what_is_shown_and_its_runs() -> 
         "(95 % interval of this bound: " in said
     )
     assert (
-        "1 of 1 mode could be tested against other trials of the same tasks; expected is how "
-        "many of its runs would fail if the mode made no difference. Linked to failure" in said
+        "1 of 1 mode could be tested against other trials of the same tasks (expected: "
+        "failures if the mode made no difference). Linked to failure" in said
     )
     assert (
-        "Holm's correction: 1. Before this correction 1 had a p of at most 0.05; chance alone "
-        "would give 0.0 of them"
+        "Holm's correction: 1. Before this correction 1 had a p of at most 0.05; by chance 0.0 "
+        "would."
     ) in said
     assert (
-        "Each of 12 failed runs is counted once: 6 under a mode that is probably not due to "
-        "chance" in said
+        "Each of 12 failed runs is counted once: 6 under a mode whose link to failure is "
+        "probably not chance" in said
     )
-    assert "and 6 under none (50 %, 95 % interval " in said
+    assert "6 under none (50 %, 95 % interval " in said
     code = signature_code(BOOK)
     assert f"stepscope report --where \"mode = '{code}'\"" in said
 
 
 def test_what_the_outcome_is_judged_by_is_said_to_be_not_tested() -> None:
     shown = text.render([lay_out_modes(made({2: (MISSING,)}).modes)], 100)
-    assert re.search(r"\(part of the outcome\) +6 of 6 +- ", shown)
+    assert re.search(r"\(fails by definition\) +6 of 6 +- ", shown)
     said = " ".join(shown.split())
     assert "None of 1 mode could be tested" in said
-    assert (
-        "Each of 12 failed runs is counted once: 6 under a mode that is part of the outcome" in said
-    )
+    assert "Each of 12 failed runs is counted once: 6 under a mode that fails by definition" in said
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])

@@ -42,8 +42,8 @@ airline   200 runs, 50 tasks x 4 trials, 5,308 steps, 1,164 calls   judges: rule
 outcome: pass             42 %  32–52            84 of 200 runs  0
   pass^4                  20 %  10–32                   50 runs  0
     always 10, mixed 26, never 14
-sub-goals reached         39 %  26–53            47 of 120 runs  80 not applicable (the reference
-                                                                   calls change nothing)
+sub-goals reached         39 %  26–53            47 of 120 runs  80 runs not applicable (the
+                                                                   reference calls change nothing)
 steps, median               24  22–28                  200 runs  0
   Not measured: runs that break the policy (no policy is declared); tokens, cost (not in the trace).
 
@@ -202,7 +202,7 @@ def test_comparison_names_what_survives_and_what_could_be_seen() -> None:
     assert "survive Holm's correction at 0.05 over 2 figures: redundant calls per run." in shown
     assert (
         "To detect a difference of 5 points in 'outcome: pass' you need about 730 cases; with "
-        "these cases only one of 12 points or more would be detected."
+        "these cases, only a difference of 12 points or more would be detected."
     ) in " ".join(shown.split())
     assert "Outside every pair: 2 cases of the first group only, 0 of the second." in shown
 
@@ -346,7 +346,7 @@ def test_worst_case_bounds_stand_beside_a_rate() -> None:
     whole = msgspec.structs.replace(lossy, unmeasured={}, worst_low=0.5, worst_high=0.5)
     assert describe_figure("outcome.pass", whole).cells[-1].text == "0"
     said = describe_figure("outcome.pass", lossy).cells[-1].text
-    assert said == "10 refused; worst case 25–75 %"
+    assert said == "10 runs refused; worst case 25–75 %"
 
 
 @pytest.mark.parametrize("refuse", [Report.scalar, Report.__float__])
@@ -379,9 +379,10 @@ def test_a_workflow_says_in_how_many_runs_what_verdicts_need_was_recorded() -> N
     counted = msgspec.structs.replace(profile("gpt-4o"), inputs=inputs)
     shown = make_report_document(msgspec.structs.replace(report(), profiles=(counted,)))
     assert (
-        "Recorded: task, policy text in all runs; tool list in 0 of 52 runs: without it, unknown "
-        "tools and wrong argument schemas are not detected; results in 40 of 52 runs (2 cut): "
-        "without them, result interpretation and origins of arguments are not checked"
+        "Recorded: task, policy text in all runs; tool list in none of 52 runs with calls: without "
+        "it, unknown tools and wrong argument schemas are not detected; results in 40 of 52 runs "
+        "with calls (2 cut): without them, result interpretation and origins of arguments "
+        "are not checked"
     ) in " ".join(text.render(shown).split())
     assert "Recorded: " not in text.render(make_report_document(report()))
 

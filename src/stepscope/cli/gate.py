@@ -43,7 +43,7 @@ Tier = Annotated[
     str | None,
     Option(
         metavar="SOURCES",
-        help="Run only gates on verdicts of these, such as rules,step_labels. "
+        help="Run only gates whose verdicts come from these, such as rules,step_labels. "
         "Default: as the settings say.",
     ),
 ]

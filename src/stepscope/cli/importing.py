@@ -107,7 +107,7 @@ Mapped = Annotated[
         "--map",
         metavar="FIELD=COLUMN",
         help="With --verdicts: which column is run, step, label, value, judge, axis, confidence, "
-        "cites, reason, repeat. If your column of steps, say n, counts from 1: step=n-1.",
+        "cites, reason, repeat. If your column of steps is called n and counts from 1: step=n-1.",
     ),
 ]
 Labels = Annotated[

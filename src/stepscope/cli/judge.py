@@ -67,7 +67,8 @@ Sample = Annotated[
 Repeat = Annotated[int, Option(min=1, max=1000, metavar="N", help="Ask each question N times.")]
 Narration = Literal["on", "off", "both"]
 Narrated = Annotated[
-    Narration, Option(help="off: hide the agent's own words; both: flag changed verdicts.")
+    Narration,
+    Option(help="off: hide the agent's own words; both: judge twice, flag different verdicts."),
 ]
 InMode = Annotated[
     Literal["contextual", "isolated", "prefix"],

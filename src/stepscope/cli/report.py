@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 
 def compare(
-    a: Annotated[str, Argument(metavar="A", help="The first value of --by.")],
+    a: Annotated[
+        str, Argument(metavar="A", help="The first agent, or value of the field of --by.")
+    ],
     b: Annotated[str, Argument(metavar="B", help="The second value of --by.")],
     *,
     by: Annotated[
-        str, Option(metavar="FIELD", help="The field that A and B are values of.")
+        str, Option(metavar="FIELD", help="The field whose values A and B are compared.")
     ] = "agent",
     where: options.WhereText = None,
     since: options.Since = None,
@@ -64,7 +66,8 @@ Embed = Annotated[
     str | None, Option(metavar="N", help="Embed the steps of N runs, or all. Default: 25.")
 ]
 Gates = Annotated[
-    list[Path] | None, Option(metavar="FILE", help="Files that gate --json wrote, the newest last.")
+    list[Path] | None,
+    Option(metavar="FILE", help="Also show these results of gate --json; give the newest last."),
 ]
 Plots = Annotated[Path | None, Option(metavar="DIR", help="Write the charts as PNG and SVG.")]
 

@@ -110,7 +110,7 @@ def purge(
 ) -> None:
     """Erase the texts of old runs, keep the numbers.
 
-    Texts, raw replies, blobs and quarantined records are erased; what remains is listed.
+    Texts, raw replies, blobs and records that were set aside are erased; what remains is listed.
 
     Example: stepscope purge --older-than 90d --yes
     """

@@ -228,7 +228,7 @@ def _say_rate(gate: GatePolicy, shown: Estimate | Unmeasured) -> str:
         f"{format_percent(shown.value)} of "
         f"{format_count(shown.n, shown.unit_of_n.removesuffix('s'))} {what}, "
         f"{100 * shown.level:g} % interval {format_interval(shown)}; "
-        f"{side} {100 * bound:.3g} % may be"
+        f"allowed: {side} {100 * bound:.3g} %"
     )
 
 

@@ -372,7 +372,7 @@ def format_losses(key: str, estimate: Estimate) -> str:
         why = explain_absence(key, kind)
         if count:
             name = kind.replace("_", " ")
-            said.append(f"{count:,} {name} ({why})" if why else f"{count:,} {name}")
+            said.append(f"{format_count(count, 'run')} {name}{f' ({why})' if why else ''}")
     return ", ".join(said) or "0"
 
 
@@ -478,12 +478,17 @@ def _tasks(profile: Profile) -> str:
     return f"{tasks} x {each} trials"
 
 
+# What only runs that made some call should have.
+_OF_CALLS = dict.fromkeys(("tools", "arguments", "results"), " with calls")
+
+
 def describe_input(one: InputCount) -> str:
     """Return in how many runs an input was recorded, and what cannot be told of the others."""
     name, blind = INPUTS[one.input]
     hidden = [f"{n:,} {state}" for state, n in one.lost.items() if state != "not_recorded"]
     how = f" ({', '.join(hidden)})" if hidden else ""
-    said = f"{name} in {one.runs - sum(one.lost.values()):,} of {one.runs:,} runs{how}"
+    held, made = one.runs - sum(one.lost.values()), _OF_CALLS.get(one.input, "")
+    said = f"{name} in {f'{held:,}' if held else 'none'} of {one.runs:,} runs{made}{how}"
     return f"{said}: {blind}" if one.lost else said
 
 

@@ -126,8 +126,8 @@ def conclude_comparison(report: ComparisonReport) -> Iterator[str]:
             points = f"a difference of {report.worth_seeing * 100:g} points"
             seen = ""
             if d.detectable is not None:
-                points_seen = f"{100 * d.detectable:.0f} points or more"
-                seen = f"; with these cases only one of {points_seen} would be detected"
+                least = f"{100 * d.detectable:.0f} points or more"
+                seen = f"; with these cases, only a difference of {least} would be detected"
             yield (
                 f"To detect {points} in {words.name_figure(key).strip()!r} you need about "
                 f"{d.cases_needed:,} cases{seen}."

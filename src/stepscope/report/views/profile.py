@@ -356,9 +356,9 @@ SHOWN, SHOWN_JUDGED = 4, 2
 VERDICTS: dict[ModeVerdict, tuple[str, Tone]] = {
     "marks_failure": ("linked to failure", "bad"),
     "unclear": ("unclear", "warn"),
-    "judged_by": ("part of the outcome", ""),
+    "judged_by": ("fails by definition", ""),
     "not_tested": ("not tested", "quiet"),
-    "hard_tasks": ("tasks are hard", "quiet"),
+    "hard_tasks": ("tasks fail without it", "quiet"),
     "harmless": ("harmless", "quiet"),
 }
 _COUNTS = (
@@ -449,30 +449,32 @@ def describe_modes(found: FailureModes) -> Iterator[str]:
     """Yield what is known of all modes together: tests, what chance gives, runs in none, lost."""
     alpha = f"{ALPHA:g}"
     modes = format_count(found.n_modes, "mode")
+    chance = f"; by chance {found.small_by_chance:.1f} would" if found.n_small else ""
     if found.n_tested:
         yield (
             f"{found.n_tested:,} of {modes} could be tested against other trials of the same "
-            "tasks; expected is how many of its runs would fail if the mode made no difference. "
+            "tasks (expected: failures if the mode made no difference). "
             f"Linked to failure at {alpha} after Holm's correction: "
             f"{f'{found.n_shown:,}' if found.n_shown else 'none'}. Before this correction "
-            f"{found.n_small or 'none'} had a p of at most {alpha}; chance alone would give "
-            f"{found.small_by_chance:.1f} of them."
+            f"{found.n_small or 'none'} had a p of at most {alpha}{chance}."
         )
     else:
         yield (
-            f"None of {modes} could be tested: a test needs a task in which some trials show the "
-            "mode and others do not, and some pass and others fail."
+            f"None of {modes} could be tested: a test needs a task whose trials differ both in the "
+            "mode and in the outcome."
         )
     if isinstance(found.unassigned, Estimate):
         none = round(found.unassigned.value * found.n_failed)
         share = f"{format_percent(found.unassigned.value)}, 95 % interval "
         share += format_interval(found.unassigned)
-        likely = f"{found.n_failed - none - found.n_judged_by:,} under a mode that is probably not "
-        likely += "due to chance, "
+        likely = (
+            f"{found.n_failed - none - found.n_judged_by:,} under a mode whose link to failure is "
+        )
+        likely += "probably not chance, "
         yield (
             f"Each of {format_count(found.n_failed, 'failed run')} is counted once: "
-            f"{likely if found.n_tested else ''}{found.n_judged_by:,} under a mode that is part of "
-            f"the outcome, which is not tested, and {none:,} under none ({share})."
+            f"{likely if found.n_tested else ''}{found.n_judged_by:,} under a mode that fails by "
+            f"definition (it repeats what decides the outcome), {none:,} under none ({share})."
         )
     yield from describe_unseen(found)
 
