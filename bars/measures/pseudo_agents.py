@@ -99,7 +99,7 @@ class Halves:
         """Return no citations."""
         return [None] * len(runs)
 
-    def signs(self, runs: Runs) -> Signs:
+    def signs(self, runs: Runs, known: object = None) -> Signs:
         """Return no signatures: comparisons read columns only."""
         none = np.empty(0, np.int64)
         return Signs(texts=(), number=none, at=none, step=none, state=none.astype(np.int8))

@@ -266,7 +266,7 @@ def test_no_signature_is_no_mode_and_no_answer_is_unmeasured() -> None:
 def test_texts_that_no_run_has_are_no_signatures() -> None:
     held, runs = fleet([*mixed("a", BOOK), *mixed("b", BOOK), *mixed("c", BOOK)])
     more = replace(held.signs(runs), texts=(*held.signs(runs).texts, PAY))
-    object.__setattr__(held, "signs", lambda runs: more)
+    object.__setattr__(held, "signs", lambda runs, known: more)
     found = find_modes(held, runs, np.unique(runs.task, return_inverse=True)[1])
     assert isinstance(found, FailureModes)
     assert (found.n_signatures, found.n_lone, found.n_modes) == (1, 0, 1)

@@ -24,6 +24,7 @@ from stepscope.store.columns import (
     ANSWERED,
     NO_RECORD,
     AnswerColumn,
+    Columns,
     Rows,
     Runs,
     Signs,
@@ -110,7 +111,7 @@ class Literal:
     def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
         return [None] * len(runs)
 
-    def signs(self, runs: Runs) -> Signs:
+    def signs(self, runs: Runs, known: Columns | None = None) -> Signs:
         ones = [self.ones[at] for at in runs.key.tolist()]
         states = [_state(one.said.get("step_labels")) for one in ones]
         return signs([one.signatures for one in ones], states=states)

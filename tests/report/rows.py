@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from stepscope.model import Record
-from stepscope.store.columns import NO_RECORD, AnswerColumn, Rows, Runs, Signs, StepColumn, Texts
+from stepscope.store.columns import (
+    NO_RECORD,
+    AnswerColumn,
+    Columns,
+    Rows,
+    Runs,
+    Signs,
+    StepColumn,
+    Texts,
+)
 from stepscope.store.where import Where
 from stepscope.values import Estimate
 from tests.factories import current_version, signs
@@ -129,7 +138,7 @@ class LiteralRows:
     def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
         return list(self.cites.get(measure, [None] * len(runs)))
 
-    def signs(self, runs: Runs) -> Signs:
+    def signs(self, runs: Runs, known: Columns | None = None) -> Signs:
         return signs(self.signatures or [()] * len(runs), states=self.states)
 
     def weights(self) -> dict[tuple[str, str], tuple[float, ...]]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -89,6 +90,18 @@ def test_an_undeclared_policy_is_unmeasured_not_zero() -> None:
     literal = LiteralRows(list("abc"), values={"policy": [None] * 3}, absent={"policy": MISSING})
     figure = build_report(rows(literal))["policy.violations"]
     assert figure == Unmeasured("missing_input", "no rules in settings")
+
+
+def test_inputs_that_were_not_recorded_are_counted_by_kind() -> None:
+    labels: dict[str, Sequence[str | None]] = {
+        "completeness.tools": ["recorded", "not_recorded", "cut", "recorded", "not_recorded", None],
+        "completeness.task": ["recorded"] * 6,
+    }
+    found = build_report(rows(LiteralRows(list("abcdef"), labels=labels))).whole.inputs
+    assert {one.input: (one.runs, list(one.lost.items())) for one in found} == {
+        "task": (6, []),
+        "tools": (5, [("cut", 1), ("not_recorded", 2)]),
+    }
 
 
 def test_recovery_is_per_error_not_per_run() -> None:

@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from stepscope.model import Facts, Step, Trajectory, Verdict
-from stepscope.report.build import build_report, has_effect
+from stepscope.report.build import build_report, find_effects, has_effect
 from stepscope.report.compare import compare_groups
 from stepscope.report.render import markdown, text
+from stepscope.report.rows import read_table
 from stepscope.report.types import RunLine
 from stepscope.report.views.overview import make_report_document
 from stepscope.store import Store
@@ -64,6 +65,8 @@ SAID = agent("Your refund is 57.00.")
         ((BYE, agent("Goodbye, and sorry that it took long.")), WRONG, True),
         ((BYE, agent("Your refund is $47.")), WRONG, False),
         ((BYE, agent("Your refund is 147.00, not 47.50.")), WRONG, True),
+        ((BYE, agent("Your refund is 1,047.")), WRONG.replace("47.00", "1047.00"), False),
+        ((BYE, agent("Your refund is 1,047.")), WRONG, True),
         ((BYE, agent("I misread the refund.")), WRONG, False),
         ((BYE, agent("I misread the weather.")), WRONG, True),
         ((agent("Let me look."), agent("Bye.")), WRONG, None),  # nobody heard it
@@ -129,6 +132,16 @@ def test_a_refused_fault_is_in_the_profile_and_no_wrong_reason() -> None:
     assert [(line.name, line.sure) for line in found.lucky] == [("b", True), ("c", False)]
     assert found.notes["lucky"] == "faults in 1 of these runs had no effect"
     assert [line.name for line in found.faulty[ARGUMENT]] == ["a", "b", "c"]
+
+
+def test_what_others_say_of_a_fault_is_no_fault_of_the_rules() -> None:
+    one, answers = made_of(ASKED, *did("pay", card="c_1"), BYE, name="a")
+    made = [made_panels.said("rules", one, of) for _, of in (*answers, ("", Verdict("outcome", 1)))]
+    other = made_panels.said("gpt/x", one, answers[0][1])
+    with made_panels.store_of([one], [*made, other]) as store:
+        assert find_effects(store, read_table(store, None)) == {store.keys()[0]: True}
+    with made_panels.store_of([one], [made[1], made[2], other]) as store:
+        assert find_effects(store, read_table(store, None)) == {}
 
 
 def test_text_and_markdown_say_may_of_what_nobody_can_tell() -> None:

@@ -66,6 +66,14 @@ def test_every_figure_of_the_path_can_flip(
     assert found_in(two(**{measure: worse[::-1]})).flips == ()  # better by both: no flip
 
 
+def test_what_is_unmeasured_is_counted_in_the_two_groups_that_flip_alone() -> None:
+    worse = [*LESS[:-2], None, None, *MORE[:-1], None]
+    (flip,) = found_in(two(policy=worse)).flips
+    path = flip.path
+    assert isinstance(path, Estimate)
+    assert path.unmeasured == {"not_scored": 3}
+
+
 def test_an_axis_of_the_rules_can_flip() -> None:
     literal = two()
     labels = ["uncertain"] * TASKS + ["incorrect"] * TASKS

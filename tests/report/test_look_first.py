@@ -126,6 +126,15 @@ def test_peoples_labels_are_no_finding_and_are_named_in_what_is_not_claimed() ->
     )
 
 
+def test_outcomes_that_sources_contradict_are_not_claimed() -> None:
+    held = runs(3)
+    answer = Verdict("outcome.contradicted", 1.0, reason="a check says fail, a person pass")
+    for contradicted, expected in (([], []), (held[:2], ["the true outcome of 2 runs"])):
+        with store_of(held, [said_by("rules", one, answer) for one in contradicted]) as store:
+            found = [one.partition(" (")[0] for one in build_report(store).not_claimed]
+        assert [one for one in found if one.startswith("the true outcome")] == expected
+
+
 def test_a_write_that_no_passing_trial_makes_comes_first_everywhere() -> None:
     def trial(id_: str, code: str, *, passed: bool) -> Trajectory:
         steps = [said(0, "user", "my order it's A")]
@@ -141,6 +150,11 @@ def test_a_write_that_no_passing_trial_makes_comes_first_everywhere() -> None:
         shown = json.loads(show_run_json(store, "b"))
         trials = list_passing_trials(store, ["it's 1"])
         alone = compare_with_trials(store, store.trajectory("a" * 32), trials)
+        failed = store.trajectory("b" * 32)
+        elsewhere = msgspec.structs.replace(failed, workflow="other")
+        assert compare_with_trials(store, elsewhere, trials) == ()
+        assert compare_with_trials(store, failed, list_passing_trials(store, [None, "2"])) == ()
+        assert trials(failed.workflow, "it's 1") is trials(failed.workflow, "it's 1")
     assert (looked.suspects[0].step, looked.suspects[0].kind) == (5, "new_write")
     assert "the passing trial of this task does not make this write" in looked.suspects[0].evidence
     assert [s.first for s in looked.suspects] == [s["first"] for s in shown["suspects"]]

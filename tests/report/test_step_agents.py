@@ -10,7 +10,7 @@ import pytest
 
 from stepscope.errors import UsageError
 from stepscope.measures.agents import measure_agents
-from stepscope.model import Step, Trajectory
+from stepscope.model import Record, Step, Trajectory, Verdict
 from stepscope.report.build import build_report
 from stepscope.report.compare import compare_groups
 from stepscope.report.render import text
@@ -21,8 +21,9 @@ from stepscope.report.words import name_group
 from stepscope.score import score_runs
 from stepscope.store import Store
 from stepscope.store.parquet import ParquetRows
+from stepscope.store.store import Current
 from stepscope.values import Estimate, Unmeasured
-from tests.factories import FAILED, PASSED, agent, did, failed, run, user
+from tests.factories import FAILED, PASSED, agent, current_version, did, failed, run, user
 
 
 def by(name: str, *steps: Step) -> tuple[Step, ...]:
@@ -76,6 +77,16 @@ def test_every_agent_has_a_vector_of_its_own(store: Store) -> None:
     assert not [k for k in web.figures if k.startswith(("subgoals", "axes", "outcome.pass^"))]
     assert report.rank_flips == Unmeasured("not_applicable", "agents of one run share its outcome")
     assert "web   8 runs, 8 tasks, 20 steps, 20 calls" in text.render(make_report_document(report))
+
+
+def test_a_fault_of_a_run_is_laid_to_no_single_agent(store: Store) -> None:
+    fault = Verdict("axes.sequencing", label="incorrect", reason="of nobody in particular")
+    version = current_version("axes.sequencing")
+    store.append([Record(trajectory="r0", answer=fault, version=version, facts="x")])
+    store.put_facts((), [Current("axes.sequencing", "shop", version, "x")])
+    report = build_report(store, by="step_agent")
+    assert [line.id for line in report.whole.faulty["axes.sequencing"]] == ["r0"]
+    assert [one.faulty for one in report.profiles] == [{}, {}]
 
 
 def test_one_agent_alone_is_still_a_group(store: Store) -> None:

@@ -133,6 +133,40 @@ def test_records_can_be_asked_for_by_run_measure_and_filter() -> None:
         assert store.measures() == ("errors", "outcome")
 
 
+def test_records_of_several_runs_are_those_of_each_and_only_what_is_current() -> None:
+    asked = [("m", "1"), ("m.x", "1"), ("m.x", "2"), ("mx", "2"), ("m.x.y", "2"), ("m.x.yz", "1")]
+    held = [
+        record(id, measure=name, version=version)
+        for id in ("r1", "r2", "r3")
+        for name, version in asked
+    ]
+    with stored(*held, runs=3) as store:
+        store.put_facts((), [Current("m", "shop", "1", ""), Current("m.x.y", "shop", "2", "")])
+        apart = [one for id in ("r1", "r3") for one in store.records(trajectory=id)]
+        together = list(store.records(trajectory=["r3", "r1"]))
+        assert sorted(apart, key=lambda r: r.answer.measure) == together
+        assert {(r.answer.measure, r.version) for r in together} == {*asked[:2], *asked[3::2]}
+        of_x = store.records(trajectory=["r1", "r2"], measure="m.x")
+        assert [(r.trajectory, r.version) for r in of_x] == [("r1", "1"), ("r2", "1")]
+        assert list(store.records(trajectory=[])) == []
+
+
+def test_numbers_of_one_digit_and_of_more_come_back_as_they_went_in() -> None:
+    for values in (
+        [7.0, 0.0, 9.0],
+        [10.0, 1.0, 2.0],
+        [-1.0, 1.0, 3.0],
+        [0.5, 1.0, 2.0],
+        [None, 3.0],
+    ):
+        held = [
+            record(f"r{at}", value=value, label=None if value is not None else "x")
+            for at, value in enumerate(values, 1)
+        ]
+        with stored(*held, runs=len(values)) as store:
+            assert store.column("outcome").numbers.tolist() == values
+
+
 def test_a_column_tells_answered_unmeasured_and_unscored_apart() -> None:
     with stored(
         record("r1", value=0.0),

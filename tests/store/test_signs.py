@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 from stepscope.errors import UsageError
@@ -65,6 +67,25 @@ def test_an_error_is_signed_once_with_its_tool(store: Store) -> None:
     assert held(store) >= {("a", 1, FAILS), ("b", 1, FAILS), ("c", 2, SLOW)}
     assert not {text for _, _, text in held(store)} & {"a call fails: id * is closed"}
     assert not [of for of, _, _ in held(store) if of == "d"]
+
+
+def test_one_reason_has_as_many_signatures_as_it_names_faults() -> None:
+    with Store.open(":memory:") as store:
+        store.put(run(user(n), agent("x"), id=n, name=n) for n in "ab")
+        said = Verdict("subgoals", 0.0, reason="0 of 2; missed pay, ship")
+        store.append([Record(trajectory=n, answer=said, version="1") for n in "ab"])
+        missed = {f"expected call missing: {name}" for name in ("pay", "ship")}
+        assert held(store) == {(of, -1, text) for of in "ab" for text in missed}
+
+
+def test_columns_that_are_read_already_are_taken_as_they_are(store: Store, exported: Rows) -> None:
+    for rows in (store, exported):
+        runs = rows.runs()
+        read = {name: rows.column(name, runs) for name in (*rows.measures(), "never")}
+        assert rows.signs(runs, read).state.tolist() == rows.signs(runs).state.tolist()
+        crashed = np.full(len(runs), cell_state("error"), np.int8)
+        read["errors"] = replace(read["errors"], state=crashed)
+        assert set(rows.signs(runs, read).state.tolist()) == {cell_state("error")}
 
 
 def test_an_export_has_the_signatures_of_the_store(store: Store, exported: Rows) -> None:

@@ -318,3 +318,14 @@ def test_runs_come_by_name_not_by_time_of_import() -> None:
         store.put(run(user(n), id=n, name=n, outcome=Outcome()) for n in ("c", "a", "b"))
         assert list(store.runs().name) == ["a", "b", "c"]
         assert [t.name for t in store.trajectories()] == ["a", "b", "c"]
+
+
+def test_runs_of_one_name_come_by_id_and_signs_in_the_order_that_sqlite_has() -> None:
+    names = ["same", "same", "\U0001d4b3", "\uff3a", "\u00e9", "z", "Z", "a\0b", "a", 'q"\\']
+    with Store.open(":memory:") as store:
+        ids = [f"{9 - at:x}" for at in range(len(names))]
+        store.put(run(user(n), id=id, name=n) for id, n in zip(ids, names, strict=True))
+        runs = store.runs()
+        assert runs.key.tolist() == store.keys()
+        assert list(zip(runs.name, runs.id, strict=True)) == sorted(zip(names, ids, strict=True))
+        assert [store.find(id) for id in runs.id] == list(runs.id)

@@ -25,7 +25,7 @@ from stepscope.model.records import STEP_LABELS_NAME
 from stepscope.model.signatures import reads_outcome, signature_code
 from stepscope.stats.permutation import null_of_failures
 from stepscope.stats.sample import Bools, Floats, Ints
-from stepscope.store.columns import Rows, Runs, Signs, count_unmeasured
+from stepscope.store.columns import Columns, Rows, Runs, Signs, count_unmeasured
 from stepscope.store.judged import judge_version_order
 from stepscope.values import Estimate, Unmeasured
 
@@ -125,16 +125,17 @@ class Contrast(NamedTuple):
     tails: Floats
     p: float | None  # chance of at least as many as there are; None where nothing is tested
 
-    def chance_of(self, p: float) -> float:
-        """Return the chance that outcomes handed out anew give a p as small."""
-        rising = self.tails[::-1]
-        small = int(np.searchsorted(rising, p * (1 + 1e-9), side="right"))
-        return float(rising[small - 1]) if small else 0.0
+    def chances_of(self, p: Floats) -> Floats:
+        """Return the chances that outcomes handed out anew give a p as small as each."""
+        rising = np.append(0.0, self.tails[::-1])
+        return rising[np.searchsorted(rising, p * (1 + 1e-9), side="right") - 1]
 
 
-def find_modes(rows: Rows, runs: Runs, tasks: Ints) -> FailureModes | Unmeasured:
-    """Return the failure modes of runs; `tasks`, shape (runs,), numbers the task of each."""
-    signs = rows.signs(runs)
+def find_modes(
+    rows: Rows, runs: Runs, tasks: Ints, columns: Columns | None = None
+) -> FailureModes | Unmeasured:
+    """Return the failure modes of runs of these tasks, by number; `columns` are read already."""
+    signs = rows.signs(runs, columns)
     if not len(signs.at) and STEP_LABELS_NAME not in rows.measures():
         return NO_SIGNS
     seen = signs.seen
@@ -142,8 +143,8 @@ def find_modes(rows: Rows, runs: Runs, tasks: Ints) -> FailureModes | Unmeasured
         return UNSEEN if signs.unmeasured().keys() - {"not_applicable"} else NO_SIGNS
     signs = signs.of_seen()
     names, has = form_modes(signs, tasks)
-    failed = np.array([one == "fail" for one in runs.outcome], np.bool_) & seen
-    ended = np.array([one in ("pass", "fail") for one in runs.outcome], np.bool_)
+    failed = (runs.outcome == "fail") & seen
+    ended = (runs.outcome == "fail") | (runs.outcome == "pass")
     known = ended & seen
     judged = [reads_outcome(of[0]) for of in names]
     contrasts = list(contrast_modes(has, tasks, known, failed, untested=judged))
@@ -163,8 +164,11 @@ def find_modes(rows: Rows, runs: Runs, tasks: Ints) -> FailureModes | Unmeasured
         key=lambda k: (_ORDER.index(verdicts[k]), contrasts[k].p or 0.0, -contrasts[k].failed, k),
     )
     apart = [mode for mode in order if judged[mode]][JUDGED_BY:]
-    listed = []
-    for mode in [mode for mode in order if mode not in apart][:LISTED]:
+    chosen = [mode for mode in order if mode not in apart][:LISTED]
+    small = np.array([ALPHA, *(contrasts[mode].p or 0.0 for mode in chosen)])
+    by_chance = sum((one.chances_of(small) for one in tested), np.zeros(len(small))).tolist()
+    n_signatures, listed = len(np.unique(signs.number)), []
+    for at, mode in enumerate(chosen, 1):
         one, has_it = contrasts[mode], has[mode]
         step = _find_begins(signs, names[mode], len(runs))
         placed = has_it & (step < LATE)
@@ -177,13 +181,13 @@ def find_modes(rows: Rows, runs: Runs, tasks: Ints) -> FailureModes | Unmeasured
                 signatures=names[mode],
                 verdict=verdicts[mode],
                 runs=int(has_it.sum()),
-                tasks=len(np.unique(tasks[has_it])),
+                tasks=int((np.bincount(tasks[has_it]) > 0).sum()),
                 failed=one.failed,
                 assigned=tuple(runs.id[of_run == mode].tolist()),
                 expected=one.expected,
                 p=one.p,
                 p_adjusted=adjusted[mode],
-                by_chance=None if one.p is None else sum(x.chance_of(one.p) for x in tested),
+                by_chance=None if one.p is None else by_chance[at],
                 worth=stats.proportion((has_it & failed)[known], tasks[known], unmeasured=lost),
                 begins=tuple(begins),
                 versions={v: stats.proportion(has_it[at], tasks[at]) for v, at in versions.items()},
@@ -196,9 +200,9 @@ def find_modes(rows: Rows, runs: Runs, tasks: Ints) -> FailureModes | Unmeasured
         n_tested=len(tested),
         n_shown=verdicts.count("marks_failure"),
         n_small=sum(one.p <= ALPHA for one in tested if one.p is not None),
-        small_by_chance=sum(one.chance_of(ALPHA) for one in tested),
-        n_signatures=len(np.unique(signs.number)),
-        n_lone=len(np.unique(signs.number)) - sum(map(len, names)),
+        small_by_chance=by_chance[0] if tested else 0,
+        n_signatures=n_signatures,
+        n_lone=n_signatures - sum(map(len, names)),
         n_failed=int(failed.sum()),
         n_judged_by=sum(n for n, of_outcome in zip(counted, judged, strict=True) if of_outcome),
         unassigned=stats.proportion(of_run[failed] < 0, tasks[failed]),
@@ -233,15 +237,16 @@ def merge_signatures(texts: Sequence[str], has: Bools) -> tuple[list[tuple[str, 
     # Whole words of bits, so that runs are compared 64 at a time.
     whole = np.pad(has, ((0, 0), (0, -has.shape[1] % 64)))
     bits = np.packbits(whole, axis=1).view(np.uint64)
-    both = [np.bitwise_count(bits & row).sum(axis=1, dtype=np.int64).tolist() for row in bits]
+    shared = (np.bitwise_count(bits[at:] & row) for at, row in enumerate(bits))
+    both = [counts.sum(axis=1, dtype=np.int64).tolist() for counts in shared]
     judged = list(map(reads_outcome, texts))
     modes: list[list[int]] = []
     for one in range(len(texts)):
         for mode in modes:
-            first, alone, shared = mode[0], both[one][one], both[mode[0]][one]
-            together = alone + both[first][first] - shared
+            first, alone, beside = mode[0], both[one][0], both[mode[0]][one - mode[0]]
+            together = alone + both[first][0] - beside
             alike = judged[first] == judged[one]
-            if alike and shared >= WITHIN * alone and shared >= TOGETHER * together:
+            if alike and beside >= WITHIN * alone and beside >= TOGETHER * together:
                 mode.append(one)
                 break
         else:
@@ -260,8 +265,9 @@ def contrast_modes(
     failures = np.bincount(tasks[failed], minlength=size)
     for mode, has_it in enumerate(has):
         at = np.flatnonzero(has_it & known)
-        task, marked = np.unique(tasks[at], return_counts=True)
-        counts = (trials[task].tolist(), failures[task].tolist(), marked.tolist())
+        marked = np.bincount(tasks[at])
+        task = np.flatnonzero(marked)
+        counts = (trials[task].tolist(), failures[task].tolist(), marked[task].tolist())
         tables = list(zip(*counts, strict=True))
         seen, tails, p = int(failed[at].sum()), np.empty(0), None
         if not (untested and untested[mode]):

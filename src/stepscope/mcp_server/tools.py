@@ -149,7 +149,9 @@ def suspects(ask: Query, run: RunName, offset: Offset = 0) -> None:
 def failure_modes(ask: Query, where: WhereText = "", since: Since = "", offset: Offset = 0) -> None:
     """List what went wrong in several runs, whether runs with it fail more often, and examples."""
     table = _choose_runs(ask, where, since)
-    found = hide_in(ask.store.shown, find_modes(ask.store, table.runs, table.clusters))
+    found = hide_in(
+        ask.store.shown, find_modes(ask.store, table.runs, table.clusters, table.columns)
+    )
     if isinstance(found, Unmeasured):
         return ask.answer.block("modes, unmeasured", ("why", f"{found.kind}: {found.reason}"))
     columns, *rows = list_table(profile.tabulate_modes(found, ServerLinks()))

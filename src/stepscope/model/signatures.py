@@ -42,7 +42,8 @@ def sign_step(measure: str, words: str) -> str:
     `words` are its reason, or the label of `policy`, the name of the rule that was broken.
     """
     # Most reasons differ in digits alone, and only a tool or a status keeps its own.
-    said = _sign(measure, words.translate(_ZEROS))
+    plain = words.encode("utf-8", "surrogatepass").translate(_ZEROS)
+    said = _sign(measure, plain.decode("utf-8", "surrogatepass"))
     return _sign(measure, words) if "0" in said else said
 
 
@@ -121,7 +122,8 @@ _ASIDE = re.compile(r"\s*\([^()]*\)")
 _SEVERAL = re.compile(r"\*(?:\s*[-+/x,]?\s*\*)+")
 _ERROR = re.compile(r"(?i)\berror: ")
 _READ_CHARACTERS = 400
-_ZEROS = str.maketrans("123456789", "000000000")
+# Of bytes, which takes a tenth of the time of characters.
+_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 
 
 def generalise(text: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from importlib.resources import files
-from itertools import compress
+from itertools import compress, repeat
 from zlib import crc32
 
 import msgspec
@@ -44,7 +44,6 @@ from stepscope.report.rows import (
     read_table,
     read_values,
     say_no_match,
-    sort_findings,
     split_groups,
 )
 from stepscope.report.suspects import read_look_first as choose
@@ -78,9 +77,9 @@ from stepscope.store.where import Where, combine_filters
 from stepscope.values import Decision, RankFlips, Unmeasured, format_count
 
 
-def measure_axes(table: RunTable, faults: AxisFaults) -> Iterator[tuple[str, Figure]]:
+def measure_axes(table: RunTable) -> Iterator[tuple[str, Figure]]:
     """Yield the share of runs in which each axis proved a fault, by the key of the figure."""
-    for key, (proved, ran) in faults.items():
+    for key, (proved, ran) in table.faults.items():
         lost = table.lost(key)
         figure: Figure = stats.proportion(proved[ran], table.clusters[ran], unmeasured=lost)
         if is_outdated(table.columns[key]):
@@ -136,14 +135,16 @@ def split_step_agents(rows: Rows, table: RunTable) -> RunTable:
     if not found:
         raise UsageError(f"--by {BY}: no step of these runs names its agent")
     taken = table.take(np.array(places, np.int64))
+    columns = {
+        name: column if name == "outcome" else _column(name, found, column.versions)
+        for name, column in taken.columns.items()
+    }
     steps, calls = (_column(name, found).value for name in ("efficiency.steps", "efficiency.calls"))
     return replace(
         taken,
         runs=replace(taken.runs, steps=steps.astype(np.int64), calls=calls.astype(np.int64)),
-        columns={
-            name: column if name == "outcome" else _column(name, found, column.versions)
-            for name, column in taken.columns.items()
-        },
+        columns=columns,
+        faults=read_axis_faults(columns),
         tags={BY: text_array([one.agent for one in found])},
         shapes=None,
         custom=(),
@@ -335,7 +336,7 @@ def build_report(
         ),
         panels=msgspec.UNSET if panels is None else panels,
         checks=read_check_accuracy(),
-        modes=find_modes(rows, table.runs, table.clusters),
+        modes=find_modes(rows, table.runs, table.clusters, table.columns),
     )
     # The lines of runs are thousands, and hold no text but names, which are hidden already.
     held, edit = (whole, *profiles), msgspec.structs.replace
@@ -365,9 +366,8 @@ def build_profile(
     table: RunTable, group: dict[str, str | None], effects: Effects, *, seed: int = 0
 ) -> Profile:
     """Return the vector of a group of runs; `effects` is what `find_effects` found in them."""
-    faults = {key: read_axis_faults(table, key) for key in words.AXES}
     figures, notes, trials = measure_vector(table)
-    figures |= measure_axes(table, faults)
+    figures |= measure_axes(table)
     known, passed = read_outcomes(table)
     graded, good = grade_paths(table)
     both = known & graded
@@ -375,11 +375,12 @@ def build_profile(
     joint = stats.joint_table(passed[both], good[both], table.clusters[both], unmeasured=lost)
     grades = [key for key in GRADES if (table.columns[words.COMPARED[key]].valued & both).any()]
     measured = not isinstance(joint, Unmeasured)
-    faulty, unlucky = find_faulty(table), measured & both & ~passed & good
-    harmless = np.array([effects.get(key) is False for key in table.runs.key.tolist()], np.bool_)
+    unlucky = measured & both & ~passed & good
+    faulty, proved = find_faulty(table)
+    harmless = np.isin(table.runs.key, [key for key, had in effects.items() if not had])
     if n := int((faulty & harmless).sum()):
         notes["lucky"] = f"faults in {n:,} of these runs had no effect"
-    listed = partial(list_runs, table, faults=faults)
+    listed = partial(list_runs, table)
     # The most telling first; those that wrote nothing else first.
     worst = np.argsort(-weigh_runs(table), kind="stable")
     calm = np.argsort(np.nan_to_num(table.columns[OTHER_WRITES].value), kind="stable")
@@ -395,11 +396,7 @@ def build_profile(
         earned=tuple(count_outcome_tables(table)),
         lucky=listed(calm[(faulty & ~harmless)[calm]], effects=effects),
         unlucky=listed(calm[unlucky[calm]]),
-        faulty={
-            key: listed(worst[(proved * ran > 0)[worst]])
-            for key, (proved, ran) in faults.items()
-            if (proved * ran > 0).any()
-        },
+        faulty={key: listed(worst[proved[key][worst]]) for key in words.AXES if proved[key].any()},
         disagreement=joint if isinstance(joint, Unmeasured) else joint.disagreement,
         too_loose=judge_looseness(joint, grades),
         shapes=estimate_shapes(table.shapes, table.clusters, seed),
@@ -410,9 +407,9 @@ def build_profile(
 def _count_inputs(table: RunTable) -> Iterator[InputCount]:
     for name in records.INPUTS:
         column = table.columns[f"{records.COMPLETENESS_NAME}.{name}"]
-        labels = column.label[column.answered].tolist()
-        lost = Counter(sorted(label for label in labels if label != records.RECORDED))
-        if labels:
+        labels = column.label[column.answered]
+        lost = Counter(sorted(labels[labels != records.RECORDED].tolist()))
+        if len(labels):
             yield InputCount(input=name, runs=len(labels), lost=dict(lost))
 
 
@@ -430,8 +427,8 @@ def _not_claimed(rows: Rows, table: RunTable, whole: Profile) -> list[str]:
     unscored = table.lost("outcome").get(words.NOT_SCORED, 0)
     if unscored:
         said.append(f"{format_count(unscored, 'run')} never scored")
-    contradicted = int((rows.column(CONTRADICTED, table.runs).state == 1).sum())
-    if contradicted:
+    known = CONTRADICTED in rows.measures()
+    if contradicted := known and int(rows.column(CONTRADICTED, table.runs).answered.sum()):
         runs = format_count(contradicted, "run")
         said.append(f"the true outcome of {runs} (sources contradict each other: stepscope show)")
     return said
@@ -448,22 +445,12 @@ def _next(table: RunTable, opened: tuple[LookFirst, ...]) -> list[str]:
     return [*commands, "stepscope report --json"]
 
 
-# In which runs each axis proved a fault, and in which its checks ran.
-AxisFaults = dict[str, tuple[Floats, Bools]]
-
-
-def _find_faults(table: RunTable) -> dict[str, Bools]:
-    """Return which runs have a proved fault of each axis, or a breach of a declared rule."""
-    axes = {key: read_axis_faults(table, key) for key in words.AXES}
-    proved = {key: fault * ran > 0 for key, (fault, ran) in axes.items()}
-    return {**proved, "policy": table.columns["policy"].value > 0}
-
-
-def find_faulty(table: RunTable) -> Bools:
-    """Return which passing runs have a proved fault, or a breach of a declared rule."""
+def find_faulty(table: RunTable) -> tuple[Bools, dict[str, Bools]]:
+    """Return which passing runs have a proved fault or a broken rule, and which runs have each."""
     known, passed = read_outcomes(table)
-    found: Bools = known & passed & np.logical_or.reduce([*_find_faults(table).values()])
-    return found
+    proved = {key: (fault > 0) & ran for key, (fault, ran) in table.faults.items()}
+    proved["policy"] = table.columns["policy"].value > 0
+    return known & passed & np.logical_or.reduce([*proved.values()]), proved
 
 
 # Passing runs with a fault that are opened; of any more it is not known whether it had an effect.
@@ -477,15 +464,22 @@ def find_effects(rows: Rows, table: RunTable) -> Effects:
     if not isinstance(rows, Store):
         return {}
     found: dict[int, bool] = {}
-    facts, faults = cache(rows.facts), _find_faults(table)
-    chosen = np.flatnonzero(find_faulty(table))[:MOST_OPENED]
-    place = dict(zip(table.runs.key[chosen].tolist(), chosen.tolist(), strict=True))
-    for stored in rows.stored(list(place)):
+    facts = cache(rows.facts)
+    faulty, faults = find_faulty(table)
+    chosen = np.flatnonzero(faulty)[:MOST_OPENED]
+    of_run: dict[str, list[list[Verdict]]] = {}
+    for measure, runs in faults.items():
+        held: dict[str, list[Verdict]] = {id: [] for id in table.runs.id[chosen[runs[chosen]]]}
+        for record in rows.records(trajectory=list(held), measure=measure):
+            answer = record.answer
+            if record.family == RULES and isinstance(answer, Verdict) and answer.step is not None:
+                held[record.trajectory].append(answer)
+        for id, answers in held.items():
+            of_run.setdefault(id, []).append(answers)
+    for stored in rows.stored(table.runs.key[chosen].tolist()):
         run = stored.trajectory
         effects: set[bool | None] = set()
-        for measure in (name for name, runs in faults.items() if runs[place[stored.key]]):
-            held = sort_findings(rows.records(trajectory=run.id, measure=measure))
-            each = held.by_step.get(measure, ())
+        for each in of_run[run.id]:
             effects |= {has_effect(run, fault, facts(run.workflow)) for fault in each} or {None}
         if True in effects or effects == {False}:
             found[stored.key] = True in effects
@@ -500,6 +494,7 @@ _CORRECTS = re.compile(
 )
 # What a fault says is true: "the result at 8 says 47.00", "where the total is 1203".
 _TRUE = re.compile(r" (?:says|total is) (?:[a-z_ ]*)(?:'([^']{2,})'|(\d[\d,.]*\d))")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3})")
 # Words of what a fault is about, besides those of faults.
 _WORDS = re.compile(r"\b(?!(?:tells|result|which|before|nothing)\b)[a-z]{5,}")
 _THING = re.compile(r"\b(?=[A-Z_-]*\d)[A-Z\d_-]{5,20}\b")
@@ -551,9 +546,12 @@ def _is_corrected(fault: Verdict, later: Sequence[Step]) -> bool:
     about, true = set(_WORDS.findall(fault.reason.lower())), _TRUE.search(fault.reason)
     value = (true[1] or true[2].removesuffix(".00").replace(",", "")) if true else ""
     for text in map(_said, later):
-        plain = re.sub(r"(?<=\d),(?=\d{3})", "", text)
-        if value and re.search(rf"(?<![\w.]){re.escape(value)}(?!\w|\.\d*[1-9])", plain):
-            return True
+        plain = _THOUSANDS.sub("", text) if value and "," in text else text
+        if value and value in plain:
+            if re.search(rf"(?<![\w.]){re.escape(value)}(?!\w|\.\d*[1-9])", plain):
+                return True
+        if not _CORRECTS.search(text):
+            continue
         corrects = (said for said in sentences(text) if _CORRECTS.search(said))
         if any(not about.isdisjoint(_WORDS.findall(said.lower())) for said in corrects):
             return True
@@ -620,22 +618,17 @@ def judge_looseness(joint: stats.JointTable | Unmeasured, grades: Iterable[str])
     return Decision("pass", f"nothing shows that this grade of the path is too loose: {upper}")
 
 
-def list_runs(
-    table: RunTable, places: Ints, faults: AxisFaults, effects: Effects | None = None
-) -> tuple[RunLine, ...]:
+def list_runs(table: RunTable, places: Ints, effects: Effects | None = None) -> tuple[RunLine, ...]:
     """Return chosen runs in their order, with what their path shows."""
     shares, broken, writes = (
-        table.columns[name].numbers[places].tolist()
+        table.columns[name].take(places).numbers.tolist()
         for name in ("subgoals", "policy", OTHER_WRITES)
     )
-    axes = [((proved > 0) & ran)[places].tolist() for proved, ran in faults.values()]
-    reason = cache(_describe_path)
+    axes = [((proved[places] > 0) & ran[places]).tolist() for proved, ran in table.faults.values()]
+    reasons = map(cache(_describe_path), shares, broken, writes, *axes)
     ids, names, keys = (getattr(table.runs, x)[places].tolist() for x in ("id", "name", "key"))
-    paths = zip(shares, broken, writes, *axes, strict=True)
-    return tuple([
-        RunLine(id=id, name=name, reason=reason(*path), sure=effects is None or key in effects)
-        for id, name, key, path in zip(ids, names, keys, paths, strict=True)
-    ])  # fmt: skip
+    sure = repeat(True) if effects is None else map(effects.__contains__, keys)
+    return tuple(map(RunLine, ids, names, reasons, sure))
 
 
 def _describe_path(
@@ -700,10 +693,9 @@ def find_rank_flips(
         said = f"{len(groups)} groups; pairs of 2 to {MOST_GROUPS} are compared"
         return Unmeasured("not_applicable", said)
     chosen = [table.matches(group.group) for group in groups]
-    parts = [table.take(one) for one in chosen]
     by_rules = [key for key in (*MORE_IS_BETTER, *FEWER_IS_BETTER) if key in words.COMPARED]
     figures = {
-        key: [_read_runs(part, words.COMPARED[key]) for part in parts]
+        key: list(_read_runs(table, words.COMPARED[key], chosen))
         for key in by_rules
         if key not in words.AXES or table.scored(key)
     }
@@ -713,7 +705,7 @@ def find_rank_flips(
             figures[words.JUDGED + aspect.rubric] = list(_read_judged(aspect, chosen))
     return stats.rank_flips(
         [words.name_group(group) for group in groups],
-        [_read_runs(part, "outcome") for part in parts],
+        list(_read_runs(table, "outcome", chosen)),
         figures,
         fewer_is_better=FEWER_IS_BETTER,
         units=words.RATES,
@@ -721,11 +713,12 @@ def find_rank_flips(
     )
 
 
-def _read_runs(part: RunTable, measure: str) -> FigureRuns:
-    values, valued = read_values(part, measure)
-    return FigureRuns(
-        values=values[valued], cases=part.clusters[valued], unmeasured=part.lost(measure)
-    )
+def _read_runs(table: RunTable, measure: str, groups: Sequence[Bools]) -> Iterator[FigureRuns]:
+    """Yield what a measure says of the runs of each group."""
+    values, valued = read_values(table, measure)
+    for group in groups:
+        kept, lost = valued & group, table.lost(measure, group)
+        yield FigureRuns(values=values[kept], cases=table.clusters[kept], unmeasured=lost)
 
 
 def _read_judged(aspect: PanelAspect, groups: Sequence[Bools]) -> Iterator[FigureRuns]:

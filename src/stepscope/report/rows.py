@@ -9,8 +9,9 @@ shapes. Secrets become placeholders before a run is shown.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cache
 from itertools import takewhile
 from typing import NamedTuple, TypeVar
 
@@ -43,10 +44,12 @@ from stepscope.store.columns import (
     ANSWERED,
     NO_RECORD,
     AnswerColumn,
+    Columns,
     Rows,
     Runs,
     Texts,
     cell_state,
+    count_unmeasured,
     explain_no_match,
     unmeasured_kind,
 )
@@ -360,12 +363,16 @@ DEFAULT_BY = ("workflow", "agent")
 TAG = "tag."
 
 
+# By axis: in which runs it proved a fault, 1 or 0, and in which its checks ran.
+AxisFaults = Mapping[str, tuple[Floats, Bools]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTable:
     """Runs with the columns that a report reads, all aligned."""
 
     runs: Runs  # the runs
-    columns: Mapping[str, AnswerColumn]  # of each measure with records, or in the vector
+    columns: Columns  # of each measure with records, or in the vector
     # the task that each run belongs to, as a number: (workflow, task), or the run itself where it
     # names no task
     clusters: Ints
@@ -373,6 +380,7 @@ class RunTable:
     shapes: FleetShapes | None = None  # of score curves; None where no run has one
     judged: Floats | None = None  # what judges found, weighed; None where it is not asked for
     custom: tuple[str, ...] = ()  # measures of the user, and their aspects
+    faults: AxisFaults = field(default_factory=dict)  # what each axis proved
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -391,23 +399,19 @@ class RunTable:
         """Return which runs have these values of these fields and tags; all for an empty group."""
         chosen = np.ones(len(self), np.bool_)
         for name, value in group.items():
-            chosen &= np.array([held == value for held in self.values(name).tolist()], np.bool_)
+            chosen &= self.values(name) == value
         return chosen
 
     def take(self, chosen: RowMask) -> RunTable:
         """Return the chosen rows."""
         return RunTable(
             runs=Runs(**{f.name: getattr(self.runs, f.name)[chosen] for f in fields(Runs)}),
-            columns={
-                name: replace(
-                    c, value=c.value[chosen], label=c.label[chosen], state=c.state[chosen]
-                )
-                for name, c in self.columns.items()
-            },
+            columns={name: column.take(chosen) for name, column in self.columns.items()},
             clusters=self.clusters[chosen],
             tags={name: values[chosen] for name, values in self.tags.items()},
             shapes=None if self.shapes is None else self.shapes.take(chosen),
             custom=self.custom,
+            faults={key: (one[chosen], ran[chosen]) for key, (one, ran) in self.faults.items()},
         )
 
     def versions(self) -> dict[str, str]:
@@ -418,12 +422,12 @@ class RunTable:
         """Tell whether any run has a record of the measure."""
         return bool((self.columns[measure].state != NO_RECORD).any())
 
-    def lost(self, measure: str) -> dict[str, int]:
-        """Return how many runs have no answer, by kind; not scored is a kind of its own."""
-        column = self.columns[measure]
-        missing = int((column.state == NO_RECORD).sum())
-        found: dict[str, int] = {str(k): n for k, n in column.unmeasured().items()}
-        return found | ({NOT_SCORED: missing} if missing else {})
+    def lost(self, measure: str, chosen: RowMask | None = None) -> dict[str, int]:
+        """Return how many of the runs have no answer, by kind; not scored is a kind of its own."""
+        state = self.columns[measure].state
+        state = state if chosen is None else state[chosen]
+        missing = int((state == NO_RECORD).sum())
+        return count_unmeasured(state) | ({NOT_SCORED: missing} if missing else {})
 
 
 def read_table(rows: Rows, where: Where | None, by: Iterable[str] = ()) -> RunTable:
@@ -451,6 +455,7 @@ def read_table(rows: Rows, where: Where | None, by: Iterable[str] = ()) -> RunTa
         tags=tags,
         shapes=classify_fleet(rows, runs),
         custom=custom,
+        faults=read_axis_faults(columns),
     )
 
 
@@ -466,13 +471,10 @@ def is_custom(measure: str) -> bool:
 
 def number_tasks(runs: Runs) -> Ints:
     """Return the task of each run as a number; a run without a task is its own."""
-    known: dict[tuple[str, str], int] = {}
-    out = np.empty(len(runs), np.int64)
+    known: dict[tuple[str, str] | int, int] = {}
     named = zip(runs.workflow.tolist(), runs.task.tolist(), runs.key.tolist(), strict=True)
-    for at, (workflow, task, key) in enumerate(named):
-        name = (workflow, f"task {task}") if task is not None else ("", f"run {key}")
-        out[at] = known.setdefault(name, len(known))
-    return out
+    tasks = [key if task is None else (workflow, task) for workflow, task, key in named]
+    return np.array([known.setdefault(name, len(known)) for name in tasks], np.int64)
 
 
 def choose_fields(by: str | None) -> tuple[str, ...]:
@@ -496,7 +498,8 @@ def split_groups(
     for at, group in enumerate(zip(*(v.tolist() for v in values), strict=True)):
         places.setdefault(group, []).append(at)
     for group in sorted(places, key=lambda g: tuple((v is None, v or "") for v in g)):
-        yield dict(zip(names, group, strict=True)), table.take(np.array(places[group]))
+        part = table.take(np.array(places[group])) if places.keys() - {group} else table
+        yield dict(zip(names, group, strict=True)), part
 
 
 def read_outcomes(table: RunTable) -> tuple[Bools, Bools]:
@@ -506,12 +509,16 @@ def read_outcomes(table: RunTable) -> tuple[Bools, Bools]:
     return known, known & (np.nan_to_num(column.value) > 0)
 
 
-def read_axis_faults(table: RunTable, measure: str) -> tuple[Floats, Bools]:
-    """Return in which runs an axis proved a fault, 1 or 0, and in which its checks ran."""
-    column = table.columns[measure]
-    proved = column.label == INCORRECT
-    judged = proved | (column.label == UNCERTAIN)
-    return proved.astype(np.float64), column.answered & judged & (not is_outdated(column))
+def read_axis_faults(columns: Columns) -> AxisFaults:
+    """Return what each axis proved."""
+    found = {}
+    for key in AXES:
+        column = columns[key]
+        proved = column.label == INCORRECT
+        judged = proved | (column.label == UNCERTAIN)
+        ran = column.answered & judged & (not is_outdated(column))
+        found[key] = proved.astype(np.float64), ran
+    return found
 
 
 def is_outdated(column: AnswerColumn) -> bool:
@@ -523,7 +530,7 @@ def is_outdated(column: AnswerColumn) -> bool:
 def read_values(table: RunTable, measure: str) -> tuple[Floats, Bools]:
     """Return a value for each run, and which runs have one."""
     if measure in AXES:
-        return read_axis_faults(table, measure)
+        return table.faults[measure]
     column = table.columns[measure]
     if measure == "policy":
         return (np.nan_to_num(column.value) > 0).astype(np.float64), column.valued
@@ -588,11 +595,12 @@ def hide_secrets(
             lines = piece.splitlines() if "\n" in piece else ()
             told = [line for line in lines if len(line) >= _LINE] + _WORD.findall(piece)
             pieces.update((part, placeholder) for part in told)
-    return run, [_record(redactor, record, pieces) for record in records]
+    redact = cache(redactor.redact)
+    return run, [_record(redact, record, pieces) for record in records]
 
 
-def _record(redactor: Redactor, record: Record, pieces: Mapping[str, str]) -> Record:
-    judge, reason = redactor.redact(record.judge), redactor.redact(record.answer.reason)
+def _record(redact: Callable[[str], str], record: Record, pieces: Mapping[str, str]) -> Record:
+    judge, reason = redact(record.judge), redact(record.answer.reason)
     reason = _without_pieces(reason, pieces)
     if pieces and _CUT in reason:
         said, *others = reason.split(_CUT)

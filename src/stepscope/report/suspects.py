@@ -10,7 +10,8 @@ Runs to read first are selected: no rate may be computed on them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, islice
 from math import sqrt
 
@@ -319,31 +320,31 @@ def list_suspects(
     return msgspec.structs.replace(look, suspects=others, reliability=unranked)
 
 
-# Rows of runs by workflow and task.
-Trials = dict[tuple[str, str | None], list[int]]
-# Tasks that one query asks for.
-TASKS = 500
+Trials = Callable[[str, str], Sequence[Trajectory]]  # of a task, by its workflow and its name
 
 
 def list_passing_trials(store: Store, tasks: Iterable[str | None]) -> Trials:
-    """Return the passing runs of some tasks, each list by name."""
-    found: Trials = {}
-    some = [task for task in dict.fromkeys(tasks) if task is not None]
-    for part in (some[at : at + TASKS] for at in range(0, len(some), TASKS)):
-        same = f"runs.outcome = 'pass' AND runs.task IN ({', '.join('?' * len(part))})"
-        runs = store.runs(Where(same, tuple(part)))
-        for workflow, task, key in zip(runs.workflow, runs.task, runs.key.tolist(), strict=True):
-            found.setdefault((workflow, task), []).append(key)
-    return found
+    """Return what reads the first passing trials of some tasks, by name."""
+    found: dict[tuple[str, str], list[int]] = {}
+    some = msgspec.json.encode({*tasks}).decode()
+    same = "runs.outcome = 'pass' AND runs.task IN (SELECT value FROM json_each(?))"
+    runs = store.runs(Where(same, (some,)))
+    for workflow, task, key in zip(runs.workflow, runs.task, runs.key.tolist(), strict=True):
+        found.setdefault((workflow, task), []).append(key)
+
+    @lru_cache(8)  # many of the runs to look at first are of the same few tasks
+    def read(workflow: str, task: str) -> Sequence[Trajectory]:
+        stored = store.stored(found.get((workflow, task), ()))
+        return [one.trajectory for one in islice(stored, ranking.MOST_TRIALS)]
+
+    return read
 
 
 def compare_with_trials(store: Store, run: Trajectory, trials: Trials) -> tuple[StepEvidence, ...]:
     """Return what the passing trials of a failed run's task say of its steps, all as stored."""
     if run.outcome.status != "fail" or run.task is None or not agent_calls(run):
         return ()
-    stored = store.stored(trials.get((run.workflow, run.task), ()))
-    passing = (one.trajectory for one in islice(stored, ranking.MOST_TRIALS))
-    found = ranking.find_new_write(run, passing, store.facts(run.workflow))
+    found = ranking.find_new_write(run, trials(run.workflow, run.task), store.facts(run.workflow))
     return () if found is None else (found,)
 
 
@@ -547,11 +548,10 @@ def weigh_runs(table: RunTable) -> Floats:
     excused &= _values_or_zero(table, "subgoals.other_writes") == 0
     excused &= ~goals.valued | (_values_or_zero(table, "subgoals") >= 1)
     total[excused] *= 0.1
-    faults = [table.columns[axis].label == INCORRECT for axis in AXES]
-    failed = np.where(known, ~passed, np.logical_or.reduce(faults))
-    total += np.where(failed, FAILED_WEIGHT, 0.0)
-    shapes = table.shapes
-    if shapes is not None:
+    failed, columns = ~passed, [table.columns[axis] for axis in AXES]
+    failed[~known] = np.any([one.label[~known] == INCORRECT for one in columns], axis=0)
+    total += FAILED_WEIGHT * failed
+    if (shapes := table.shapes) is not None:
         broken = (shapes.label > HEALTHY) | (shapes.break_step >= 0)
         low = np.where(shapes.low_level, LOW_WEIGHT, 0.0)
         total += np.where(shapes.gate_failed, GATE_WEIGHT, 0.0)

@@ -371,7 +371,7 @@ class SuspectSteps(msgspec.Struct, frozen=True, kw_only=True):
         return self.first
 
 
-class RunLine(msgspec.Struct, frozen=True, kw_only=True):
+class RunLine(msgspec.Struct, frozen=True, gc=False):
     """A run by id and name, with why it is on a list."""
 
     id: str

@@ -106,7 +106,7 @@ def convolution_power(chances: Floats, times: int) -> Floats:
     result, square = np.ones(1), chances
     while times:
         if times & 1:
-            result = convolve(result, square)
+            result = convolve(result, square) if len(result) > 1 else square
         times >>= 1
         if times:
             square = convolve(square, square)

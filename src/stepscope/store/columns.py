@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain, compress
+from itertools import compress
 from typing import Literal, Protocol, Self
 
 import msgspec
@@ -118,6 +118,10 @@ class AnswerColumn:
     def __len__(self) -> int:
         return len(self.state)
 
+    def take(self, at: Ints | Bools) -> Self:
+        """Return the answers about some of the runs."""
+        return replace(self, value=self.value[at], label=self.label[at], state=self.state[at])
+
     @property
     def answered(self) -> npt.NDArray[np.bool_]:
         """Runs that have an answer: a value, a label or both."""
@@ -192,6 +196,9 @@ class Signs:
         return count_unmeasured(self.state)
 
 
+Columns = Mapping[str, AnswerColumn]  # by measure
+
+
 class Rows(Protocol):
     """What a report is built from: a store, or the Parquet folder exported from one."""
 
@@ -207,8 +214,8 @@ class Rows(Protocol):
     def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
         """Return the steps that whole-run answers cite, aligned with `runs`; None without one."""
 
-    def signs(self, runs: Runs) -> Signs:
-        """Return what rules found wrong in `runs`, as signatures that other runs share."""
+    def signs(self, runs: Runs, known: Columns | None = None) -> Signs:
+        """Return what rules found wrong in `runs`; `known` are columns read of them already."""
 
     def weights(self) -> Mapping[tuple[str, str], tuple[float, ...]]:
         """Return the weights of steps by workflow and task, "*" for every task."""
@@ -236,26 +243,27 @@ class Rows(Protocol):
 TEXT_FIELDS = ("id", "name", "workflow", "task", "trial", "agent", "agent_version", "outcome")
 
 
-def text_array(values: object) -> Texts:
+def text_array(values: Sequence[object]) -> Texts:
     """Return an array of objects, also for an empty sequence."""
-    found = np.empty(len(values), dtype=np.object_)  # type: ignore[arg-type]
-    found[:] = values
-    return found
+    return np.fromiter(values, np.object_, len(values))
 
 
 def load_runs(db: Connection, where: Where | None) -> Runs:
     """Return the runs that `where` chooses, superseded ones left out, by name, then id."""
     chosen = Where("1") if where is None else where
-    rows = db.execute(
-        "SELECT seq, steps, calls, start_ns, " + ", ".join(TEXT_FIELDS) + " FROM runs"
-        " WHERE superseded_by IS NULL AND (" + chosen.sql + ") ORDER BY name, id",
+    numbers = ", ".join(f"group_concat({x})" for x in ("seq", "steps", "calls"))
+    texts = ", ".join(f"json_group_array({x})" for x in (*TEXT_FIELDS, "start_ns"))
+    (row,) = db.execute(
+        "SELECT " + numbers + ", " + texts + " FROM runs"
+        " WHERE superseded_by IS NULL AND (" + chosen.sql + ")",
         chosen.parameters,
     )
-    values, width = list(chain.from_iterable(rows)), 4 + len(TEXT_FIELDS)
-    key, steps, calls = (np.array(values[at::width], dtype=np.int64) for at in range(3))
-    texts = {name: text_array(values[at::width]) for at, name in enumerate(TEXT_FIELDS, 4)}
-    start = text_array(values[3::width])
-    return Runs(key=key, **texts, steps=steps, calls=calls, start_ns=start)
+    *cells, start = map(_decode_cells, row[3:])
+    names = list(zip(cells[1], cells[0], strict=True))
+    order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
+    key, steps, calls = (_numbers(text or "")[order] for text in row[:3])
+    held = {x: text_array(of)[order] for x, of in zip(TEXT_FIELDS, cells, strict=True)}
+    return Runs(key=key, **held, steps=steps, calls=calls, start_ns=text_array(start)[order])
 
 
 def read_column(
@@ -288,8 +296,9 @@ class RunPlaces:
     def __init__(self, db: Connection, chosen: Runs) -> None:
         self._order = np.argsort(chosen.key)
         self._keys = chosen.key[self._order]
-        self._workflows = {name: code for code, name in enumerate(set(chosen.workflow))}
-        self._workflow = np.array([self._workflows[name] for name in chosen.workflow], np.int64)
+        names = chosen.workflow.tolist()
+        self._workflows = {name: code for code, name in enumerate(set(names))}
+        self._workflow = np.array([self._workflows[name] for name in names], np.int64)
         self.case = np.zeros(len(chosen), dtype=np.int64)
         self.purged = np.zeros(len(chosen), dtype=np.bool_)
         # Most columns of a report have answers about the same runs and cases.
@@ -328,16 +337,19 @@ class RunPlaces:
 # time. A text would round numbers that are not whole: they follow as rows where they are asked for.
 _ANSWERS = """
     SELECT group_concat(run), group_concat(case_id), group_concat(state), json_group_array({text}),
-        group_concat(CAST(coalesce(value, 0) AS INTEGER)), total(value <> CAST(value AS INTEGER))
+        group_concat(CAST(value AS INTEGER)), total(value <> CAST(value AS INTEGER))
     FROM records WHERE question = ?1 AND step = -1 AND repeat = 0
     UNION ALL
     SELECT value, 0, 0, 0, 0, 0 FROM records
     WHERE question = ?1 AND step = -1 AND repeat = 0 AND state = 1 AND ?2
 """
 _decode_texts = msgspec.json.Decoder(list[str | None]).decode
+_decode_cells = msgspec.json.Decoder(list[str | int | None]).decode
 
 
 def _numbers(text: str) -> Ints:
+    if len(text) == 2 * text.count(",") + 1:  # digits alone: states, flags, small counts
+        return np.frombuffer(text.encode(), np.uint8)[::2] - np.int64(48)
     return np.fromstring(text, dtype=np.int64, sep=",")
 
 
@@ -353,10 +365,11 @@ def _read_answers(
     head, *rows = db.execute(asked, (question, True)) if head[-1] else [head]
     runs, cases, states, texts, whole, _ = head
     state = _numbers(states)
-    value = np.where(state == 1, _numbers(whole).astype(np.float64), np.nan)
-    if rows:
-        value[state == 1] = [row[0] for row in rows]
-    return runs, cases, state, value, text_array(_decode_texts(texts))
+    value = np.full(len(state), np.nan)
+    value[state == 1] = [row[0] for row in rows] or _numbers(whole or "")
+    # Most measures have no text at all.
+    held = text_array(_decode_texts(texts)) if '"' in texts else np.full(len(state), None)
+    return runs, cases, state, value, held
 
 
 def fill_cells(
@@ -406,7 +419,8 @@ def fill_cells(
             if not kept.any():
                 continue
             # What was made against the run's case wins over what was made against none.
-            for mine in (kept & (case == 0), kept & (case != 0)):
+            for mine in filter(np.any, (kept & (case == 0), kept & (case != 0))):
+                mine = ... if mine.all() else mine
                 cells.put(at[mine], state[mine], value[mine], label[mine])
                 if made_by is not None:
                     made_by[at[mine], 0], made_by[at[mine], 1] = id_, case[mine]
@@ -557,23 +571,26 @@ def sign_answers(
     parts = [np.empty((3, 0), np.int64)]
     named = np.empty(0, np.int64)
     for measure, (run, step, said, cites) in sorted(answers, key=lambda x: x[0] == "errors"):
+        each = dict.fromkeys(said)
         if not is_of_steps(measure):
+            signs = {words: sign_run(measure, words) for words in each}
             signed = [
                 (numbers.setdefault(text, len(numbers)), of, at)
                 for of, words in zip(run.tolist(), said, strict=True)
-                for text, at in sign_run(measure, words)
+                for text, at in signs[words]
             ]
             parts.append(np.array(signed, np.int64).reshape(-1, 3).T)
             continue
-        known = {words: sign_step(measure, words) for words in dict.fromkeys(said)}
-        codes = {x: numbers.setdefault(x, len(numbers)) if x else -1 for x in known.values()}
-        number = np.array([codes[known[words]] for words in said], np.int64)
+        known = {words: sign_step(measure, words) for words in each}
+        codes = {w: numbers.setdefault(x, len(numbers)) if x else -1 for w, x in known.items()}
+        number = np.fromiter(map(codes.__getitem__, said), np.int64, len(said))
         kept = number >= 0
         if measure == STEP_LABELS_NAME:
             named = np.append(named, (run << 32 | step)[[IS_ERROR in words for words in said]])
         elif measure == "errors":
             # Cited is the call, of which labels of steps speak.
-            call = [_decode(text)[0] if text else at for text, at in zip(cites, step, strict=True)]
+            first = {text: _decode(text)[0] for text in dict.fromkeys(cites) if text}
+            call = [first.get(text, at) for text, at in zip(cites, step.tolist(), strict=True)]
             kept &= ~np.isin(run << 32 | np.array(call, np.int64), named)
         parts.append(np.stack([number, run, step])[:, kept])
     table = np.concatenate(parts, axis=1)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from itertools import groupby, islice
 from operator import attrgetter
 from pathlib import Path
@@ -31,6 +31,7 @@ from stepscope.store import columns, records
 from stepscope.store.columns import (
     ANSWERED,
     AnswerColumn,
+    Columns,
     Runs,
     SignColumns,
     Signs,
@@ -293,13 +294,14 @@ class ParquetRows:
                 found[at] = tuple(row["cites"] or ())
         return found
 
-    def signs(self, runs: Runs) -> Signs:
-        """Return what rules found wrong in `runs`, as signatures that other runs share."""
+    def signs(self, runs: Runs, known: Columns | None = None) -> Signs:
+        """Return what rules found wrong in `runs`; `known` are columns read of them already."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         found: list[tuple[str, SignColumns]] = []
-        state = columns.see_runs(partial(self.column, runs=runs), self._groups)
+        read = cache(lambda measure: (known or {}).get(measure) or self.column(measure, runs))
+        state = columns.see_runs(read, self._groups)
         places = self._places(runs)
         for measure in filter(is_signed, self._groups):
             held = self._rows_of_rules(measure)

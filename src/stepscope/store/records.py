@@ -251,25 +251,31 @@ class RecordRow(NamedTuple):
     case_id: int
 
 
+_encode = msgspec.json.Encoder().encode
+# Of one run it is asked once a question whether that is current, not once a record.
+_OF_RUN = "r.run = (SELECT seq FROM runs WHERE id = ?)"
+_OF_RUNS = "r.run IN (SELECT seq FROM runs WHERE id IN (SELECT value FROM json_each(?)))"
 _IS_CURRENT = (
     f"(q.family <> '{RULES}' OR runs.purged_ns IS NOT NULL OR NOT EXISTS (SELECT 1 FROM current AS"
-    " c WHERE c.workflow = runs.workflow AND (c.version, c.facts) <> (q.version, q.facts) AND"
-    " (c.measure = q.measure OR substr(q.measure, 1, length(c.measure) + 1) = c.measure || '.')))"
+    " c WHERE c.measure BETWEEN substr(q.measure, 1, instr(q.measure || '.', '.') - 1)"
+    " AND q.measure AND c.workflow = runs.workflow AND (c.version, c.facts) <> (q.version, q.facts)"
+    " AND substr(q.measure || '.', 1, length(c.measure) + 1) = c.measure || '.'))"
 )
 
 
 def read_record_rows(
-    db: Connection, where: Where | None, trajectory: str | None, measure: str | None
+    db: Connection, where: Where | None, trajectory: str | Sequence[str] | None, measure: str | None
 ) -> Iterator[RecordRow]:
     """Yield the records that were asked for, ordered by measure, run and step.
 
-    Of one run, those of measures only that are current; a purged run cannot be asked again.
+    Of runs by id, those of measures only that are current; a purged run cannot be asked again.
     """
     conditions, parameters = ["runs.superseded_by IS NULL"], []
     if trajectory is not None:
         # By row, so that each question is one look into its key, not a scan of its records.
-        conditions = ["r.run = (SELECT seq FROM runs WHERE id = ?)", _IS_CURRENT]
-        parameters = [trajectory]
+        one = isinstance(trajectory, str)
+        conditions = [_OF_RUN if one else _OF_RUNS, _IS_CURRENT]
+        parameters = [trajectory if one else _encode(trajectory).decode()]
     if measure is not None:
         conditions.append("q.measure = ?")
         parameters.append(measure)
@@ -349,7 +355,6 @@ def _labelled(label: Label, steps: int) -> Answer:
 LATENCY, COST = f"{STEP_SCORES}.latency_s", f"{STEP_SCORES}.cost_usd"
 SCORES_VERSION = "1"
 
-_encode = msgspec.json.Encoder().encode
 _heads = msgspec.json.Decoder(Trajectory)
 _NOT_SCORED = "nobody scored this step"
 

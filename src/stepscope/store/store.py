@@ -15,7 +15,7 @@ import shlex
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
+from functools import cache, partial
 from hashlib import blake2b, sha256
 from importlib.resources import files
 from pathlib import Path
@@ -42,7 +42,7 @@ from stepscope.safety.limits import MIB
 from stepscope.safety.redact import Redactor, SecretPattern
 from stepscope.safety.text import visible_line
 from stepscope.store import columns, parquet, records, runs
-from stepscope.store.columns import AnswerColumn, Runs, Signs, StepColumn, Texts
+from stepscope.store.columns import AnswerColumn, Columns, Runs, Signs, StepColumn, Texts
 from stepscope.store.purge import PurgeResult, purge_texts
 from stepscope.store.records import AnswerLine, Question, RowIds
 from stepscope.store.runs import OutcomeFate, PreparedRun, PutCounts, StoredRun, prepare_run
@@ -293,9 +293,10 @@ class Store(Database):
         with database.translate_faults(self.path):
             return columns.cited_steps(self._db, self._places(runs), measure, runs)
 
-    def signs(self, runs: Runs) -> Signs:
-        """Return what rules found wrong in `runs`, as signatures that other runs share."""
-        state = columns.see_runs(partial(self.column, runs=runs), self.measures())
+    def signs(self, runs: Runs, known: Columns | None = None) -> Signs:
+        """Return what rules found wrong in `runs`; `known` are columns read of them already."""
+        read = cache(lambda measure: (known or {}).get(measure) or self.column(measure, runs))
+        state = columns.see_runs(read, self.measures())
         with database.translate_faults(self.path):
             return columns.read_signs(self._db, self._places(runs), state)
 
@@ -520,7 +521,7 @@ class Store(Database):
         self,
         where: Where | None = None,
         *,
-        trajectory: str | None = None,
+        trajectory: str | Sequence[str] | None = None,
         measure: str | None = None,
     ) -> Iterator[Record]:
         """Yield records ordered by measure, run name and step: never by when they were made."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import attrgetter
 from typing import get_args
 
 import msgspec
@@ -157,8 +158,9 @@ def _split_rows(
         return [rows]
     fields = [name for name in profiles[0].group if name in RunListRow.__struct_fields__]
     held: dict[tuple[str, ...], list[RunListRow]] = {}
-    for row in rows if fields else ():
-        held.setdefault(tuple([getattr(row, name) for name in fields]), []).append(row)
+    groups = zip(*[map(attrgetter(name), rows) for name in fields], strict=True)
+    for group, row in zip(groups, rows, strict=False):  # of no fields there are no groups
+        held.setdefault(group, []).append(row)
     return [held.get(tuple([one.group[name] or "" for name in fields]), []) for one in profiles]
 
 
@@ -263,7 +265,7 @@ def lay_out_runs(rows: Sequence[RunListRow], query: RunQuery, links: Links) -> M
     return lay_out(
         "run_list", found=run_lists.tabulate_runs(shown, rows, links, query), query=query,
         choices={
-            key: sorted({value for row in rows if (value := getattr(row, key))})
+            key: sorted({*map(attrgetter(key), rows)} - {""})
             for key in ("outcome", "agent", "workflow")
         },
         shown=f"{first + 1:,}-{first + len(shown):,} of {counted}" if more or first else counted,

@@ -13,8 +13,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain, compress
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -90,11 +91,11 @@ class MapCell:
 
 def arrange_runs(rows: Sequence[RunListRow]) -> list[MapBlock]:
     """Return the blocks of the map of these runs, in an order that the same runs always have."""
-    versions = {(row.workflow, row.agent, row.agent_version) for row in rows}
+    fields = ("workflow", "agent", "agent_version")
+    versions = set(map(attrgetter(*fields), rows))
     parts = 2 + (len(versions) > len({key[:2] for key in versions}))
     groups: dict[tuple[str, ...], list[RunListRow]] = {}
-    for row in rows:
-        key = (row.workflow, row.agent, row.agent_version)[:parts]
+    for key, row in zip(map(attrgetter(*fields[:parts]), rows), rows, strict=True):
         groups.setdefault(key, []).append(row)
     room, kept = 0, sorted(groups)
     if len(rows) > MOST_CELLS:
@@ -279,12 +280,12 @@ def make_run_rows(table: RunTable, redactor: Redactor | None) -> tuple[RunListRo
     axes = {name: key for key, name in words.AXES.items() if table.scored(key)}
     columns["faults"] = [None] * len(order)
     if axes:
-        held = [table.columns[key] for key in axes.values()]
-        wrong = zip(*[one.label[order] == words.INCORRECT for one in held], strict=True)
-        known = np.any([one.answered[order] for one in held], axis=0).tolist()
+        held = [table.columns[key].take(order) for key in axes.values()]
+        wrong = zip(*[(one.label == words.INCORRECT).tolist() for one in held], strict=True)
+        known = np.any([one.answered for one in held], axis=0).tolist()
+        name_faults = cache(lambda run: tuple(compress(axes, run)))
         columns["faults"] = [
-            tuple(compress(axes, run)) if seen else None
-            for seen, run in zip(known, wrong, strict=True)
+            name_faults(run) if seen else None for seen, run in zip(known, wrong, strict=True)
         ]
     versions = [text or "" for text in runs.agent_version[order].tolist()]
     columns["agent_version"] = hide_texts(redactor, versions)
@@ -294,15 +295,12 @@ def make_run_rows(table: RunTable, redactor: Redactor | None) -> tuple[RunListRo
 
 def select_runs(runs: Sequence[RunListRow], query: RunQuery) -> list[RunListRow]:
     """Return the runs that a query chooses, in its order; what is not measured comes last."""
-    text = query.text.casefold()
-    chosen = [
-        row
-        for row in (select_cell(runs, query.cell) if query.cell else runs)
-        if text in row.name.casefold()
-        and query.outcome in ("", row.outcome)
-        and query.agent in ("", row.agent)
-        and query.workflow in ("", row.workflow)
-    ]
+    chosen = list(select_cell(runs, query.cell) if query.cell else runs)
+    if text := query.text.casefold():
+        chosen = [row for row in chosen if text in row.name.casefold()]
+    for name in ("outcome", "agent", "workflow"):
+        if wanted := getattr(query, name):
+            chosen = [row for row in chosen if getattr(row, name) == wanted]
     if query.sort not in COLUMNS:
         return chosen
     field = COLUMNS[query.sort][1]
@@ -326,7 +324,7 @@ def tabulate_runs(
     kept = [
         name
         for name, (_, field, _) in COLUMNS.items()
-        if any(getattr(row, field) not in (None, "") for row in runs)
+        if any(value not in (None, "") for value in map(attrgetter(field), runs))
     ]
     columns = []
     for name in kept:
