@@ -14,7 +14,7 @@ from functools import wraps
 from typing import Literal, NamedTuple
 
 from stepscope.measures.calls import ends_run, no_calls
-from stepscope.measures.rule import INCORRECT, RuleMeasure, Run, cached_by_text, cached_on_run
+from stepscope.measures.rule import INCORRECT, RuleMeasure, Run, cached_on_run
 from stepscope.model import SCORES, Answer, Case, Facts, Scale, Trajectory, Verdict
 from stepscope.model.records import COMPLETENESS_NAME, INPUTS, OF_CALLS, RECORDED, Input
 from stepscope.values import Unmeasured
@@ -22,8 +22,12 @@ from stepscope.values import Unmeasured
 GapState = Literal["not_recorded", "redacted", "cut"]
 
 # A placeholder stands in brackets or underscores: [REDACTED], __REDACTED__, <response clipped>,
-# (12 lines truncated). Looked for only where one of the words is there.
-_WORDS = ("dacted", "DACTED", "asked", "crubbed", "runcated", "RUNCATED", "lipped", "elided")
+# (12 lines truncated). Looked for only where the end of one of the words is there: what begins with
+# plain letters is found some ten times faster.
+_HIDES = re.compile(
+    r"ed(?:(?<=dacted)|(?<=asked)|(?<=crubbed)|(?<=runcated)|(?<=lipped)|(?<=elided))"
+)
+_HIDES_LOUDLY = re.compile(r"ED(?:(?<=DACTED)|(?<=RUNCATED))")
 _PLACEHOLDER = re.compile(
     r"(?i)(?:[\[<({]|__)(?:[^\[\]<>(){}\n]{0,40}[\W_])?(?:(redacted|masked|scrubbed)|"
     r"truncated|clipped|elided)(?:[\W_][^\[\]<>(){}\n]{0,60})?(?:[\])>}]|__)"
@@ -46,11 +50,11 @@ class Gap(NamedTuple):
         return f"{INPUTS[self.input][0]} {self.state.replace('_', ' ')}{part}"
 
 
-@cached_by_text
 def hidden_state(text: str) -> GapState | None:
     """Return how a recorder hid a text or a part of it; None where nothing shows that it did."""
-    if any([word in text for word in _WORDS]) and (found := _PLACEHOLDER.search(text)):
-        return "redacted" if found[1] else "cut"
+    if _HIDES.search(text) or _HIDES_LOUDLY.search(text):
+        if (found := _PLACEHOLDER.search(text)) is not None:
+            return "redacted" if found[1] else "cut"
     return "redacted" if len(text) <= 40 and _STARS.fullmatch(text) else None
 
 

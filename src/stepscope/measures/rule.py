@@ -150,9 +150,10 @@ def cached_by_text(make: Callable[[str], T]) -> Callable[[str], T]:
     @wraps(make)
     def cached(text: str) -> T:
         kept = (_KEPT_SHORT if len(text) < _SHORT else _KEPT[bisect(_SIZES, len(text))])(text)
-        if make not in kept:
-            kept[make] = make(text)
-        found: T = kept[make]
+        try:
+            found: T = kept[make]
+        except KeyError:
+            found = kept[make] = make(text)
         return found
 
     return cached

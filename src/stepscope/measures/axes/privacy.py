@@ -19,7 +19,7 @@ from typing import NamedTuple
 from stepscope.measures.axes.records import results_of
 from stepscope.measures.conduct import leaf_texts
 from stepscope.measures.language import sentences
-from stepscope.measures.rule import Fault, cached_by_text
+from stepscope.measures.rule import Fault
 from stepscope.model import Exchange, Json, Trajectory
 from stepscope.model.effects import words_of
 
@@ -28,12 +28,9 @@ _CONTACTS = frozenset({"email", "mail", "phone", "telephone", "mobile"})
 _PERSONAL = _CONTACTS | frozenset(
     "dob birth birthday birthdate ssn card iban passport street".split()
 )
-# Before a key of a contact, or of an owner, is looked for by decoding, by plain search.
 _OWNERS = ("user", "customer", "client", "member", "owner", "patient", "account")
-_SIGNS = ('mail"', "phone", "mobile", *(f'{owner}_id"' for owner in _OWNERS))
-_may_tell = cached_by_text(
-    lambda text: any([sign in text for sign in (_SIGNS if '_id"' in text else _SIGNS[:3])])
-)
+# The key of an owner, by its end: what begins with plain letters is found some ten times faster.
+_OWNER_KEY = re.compile(rf'_id"(?:{"|".join(f"(?<={owner}_id.)" for owner in _OWNERS)})')
 # Shorter values ("CA", "null") are told by chance.
 VALUE_CHARACTERS = 6
 # Records of others that every message is held against: cost stays linear.
@@ -47,6 +44,12 @@ _MINE = re.compile(
 _YOURS = re.compile(rf"\b(?:provide|what|confirm|share|give|need|verify)\b[^.!?]{{0,40}}\byour "
                     rf"(?:[\w,/]+ ){{0,4}}{_DETAIL}")  # fmt: skip
 _NAMES = re.compile(r"[^\W\d_]{3,}")
+
+
+def _may_tell(text: str) -> bool:
+    """True if a result may have the key of a contact, or of an owner: others need no decoding."""
+    owned = _OWNER_KEY.search(text) is not None
+    return owned or 'mail"' in text or "phone" in text or "mobile" in text
 
 
 class CustomerRecord(NamedTuple):

@@ -51,6 +51,8 @@ PRICES = frozenset({"", "price", "cost", "fare"})
 # What it is called that was paid for it, or paid back.
 PAYMENTS = frozenset({"paid", "pay", "payment", "charge", "total", "refund"})
 
+# A thing is looked for in this many results before a step: cost stays linear.
+LATEST_RESULTS = 40
 # In longer results only the latest of those that name a thing are looked for.
 SEARCHED_AT_ONCE = 1_000_000
 
@@ -119,6 +121,7 @@ class ResultReader:
         self._records: dict[int, list[ThingRecord]] = {}
         self._priced: dict[int, list[_Priced]] = {}
         self._parts: dict[int, dict[str, list[ThingRecord]]] = {}
+        self._latest: dict[tuple[str, int], list[ThingRecord]] = {}
         self._names: dict[int, tuple[set[str], set[str], bool]] = {}
         self._found: dict[str, list[int]] = {}
         self._kinds: dict[str, set[str]] = {}
@@ -139,16 +142,16 @@ class ResultReader:
         """Return what the call was given that a result answers."""
         return self._given.get(id(result))
 
-    def may_have_changed(self, things: set[str], after: int, before: int) -> bool:
-        """True if a call between two steps may have changed one of some things; of none, any."""
+    def may_have_changed(self, thing: str, after: int, before: int) -> bool:
+        """True if a call between two steps may have changed a thing; of "", any."""
         if self._changes is None:
             self._changes = {"": []}
             for x in self._answered:
                 if has_succeeded(x) and effect_of(x.call.name, None) != "read":
-                    for thing in {"", *things_in(str(x.call.arguments))}:
-                        self._changes.setdefault(thing, []).append(x.answer_step)
-        every = [self._changes.get(thing, []) for thing in things or ("",)]
-        return any(bisect_right(steps, after) < bisect_left(steps, before) for steps in every)
+                    for one in {"", *things_in(str(x.call.arguments))}:
+                        self._changes.setdefault(one, []).append(x.answer_step)
+        steps = self._changes.get(thing, [])
+        return bisect_right(steps, after) < bisect_left(steps, before)
 
     def values(self, name: str, result: ToolResult, most: int) -> list[float]:
         """Return the different values of a name in a result, no more than one above `most`."""
@@ -181,6 +184,19 @@ class ResultReader:
                     if not same or same[-1] is not record:
                         same.append(record)
         return of.get(thing, [])
+
+    def parts_before(self, thing: str, before: int) -> list[ThingRecord]:
+        """Return what the latest results before a step have of a thing, the latest first."""
+        key = thing, self.before(before)
+        found = self._latest.get(key)
+        if found is None:
+            found = self._latest[key] = [
+                record
+                for step, result in islice(self.about(thing, before), LATEST_RESULTS)
+                if result.status != "error"
+                for record in self.parts(thing, step, result)
+            ]
+        return found
 
     def holding(self, text: str, before: int) -> list[ThingRecord]:
         """Return the records of the results before a step that hold a text.
@@ -245,6 +261,10 @@ class ResultReader:
     def before(self, step: int) -> int:
         """Return how many results there are before a step."""
         return bisect_left(self._steps, step)
+
+    def know(self, thing: str, before: int) -> bool:
+        """True if a result before a step names a thing."""
+        return next(self.about(thing, before), None) is not None
 
     def about(self, thing: str, before: int) -> Iterator[tuple[int, ToolResult]]:
         """Yield the results before a step that name a thing, the latest first."""

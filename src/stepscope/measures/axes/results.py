@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import groupby, islice
+from itertools import groupby
 from operator import itemgetter
 from sys import maxsize
 
@@ -22,6 +22,7 @@ from stepscope.measures.axes.outputs import find_misread_lines
 from stepscope.measures.axes.privacy import find_disclosures
 from stepscope.measures.axes.records import (
     ANSWER_WORDS,
+    LATEST_RESULTS,
     ResultReader,
     ThingRecord,
     find_misread_things,
@@ -193,12 +194,16 @@ _STATUS_SENTENCE = re.compile(r"[^.?!\n]+[?]?")
 
 
 @cached_by_text
-def _sentences_in(text: str) -> tuple[tuple[str, tuple[str, ...], str], ...]:
-    """Return the sentences of a message, each with its names of things and its lower case."""
-    things, found = {*things_in(text)}, list[tuple[str, tuple[str, ...], str]]()
+def _sentences_in(text: str) -> tuple[tuple[str, tuple[str, ...], bool], ...]:
+    """Return the sentences of a message, each with the things it names, and if it tells stages."""
+    things, lower = {*things_in(text)}, text.lower()
+    signs = [sign for sign in _STAGE_SIGNS if sign in lower]
+    found: list[tuple[str, tuple[str, ...], bool]] = []
     for said in _STATUS_SENTENCE.findall(text):
         named = things_in(said) if any([thing in said for thing in things]) else ()
-        found.append((said, tuple(dict.fromkeys(named)), said.lower()))
+        folded = said.lower() if signs else ""
+        staged = any([sign in folded for sign in signs])
+        found.append((said, tuple(dict.fromkeys(named)), staged))
     return tuple(found)
 
 
@@ -212,32 +217,31 @@ def check_statuses(
     """
     held: list[Fault | None] = []
     lower, here, news = message.text.lower(), message.step.index, message.news
-    asked = message.asked if message.asked and things_in(message.asked) else ""
-    questioned = things_in(asked)
+    questioned = things_in(message.asked) if message.asked else ()
+    asked = message.asked if questioned else ""
     told = {*things_in(message.text), *questioned}
-    known = {thing for thing in told if next(results.about(thing, here), None)}
-    signs = (
-        [STATUS_KEY, *_STATE_VERBS, ":"] if known else [STATUS_KEY, ":"] if news else [STATUS_KEY]
-    )
-    if not (known and asked) and not any([sign in lower for sign in signs]):
+    known = {thing for thing in told if results.know(thing, here)}
+    by_name = STATUS_KEY in lower
+    states = by_name or (":" in lower and bool(known or news))
+    if not states and not (known and (asked or any([sign in lower for sign in _STATE_VERBS]))):
         return 0, []
-    signs = _stage_signs(lower) if known else []
     head = opens = ""
     alone: str | None = None
     above = sorted(known.intersection(questioned)) if len({*questioned}) == 1 else []
     if above and asked.endswith("?") and _YES.match(message.text):
         held += _other_stage(here, asked[:-1], above[0], results)
-    for at, (whole, named, folded) in enumerate(_sentences_in(message.text)):
-        things = [thing for thing in named if thing in known]
+    for at, (whole, named, staged) in enumerate(_sentences_in(message.text)):
+        things = [thing for thing in named if thing in known] if named else []
         thing = things[0] if things else above[-1] if above else None
         above += things
         sentence = whole
         if whole[-1] == "?" or (things and not whole.startswith(things[0])):
             sentence = _statement(whole, things)
         names = [sentence] if things else [f"{asked} {sentence}"] if asked and at == 0 else []
-        tried = (sentence, opens + sentence) if opens or ":" in sentence else ()
-        label = next(filter(None, map(_LABELLED.fullmatch, tried)), None)
-        opens = sentence if ":" in sentence and sentence.rstrip(" *").endswith(":") else ""
+        label = None
+        if opens or ":" in sentence:
+            label = _labelled(sentence) or _labelled(opens + sentence)
+            opens = sentence if sentence.rstrip(" *").endswith(":") else ""
         if label is not None and news:
             names = []
             if "current" in label[1].lower() or not _PROPOSAL.search(head + label[1]):
@@ -251,14 +255,14 @@ def check_statuses(
                 held += found if not _OPEN_FLAG.search(sentence) else []
                 break
         if len(things) < 2:
-            by_name = STATUS_KEY in lower and STATUS_KEY in sentence.lower()
-            found = [*_misread_statuses(message, sentence, thing, results)] if by_name else []
+            named_so = by_name and STATUS_KEY in sentence.lower()
+            found = [*_misread_statuses(message, sentence, thing, results)] if named_so else []
             held += found
-            if thing and not found:
-                staged = any([sign in folded for sign in signs])
-                if things or _is_of_it(sentence, above, first=at == 0, staged=staged):
-                    held += _other_stage(here, sentence, thing, results, whole) if staged else ()
-                    held += _other_kinds(here, sentence, thing, results, evidence)
+            if (thing and not found) and (
+                things or _is_of_it(sentence, above, first=at == 0, staged=staged)
+            ):
+                held += _other_stage(here, sentence, thing, results, whole) if staged else ()
+                held += _other_kinds(here, sentence, thing, results, evidence)
     return len(held), [fault for fault in held if fault is not None]
 
 
@@ -321,7 +325,6 @@ _STAGE_SIGNS = (
     "cancel| off|withdrawn|exchang|return|left|ship|sen|process|deliver|arriv|reach|yet to|wait|"
     "handed over| way|transit|dispatch|pending|open|prepar|queue|new"
 ).split("|")
-_stage_signs = cached_by_text(lambda lower: [sign for sign in _STAGE_SIGNS if sign in lower])
 _CLAUSE_END = re.compile(r"[,;:]|\b(?:so|and you|which|because)\b")
 # A later clause that goes on about the same thing: ", and it is shipped", ", by the way, is".
 _GOES_ON = re.compile(
@@ -388,6 +391,15 @@ def _other_stage(
 _IS = re.compile(r"\b(?:is|are|stands|remains|shows?|counts)\b([^,;]*)", re.IGNORECASE)
 
 
+@cached_by_text
+def _kind_in(sentence: str) -> str | None:
+    """Return what a sentence says that a thing is, None where it denies that or leaves it open."""
+    said = _IS.search(sentence)
+    if said is None or _OPEN_FLAG.search(sentence) or _DENIES.search(sentence):
+        return None
+    return said[1]
+
+
 def _other_kinds(
     here: int, sentence: str, thing: str, results: ResultReader, evidence: Evidence
 ) -> Iterator[Fault]:
@@ -396,16 +408,16 @@ def _other_kinds(
     A kind is what the same field says of other things, what a map has beside it, or what a line of
     the rules names beside it.
     """
-    said = _IS.search(sentence)
-    if said is None or _OPEN_FLAG.search(sentence) or _DENIES.search(sentence):
-        return
+    said = _kind_in(sentence)
     names = {thing, f"#{thing}"}
-    records = [r for r in _records_of({thing}, here, results) if names & {*r.identifiers}]
-    lower = said[1].lower().replace("_", " ")
-    match = _OF_KIND.fullmatch(said[1].strip(" .*"))
-    own = {x for x in records[0].fields.values() if type(x) is str} if records else set()
+    records = _records_of({thing}, here, results) if said is not None else ()
+    record = next((r for r in records if not names.isdisjoint(r.identifiers)), None)
+    if said is None or record is None:
+        return
+    lower, match = said.lower().replace("_", " "), _OF_KIND.fullmatch(said.strip(" .*"))
+    own = {x for x in record.fields.values() if type(x) is str}
     alone = {x for x in match.groups() if x and x not in own} if match is not None else set()
-    for key, one in records[0].fields.items() if records else ():
+    for key, one in record.fields.items():
         if type(one) is not str or not one.islower() or one in _FLAGS:
             continue
         true = one.replace("_", " ")
@@ -417,11 +429,11 @@ def _other_kinds(
         if not longer and (true in lower or any(kind in lower and kind in true for kind in kinds)):
             if not whole:
                 continue
-        told = longer or [x for x in kinds if x in lower and x not in records[0].fields.values()]
+        told = longer or [x for x in kinds if x in lower and x not in record.fields.values()]
         if told:
-            step = records[0].step
             what = f"tells of {thing} {sentence.strip()[:60]!r}"
-            yield Fault(here, f"{what}, the result at {step} says {key} {one!r}", (step,))
+            why = f"{what}, the result at {record.step} says {key} {one!r}"
+            yield Fault(here, why, (record.step,))
 
 
 # "is booked in business", "is an economy ticket": the whole of what is said of a thing.
@@ -443,13 +455,12 @@ def _are_kinds(one: str, other: str, evidence: Evidence, before: int) -> bool:
 
 # "- **Current Cabin:** Economy": a field of a record, told as a line of its own.
 _LABELLED = re.compile(r"\W*([A-Za-z][A-Za-z ]{2,24}?)\W*:\W*([A-Za-z][A-Za-z -]{1,24}?)\W*")
+_labelled = cached_by_text(_LABELLED.fullmatch)
 # What introduces a list of what will be, or may be.
 _PROPOSAL = re.compile(
     r"(?i)\b(?:new|chang\w+|updat\w+|upgrad\w+|downgrad\w+|modif\w+|switch\w*|proceed\w*|instead|"
     r"propos\w+|options?|book\w*|available|confirm)\b"
 )
-# A label is held against this many results before it: cost stays linear.
-LATEST_RESULTS = 40
 # So many things named above a label it may be of, the last first.
 MOST_NAMED = 5
 
@@ -473,7 +484,7 @@ def _latest_statuses(
         if STATUS_KEY in result.text:
             found[:0] = [(step, x) for x in _status_values(thing, results.value(result))]
     since = found[-1][0] if found else before
-    return [] if results.may_have_changed({thing} if thing else set(), since, before) else found
+    return [] if results.may_have_changed(thing or "", since, before) else found
 
 
 def _misread_fields(
@@ -501,8 +512,8 @@ def _misread_fields(
     value = label[2].lower().replace("-", " ") if label else ""
     # "Cabin Class" is `cabin`, "Trip Type" is `flight_type`.
     last = words_of(label[1].lower())[-1:] if label else None
-    for key, one in mine[0].fields.items():
-        asked, ending = _asked_by(key)
+    for key, asked, ending in _asked_by(tuple(mine[0].fields)):
+        one = mine[0].fields[key]
         is_asked = ending == last or (asked is not None and asked <= stems)
         if not is_asked or type(one) not in (str, bool):
             continue
@@ -532,13 +543,8 @@ def _misread_fields(
 def _records_of(things: set[str], before: int, results: ResultReader) -> list[ThingRecord]:
     """Return the records before a step that are all of some things, or part of them."""
     first = min(things)
-    found = [
-        record
-        for step, result in islice(results.about(first, before), LATEST_RESULTS)
-        if result.status != "error"
-        for record in results.parts(first, step, result)
-    ]
-    if found and results.may_have_changed({first}, found[0].step, before):
+    found = results.parts_before(first, before)
+    if found and results.may_have_changed(first, found[0].step, before):
         return []
     if len(things) == 1:
         return found
@@ -546,14 +552,19 @@ def _records_of(things: set[str], before: int, results: ResultReader) -> list[Th
 
 
 @lru_cache(maxsize=4096)
-def _asked_by(key: str) -> tuple[frozenset[str] | None, tuple[str, ...]]:
-    """Return the stems that ask for a field, None where its name has words of no content.
+def _asked_by(
+    keys: tuple[str, ...],
+) -> list[tuple[str, frozenset[str] | None, tuple[str, ...]]]:
+    """Return the stems that ask for each field, None where its name has words of no content.
 
-    Beside them its last word.
+    Behind them its last word.
     """
-    words = words_of(key)
-    stems = content_stems(" ".join(words))
-    return stems if len(stems) == len(words) else None, words[-1:]
+    found = []
+    for key in keys:
+        words = words_of(key)
+        stems = content_stems(" ".join(words))
+        found.append((key, stems if len(stems) == len(words) else None, words[-1:]))
+    return found
 
 
 def _status_values(thing: str | None, value: Json) -> Iterator[str]:

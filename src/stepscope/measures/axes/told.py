@@ -357,7 +357,7 @@ def find_told_nowhere(trajectory: Trajectory) -> Iterator[Fault]:
     last = done[-1] if done else len(trajectory.steps)
     for step in trajectory.steps[1:]:
         text = trajectory.texts[step.index] if step.actor == "agent" else ""
-        if "```" in text or _named_in(text) is None:
+        if not text or "```" in text or _named_in(text) is None:
             continue
         found = ((said, one) for said in _SENTENCES.split(text) for one in _NAMED.finditer(said))
         for said, match in found:
