@@ -14,7 +14,7 @@ from functools import wraps
 from typing import Literal, NamedTuple
 
 from stepscope.measures.calls import ends_run, no_calls
-from stepscope.measures.rule import INCORRECT, RuleMeasure, Run, cached_on_run
+from stepscope.measures.rule import INCORRECT, RuleMeasure, Run, cached_by_text, cached_on_run
 from stepscope.model import SCORES, Answer, Case, Facts, Scale, Trajectory, Verdict
 from stepscope.model.records import COMPLETENESS_NAME, INPUTS, OF_CALLS, RECORDED, Input
 from stepscope.values import Unmeasured
@@ -58,13 +58,16 @@ def hidden_state(text: str) -> GapState | None:
     return "redacted" if len(text) <= 40 and _STARS.fullmatch(text) else None
 
 
+_policy_state = cached_by_text(hidden_state)
+
+
 @cached_on_run
 def gaps_of(trajectory: Trajectory) -> tuple[Gap, ...]:
     """Return what the trace of a run lacks, in the order of `INPUTS`; one gap an input."""
     case, made = trajectory.case, trajectory.agent_exchanges
     said = [pair for pair in zip(trajectory.steps, trajectory.texts, strict=True) if pair[1]]
     asked = [(s.index, hidden_state(text)) for s, text in said if s.actor == "user"]
-    told = [(s.index, hidden_state(text)) for s, text in said if s.actor == "system"]
+    told = [(s.index, _policy_state(text)) for s, text in said if s.actor == "system"]
     found = [
         _gap("task", asked, known=case is not None and case.request is not None),
         _gap("policy", told, known=trajectory.instructions is not None),

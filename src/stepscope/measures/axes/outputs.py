@@ -398,10 +398,9 @@ def find_misread_lines(trajectory: Trajectory, evidence: Evidence) -> Iterator[F
     """
     outputs: list[tuple[int, str]] = []
     for step in trajectory.steps:
-        told_of = [x for x in outputs if x[1]] if step.actor == "agent" and outputs else ()
-        text = step.text if told_of else ""
-        told_of = told_of if 0 < len(text) < MOST_CHARACTERS else ()
-        if text and len(told_of) > 1 and is_short(told_of[0][1]) and is_short(told_of[1][1]):
+        text = trajectory.texts[step.index] if step.actor == "agent" and outputs else ""
+        told_of = [x for x in outputs if x[1]] if 0 < len(text) < MOST_CHARACTERS else []
+        if len(told_of) > 1 and is_short(told_of[0][1]) and is_short(told_of[1][1]):
             told_of = joined_answers(told_of, trajectory, _lines_of)
         sheets = [(at, one) for at, output in told_of if (one := _sheet_of(output)) is not None]
         for why, at, told in _misread_in(text, sheets) if sheets else ():

@@ -167,7 +167,7 @@ def _owner(record: dict[str, Json]) -> list[str]:
 
 
 def _customer_records(exchange: Exchange, value: Json) -> Iterator[CustomerRecord]:
-    found = list(_objects_with_contact(value))
+    found = _objects_with_contact(value)
     for record in found:
         owner = _owner(record)
         names: set[str] = set()
@@ -182,7 +182,8 @@ def _customer_records(exchange: Exchange, value: Json) -> Iterator[CustomerRecor
         yield CustomerRecord(exchange.answer_step, known, record)
 
 
-def _objects_with_contact(value: Json) -> Iterator[dict[str, Json]]:
+def _objects_with_contact(value: Json) -> list[dict[str, Json]]:
+    found: list[dict[str, Json]] = []
     waiting: list[Json] = [value]
     while waiting:
         here = waiting.pop()
@@ -191,9 +192,10 @@ def _objects_with_contact(value: Json) -> Iterator[dict[str, Json]]:
         elif isinstance(here, dict):
             # Who travels with a customer has a birth date, and no account.
             if any([isinstance(here[key], str) for key in _keys_of(tuple(here)).telling]):
-                yield here
+                found.append(here)
             else:
                 waiting += here.values()
+    return found
 
 
 def _personal_values(record: dict[str, Json]) -> set[str]:

@@ -56,7 +56,8 @@ LATEST_RESULTS = 40
 # In longer results only the latest of those that name a thing are looked for.
 SEARCHED_AT_ONCE = 1_000_000
 
-_SCALARS = frozenset({str, int, float, bool, type(None)})
+_FLAT = frozenset({str, int, float, bool})
+_SCALARS = _FLAT | {type(None)}
 _NESTED = frozenset((dict, list))
 # A numbered entry of a list, at the edge of the text.
 _ENTRY = re.compile(r"\d+[.)] ")
@@ -94,15 +95,6 @@ def _things_of(word: str) -> tuple[str, ...]:
     return tuple(_THING_NAME.findall(word))
 
 
-class _Priced(NamedTuple):
-    """A record that has amounts, and how a text names it."""
-
-    record: ThingRecord
-    known: set[str]  # identifiers, its own and of what it is part of
-    options: tuple[str, ...]
-    name: str  # without case
-
-
 Results: TypeAlias = Sequence[tuple[int, ToolResult]]
 
 
@@ -119,7 +111,6 @@ class ResultReader:
         self._changes: dict[str, list[int]] | None = None  # thing, "" for all, -> steps of changes
         self._decoded: dict[int, Json] = {}
         self._records: dict[int, list[ThingRecord]] = {}
-        self._priced: dict[int, list[_Priced]] = {}
         self._parts: dict[int, dict[str, list[ThingRecord]]] = {}
         self._latest: dict[tuple[str, int], list[ThingRecord]] = {}
         self._names: dict[int, tuple[set[str], set[str], bool]] = {}
@@ -205,16 +196,6 @@ class ResultReader:
         """
         return [record for one in self.search(text, before) for record in self.records(*one)]
 
-    def priced(self, step: int, result: ToolResult) -> list[_Priced]:
-        """Return the records of a result that have amounts, each with how texts name it."""
-        if id(result) not in self._priced:
-            self._priced[id(result)] = [
-                _Priced(r, {*r.identifiers, *r.owners}, _options_of(r), r.name.casefold())
-                for r in self.records(step, result)
-                if r.amounts
-            ]
-        return self._priced[id(result)]
-
     def naming(self, found: Results, text: str) -> tuple[set[str], set[str], bool]:
         """Return what names of records a text has, and if any has options; kept for the next."""
         if text != self._text:
@@ -225,10 +206,11 @@ class ResultReader:
             if said is None:
                 if id(result) not in self._names:
                     records = self.records(step, result)
+                    keys = {tuple(r.fields) for r in records if r.amounts}
                     self._names[id(result)] = (
                         {one for r in records for one in (*r.identifiers, *r.owners)},
-                        {r.name.casefold() for r in records if len(r.name) > 3},
-                        any([one.options for one in self.priced(step, result)]),
+                        {name.casefold() for name in {r.name for r in records} if len(name) > 3},
+                        any([len(_keys_of(some).options) > 1 for some in keys]),
                     )
                 (mine, called, optional), lower = self._names[id(result)], text.casefold()
                 said = self._named[id(result)] = (
@@ -264,6 +246,9 @@ class ResultReader:
 
     def know(self, thing: str, before: int) -> bool:
         """True if a result before a step names a thing."""
+        if len(self._texts()[0]) <= SEARCHED_AT_ONCE:
+            found = self._holders(thing)
+            return bool(found) and found[0] < self.before(before)
         return next(self.about(thing, before), None) is not None
 
     def about(self, thing: str, before: int) -> Iterator[tuple[int, ToolResult]]:
@@ -325,9 +310,9 @@ def _records_in(value: Json, step: int) -> Iterator[ThingRecord]:
             waiting += [(m, name, owners, id(here)) for m in here if type(m) in _NESTED]
         if type(here) is not dict:
             continue
-        parts = [(key, one) for key, one in here.items() if type(one) in _NESTED]
-        fields = here
-        if parts or None in here.values():
+        fields, parts = here, []
+        if not _FLAT.issuperset(map(type, here.values())):
+            parts = [pair for pair in here.items() if type(pair[1]) in _NESTED]
             fields = {k: v for k, v in here.items() if v is not None and type(v) not in _NESTED}
             if not fields and all([type(one) is dict for one in here.values()]):
                 waiting += [(member, name, owners, id(here)) for member in here.values()]
@@ -335,7 +320,7 @@ def _records_in(value: Json, step: int) -> Iterator[ThingRecord]:
         own = str(fields.get("name") or fields.get("title") or name)
         kinds = _keys_of(tuple(fields))
         texts = [x for key in kinds.naming if type(x := fields[key]) is str and len(x) > 4]
-        identifiers = tuple([x for x in texts if x.isupper() or _HAS_DIGIT(x)])
+        identifiers = tuple([x for x in texts if _is_named(x)]) if texts else nobody
         for key, part in parts:
             if type(part) is dict and part and _SCALARS.issuperset(map(type, part.values())):
                 fields |= {f"{key}.{inner}": x for inner, x in part.items()}
@@ -343,8 +328,10 @@ def _records_in(value: Json, step: int) -> Iterator[ThingRecord]:
                 waiting.append((part, own, identifiers, id(part)))
         if fields:
             kinds = _keys_of(tuple(fields)) if parts else kinds
-            some = [x for key in kinds.money if type(x := fields[key]) in (int, float)]
-            amounts = tuple([abs(float(x)) for x in some])
+            amounts: tuple[float, ...] = ()
+            if kinds.money:
+                some = [x for key in kinds.money if type(x := fields[key]) in (int, float)]
+                amounts = tuple([abs(float(x)) for x in some])
             yield ThingRecord(step, fields, own, group, identifiers, owners, amounts)
 
 
@@ -383,12 +370,23 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d").match
 _HAS_DIGIT = re.compile(r"\d").search
 
 
+@lru_cache(maxsize=4096)
+def _is_named(text: str) -> bool:
+    """True if a text may be an identifier: in capitals, or with a digit."""
+    return text.isupper() or _HAS_DIGIT(text) is not None
+
+
 def _options_of(record: ThingRecord) -> tuple[str, ...]:
     """Return the words of a record's options that a text must have; none of fewer than two."""
-    needed: list[str] = []
     keys = _keys_of(tuple(record.fields)).options
-    for key in keys if len(keys) > 1 else ():
-        said = str(record.fields[key]).casefold()
+    values = [str(record.fields[key]).casefold() for key in keys] if len(keys) > 1 else ()
+    return _option_words(tuple(zip(keys, values, strict=False)))
+
+
+@lru_cache(maxsize=4096)
+def _option_words(options: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    needed: list[str] = []
+    for key, said in options:
         words = _TOKEN.findall(said) if said != "none" else []
         if said in ("yes", "no"):
             words = [("+" if said == "yes" else "-") + words_of(key.partition(".")[2])[-1]]
@@ -435,7 +433,7 @@ def _meant(
         places.append((head[head.rfind("\n") + 1 :], True))
     if asked and amount.text[: amount.start].count(" ") < ANSWER_WORDS:
         places.append((asked, True))
-    records = [one for pair in near for one in results.priced(*pair)]
+    records = [one for pair in near for one in results.records(*pair) if one.amounts]
     if "$" in text[(sentence := amount.sentence_start) : amount.open]:
         opening = text[sentence : amount.start].partition("$")[0]
         if not (names_in(opening) or any(name in opening.casefold() for name in names)):
@@ -461,7 +459,7 @@ def _meant(
 
 def _named_in(
     here: str,
-    records: Sequence[_Priced],
+    records: Sequence[ThingRecord],
     *,
     named: set[str],  # identifiers in the words
     called: set[str],  # names of records in them, in lower case
@@ -476,15 +474,15 @@ def _named_in(
     words: set[str] | None = None
     best = (False, False, False, False, 0)
     found: list[ThingRecord] = []
-    for record, known, options, name in records:
-        if named and not named <= known:
+    for record in records:
+        if named and not named.issubset(record.identifiers + record.owners):
             continue
         own = not named.isdisjoint(record.identifiers) and "\n" not in here
         fits = False
-        if options:
+        if options := _options_of(record):
             words = set(_TOKEN.findall(lower)) if words is None else words
             fits = all(_has_option(word, words, lower) for word in options)
-        by_call = name in called
+        by_call = record.name.casefold() in called
         if not (own or fits or (by_call and by_name)):
             continue
         dates = [v for v in record.fields.values() if type(v) is str and _DAY(v) and v in here]

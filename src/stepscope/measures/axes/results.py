@@ -9,11 +9,12 @@ status is now: cancelled", 'in "delivered" status'); conditions and negations ar
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 from sys import maxsize
+from typing import TypeAlias
 
 from stepscope.measures.axes import quantities
 from stepscope.measures.axes.claims import false_claims
@@ -193,18 +194,23 @@ _WORD = re.compile(r"[a-z]+")
 _STATUS_SENTENCE = re.compile(r"[^.?!\n]+[?]?")
 
 
+# A sentence, the things that it names, whether it may tell a stage, and a field told in it.
+_Sentence: TypeAlias = tuple[str, tuple[str, ...], bool, re.Match[str] | None]
+
+
 @cached_by_text
-def _sentences_in(text: str) -> tuple[tuple[str, tuple[str, ...], bool], ...]:
-    """Return the sentences of a message, each with the things it names, and if it tells stages."""
+def _sentences_in(text: str) -> list[_Sentence]:
+    """Return the sentences of a message, with what each shows by itself."""
     things, lower = {*things_in(text)}, text.lower()
     signs = [sign for sign in _STAGE_SIGNS if sign in lower]
-    found: list[tuple[str, tuple[str, ...], bool]] = []
+    found: list[_Sentence] = []
     for said in _STATUS_SENTENCE.findall(text):
         named = things_in(said) if any([thing in said for thing in things]) else ()
         folded = said.lower() if signs else ""
         staged = any([sign in folded for sign in signs])
-        found.append((said, tuple(dict.fromkeys(named)), staged))
-    return tuple(found)
+        label = _LABELLED.fullmatch(said) if ":" in said else None
+        found.append((said, tuple(dict.fromkeys(named)), staged, label))
+    return found
 
 
 def check_statuses(
@@ -230,18 +236,17 @@ def check_statuses(
     above = sorted(known.intersection(questioned)) if len({*questioned}) == 1 else []
     if above and asked.endswith("?") and _YES.match(message.text):
         held += _other_stage(here, asked[:-1], above[0], results)
-    for at, (whole, named, staged) in enumerate(_sentences_in(message.text)):
+    for at, (whole, named, staged, label) in enumerate(_sentences_in(message.text)):
         things = [thing for thing in named if thing in known] if named else []
         thing = things[0] if things else above[-1] if above else None
         above += things
         sentence = whole
         if whole[-1] == "?" or (things and not whole.startswith(things[0])):
             sentence = _statement(whole, things)
+            label = _LABELLED.fullmatch(sentence)
         names = [sentence] if things else [f"{asked} {sentence}"] if asked and at == 0 else []
-        label = None
-        if opens or ":" in sentence:
-            label = _labelled(sentence) or _labelled(opens + sentence)
-            opens = sentence if sentence.rstrip(" *").endswith(":") else ""
+        label = label or (_LABELLED.fullmatch(opens + sentence) if opens else None)
+        opens = sentence if ":" in sentence and sentence.rstrip(" *").endswith(":") else ""
         if label is not None and news:
             names = []
             if "current" in label[1].lower() or not _PROPOSAL.search(head + label[1]):
@@ -349,6 +354,7 @@ _REASON = re.compile(r"(?i)\A\W*(?:since|because|as|given that|seeing that)\b")
 _RANKS = {"pending": 0, "processed": 1, "shipped": 2, "delivered": 3, "return": 4, "exchange": 4}
 
 
+@lru_cache(maxsize=4096)
 def _stage_of(said: str) -> str:
     """Return how far a matter is, as a status or a sentence has it, "" if it does not say."""
     return next((stage for stage, words in _STAGES if words.search(said)), "")
@@ -455,7 +461,6 @@ def _are_kinds(one: str, other: str, evidence: Evidence, before: int) -> bool:
 
 # "- **Current Cabin:** Economy": a field of a record, told as a line of its own.
 _LABELLED = re.compile(r"\W*([A-Za-z][A-Za-z ]{2,24}?)\W*:\W*([A-Za-z][A-Za-z -]{1,24}?)\W*")
-_labelled = cached_by_text(_LABELLED.fullmatch)
 # What introduces a list of what will be, or may be.
 _PROPOSAL = re.compile(
     r"(?i)\b(?:new|chang\w+|updat\w+|upgrad\w+|downgrad\w+|modif\w+|switch\w*|proceed\w*|instead|"
@@ -496,7 +501,7 @@ def _misread_fields(
     with yes or no is had or not; a date is another one. Of texts only one counts that a record of
     the thing has for this field, behind a label any that was said: others may be paraphrases.
     """
-    things = set(things_in(named))
+    things, stems = _named_in(named)
     if not things:
         return
     records = _records_of(things, here, results)
@@ -507,15 +512,19 @@ def _misread_fields(
     if not mine:
         return
     label = None if isinstance(told, str) else told
-    sentence = told if isinstance(told, str) else told[0]
-    stems, lower = content_stems(named), sentence.lower().replace("*", "")
-    value = label[2].lower().replace("-", " ") if label else ""
     # "Cabin Class" is `cabin`, "Trip Type" is `flight_type`.
     last = words_of(label[1].lower())[-1:] if label else None
-    for key, asked, ending in _asked_by(tuple(mine[0].fields)):
+    asks = [
+        key
+        for key, asked, ending in _asked_by(tuple(mine[0].fields))
+        if ending == last or (asked is not None and asked <= stems)
+    ]
+    sentence = told if isinstance(told, str) else told[0]
+    lower = sentence.lower().replace("*", "")
+    value = label[2].lower().replace("-", " ") if label else ""
+    for key in asks:
         one = mine[0].fields[key]
-        is_asked = ending == last or (asked is not None and asked <= stems)
-        if not is_asked or type(one) not in (str, bool):
+        if type(one) not in (str, bool):
             continue
         denies = _DENIES.search(sentence) is not None
         flag = _FLAGS.get(str(one).lower())
@@ -540,7 +549,13 @@ def _misread_fields(
         yield Fault(here, why, (step,)) if wrong else None
 
 
-def _records_of(things: set[str], before: int, results: ResultReader) -> list[ThingRecord]:
+@cached_by_text
+def _named_in(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of things in a text, and the stems of what it is about."""
+    return frozenset(things_in(text)), content_stems(text)
+
+
+def _records_of(things: Set[str], before: int, results: ResultReader) -> list[ThingRecord]:
     """Return the records before a step that are all of some things, or part of them."""
     first = min(things)
     found = results.parts_before(first, before)
@@ -619,18 +634,19 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     if not any(exchange.result is not None for exchange in made):
         return fault_answers(RESULT_INTERPRETATION_NAME, faults) if faults else _NO_RESULTS
     told = list(quantities.agent_messages(trajectory))
+    amounts = {step.index: found for step, found in quantities.amounts_told(trajectory)}
     faults += [x for x in find_short_totals(trajectory) if not trajectory.steps[x.step].calls]
     results = results_of(trajectory)
     checked = 0
     sound: set[float] = set()
     dates: set[str] = set()
     for message in told:
-        found = quantities.told_amounts(message.text)
+        found = amounts.get(message.step.index, [])
         statuses = 0
         if results.all[0][0] < message.step.index:
             statuses, misread = check_statuses(message, results, evidence)
             faults += misread
-        cites = tuple({at for at, _ in message.news[-1:]})
+        cites = (message.news[-1][0],) if message.news else ()
         others, untraced = find_untraced(message.text, message.step.index, evidence, cites, dates)
         faults += untraced
         checked += len(found) + statuses + others

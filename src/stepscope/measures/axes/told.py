@@ -298,7 +298,7 @@ def find_absent_names(trajectory: Trajectory) -> Iterator[Fault]:
             text = result.text
             # An object is no message of a shell.
             said = said if text[:1] in ("{", "[") else f"{said}\n{text}"
-        if agent is None or not _DENIAL.search(said):
+        if not said or agent is None or not _DENIAL.search(said):
             continue
         lines = [line for line in said.splitlines() if _DENIAL.search(line)]
         done = "\n".join([agent.text, *(str(call.arguments) for call in agent.calls)])
