@@ -3,7 +3,9 @@
 `match` is what the peers do (parse the messages, build the calls, one match in any order with exact
 arguments); `whole` is that match over complete trajectories (content id, warnings, all that is
 read); `read` is the reading alone; `score` is reading and every installed measure, `vector` those
-of the report vector; each run is let go afterwards.
+of the report vector; each run is let go afterwards. These three run under the collector's settings
+of the processes in which `stepscope import` and `stepscope score` do the same; `match` and `whole`,
+as the peers, under those that Python begins with.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from stepscope.formats.chat.messages import CallMessage
 from stepscope.formats.reading import read_files
 from stepscope.measures.same_calls import compare_calls
 from stepscope.model import Facts, ReferenceCall, Trajectory
+from stepscope.runtime.processes import rare_collections
 
 
 def trajectories(paths: list[Path]) -> Iterator[Trajectory]:
@@ -33,7 +36,8 @@ def trajectories(paths: list[Path]) -> Iterator[Trajectory]:
 
 def read_all(paths: list[Path]) -> dict[str, int]:
     """Read every run and let it go."""
-    return {"runs": sum(1 for _ in trajectories(paths))}
+    with rare_collections():
+        return {"runs": sum(1 for _ in trajectories(paths))}
 
 
 class ReferenceAction(msgspec.Struct, gc=False):
@@ -92,10 +96,11 @@ def score_all(paths: list[Path], without: tuple[str, ...] = ()) -> dict[str, int
     measures = [m for m in registry.installed_measures() if not m.name.startswith(without)]
     facts = Facts()
     runs = answers = 0
-    for trajectory in trajectories(paths):
-        runs += 1
-        for measure in measures:
-            answers += sum(1 for _ in measure(trajectory, trajectory.case, facts))
+    with rare_collections():
+        for trajectory in trajectories(paths):
+            runs += 1
+            for measure in measures:
+                answers += sum(1 for _ in measure(trajectory, trajectory.case, facts))
     return {"runs": runs, "answers": answers}
 
 
