@@ -65,9 +65,13 @@ _policy_state = cached_by_text(hidden_state)
 def gaps_of(trajectory: Trajectory) -> tuple[Gap, ...]:
     """Return what the trace of a run lacks, in the order of `INPUTS`; one gap an input."""
     case, made = trajectory.case, trajectory.agent_exchanges
-    said = [pair for pair in zip(trajectory.steps, trajectory.texts, strict=True) if pair[1]]
-    asked = [(s.index, hidden_state(text)) for s, text in said if s.actor == "user"]
-    told = [(s.index, _policy_state(text)) for s, text in said if s.actor == "system"]
+    asked: list[tuple[int, GapState | None]] = []
+    told: list[tuple[int, GapState | None]] = []
+    for step, text in zip(trajectory.steps, trajectory.texts, strict=True):
+        if text and step.actor == "user":
+            asked.append((step.index, hidden_state(text)))
+        elif text and step.actor == "system":
+            told.append((step.index, _policy_state(text)))
     found = [
         _gap("task", asked, known=case is not None and case.request is not None),
         _gap("policy", told, known=trajectory.instructions is not None),

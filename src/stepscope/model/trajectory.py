@@ -474,7 +474,7 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """What each step says aloud, in order."""
-        return tuple([step.text for step in self.steps])
+        return tuple([step.text if step.parts else "" for step in self.steps])
 
     @cached_property
     def exchanges(self) -> tuple[Exchange, ...]:

@@ -74,6 +74,7 @@ class ThingRecord(NamedTuple):
     identifiers: tuple[str, ...]  # of its own fields: #W2378156, 1151293680
     owners: tuple[str, ...]  # identifiers of the record that it is part of
     amounts: tuple[float, ...]  # its quantities of money; counts and truth values are none
+    options: tuple[str, ...]  # words that a text must have of what is priced; none of one option
 
 
 # Names of things: W2378156, 4OG6T3, gift_card_6941833; no dates.
@@ -206,11 +207,10 @@ class ResultReader:
             if said is None:
                 if id(result) not in self._names:
                     records = self.records(step, result)
-                    keys = {tuple(r.fields) for r in records if r.amounts}
                     self._names[id(result)] = (
                         {one for r in records for one in (*r.identifiers, *r.owners)},
                         {name.casefold() for name in {r.name for r in records} if len(name) > 3},
-                        any([len(_keys_of(some).options) > 1 for some in keys]),
+                        any([r.options for r in records]),
                     )
                 (mine, called, optional), lower = self._names[id(result)], text.casefold()
                 said = self._named[id(result)] = (
@@ -328,11 +328,14 @@ def _records_in(value: Json, step: int) -> Iterator[ThingRecord]:
                 waiting.append((part, own, identifiers, id(part)))
         if fields:
             kinds = _keys_of(tuple(fields)) if parts else kinds
-            amounts: tuple[float, ...] = ()
+            amounts, options = tuple[float, ...](), nobody
             if kinds.money:
                 some = [x for key in kinds.money if type(x := fields[key]) in (int, float)]
                 amounts = tuple([abs(float(x)) for x in some])
-            yield ThingRecord(step, fields, own, group, identifiers, owners, amounts)
+                if amounts and len(kinds.options) > 1:
+                    said = tuple([str(fields[key]).casefold() for key in kinds.options])
+                    options = _option_words(kinds.options, said)
+            yield ThingRecord(step, fields, own, group, identifiers, owners, amounts, options)
 
 
 class _Keys(NamedTuple):
@@ -340,7 +343,7 @@ class _Keys(NamedTuple):
 
     naming: list[str]  # those of identifiers
     money: list[str]  # of quantities of money
-    options: list[str]
+    options: tuple[str, ...]
     inner: list[tuple[str, ...]]  # of each object inside the record: economy, business of `prices`
 
 
@@ -354,7 +357,7 @@ def _keys_of(keys: tuple[str, ...]) -> _Keys:
     return _Keys(
         [key for key in keys if words_of(key)[-1:] in (("id",), ("number",), ("code",))],
         [key for key in keys if _is_money(key)],
-        [key for key in keys if key.startswith("options.")],
+        tuple([key for key in keys if key.startswith("options.")]),
         [tuple(names) for names in inner.values()],
     )
 
@@ -376,17 +379,11 @@ def _is_named(text: str) -> bool:
     return text.isupper() or _HAS_DIGIT(text) is not None
 
 
-def _options_of(record: ThingRecord) -> tuple[str, ...]:
-    """Return the words of a record's options that a text must have; none of fewer than two."""
-    keys = _keys_of(tuple(record.fields)).options
-    values = [str(record.fields[key]).casefold() for key in keys] if len(keys) > 1 else ()
-    return _option_words(tuple(zip(keys, values, strict=False)))
-
-
 @lru_cache(maxsize=4096)
-def _option_words(options: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+def _option_words(keys: tuple[str, ...], values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of a record's options that a text must have."""
     needed: list[str] = []
-    for key, said in options:
+    for key, said in zip(keys, values, strict=True):
         words = _TOKEN.findall(said) if said != "none" else []
         if said in ("yes", "no"):
             words = [("+" if said == "yes" else "-") + words_of(key.partition(".")[2])[-1]]
@@ -427,7 +424,7 @@ def _meant(
     places = [(clause, True), (before, True), (behind, False)]
     if _LINKS.match(behind) or not any(map(str.isalpha, clause)):
         places[1:] = [(behind, True), (before, True)]
-    named = _name_before(amount) != ""
+    named = _quantity_among(amount.words) != ""
     places.append((entry, named))
     if named and head.endswith(":"):
         places.append((head[head.rfind("\n") + 1 :], True))
@@ -479,7 +476,7 @@ def _named_in(
             continue
         own = not named.isdisjoint(record.identifiers) and "\n" not in here
         fits = False
-        if options := _options_of(record):
+        if options := record.options:
             words = set(_TOKEN.findall(lower)) if words is None else words
             fits = all(_has_option(word, words, lower) for word in options)
         by_call = record.name.casefold() in called
@@ -521,7 +518,7 @@ def find_misread_things(
     """Yield the prices and payments told of one thing that are another one's, or another field."""
     step = message.step.index
     for amount in told:
-        name = _name_before(amount)
+        name = _quantity_among(amount.words)
         if name not in PRICES and name not in PAYMENTS:
             continue
         near = results.search(plain_number(amount.value), step)
@@ -584,10 +581,10 @@ def _is_payment(record: ThingRecord) -> bool:
     return "amount" in said and "payment" in said | texts and "refund" not in texts
 
 
-@lru_cache(maxsize=256)
-def _name_before(amount: ToldAmount) -> str:
-    """Return the nearest quantity that an amount is called, "" without one."""
-    return next((name for word in amount.words if (name := _quantity_called(word))), "")
+@lru_cache(maxsize=4096)
+def _quantity_among(words: tuple[str, ...]) -> str:
+    """Return the first quantity that words which may name an amount call it, "" without one."""
+    return next((name for word in words if (name := _quantity_called(word))), "")
 
 
 @lru_cache(maxsize=4096)
@@ -667,11 +664,14 @@ def _is_users(
     names = [_names_of(value, trajectory, exchange.step) for value in (given, wanted)]
     # "My card" names neither of two cards.
     names = [some - other for some, other in (names, names[::-1])]
-    for step in reversed(trajectory.steps[: exchange.step]):
+    before = zip(trajectory.steps[: exchange.step], trajectory.texts, strict=False)
+    for step, text in reversed([*before]):
         users = step.actor == "user"
-        lines = step.text.casefold().splitlines() if users or agreed else []
+        if not (users or agreed):
+            continue
+        lines = text.casefold().splitlines()
         words = f" {' '.join(_PLAIN.findall(' '.join([x for x in lines if users or label in x])))} "
-        agreed = find_decision(step.text) == "agrees" if users else agreed and not step.text
+        agreed = find_decision(text) == "agrees" if users else not text
         named = [any(f" {name} " in words for name in some) for some in names]
         if any(named):
             return named[0]
