@@ -52,9 +52,8 @@ class Gap(NamedTuple):
 
 def hidden_state(text: str) -> GapState | None:
     """Return how a recorder hid a text or a part of it; None where nothing shows that it did."""
-    if _HIDES.search(text) or _HIDES_LOUDLY.search(text):
-        if (found := _PLACEHOLDER.search(text)) is not None:
-            return "redacted" if found[1] else "cut"
+    if (_HIDES.search(text) or _HIDES_LOUDLY.search(text)) and (found := _PLACEHOLDER.search(text)):
+        return "redacted" if found[1] else "cut"
     return "redacted" if len(text) <= 40 and _STARS.fullmatch(text) else None
 
 
@@ -65,13 +64,9 @@ _policy_state = cached_by_text(hidden_state)
 def gaps_of(trajectory: Trajectory) -> tuple[Gap, ...]:
     """Return what the trace of a run lacks, in the order of `INPUTS`; one gap an input."""
     case, made = trajectory.case, trajectory.agent_exchanges
-    asked: list[tuple[int, GapState | None]] = []
-    told: list[tuple[int, GapState | None]] = []
-    for step, text in zip(trajectory.steps, trajectory.texts, strict=True):
-        if text and step.actor == "user":
-            asked.append((step.index, hidden_state(text)))
-        elif text and step.actor == "system":
-            told.append((step.index, _policy_state(text)))
+    said = [pair for pair in zip(trajectory.steps, trajectory.texts, strict=True) if pair[1]]
+    asked = [(s.index, hidden_state(text)) for s, text in said if s.actor == "user"]
+    told = [(s.index, _policy_state(text)) for s, text in said if s.actor == "system"]
     found = [
         _gap("task", asked, known=case is not None and case.request is not None),
         _gap("policy", told, known=trajectory.instructions is not None),

@@ -145,12 +145,8 @@ def _defaults(tool: ToolDef | None) -> dict[str, Json]:
 
 
 def _record_fits(made: Mapping[str, Json], wanted: Mapping[str, Json]) -> bool:
-    # Values that are no lists are the cheaper to look at, and mostly they tell.
-    listed = {key: value for key, value in wanted.items() if isinstance(value, list)}
-    if any(not _value_fits(made.get(k), v) for k, v in wanted.items() if k not in listed):
-        return False
-    lists = [key for key, value in listed.items() if _is_set(key, value)]
-    if any(not _value_fits(made.get(k), v) for k, v in listed.items() if k not in lists):
+    lists = [key for key, value in wanted.items() if _is_set(key, value)]
+    if any(not _value_fits(made.get(k), v) for k, v in wanted.items() if k not in lists):
         return False
     groups: list[list[str]] = []
     for key in sorted(lists, key=lambda name: len(words_of(name))):

@@ -295,7 +295,7 @@ def _ended_on_request(trajectory: Trajectory) -> Iterator[Fault]:
     (heard, text), (before, asked) = next(talk, nobody), next(talk, nobody)
     if here is None or here.calls or heard is None or heard.actor != "user":
         return
-    if not FAREWELL.search(told) or "?" in told or CLOSES.search(text) or STOP.search(text):
+    if "?" in told or not FAREWELL.search(told) or CLOSES.search(text) or STOP.search(text):
         return
     if REFUSAL.search(told):
         return

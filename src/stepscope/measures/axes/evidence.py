@@ -143,6 +143,7 @@ class Evidence:
         self._parts: set[str] = set()  # what stands within longer words
         self._cores: dict[str, int] = {}
         self._stated: dict[float, int] = {}
+        self._unsaid: dict[tuple[float, int], int] = {}  # with what it cost to look
         self._numbers: dict[int, Sequence[float]] = {}
         self._terms: dict[tuple[int, int], StatedNumbers] = {}
         self._matched: dict[re.Pattern[str], int | None] = {}
@@ -213,6 +214,10 @@ class Evidence:
         known = self._stated.get(value)
         if known is not None and known < before:
             return known
+        left = self._left
+        if (spent := self._unsaid.get((value, before))) is not None:
+            self._left -= spent  # as if it were looked for again
+            return None
         # As results mostly write it; only then in every other way.
         first, *others = number_forms(value)
         step = self._search(first, before)
@@ -221,6 +226,8 @@ class Evidence:
                 step = self._search(form, before)
         if step is not None:
             self._stated[value] = step
+        elif not self.exhausted:
+            self._unsaid[value, before] = left - self._left
         return step
 
     def date(self, iso: str, before: int) -> int | None:

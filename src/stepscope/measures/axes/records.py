@@ -113,7 +113,8 @@ class ResultReader:
         self._decoded: dict[int, Json] = {}
         self._records: dict[int, list[ThingRecord]] = {}
         self._parts: dict[int, dict[str, list[ThingRecord]]] = {}
-        self._latest: dict[tuple[str, int], list[ThingRecord]] = {}
+        self._latest: dict[str, list[ThingRecord]] = {}  # before the result of this index:
+        self._latest_end = 0
         self._names: dict[int, tuple[set[str], set[str], bool]] = {}
         self._found: dict[str, list[int]] = {}
         self._kinds: dict[str, set[str]] = {}
@@ -179,10 +180,11 @@ class ResultReader:
 
     def parts_before(self, thing: str, before: int) -> list[ThingRecord]:
         """Return what the latest results before a step have of a thing, the latest first."""
-        key = thing, self.before(before)
-        found = self._latest.get(key)
+        if (last := self.before(before)) != self._latest_end:
+            self._latest_end, self._latest = last, {}
+        found = self._latest.get(thing)
         if found is None:
-            found = self._latest[key] = [
+            found = self._latest[thing] = [
                 record
                 for step, result in islice(self.about(thing, before), LATEST_RESULTS)
                 if result.status != "error"
@@ -246,10 +248,9 @@ class ResultReader:
 
     def know(self, thing: str, before: int) -> bool:
         """True if a result before a step names a thing."""
-        if len(self._texts()[0]) <= SEARCHED_AT_ONCE:
-            found = self._holders(thing)
-            return bool(found) and found[0] < self.before(before)
-        return next(self.about(thing, before), None) is not None
+        if len(self._texts()[0]) > SEARCHED_AT_ONCE:
+            return next(self.about(thing, before), None) is not None
+        return next(iter(self._holders(thing)), len(self.all)) < self.before(before)
 
     def about(self, thing: str, before: int) -> Iterator[tuple[int, ToolResult]]:
         """Yield the results before a step that name a thing, the latest first."""
@@ -320,7 +321,7 @@ def _records_in(value: Json, step: int) -> Iterator[ThingRecord]:
         own = str(fields.get("name") or fields.get("title") or name)
         kinds = _keys_of(tuple(fields))
         texts = [x for key in kinds.naming if type(x := fields[key]) is str and len(x) > 4]
-        identifiers = tuple([x for x in texts if _is_named(x)]) if texts else nobody
+        identifiers = tuple([x for x in texts if x.isupper() or _HAS_DIGIT(x)])
         for key, part in parts:
             if type(part) is dict and part and _SCALARS.issuperset(map(type, part.values())):
                 fields |= {f"{key}.{inner}": x for inner, x in part.items()}
@@ -328,13 +329,11 @@ def _records_in(value: Json, step: int) -> Iterator[ThingRecord]:
                 waiting.append((part, own, identifiers, id(part)))
         if fields:
             kinds = _keys_of(tuple(fields)) if parts else kinds
-            amounts, options = tuple[float, ...](), nobody
-            if kinds.money:
-                some = [x for key in kinds.money if type(x := fields[key]) in (int, float)]
-                amounts = tuple([abs(float(x)) for x in some])
-                if amounts and len(kinds.options) > 1:
-                    said = tuple([str(fields[key]).casefold() for key in kinds.options])
-                    options = _option_words(kinds.options, said)
+            some = [x for key in kinds.money if type(x := fields[key]) in (int, float)]
+            amounts, options = tuple([abs(float(x)) for x in some]), nobody
+            if amounts and len(kinds.options) > 1:
+                said = tuple([str(fields[key]).casefold() for key in kinds.options])
+                options = _option_words(kinds.options, said)
             yield ThingRecord(step, fields, own, group, identifiers, owners, amounts, options)
 
 
@@ -371,12 +370,6 @@ def _is_money(key: str) -> bool:
 _LINKS = re.compile(r"\W*(?:\w+ )?(?:for|is|was|as|of|that's)\b")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d").match
 _HAS_DIGIT = re.compile(r"\d").search
-
-
-@lru_cache(maxsize=4096)
-def _is_named(text: str) -> bool:
-    """True if a text may be an identifier: in capitals, or with a digit."""
-    return text.isupper() or _HAS_DIGIT(text) is not None
 
 
 @lru_cache(maxsize=4096)
@@ -482,7 +475,8 @@ def _named_in(
         by_call = record.name.casefold() in called
         if not (own or fits or (by_call and by_name)):
             continue
-        dates = [v for v in record.fields.values() if type(v) is str and _DAY(v) and v in here]
+        texts = [v for v in record.fields.values() if type(v) is str and v[4:5] == "-"]
+        dates = [v for v in texts if _DAY(v) and v in here]
         part = not named.isdisjoint(record.owners)
         rank = (own or (by_call and part), part, fits, by_call, len(dates))
         if rank > best:
@@ -608,6 +602,8 @@ def find_reference_differences(trajectory: Trajectory, case: Case | None) -> Ite
     pairs = subgoal_calls(case, trajectory)
     made = agent_calls(trajectory)
     tools = {goal.tool for goal, at in zip(case.called, pairs, strict=True) if at is None}
+    if not tools:
+        return
     free = {
         x.key: x
         for at, x in enumerate(made)

@@ -206,8 +206,7 @@ def _sentences_in(text: str) -> list[_Sentence]:
     found: list[_Sentence] = []
     for said in _STATUS_SENTENCE.findall(text):
         named = things_in(said) if any([thing in said for thing in things]) else ()
-        folded = said.lower() if signs else ""
-        staged = any([sign in folded for sign in signs])
+        staged = any([sign in said.lower() for sign in signs])
         label = _LABELLED.fullmatch(said) if ":" in said else None
         found.append((said, tuple(dict.fromkeys(named)), staged, label))
     return found
@@ -502,9 +501,7 @@ def _misread_fields(
     the thing has for this field, behind a label any that was said: others may be paraphrases.
     """
     things, stems = _named_in(named)
-    if not things:
-        return
-    records = _records_of(things, here, results)
+    records = _records_of(things, here, results) if things else []
     lower = named.lower()
     mine = [r for r in records if len(r.name) > 3 and r.name.lower() in lower] or [
         r for r in records if not things.isdisjoint([x.lstrip("#") for x in r.identifiers])
@@ -512,19 +509,14 @@ def _misread_fields(
     if not mine:
         return
     label = None if isinstance(told, str) else told
-    # "Cabin Class" is `cabin`, "Trip Type" is `flight_type`.
-    last = words_of(label[1].lower())[-1:] if label else None
-    asks = [
-        key
-        for key, asked, ending in _asked_by(tuple(mine[0].fields))
-        if ending == last or (asked is not None and asked <= stems)
-    ]
     sentence = told if isinstance(told, str) else told[0]
     lower = sentence.lower().replace("*", "")
     value = label[2].lower().replace("-", " ") if label else ""
-    for key in asks:
-        one = mine[0].fields[key]
-        if type(one) not in (str, bool):
+    # "Cabin Class" is `cabin`, "Trip Type" is `flight_type`.
+    last = words_of(label[1].lower())[-1:] if label else None
+    for key, asked, ending in _asked_by(tuple(mine[0].fields)):
+        is_asked = ending == last or (asked is not None and asked <= stems)
+        if not is_asked or type(one := mine[0].fields[key]) not in (str, bool):
             continue
         denies = _DENIES.search(sentence) is not None
         flag = _FLAGS.get(str(one).lower())
@@ -567,19 +559,14 @@ def _records_of(things: Set[str], before: int, results: ResultReader) -> list[Th
 
 
 @lru_cache(maxsize=4096)
-def _asked_by(
-    keys: tuple[str, ...],
-) -> list[tuple[str, frozenset[str] | None, tuple[str, ...]]]:
+def _asked_by(keys: tuple[str, ...]) -> list[tuple[str, Set[str] | None, tuple[str, ...]]]:
     """Return the stems that ask for each field, None where its name has words of no content.
 
     Behind them its last word.
     """
-    found = []
-    for key in keys:
-        words = words_of(key)
-        stems = content_stems(" ".join(words))
-        found.append((key, stems if len(stems) == len(words) else None, words[-1:]))
-    return found
+    named = [(key, words_of(key)) for key in keys]
+    asked = [(key, words, content_stems(" ".join(words))) for key, words in named]
+    return [(key, x if len(x) == len(words) else None, words[-1:]) for key, words, x in asked]
 
 
 def _status_values(thing: str | None, value: Json) -> Iterator[str]:
