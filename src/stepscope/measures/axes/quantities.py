@@ -186,7 +186,7 @@ def date_forms(iso: str) -> list[str]:
     for name in (MONTHS[month - 1], MONTHS[month - 1][:3]):
         for spoken in (f"{day}", f"{day}{ordinal(day)}"):
             forms += [f"{name} {spoken}", f"{spoken} {name}"]
-        forms += [f"{day}{ordinal(day)} of {name}", f"{name} {day:02d}", f"{day:02d} {name}"]
+        forms += [f"{day}{ordinal(day)} of {name}", f"{name} {day:02d}"]
     for first, second in ((month, day), (day, month)):
         for a, b in ((f"{first}", f"{second}"), (f"{first:02d}", f"{second:02d}")):
             forms += [f"{a}{c}{b}{c}{y}" for c in "/-." for y in (year, year[2:])]

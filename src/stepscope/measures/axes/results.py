@@ -607,12 +607,11 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     Incorrect: an amount, identifier, date, e-mail or street address told to the user that no
     result, user or policy said and that follows by no simple arithmetic; a quantity told under the
     name of a result's field with another value (labelled quantities); a price of one thing that is
-    another one's; a number, duration, size, share, version or state of an output told otherwise or
-    of another row, which is the first or has more, how many are so, a change told reversed; a
-    status, or a field told by its name, that is not the thing's latest; an act told as done that no
-    call did, or that failed; success claimed after an error; personal data of another customer's
-    record. What the agent says to other agents is judged by acts and values of outputs only; what
-    it does with a result is argument_validity.
+    another one's; a number, duration, size, share, version or state of an output told otherwise, or
+    what has the largest or smallest; a status, or a field told by its name, that is not the thing's
+    latest; an act told as done that no call did, or that failed; success claimed after an error;
+    personal data of another customer's record. What the agent says to other agents is judged by
+    acts and values of outputs only; what it does with a result is argument_validity.
     """
     evidence = evidence_of(trajectory)
     made = agent_calls(trajectory)
@@ -698,7 +697,7 @@ def _says_about(text: str) -> bool:
 
 RESULT_INTERPRETATION = RuleMeasure(
     RESULT_INTERPRETATION_NAME,
-    "12",
+    "11",
     AXIS_SCALE,
     ("alternatives", "claims", "effects"),
     needing("results", _interpret),

@@ -15,37 +15,28 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import permutations
 from typing import NamedTuple
 
 from stepscope.measures.axes.evidence import Evidence, evidence_of, shares_in
 from stepscope.measures.axes.quantities import (
     AMOUNT_NAME,
-    LONGEST_SUM,
     MULTIPLES,
     SMALLEST_TERM,
-    TERMS,
     TOLERANCE,
     AgentMessage,
     StatedNumbers,
     ToldAmount,
-    Value,
     amounts_told,
     follows_in_message,
-    is_same,
     names_in,
     plain_number,
     quantities,
-    values_in,
 )
 from stepscope.measures.axes.records import ThingRecord, results_of
 from stepscope.measures.calls import agent_calls, failed_calls
 from stepscope.measures.rule import Fault, cached_on_run
 from stepscope.model import Exchange, Trajectory
 
-# Steps before a message whose outputs may print its amounts, and how much of each is read.
-LATEST_STEPS, MOST_PRINTED, MOST_NUMBERS = 6, 12_000, 400
-_CENTS = re.compile(r"(\d{1,2}) cents\b")
 _ARITHMETIC = re.compile(r"[\d\s.,+*/()$%-]*\d[\d\s.,+*/()$%-]*")
 _RESULT = re.compile(r"-?\d+(?:\.\d+)?")
 _TERM = re.compile(r"(?<![\d.])\d[\d,]*(?:\.\d+)?")
@@ -373,29 +364,8 @@ def find_untraced_amounts(
             )
         ):
             sound.add(value)
-        elif not (evidence.why_unknown(step) or _is_printed(trajectory, value, step)):
+        elif not evidence.why_unknown(step):
             yield Fault(step, f"tells {value:,.2f}, which follows from nothing before", cites)
-
-
-def _is_printed(trajectory: Trajectory, value: float, before: int) -> bool:
-    """True if one of the latest outputs of lines prints what an amount is, rounded or derived."""
-    told = Value("", value, 1.0, f"{value:.2f}", 0, 0)
-    steps = trajectory.steps[max(0, before - LATEST_STEPS) : before]
-    texts = [x.text[:MOST_PRINTED] for step in steps for x in step.results]
-    texts += [x.text[:MOST_PRINTED] for x in steps if x.actor == "environment" and not x.results]
-    for text in [x for x in texts if "\n" in x]:
-        found = [x for x in values_in(text) if x.kind != "state"][:MOST_NUMBERS]
-        cents = [float(x[1]) / 100 for x in _CENTS.finditer(text)]
-        sizes = [x.size / x.unit for x in found]
-        sizes += [x + sign * y for x in sizes for y in cents for sign in (1, -1)]
-        pairs = [*permutations(sizes[:TERMS], 2)]
-        sizes += [y for a, b in pairs for y in (a + b, a - b, 100 * a / b if b else 0.0)]
-        sizes += [n * a + b for a, b in permutations(sizes[:LONGEST_SUM], 2) for n in MULTIPLES]
-        if any(is_same(told, told._replace(size=x, said="")) for x in sizes):
-            return True
-        if any(x.kind == "version" and x.said.startswith(f"{told.said}.") for x in found):
-            return True
-    return False
 
 
 def _adds_up_charges(trajectory: Trajectory, value: float, before: int) -> bool:

@@ -27,8 +27,6 @@ from stepscope.model import Exchange, Facts, Step, Trajectory
 
 # So many days from a date that was said another one may be counted without saying how.
 COUNTED_DAYS = 3
-# So many texts, of so many characters, may print a day in a form of their own.
-LATEST_TEXTS, MOST_PRINTED = 8, 12_000
 # So many missing files are looked for: each time in the whole run.
 MOST_NAMES = 50
 # Longer words beside a command are about other things, too.
@@ -101,21 +99,10 @@ def find_untraced(
         if not (is_traced or known_fault or evidence.why_unknown(before)):
             at = text.find(said)
             line = text[text.rfind("\n", 0, at) + 1 : at]
-            if not (_EXAMPLE.search(line) or (match and _is_day_printed(match, before, evidence))):
+            if not _EXAMPLE.search(line):
                 why = f"tells the {what} {said}, which nothing before says"
                 faults.append(Fault(before, why, cites))
     return checked, faults
-
-
-def _is_day_printed(match: re.Match[str], before: int, evidence: Evidence) -> bool:
-    """True if one of the latest texts has a day in whatever form programs print one."""
-    day = _date_in(match)
-    texts = [x[:MOST_PRINTED] for x in evidence.texts(before)[-LATEST_TEXTS:]]
-    if day is not None and evidence.holds(day.isoformat(), before) is not None:
-        return True
-    return day is not None and any(
-        found == day.isoformat()[5:] for text in texts for _, _, found in find_days(text)
-    )
 
 
 # What may need an origin: its kind, itself, what is looked for, and of a date the match.
