@@ -371,3 +371,27 @@ def test_a_line_that_denies_a_name_proves_that_there_is_none(
 def test_a_name_of_code_between_signs_stands_somewhere(text: str, known: bool) -> None:
     made = run(user("add them"), *did("bash", "count_kit.py", command="ls"), agent(text))
     assert [x.step for x in find_told_nowhere(made)] == [3] * (not known)
+
+
+@pytest.mark.parametrize(
+    ("output", "said", "right"),
+    [
+        ("Sun Mar  9 05:58:12 2025  scrub done", "It ended on 9 March 2025.", True),
+        ("Sun Mar  9 05:58:12 2025  scrub done", "It ended on 20 March 2025.", False),
+        ("Create Date : 2024:08:17 20:14:03", "It was taken on 17 August 2024.", True),
+        ("Create Date : 2024:08:17 20:14:03", "It was taken on 28 August 2024.", False),
+        ("Last-Modified: Mon, 06 Oct 2025 07:00:01 GMT", "It was changed on 6 October.", True),
+        ("x1 coef -0.0187 p 0.2634", "It does not matter, p is about 0.26.", True),
+        ("x1 coef -0.0187 p 0.2634", "It does not matter, p is about 0.31.", False),
+        (
+            "aisle,title,copies,out\nA,Night,4,4\nB,Night,3,3\nC,Salt,2,1\nD,Salt,2,2",
+            "Just 1 of the copies of Salt is in.",
+            True,
+        ),
+    ],
+)
+def test_dates_of_logs_rounded_numbers_and_counts_of_lines_have_a_source(
+    output: str, said: str, right: bool
+) -> None:
+    made = run(user("look"), *did("bash", output), agent(said))
+    assert (labels(RESULT_INTERPRETATION, made) == {}) is right

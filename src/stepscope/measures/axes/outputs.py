@@ -594,11 +594,13 @@ def _misread(
     apart = _DENIES.search(part) or _NO_COUNT.search(around[0]) or _says(_NEW, part, sheet)
     if apart and not state:
         return
-    names = [x.label for x in cells]
+    names, heads = [x.label for x in cells], {x.head for x in sheet.cells}
     holders = [(place, x) for _, place, _, x in scored if is_same(told, x.value)][:9]
     if state:
         wrong = best >= 1 and len({x.head for x in cells}) == 1
         wrong = wrong and not _says(_SUPPOSED, told.said.join(around), sheet)
+    elif len(cells) > 1 and told.kind == "" and told.size in range(1, len(heads) + 1):
+        wrong = False  # so many lines may be what it counts
     elif holders and (told.size or _is_known(around[1], sheet)):
         # Several things may be told at once: "4 of 5 pass; test 3 fails".
         one = len({x.head for x in cells}) == 1 or bool(names[0].intersection(*names[1:]))
@@ -611,8 +613,8 @@ def _misread(
         # The other part of a whole that is told with its name is no part that follows.
         named = [x for x in cells if all(near.get(t, 0) > 0.8 for t in x.label if t.isalpha())]
         wholes = [x for x in sheet.cells if whole is not told and is_same(whole, x.value)]
-        heads = {(x.head, x.value.kind) for x in wholes}
-        part_of = any((x.head, x.value.kind) in heads for x in named)
+        of_wholes = {(x.head, x.value.kind) for x in wholes}
+        part_of = any((x.head, x.value.kind) in of_wholes for x in named)
         alone = told.kind == cells[0].value.kind != "" or not sheet.names
         wrong = best >= 0.9 or (like and (best > 0.5 or alone))
         wrong = wrong and told.kind != "day" and not _says(_SUPPOSED, part, sheet)

@@ -186,11 +186,14 @@ def date_forms(iso: str) -> list[str]:
     for name in (MONTHS[month - 1], MONTHS[month - 1][:3]):
         for spoken in (f"{day}", f"{day}{ordinal(day)}"):
             forms += [f"{name} {spoken}", f"{spoken} {name}"]
-        forms += [f"{day}{ordinal(day)} of {name}", f"{name} {day:02d}"]
+        # "Mar  9", as logs write it: days in a column.
+        forms += [f"{day}{ordinal(day)} of {name}", f"{name} {day:02d}", f"{day:02d} {name}"]
+        forms.append(f"{name} {day:2d}")
     for first, second in ((month, day), (day, month)):
         for a, b in ((f"{first}", f"{second}"), (f"{first:02d}", f"{second:02d}")):
             forms += [f"{a}{c}{b}{c}{y}" for c in "/-." for y in (year, year[2:])]
-    forms += [f"{month}/{day}", f"{month:02d}/{day:02d}", f"{year}/{month:02d}/{day:02d}"]
+    forms += [f"{month}/{day}", f"{month:02d}/{day:02d}"]
+    forms += [f"{year}{c}{month:02d}{c}{day:02d}" for c in "/:."]
     return list(dict.fromkeys(forms))
 
 

@@ -678,14 +678,15 @@ def _exact(
     evidence: Evidence, message: quantities.AgentMessage, told: Sequence[quantities.ToldAmount]
 ) -> list[quantities.ToldAmount]:
     """Return the amounts of a message without those told as about one that was said."""
-    if all([x.value != int(x.value) for x in told]) or not _says_about(message.text):
+    if not told or not _says_about(message.text):
         return list(told)
     return [
         amount
         for amount in told
-        if amount.value != int(amount.value)
-        or not _says_about(amount.text[: amount.start][-16:] + amount.sentence)  # "approx. $5"
-        or not evidence.has_near(amount.value, message.step.index, 1)
+        if not _says_about(amount.text[: amount.start][-16:] + amount.sentence)  # "approx. $5"
+        or not evidence.has_near(
+            amount.value, message.step.index, 1 if amount.value == int(amount.value) else 0.01
+        )
     ]
 
 
@@ -697,7 +698,7 @@ def _says_about(text: str) -> bool:
 
 RESULT_INTERPRETATION = RuleMeasure(
     RESULT_INTERPRETATION_NAME,
-    "11",
+    "12",
     AXIS_SCALE,
     ("alternatives", "claims", "effects"),
     needing("results", _interpret),
