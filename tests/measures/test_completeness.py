@@ -100,6 +100,8 @@ def test_a_run_with_calls_and_without_a_tool_list_lacks_it() -> None:
         ("****", "redacted"),
         ("<truncated due to size exceeding limit>", "cut"),
         ("begin <response clipped> end", "cut"),
+        ("begin (12 lines elided) end", "cut"),
+        ("begin [TRUNCATED] end", "cut"),
         ("The item was redacted from the list", None),
         ("You asked (twice) for it", None),
         ("def truncated(x): return x", None),

@@ -207,3 +207,14 @@ def test_a_date_is_looked_for_in_every_form_by_a_text_that_the_form_contains(iso
 def test_what_the_policy_lacks_is_found_behind_it(value: str, step: int) -> None:
     said = run(system("AB12 xcd34 #EF56 may x_gh78"), user("ab12 cd34 ef56, May 7, _gh78"))
     assert evidence_of(said).first(value) == step
+
+
+def test_a_number_that_is_looked_for_again_ends_the_search_of_a_long_run_as_the_first_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("stepscope.measures.axes.evidence.SEARCHED", 2_000)
+    evidence = Evidence(run(user("it cost 12.50"), agent("So it did.")))
+    found = [(evidence.number(7.25, LATER), evidence.exhausted) for _ in range(10)]
+    assert found[0] == (None, False)
+    assert found[-1] == (None, True)
+    assert evidence.number(12.5, LATER) is None, "said, but the run is too long to search"

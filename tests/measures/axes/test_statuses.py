@@ -215,3 +215,18 @@ def test_what_a_thing_has_or_has_not_is_as_its_record_says(text: str, expected: 
 def test_what_stands_around_a_statement_does_not_hide_it(text: str, expected: str) -> None:
     found = told(text, INSURED, DELIVERED)
     assert found.label == expected, found.reason
+
+
+def test_a_field_is_told_as_it_was_read_last_also_where_it_was_told_before() -> None:
+    made = run(
+        user("What of booking 4OG6T3?"),
+        *did("get_booking", INSURED, id="4OG6T3"),
+        agent("Booking 4OG6T3 has insurance."),
+        user("And now?"),
+        *did("get_booking", INSURED.replace("yes", "no"), id="4OG6T3"),
+        agent("Booking 4OG6T3 has no insurance."),
+        user("thanks"),
+    )
+    found = whole(RESULT_INTERPRETATION, made)[RESULT_INTERPRETATION_NAME]
+    assert isinstance(found, Verdict)
+    assert found.label == "uncertain", found.reason
