@@ -122,7 +122,7 @@ def _named(cases: tuple[str, ...]) -> str:
 GATE_COLUMNS = (
     TableColumn("gate", least=20, most=80),
     TableColumn("", least=6, gap=0),
-    TableColumn("outcome", least=11, gap=0),
+    TableColumn("result", least=11, gap=0),
     TableColumn("value", number=True, least=8, gap=0),
     TableColumn("90 % interval", least=17),
     TableColumn("adj. p", number=True, least=8, gap=0),

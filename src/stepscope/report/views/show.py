@@ -299,6 +299,8 @@ def _lost(found: RuleFindings) -> str:
         said_elsewhere = name.startswith(("efficiency_ratio", NOBODY_NAME))
         if answer.kind != "not_applicable" and not said_elsewhere:
             measure, _, aspect = name.partition(".")
+            # An axis has this name, too.
+            measure = "end of the run" if measure == "termination" else measure
             by_kind.setdefault(answer.kind, {}).setdefault(measure, []).append(aspect)
     return " · ".join(
         f"{kind}: "
