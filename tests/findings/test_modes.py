@@ -263,6 +263,16 @@ def test_no_signature_is_no_mode_and_no_answer_is_unmeasured() -> None:
     assert isinstance(none, Unmeasured)
 
 
+def test_chance_brings_as_many_modes_as_have_a_p_as_small_that_can_be() -> None:
+    # Of half of the trials of each task that failed one has it: 6 tasks, then 4.
+    found = modes([line for at in range(10) for line in mixed(str(at), BOOK if at < 6 else PAY)])
+    book, pay = named(found, BOOK), named(found, PAY)
+    assert (book.p, pay.p) == (1 / 64, 1 / 16)
+    # The second has no p of 1/64; the first has none of 1/16, the next above 1/64 is 7/64.
+    assert (book.by_chance, pay.by_chance) == (1 / 64, 1 / 64 + 1 / 16)
+    assert (found.n_small, found.small_by_chance) == (1, 1 / 64)
+
+
 def test_texts_that_no_run_has_are_no_signatures() -> None:
     held, runs = fleet([*mixed("a", BOOK), *mixed("b", BOOK), *mixed("c", BOOK)])
     more = replace(held.signs(runs), texts=(*held.signs(runs).texts, PAY))
