@@ -271,11 +271,11 @@ def test_doctor_names_what_a_file_lacks_and_what_would_record_it(
     assert found["tool list"].endswith("; recorded by `tools` of the request")
     assert found["policy text"].endswith("; recorded by a system message")
     assert (
-        "arguments in 0 of 1 runs: without them, argument validity is not checked"
+        "arguments in none of 1 runs with calls: without them, argument validity is not checked"
         in found["arguments"]
     )
     assert (
-        "results in 0 of 1 runs (1 redacted): without them, result interpretation"
+        "results in none of 1 runs with calls (1 redacted): without them, result interpretation"
         in found["results"]
     )
     assert not Path("stepscope.db").exists()

@@ -218,7 +218,7 @@ def test_a_gate_is_explained_from_its_report_and_never_decided(ask: Ask, tmp_pat
     file = tmp_path / "gate.json"
     file.write_text(make_gate(""), encoding="utf-8")
     whole, one = ask("explain_gate", file), ask("explain_gate", file, gate="gate")
-    assert find_rows(whole, "gates as decided")[0]["outcome"] == "FAIL"
+    assert find_rows(whole, "gates as decided")[0]["result"] == "FAIL"
     assert find_rows(whole, "failing") == []
     assert find_rows(one, "failing") == [
         {"case": "case", "runs": "run 0", "steps": "2", "evidence": "proof"}
