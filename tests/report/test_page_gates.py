@@ -9,7 +9,7 @@ from stepscope.gates.types import GateDecision, GateOutcome, GateReport, Workflo
 from stepscope.report.document import Links, ServerLinks, Table
 from stepscope.report.render.pages import make_gates_page
 from stepscope.report.types import GateDocument
-from stepscope.report.views.gates import tabulate_history, tabulate_looks
+from stepscope.report.views.gates import format_gate, tabulate_history, tabulate_looks
 from stepscope.values import Estimate
 from tests.report.made_pages import Seen, seen
 
@@ -60,6 +60,12 @@ def cells(table: Table | None) -> list[list[str]]:
     return [[cell.text for cell in row.cells] for row in table.rows]
 
 
+def test_a_drop_is_in_points_and_a_rate_in_percent() -> None:
+    (drop,) = decided("refunds", outcome="fail").gates
+    assert format_gate(drop) == ("20 points", "10–30")
+    assert format_gate(msgspec.structs.replace(drop, rule="proof")) == ("20 %", "10–30")
+
+
 def test_each_workflow_has_its_own_history_with_a_column_a_gate() -> None:
     given = (
         document("c1", decided("refunds", outcome="pass"), decided("search", outcome="pass")),
@@ -74,7 +80,7 @@ def test_each_workflow_has_its_own_history_with_a_column_a_gate() -> None:
         ["2", "none said", "FAIL", "40", "FAIL", "pass"],
         ["1", "c1", "pass", "40", "pass", "no such gate"],
     ]
-    assert history.rows[0].cells[4].note == "20 %, 10–30"
+    assert history.rows[0].cells[4].note == "20 points, 10–30"
     assert tabulate_history(given, "search", 1) is None
     found = page(*given)
     assert texts(found, "h2") == ["refunds", "search"]

@@ -347,6 +347,9 @@ def test_worst_case_bounds_stand_beside_a_rate() -> None:
     assert describe_figure("outcome.pass", whole).cells[-1].text == "0"
     said = describe_figure("outcome.pass", lossy).cells[-1].text
     assert said == "10 runs refused; worst case 25–75 %"
+    few = msgspec.structs.replace(whole, unmeasured={"insufficient_data": 3})
+    said = describe_figure("outcome.pass^4", few).cells[-1].text
+    assert said == "3 tasks insufficient data (too few trials)"
 
 
 @pytest.mark.parametrize("refuse", [Report.scalar, Report.__float__])

@@ -366,13 +366,13 @@ def format_n(estimate: Estimate) -> str:
 
 
 def format_losses(key: str, estimate: Estimate) -> str:
-    """Return how many units were not measured, by kind and why: "0" when none."""
-    said = []
+    """Return how many runs, of pass^k tasks, were not measured, by kind and why: "0" when none."""
+    unit, said = "task" if "^" in key else "run", []
     for kind, count in sorted(estimate.unmeasured.items()):
         why = explain_absence(key, kind)
         if count:
             name = kind.replace("_", " ")
-            said.append(f"{format_count(count, 'run')} {name}{f' ({why})' if why else ''}")
+            said.append(f"{format_count(count, unit)} {name}{f' ({why})' if why else ''}")
     return ", ".join(said) or "0"
 
 

@@ -90,11 +90,10 @@ def format_gate(gate: GateDecision) -> tuple[str, str]:
     """Return the estimate of a gate and its limits, each one-sided 95 %; "-" where it has none."""
     if gate.estimate is None or isinstance(gate.estimate, Unmeasured):
         return "-", "-"
-    value, unit = gate.estimate.value, gate.estimate.unit
-    drop = format_difference(value, unit).removeprefix("+")
-    return drop if gate.rule == "regression" else format_number(value, unit), format_interval(
-        gate.estimate
-    )
+    value, unit, limits = gate.estimate.value, gate.estimate.unit, format_interval(gate.estimate)
+    if gate.rule == "regression":
+        return format_difference(value, unit).removeprefix("+"), limits
+    return format_number(value, unit), limits
 
 
 def explain_gate(gate: GateDecision) -> Iterator[str]:
@@ -245,7 +244,8 @@ def tabulate_history(documents: Sequence[GateDocument], workflow: str, at: int) 
 def _decided(gate: GateDecision | None) -> TableCell:
     if gate is None:
         return TableCell("no such gate", tone="quiet")
-    note = format_estimate(gate.estimate, "") if gate.estimate is not None else ""
+    value, limits = format_gate(gate)
+    note = "" if value == "-" else f"{value}, {limits}"
     return TableCell(WORDS[gate.outcome], note=note, tone=TONES[gate.outcome], title=gate.reason)
 
 
