@@ -21,8 +21,8 @@ ARGUMENT, TOLD, ENDING = (
     f"axes.{name}" for name in ("argument_validity", "result_interpretation", "termination")
 )
 INVENTED = "pay: card 'c_1' was said nowhere before"
-WRONG = "tells 57.00 as refund, the result at 2 says 47.00"
-UNDONE = "tells 'I have cancelled W123456.', and no call before it did that"
+WRONG = "says 57.00 as refund, the result at 2 says 47.00"
+UNDONE = "says 'I have cancelled W123456.', but no earlier call did that"
 ASKED, BYE = user("pay it"), user("thank you")
 
 
@@ -74,7 +74,7 @@ SAID = agent("Your refund is 57.00.")
         ((BYE, *did("cancel_order", order="W999999")), UNDONE, True),
         ((BYE, *failed("cancel_order", order="W123456")), UNDONE, True),
         ((BYE, *did("get_order", order="W123456")), UNDONE, True),
-        ((BYE, agent("I misread it.")), "tells 'a@b.c' of another customer, whose record", True),
+        ((BYE, agent("I misread it.")), "says 'a@b.c' of another customer, whose record", True),
     ],
 )
 def test_a_false_statement_had_an_effect_unless_it_was_put_right(

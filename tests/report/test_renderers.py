@@ -43,7 +43,8 @@ outcome: pass             42 %  32–52            84 of 200 runs  0
   pass^4                  20 %  10–32                   50 runs  0
     always 10, mixed 26, never 14
 sub-goals reached         39 %  26–53            47 of 120 runs  80 runs not applicable (the
-                                                                   reference calls change nothing)
+                                                                   reference solution changes
+                                                                   nothing)
 steps, median               24  22–28                  200 runs  0
   Not measured: runs that break the policy (no policy is declared); tokens, cost (not in the trace).
 

@@ -73,7 +73,7 @@ def test_a_curve_is_bars_with_the_break_below_and_what_it_rests_on() -> None:
         "                ██████████████████████████████",
         "         break              ███▁▁▁",
         "         steps  0           4                9",
-        "Shape     early collapse 99 %; second: recovery 1.2 % · mean 0.60, 0.57–0.64 · depth "
+        "Shape     early collapse 99 %; next: recovery 1.2 % · mean 0.60, 0.57–0.64 · drop "
         "0.42, 0.35–0.49",
         "          breaks at 4 (90 % interval: 4-5); probability of any break 98 %",
         "          gate failed at 4 (0.41, below 0.60), whatever the weighted mean 0.57 says",
@@ -102,7 +102,7 @@ def test_an_unresolved_curve_names_both_candidates_and_no_depth() -> None:
     made = drawn(scores(0.8, 0.8, 0.7, 0.75, 0.62, 0.7))
     said = " ".join(draw_curve(made, 100))
     assert "unresolved: " in said
-    assert "depth" not in said
+    assert "drop" not in said
 
 
 def test_a_curve_that_no_shape_fits_and_one_without_shape_say_so() -> None:

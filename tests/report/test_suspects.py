@@ -408,8 +408,8 @@ def test_show_reads_like_the_products_example() -> None:
         in shown
     )
     assert (
-        "Verdicts (rules)  sub-goals reached: none · errors at 7 9 · unexpected writes at 10"
-        in shown
+        "Verdicts (rules)  sub-goals reached: none · errors at 7 9 · writes not in the "
+        "reference at 10" in shown
     )
 
 
@@ -482,4 +482,4 @@ def test_a_step_where_nothing_was_found_has_no_mark() -> None:
     shown = render_run(run, None, localised(run, (1, 0.6, "place"), (2, 0.4, "end")))
     assert [line for line in shown.splitlines() if line.startswith(("?", "!"))] == []
     assert "      1   48 %  place here" in shown
-    assert "      -   20 %  the cause is no step of the agent, or was not found" in shown
+    assert "      -   20 %  the cause is not a step of the agent, or it was not found" in shown

@@ -108,7 +108,7 @@ def sigma(
 ) -> int:
     """Measure how noisy each judge is, from steps scored more than once.
 
-    Some 15 steps scored three times each, spread over the range of scores, are a good design. The
+    About 15 steps, each scored three times, spread over the range of scores, are a good design. The
     result is kept in the store; report, show and shape use its upper limit for the labels of runs.
 
     Example: stepscope calibrate sigma repeated.csv

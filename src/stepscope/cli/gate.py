@@ -59,7 +59,7 @@ MaxMinutes = Annotated[
     Option(min=0, help="Stop after this time; gates that are not decided by then give code 4."),
 ]
 Commit = Annotated[
-    str | None, Option(metavar="SHA", help="The commit of the runs; reruns are then detected.")
+    str | None, Option(metavar="SHA", help="The commit of the runs; shows if it was gated before.")
 ]
 Attempt = Annotated[
     int, Option(min=1, help="How often this commit was gated, including this time.")

@@ -43,7 +43,7 @@ Strict = Annotated[
     bool, Option("--strict", help="Import nothing unless everything can be read without repair.")
 ]
 Workers = Annotated[
-    int | None, Option(min=1, help="Number of processes. Default: one per core for many runs.")
+    int | None, Option(min=1, help="Number of processes. Default: one, for many runs one per core.")
 ]
 Since = Annotated[
     str | None,
@@ -76,7 +76,7 @@ Idle = Annotated[
     ),
 ]
 KeepAll = Annotated[
-    bool, Option("--keep-all", help="With --listen: traces without an agent also become runs.")
+    bool, Option("--keep-all", help="With --listen: also keep traces in which no agent is named.")
 ]
 Verdicts = Annotated[
     str | None,
@@ -97,8 +97,8 @@ Cases = Annotated[
     str | None,
     Option(
         metavar="FILE",
-        help="Reference solutions (cases) of runs, by task: cases.toml, goals.toml, JSON lines, or "
-        "a folder of them. With PATHS or alone.",
+        help="Reference solutions (cases), one for each task: cases.toml, goals.toml, JSON lines, "
+        "or a folder of them. With PATHS or alone.",
     ),
 ]
 Mapped = Annotated[

@@ -47,7 +47,7 @@ Budget = Annotated[
     Option(min=0, metavar="USD", help="Spend at most this. Default: from the settings, or 5."),
 ]
 Shared = Annotated[
-    str, Option(metavar="NAME", help="Share the budget with other commands of this name.")
+    str, Option(metavar="NAME", help="Commands with the same budget name spend from one budget.")
 ]
 DryRun = Annotated[
     bool, Option("--dry-run", help="Print calls, tokens, prices and what is missing; send nothing.")
@@ -79,7 +79,7 @@ InMode = Annotated[
 ]
 Goals = Annotated[
     Path | None,
-    Option(metavar="FILE", help="Sub-goals that you have confirmed; the rubric no_look uses them."),
+    Option(metavar="FILE", help="Sub-goals that you have confirmed, for the rubric no_look."),
 ]
 Propose = Annotated[
     Path | None, Option(metavar="FILE", help="Write a draft of sub-goals there; judge nothing.")
@@ -91,7 +91,9 @@ SendMedia = Annotated[
     bool,
     Option("--send-media", help="Also send images; secrets in them are not hidden."),
 ]
-Tools = Annotated[bool, Option("--tools", help="Let judges look things up before they answer.")]
+Tools = Annotated[
+    bool, Option("--tools", help="Let judges read more of the run before they answer.")
+]
 Workspace = Annotated[
     Path | None, Option(metavar="DIR", help="A folder that judges may also read.")
 ]
@@ -136,9 +138,9 @@ def judge(
     """Judge runs with models (costs money; a stopped command resumes).
 
     Judges answer independently and must cite steps. Answered questions are not asked again: a
-    stopped command resumes. With --again old records are kept, and identical questions are not paid
-    for twice. Then see stepscope report, agree and show. The exit code is 5
-    if the budget was spent, and 4 if no judge gave an answer.
+    stopped command resumes. --again judges again and keeps the old records; a question that did not
+    change is answered from the ledger and costs nothing. Then see stepscope report, agree and show.
+    The exit code is 5 if the budget was spent, and 4 if no judge gave an answer.
 
     Example: stepscope judge --judge anthropic/claude-sonnet-4-5 --judge openai/gpt-5 --dry-run
 

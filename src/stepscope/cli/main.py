@@ -61,7 +61,7 @@ COMMANDS: dict[str, tuple[Member, ...]] = {
     ),
     "Gate": (
         gate.gate,
-        ("baseline", "Make runs the baseline that gates compare with.",
+        ("baseline", "Save runs as the baseline that gates compare with.",
          "stepscope baseline update --yes", (gate.update,)),
         ("case", "Turn failing runs into cases.",
          "stepscope case promote airline/9/2", (runs.promote,)),

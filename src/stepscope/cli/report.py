@@ -305,7 +305,7 @@ def view(
         int | None, Option(min=1, max=65535, help="Default: 7357, or a free one.")
     ] = None,
     host: Annotated[
-        str, Option(help=f"Any but loopback needs a secret in {TOKEN_VARIABLE}.")
+        str, Option(help=f"A host other than loopback needs a secret in {TOKEN_VARIABLE}.")
     ] = "127.0.0.1",
     gates: Gates = None,
     no_open: Annotated[bool, Option("--no-open", help="Do not open the browser.")] = False,

@@ -37,10 +37,9 @@ def export(
     verdicts: Annotated[
         Literal["none", "only", "gen_ai", "openinference"] | None,
         Option(
-            help="only: write verdicts instead of runs (with parquet, to a folder). gen_ai, "
-            "openinference: attach them to OTLP spans, as events or as attributes. Default: gen_ai "
-            "for otlp, else none. With --to: only (verdicts alone), none (runs alone), or by "
-            "default both."
+            help="only: write verdicts instead of runs (with parquet, to a folder). gen_ai: "
+            "attach verdicts to OTLP spans as events (the default for otlp); openinference: as "
+            "attributes. With --to, only sends verdicts, none sends runs; the default sends both."
         ),
     ] = None,
     force: Annotated[bool, Option("--force", help="Overwrite existing files; send again.")] = False,
@@ -209,7 +208,7 @@ def list_(
         Option(
             metavar="C,C",
             help="The columns: run, outcome, steps, calls, axes, started, tag.KEY, or a measure "
-            "such as redundant_calls; an unknown name prints the list.",
+            "such as redundant_calls; a name that does not exist prints all names.",
         ),
     ] = None,
     sort: Annotated[
@@ -276,8 +275,8 @@ def diff(
 ) -> None:
     """Compare two runs, call by call.
 
-    Prints where they diverge permanently, and how far trials of one version differ on this task:
-    without that, a difference between two runs means nothing.
+    Prints the step from which on their calls differ, and how far trials of one version differ
+    on this task: without that, a difference between two runs means nothing.
 
     Example: stepscope diff airline/11/2 airline/11/0
     """

@@ -119,7 +119,7 @@ SCORE_FIRST = "run `stepscope score`"
 REASONS: dict[tuple[str, str], str] = {
     ("outcome", "missing_input"): "no reward, check or label",
     ("outcome", "insufficient_data"): "too few trials",
-    ("subgoals", "not_applicable"): "the reference calls change nothing",
+    ("subgoals", "not_applicable"): "the reference solution changes nothing",
     ("subgoals", "missing_input"): "no case to measure against",
     ("redundant_calls", "not_applicable"): "no calls",
     ("errors", "not_applicable"): "no tool error",

@@ -116,7 +116,7 @@ def tolerable(found: Estimate, *, limit: float = LIMIT) -> Decision:
         return Decision("pass", f"{said}: at most {limit:g}")
     if low > limit:
         return Decision("fail", f"{said}: above {limit:g}")
-    said = f"{said}: may be above {limit:g}, where shapes can no longer be told apart"
+    said = f"{said}: may be above {limit:g}, above which the shapes of many runs stay unresolved"
     return Decision("undecided", f"{said}{_steps_to_settle(found, limit)}")
 
 

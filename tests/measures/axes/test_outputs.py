@@ -417,7 +417,7 @@ def test_a_clause_is_of_the_latest_output_that_has_its_name() -> None:
     later = did("bash", "oak: 7\nelm: 5")
     assert found("oak: 3\nelm: 5", "The oak has 3.", *later) == []
     assert found("oak: 3\nelm: 5", "The oak has 5.", *later) == [
-        (5, "tells 5 for 'oak: 7', the output at 4 says 7")
+        (5, "says 5 for 'oak: 7', the output at 4 says 7")
     ]
 
 
@@ -611,7 +611,7 @@ def test_a_number_that_somebody_said_before_is_no_invention() -> None:
     made = run(user("look"), *did("bash", "step 12"), *did("bash", output), agent(text))
     assert [*find_misread_lines(made, evidence_of(made))] == []
     assert found(output, text) == [
-        (3, "tells 12 for '13 passed, 1 failed in 2.10s', the output at 2 says 13")
+        (3, "says 12 for '13 passed, 1 failed in 2.10s', the output at 2 says 13")
     ]
 
 

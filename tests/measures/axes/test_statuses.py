@@ -108,7 +108,7 @@ def test_a_misread_status_cites_the_result_and_the_message() -> None:
     found = told("Order #W1234567 is in cancelled status.", PENDING, DELIVERED)
     assert found.cites == (2, 5)
     assert found.reason == (
-        "tells status 'cancelled', the result at 2 says 'pending (item modified)'"
+        "says status 'cancelled', the result at 2 says 'pending (item modified)'"
     )
 
 

@@ -346,7 +346,7 @@ def _find_claims_without_calls(trajectory: Trajectory, facts: Facts | None) -> I
         for claim in (*told, *_claims_of_settings(text, own_words)):
             things, before = set(_THING.findall(claim.said)), trajectory.steps[: step.index]
             if _OWN.search(claim.said) or not _was_said(before, claim, things, "system"):
-                yield Fault(step.index, f"tells {claim.said[:100]!r}, and no call was made at all")
+                yield Fault(step.index, f"says {claim.said[:100]!r}, but no call was made at all")
                 break
 
 
@@ -386,7 +386,7 @@ def _check_claim(
         worked = not things and acts.first.get(tool, here) < here
         last = acts.last_failed(tool, here, things) if makes(tool) and not worked else None
         if last is not None:
-            why = f"tells {said}, but {tool} failed: {first_line(last.result)}"
+            why = f"says {said}, but {tool} failed: {first_line(last.result)}"
             return Fault(here, why, (last.answer_step,))
     acts.left -= 1
     if not claim.strong or acts.left < 0:
@@ -398,7 +398,7 @@ def _check_claim(
     elif not own and _was_said(acts.steps[:here], claim, things):
         return None
     cites = tuple(x.step for x in acts.changed[max(before - 1, 0) : before])
-    return Fault(here, f"tells {said}, and no call before it did that", cites)
+    return Fault(here, f"says {said}, but no earlier call did that", cites)
 
 
 def _was_said(before: Sequence[Step], claim: Claim, things: set[str], also: str = "") -> bool:
@@ -554,7 +554,7 @@ def find_unmade(trajectory: Trajectory, facts: Facts | None) -> Iterator[Fault]:
         ]
         did = (_does(x, wish, facts) for x in made if x.step < step.index for wish in wishes)
         if wishes and not any(did):
-            said = f"tells {texts[reply.index].strip()[:80]!r}, and did nothing"
+            said = f"says {texts[reply.index].strip()[:80]!r}, and did nothing"
             yield Fault(reply.index, f"{said} since it was asked at {step.index}", (step.index,))
 
 
@@ -672,7 +672,7 @@ def find_invented_acts(trajectory: Trajectory, facts: Facts | None) -> Iterator[
             heard = named and (not deed.sure or evidence.names(deed.act, here))
             if heard or _acts_of(trajectory, facts).knows(deed.stems, here):
                 continue
-            yield Fault(here, f"tells {said.strip()[:100]!r}, and nothing before did that")
+            yield Fault(here, f"says {said.strip()[:100]!r}, but nothing before did that")
             break
 
 

@@ -622,7 +622,7 @@ def _misread(
     if wrong:
         true = " and ".join(dict.fromkeys(x.value.said for x in cells))
         true, other_unit = ("it in another unit", True) if true == told.said else (true, False)
-        why = f"tells {told.said} for {cells[0].head[:60]!r}, the output at {at} says {true}"
+        why = f"says {told.said} for {cells[0].head[:60]!r}, the output at {at} says {true}"
         yield why, at, None if state else "" if holders or other_unit else told.said
 
 
@@ -713,7 +713,7 @@ def _wrong_extreme(
             sizes = [x.value.size for x in column if "total" not in x.row | x.label]
             if own[0].value.size != (max if most[1] else min)(sizes, default=own[0].value.size):
                 name = f"{own[0].head[:60]!r} as the {most[0]}"
-                yield f"tells {name}, the output at {at} has another", at, None
+                yield f"says {name}, the output at {at} has another", at, None
             return
 
 
@@ -723,4 +723,4 @@ def _not_well(told: str, output: tuple[int, Sheet]) -> Iterator[tuple[str, int, 
     states = [x for x in sheet.cells if x.value.kind == "state"]
     failed = [x for x in states if x.value.said.casefold().startswith("fail")]
     if failed and len({x.head for x in states}) > 1:
-        yield f"tells {told!r}, the output at {at} says {failed[0].head[:60]!r}", at, None
+        yield f"says {told!r}, the output at {at} says {failed[0].head[:60]!r}", at, None

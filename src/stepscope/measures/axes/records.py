@@ -543,7 +543,7 @@ def find_misread_things(
         thing = things[-1]
         what = next(iter(thing.identifiers), thing.name)
         why = (
-            f"tells {amount.value:,.2f} for {what}, the result at {thing.step} says {said}; "
+            f"says {amount.value:,.2f} for {what}, the result at {thing.step} says {said}; "
             f"{amount.value:,.2f} is of {next(iter(holder.identifiers), 'another record')}"
         )
         yield Fault(step, why, tuple(sorted({thing.step, holder.step})))

@@ -107,7 +107,7 @@ def find_misnamed(
             continue
         true = " and ".join(f"{value:,.2f}" for _, value in missing)
         step = missing[-1][0]
-        reason = f"tells {amount.value:,.2f} as {name}, the result at {step} says {true}"
+        reason = f"says {amount.value:,.2f} as {name}, the result at {step} says {true}"
         yield Fault(message.step.index, reason, tuple(sorted({at for at, _ in missing})))
 
 
@@ -305,7 +305,7 @@ def _misread_statuses(
             values = [one for one in values if one[0] >= news[0][0]] or values
         if values:
             state, (step, value) = set(said[: ends[0]]), values[-1]
-            why = f"tells status {' '.join(said[: ends[0]])!r}, the result at {step} says {value!r}"
+            why = f"says status {' '.join(said[: ends[0]])!r}, the result at {step} says {value!r}"
             trues = [{*_WORD.findall(one)} for _, one in values]
             same = any(state <= true or true <= state for true in trues)
             yield None if same else Fault(here, why, (step,))
@@ -388,7 +388,7 @@ def _other_stage(
     # What is delivered was processed, and is no longer waiting to be.
     if rank is None or last is None or rank >= last or (rank == 0 and last > 1):
         step, value = values[-1]
-        why = f"tells of {thing} {clause.strip()[:60]!r}, the result at {step} says {value!r}"
+        why = f"says of {thing} {clause.strip()[:60]!r}, the result at {step} says {value!r}"
         yield Fault(here, why, (step,))
 
 
@@ -436,7 +436,7 @@ def _other_kinds(
                 continue
         told = longer or [x for x in kinds if x in lower and x not in record.fields.values()]
         if told:
-            what = f"tells of {thing} {sentence.strip()[:60]!r}"
+            what = f"says of {thing} {sentence.strip()[:60]!r}"
             why = f"{what}, the result at {record.step} says {key} {one!r}"
             yield Fault(here, why, (record.step,))
 
@@ -536,7 +536,7 @@ def _misread_fields(
             others = {str(record.fields.get(key, "")).lower() for record in records}
             wrong = not (denies or key == STATUS_KEY or any(text in lower for text in true))
             wrong = wrong and any(len(text) > 2 and f" {text}" in lower for text in others)
-        said, step = f"tells of {min(things)} {sentence.strip()[:60]!r}", mine[0].step
+        said, step = f"says of {min(things)} {sentence.strip()[:60]!r}", mine[0].step
         why = f"{said}, the result at {step} says {key} {one!r}"
         yield Fault(here, why, (step,)) if wrong else None
 
@@ -698,7 +698,7 @@ def _says_about(text: str) -> bool:
 
 RESULT_INTERPRETATION = RuleMeasure(
     RESULT_INTERPRETATION_NAME,
-    "12",
+    "13",
     AXIS_SCALE,
     ("alternatives", "claims", "effects"),
     needing("results", _interpret),

@@ -298,7 +298,7 @@ def find_short_totals(trajectory: Trajectory) -> list[Fault]:
                 ):
                     one = members[values.index(left)]
                     why = (
-                        f"tells {amount.value:,.2f} as the whole, and leaves out "
+                        f"says {amount.value:,.2f} as the whole, and leaves out "
                         f"{plain_number(left)} ({next(iter(one.identifiers), one.name)}, the "
                         f"result at {one.step})"
                     )
@@ -365,7 +365,7 @@ def find_untraced_amounts(
         ):
             sound.add(value)
         elif not evidence.why_unknown(step):
-            yield Fault(step, f"tells {value:,.2f}, which follows from nothing before", cites)
+            yield Fault(step, f"says {value:,.2f}, which follows from nothing before", cites)
 
 
 def _adds_up_charges(trajectory: Trajectory, value: float, before: int) -> bool:

@@ -100,7 +100,7 @@ def find_untraced(
             at = text.find(said)
             line = text[text.rfind("\n", 0, at) + 1 : at]
             if not _EXAMPLE.search(line):
-                why = f"tells the {what} {said}, which nothing before says"
+                why = f"says the {what} {said}, which nothing before says"
                 faults.append(Fault(before, why, cites))
     return checked, faults
 
@@ -378,7 +378,7 @@ def find_told_nowhere(trajectory: Trajectory) -> Iterator[Fault]:
                 continue
             hidden = hiding_gap(gaps_of(trajectory), len(trajectory.steps))
             if not hidden and not any(_mentions(other, name) for other in others):
-                why = f"tells of {name}{match[0]}, which nothing before or behind names"
+                why = f"says of {name}{match[0]}, which nothing before or behind names"
                 yield Fault(step.index, why)
 
 

@@ -107,7 +107,7 @@ def describe_comparison(report: ComparisonReport) -> str:
     return visible_line(
         f"{words.name_group(first)} (first) against {words.name_group(second)} (second)   "
         f"{first.n_runs:,} and "
-        f"{second.n_runs:,} runs, {report.n_shared:,} cases in common   "
+        f"{second.n_runs:,} runs, {report.n_shared:,} tasks in common   "
         f"seed {report.provenance.seed}"
     )
 

@@ -97,8 +97,8 @@ def format_gate(gate: GateDecision) -> tuple[str, str]:
 
 
 def explain_gate(gate: GateDecision) -> Iterator[str]:
-    """Yield what stands below a gate: why, with its cause, and what did not decide."""
-    yield gate.reason if gate.cause is None else f"{gate.reason} [cause: {gate.cause}]"
+    """Yield what stands below a gate: why, and what did not decide."""
+    yield gate.reason
     yield from gate.notes
 
 

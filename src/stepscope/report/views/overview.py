@@ -153,7 +153,7 @@ def _look_first(report: Report) -> Section:
         where, said = words.describe_suspect(run)
         # The last words of an error message say most, and what is behind a long quotation.
         failed = bool(run.suspects) and run.suspects[0].kind == "error"
-        ends = failed or said.startswith("tells '")
+        ends = failed or said.startswith("says '")
         evidence = TableCell(said, code=True, keep_end=ends)
         named = run.handle or run.name
         if named.startswith("'") and len(named) > MOST_NAME - 2:

@@ -358,12 +358,12 @@ VERDICTS: dict[ModeVerdict, tuple[str, Tone]] = {
     "unclear": ("unclear", "warn"),
     "judged_by": ("fails by definition", ""),
     "not_tested": ("not tested", "quiet"),
-    "hard_tasks": ("tasks fail without it", "quiet"),
+    "hard_tasks": ("fails without it too", "quiet"),
     "harmless": ("harmless", "quiet"),
 }
 _COUNTS = (
     TableColumn("code", least=30),
-    TableColumn("failed", number=True, least=8, help="failed runs among all that have it"),
+    TableColumn("failed", number=True, least=9, help="failed runs among all that have it"),
     TableColumn("expected", number=True, least=8, help="of other trials of the same tasks"),
     TableColumn("tasks", number=True, least=5),
     TableColumn("where it begins", least=6, help="runs by the fifth of the run in which it begins"),
@@ -460,21 +460,19 @@ def describe_modes(found: FailureModes) -> Iterator[str]:
         )
     else:
         yield (
-            f"None of {modes} could be tested: a test needs a task whose trials differ both in the "
-            "mode and in the outcome."
+            f"None of {modes} could be tested: a test needs a task that sometimes passes and "
+            "sometimes fails, and that sometimes shows the mode."
         )
     if isinstance(found.unassigned, Estimate):
         none = round(found.unassigned.value * found.n_failed)
         share = f"{format_percent(found.unassigned.value)}, 95 % interval "
         share += format_interval(found.unassigned)
-        likely = (
-            f"{found.n_failed - none - found.n_judged_by:,} under a mode whose link to failure is "
-        )
-        likely += "probably not chance, "
+        likely = f"{found.n_failed - none - found.n_judged_by:,} under a mode that is probably "
+        likely += "linked to failure, "
         yield (
             f"Each of {format_count(found.n_failed, 'failed run')} is counted once: "
-            f"{likely if found.n_tested else ''}{found.n_judged_by:,} under a mode that fails by "
-            f"definition (it repeats what decides the outcome), {none:,} under none ({share})."
+            f"{likely if found.n_tested else ''}{found.n_judged_by:,} under a mode that is "
+            f"itself the reason for the FAIL, {none:,} under none ({share})."
         )
     yield from describe_unseen(found)
 

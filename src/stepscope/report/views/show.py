@@ -151,13 +151,15 @@ LEAD_IN = 2
 EVIDENCE_LINES = 3
 # Suspects named below a run.
 MOST_SUSPECTS = 8
+# Measures whose names say something else in a sentence: one is the name of an axis, too.
+MEASURES = {"termination": "end of the run", "localise": "suspects from calls"}
 VERDICTS = {
     "policy": "violations",
     "errors": "errors",
     "redundant_calls": "repeats",
-    "subgoals.other_writes": "unexpected writes",
+    "subgoals.other_writes": "writes not in the reference",
     "loops": "loops",
-    "termination": "wrong end",
+    "termination": "ended too early or too late",
 }
 
 
@@ -250,7 +252,7 @@ def describe_certainty(look: LookFirst, width: int) -> list[str]:
         return said
     chance = words.format_chance(look.nobody)
     return [
-        f"{'':<10}{'-':>7}  {chance:>5}  the cause is no step of the agent, or was not found",
+        f"{'':<10}{'-':>7}  {chance:>5}  the cause is not a step of the agent, or it was not found",
         *said,
     ]
 
@@ -299,8 +301,7 @@ def _lost(found: RuleFindings) -> str:
         said_elsewhere = name.startswith(("efficiency_ratio", NOBODY_NAME))
         if answer.kind != "not_applicable" and not said_elsewhere:
             measure, _, aspect = name.partition(".")
-            # An axis has this name, too.
-            measure = "end of the run" if measure == "termination" else measure
+            measure = MEASURES.get(measure, measure)
             by_kind.setdefault(answer.kind, {}).setdefault(measure, []).append(aspect)
     return " · ".join(
         f"{kind}: "
@@ -594,12 +595,12 @@ def _shape(curve: Curve) -> str:
         parts = ["unmodelled: no shape fits these scores"]
     elif best is not None and second is not None:
         odds = f"{_named(curve, best)}, {_named(curve, second)}"
-        found = f" {format_percent(curve.posterior[best])}; second: {_named(curve, second)}"
+        found = f" {format_percent(curve.posterior[best])}; next: {_named(curve, second)}"
         parts = [parts[0] + (f": {odds}" if curve.shape == "unresolved" else found)]
     if curve.mean is not None:
         parts.append(f"mean {_interval(curve.mean)}{', low' if curve.low_level else ''}")
     if curve.depth is not None and not curve.unmodelled and curve.shape != "unresolved":
-        parts.append(f"depth {_interval(curve.depth)}")
+        parts.append(f"drop {_interval(curve.depth)}")
     return " · ".join(parts)
 
 
