@@ -23,7 +23,6 @@ from stepscope.model import (
     Effect,
     Exchange,
     Json,
-    Label,
     Outcome,
     Part,
     PolicyRule,
@@ -31,6 +30,7 @@ from stepscope.model import (
     ToolCall,
     ToolDef,
     ToolResult,
+    TraceLabel,
     Trajectory,
     digest,
 )
@@ -52,7 +52,7 @@ def label_fault(original: Trajectory, kind: str, step: int, steps: Iterable[Step
         name=f"{original.name}+{kind}",
         steps=numbered,
         outcome=Outcome(),
-        labels=(Label(kind="failure", step=step, category=kind, annotator="planted"),),
+        labels=(TraceLabel(kind="failure", step=step, category=kind, annotator="planted"),),
         warnings=(),
         termination=None,
     )

@@ -36,7 +36,6 @@ from stepscope.mcp_server.answers import MOST_TOKENS, count_tokens
 from stepscope.mcp_server.serve import ToolServer
 from stepscope.model import (
     Case,
-    Label,
     Outcome,
     Part,
     Source,
@@ -45,6 +44,7 @@ from stepscope.model import (
     ToolCall,
     ToolDef,
     ToolResult,
+    TraceLabel,
     Trajectory,
 )
 from stepscope.report.build import read_chosen_runs
@@ -178,7 +178,9 @@ def make_runs(form: str, number: int) -> Iterator[Trajectory]:
             outcome=Outcome(status="fail" if at % 4 else "pass", source="check",
                             reason=word("reason")),
             termination=word("ended"),
-            labels=(Label(kind="note", step=2, reason=word("label"), annotator=word("person")),),
+            labels=(
+                TraceLabel(kind="note", step=2, reason=word("label"), annotator=word("person")),
+            ),
             case=Case(
                 workflow=workflow, task=task, request=word("wish"), outputs=(word("told"),),
                 subgoals=(wanted,),

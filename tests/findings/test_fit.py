@@ -14,7 +14,7 @@ from stepscope.cli.main import main
 from stepscope.errors import ConfigError
 from stepscope.findings.fit import FEWEST_RUNS, LabelledRun, fit_store, fit_weights, named_steps
 from stepscope.findings.ranking import fit_path, read_fit
-from stepscope.model import Label, Record, Trajectory, Verdict
+from stepscope.model import Record, TraceLabel, Trajectory, Verdict
 from stepscope.report.rows import read_table
 from stepscope.report.suspects import read_look_first
 from stepscope.score import score_runs
@@ -27,7 +27,7 @@ def labelled(number: int, at: int | None) -> Trajectory:
     steps = [user(f"order {number}")]
     for call in range(4):
         steps += did("get", "ok", id=f"{number}-{call}")
-    label = () if at is None else (Label(kind="decisive_step", step=at),)
+    label = () if at is None else (TraceLabel(kind="decisive_step", step=at),)
     name = f"shop/{number}/0"
     made = run(*steps, agent("Done."), id=f"{number:032x}", name=name, task=str(number // 2))
     return msgspec.structs.replace(made, outcome=FAILED, labels=label)

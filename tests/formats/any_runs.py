@@ -123,7 +123,7 @@ tools = st.builds(
     extra=extras,
 )
 labels = st.builds(
-    model.Label,
+    model.TraceLabel,
     kind=st.sampled_from(["decisive_step", "failure", "root_cause", "outcome", "note"]),
     step=maybe(whole),
     agent=maybe(texts),

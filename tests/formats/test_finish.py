@@ -10,13 +10,13 @@ from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.model import (
     Instant,
     Json,
-    Label,
     Outcome,
     Part,
     Source,
     Step,
     ToolCall,
     ToolResult,
+    TraceLabel,
     Trajectory,
 )
 from stepscope.safety.limits import Limits
@@ -57,7 +57,7 @@ def test_the_id_is_pinned_so_that_stores_stay_valid() -> None:
     [
         {"source": Source(format="t", uri="elsewhere/b.json", offset=77)},
         {"outcome": Outcome("pass", "label")},
-        {"labels": (Label(kind="note", reason="odd"),)},
+        {"labels": (TraceLabel(kind="note", reason="odd"),)},
         {"tags": {"env": "prod"}},
         {"agent": "a", "agent_version": "2"},
         {"name_": None, "workflow": "airline"},

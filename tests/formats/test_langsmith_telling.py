@@ -6,7 +6,7 @@ import pytest
 
 from stepscope.formats.langsmith_files import FORMAT
 from stepscope.formats.spans.lists import FORMAT as SPANS
-from stepscope.model import Json, Label, figures
+from stepscope.model import Json, TraceLabel, figures
 from tests.formats.langsmith_runs import ROUNDS, Record, a_run, recorded, results, runs_of
 from tests.formats.reading import run_of
 
@@ -75,8 +75,8 @@ def test_feedback_is_labels_with_their_source_on_the_step_or_on_the_run() -> Non
     listed = [{**ROUNDS[0], "feedback_stats": {"helpful": plain}}, *ROUNDS[1:3]]
     listed.append({**ROUNDS[3], "feedback_stats": {"correct": stats, "odd": 3}})
     assert run_of(FORMAT, listed).labels == (
-        Label(kind="note", category="helpful", extra={**plain, "of": "trace"}),
-        Label(
+        TraceLabel(kind="note", category="helpful", extra={**plain, "of": "trace"}),
+        TraceLabel(
             kind="note",
             step=3,
             category="correct",
@@ -84,7 +84,7 @@ def test_feedback_is_labels_with_their_source_on_the_step_or_on_the_run() -> Non
             annotator="api, app",
             extra=stats,
         ),
-        Label(kind="note", step=3, category="odd", extra={"value": 3}),
+        TraceLabel(kind="note", step=3, category="odd", extra={"value": 3}),
     )
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from stepscope.model import (
     Instant,
-    Label,
     Outcome,
     Part,
     Record,
@@ -16,6 +15,7 @@ from stepscope.model import (
     Step,
     ToolCall,
     ToolResult,
+    TraceLabel,
     Trajectory,
     Usage,
     Verdict,
@@ -83,8 +83,8 @@ def hostile_run(id: str = "a" * 32, outcome: str = "fail") -> Trajectory:
         termination=bad,
         outcome=Outcome(outcome, "label", None, bad),  # type: ignore[arg-type]
         labels=(
-            Label(kind="decisive_step", step=2, category=bad, reason=bad, annotator=bad),
-            Label(kind="note", reason=bad, annotator=bad),
+            TraceLabel(kind="decisive_step", step=2, category=bad, reason=bad, annotator=bad),
+            TraceLabel(kind="note", reason=bad, annotator=bad),
         ),
         warnings=(Warn(bad, bad, 1),),
         extra={bad: bad},

@@ -5,7 +5,7 @@ import shlex
 
 import msgspec
 
-from stepscope.model import Label, Outcome, Record, Trajectory, Verdict
+from stepscope.model import Outcome, Record, TraceLabel, Trajectory, Verdict
 from stepscope.report.build import build_report
 from stepscope.report.render.text import render as text_of
 from stepscope.report.rows import read_table
@@ -112,7 +112,7 @@ def test_names_to_look_at_can_be_pasted() -> None:
 
 
 def test_peoples_labels_are_no_finding_and_are_named_in_what_is_not_claimed() -> None:
-    label = Label(kind="decisive_step", step=1, reason="wrong seat")
+    label = TraceLabel(kind="decisive_step", step=1, reason="wrong seat")
     run = msgspec.structs.replace(
         trajectory(said(0, "user", "hello"), said(1, "agent", "no"), passed=True), labels=(label,)
     )

@@ -20,7 +20,7 @@ from stepscope.api import open as open_store
 from stepscope.errors import EnvironmentFault, TraceError
 from stepscope.formats import ours
 from stepscope.formats.reading import read_files
-from stepscope.model import Case, Label, Part, Trajectory
+from stepscope.model import Case, Part, TraceLabel, Trajectory
 from stepscope.score.importing import Added
 from stepscope.settings import Settings
 from stepscope.store import Store
@@ -66,7 +66,9 @@ def everything(folder: Path) -> Path:
         archive.writestr("y.txt", "no trace")
     with (folder / "e-ours.jsonl").open("wb") as file:
         one = run(user("a"), agent("b"), case=Case(workflow="w", task="t", outputs=("x",)))
-        tagged = msgspec.structs.replace(one, tags={"k": "v"}, labels=(Label(kind="note", step=1),))
+        tagged = msgspec.structs.replace(
+            one, tags={"k": "v"}, labels=(TraceLabel(kind="note", step=1),)
+        )
         ours.write([one, msgspec.structs.replace(tagged, id="other")], file)
         file.write(b'{"stepscope":"trajectories","schema":99}\n{"id":"z"}\n')
     (folder / "f.bin").write_bytes(bytes(range(256)))
@@ -168,7 +170,9 @@ def test_what_travels_is_what_was_sent() -> None:
         msgspec.structs.replace(agent("b"), parts=(part,)),
         case=Case(workflow="w", task="t"),
     )
-    made = msgspec.structs.replace(made, tags={"k": "v"}, labels=(Label(kind="failure", step=0),))
+    made = msgspec.structs.replace(
+        made, tags={"k": "v"}, labels=(TraceLabel(kind="failure", step=0),)
+    )
     for move_media in (True, False):
         sent = prepare_run(made, move_media=move_media)
         assert len(sent.blobs) == move_media

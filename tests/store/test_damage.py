@@ -59,7 +59,7 @@ def read_all(path: Path) -> str:
 
 BODY = "UPDATE traces SET steps = ? WHERE run = 3"
 DAMAGES: dict[str, Callable[[Path], None]] = {
-    "a page": lambda path: zero(path, path.stat().st_size // PAGE // 2),
+    "a page": lambda path: zero(path, page_of(path, "records")),
     "the last page": lambda path: zero(path, path.stat().st_size // PAGE),
     "a body that is no JSON": lambda path: change(path, BODY, b'[{"kind": "user"'),
     "a body of another kind": lambda path: change(path, BODY, b"[7]"),

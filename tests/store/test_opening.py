@@ -64,7 +64,7 @@ def newer(path: Path) -> None:
         (lambda p: p.write_text('{"id": 1}\n'), "not a stepscope store"),
         (lambda p: p.mkdir(), "a folder; expected the file of a store"),
         (foreign, "an SQLite database of another program, no stepscope store"),
-        (newer, "a store of version 99; this stepscope reads up to 4: upgrade stepscope"),
+        (newer, "a store of version 99; this stepscope reads up to 5: upgrade stepscope"),
     ],
 )
 def test_what_is_no_store_is_refused_in_one_line_and_left_alone(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stepscope.errors import EnvironmentFault, StoreError
-from stepscope.model import Case, Instant, Label, Record
+from stepscope.model import Case, Instant, Record, TraceLabel
 from stepscope.score import score_runs
 from stepscope.store import ParquetRows, Rows, Store
 from stepscope.store.columns import Runs
@@ -37,7 +37,9 @@ def store(folder: Path) -> Store:
                 tags={"set": "dev"},
                 start=Instant(1_700_000_000_000_000_000, ""),
             ),
-            run(agent("x"), id="c", name="a", agent="gpt", labels=(Label(kind="note", step=0),)),
+            run(
+                agent("x"), id="c", name="a", agent="gpt", labels=(TraceLabel(kind="note", step=0),)
+            ),
         ]
     )
     score_runs(store)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from stepscope.errors import EnvironmentFault, StoreError
-from stepscope.model import Case, Instant, Label, Part, Quarantined, Source, Trajectory
+from stepscope.model import Case, Instant, Part, Quarantined, Source, TraceLabel, Trajectory
 from stepscope.score import score_runs
 from stepscope.store import Store
 from stepscope.store.where import parse_where, stored_before
@@ -30,7 +30,7 @@ def private(id: str, *, agent: str | None = None, start: Instant | None = None) 
         id=id,
         name=id,
         case=Case(workflow="shop", task=id, request=SECRET),
-        labels=(Label(kind="note", step=0, reason=SECRET),),
+        labels=(TraceLabel(kind="note", step=0, reason=SECRET),),
         extra={"x": SECRET},
         outcome=PASSED,
         agent=agent,

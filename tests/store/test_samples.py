@@ -6,7 +6,7 @@ import pytest
 
 from stepscope.errors import DataError
 from stepscope.store import Store
-from stepscope.store.store import draw_sample
+from stepscope.store.samples import draw_sample
 from tests.factories import run
 
 IDS = [f"run-{at}" for at in range(100)]

@@ -183,6 +183,7 @@ def test_a_store_of_version_1_is_led_up_with_a_copy_beside_it(tmp_path: Path) ->
     db = sqlite3.connect(path)
     db.executescript(
         "DROP TABLE weights; DROP TABLE noise; DROP TABLE keys; DROP TABLE samples;"
+        " DROP TABLE labels; DROP TABLE queued; DROP TABLE queues;"
         " PRAGMA user_version = 1;"
     )
     db.close()

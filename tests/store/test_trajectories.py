@@ -10,13 +10,13 @@ import pytest
 from stepscope.errors import StoreError, UsageError
 from stepscope.model import (
     Case,
-    Label,
     Outcome,
     Part,
     Source,
     Span,
     Step,
     ToolCall,
+    TraceLabel,
     Trajectory,
     Usage,
 )
@@ -61,14 +61,14 @@ def test_importing_twice_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_what_comes_late_is_taken_over_and_what_is_missing_erases_nothing() -> None:
-    early = run(user("a"), tags={"kept": "1", "set": "dev"}, labels=(Label(kind="note"),))
+    early = run(user("a"), tags={"kept": "1", "set": "dev"}, labels=(TraceLabel(kind="note"),))
     late = run(
         user("a"),
         outcome=PASSED,
         agent="gpt",
         agent_version="2",
         tags={"set": "test"},
-        labels=(Label(kind="failure", step=0), Label(kind="note")),
+        labels=(TraceLabel(kind="failure", step=0), TraceLabel(kind="note")),
         case=CASE,
     )
     with Store.open(":memory:") as store:
@@ -86,11 +86,11 @@ def test_what_comes_late_is_taken_over_and_what_is_missing_erases_nothing() -> N
 
 def test_labels_become_human_records_told_apart_by_person_and_repeat() -> None:
     labels = (
-        Label(kind="decisive_step", step=1, agent="WebSurfer", reason="wrong page"),
-        Label(kind="failure", step=1, category="tool misuse", annotator="ann"),
-        Label(kind="failure", step=1, category="other", annotator="ann"),
-        Label(kind="failure", step=1, category="tool misuse", annotator="bob"),
-        Label(kind="failure", step=9, annotator="bob"),
+        TraceLabel(kind="decisive_step", step=1, agent="WebSurfer", reason="wrong page"),
+        TraceLabel(kind="failure", step=1, category="tool misuse", annotator="ann"),
+        TraceLabel(kind="failure", step=1, category="other", annotator="ann"),
+        TraceLabel(kind="failure", step=1, category="tool misuse", annotator="bob"),
+        TraceLabel(kind="failure", step=9, annotator="bob"),
     )
     with Store.open(":memory:") as store:
         store.put([run(user("a"), agent("b"), labels=labels)])

@@ -12,7 +12,6 @@ import msgspec
 
 from stepscope.model import (
     Case,
-    Label,
     Outcome,
     Part,
     PolicyRule,
@@ -25,6 +24,7 @@ from stepscope.model import (
     ToolCall,
     ToolDef,
     ToolResult,
+    TraceLabel,
     Trajectory,
     Usage,
     Warn,
@@ -149,7 +149,7 @@ def hostile_run(texts: list[str], number: int) -> Trajectory:
         outcome=Outcome(status=("pass", "fail")[number % 2], source="check", reason=next(turn)),
         termination=next(turn),
         labels=tuple(
-            Label(
+            TraceLabel(
                 kind="note",
                 step=at,
                 agent=text,

@@ -39,7 +39,7 @@ from stepscope.score.judges import JudgePlan, JudgingResult
 from stepscope.settings import Settings, read_keys
 from stepscope.store import PurgeResult, Store
 from stepscope.store.judged import read_judge_answers
-from stepscope.store.store import draw_sample
+from stepscope.store.samples import draw_sample
 from stepscope.store.where import Where
 from stepscope.values import Estimate, Unmeasured, format_count, format_estimate
 

@@ -7,6 +7,10 @@ failed is marked outranked. Refused, each row alone: a run that the store does n
 the run does not have, a label that the rubric does not offer, a number outside 0 to 1. Refused rows
 are quarantined, counted and named. A file imported twice changes nothing; a row that contradicts
 what the same rater said before is quarantined.
+
+What people said is stored as labels, from which their verdicts follow. A file may say how an item
+came to be asked (queue, probability, policy and so on); without that the probability is unknown,
+and no rate is corrected by the label.
 """
 
 from __future__ import annotations
@@ -17,12 +21,23 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from stepscope.errors import ConfigError, TraceError, UsageError
+from stepscope.errors import ConfigError, DataError, TraceError, UsageError
 from stepscope.formats.finish import reward_outcome
 from stepscope.formats.verdicts import VerdictFileRow, read_verdict_rows
 from stepscope.judges.rubrics import BUILT_IN_RUBRICS, FAULT_OWNERS, load_rubric
 from stepscope.judges.verdicts import mark_outranked
-from stepscope.model import Json, Label, Outcome, Quarantined, Record, Stream, Verdict, records
+from stepscope.model import (
+    QUEUES,
+    Json,
+    Label,
+    Outcome,
+    Quarantined,
+    Record,
+    Stream,
+    TraceLabel,
+    Verdict,
+    records,
+)
 from stepscope.model.trajectory import GIVEN_AS
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
@@ -50,6 +65,8 @@ _STATUSES = {
 }
 _STATUS = ("pass", "fail")
 NO_LOOK = "no_look"
+# What people say of an outcome, as verdicts: the outcome itself may be a check's or a reward's.
+OUTCOME_MEASURE = records.JUDGE_PREFIX + records.OUTCOME_NAME
 # The second question of attribution, whose answers are records of their own.
 WHOSE_FAILURE = "attribution.whose"
 
@@ -207,7 +224,7 @@ class VerdictImport:
         for recorded, id_of in store.recorder_ids().items():
             self._runs.setdefault(recorded, None if id_of is None else self._runs.get(id_of))
         # Outcomes that were read and not given yet, each with its row.
-        self.outcomes: list[tuple[VerdictFileRow, str, Label]] = []
+        self.outcomes: list[tuple[VerdictFileRow, str, TraceLabel]] = []
         self._said: dict[str, dict[VerdictKey, VerdictContent]] = {}
         self.known = self.empty = 0
         self.quarantined: Counter[str] = Counter()
@@ -256,8 +273,8 @@ class VerdictImport:
                 ]
         return [row]
 
-    def record(self, row: VerdictFileRow) -> Record | None:
-        """Return a row as a record; None where it holds nothing, or nothing new."""
+    def record(self, row: VerdictFileRow) -> Record | Label | None:
+        """Return a row as a record, or as a label of people; None where it says nothing new."""
         cells = row.cells
         name = self._name(cells)
         run, steps = self._run(cells)
@@ -286,21 +303,63 @@ class VerdictImport:
             )
             why = f"said {was!r} before, now {now!r}; give another reading its own repeat"
             raise RefusedRow("contradicts", why)
+        made: Record | Label
+        if self._family == records.HUMAN:
+            made = self._person(cells, run, found, rater, repeat)
+        else:
+            reason = self._store.redactor.redact(found.reason)
+            made = Record(
+                trajectory=run,
+                answer=msgspec.structs.replace(found, reason=reason),
+                version=VERSION,
+                family=self._family,
+                judge=rater,
+                rubric=name,
+                repeat=repeat,
+            )
         self.rubrics[name] += 1
         self.raters[rater] = None
         if key in before:
             self.known += 1
             return None
         before[key] = said
-        return Record(
-            trajectory=run,
-            answer=msgspec.structs.replace(found, reason=self._store.redactor.redact(found.reason)),
-            version=VERSION,
-            family=self._family,
-            judge=rater,
-            rubric=name,
-            repeat=repeat,
-        )
+        return made
+
+    def _person(
+        self, cells: Mapping[str, Json], run: str, said: Verdict, annotator: str, repeat: int
+    ) -> Label:
+        """Return what a person said as a label, with what the row tells of how it was asked."""
+        queue = str(cells.get("queue") or "file")
+        if queue not in QUEUES:
+            what = f"queue {_quote(queue)}; expected one of {', '.join(QUEUES)}"
+            raise RefusedRow("no queue", what)
+        numbers = {name: _count(cells, name) for name in ("position", "round", "given_at")}
+        blind = str(cells.get("blind") or "").lower()
+        seconds = _number("seconds", cells.get("seconds"), share=False)
+        try:
+            return Label(
+                trajectory=run,
+                measure=said.measure,
+                annotator=annotator,
+                label=said.label,
+                value=said.value,
+                step=said.step,
+                decided=said.label != records.UNCERTAIN,
+                queue=queue,
+                probability=_number("probability", cells.get("probability")),
+                policy=str(cells.get("policy") or "")[:_QUOTED],
+                blind={"true": True, "1": True, "false": False, "0": False}.get(blind),
+                seconds=None if seconds is None else max(seconds, 0.0),
+                repeat=repeat,
+                cites=said.cites,
+                confidence=said.confidence,
+                reason=said.reason,
+                round=numbers["round"] or 0,
+                position=numbers["position"],
+                given_at=numbers["given_at"],
+            )
+        except DataError as e:
+            raise RefusedRow("no number", str(e)) from e
 
     def _cell(self, cells: Mapping[str, Json], field: str) -> Json:
         """Return what a row says of a field; None where it says nothing."""
@@ -367,7 +426,7 @@ class VerdictImport:
             confidence=_number("confidence", self._cell(cells, "confidence")),
         )
 
-    def _outcome(self, cells: Mapping[str, Json]) -> Label | None:
+    def _outcome(self, cells: Mapping[str, Json]) -> TraceLabel | None:
         """Return what a row says of its run's outcome, as a label; None where it says nothing.
 
         `check` and `reward` are no names of people; a reward alone needs nobody who says it.
@@ -390,7 +449,7 @@ class VerdictImport:
         extra: dict[str, Json] = {GIVEN_AS: who if who in ("check", "reward") else "label"}
         if reward is not None:
             extra["reward"] = reward
-        return Label(
+        return TraceLabel(
             kind="outcome",
             category=status,
             annotator=who,
@@ -400,9 +459,9 @@ class VerdictImport:
 
     def give_outcomes(self) -> tuple[int, list[tuple[VerdictFileRow, RefusedRow]]]:
         """Give the runs their outcomes; return how many are new, and the rows refused."""
-        new, refused = 0, []
+        new, refused, people = 0, [], list[Label]()
         fates = self._store.give_outcomes([(run, label) for _, run, label in self.outcomes])
-        for (row, _, label), fate in zip(self.outcomes, fates, strict=True):
+        for (row, run, label), fate in zip(self.outcomes, fates, strict=True):
             if fate == "contradicts":
                 why = f"{label.annotator} said otherwise of this run before, now {label.category}"
                 refused.append((row, RefusedRow("contradicts", why)))
@@ -414,6 +473,10 @@ class VerdictImport:
             self.raters[label.annotator] = None
             new += fate == "new"
             self.known += fate == "known"
+            if self._family == records.HUMAN and label.extra == {GIVEN_AS: "label"}:
+                said = Verdict(OUTCOME_MEASURE, label=label.category, reason=label.reason)
+                people.append(self._person(row.cells, run, said, label.annotator, 0))
+        self._store.append_labels(people)
         return new, refused
 
     def conflicts(self) -> Iterator[str]:
@@ -431,6 +494,8 @@ class VerdictImport:
         text = str(cell).lower() if isinstance(cell, bool) else str(cell)
         said = self._labels.get(text, text)
         allowed = self.menu(name)
+        if self._family == records.HUMAN and said == records.UNCERTAIN:
+            return said  # whatever is asked, a person may say that it cannot be decided
         if allowed is not None and said not in allowed:
             raise RefusedRow(
                 "off the menu",
@@ -475,6 +540,17 @@ def _index(cell: Json, what: str) -> int:
     return int(text)
 
 
+def _count(cells: Mapping[str, Json], field: str) -> int | None:
+    cell = cells.get(field)
+    if cell is None or cell == "":
+        return None
+    text = str(cell)
+    # A time in nanoseconds has nineteen digits.
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        raise RefusedRow("no number", f"{field} {_quote(cell)}; expected a whole number")
+    return int(text)
+
+
 def _number(what: str, cell: Json, *, share: bool = True) -> float | None:
     if cell is None or cell == "":
         return None
@@ -503,6 +579,11 @@ def _quote(cell: Json) -> str:
     return repr(text if len(text) <= _QUOTED else text[:_QUOTED] + "…")
 
 
+def _append_labels(store: Store, people: Sequence[Label]) -> int:
+    fates = store.append_labels(people) if people else []
+    return sum(fate in ("new", "replaced") for fate in fates)
+
+
 def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVerdicts:
     """Read a file of verdicts into the store.
 
@@ -513,6 +594,7 @@ def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVe
     count = new = 0
     checked = False
     batch: list[Record] = []
+    people: list[Label] = []
     broken: list[Quarantined] = []
 
     def refuse(row: VerdictFileRow, why: RefusedRow) -> None:
@@ -535,14 +617,16 @@ def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVe
             except RefusedRow as e:
                 refuse(row, e)
                 continue
-            if record is not None:
+            if isinstance(record, Label):
+                people.append(record)
+            elif record is not None:
                 batch.append(record)
-        if len(batch) >= _BATCH:
-            new += store.append(batch)
-            batch = []
+        if len(batch) + len(people) >= _BATCH:
+            new += store.append(batch) + _append_labels(store, people)
+            batch, people = [], []
     if not count:
         raise TraceError(f"{stream.uri}: no rows; expected a header and verdicts, or JSON lines")
-    new += store.append(batch)
+    new += store.append(batch) + _append_labels(store, people)
     given, refused = adding.give_outcomes()
     new += given
     for row, why in refused:

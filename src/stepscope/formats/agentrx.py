@@ -18,7 +18,7 @@ from stepscope.errors import TraceError
 from stepscope.formats.fields import rest
 from stepscope.formats.format import FileFormat, RunLabels, parse_records, quarantine_record
 from stepscope.formats.opening import Opening
-from stepscope.model import Json, Label, Quarantined, Stream, Trajectory
+from stepscope.model import Json, Quarantined, Stream, TraceLabel, Trajectory
 from stepscope.safety.limits import Limits, open_file
 
 NAME = "agentrx_labels"
@@ -47,7 +47,7 @@ _RECORD_KEYS = frozenset(_Labelled.__struct_fields__)
 
 def load_labels(path: Path, limits: Limits) -> RunLabels | None:
     """Return the labels of a file, None without any; its faults are told where it is imported."""
-    by_task: dict[str, tuple[Label, ...]] = {}
+    by_task: dict[str, tuple[TraceLabel, ...]] = {}
     try:
         with open_file(path) as file:
             for item in parse_records(Stream(file, str(path), limits), parse_labels):
@@ -59,7 +59,7 @@ def load_labels(path: Path, limits: Limits) -> RunLabels | None:
     return RunLabels(by_task) if by_task else None
 
 
-def parse_labels(record: Json) -> tuple[str, tuple[Label, ...]]:
+def parse_labels(record: Json) -> tuple[str, tuple[TraceLabel, ...]]:
     """Return the task of a record, and every label that it gives the task's run."""
     if not isinstance(record, dict):
         raise TraceError(f"a labelled run is an object; found {str(record)[:60]!r}")
@@ -78,7 +78,7 @@ def parse_labels(record: Json) -> tuple[str, tuple[Label, ...]]:
         told = {"failure_id": named, "failure_summary": labelled.failure_summary}
         extra = {key: value for key, value in told.items() if value is not None} | (more or {})
         labels.append(
-            Label(
+            TraceLabel(
                 kind="root_cause",
                 step=None if meant is None else meant.step_number - 1,
                 agent=None if meant is None else meant.failed_agent,
@@ -91,12 +91,12 @@ def parse_labels(record: Json) -> tuple[str, tuple[Label, ...]]:
     return str(labelled.trajectory_id), tuple(labels)
 
 
-def _failure_label(failure: _Failure, more: dict[str, Json] | None) -> Label:
+def _failure_label(failure: _Failure, more: dict[str, Json] | None) -> TraceLabel:
     if failure.step_number < 1:
         raise TraceError(f"`step_number` is {failure.step_number}; it counts messages from 1")
     told = {"failure_id": _id_text(failure.failure_id), "category_reason": failure.category_reason}
     extra = {key: value for key, value in told.items() if value is not None} | (more or {})
-    return Label(
+    return TraceLabel(
         kind="failure",
         step=failure.step_number - 1,
         agent=failure.failed_agent,

@@ -20,7 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from stepscope.errors import LimitError, TraceError
-from stepscope.model import Json, Label, Outcome, Step, Trajectory, Warn
+from stepscope.model import Json, Outcome, Step, TraceLabel, Trajectory, Warn
 from stepscope.safety.json import Repair
 from stepscope.safety.limits import DEFAULT_LIMITS, Limits
 
@@ -173,7 +173,7 @@ def first_steps(run: Trajectory) -> dict[str, int]:
 
 
 def add_opinions(
-    run: Trajectory, labels: Sequence[Label], opinions: Sequence[Opinion]
+    run: Trajectory, labels: Sequence[TraceLabel], opinions: Sequence[Opinion]
 ) -> Trajectory:
     """Return a run with more labels, and the outcome of opinions where they decide one."""
     outcome = read_outcome(opinions)

@@ -23,7 +23,7 @@ from stepscope.errors import TraceError
 from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.opening import Opening, read_opening
 from stepscope.formats.records import RawRecord, split_records
-from stepscope.model import Json, Label, Quarantined, Source, Step, Stream, Trajectory, Warn
+from stepscope.model import Json, Quarantined, Source, Step, Stream, TraceLabel, Trajectory, Warn
 from stepscope.safety.json import Repair, decode
 from stepscope.safety.limits import Limits
 
@@ -58,7 +58,7 @@ class DecodedRecord(NamedTuple):
 class RunLabels:
     """The labels of one file by task, and which of them found their run."""
 
-    def __init__(self, by_task: dict[str, tuple[Label, ...]]) -> None:
+    def __init__(self, by_task: dict[str, tuple[TraceLabel, ...]]) -> None:
         self.by_task = by_task
         self._found: set[str] = set()
 

@@ -31,7 +31,7 @@ from stepscope.formats.opening import any_record
 from stepscope.formats.spans.assemble import assemble
 from stepscope.formats.spans.attributes import decode_object, label_evaluation
 from stepscope.formats.spans.span import RawSpan
-from stepscope.model import Json, Label, Quarantined, Source, Stream, Trajectory, Warn
+from stepscope.model import Json, Quarantined, Source, Stream, TraceLabel, Trajectory, Warn
 from stepscope.safety.json import Repair
 from stepscope.safety.limits import DEFAULT_LIMITS, Limits
 
@@ -192,7 +192,7 @@ def add_scores(run: Trajectory, scores: Sequence[Record]) -> Trajectory:
     return add_opinions(run, [_label(score, first) for score in scores], opinions)
 
 
-def _label(score: Record, first: dict[str, int]) -> Label:
+def _label(score: Record, first: dict[str, int]) -> TraceLabel:
     source = text_at(score, "source")
     own = text_at(score, "observationId")
     value = _value(score)

@@ -28,7 +28,7 @@ from stepscope.formats.spans import attributes
 from stepscope.formats.spans.assemble import assemble
 from stepscope.formats.spans.lists import find_ns, parse_nanoseconds, read_span_attributes
 from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus, make_event
-from stepscope.model import Json, Label, Quarantined, Source, Stream, Trajectory, Warn
+from stepscope.model import Json, Quarantined, Source, Stream, TraceLabel, Trajectory, Warn
 from stepscope.safety.json import Repair
 from stepscope.safety.limits import DEFAULT_LIMITS, Limits
 
@@ -259,7 +259,7 @@ def add_assessments(run: Trajectory, assessments: Sequence[Json], limits: Limits
     return add_opinions(run, labels, opinions)
 
 
-def _label(record: Record, first: Mapping[str, int], limits: Limits) -> Label:
+def _label(record: Record, first: Mapping[str, int], limits: Limits) -> TraceLabel:
     own = to_otel_id(record.get("span_id"))
     value, more = _told(record, limits)
     about: dict[str, Json] = {

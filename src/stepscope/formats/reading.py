@@ -42,7 +42,7 @@ from stepscope.formats.opening import (
     read_opening,
 )
 from stepscope.formats.records import RawRecord
-from stepscope.model import Format, Label, Quarantined, Stream, Trajectory
+from stepscope.model import Format, Quarantined, Stream, TraceLabel, Trajectory
 from stepscope.registry import PluginFault
 from stepscope.safety.json import BOM, REPAIR_CODES
 from stepscope.safety.limits import DEFAULT_LIMITS, MIB, Limits, open_file
@@ -432,7 +432,7 @@ def _has_labels(path: Path) -> bool:
 
 def load_labels_beside(uri: str, limits: Limits) -> RunLabels | None:
     """Return the labels that lie in the folder of a file of runs, None where none do."""
-    by_task: dict[str, tuple[Label, ...]] = {}
+    by_task: dict[str, tuple[TraceLabel, ...]] = {}
     for path in _find_label_files(uri):
         form = registry.format(_LABELS)
         load = form.load_labels if isinstance(form, FileFormat) else None

@@ -19,7 +19,7 @@ from stepscope.formats.fields import rest
 from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, RecordFormat, convert_record, read_each
 from stepscope.formats.opening import Opening
-from stepscope.model import Case, Label, Outcome, Trajectory
+from stepscope.model import Case, Outcome, TraceLabel, Trajectory
 
 NAME = "whowhen"
 ANNOTATOR = "Who&When"
@@ -63,7 +63,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     step = int(text)
     if step >= len(steps):
         raise TraceError(f"`mistake_step` is {step}; the history has {len(steps)} steps, from 0")
-    label = Label(
+    label = TraceLabel(
         kind="decisive_step",
         step=step,
         agent=run.mistake_agent,

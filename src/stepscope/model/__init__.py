@@ -8,6 +8,9 @@ stays in `extra`, so nothing that was read is dropped.
 
 from __future__ import annotations
 
+from stepscope.model.labels import QUEUES as QUEUES
+from stepscope.model.labels import Label as Label
+from stepscope.model.labels import Queue as Queue
 from stepscope.model.protocols import Endpoint as Endpoint
 from stepscope.model.protocols import Format as Format
 from stepscope.model.protocols import ImageType as ImageType
@@ -35,7 +38,6 @@ from stepscope.model.trajectory import Facts as Facts
 from stepscope.model.trajectory import Figures as Figures
 from stepscope.model.trajectory import Instant as Instant
 from stepscope.model.trajectory import Json as Json
-from stepscope.model.trajectory import Label as Label
 from stepscope.model.trajectory import Outcome as Outcome
 from stepscope.model.trajectory import Part as Part
 from stepscope.model.trajectory import PartKind as PartKind
@@ -52,6 +54,7 @@ from stepscope.model.trajectory import SubGoal as SubGoal
 from stepscope.model.trajectory import ToolCall as ToolCall
 from stepscope.model.trajectory import ToolDef as ToolDef
 from stepscope.model.trajectory import ToolResult as ToolResult
+from stepscope.model.trajectory import TraceLabel as TraceLabel
 from stepscope.model.trajectory import Trajectory as Trajectory
 from stepscope.model.trajectory import Usage as Usage
 from stepscope.model.trajectory import Warn as Warn

@@ -332,7 +332,7 @@ OUTCOME_RANKS = {"check": 3, "reward": 2, "label": 1, "none": 0}
 GIVEN_AS = "given_as"
 
 
-class Label(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
+class TraceLabel(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """What a person said about a run or one step of it."""
 
     kind: Literal["decisive_step", "failure", "root_cause", "outcome", "note"]
@@ -378,7 +378,7 @@ class Source(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=
     ordinal: int = 0
 
 
-def outcome_of_label(label: Label) -> Outcome | None:
+def outcome_of_label(label: TraceLabel) -> Outcome | None:
     """Return the outcome that a label gives to its run; None where it gives none."""
     extra = label.extra or {}
     status, source = label.category, extra.get(GIVEN_AS)
@@ -446,7 +446,7 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     spans: tuple[Span, ...] = ()
     outcome: Outcome = Outcome()
     termination: str | None = None
-    labels: tuple[Label, ...] = ()
+    labels: tuple[TraceLabel, ...] = ()
     scores: tuple[StepScore, ...] = ()
     case: Case | None = None
     usage: Usage | None = None

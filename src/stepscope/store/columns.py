@@ -15,16 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import compress
-from typing import Literal, Protocol, Self
+from typing import Literal, Protocol, Self, runtime_checkable
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import suggest_name
-from stepscope.model import Record
+from stepscope.model import Label, Record
 from stepscope.model.records import RULES, STEP_LABELS_NAME
 from stepscope.model.signatures import (
     IS_ERROR,
@@ -237,6 +237,14 @@ class Rows(Protocol):
         measure: str | None = None,
     ) -> Iterator[Record]:
         """Yield records in an order that does not depend on when they were made."""
+
+
+@runtime_checkable
+class LabelledRows(Protocol):
+    """Rows that know what people said, and how they came to be asked."""
+
+    def labels(self, where: Where | None = None, *, measure: str | None = None) -> Iterator[Label]:
+        """Yield the labels that hold, in the order in which they were given."""
 
 
 # The fields of `Runs` that are texts, in its order.
@@ -604,20 +612,20 @@ def offer_answers(db: Connection, rows: Rows) -> None:
     """Let SQL call what a filter asks of records, by the row of a run.
 
     `signatures` is a JSON array of its signatures and their codes, NULL where rules could not see
-    what went wrong, `axis` the label that rules gave it on an axis. Both are read once for all
-    runs, and again when the database has changed.
+    what went wrong, `annotators` one of the people who labelled it, `axis` the label that rules
+    gave it on an axis. Each is read once for all runs, and again when the database has changed.
     """
     state: tuple[int, int] | None = None
     held: dict[str, dict[int, str]] = {}
 
-    def look_up(what: str, run: int | None) -> str | None:
+    def look_up(what: str, run: int | None, read: Callable[[], dict[int, str]]) -> str | None:
         nonlocal state
         ((version,),) = db.execute("PRAGMA data_version").fetchall()
         if state != (version, db.total_changes):
             state = version, db.total_changes
             held.clear()
         if what not in held:
-            held[what] = read_axis(what) if what else read_signatures()
+            held[what] = read()
         return held[what].get(run or 0)
 
     def read_signatures() -> dict[int, str]:
@@ -631,13 +639,22 @@ def offer_answers(db: Connection, rows: Rows) -> None:
         found = {key: msgspec.json.encode(sorted(of)).decode() for key, of in of_run.items()}
         return dict.fromkeys(runs.key[signs.seen].tolist(), "[]") | found
 
+    def read_annotators() -> dict[int, str]:
+        runs = rows.runs()
+        found: dict[str, set[str]] = {}
+        for label in rows.labels() if isinstance(rows, LabelledRows) else ():
+            found.setdefault(label.trajectory, set()).add(label.annotator)
+        names = zip(runs.key.tolist(), runs.id.tolist(), strict=True)
+        return {key: msgspec.json.encode(sorted(found.get(id_, ()))).decode() for key, id_ in names}
+
     def read_axis(axis: str) -> dict[int, str]:
         runs = rows.runs()
         labels = rows.column(f"axes.{axis}", runs).label.tolist()
         return {key: x for key, x in zip(runs.key.tolist(), labels, strict=True) if x}
 
-    db.create_function("signatures", 1, lambda run: look_up("", run))
-    db.create_function("axis", 2, lambda run, axis: look_up(axis, run))
+    db.create_function("signatures", 1, lambda run: look_up("signatures", run, read_signatures))
+    db.create_function("annotators", 1, lambda run: look_up("annotators", run, read_annotators))
+    db.create_function("axis", 2, lambda run, of: look_up(of, run, partial(read_axis, of)))
 
 
 # Values that a message names.

@@ -1,4 +1,4 @@
-"""The same rows as Parquet: a folder of runs.parquet and records.parquet, written and read.
+"""The same rows as Parquet: runs.parquet, records.parquet and labels.parquet, written and read.
 
 Records are sorted by measure, and no row group holds two measures: a report over ten million rows
 reads the groups of one measure at a time and keeps only the columns it needs. `run` in records is
@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from stepscope.errors import ConfigError, EnvironmentFault, StoreError, UsageError
-from stepscope.model import Record
+from stepscope.model import Label, Record
 from stepscope.model.records import RULES, STEP_LABELS_NAME
 from stepscope.model.signatures import is_of_steps, is_signed
 from stepscope.runtime.database import Connection, open_memory
@@ -40,6 +41,7 @@ from stepscope.store.columns import (
     offer_answers,
     sign_answers,
 )
+from stepscope.store.labels import read_labels
 from stepscope.store.records import WHOLE, RecordRow, decode_record
 from stepscope.store.where import Where
 from stepscope.values import UNMEASURED_KINDS, Estimate
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
 # Rows of one group: some tens of megabytes while it is written or read.
 GROUP_ROWS = 1_000_000
 _FETCH_ROWS = 50_000
-RUNS, RECORDS = "runs.parquet", "records.parquet"
+RUNS, RECORDS, LABELS = "runs.parquet", "records.parquet", "labels.parquet"
 RUN_FIELDS = (
     "id", "name", "workflow", "task", "trial", "agent", "agent_version", "outcome", "steps",
     "calls", "tokens", "cost_usd", "seconds", "format", "start_ns", "imported_ns",
@@ -98,6 +100,21 @@ def arrow_schemas() -> tuple[pa.Schema, pa.Schema]:
     return pa.schema(list(runs.items())), pa.schema(list(records.items()))
 
 
+def label_schema() -> pa.Schema:
+    """Return the schema of labels: the fields of `model.Label`."""
+    import pyarrow as pa
+
+    kinds: dict[str, pa.DataType] = {
+        **dict.fromkeys(Label.__struct_fields__, pa.string()),
+        **dict.fromkeys(("value", "probability", "seconds", "confidence"), pa.float64()),
+        **dict.fromkeys(("step", "round", "position", "given_at", "repeat"), pa.int64()),
+        **dict.fromkeys(("decided", "blind"), pa.bool_()),
+        "expanded": pa.list_(pa.string()),
+        "cites": pa.list_(pa.int64()),
+    }
+    return pa.schema(list(kinds.items()))
+
+
 def records_table(db: Connection, where: Where | None) -> pa.Table:
     """Return the records as one table."""
     _, schema = arrow_schemas()
@@ -108,13 +125,13 @@ def records_table(db: Connection, where: Where | None) -> pa.Table:
 
 
 def write_parquet(db: Connection, folder: Path, where: Where | None) -> None:
-    """Write both files; each is whole when it has its name, mode 0600."""
+    """Write the three files; each is whole when it has its name, mode 0600."""
     run_schema, record_schema = arrow_schemas()
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     chosen = Where("1") if where is None else where
-    # One snapshot for both files.
+    # One snapshot for all files.
     db.execute("BEGIN")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -135,6 +152,9 @@ def write_parquet(db: Connection, folder: Path, where: Where | None) -> None:
                 while rows := list(islice(group, GROUP_ROWS // _FETCH_ROWS)):
                     table = pa.Table.from_batches([batch for _, batch in rows], record_schema)
                     writer.write_table(table, row_group_size=GROUP_ROWS)
+        given = map(structs.asdict, read_labels(db, where, None, superseded=False))
+        with open_output(folder / LABELS, private=True) as file:
+            pq.write_table(pa.Table.from_pylist([*given], label_schema()), file)
     except OSError as e:
         raise EnvironmentFault(f"{folder}: Parquet cannot be written here ({e})") from e
     finally:
@@ -394,6 +414,23 @@ class ParquetRows:
             elif row["trajectory"] != trajectory:
                 continue
             yield decode_record(_row(row))
+
+    def labels(self, where: Where | None = None, *, measure: str | None = None) -> Iterator[Label]:
+        """Yield the labels in the order in which they were given; none of an older export."""
+        import pyarrow.parquet as pq
+
+        if not (self._folder / LABELS).exists():
+            return
+        ids = None if where is None else set(self.runs(where).id.tolist())
+        with self._reading():
+            rows = pq.read_table(self._folder / LABELS).to_pylist()
+        try:
+            labels = [msgspec.convert(row, Label) for row in rows]
+        except msgspec.ValidationError as e:
+            raise StoreError(f"{self._folder}: {LABELS} holds no labels ({e})") from e
+        for label in labels:
+            if measure in (None, label.measure) and (ids is None or label.trajectory in ids):
+                yield label
 
     def _fill(self, places: npt.NDArray[np.int64], measure: str, cells: AnswerColumn) -> set[str]:
         versions: set[str] = set()

@@ -80,6 +80,7 @@ def purge_texts(db: Connection, path: str, blobs: Path | None, where: Where | No
             "DELETE FROM traces WHERE run IN " + _DOOMED,
             "DELETE FROM media WHERE run IN " + _DOOMED,
             "UPDATE records SET reason = '' WHERE reason <> '' AND run IN " + _DOOMED,
+            "UPDATE labels SET reason = '' WHERE reason <> '' AND run IN " + _DOOMED,
             "UPDATE cases SET body = NULL WHERE id IN (SELECT case_id FROM runs WHERE seq IN "
             + _DOOMED
             + ") AND NOT EXISTS (SELECT 1 FROM runs JOIN traces ON traces.run = runs.seq"
@@ -142,10 +143,13 @@ def _remains(db: Connection, path: str) -> Iterable[str]:
         purged = _count(db, "runs WHERE purged_ns IS NOT NULL")
         whole = _count(db, "runs WHERE purged_ns IS NULL")
         numbers = _count(db, "records JOIN runs ON runs.seq = records.run WHERE purged_ns > 0")
+        labels = _count(db, "labels JOIN runs ON runs.seq = labels.run WHERE purged_ns > 0")
         quarantined = _count(db, "quarantine")
         accounts = _count(db, "accounts")
     yield f"{purged:,} erased runs: id, name, workflow, task, trial, agent, outcome, figures, tags"
     yield f"{numbers:,} records of theirs: numbers, labels and cited steps, without reasons"
+    if labels:
+        yield f"{labels:,} labels of people about them: names of annotators, answers, times"
     yield f"{whole:,} runs with everything, {quarantined:,} quarantined records"
     yield f"{accounts:,} accounts of imported files: paths, and counts that gates go on to read"
     if path != database.MEMORY:

@@ -25,9 +25,9 @@ from stepscope.model import (
     SCORES,
     Answer,
     Case,
-    Label,
     Record,
     StepScore,
+    TraceLabel,
     Trajectory,
     Usage,
     Verdict,
@@ -318,7 +318,7 @@ def decode_record(row: RecordRow) -> Record:
     )
 
 
-def label_records(trajectory: str, given: Iterable[Label], steps: int) -> Iterator[Record]:
+def label_records(trajectory: str, given: Iterable[TraceLabel], steps: int) -> Iterator[Record]:
     """Yield what people said about a run of so many steps as records of family `human`.
 
     The judge is the annotator. A label at a step cites it. Several labels of one person at one step
@@ -341,7 +341,7 @@ def label_records(trajectory: str, given: Iterable[Label], steps: int) -> Iterat
         )
 
 
-def _labelled(label: Label, steps: int) -> Answer:
+def _labelled(label: TraceLabel, steps: int) -> Answer:
     measure = f"human.{label.kind}"
     if label.step is not None and not 0 <= label.step < steps:
         reason = f"a person named step {label.step}; the run has {steps} steps"

@@ -27,11 +27,11 @@ from stepscope.model import (
     SCORES,
     Case,
     Json,
-    Label,
     Outcome,
     Part,
     Step,
     StepScore,
+    TraceLabel,
     Trajectory,
     figures,
 )
@@ -167,7 +167,7 @@ class PreparedRun(msgspec.Struct, frozen=True, gc=False, array_like=True):
     body: bytes  # its steps as JSON, media that go to blobs left out
     case: tuple[str, bytes] | None = None  # hash and JSON of what it is measured against
     tags: dict[str, str] = {}  # as in the trace
-    labels: tuple[Label, ...] = ()  # as in the trace
+    labels: tuple[TraceLabel, ...] = ()  # as in the trace
     blobs: dict[int, bytes] = {}  # media that go beside the store, by the place of their part
     scores: tuple[StepScore, ...] = ()  # as in the trace
 
@@ -459,7 +459,7 @@ def _update_known_run(
         db.execute(_DELETE_RULES, (seq, RULES))
 
 
-def give_outcome(db: Connection, names: RowIds, seq: int, label: Label) -> OutcomeFate:
+def give_outcome(db: Connection, names: RowIds, seq: int, label: TraceLabel) -> OutcomeFate:
     """Give a run an outcome that somebody names; a weightier one that it has stays.
 
     What is said and does not count stays with the run, as a label.
@@ -477,7 +477,7 @@ def give_outcome(db: Connection, names: RowIds, seq: int, label: Label) -> Outco
     return "new"
 
 
-def _settle_outcome(run: Trajectory, label: Label) -> Trajectory:
+def _settle_outcome(run: Trajectory, label: TraceLabel) -> Trajectory:
     """Return a run with one more outcome: the weightier one counts, the earlier of two equals."""
     given = outcome_of_label(label)
     assert given is not None
@@ -490,7 +490,7 @@ def _settle_outcome(run: Trajectory, label: Label) -> Trajectory:
     return msgspec.structs.replace(run, labels=labels, outcome=given)
 
 
-def _recorded_outcome(run: Trajectory) -> Label | None:
+def _recorded_outcome(run: Trajectory) -> TraceLabel | None:
     """Return what the trace itself says of its outcome, as a label; None where it says nothing."""
     said = run.outcome
     if outcome_rank(said) == 0 or any(outcome_of_label(label) == said for label in run.labels):
@@ -498,7 +498,7 @@ def _recorded_outcome(run: Trajectory) -> Label | None:
     extra: dict[str, object] = {GIVEN_AS: said.source}
     if said.reward is not None:
         extra["reward"] = said.reward
-    return Label(
+    return TraceLabel(
         kind="outcome", category=said.status, reason=said.reason, annotator=TRACE, extra=extra
     )
 

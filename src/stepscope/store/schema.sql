@@ -143,6 +143,55 @@ CREATE TABLE samples (
     PRIMARY KEY (rubric, run)
 ) WITHOUT ROWID;
 
+-- What people said, with how they came to be asked; the records of family human follow from it.
+-- Nothing is deleted: what was taken back is marked.
+CREATE TABLE labels (
+    id          INTEGER PRIMARY KEY,  -- in the order in which they were given, whatever a clock says
+    measure     TEXT NOT NULL,        -- as in questions
+    run         INTEGER NOT NULL REFERENCES runs (seq),
+    step        INTEGER NOT NULL CHECK (step >= -1),  -- -1: the whole run
+    annotator   TEXT NOT NULL CHECK (annotator <> ''),
+    repeat      INTEGER NOT NULL CHECK (repeat >= 0),
+    round       INTEGER NOT NULL CHECK (round >= 0),  -- of norming, 0 for none
+    label       TEXT CHECK (label <> ''),
+    value       REAL CHECK (value BETWEEN 0 AND 1),
+    decided     INTEGER NOT NULL CHECK (decided IN (0, 1)),
+    queue       TEXT NOT NULL,        -- one of model.QUEUES
+    probability REAL CHECK (probability > 0 AND probability <= 1),
+    policy      TEXT NOT NULL,        -- hash of the labelling policy, '' for unknown
+    blind       INTEGER CHECK (blind IN (0, 1)),
+    position    INTEGER CHECK (position >= 0),
+    seconds     REAL CHECK (seconds >= 0),
+    expanded    TEXT NOT NULL,        -- JSON array, '' for none
+    given_ns    INTEGER,
+    cites       TEXT NOT NULL,        -- JSON array, '' for none
+    confidence  REAL CHECK (confidence BETWEEN 0 AND 1),
+    reason      TEXT NOT NULL,
+    withdrawn   INTEGER NOT NULL CHECK (withdrawn IN (0, 1)),  -- 1: taken back, or replaced
+    CHECK (decided = 0 OR label IS NOT NULL OR value IS NOT NULL)
+);
+CREATE UNIQUE INDEX labels_by_item ON labels (run, measure, step, annotator, repeat, round)
+    WHERE withdrawn = 0;
+
+-- Draws of items for people to label.
+CREATE TABLE queues (
+    id       INTEGER PRIMARY KEY,
+    body     BLOB NOT NULL,  -- labels.QueueDraw as JSON
+    drawn_ns INTEGER NOT NULL
+);
+
+-- What was drawn. An item that is not shared is asked of one annotator, who then holds it.
+CREATE TABLE queued (
+    queue       INTEGER NOT NULL REFERENCES queues (id),
+    place       INTEGER NOT NULL,
+    run         INTEGER NOT NULL REFERENCES runs (seq),
+    step        INTEGER NOT NULL CHECK (step >= -1),
+    probability REAL CHECK (probability > 0 AND probability <= 1),
+    shared      INTEGER NOT NULL CHECK (shared IN (0, 1)),
+    holder      TEXT,
+    PRIMARY KEY (queue, place)
+) WITHOUT ROWID;
+
 -- Records that could not be read: where they stand, why, and their bytes.
 CREATE TABLE quarantine (
     id          INTEGER PRIMARY KEY,

@@ -16,14 +16,14 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
-from hashlib import blake2b, sha256
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 import msgspec
 
-from stepscope.errors import DataError, UsageError
+from stepscope.errors import UsageError
 from stepscope.model import (
     Case,
     Facts,
@@ -32,6 +32,7 @@ from stepscope.model import (
     Label,
     Quarantined,
     Record,
+    TraceLabel,
     Trajectory,
     digest,
 )
@@ -41,7 +42,7 @@ from stepscope.runtime.database import Database, Schema
 from stepscope.safety.limits import MIB
 from stepscope.safety.redact import Redactor, SecretPattern
 from stepscope.safety.text import visible_line
-from stepscope.store import columns, parquet, records, runs
+from stepscope.store import columns, labels, parquet, records, runs, samples
 from stepscope.store.columns import AnswerColumn, Columns, Runs, Signs, StepColumn, Texts
 from stepscope.store.purge import PurgeResult, purge_texts
 from stepscope.store.records import AnswerLine, Question, RowIds
@@ -92,35 +93,14 @@ CREATE TABLE samples (
 
 SCHEMA = Schema(
     application_id=0x53545053,  # "STPS"
-    version=4,
+    version=5,
     sql=lambda: files("stepscope.store").joinpath("schema.sql").read_text(encoding="utf-8"),
     foreign="an SQLite database of another program, no stepscope store; "
     "name another file with --store",
     newer="a store of version {found}; this stepscope reads up to {version}: upgrade stepscope, "
     "or name another file with --store",
-    migrations={2: _WEIGHTS_AND_NOISE, 3: _KEYS, 4: _SAMPLES},
+    migrations={2: _WEIGHTS_AND_NOISE, 3: _KEYS, 4: _SAMPLES, 5: labels.LABEL_TABLES},
 )
-
-
-def run_number(seed: int, rubric: str, run: str) -> float:
-    """Return a run's own random number, in [0, 1): the same in every draw of one seed."""
-    raw = blake2b(f"{seed}\0{rubric}\0{run}".encode(), digest_size=8).digest()
-    return (int.from_bytes(raw, "big") >> 11) / (1 << 53)
-
-
-def draw_sample(
-    population: Iterable[str], n: int, *, seed: int, rubric: str
-) -> tuple[list[str], float]:
-    """Draw `n` runs without replacement, all equally likely; return them and that probability.
-
-    A larger draw of the same seed contains the smaller one. Order is that of the population.
-    `DataError` where `n` is less than 1, or there is nothing to draw from.
-    """
-    runs = list(population)
-    if n < 1 or not runs:
-        raise DataError(f"a sample of {n} from {len(runs)} runs; expected 1 or more of each")
-    chosen = frozenset(sorted(runs, key=lambda run: (run_number(seed, rubric, run), run))[:n])
-    return [run for run in runs if run in chosen], len(chosen) / len(runs)
 
 
 Status = Literal["pass", "fail", "unknown"]
@@ -135,9 +115,7 @@ BATCH_BYTES = 32 * MIB
 # What reports are made of. Traces are not: each is checked when it is decoded.
 _RUN_TABLES = ("runs", "cases", "tags")
 _RECORD_TABLES = ("records", "questions", "current", "samples", "weights", "noise")
-_SAMPLED = (
-    "SELECT runs.id, probability FROM samples JOIN runs ON runs.seq = samples.run WHERE rubric = ?"
-)
+_LABEL_TABLES = ("labels",)
 
 
 class Current(NamedTuple):
@@ -335,24 +313,16 @@ class Store(Database):
         self, rubric: str, population: Iterable[str], probability: float, drawn: Iterable[str]
     ) -> None:
         """Keep which of `population`, by id, were drawn for a rubric, each with `probability`."""
-        chosen, now = frozenset(drawn), time.time_ns()
         with self._writing():
-            self._db.executemany(
-                "INSERT INTO samples (rubric, run, probability, chosen, drawn_ns)"
-                " SELECT ?1, seq, ?3, ?4, ?5 FROM runs WHERE id = ?2"
-                " ON CONFLICT (rubric, run) DO UPDATE SET chosen = max(chosen, excluded.chosen),"
-                " probability = max(probability, excluded.probability),"
-                " drawn_ns = excluded.drawn_ns",
-                [(rubric, run, probability, run in chosen, now) for run in population],
-            )
+            samples.write_sample(self._db, rubric, population, probability, frozenset(drawn))
 
     def sampled(self, rubric: str) -> dict[str, float]:
         """Return the inclusion probability of each run that could have been drawn, by id."""
-        return dict(self._execute(_SAMPLED, (rubric,)))
+        return dict(self._execute(samples.SAMPLED, (rubric,)))
 
     def drawn(self, rubric: str) -> dict[str, float]:
         """Return the inclusion probability of each run that was drawn for a rubric, by id."""
-        return dict(self._execute(_SAMPLED + " AND chosen", (rubric,)))
+        return dict(self._execute(samples.SAMPLED + " AND chosen", (rubric,)))
 
     def tag(self, key: str, runs: Runs) -> Texts:
         """Return the value of one tag of each of the runs, None where a run has no such tag."""
@@ -473,7 +443,7 @@ class Store(Database):
             found[run_id] = None if run_id in found else id_
         return found
 
-    def give_outcomes(self, given: Iterable[tuple[str, Label]]) -> list[OutcomeFate]:
+    def give_outcomes(self, given: Iterable[tuple[str, TraceLabel]]) -> list[OutcomeFate]:
         """Give runs outcomes, by id; return what became of each, in order.
 
         A check outranks a reward, and a reward a person; the earlier of two equals stays.
@@ -511,6 +481,58 @@ class Store(Database):
         """
         with self._writing():
             return records.insert_records(self._db, self._names, batch)
+
+    def append_labels(self, given: Iterable[Label]) -> list[labels.LabelFate]:
+        """Store labels with the human verdicts that follow, durably; return what became of each.
+
+        The first label of an item stays: the same again is "known", another "contradicts"; one
+        under another policy has "replaced" it. Secrets are hidden in the reasons.
+
+        Raises:
+            StoreError: a label is about an unknown run.
+            UsageError: an annotator has verdicts of the same measure that are no person's.
+        """
+        with self._writing():
+            return labels.insert_labels(self._db, self._names, given, self.redactor)
+
+    def withdraw_label(self, label: Label) -> bool:
+        """Take back a label of an item with its verdict; return whether there was one."""
+        with self._writing():
+            return labels.withdraw_label(self._db, label)
+
+    def labels(
+        self, where: Where | None = None, *, measure: str | None = None, superseded: bool = False
+    ) -> Iterator[Label]:
+        """Yield the labels that hold, in the order in which they were given, whatever clocks say.
+
+        Labels of norming rounds are among them. Those of a run that has grown into a longer one are
+        left out, but for `superseded`.
+        """
+        self._check(_LABEL_TABLES)
+        with database.translate_faults(self.path):
+            yield from labels.read_labels(self._db, where, measure, superseded=superseded)
+
+    def put_queue(self, body: bytes, items: Iterable[samples.QueuedItem]) -> int:
+        """Keep a queue of items to label, described by JSON; return its number."""
+        with self._writing():
+            return samples.write_queue(self._db, body, items)
+
+    def queues(self) -> dict[int, bytes]:
+        """Return what each queue was drawn as, by number, the first drawn first."""
+        return dict(self._execute("SELECT id, body FROM queues ORDER BY id"))
+
+    def queue_items(self, queue: int) -> samples.QueueItems:
+        """Return the items of a queue as arrays, in the order of the draw."""
+        with database.translate_faults(self.path):
+            return samples.read_queue(self._db, queue)
+
+    def hold_item(self, queue: int, place: int, annotator: str) -> samples.HeldItem | None:
+        """Give an item to an annotator, durably; None where another one alone holds it.
+
+        A shared item is given to everybody.
+        """
+        with self._writing():
+            return samples.hold_item(self._db, queue, place, annotator)
 
     def append_lines(self, questions: Sequence[Question], lines: Iterable[AnswerLine]) -> int:
         """Store answers that are already cells, as `score` makes them; as durable as `append`."""

@@ -4,7 +4,8 @@
     tool = 'book_reservation' and error and text ~ 'refund'
 
 Fields: id name workflow task trial agent agent_version outcome steps calls format tag.KEY; mode,
-which is true of any of a run's signatures (`mode != 'x'`: none of them is x); axis.NAME, the label
+which is true of any of a run's signatures (`mode != 'x'`: none of them is x), and annotator, of any
+who labelled it; axis.NAME, the label
 that the rules gave; tool and error, of a call; text, of the whole run. Conditions on calls that
 `and` joins speak of one call, up to the next `tool`; one that is negated alone says that no call is
 so. Operators: = != < <= > >= ~ like in, and or not, parentheses; `null` after = and != is absence.
@@ -43,13 +44,15 @@ CALL_FIELDS = {
     "tool": "json_extract(call.value, '$[0]')",
     "error": "json_extract(call.value, '$[1]')",
 }
-MODE, TEXT = "mode", "text"
+MODE, ANNOTATOR, TEXT = "mode", "annotator", "text"
+# Fields of which a run may have several values: the function that gives them.
+_SEVERAL = {MODE: "signatures", ANNOTATOR: "annotators"}
 AXES = ("tool_selection", "argument_validity", "sequencing", "result_interpretation", "termination")
 _AXIS_LABELS = ("incorrect", "uncertain")
 # NULL where nothing can be known: of runs that rules did not see, and of erased ones.
-_MODE = (
-    "CASE WHEN signatures(runs.seq) IS NOT NULL THEN EXISTS (SELECT 1 FROM "
-    "json_each(signatures(runs.seq)) AS signed WHERE {}) END"
+_ANY = (
+    "CASE WHEN {0}(runs.seq) IS NOT NULL THEN EXISTS (SELECT 1 FROM "
+    "json_each({0}(runs.seq)) AS held WHERE {1}) END"
 )
 _UNLESS_ERASED = "CASE WHEN runs.purged_ns IS NULL THEN {} END"
 _CALL = _UNLESS_ERASED.format(
@@ -305,13 +308,13 @@ class _Parser:
             return self._comparison(name, FIELDS[name])
         if token.lastgroup == "word" and name in CALL_FIELDS:
             return self._of_call(name, CALL_FIELDS[name])
-        if token.lastgroup == "word" and name == MODE:
-            return self._mode()
+        if token.lastgroup == "word" and name in _SEVERAL:
+            return self._several_values(name)
         if token.lastgroup == "word" and name == TEXT:
             if not self._takes("~"):
                 self._fail(self._peek(), "a text is searched, as text ~ 'refund'")
             return _Condition(_MENTIONS, (self._value(TEXT, "~"),))
-        names = (*FIELDS, *CALL_FIELDS, TEXT, MODE, "tag.KEY", "axis.NAME")
+        names = (*FIELDS, *CALL_FIELDS, TEXT, *_SEVERAL, "tag.KEY", "axis.NAME")
         self._fail(token, f"expected a field; {suggest_name(name, names)}")
 
     def _count(self, token: re.Match[str]) -> None:
@@ -340,24 +343,26 @@ class _Parser:
         names = field == "tool" and operator in ("=", "==", "in")
         return found._replace(of_call=True, negated=negated, names=names)
 
-    def _mode(self) -> _Condition:
-        """Read what is said of the signatures of a run; `null` is to have none."""
+    def _several_values(self, field: str) -> _Condition:
+        """Read what is said of a field with several values; `null` is to have none."""
         negated, token = self._takes("not"), self._take()
         operator, said = _text(token).lower(), "1"
         parameters: tuple[Value, ...] = ()
         if operator == "in":
-            parameters = self._list(MODE)
-            said = "signed.value IN (" + _marks(parameters) + ")"
+            parameters = self._list(field)
+            said = "held.value IN (" + _marks(parameters) + ")"
         elif operator in ("like", "~") or (operator in ("=", "==", "!=", "<>") and not negated):
-            value = self._value(MODE, operator)
+            value = self._value(field, operator)
             negated = negated or (operator in ("!=", "<>")) != (value is None)
             if value is not None:
                 parameters = (value,)
                 said = _COMPARE[operator if operator in ("like", "~") else "="]
-                said = said.format("signed.value")
+                said = said.format("held.value")
         else:
             self._fail(token, "expected one of = != ~ like in")
-        return _Condition(("NOT " if negated else "") + _MODE.format(said), parameters)
+        return _Condition(
+            ("NOT " if negated else "") + _ANY.format(_SEVERAL[field], said), parameters
+        )
 
     def _comparison(self, field: str, sql: str) -> _Condition:
         negated = self._takes("not")

@@ -7,7 +7,7 @@ import pytest
 from stepscope.errors import LimitError
 from stepscope.formats.spans.assemble import assemble
 from stepscope.formats.spans.span import RawSpan, SpanEvent
-from stepscope.model import Label, Source, Usage
+from stepscope.model import Source, TraceLabel, Usage
 from stepscope.safety.limits import Limits
 from tests.formats.reading import codes
 from tests.formats.spans.making import BEGIN, SECOND, asks, chat, run_of, said, span, told, tool
@@ -174,7 +174,7 @@ def test_evaluations_are_labels_at_the_step_of_their_span() -> None:
     run = run_of(span("m", chat([ASK], [END]), events=(event,)))
     (label,) = run.labels
     # The question is the first step that this span made.
-    assert label == Label(
+    assert label == TraceLabel(
         kind="note",
         step=0,
         category="relevance",

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stepscope.formats.spans.span import SpanEvent
-from stepscope.model import Label, Usage
+from stepscope.model import TraceLabel, Usage
 from tests.formats.spans.making import run_of, span, told
 
 ASK, ANSWER = "Weather in Paris?", "Rain."
@@ -257,5 +257,7 @@ def test_openinference_evaluations_are_labels_of_the_span_or_of_the_trace() -> N
     }
     first, second = run_of(span("m", about)).labels
     extra = {"name": "helpful", "score": 1, "annotator_kind": "HUMAN"}
-    assert first == Label(kind="note", step=0, category="helpful", annotator="HUMAN", extra=extra)
-    assert second == Label(kind="note", extra={"label": "bad", "of": "trace"})
+    assert first == TraceLabel(
+        kind="note", step=0, category="helpful", annotator="HUMAN", extra=extra
+    )
+    assert second == TraceLabel(kind="note", extra={"label": "bad", "of": "trace"})

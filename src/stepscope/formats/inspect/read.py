@@ -38,7 +38,7 @@ from stepscope.formats.inspect.log import LogHeader, split_eval, split_json, unf
 from stepscope.formats.inspect.messages import Attachments, SampleSteps
 from stepscope.formats.opening import Opening
 from stepscope.formats.records import RawRecord
-from stepscope.model import Case, Json, Label, Outcome, Quarantined, Stream, Trajectory, Warn
+from stepscope.model import Case, Json, Outcome, Quarantined, Stream, TraceLabel, Trajectory, Warn
 from stepscope.safety.json import Decoded, decode, drops_keys
 from stepscope.safety.limits import Limits
 
@@ -53,7 +53,7 @@ _WORDS = {
 _KNOWN = frozenset({"value", "explanation"})
 
 
-def label_scores(scores: dict[str, Json]) -> tuple[Label, ...]:
+def label_scores(scores: dict[str, Json]) -> tuple[TraceLabel, ...]:
     """Return one label a scorer."""
     found = []
     for name, told in scores.items():
@@ -62,7 +62,7 @@ def label_scores(scores: dict[str, Json]) -> tuple[Label, ...]:
         if not isinstance(value, str):
             more["value"] = value
         found.append(
-            Label(
+            TraceLabel(
                 kind="outcome",
                 category=_shown(value),
                 reason=msgspec.convert(score.get("explanation"), str | None) or "",

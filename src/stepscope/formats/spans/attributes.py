@@ -15,7 +15,7 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.fields import parse_call
-from stepscope.model import Json, Label, ToolCall, Usage
+from stepscope.model import Json, ToolCall, TraceLabel, Usage
 from stepscope.safety.json import decode
 from stepscope.safety.limits import Limits
 
@@ -172,9 +172,9 @@ def unwrap_arguments(made: Json, limits: Limits) -> Json:
     return made
 
 
-def label_evaluation(about: Mapping[str, Json], more: Mapping[str, Json]) -> Label:
+def label_evaluation(about: Mapping[str, Json], more: Mapping[str, Json]) -> TraceLabel:
     """Return one evaluation: its name is the category, all that it says stays beside."""
-    return Label(
+    return TraceLabel(
         kind="note",
         category=find_text(about, "name"),
         reason=find_text(about, "explanation") or "",

@@ -17,7 +17,7 @@ import msgspec
 
 from stepscope.errors import LimitError
 from stepscope.formats.fields import ToolStatus
-from stepscope.model import Actor, Json, Label, Part, ToolCall, ToolDef, ToolResult, Usage
+from stepscope.model import Actor, Json, Part, ToolCall, ToolDef, ToolResult, TraceLabel, Usage
 from stepscope.safety.json import Repair, list_repairs
 from stepscope.safety.limits import Limits
 
@@ -157,7 +157,7 @@ class SpanContent(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     session: str | None = None
     workflow: str | None = None
     failed: str | None = None
-    labels: tuple[Label, ...] = ()
+    labels: tuple[TraceLabel, ...] = ()
 
 
 _EMPTY = SpanContent()

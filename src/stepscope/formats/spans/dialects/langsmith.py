@@ -30,7 +30,7 @@ from stepscope.formats.spans.attributes import (
 )
 from stepscope.formats.spans.messages import read_messages, read_result_parts
 from stepscope.formats.spans.span import Operation, RawSpan, SpanContent, SpanMessage
-from stepscope.model import Json, Label, Part, ToolDef, Usage
+from stepscope.model import Json, Part, ToolDef, TraceLabel, Usage
 from stepscope.safety.limits import Limits
 
 KIND = "langsmith.span.kind"
@@ -311,9 +311,9 @@ def _money(told: Json) -> float | None:
     return float(cost) if cost.is_finite() and cost >= 0 else None
 
 
-def label_feedback(stats: Json, *, whole: bool) -> tuple[Label, ...]:
+def label_feedback(stats: Json, *, whole: bool) -> tuple[TraceLabel, ...]:
     """Return a label for each key of feedback, with all that is told of it and who gave it."""
-    labels: list[Label] = []
+    labels: list[TraceLabel] = []
     for key, told in stats.items() if isinstance(stats, dict) else ():
         about = told if isinstance(told, dict) else {"value": told}
         listed = fields.entries_at(about, "comments")
@@ -323,7 +323,7 @@ def label_feedback(stats: Json, *, whole: bool) -> tuple[Label, ...]:
         ]
         sources = [name for name in named if isinstance(name, str)]
         labels.append(
-            Label(
+            TraceLabel(
                 kind="note",
                 category=key,
                 reason="; ".join([entry for entry in listed if isinstance(entry, str)]),

@@ -33,7 +33,7 @@ from stepscope.formats.spans.attributes import (
 )
 from stepscope.formats.spans.messages import read_messages, read_result_parts
 from stepscope.formats.spans.span import Operation, RawSpan, SpanContent
-from stepscope.model import Json, Label, Part
+from stepscope.model import Json, Part, TraceLabel
 from stepscope.safety.limits import Limits
 
 _BEEAI_SCOPE = "openinference.instrumentation.beeai"
@@ -174,9 +174,9 @@ def _documents(about: Mapping[str, Json]) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def read_evaluations(about: Mapping[str, Json]) -> tuple[Label, ...]:
+def read_evaluations(about: Mapping[str, Json]) -> tuple[TraceLabel, ...]:
     """Return the evaluations and annotations under indexed keys, of the span and of its trace."""
-    labels: list[Label] = []
+    labels: list[TraceLabel] = []
     if not any("evaluations." in key or "annotations." in key for key in about):
         return ()
     for prefix in ("", "trace.", "session."):
