@@ -50,3 +50,8 @@ from stepscope.stats.sample import codes as codes
 from stepscope.stats.sample import count_losses as count_losses
 from stepscope.stats.sample import trials_per_task as trials_per_task
 from stepscope.stats.sample import worst_case as worst_case
+from stepscope.stats.sampling import draw as draw
+from stepscope.stats.sampling import draw_shares as draw_shares
+from stepscope.stats.sampling import drawn_rate as drawn_rate
+from stepscope.stats.sampling import recalibrate as recalibrate
+from stepscope.stats.sampling import saved_width as saved_width
