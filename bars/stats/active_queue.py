@@ -20,8 +20,8 @@ from functools import partial
 
 import numpy as np
 
+from bars.stats._peers import ppi
 from stepscope import stats
-from stepscope.stats.intervals import wilson
 from stepscope.stats.sample import Bools, Floats
 from stepscope.stats.sampling import UNIFORM, UNIFORM_UNCALIBRATED
 from stepscope.values import Estimate
@@ -84,20 +84,6 @@ def from_pilot(rng: np.random.Generator, m: Floats, fails: Bools) -> Estimate:
     return found
 
 
-def ppi_limits(m: Floats, labelled: Bools, said: Floats) -> tuple[float, float]:
-    """Return the limits of PPI++ with tuned lambda, written from the paper for this bar."""
-    n, seen, unseen = len(said), m[labelled], m[~labelled]
-    lam = np.cov(said, seen, ddof=0)[0, 1] / (m.var(ddof=1) * (1 + n / len(unseen)))
-    lam = float(np.clip(lam, 0.0, 1.0))
-    rest = said - lam * seen
-    value = lam * float(unseen.mean()) + float(rest.mean())
-    half = 1.96 * float(np.sqrt(rest.var(ddof=1) / n + lam**2 * unseen.var(ddof=1) / len(unseen)))
-    if min(said.sum(), n - said.sum()) < 5:
-        low, high = wilson(said.mean(), n, 0.95)
-        half = max(half, float(high - low) / 2)
-    return value - half, value + half
-
-
 CALIBRATED: tuple[tuple[str, float, Population], ...] = (
     ("Beta(.1, .9)", 0.1, partial(graded, a=0.1, b=0.9)),
     ("Beta(.2, .47)", 0.2 / 0.67, partial(graded, a=0.2, b=0.47)),
@@ -130,7 +116,7 @@ def main(replications: int = REPLICATIONS) -> int:
                 ours = from_queue(rng, m, fails, UNIFORM if way == "draw" else UNIFORM_UNCALIBRATED)
             labelled = np.zeros(RUNS, np.bool_)
             labelled[rng.choice(RUNS, LABELS, replace=False)] = True
-            low, high = ppi_limits(m, labelled, fails[labelled].astype(np.float64))
+            low, high = ppi(m, labelled, fails[labelled].astype(np.float64))
             a, b = ours.low or 0.0, 1.0 if ours.high is None else ours.high
             rows.append((a <= truth <= b, b - a, low <= truth <= high, high - low, saved))
         held, width, theirs, their_width, saved = np.mean(rows, axis=0)

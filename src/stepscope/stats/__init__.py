@@ -24,6 +24,10 @@ from stepscope.stats.comparison import look_alpha as look_alpha
 from stepscope.stats.comparison import median_ratio as median_ratio
 from stepscope.stats.comparison import runs_needed as runs_needed
 from stepscope.stats.comparison import runs_to_tell as runs_to_tell
+from stepscope.stats.corrected import corrected_mean as corrected_mean
+from stepscope.stats.corrected import corrected_rate as corrected_rate
+from stepscope.stats.corrected import explain_weakness as explain_weakness
+from stepscope.stats.corrected import rogan_gladen as rogan_gladen
 from stepscope.stats.estimates import MOST_DISAGREEMENT as MOST_DISAGREEMENT
 from stepscope.stats.estimates import JointTable as JointTable
 from stepscope.stats.estimates import effective_count as effective_count
