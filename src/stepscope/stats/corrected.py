@@ -234,6 +234,9 @@ def explain_weakness(judged: npt.ArrayLike, labelled: npt.ArrayLike, names: Sequ
 
     Source: calibration, section 4; by the judge's verdicts, since a rule on the labels' own classes
     chooses by the outcome.
+
+    >>> explain_weakness([0] * 90 + [1] * 10, range(40, 93), ("pass", "fail"))
+    '3 labels where the judge says fail; a headline takes 5'
     """
     verdicts, places = np.asarray(judged, np.int64), np.asarray(labelled, np.int64)
     if len(places) < HEADLINE_LABELS:
