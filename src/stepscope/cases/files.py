@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from stepscope.cases.split import refuse_edited
 from stepscope.errors import ConfigError, TraceError, UsageError
 from stepscope.formats.fields import read_tools, sub_goals
 from stepscope.formats.format import decode_records
@@ -102,6 +103,7 @@ def load_cases(path: Path, workflow: str = "") -> tuple[Case, ...]:
                 found[key] = case
     if not found:
         raise ConfigError(f"{path}: no case in it; expected [[task]], or a line of JSON for each")
+    refuse_edited(path, found)
     return tuple(found.values())
 
 

@@ -1,8 +1,9 @@
-"""`stepscope calibrate` and `agree`: noise of judges, the ranking of steps, raters compared."""
+"""`stepscope calibrate` and `agree`: noise of judges, ranking of steps, raters, held-out gap."""
 
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
@@ -148,6 +149,61 @@ def localise(
         found = notebook.calibrate_localise()
     terminal.print_result(found, as_json=as_json)
     return 0 if found.used else options.UNMEASURED
+
+
+def gap(
+    corpus: Annotated[
+        Path | None,
+        Argument(metavar="[CORPUS]", help="Frozen cases. Default: those of the settings."),
+    ] = None,
+    *,
+    by: options.By = "agent_version",
+    measure: Annotated[
+        str, Option(metavar="NAME", help="outcome, scores, or a measure between 0 and 1.")
+    ] = "outcome",
+    where: options.WhereText = None,
+    since: options.Since = None,
+    seed: options.Seed = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
+) -> int:
+    """Compare scores on held-out tasks with those on the others.
+
+    For each version: the gap with its interval, whether it is inflation, and what these tasks can
+    find; the trend on the same tasks; whether the benchmark is to be retired. The cases are frozen
+    with stepscope case split. The exit code is 3 for inflation, 4 if nothing could be decided.
+
+    Example: stepscope calibrate gap cases --by agent_version
+    """
+    from stepscope.calibrate.gap import measure_gap
+    from stepscope.cases.files import load_cases
+    from stepscope.cases.split import load_split
+    from stepscope.store.where import combine_filters
+
+    with options.open_existing(store) as notebook:
+        named = {} if corpus is not None else notebook.settings.workflow
+        places = [(Path(one.cases), name) for name, one in named.items() if one.cases is not None]
+        places = places if corpus is None else [(corpus, "")]
+        frozen = [(at, name, split) for at, name in places if (split := load_split(at)) is not None]
+        if not frozen:
+            what = ", ".join(str(at) for at, _ in places) or "the settings name no cases"
+            raise UsageError(f"no frozen corpus ({what}); stepscope case split CORPUS --freeze")
+        found = []
+        for at, name, split in frozen:
+            load_cases(at, name or split.cases[0].workflow)  # refuses edited ones
+            found.append(
+                measure_gap(
+                    notebook.store, str(at), split, by=by or "agent_version", measure=measure,
+                    where=combine_filters(where, since),
+                    seed=notebook.settings.seed if seed is None else seed,
+                )
+            )  # fmt: skip
+    terminal.print_result(found if as_json else "\n\n".join(map(str, found)), as_json=as_json)
+    outcomes = {one.decision.outcome for of in found for one in of.groups}
+    if "fail" in outcomes:
+        return options.GATE_FAILED
+    return 0 if "pass" in outcomes else options.UNMEASURED
 
 
 def _lines(found: Sequence[JudgeNoise], width: int) -> Iterator[str]:

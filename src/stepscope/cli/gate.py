@@ -13,6 +13,7 @@ from typer import Option
 
 from stepscope.cli import options, terminal
 from stepscope.errors import UsageError
+from stepscope.safety.text import visible_line
 
 if TYPE_CHECKING:
     from stepscope.settings import Settings
@@ -250,3 +251,68 @@ def update(
         assert policy.baseline is not None
         baseline.write_baseline(new, policy.baseline)
         terminal.print_note(f"wrote {policy.baseline}")
+
+
+CorpusPath = Annotated[Path, typer.Argument(metavar="CORPUS", help="A file or folder of cases.")]
+OfWorkflow = Annotated[str, Option(metavar="NAME", help="The workflow of cases that name none.")]
+
+
+def check(
+    corpus: CorpusPath,
+    *,
+    workflow: OfWorkflow = "",
+    as_json: options.Json = False,
+) -> None:
+    """Check a file or folder of cases.
+
+    Refused are cases that make no sense and, in a frozen corpus, held-out cases that were edited.
+    Warns of what the corpus cannot do, and of requests that stand in both parts.
+
+    Example: stepscope case check cases
+    """
+    from stepscope.cases.files import load_cases
+    from stepscope.cases.split import check_corpus
+
+    found = check_corpus(corpus, load_cases(corpus, workflow))
+    terminal.print_result(found, as_json=as_json)
+
+
+def split(
+    corpus: CorpusPath,
+    *,
+    held_out: Annotated[
+        float, Option("--held-out", metavar="SHARE", help="Share of the cases to hold out.")
+    ] = 0.2,
+    by: Annotated[
+        str, Option(metavar="FIELD,...", help="Strata: difficulty, workflow, or keys of tags.")
+    ] = "",
+    workflow: OfWorkflow = "",
+    seed: Annotated[int, Option(min=0, help="Seed of the draw.")] = 0,
+    freeze: Annotated[
+        bool, Option("--freeze", help="Write the split beside the cases; without it, show it.")
+    ] = False,
+    as_json: options.Json = False,
+) -> None:
+    """Hold out a part of the cases, as a test set that nothing is tuned on.
+
+    With --freeze the split is written with its hash beside the cases; commit it. From then on a
+    held-out case that was edited is refused wherever the cases are read, and stepscope calibrate
+    gap compares the two parts.
+
+    Example: stepscope case split cases --held-out .2 --by type,difficulty --freeze
+    """
+    from stepscope.cases import split as splits
+    from stepscope.cases.files import load_cases
+
+    names = [name.strip() for name in by.split(",") if name.strip()]
+    cases = load_cases(corpus, workflow)
+    found = splits.draw_split(cases, share=held_out, by=names, seed=seed)
+    if freeze:
+        terminal.print_note(f"wrote {splits.freeze(found, corpus)}")
+    elif splits.load_split(corpus) is not None:
+        raise UsageError(f"{corpus} is frozen; stepscope case check {corpus} shows its split")
+    if as_json:
+        return terminal.print_json(found)
+    held = sorted(found.tasks("held_out"))
+    lines = [str(found), *(f"  {name}/{task}" for name, task in held)]
+    terminal.print_text("\n".join(visible_line(line) for line in lines))

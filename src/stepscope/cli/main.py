@@ -57,14 +57,15 @@ COMMANDS: dict[str, tuple[Member, ...]] = {
     "Judge": (
         judge.judge, calibrate.agree,
         ("calibrate", "Measure how far judges and lists of suspects can be trusted.",
-         "stepscope calibrate sigma scores.csv", (calibrate.sigma, calibrate.localise)),
+         "stepscope calibrate sigma scores.csv",
+         (calibrate.sigma, calibrate.localise, calibrate.gap)),
     ),
     "Gate": (
         gate.gate,
         ("baseline", "Save runs as the baseline that gates compare with.",
          "stepscope baseline update --yes", (gate.update,)),
-        ("case", "Turn failing runs into cases.",
-         "stepscope case promote airline/9/2", (runs.promote,)),
+        ("case", "Check cases, hold some out, make some of failing runs.",
+         "stepscope case check cases", (gate.check, gate.split, runs.promote)),
     ),
     "Experts": (
         ("lab", "Measure stepscope's accuracy on runs with known faults.",

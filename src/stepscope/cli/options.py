@@ -109,8 +109,8 @@ Quantum = Annotated[
 ]
 
 
-# Exit code where nothing could be measured or decided.
-UNMEASURED = 4
+# Exit codes: what was measured is bad; nothing could be measured or decided.
+GATE_FAILED, UNMEASURED = 3, 4
 
 
 FORMS = {".json": "json", ".md": "markdown", ".xml": "junit"}

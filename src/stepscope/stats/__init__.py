@@ -17,11 +17,13 @@ from __future__ import annotations
 
 from stepscope.stats.comparison import Comparison as Comparison
 from stepscope.stats.comparison import compare_paired as compare_paired
+from stepscope.stats.comparison import compare_parts as compare_parts
 from stepscope.stats.comparison import compare_unpaired as compare_unpaired
 from stepscope.stats.comparison import detectable as detectable
 from stepscope.stats.comparison import holm as holm
 from stepscope.stats.comparison import look_alpha as look_alpha
 from stepscope.stats.comparison import median_ratio as median_ratio
+from stepscope.stats.comparison import power_apart as power_apart
 from stepscope.stats.comparison import runs_needed as runs_needed
 from stepscope.stats.comparison import runs_to_tell as runs_to_tell
 from stepscope.stats.corrected import corrected_mean as corrected_mean
