@@ -63,7 +63,7 @@ def test_the_demo_needs_no_key_and_its_next_commands_work(
     view = "stepscope view --store .stepscope/demo.db --where \"workflow = 'airline'\"\n"
     assert view in shown.out
     # One run of another kind is in no figure; what is proved of it is said all the same.
-    said = "\nNot in these figures, but worth a look: claude_code/test-session-id, step 6: says"
+    said = "\nNot in these figures, but worth a look: claude_code/test-session-id, step 6:\n  says"
     assert f"{said} 'Done!" in shown.out
     commands = re.findall(r"^  stepscope ((?:show|compare) .*)$", shown.out, re.MULTILINE)
     assert len(commands) == 4

@@ -79,7 +79,10 @@ InMode = Annotated[
 ]
 Goals = Annotated[
     Path | None,
-    Option(metavar="FILE", help="Sub-goals that you have confirmed, for the rubric no_look."),
+    Option(
+        metavar="FILE",
+        help="Sub-goals that you have confirmed; the rubric no_look scores outputs by them.",
+    ),
 ]
 Propose = Annotated[
     Path | None, Option(metavar="FILE", help="Write a draft of sub-goals there; judge nothing.")

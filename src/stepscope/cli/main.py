@@ -64,7 +64,7 @@ COMMANDS: dict[str, tuple[Member, ...]] = {
         gate.gate,
         ("baseline", "Save runs as the baseline that gates compare with.",
          "stepscope baseline update --yes", (gate.update,)),
-        ("case", "Check cases, hold some out, make some of failing runs.",
+        ("case", "Check cases, hold some out, make new ones from failing runs.",
          "stepscope case check cases", (gate.check, gate.split, runs.promote)),
     ),
     "Experts": (

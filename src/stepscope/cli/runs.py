@@ -275,7 +275,7 @@ def diff(
 ) -> None:
     """Compare two runs, call by call.
 
-    Prints the step from which on their calls differ, and how far trials of one version differ
+    Prints the first step at which their calls differ, and how far trials of one version differ
     on this task: without that, a difference between two runs means nothing.
 
     Example: stepscope diff airline/11/2 airline/11/0

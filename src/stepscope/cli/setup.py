@@ -69,7 +69,7 @@ def demo(
 
     Example: stepscope demo
     """
-    from stepscope.report.words import cut_words, describe_suspect
+    from stepscope.report.words import describe_suspect, shorten
     from stepscope.settings import Settings, load_settings
 
     if copy_examples:
@@ -115,8 +115,8 @@ def demo(
         others = notebook.report(where=f"not {DEMO_FILTER}").value.look_first
     for run in others:
         where, said = describe_suspect(run)
-        said = f"\nNot in these figures, but worth a look: {run.name}, step {where}: {said}"
-        terminal.print_text(cut_words(said, terminal.terminal_width()))
+        terminal.print_text(f"\nNot in these figures, but worth a look: {run.name}, step {where}:")
+        terminal.print_text(f"  {shorten(said, terminal.terminal_width() - 2, ends=True)}")
     terminal.print_text(
         f"\nOpen {page} in a browser, or see the same with:\n"
         f'  stepscope view {option} --where "{DEMO_FILTER}"\n'

@@ -179,11 +179,17 @@ def shorten(text: str, width: int, *, ends: bool) -> str:
 
     >>> shorten("book fails 5 times: total price is 1203, but paid 833", 36, ends=True)
     'fails 5 times: …1203, but paid 833'
+    >>> shorten("says 'One bag has been added for you now.', but no call did that", 52, ends=True)
+    "says 'One bag has been added…', but no call did that"
     """
     if len(text) > width:
         text = _SPARE.sub("", text)
     if len(text) <= width or not ends:
         return cut_words(text, width)
+    # What is behind a quotation stays whole, its closing mark included.
+    behind = text[max(text.rfind("', "), text.rfind('", ')) :]
+    if 2 * len(behind) < width and behind != text[-1:]:
+        return cut_words(text[: -len(behind)], width - len(behind)) + behind
     head = text.find(": ") + 2
     if not 2 < head <= 3 * width // 4:
         head = text.rfind(" ", 0, 3 * width // 5) + 1 or 3 * width // 5

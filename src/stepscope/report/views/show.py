@@ -159,7 +159,13 @@ VERDICTS = {
     "redundant_calls": "repeats",
     "subgoals.other_writes": "writes not in the reference",
     "loops": "loops",
-    "termination": "ended too early or too late",
+    "termination": "ended",
+}
+# How a run that did not stop well ended.
+ENDINGS = {
+    "limit": "was cut off",
+    "too_early": "ended before everything was done",
+    "too_late": "went on after everything was done",
 }
 
 
@@ -265,6 +271,7 @@ def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[s
         verdict = found.whole.get(measure)
         cites = () if verdict is None or verdict.label == "stopped_well" else verdict.cites
         if cites:
+            name = ENDINGS.get((verdict and verdict.label) or "", name)
             said.append(f"{name} at {' '.join(map(str, cites))}")
     goals = found.whole.get("subgoals")
     if goals is not None:
