@@ -124,3 +124,15 @@ def test_failure_labels_that_count_from_1_find_their_steps(shared: Path, tmp_pat
         records = list(notebook.store.records(measure="judge.attribution.whose"))
         assert sum(r.answer.label == "agent" for r in records) == 10  # type: ignore[union-attr]
         assert {r.family for r in records} == {"human"}
+
+
+def test_a_judge_of_development_tasks_stands_beside_people_with_the_published_figures(
+    devai: Notebook,
+) -> None:
+    found = devai.calibrate_judge("requirements")["agent-as-a-judge"]
+    values = {name: one.value for name, one in found.figures.items() if isinstance(one, Estimate)}
+    assert (values["accuracy"], values["kappa"]) == pytest.approx((0.9207650, 0.7750795), abs=1e-6)
+    assert (found.n, found.runs, found.people) == (366, 55, ("people",))
+    assert found.confusion == ((69, 12), (17, 268))
+    assert (values["recall.met"], values["recall.unmet"]) == pytest.approx((69 / 81, 268 / 285))
+    assert found.decision.outcome == "pass"

@@ -18,6 +18,7 @@ from stepscope.lazy import lazy_names
 
 if TYPE_CHECKING:
     from stepscope.api.agreement import AgreementView as AgreementView
+    from stepscope.api.agreement import CalibrationView as CalibrationView
     from stepscope.api.agreement import ModesView as ModesView
     from stepscope.api.agreement import QueueView as QueueView
     from stepscope.api.exporting import Exported as Exported
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        ".agreement": ("AgreementView", "ModesView", "QueueView"),
+        ".agreement": ("AgreementView", "CalibrationView", "ModesView", "QueueView"),
         ".exporting": ("Exported",),
         ".judging": ("RejudgeResult",),
         ".memory": ("match",),

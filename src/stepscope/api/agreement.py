@@ -7,13 +7,14 @@ from typing import TypeVar
 
 from stepscope.api.views import DocumentView
 from stepscope.calibrate import agreement as raters
+from stepscope.calibrate.judges import JudgeCalibration, calibrate_judges
 from stepscope.calibrate.modes import ModeComparison, compare_modes
 from stepscope.calibrate.ratings import choose_raters, rated_rubrics
 from stepscope.calibrate.types import Agreement, Dispute, RubricAgreement
 from stepscope.errors import UsageError
 from stepscope.report.document import Document
 from stepscope.report.render import text
-from stepscope.report.views import judges
+from stepscope.report.views import calibration, judges
 from stepscope.safety.redact import hide_in
 from stepscope.safety.text import render_json
 from stepscope.store import Store
@@ -88,6 +89,26 @@ class ModesView(DocumentView[tuple[ModeComparison, ...]]):
         return render_json({"modes": self.value})
 
 
+class CalibrationView(DocumentView[tuple[JudgeCalibration, ...]]):
+    """Judges beside people; `value` holds one entry a judge and rubric."""
+
+    def __getitem__(self, judge: str) -> JudgeCalibration:
+        """Return the first entry of a judge, by its name; a `UsageError` lists the judges."""
+        for one in self.value:
+            if one.judge == judge:
+                return one
+        known = ", ".join(dict.fromkeys(one.judge for one in self.value)) or "none"
+        raise UsageError(f"no judge {judge!r} was held against people; judges: {known}")
+
+    def document(self) -> Document:
+        """Return the figures as text and tables."""
+        return calibration.make_calibration_document(self.value)
+
+    def json(self) -> str:
+        """Return the figures as JSON; the same rows give the same bytes."""
+        return render_json({"judges": self.value})
+
+
 def view_agreement(
     rows: Rows,
     rubric: str | None,
@@ -118,6 +139,25 @@ def view_agreement(
     if rubric is not None and not any(group.aspects for group in found):
         _refuse_unknown(rows, rubric)
     return AgreementView(_hide_secrets(found, rows))
+
+
+def view_calibration(
+    rows: Rows,
+    rubric: str | None,
+    *,
+    where: Where | None,
+    names: Sequence[str] | None,
+    version: str | None,
+    seed: int,
+) -> CalibrationView:
+    """Return the judges of the chosen runs beside the people who labelled them."""
+    chosen = choose_raters(rows, names, where=where, rubric=rubric, version=version)
+    found = calibrate_judges(
+        rows, where=where, rubric=rubric, raters=chosen, version=version, seed=seed
+    )
+    if rubric is not None and not found:
+        _refuse_unknown(rows, rubric)
+    return CalibrationView(_hide_secrets(found, rows))
 
 
 def _hide_secrets(found: T, rows: Rows) -> T:

@@ -29,7 +29,7 @@ from stepscope.store import Store
 from stepscope.store.where import Where, combine_filters
 
 if TYPE_CHECKING:
-    from stepscope.api.agreement import AgreementView, ModesView, QueueView
+    from stepscope.api.agreement import AgreementView, CalibrationView, ModesView, QueueView
     from stepscope.api.gating import SelftestView
     from stepscope.api.judging import GoalDraft, JudgeFinding, PlannedRequest, RejudgeResult
     from stepscope.api.verdict_import import AddedVerdicts
@@ -371,6 +371,37 @@ class Notebook(Closeable):
                 found = noise.noise_of_file(stream, quantum=quantum)
         noise.store_noise(self.store, found)
         return found
+
+    def calibrate_judge(
+        self,
+        rubric: str | None = None,
+        *,
+        where: str | None = None,
+        since: str | None = None,
+        raters: Sequence[str] | None = None,
+        rubric_version: str | None = None,
+        seed: int | None = None,
+    ) -> CalibrationView:
+        """Hold judges against the people who labelled the same runs or steps.
+
+        Args:
+            rubric: "axes.termination", or "axes" for its set; all when left out.
+            raters: names, families, or how they begin, judges and people; all when left out.
+            rubric_version: that judges answered under; of each that of most runs when left out.
+
+        Raises:
+            UsageError: nobody rated this rubric, or no such rater.
+        """
+        from stepscope.api.agreement import view_calibration
+
+        return view_calibration(
+            self.store,
+            rubric,
+            where=combine_filters(where, since),
+            names=raters,
+            version=rubric_version,
+            seed=self.settings.seed if seed is None else seed,
+        )
 
     def calibrate_localise(self) -> LocaliseFit:
         """Fit the ranking of suspects to the steps that people named; keep it where it is better.

@@ -110,7 +110,7 @@ def group_agreement(
         figures["alpha.interval"] = rated.coefficient("alpha", "quadratic", unmeasured=unmeasured)
     figures["jaccard"] = _jaccard(ratings, groups, kept)
     by_chance = None
-    if two and ratings.unit == "steps" and (bad := _failing_codes(ratings)):
+    if two and ratings.unit == "steps" and (bad := failing_codes(ratings)):
         # Those of the next pair of raters are lower, so that they begin anew.
         places = np.concatenate([np.flatnonzero(k) - at * len(k) for at, k in enumerate(kept)])
         exact, near, by_chance = first_bad_step(np.isin(codes, bad), runs, places)
@@ -138,7 +138,7 @@ def group_agreement(
     )
 
 
-def _failing_codes(ratings: RatingTable) -> list[int]:
+def failing_codes(ratings: RatingTable) -> list[int]:
     """Return the codes of the labels that speak against the agent; none of an unknown rubric."""
     try:
         failing = load_rubric(ratings.aspect).failing

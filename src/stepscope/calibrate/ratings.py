@@ -99,7 +99,7 @@ def read_ratings(
             and (isinstance(rows, Store) and rows.raters(STEP_SCORES) < 2)
         ):
             continue
-        name = aspect if aspect == STEP_SCORES else JUDGE_PREFIX + aspect
+        name = rating_measure(aspect)
         given = [r for r in rows.records(where, measure=name) if r.family != RULES]
         given += _rules(rows, runs, where, aspect)
         stepped = {r.trajectory for r in given if r.answer.step is not None} - own.keys()
@@ -117,6 +117,11 @@ def read_ratings(
             ):
                 found.append(rating_table(aspect, unit, voices, names))
     return found
+
+
+def rating_measure(aspect: str) -> str:
+    """Return the measure under which raters answer a rubric."""
+    return aspect if aspect == STEP_SCORES else JUDGE_PREFIX + aspect
 
 
 def load_agent_steps(

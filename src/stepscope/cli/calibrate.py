@@ -128,6 +128,38 @@ def sigma(
     return 0 if measured else options.UNMEASURED
 
 
+def judge_(
+    *,
+    rubric: Rubric = None,
+    raters: Raters = None,
+    where: options.WhereText = None,
+    since: options.Since = None,
+    rubric_version: options.RubricVersion = None,
+    seed: options.Seed = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
+) -> int:
+    """Hold judges against the people who labelled the same runs.
+
+    For each judge and rubric: what it said of what people said, accuracy, kappa, AC1, bias, recall
+    of each label, correlation and concordance, with intervals over tasks; how often it is right at
+    each confidence; and whether it passes the protocol, or how many labels would decide. The exit
+    code is 4 if no judge passes or fails it.
+
+    Example: stepscope calibrate judge --rubric axes
+    """
+    names = None if raters is None else [name.strip() for name in raters.split(",")]
+    with options.open_existing(store) as notebook:
+        view = notebook.calibrate_judge(
+            rubric, where=where, since=since, raters=names, rubric_version=rubric_version,
+            seed=seed,
+        )  # fmt: skip
+        terminal.print_view(view, as_json=as_json)
+    decided = any(one.decision.outcome != "undecided" for one in view.value)
+    return 0 if decided else options.UNMEASURED
+
+
 def localise(
     *,
     store: options.StorePath = None,

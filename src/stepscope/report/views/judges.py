@@ -571,7 +571,7 @@ def describe_aspect(aspect: RubricAgreement) -> Iterator[str]:
     yield from filter(None, map(describe_weighted, aspect.pairs))
     yield from filter(None, map(describe_worst_case, aspect.pairs))
     yield from map(describe_rater, aspect.raters)
-    yield from map(_curve, aspect.curves)
+    yield from map(describe_curve, aspect.curves)
     yield from map(_change, aspect.changes)
     yield from (f"{_capital(note)}." for note in aspect.notes if note != WHAT_ENTERS)
 
@@ -591,7 +591,8 @@ def _proofs(one: ProofAgreement) -> str:
     return f"The rules' proofs, compared with {one.rater}: {', '.join(said)}."
 
 
-def _curve(curve: CalibrationCurve) -> str:
+def describe_curve(curve: CalibrationCurve) -> str:
+    """Return how often a judge is right at each confidence."""
     if isinstance(curve.bins, Unmeasured):
         return f"{curve.judge}'s confidence: {curve.bins.reason}."
     told = ", ".join(

@@ -1,0 +1,321 @@
+"""Judges held against people: what each gets right, how far it leans, and whether it may be used.
+
+A judge is compared with the label that most people gave an item, a score with people's mean; items
+on which they are split, or that they could not decide, are counted and left out. The protocol asks
+for 100 labels, a bias shown to lie within .05 (two one-sided tests), and correlation and
+concordance shown to be .60 or more; of labels Cohen's kappa of "speaks against the agent, or not".
+Five labels with r = .8 are shown as what they are: -.28 to .99. Labels of items that
+were chosen for how they look are in no figure here. "Labels still needed" is a plan: testing again
+and again until a judge passes is not this test.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping
+from math import atanh, ceil
+
+import msgspec
+import numpy as np
+
+from stepscope import stats
+from stepscope.calibrate.agreement import LEVEL, agreement_figures, failing_codes
+from stepscope.calibrate.confidence import calibration_curves, majority_labels
+from stepscope.calibrate.ratings import Item, RaterKey, RatingTable, rating_measure, read_ratings
+from stepscope.calibrate.types import CalibrationCurve, Unit
+from stepscope.model.records import UNCERTAIN, Figure
+from stepscope.stats.interrater import SharedWeights
+from stepscope.stats.intervals import difference_limits
+from stepscope.stats.sample import (
+    EstimateFrame,
+    Floats,
+    Ints,
+    make_estimate,
+    make_value,
+    sum_by_cluster,
+)
+from stepscope.stats.sample import codes as numbered
+from stepscope.store.columns import LabelledRows, Rows
+from stepscope.store.where import Where
+from stepscope.values import Decision, Unmeasured, format_count
+
+# The protocol: labels, how far a judge may lean, and what correlation and concordance it needs.
+LABELS_OF_PROTOCOL, MOST_BIAS, LEAST_AGREEMENT = 100, 0.05, 0.6
+# One-sided tests at 95 % are limits at 90 %.
+ONE_SIDED = 0.9
+# z of 95 % and of 80 % power for both one-sided tests together (Chow and Liu).
+_EQUIVALENCE = 2.93
+# More labels than this nobody gives.
+MOST_LABELS = 5_000
+# How near a score is right.
+NEAR = 0.1
+# A band with a smaller share of the labels is not looked at by them.
+THIN = 0.1
+
+
+class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
+    """One judge beside people, on one rubric at one granularity."""
+
+    rubric: str
+    unit: Unit
+    judge: str
+    family: str
+    version: str  # of the rubric that the judge read
+    n: int  # items that have a label of people and one of the judge
+    runs: int  # how many runs these are of
+    people: tuple[str, ...]
+    labels: tuple[str, ...]  # those in use; bands of scores
+    confusion: tuple[tuple[int, ...], ...]  # what people said down, what the judge said across
+    # "accuracy", "kappa", "gwet" (AC1), "bias" (judge less people; of labels in the share that
+    # speaks against the agent), "recall.LABEL"; of scores "pearson", "spearman", "concordance",
+    # and "near", the share within .1
+    figures: dict[str, Figure]
+    decision: Decision  # whether the judge passes the protocol
+    labels_needed: int | None = None  # in all, for a decision; None: none, or no number decides
+    curve: CalibrationCurve | None = None  # of its confidence; None where it states none
+    notes: tuple[str, ...] = ()
+
+
+def calibrate_judges(
+    rows: Rows,
+    *,
+    where: Where | None = None,
+    rubric: str | None = None,
+    raters: Container[RaterKey] | None = None,
+    version: str | None = None,
+    seed: int = 0,
+) -> tuple[JudgeCalibration, ...]:
+    """Return every judge that judged what people labelled, by rubric."""
+    runs = rows.runs(where)
+    task_of = {
+        run: run if task is None else task
+        for run, task in zip(runs.id.tolist(), runs.task.tolist(), strict=True)
+    }
+    found = []
+    for table in read_ratings(rows, where=where, rubric=rubric, raters=raters, version=version):
+        if table.people:
+            chosen = find_chosen(rows, where, table.aspect)
+            judges = [at for at in table.rated if at not in table.people]
+            found += [_calibrate(table, at, chosen, task_of, seed) for at in judges]
+    return tuple(found)
+
+
+def find_chosen(rows: Rows, where: Where | None, aspect: str) -> dict[Item, str]:
+    """Return the queue of each item of a rubric that was labelled for how it looks alone."""
+    found: dict[Item, str] = {}
+    random = set[Item]()
+    given = rows.labels if isinstance(rows, LabelledRows) else None
+    for label in given(where, measure=rating_measure(aspect)) if given else ():
+        item = (label.trajectory, label.step)
+        if label.queue in ("uniform", "file"):
+            random.add(item)
+        else:
+            found.setdefault(item, label.queue)
+    return {item: queue for item, queue in found.items() if item not in random}
+
+
+def _calibrate(
+    table: RatingTable, at: int, chosen: Mapping[Item, str], task_of: dict[str, str], seed: int
+) -> JudgeCalibration:
+    voice, said = table.voices[at], majority_labels(table)
+    undecided = said == (table.labels.index(UNCERTAIN) if UNCERTAIN in table.labels else -2)
+    fair = np.array([item not in chosen for item in table.items], np.bool_)
+    kept = np.flatnonzero((said >= 0) & ~undecided & (table.codes[:, at] >= 0) & fair)
+    tasks = numbered(task_of.get(table.items[place][0], "") for place in kept.tolist())
+    people, judge = said[kept], table.codes[kept, at]
+    confusion = np.zeros((len(table.labels), len(table.labels)), np.int64)
+    np.add.at(confusion, (people, judge), 1)
+    weights = SharedWeights(np.random.default_rng(seed))
+    figures: dict[str, Figure] = {
+        "accuracy": stats.proportion(
+            (people == judge).astype(np.float64), tasks, unit_of_n=table.unit
+        ),
+        **agreement_figures(
+            ["kappa", "gwet"], np.stack([people, judge], axis=1), tasks, table.labels, {},
+            weights=weights,
+        ),
+    }  # fmt: skip
+    for code in np.unique(people).tolist():
+        of = people == code
+        figures[f"recall.{table.labels[code]}"] = stats.proportion(
+            (judge[of] == code).astype(np.float64), tasks[of], unit_of_n=table.unit
+        )
+    scores = _as_scores(table, kept, at, people, judge)
+    decision, needed = Decision("undecided", _no_scores(table)), None
+    if scores is not None:
+        figures["bias"] = measure_bias(*scores, tasks, table.unit)
+        decision, needed = decide_protocol(*scores, tasks, table.unit, scored=table.scored)
+    if table.scored and scores is not None:
+        figures |= {
+            "pearson": stats.pearson(*scores, tasks, unit_of_n=table.unit),
+            "spearman": stats.rank_correlation(
+                *scores, tasks, rng=np.random.default_rng(seed), unit_of_n=table.unit
+            ),
+            "concordance": stats.concordance(*scores, tasks, unit_of_n=table.unit),
+            "near": stats.proportion(
+                (np.abs(scores[0] - scores[1]) <= NEAR + 1e-9).astype(np.float64), tasks,
+                unit_of_n=table.unit,
+            ),
+        }  # fmt: skip
+    curves = {curve.judge: curve for curve in calibration_curves(table)}
+    return JudgeCalibration(
+        rubric=table.aspect,
+        unit=table.unit,
+        judge=voice.name,
+        family=voice.family,
+        version=voice.version,
+        n=len(kept),
+        runs=len({table.items[place][0] for place in kept.tolist()}),
+        people=tuple(table.voices[one].name for one in table.people),
+        labels=table.labels,
+        confusion=tuple(map(tuple, confusion.tolist())),
+        figures=figures,
+        decision=decision,
+        labels_needed=needed,
+        curve=curves.get(voice.name),
+        notes=tuple(_notes(table, said, int(undecided.sum()), people, chosen)),
+    )
+
+
+def _as_scores(
+    table: RatingTable, kept: Ints, at: int, people: Ints, judge: Ints
+) -> tuple[Floats, Floats] | None:
+    """Return scores of judge and people; of labels 1 for a failing one; None where none is."""
+    if table.scored:
+        said = table.values[kept][:, table.people]
+        given = ~np.isnan(said)
+        mean = np.where(given, said, 0).sum(axis=1) / np.maximum(given.sum(axis=1), 1)
+        return table.values[kept, at], mean
+    if not (bad := _bad_codes(table)):
+        return None
+    return np.isin(judge, bad).astype(np.float64), np.isin(people, bad).astype(np.float64)
+
+
+def _bad_codes(table: RatingTable) -> list[int]:
+    """Return the labels that count as 1; of two that are not known, the last."""
+    return failing_codes(table) or ([1] if len(table.labels) == 2 else [])
+
+
+def _no_scores(table: RatingTable) -> str:
+    known = ", ".join(table.labels)
+    return f"no label of {known} is known to speak against the agent: there is no bias to test"
+
+
+def measure_bias(
+    judge: Floats, people: Floats, tasks: Ints, unit: Unit, level: float = LEVEL
+) -> Figure:
+    """Return by how much the judge's scores exceed people's, each task counting alike."""
+    if not len(judge):
+        return Unmeasured("insufficient_data", f"no {unit} that judge and people both rated")
+    sums = sum_by_cluster(judge - people, tasks)
+    frame = EstimateFrame(level=level, unit_of_n=unit, n_tasks=len(sums.sums))
+    means = sums.sums / sums.sizes
+    if len(means) < 2:
+        return make_value(float(means[0]), "one task", n=len(judge), frame=frame)
+    value, low, high = (float(one) for one in difference_limits(means, level, bounded=True))
+    return make_estimate((value, low, high), method="t", n=len(judge), frame=frame)
+
+
+def decide_protocol(
+    judge: Floats, people: Floats, tasks: Ints, unit: Unit, *, scored: bool
+) -> tuple[Decision, int | None]:
+    """Decide whether a judge may stand for people; and how many labels in all would decide.
+
+    Source: Schuirmann (1987), J. Pharmacokinetics and Biopharmaceutics 15:657-680, for the bias;
+    the planned number is 2.93^2 * (SD / .05)^2, Chow, Shao and Wang (2008), section 3.2.
+    """
+    n = len(judge)
+    wanted = (
+        ceil((_EQUIVALENCE * float((judge - people).std(ddof=1)) / MOST_BIAS) ** 2) if n > 1 else 0
+    )
+    checks = [_check_bias(measure_bias(judge, people, tasks, unit, ONE_SIDED), wanted)]
+    if scored:
+        checks += [
+            _check_agreement(name, of(judge, people, tasks, level=ONE_SIDED, unit_of_n=unit))
+            for name, of in (("r", stats.pearson), ("concordance", stats.concordance))
+        ]
+    else:
+        both, weights = np.stack([judge, people], axis=1), SharedWeights(np.random.default_rng(0))
+        found = agreement_figures(
+            ["kappa"], both.astype(np.int64), tasks, ("no", "yes"), {}, weights=weights,
+            level=ONE_SIDED,
+        )  # fmt: skip
+        checks.append(_check_agreement("kappa", found["kappa"]))
+    if n < LABELS_OF_PROTOCOL:
+        enough = Decision("undecided", f"{n} of {LABELS_OF_PROTOCOL} labels")
+        checks.insert(0, (enough, LABELS_OF_PROTOCOL))
+    for outcome in ("fail", "undecided"):
+        said = [decision.reason for decision, _ in checks if decision.outcome == outcome]
+        if said and outcome == "fail":
+            return Decision("fail", "; ".join(said)), None
+        if said:
+            needed = max(LABELS_OF_PROTOCOL, n + 1, *(more for _, more in checks))
+            if needed > MOST_LABELS:
+                return Decision(
+                    "undecided", "; ".join([*said, "no number of labels decides"])
+                ), None
+            plan = f"about {format_count(needed - n, 'more label')} would decide"
+            return Decision("undecided", "; ".join([*said, plan])), needed
+    return Decision("pass", f"{n} labels; " + "; ".join(d.reason for d, _ in checks)), None
+
+
+def _check_bias(bias: Figure, wanted: int) -> tuple[Decision, int]:
+    """Test that a judge leans by less than `MOST_BIAS`; with the labels that would tell."""
+    if isinstance(bias, Unmeasured):
+        return Decision("undecided", f"bias is unmeasured: {bias.reason}"), 0
+    low, high, told = bias.low, bias.high, f"bias {bias.value:+.3f}"
+    if low is None or high is None:
+        return Decision("undecided", f"{told} of one task"), 0
+    told = f"{told}, {low:+.3f} to {high:+.3f}"
+    if low > MOST_BIAS or high < -MOST_BIAS:
+        return Decision("fail", f"{told}: beyond {MOST_BIAS}"), 0
+    if low <= -MOST_BIAS or high >= MOST_BIAS:
+        return Decision("undecided", f"{told}: not shown to be within {MOST_BIAS}"), wanted
+    return Decision("pass", f"{told}"), 0
+
+
+def _check_agreement(name: str, found: Figure) -> tuple[Decision, int]:
+    """Test that a coefficient is `LEAST_AGREEMENT` or more; with the labels that would tell."""
+    if isinstance(found, Unmeasured):
+        return Decision("undecided", f"{name} is unmeasured: {found.reason}"), 0
+    told = f"{name} {found.value:.2f}"
+    if found.low is None or found.high is None:
+        if abs(found.value) > 1 - 1e-9 and found.n_tasks >= LABELS_OF_PROTOCOL:
+            return Decision("fail" if found.value < 0 else "pass", told), 0
+        return Decision("undecided", f"{told} without limits"), 0
+    if found.high < LEAST_AGREEMENT:
+        return Decision("fail", f"{told}, at most {found.high:.2f}: below {LEAST_AGREEMENT}"), 0
+    if found.low >= LEAST_AGREEMENT:
+        return Decision("pass", f"{told}, at least {found.low:.2f}"), 0
+    # Limits shrink as a root on Fisher's scale.
+    value = min(found.value, 1 - 1e-9)
+    ahead = max(abs(atanh(value) - atanh(LEAST_AGREEMENT)), 1e-3)
+    reach = atanh(value) - atanh(found.low)
+    told = f"{told}, at least {found.low:.2f}: {LEAST_AGREEMENT} is not shown"
+    return Decision("undecided", told), ceil(found.n * (reach / ahead) ** 2)
+
+
+def _notes(
+    table: RatingTable, said: Ints, undecided: int, people: Ints, chosen: Mapping[Item, str]
+) -> Iterator[str]:
+    if held := Counter(chosen[item] for item in table.items if item in chosen):
+        told = ", ".join(f"{queue} {n:,}" for queue, n in sorted(held.items()))
+        yield f"labels of items that were chosen for how they look are left out: {told}"
+    rated = (table.codes[:, table.people] >= 0).any(axis=1)
+    if split := int((rated & (said < 0)).sum()):
+        yield f"people are split on {format_count(split, table.unit[:-1])}: left out"
+    if undecided:
+        yield f"people could not decide {format_count(undecided, table.unit[:-1])}: left out"
+    if not table.scored and (bad := _bad_codes(table)):
+        told = " or ".join(table.labels[code] for code in bad)
+        yield f"bias, and kappa in the protocol, are of one question: {told}, or not"
+    if table.scored and len(people):
+        of_band = Counter(people.tolist())
+        thin = [
+            table.labels[code]
+            for code in range(len(table.labels))
+            if of_band[code] < THIN * len(people)
+        ]
+        if thin:
+            told = ", ".join(thin)
+            yield f"few labels in the band {told}: the protocol spreads them over all four"

@@ -1,0 +1,101 @@
+"""Judges beside people, and rates corrected by people's labels, as text and tables.
+
+Nothing is computed here. Names of judges, runs and labels are as the records hold them; renderers
+escape them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from stepscope.calibrate.judges import JudgeCalibration
+from stepscope.model.records import Figure
+from stepscope.report.document import Document, Paragraph, Section, Table, make_columns, make_row
+from stepscope.report.views.judges import describe_curve
+from stepscope.values import (
+    Unmeasured,
+    format_count,
+    format_difference,
+    format_interval,
+    format_number,
+)
+
+NO_LABELS = (
+    "Nothing to hold a judge against: no run here has both a judge's verdict and a person's label "
+    "under one rubric. stepscope judge asks judges; stepscope import --verdicts FILE --human takes "
+    "in what people said."
+)
+PLAN = (
+    "The protocol is one test: labels still needed are a plan, not leave to test until a judge "
+    "passes."
+)
+DECIDED = {"pass": "passes", "fail": "fails", "undecided": "undecided"}
+# Figures in the order in which they are read; those of each label follow.
+_FIGURES = (
+    ("accuracy", "accuracy"), ("kappa", "kappa"), ("gwet", "AC1"), ("bias", "bias"),
+    ("pearson", "r"), ("spearman", "Spearman"), ("concordance", "concordance"),
+    ("near", "within .1"),
+)  # fmt: skip
+_RECALL = "recall."
+
+
+def make_calibration_document(found: Sequence[JudgeCalibration]) -> Document:
+    """Return each judge's figures against people, rubric by rubric."""
+    if not found:
+        return [[Paragraph(text=NO_LABELS, hang=0)]]
+    out: list[Section] = []
+    for rubric, members in groupby(found, lambda one: (one.rubric, one.unit)):
+        out += [_describe_judge(one, rubric[0]) for one in members]
+    return [*out, [Paragraph(text=PLAN)]]
+
+
+def _describe_judge(one: JudgeCalibration, rubric: str) -> Section:
+    runs = format_count(one.runs, "run")
+    what = runs if one.unit == "runs" else f"{one.n:,} steps of {runs}"
+    version = f" {one.version}" if one.version else ""
+    head = f"{rubric}{version}   {one.judge}   against {', '.join(one.people)}   {what}"
+    known = ((title, one.figures[key]) for key, title in _FIGURES if key in one.figures)
+    rows = [make_row(*_cells(title, figure)) for title, figure in known]
+    rows += [
+        make_row(*_cells(f"recall of {key.removeprefix(_RECALL)}", figure))
+        for key, figure in one.figures.items()
+        if key.startswith(_RECALL)
+    ]
+    columns = make_columns("", "value", "95 % interval", "n", numbers=("value", "n"))
+    figures = Table(
+        id="calibration-figures", caption=head, columns=columns, rows=tuple(rows), indent=2
+    )
+    counts = Table(
+        id="calibration-confusion",
+        corner="people, then judge",
+        columns=make_columns("people, then judge", *one.labels, numbers=one.labels),
+        rows=tuple(
+            make_row(label, *(f"{n:,}" for n in row))
+            for label, row in zip(one.labels, one.confusion, strict=True)
+            if sum(row)
+        ),
+        indent=2,
+    )
+    return [
+        Paragraph(text=head, one_line=True), figures, counts,
+        *(Paragraph(text=said, indent=2) for said in describe_calibration(one)),
+    ]  # fmt: skip
+
+
+def describe_calibration(one: JudgeCalibration) -> Iterator[str]:
+    """Yield what is decided about a judge, its confidence, and what to know of the figures."""
+    reason = one.decision.reason
+    yield f"Protocol: {DECIDED[one.decision.outcome]}. {reason[:1].upper()}{reason[1:]}."
+    if one.curve is not None:
+        yield describe_curve(one.curve)
+    yield from (f"{note[:1].upper()}{note[1:]}." for note in one.notes)
+
+
+def _cells(title: str, figure: Figure) -> tuple[str, ...]:
+    if isinstance(figure, Unmeasured):
+        return title, "-", f"{figure.kind}: {figure.reason}", "0"
+    value = format_number(figure.value, figure.unit)
+    if title == "bias":
+        value = format_difference(figure.value, figure.unit)
+    return title, value, format_interval(figure), f"{figure.n:,}"

@@ -1,0 +1,140 @@
+"""How far one rater's scores follow another's: correlation, and concordance with the same scale.
+
+A correlation does not see that one rater is always .2 too kind; concordance does. Scores of judges
+are seldom normal (most are near 0 or 1), and Fisher's limits then hold the truth in as little as
+56 % of samples: where ten scores or more tell it, limits are never narrower than those of the
+scores' own spread. Scores that are all the same have no correlation: that is "undefined", not 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import atanh, sqrt, tanh
+
+import numpy as np
+import numpy.typing as npt
+
+from stepscope.errors import DataError
+from stepscope.stats.intervals import normal_quantile, student_quantile
+from stepscope.stats.sample import (
+    EstimateFrame,
+    Floats,
+    as_column,
+    cluster_index,
+    find_absence,
+    make_estimate,
+    make_value,
+    sum_by_cluster,
+)
+from stepscope.values import Estimate, Unmeasured
+
+# Pairs (and clusters) below which the spread of the scores is not told by them.
+FEWEST = 10
+_FEW = f"fewer than {FEWEST}: the limits take scores for normal ones"
+
+
+def pearson(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    clusters: npt.ArrayLike | None = None,
+    *,
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+    unit_of_n: str = "runs",
+) -> Estimate | Unmeasured:
+    """Linear correlation of two raters' scores of the same items.
+
+    Source: Fisher (1921), Metron 1:3-32; Bonett and Wright (2000), Psychometrika 65:23-28, for
+    scores that are not normal, here by the influence of each item. By hand for five pairs with r =
+    .8: tanh(1.0986 -+ 1.96/sqrt(2)).
+
+    >>> found = pearson([1, 2, 3, 4, 5], [2, 1, 4, 3, 5])
+    >>> round(found.value, 3), round(found.low, 2), round(found.high, 2)
+    (0.8, -0.28, 0.99)
+    """
+    frame = EstimateFrame(level=level, unmeasured=unmeasured, unit="r", unit_of_n=unit_of_n)
+    return _follow(first, second, clusters, frame, concordant=False)
+
+
+def concordance(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    clusters: npt.ArrayLike | None = None,
+    *,
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+    unit_of_n: str = "runs",
+) -> Estimate | Unmeasured:
+    """Lin's concordance: correlation, less where one rater is kinder or spreads scores more.
+
+    For two labels, coded 0 and 1, it is Cohen's kappa.
+
+    Source: Lin (1989), Biometrics 45:255-268; limits on Fisher's scale as of `pearson`. By hand:
+    2 * 2 / (2 + 2 + 1).
+
+    >>> round(concordance([1, 2, 3, 4, 5], [2, 3, 4, 5, 6]).value, 3)
+    0.8
+    """
+    frame = EstimateFrame(level=level, unmeasured=unmeasured, unit="r", unit_of_n=unit_of_n)
+    return _follow(first, second, clusters, frame, concordant=True)
+
+
+def _follow(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    clusters: npt.ArrayLike | None,
+    frame: EstimateFrame,
+    *,
+    concordant: bool,
+) -> Estimate | Unmeasured:
+    x, y = as_column(first, "first"), as_column(second, "second")
+    if x.shape != y.shape:
+        raise DataError(f"first has shape {x.shape}, second {y.shape}; expected the same items")
+    if (absent := find_absence(x, frame) or find_absence(y, frame)) is not None:
+        return absent
+    n, of = len(x), cluster_index(clusters, len(x))
+    groups = len(np.unique(of))
+    if n < 2:
+        return Unmeasured("insufficient_data", f"one of {frame.unit_of_n}; expected two or more")
+    dx, dy, shift = x - x.mean(), y - y.mean(), float(x.mean() - y.mean())
+    wide, high = float(dx @ dx) / n, float(dy @ dy) / n
+    if min(wide, high) <= 1e-12 and not (concordant and max(wide, high) > 1e-12):
+        return Unmeasured("undefined", "one side gives every item the same score")
+    both = float(dx @ dy) / n
+    if concordant:
+        scale = wide + high + shift**2
+        value = 2 * both / scale
+        apart = dx**2 + dy**2 + 2 * shift * (dx - dy) + shift**2
+        influence = (2 * dx * dy - value * apart) / scale
+    else:
+        value = min(max(both / sqrt(wide * high), -1.0), 1.0)
+        influence = dx * dy / sqrt(wide * high) - value * (dx**2 / wide + dy**2 / high) / 2
+    frame = EstimateFrame(
+        level=frame.level, unmeasured=frame.unmeasured, unit=frame.unit,
+        unit_of_n=frame.unit_of_n, n_tasks=groups, diagnostics=(_FEW,) if groups < FEWEST else (),
+    )  # fmt: skip
+    reach = _reach(influence, of, value, frame.level)
+    if reach is None:
+        why = "one task" if groups < 2 else "too few, or the two are the same throughout"
+        return make_value(value, why, n=n, frame=frame)
+    limits = (value, tanh(atanh(value) - reach), tanh(atanh(value) + reach))
+    return make_estimate(limits, method="Fisher", n=n, frame=frame)
+
+
+def _reach(
+    influence: Floats, clusters: npt.NDArray[np.int64], value: float, level: float
+) -> float | None:
+    """Return half the width on Fisher's scale; None where nothing tells it."""
+    n, sums = len(influence), sum_by_cluster(influence, clusters).sums
+    groups, alone = len(sums), float((influence**2).sum())
+    if groups < 2 or abs(value) >= 1 - 1e-9:
+        return None
+    told = groups / (groups - 1) * float((sums**2).sum())
+    effect = max(told / alone, 1.0) if alone > 0 and groups < n else 1.0
+    if n / effect <= 3 or groups <= 3:
+        return None
+    reach = normal_quantile(level) / sqrt(n / effect - 3)
+    if groups >= FEWEST:
+        error = sqrt(groups / (groups - 2) * float((sums**2).sum())) / n / (1 - value**2)
+        reach = max(reach, float(student_quantile(groups - 2, level)) * error)
+    return reach
