@@ -384,24 +384,14 @@ class Notebook(Closeable):
     ) -> CalibrationView:
         """Hold judges against the people who labelled the same runs or steps.
 
-        Args:
-            rubric: "axes.termination", or "axes" for its set; all when left out.
-            raters: names, families, or how they begin, judges and people; all when left out.
-            rubric_version: that judges answered under; of each that of most runs when left out.
-
-        Raises:
-            UsageError: nobody rated this rubric, or no such rater.
+        Arguments and errors are those of `agreement`.
         """
         from stepscope.api.agreement import view_calibration
 
         return view_calibration(
-            self.store,
-            rubric,
-            where=combine_filters(where, since),
-            names=raters,
-            version=rubric_version,
-            seed=self.settings.seed if seed is None else seed,
-        )
+            self.store, rubric, where=combine_filters(where, since), names=raters,
+            version=rubric_version, seed=self.settings.seed if seed is None else seed,
+        )  # fmt: skip
 
     def calibrate_localise(self) -> LocaliseFit:
         """Fit the ranking of suspects to the steps that people named; keep it where it is better.

@@ -48,6 +48,18 @@ class PanelMember(msgspec.Struct, frozen=True, kw_only=True):
     older: dict[str, int] = msgspec.field(default_factory=dict)
 
 
+class CorrectedShare(msgspec.Struct, frozen=True, kw_only=True):
+    """A judge's share, corrected by people's labels of some of the runs."""
+
+    rate: Figure  # share of the judged runs that fail, as people would say
+    weak: str  # why it is no headline; "" where it takes the place of the judge's own share
+    rogan_gladen: Figure  # by sensitivity and specificity, for comparison
+    n_labels: int  # labels from a random draw that decide
+    n_judged: int  # runs that the rate is of
+    refused: dict[str, int] = msgspec.field(default_factory=dict)  # labels for no rate, by why
+    warnings: tuple[str, ...] = ()  # what weakens it
+
+
 class JudgeShare(msgspec.Struct, frozen=True, kw_only=True):
     """One judge in one group of runs."""
 
@@ -57,6 +69,14 @@ class JudgeShare(msgspec.Struct, frozen=True, kw_only=True):
     # word that the reason begins with ("hallucinated_citation")
     lost: dict[str, int] = msgspec.field(default_factory=dict)
     not_judged: int = 0  # runs of the group that it was not asked about; they are in no share
+    # by people's labels of whole runs; None without labels, and of rules and steps
+    corrected: CorrectedShare | None = None
+
+    @property
+    def headline(self) -> Figure:
+        """The corrected share where enough labels carry it, else the judge's own."""
+        fixed = self.corrected
+        return self.failing if fixed is None or fixed.weak else fixed.rate
 
 
 class PanelVote(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,12 +21,14 @@ from msgspec.structs import replace
 from stepscope import stats
 from stepscope.judges.patterns import PATTERN_NAMES, LabelPattern, PatternName, find_label_patterns
 from stepscope.measures.step_features import agent_steps
-from stepscope.model import Record, Trajectory, Verdict
-from stepscope.model.records import NOT_APPLICABLE, OUTRANKED, RULES, UNCERTAIN, Figure
+from stepscope.model import Label, Record, Trajectory, Verdict
+from stepscope.model.records import HUMAN, NOT_APPLICABLE, OUTRANKED, RULES, UNCERTAIN, Figure
 from stepscope.model.records import STEP_LABELS_NAME as STEP_LABELS
+from stepscope.report.corrected import correct_share, read_run_labels
 from stepscope.report.rows import RunTable
 from stepscope.report.types import (
     BehaviourOnset,
+    CorrectedShare,
     JudgeShare,
     PanelClaim,
     PanelGroup,
@@ -76,6 +78,8 @@ class JudgeVotes:
     answered: Bools  # there is a yes or a no
     why: Texts  # why there is neither, None where there is, or where the judge was not asked
     asked: Bools  # the judge was asked about the run
+    setups: Texts | None = None  # snapshot and prompt of each answer; None of rules
+    confidence: Floats | None = None  # NaN where none was stated; None of rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +91,7 @@ class PanelAspect:
     votes: tuple[JudgeVotes, ...]
     table: RunTable  # the runs that the votes are aligned with
     probability: Floats | None  # that each run was drawn with, NaN where it was not; None: no draw
+    labels: tuple[Label, ...] = ()  # what people said of whole runs
 
     @property
     def inside(self) -> Bools:
@@ -165,6 +170,7 @@ def read_aspects(
                 votes=tuple(votes),
                 table=table,
                 probability=chances if drawn else None,
+                labels=read_run_labels(rows, None, rubric) if failing == INCORRECT else (),
             )
 
 
@@ -175,11 +181,16 @@ Reading = Callable[[int, RunAnswers], bool | str]
 def _votes(table: RunTable, one: JudgeAnswers, read: Reading) -> JudgeVotes:
     n = len(table)
     failing, answered, asked = (np.zeros(n, np.bool_) for _ in range(3))
-    why = np.full(n, None, np.object_)
+    why, setups = (np.full(n, None, np.object_) for _ in range(2))
+    confidence = np.full(n, np.nan)
     for at, of_run in one.runs.items():
         if not of_run.whole and not of_run.steps:
             continue
         asked[at] = True
+        if (record := of_run.verdict) is not None:
+            setups[at] = f"{record.judge} {record.prompt}"
+            if isinstance(record.answer, Verdict) and record.answer.confidence is not None:
+                confidence[at] = record.answer.confidence
         found = read(at, of_run)
         if isinstance(found, str):
             why[at] = found
@@ -194,7 +205,10 @@ def _votes(table: RunTable, one: JudgeAnswers, read: Reading) -> JudgeVotes:
         snapshots=dict(one.snapshots),
         older=dict(one.older),
     )
-    return JudgeVotes(member=member, failing=failing, answered=answered, why=why, asked=asked)
+    return JudgeVotes(
+        member=member, failing=failing, answered=answered, why=why, asked=asked, setups=setups,
+        confidence=confidence,
+    )  # fmt: skip
 
 
 def _no_answer(record: Record | None) -> str | None:
@@ -290,6 +304,29 @@ def _seat(aspect: PanelAspect, one: JudgeVotes, chosen: Bools) -> JudgeShare:
         failing=aspect.share(one.failing, one.answered & chosen, why),
         lost={name: int(runs.sum()) for name, runs in sorted(why.items())},
         not_judged=int((chosen & ~one.asked & aspect.inside).sum()),
+        corrected=_correct(aspect, one, chosen),
+    )
+
+
+def _correct(aspect: PanelAspect, one: JudgeVotes, chosen: Bools) -> CorrectedShare | None:
+    """Correct a judge's share by people's labels, where its runs were judged with one chance."""
+    if one.setups is None or one.confidence is None or not (aspect.labels and aspect.even):
+        return None
+    if one.member.family == HUMAN:
+        return None
+    key = f"{aspect.rubric} {one.member.judge}"
+    return correct_share(
+        aspect.labels,
+        ids=aspect.table.runs.id,
+        starts=aspect.table.runs.start_ns,
+        clusters=aspect.table.clusters,
+        counted=one.asked & chosen & aspect.inside,
+        failing=aspect.failing,
+        found=one.failing,
+        why=one.why,
+        setups=one.setups,
+        confidence=one.confidence,
+        seed=crc32(key.encode()),
     )
 
 

@@ -37,7 +37,7 @@ from stepscope.report.document import (
     make_columns,
     make_row,
 )
-from stepscope.report.types import Panel, PanelGroup, Panels
+from stepscope.report.types import JudgeShare, Panel, PanelGroup, Panels
 from stepscope.report.views.profile import MOST_GROUPS, chart_intervals, make_interval_row
 from stepscope.values import (
     Estimate,
@@ -75,10 +75,42 @@ def format_share_of(figure: Figure) -> str:
     return f"{said} ({worst})" if worst else said
 
 
+def _headline(seat: JudgeShare) -> str:
+    """Return a judge's share, or what labels make of it where they carry it."""
+    corrected = seat.corrected is not None and not seat.corrected.weak
+    return format_share_of(seat.headline) + (", corrected" if corrected else "")
+
+
+def tabulate_corrected(found: Panels) -> Table:
+    """Return shares corrected by people's labels beside the judges' own, and why some are weak."""
+    names = words.name_judges(found)
+    rows, notes = [], dict[str, None]()
+    for panel in found.panels:
+        for group in panel.groups:
+            for seat in group.seats:
+                if (fixed := seat.corrected) is None:
+                    continue
+                whose = _whose(seat.judge, group.title, found)
+                glad = fixed.rogan_gladen
+                rows.append((
+                    words.name_panel(panel), *whose, format_share_of(seat.failing),
+                    format_estimate(fixed.rate), f"{fixed.n_labels:,} of {fixed.n_judged:,} runs",
+                    "-" if isinstance(glad, Unmeasured) else format_estimate(glad),
+                    f"weak: {fixed.weak}" if fixed.weak else "headline",
+                ))  # fmt: skip
+                if fixed.refused:
+                    told = f"labels for no rate: {format_counts(fixed.refused)}"
+                    notes[f"{words.name_panel(panel)}, {told}"] = None
+                notes |= {f"{names[seat.judge]}: {warning}": None for warning in fixed.warnings}
+    head = ("", *_who(found), "says", "corrected", "by labels of", "Rogan-Gladen", "")
+    return make_sheet("corrected", "Corrected by people's labels", head, rows, tuple(notes))
+
+
 def tabulate_panels(found: Panels, links: Links | None = None) -> list[Table]:
     """Return every table that has rows, in the order in which they are read."""
     all_ = (
         *tabulate_shares(found),
+        tabulate_corrected(found),
         tabulate_claims(found),
         *([tabulate_agreement(found)] if found.agreement else []),
         tabulate_disputes(found, links),
@@ -104,7 +136,7 @@ def tabulate_shares(found: Panels) -> Iterator[Table]:
         rows = []
         for panel in panels:
             group = panel.groups[0]
-            seats = {seat.judge: format_share_of(seat.failing) for seat in group.seats}
+            seats = {seat.judge: _headline(seat) for seat in group.seats}
             seats |= {RULES: f"at least {seats[RULES]}"} if RULES in seats else {}
             both = [format_share_of(x) for vote in group.votes[:1] for x in (vote.any, vote.all)]
             votes = (both or ["-", "-"]) if summed else ()

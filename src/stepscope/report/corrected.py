@@ -1,0 +1,135 @@
+"""What people's labels make of a judge's share: the corrected rate, and which labels are for none.
+
+Only labels from a random draw count, or with a known probability of having been asked; how many
+others there are is said, with the reason. The rate is of the runs that the judge was asked about
+and that its rubric applies to; a refusal is a verdict like any other. From 50 labels, 5 or more on
+each side of the judge's verdict, it takes the place of the judge's own share; below it stands
+beside it, weak. Labels that are older than the runs by 90 days, or none of which the judge answered
+as it answers now, weaken it, and it says so. Statistics: `stepscope.stats.corrected`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from stepscope import stats
+from stepscope.model import Label
+from stepscope.model.records import JUDGE_PREFIX, NOT_APPLICABLE, UNCERTAIN, Figure
+from stepscope.report.types import CorrectedShare
+from stepscope.stats.sample import Bools, Floats, Ints
+from stepscope.store.columns import LabelledRows, Rows, Texts
+from stepscope.store.where import Where
+from stepscope.values import Unmeasured, format_count, format_percent
+
+# Labels that are older than the newest run by more than this speak of another time.
+OLD_DAYS = 90
+DAY_NS = 86_400 * 10**9
+# Why a label is for no rate, where its queue does not say it.
+UNKNOWN = "of unknown probability"
+# The judge's two answers, as the reason of a weak rate names them.
+NO_FAULT = "no fault"
+
+
+def read_run_labels(rows: Rows, where: Where | None, rubric: str) -> tuple[Label, ...]:
+    """Return what people said of whole runs under a rubric, norming rounds aside."""
+    if not isinstance(rows, LabelledRows):
+        return ()
+    given = rows.labels(where, measure=JUDGE_PREFIX + rubric)
+    return tuple(label for label in given if label.step is None and not label.round)
+
+
+def correct_share(
+    labels: Sequence[Label],
+    *,
+    ids: Texts,  # of the runs; all arrays below are aligned with them
+    starts: Texts,  # when they began, nanoseconds; None where unknown
+    clusters: Ints,
+    counted: Bools,  # those that the judge was asked about and that a share may speak from
+    failing: str,  # the answer that speaks against the agent
+    found: Bools,  # where the judge gave it
+    why: Texts,  # why it gave no answer, None where it did
+    setups: Texts,  # snapshot and prompt of each answer
+    confidence: Floats,  # NaN where none was stated
+    seed: int,
+) -> CorrectedShare | None:
+    """Return a judge's share corrected by labels; None where no label is of these runs."""
+    runs = np.flatnonzero(counted & (why != NOT_APPLICABLE))
+    place = {id_: at for at, id_ in enumerate(ids[runs].tolist())}
+    of_these = [label for label in labels if label.trajectory in place]
+    if not of_these:
+        return None
+    refused = Counter(
+        UNKNOWN if one.queue == "file" else f"from the queue {one.queue}"
+        for one in of_these
+        if not one.is_random
+    )
+    usable = [one for one in of_these if one.is_random]
+    decided = [one for one in usable if one.decided and one.label not in (None, UNCERTAIN)]
+    said: dict[int, list[float]] = defaultdict(list)
+    for one in decided:
+        said[place[one.trajectory]].append(float(one.label == failing))
+    places = np.array(sorted(said), np.int64)
+    values = np.array([sum(said[at]) / len(said[at]) for at in places.tolist()])
+    shares = _shares(decided, place, places, len(runs))
+    kinds = [NO_FAULT, failing, *sorted({str(one) for one in why[runs].tolist() if one})]
+    number = {name: code for code, name in enumerate(kinds)}
+    codes = np.array([
+        number[str(reason)] if reason else int(hit)
+        for reason, hit in zip(why[runs].tolist(), found[runs].tolist(), strict=True)
+    ], np.int64)  # fmt: skip
+    undecided = len({one.trajectory for one in usable} - {one.trajectory for one in decided})
+    lost = {UNCERTAIN: undecided} if undecided else {}
+    rng, tasks = np.random.default_rng(seed), clusters[runs]
+    chances = np.where(codes > 1, 0.5, np.where(codes == 1, confidence[runs], 1 - confidence[runs]))
+    rate: Figure
+    if any(one.queue == "active" for one in decided) and not np.isnan(chances).any():
+        better = stats.recalibrate(chances, places, values, shares)
+        rate = stats.drawn_rate(better, places, values, shares, tasks, unmeasured=lost)
+    else:
+        rate = stats.corrected_rate(
+            codes, places, values, shares=shares, clusters=tasks, unmeasured=lost, rng=rng
+        )
+    other: Figure = Unmeasured("not_applicable", "the judge has answers that are no verdict")
+    if len(kinds) == 2:
+        other = stats.rogan_gladen(codes, places, values, shares=shares, rng=rng)
+    return CorrectedShare(
+        rate=rate,
+        weak=stats.explain_weakness(codes, places, kinds),
+        rogan_gladen=other,
+        n_labels=len(decided),
+        n_judged=len(runs),
+        refused=dict(sorted(refused.items())),
+        warnings=tuple(_warn(decided, starts[runs], setups[runs], places)),
+    )
+
+
+def _shares(labels: Sequence[Label], place: Mapping[str, int], places: Ints, runs: int) -> Floats:
+    """Return the share of a draw of each labelled run; queues count by their numbers of labels."""
+    known: dict[str, list[Label]] = defaultdict(list)
+    for one in labels:
+        known[f"{one.queue} {one.policy}"].append(one)
+    weight: dict[int, float] = {}
+    for of_queue in known.values():
+        inverse = {place[one.trajectory]: 1 / (one.probability or 1.0) for one in of_queue}
+        mean = sum(inverse.values()) / len(inverse)
+        weight |= {at: one / mean for at, one in inverse.items() if at not in weight}
+    return 1 / (runs * np.array([weight[at] for at in places.tolist()]))
+
+
+def _warn(labels: Sequence[Label], starts: Texts, setups: Texts, places: Ints) -> Iterator[str]:
+    """Yield what weakens a corrected rate: old labels, and a judge that has changed since."""
+    given = [one.given_at for one in labels if one.given_at is not None]
+    began = [int(one) for one in starts.tolist() if one is not None]
+    if given and began and (days := (max(began) - max(given)) // DAY_NS) > OLD_DAYS:
+        yield f"the newest label is {days:,} days older than the newest run: label some again"
+    seen = set(setups[places].tolist())
+    new = sum(setup is not None and setup not in seen for setup in setups.tolist())
+    if new and len(places):
+        share = format_percent(new / len(setups))
+        yield (
+            f"the judge has changed: {format_count(new, 'run')} ({share}) were judged by a model "
+            "or prompt that judged no labelled run"
+        )

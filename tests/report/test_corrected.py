@@ -1,0 +1,198 @@
+"""Shares of judges corrected by people's labels: what counts, what is refused, what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from stepscope.model import Answer, Label, Record
+from stepscope.model.labels import Queue
+from stepscope.report.render import text
+from stepscope.report.types import CorrectedShare, Panels
+from stepscope.report.views.judges import tabulate_corrected
+from stepscope.report.views.overview import make_report_document
+from stepscope.values import Estimate, Unmeasured
+from tests.report.made_panels import (
+    ONE,
+    SELECTION,
+    axes,
+    axis,
+    only,
+    reported,
+    runs,
+    said,
+    seat,
+    store_of,
+)
+
+HELD = runs(200)
+# Of 200 runs the judge calls 60 incorrect.
+MARKS = "x" * 60 + "." * 140
+DAY = 86_400 * 10**9
+
+
+def label(at: int, said: str = "correct", **more: object) -> Label:
+    given: dict[str, object] = {"queue": "uniform", "probability": 0.3, "annotator": "ann", **more}
+    return Label(trajectory=HELD[at].id, measure=f"judge.{SELECTION}", label=said, **given)  # type: ignore[arg-type]
+
+
+# 20 labels where the judge finds a fault, of which 17 agree; 40 elsewhere, of which 2 are faults.
+SIXTY = [
+    *(label(at, "incorrect" if at < 57 else "correct") for at in range(40, 60)),
+    *(label(at, "incorrect" if at < 62 else "correct") for at in range(60, 100)),
+]
+
+
+def panels(labels: Iterable[Label], records: list[Record] | None = None) -> Panels:
+    store = store_of(HELD, axes(ONE, HELD, MARKS) if records is None else records)
+    store.append_labels(labels)
+    found = reported(store).panels
+    assert isinstance(found, Panels)
+    return found
+
+
+def corrected(labels: Iterable[Label], records: list[Record] | None = None) -> CorrectedShare:
+    found = seat(only(panels(labels, records)).groups[0], ONE).corrected
+    assert found is not None
+    return found
+
+
+def rate(found: CorrectedShare) -> Estimate:
+    assert isinstance(found.rate, Estimate)
+    return found.rate
+
+
+def test_enough_random_labels_make_the_corrected_share_the_headline() -> None:
+    found = panels(SIXTY)
+    one = seat(only(found).groups[0], ONE)
+    assert one.corrected is not None
+    # .3 * 17/20 + .7 * 2/40, where the judge says .3; Rogan-Gladen has (.3 + 38/41 - 1) / (...).
+    assert rate(one.corrected).value == pytest.approx(0.29)
+    assert isinstance(one.corrected.rogan_gladen, Estimate)
+    assert one.corrected.rogan_gladen.value == pytest.approx(0.27609375, abs=1e-8)
+    assert (one.corrected.n_labels, one.corrected.n_judged, one.corrected.weak) == (60, 200, "")
+    assert one.headline == one.corrected.rate
+    (row,) = tabulate_corrected(found).rows
+    assert [cell.text for cell in row.cells][-1] == "headline"
+
+
+def test_fewer_labels_stand_beside_the_judges_share_and_are_weak() -> None:
+    one = seat(only(panels(SIXTY[:49])).groups[0], ONE)
+    assert one.corrected is not None
+    assert one.corrected.weak == "49 labels; a headline takes 50"
+    assert isinstance(one.headline, Estimate)
+    assert one.headline.value == pytest.approx(0.3)
+    lopsided = corrected([*SIXTY[:4], *(label(at) for at in range(60, 120))])
+    assert lopsided.weak == "4 labels where the judge says incorrect; a headline takes 5"
+
+
+@pytest.mark.parametrize(
+    ("queue", "probability", "why"),
+    [
+        ("file", None, "of unknown probability"),
+        ("look_first", None, "from the queue look_first"),
+        ("look_first", 0.3, "from the queue look_first"),
+        ("disagreement", None, "from the queue disagreement"),
+        ("unresolved", 1.0, "from the queue unresolved"),
+        ("shape", 0.3, "from the queue shape"),
+    ],
+)
+def test_labels_that_were_not_drawn_are_for_no_rate(
+    queue: Queue, probability: float | None, why: str
+) -> None:
+    found = corrected(
+        [label(at, "incorrect", queue=queue, probability=probability) for at in range(60)]
+    )
+    assert isinstance(found.rate, Unmeasured)
+    assert found.refused == {why: 60}
+    assert found.n_labels == 0
+    both = corrected([
+        *SIXTY, *(label(at, queue=queue, probability=probability) for at in range(150, 160))
+    ])  # fmt: skip
+    assert rate(both) == rate(corrected(SIXTY))
+    assert both.refused == {why: 10}
+
+
+def test_a_file_that_tells_the_probability_is_a_random_draw() -> None:
+    known = corrected(
+        [label(at, one.label or "", queue="file") for at, one in enumerate(SIXTY, 40)]
+    )
+    assert rate(known).value == pytest.approx(0.29)
+    assert known.refused == {}
+
+
+def test_a_norming_round_is_no_label() -> None:
+    given = [label(at, "incorrect", queue="norming", probability=None, round=1) for at in range(9)]
+    one = seat(only(panels(given)).groups[0], ONE)
+    assert one.corrected is None
+
+
+def test_two_people_who_disagree_are_half_a_failure() -> None:
+    other = [
+        label(at, one.label if at > 42 else "correct", annotator="ben")  # type: ignore[arg-type]
+        for at, one in enumerate(SIXTY, 40)
+    ]
+    found = corrected([*SIXTY, *other])
+    # Of the first three, which one calls incorrect, each is half.
+    assert rate(found).value == pytest.approx(0.3 * 15.5 / 20 + 0.7 * 0.05)
+    assert rate(found).n == 60
+
+
+def test_what_people_could_not_decide_is_in_the_bounds() -> None:
+    open_ = [label(at, "uncertain", decided=False) for at in range(100, 110)]
+    found = rate(corrected([*SIXTY, *open_]))
+    assert found.value == pytest.approx(0.29)
+    assert found.unmeasured == {"uncertain": 10}
+    assert found.worst_high == pytest.approx((0.29 * 60 + 10) / 70)
+
+
+def test_labels_of_a_queue_weigh_by_their_draw() -> None:
+    # Those which the judge passes were drawn a third as often.
+    drawn = [label(at, one.label or "", probability=0.3 if at < 60 else 0.1)
+             for at, one in enumerate(SIXTY, 40)]  # fmt: skip
+    # Within each verdict the draw was even: the rate stays, its precision too.
+    assert rate(corrected(drawn)).value == pytest.approx(0.29)
+
+
+def test_labels_drawn_by_doubt_use_how_sure_the_judge_is() -> None:
+    records = [
+        record for of, mark in zip(HELD, MARKS, strict=True)
+        for record in [said(ONE, of, sure(mark))]
+    ]  # fmt: skip
+    drawn = [label(at, one.label or "", queue="active") for at, one in enumerate(SIXTY, 40)]
+    found = corrected(drawn, records)
+    assert rate(found).method == "drawn, t"
+    assert 0.2 < rate(found).value < 0.38
+
+
+def sure(mark: str) -> Answer:
+    return axis(ONE, "incorrect" if mark == "x" else "correct", 3, sure=0.8)
+
+
+def test_old_labels_and_a_judge_that_changed_are_said() -> None:
+    fresh = corrected(
+        [label(at, one.label or "", given_at=DAY) for at, one in enumerate(SIXTY, 40)]
+    )
+    assert fresh.warnings == ()
+    later = [
+        said(ONE, of, record.answer, prompt="f" * 16 if at >= 150 else "0123456789abcdef")
+        for at, (of, record) in enumerate(zip(HELD, axes(ONE, HELD, MARKS), strict=True))
+    ]
+    changed = corrected(SIXTY, later)
+    (warning,) = changed.warnings
+    assert warning == (
+        "the judge has changed: 50 runs (25 %) were judged by a model or prompt that judged no "
+        "labelled run"
+    )
+
+
+def test_the_report_prints_the_corrected_share_and_what_was_refused() -> None:
+    store = store_of(HELD, axes(ONE, HELD, MARKS))
+    store.append_labels([*SIXTY, label(150, "incorrect", queue="look_first", probability=None)])
+    shown = text.render(make_report_document(reported(store)), 120)
+    assert "Corrected by people's labels" in shown
+    assert "60 of 200 runs" in shown
+    assert "labels for no rate: 1 from the queue look_first" in shown
+    assert ", corrected" in shown
+    assert "headline" in shown
