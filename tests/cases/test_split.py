@@ -132,11 +132,11 @@ def test_a_lost_held_out_case_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('"part": "development"', '"part": "held_out"', "was edited: its hash is"),
-        ('"share": 0.2', '"share": 0.3', "was edited: its hash is"),
+        ('"part": "development"', '"part": "held_out"', "was edited by hand: its content"),
+        ('"share": 0.2', '"share": 0.3', "was edited by hand: its content"),
         ('"schema": 1', '"schema": 9', "newer stepscope"),
-        ('"seed": 0', '"sede": 0', "is not a split .*git checkout"),
-        ("{", "", "is not a split .*git checkout"),
+        ('"seed": 0', '"sede": 0', "is no split .*git checkout"),
+        ("{", "", "is no split .*git checkout"),
     ],
 )
 def test_a_split_that_was_edited_by_hand_is_refused(

@@ -433,7 +433,10 @@ class Notebook(Closeable):
             ConfigError: no such rubric or judge, a key is missing, or a price is not known.
             EnvironmentFault: the disk is full; calling again goes on.
         """
+        from msgspec.structs import replace
+
         import stepscope.api.judging as judging
+        from stepscope.api.rubrics import consume_tests
         from stepscope.ledger.budget import Budget
         from stepscope.score.judges import judge_runs
 
@@ -452,7 +455,8 @@ class Notebook(Closeable):
         )
         if asked.options.sample is not None:
             judging.keep_sample(self.store, self.settings, asked, asked.options.sample)
-        return judge_runs(asked, opened, progress=progress, stopping=stopping)
+        notes = consume_tests(asked, self.settings)
+        return replace(judge_runs(asked, opened, progress=progress, stopping=stopping), notes=notes)
 
     def judge_cost(
         self,
@@ -581,18 +585,17 @@ class Notebook(Closeable):
         ledger: Ledger | None,
     ) -> tuple[tuple[str, ...], JudgePlan]:
         import stepscope.api.judging as judging
+        from stepscope.api.rubrics import refuse_unlocked
         from stepscope.judges.judgement import DEFAULT_OPTIONS
 
         names = judging.unique_names(judges, "judge")
-        return names, judging.plan_questions(
-            self.store,
-            self.settings,
-            names,
-            judging.unique_names(rubrics, "rubric"),
-            where=where,
-            options=how or DEFAULT_OPTIONS,
-            ledger=ledger,
+        asked = judging.unique_names(rubrics, "rubric")
+        how = how or DEFAULT_OPTIONS
+        plan = judging.plan_questions(
+            self.store, self.settings, names, asked, where=where, options=how, ledger=ledger
         )
+        refuse_unlocked(plan, self.settings)
+        return names, plan
 
     def agreement(
         self,

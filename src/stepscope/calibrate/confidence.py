@@ -8,13 +8,13 @@ judge is compared with itself alone, before and after a new version of the rubri
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from msgspec.structs import replace
 
 from stepscope import stats
-from stepscope.calibrate.ratings import RatingTable, label_of
+from stepscope.calibrate.ratings import Item, RatingTable, label_of
 from stepscope.calibrate.types import CalibrationCurve, ConfidenceBin, RubricChange
 from stepscope.model import Verdict
 from stepscope.model.records import ANNOTATORS, Figure
@@ -138,26 +138,38 @@ def rubric_changes(ratings: RatingTable) -> Iterator[RubricChange]:
             for item, b in voice.said.items()
             if isinstance(b, Verdict) and isinstance(a := old.get(item), Verdict)
         ]
-        if not pairs:
-            continue
-        runs = codes(item[0] for item, _, _ in pairs)
-        sure = {
-            at: b.confidence - a.confidence
-            for at, (_, a, b) in enumerate(pairs)
-            if a.confidence is not None and b.confidence is not None
-        }
-        cited = {
-            at: len(set(a.cites) & set(b.cites)) / len({*a.cites, *b.cites})
-            for at, (_, a, b) in enumerate(pairs)
-            if a.cites or b.cites
-        }
-        kept = [float(label_of(a) == label_of(b)) for _, a, b in pairs]
-        yield RubricChange(
-            judge=voice.name,
-            before=version,
-            after=voice.version,
-            n=len(pairs),
-            kept=stats.proportion(kept, runs, unit_of_n="verdicts"),
-            confidence=stats.mean(list(sure.values()), runs[list(sure)], unit_of_n="verdicts"),
-            cites=stats.mean_share(list(cited.values()), runs[list(cited)], unit_of_n="verdicts"),
-        )
+        if pairs:
+            yield compare_versions(voice.name, (version, voice.version), pairs)
+
+
+def compare_versions(
+    judge: str, versions: tuple[str, str], pairs: Sequence[tuple[Item, Verdict, Verdict]]
+) -> RubricChange:
+    """Return how the answers of one judge differ from those under another version."""
+    runs = codes(item[0] for item, _, _ in pairs)
+    sure = {
+        at: b.confidence - a.confidence
+        for at, (_, a, b) in enumerate(pairs)
+        if a.confidence is not None and b.confidence is not None
+    }
+    cited = {
+        at: overlap
+        for at, (_, a, b) in enumerate(pairs)
+        if (overlap := overlap_cites(a, b)) is not None
+    }
+    kept = [float(label_of(a) == label_of(b)) for _, a, b in pairs]
+    return RubricChange(
+        judge=judge,
+        before=versions[0],
+        after=versions[1],
+        n=len(pairs),
+        kept=stats.proportion(kept, runs, unit_of_n="verdicts"),
+        confidence=stats.mean(list(sure.values()), runs[list(sure)], unit_of_n="verdicts"),
+        cites=stats.mean_share(list(cited.values()), runs[list(cited)], unit_of_n="verdicts"),
+    )
+
+
+def overlap_cites(first: Verdict, second: Verdict) -> float | None:
+    """Return the overlap of the steps that two verdicts cite (Jaccard's); None where none does."""
+    both = {*first.cites, *second.cites}
+    return len(set(first.cites) & set(second.cites)) / len(both) if both else None

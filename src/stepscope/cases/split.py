@@ -20,10 +20,9 @@ import msgspec
 
 from stepscope.errors import ConfigError, UsageError
 from stepscope.model import Case
-from stepscope.safety.limits import open_output, read_file
+from stepscope.safety.sealed import SealedFile, read_sealed, seal, write_sealed
 from stepscope.values import format_count, format_percent
 
-SCHEMA = 1
 # The fields of a case that strata may be of; any other name is a tag.
 _CASE_FIELDS = ("workflow", "difficulty")
 # The stratum of cases that lack the field.
@@ -43,15 +42,13 @@ class SplitCase(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     hash: str = ""  # of the case, where it is held out
 
 
-class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Split(SealedFile, frozen=True, kw_only=True):
     """Which cases of a corpus are held out."""
 
-    schema: int = SCHEMA
     share: float  # of the cases, as it was asked for
     by: tuple[str, ...] = ()  # what the strata are of
     seed: int = 0
     cases: tuple[SplitCase, ...]  # in the order of workflow and task
-    hash: str = ""  # sha256 over all of the above
 
     def tasks(self, part: Part) -> frozenset[TaskKey]:
         """Return workflow and task of the cases of one part."""
@@ -109,17 +106,12 @@ def draw_split(
         for at, case in enumerate(ordered)
     ]
     rows.sort(key=lambda one: (one.workflow, one.task))
-    split = Split(share=share, by=tuple(by), seed=seed, cases=tuple(rows))
-    return msgspec.structs.replace(split, hash=_hash(split))
+    return seal(Split(share=share, by=tuple(by), seed=seed, cases=tuple(rows)))
 
 
 def _stratum(case: Case, name: str) -> str:
     found = getattr(case, name) if name in _CASE_FIELDS else case.tags.get(name)
     return str(found) if found else NO_STRATUM
-
-
-def _hash(split: Split) -> str:
-    return sha256(msgspec.json.encode(msgspec.structs.replace(split, hash=""))).hexdigest()
 
 
 def freeze(split: Split, corpus: Path) -> Path:
@@ -130,36 +122,13 @@ def freeze(split: Split, corpus: Path) -> Path:
             f"{path} is there: this corpus is frozen; a new draw would put cases that were tuned "
             "on into the test set. Remove the file only to begin again with new cases"
         )
-    with open_output(path, follow=False) as file:
-        file.write(msgspec.json.format(msgspec.json.encode(split), indent=1) + b"\n")
+    write_sealed(path, split)
     return path
 
 
 def load_split(corpus: Path) -> Split | None:
-    """Return the frozen split of a corpus; None where there is none.
-
-    `ConfigError` where the file cannot be read, is no split, or was edited.
-    """
-    path = split_path(corpus)
-    undo = f"restore it (git checkout {path})"
-    try:
-        raw = read_file(path)
-    except FileNotFoundError:
-        return None
-    except OSError as e:
-        raise ConfigError(f"{path}: the split cannot be read ({e.strerror})") from e
-    try:
-        split = msgspec.json.decode(raw, type=Split)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as e:
-        raise ConfigError(f"{path} is not a split ({' '.join(str(e).split())}); {undo}") from e
-    if split.schema > SCHEMA:
-        raise ConfigError(f"{path} was written by a newer stepscope: upgrade stepscope")
-    if (found := _hash(split)) != split.hash:
-        raise ConfigError(
-            f"{path} was edited: its hash is {found[:16]}, it was frozen as {split.hash[:16]!r}; "
-            f"{undo}, since a test set that is chosen later tests nothing"
-        )
-    return split
+    """Return the frozen split of a corpus; None where there is none; errors as `read_sealed`."""
+    return read_sealed(split_path(corpus), Split, "split")
 
 
 def refuse_edited(corpus: Path, cases: Mapping[TaskKey, Case]) -> Split | None:

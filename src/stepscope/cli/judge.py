@@ -1,4 +1,4 @@
-"""`stepscope judge`: panels of models, asked once or again, within a budget, and resumed."""
+"""`stepscope judge` and `rubric`: panels of models within a budget; what they are asked, locked."""
 
 from __future__ import annotations
 
@@ -106,6 +106,10 @@ Batch = Annotated[
 Strict = Annotated[
     bool, Option("--strict-families", help="Refuse a judge of the agent's own family.")
 ]
+AllowUnlocked = Annotated[
+    bool,
+    Option("--allow-unlocked", help="Judge evaluation sets by rubrics that are not locked."),
+]
 STOPPED = 130
 BUDGET = 5
 
@@ -134,6 +138,7 @@ def judge(
     workspace: Workspace = None,
     batch: Batch = False,
     strict_families: Strict = False,
+    allow_unlocked: AllowUnlocked = False,
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
@@ -178,6 +183,7 @@ def judge(
             workspace=workspace,
             batch=batch,
             strict_families=strict_families,
+            allow_unlocked=allow_unlocked,
             again=again,
         )
         each = ("on", "off") if narration == "both" else (narration,)
@@ -347,3 +353,114 @@ def combine_run_filter(
         return where
     ids = ", ".join(f"'{notebook.store.find(run)}'" for run in runs)
     return f"id in ({ids})" + (f" and ({where})" if where else "")
+
+
+Names = Annotated[list[str] | None, Argument(metavar="[NAME]...", help="Rubrics, sets or files.")]
+OneRubric = Annotated[str, Argument(metavar="NAME", help="A rubric, or your own file.")]
+
+
+def list_(names: Names = None, *, as_json: options.Json = False) -> None:
+    """List rubrics: whether each is locked, what tuned it, which test sets it has seen.
+
+    Example: stepscope rubric list axes
+    """
+    from stepscope.api.rubrics import list_rubrics
+
+    _print_all(list_rubrics(names or ()), as_json=as_json)
+
+
+def lock(
+    names: Annotated[list[str], Argument(metavar="NAME...", help="Rubrics, sets or files.")],
+    *,
+    where: options.WhereText = None,
+    store: options.StorePath = None,
+    as_json: options.Json = False,
+) -> None:
+    """Lock rubrics as they are, before an evaluation set is judged.
+
+    Writes rubrics.lock: hashes of each rubric and its prompt template and, where there is a store,
+    the judges with their snapshots, the development runs (--where narrows them) and the agreement
+    reached. Commit the file. Judging an evaluation set (held-out cases of a frozen corpus, runs
+    with a tag evaluation) by a rubric that is not locked is refused.
+
+    Example: stepscope rubric lock axes --where "tag.set = 'tuning'"
+    """
+    from stepscope.api.rubrics import lock_rubrics
+    from stepscope.settings import load_settings
+    from stepscope.store.where import combine_filters
+
+    settings = load_settings()
+    if store is None and where is None and not Path(settings.store).exists():
+        locked = lock_rubrics(None, settings, names)
+    else:
+        with options.open_existing(store, settings) as notebook:
+            locked = lock_rubrics(notebook.store, settings, names, combine_filters(where))
+    if as_json:
+        return terminal.print_json(locked)
+    lines = [f"locked {one.name}, version {one.version}, {len(one.development)} development runs"
+             for one in locked]  # fmt: skip
+    terminal.print_text("\n".join([*lines, "rubrics.lock written; commit it"]))
+
+
+def history(
+    name: OneRubric,
+    *,
+    text: Annotated[
+        list[str] | None,
+        Option(metavar="FILE", help="The file of another version, for the diff; repeatable."),
+    ] = None,
+    where: options.WhereText = None,
+    store: options.StorePath = None,
+    as_json: options.Json = False,
+) -> int:
+    """Show how judges' answers moved from version to version of a rubric.
+
+    For every pair of versions and each judge: labels, confidences and cited steps on the same runs,
+    with shares and means from two runs on; whether judges agree; the diff of the texts.
+
+    Example: stepscope rubric history rubrics/tone.md --text rubrics/tone-1.md
+    """
+    from stepscope.api.rubrics import read_history
+    from stepscope.store.where import combine_filters
+
+    with options.open_existing(store) as notebook:
+        found = read_history(notebook.store, name, text or (), combine_filters(where))
+    terminal.print_result(found, as_json=as_json)
+    return 0 if found.pairs else options.UNMEASURED
+
+
+def adopt(
+    name: OneRubric,
+    *,
+    old: Annotated[str, Option(metavar="JUDGE[@SNAPSHOT]", help="The judge in use.")],
+    new: Annotated[str, Option(metavar="JUDGE[@SNAPSHOT]", help="The one to replace it.")],
+    old_version: Annotated[str | None, Option(metavar="V", help="Of the rubric.")] = None,
+    new_version: Annotated[str | None, Option(metavar="V", help="Of the rubric.")] = None,
+    margin: Annotated[
+        float, Option(metavar="SHARE", help="So much less often right is still as good.")
+    ] = 0.05,
+    where: options.WhereText = None,
+    seed: options.Seed = None,
+    store: options.StorePath = None,
+    as_json: options.Json = False,
+) -> int:
+    """Test whether another judge, snapshot or version may replace the one in use.
+
+    Both must have judged runs that people labelled. Prints how many labels are needed, then adopt,
+    refuse (exit code 3) or undecided (4). The test may be repeated after every label. Labels of
+    runs that tuned the rubric are left out.
+
+    Example: stepscope rubric adopt axes.termination --old openai/gpt-5 --new openai/gpt-5.1
+    """
+    from stepscope.api.rubrics import adopt_judge
+    from stepscope.store.where import combine_filters
+
+    with options.open_existing(store) as notebook:
+        found = adopt_judge(
+            notebook.store, name, judges=(old, new), versions=(old_version, new_version),
+            margin=margin, where=combine_filters(where),
+            seed=notebook.settings.seed if seed is None else seed,
+        )  # fmt: skip
+    terminal.print_result(found, as_json=as_json)
+    codes = {"pass": 0, "fail": options.GATE_FAILED, "undecided": options.UNMEASURED}
+    return codes[found.decision.outcome]

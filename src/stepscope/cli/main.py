@@ -59,6 +59,8 @@ COMMANDS: dict[str, tuple[Member, ...]] = {
         ("calibrate", "Measure how far judges and lists of suspects can be trusted.",
          "stepscope calibrate sigma scores.csv",
          (calibrate.sigma, calibrate.judge_, calibrate.localise, calibrate.gap)),
+        ("rubric", "Lock rubrics, trace their versions, adopt another judge.",
+         "stepscope rubric lock axes", (judge.list_, judge.lock, judge.history, judge.adopt)),
     ),
     "Gate": (
         gate.gate,

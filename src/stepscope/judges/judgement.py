@@ -128,6 +128,10 @@ class JudgingOptions(msgspec.Struct, frozen=True, kw_only=True):
     batch: bool = False
     again: bool = False  # whether what was answered under another version of a rubric is asked
     strict_families: bool = False  # refuse a judge of the family of an agent that it would judge.
+    # whether evaluation sets are judged by rubrics that are not locked
+    allow_unlocked: bool = False
+    # the rubrics that are not: the version of their records says so; found when judging is planned
+    unlocked: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Raise `UsageError` where repeats or sample are less than 1."""
@@ -150,8 +154,12 @@ def record_measure(rubric: Rubric, mode: JudgeMode = "contextual") -> str:
 
 
 def record_version(rubric: Rubric, options: JudgingOptions) -> str:
-    """Return the version that records carry: without narration it is another question."""
-    return rubric.version + (records.NARRATION_OFF if options.narration == "off" else "")
+    """Return the version that records carry: without narration it is another question.
+
+    So it is by a rubric that judged an evaluation set without being locked.
+    """
+    mode = records.NARRATION_OFF if options.narration == "off" else ""
+    return rubric.version + mode + (records.UNLOCKED if rubric.name in options.unlocked else "")
 
 
 def record_prompt(rubric: Rubric, options: JudgingOptions) -> str:

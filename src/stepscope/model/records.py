@@ -95,6 +95,8 @@ OUTCOME_NAME = "outcome"
 OUTRANKED = "outranked: "
 # Behind the version of a rubric that was asked without the agent's words.
 NARRATION_OFF = "+narration-off"
+# Behind the version of a rubric that judged an evaluation set without being locked.
+UNLOCKED = "+unlocked"
 # What verdicts need of a trace: how it is called, and what is not checked without it.
 Input = Literal["task", "policy", "tools", "arguments", "results"]
 COMPLETENESS_NAME, RECORDED = "completeness", "recorded"

@@ -379,6 +379,7 @@ class JudgingResult(msgspec.Struct, frozen=True, kw_only=True):
     canaries_usd: float = 0.0  # what was paid for asking about canaries, besides
     # why tools that judges could have had were off, by name
     tools_off: dict[str, str] = msgspec.field(default_factory=dict)
+    notes: tuple[str, ...] = ()  # on test sets that were seen before
 
     def __str__(self) -> str:
         """Say it in a few lines."""
@@ -429,6 +430,7 @@ def _result_lines(judged: JudgingResult) -> Iterator[str]:
         yield f"  {said}: {call.why}"
     if judged.purged:
         yield f"{judged.purged:,} runs left out: their texts are erased"
+    yield from judged.notes
     if ran.stopped:
         yield "stopped; received replies are kept: run the same command again to resume"
 

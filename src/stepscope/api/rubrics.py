@@ -1,0 +1,315 @@
+"""Rubrics of a store and its working directory: locked, listed, and refused where they must be.
+
+An evaluation set is the held-out part of a frozen corpus that the settings name, or the runs with a
+tag `evaluation`, whose value names the set. Judging one by a rubric that is not locked, or changed
+since, is refused; `allow_unlocked` judges, and marks the version of every record. A test set is
+consumed in the lock before the first question is sent.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from stepscope.api.judging import load_named_rubrics, read_first_answers
+from stepscope.calibrate.adopt import MARGIN, Adoption, compare_judges, people_labels
+from stepscope.calibrate.agreement import measure_agreement
+from stepscope.calibrate.history import RubricHistory, trace_rubric
+from stepscope.calibrate.ratings import Item
+from stepscope.cases.split import load_split
+from stepscope.errors import UsageError
+from stepscope.judges import lock as locks
+from stepscope.judges.judgement import record_measure
+from stepscope.judges.rubrics import (
+    BUILT_IN_RUBRICS,
+    MOST_RUBRIC_BYTES,
+    load_rubric,
+    load_rubrics,
+    read_rubric,
+    system_prompt,
+)
+from stepscope.model import Answer, Record
+from stepscope.model.records import JUDGE_PREFIX, NOT_MODELS
+from stepscope.report.rows import number_tasks
+from stepscope.safety.limits import read_file
+from stepscope.score.judges import JudgePlan
+from stepscope.settings import Settings
+from stepscope.store import Store
+from stepscope.store.judged import MODE, judge_version_order
+from stepscope.store.where import Where
+from stepscope.values import Unmeasured, format_count, format_estimate
+
+
+class RubricState(msgspec.Struct, frozen=True, kw_only=True):
+    """A rubric as `rubric list` shows it."""
+
+    name: str
+    version: str
+    unlocked: str  # why it is not locked; "" where it is
+    entry: locks.LockedRubric | None  # as it is in the lock
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        said = f"{self.name:<28} {self.version:>7}  {self.unlocked or 'locked'}"
+        if self.entry is None:
+            return said
+        agreed = self.entry.agreement
+        if agreed is not None and not isinstance(agreed, Unmeasured):
+            said += f"; {self.entry.agreed} {format_estimate(agreed)}"
+        said += f"; tuned on {format_count(len(self.entry.development), 'run')}"
+        seen = [f"{one.name} (by version {one.version})" for one in self.entry.tests]
+        return said + (f"; test sets consumed: {', '.join(seen)}" if seen else "")
+
+
+def list_rubrics(names: Sequence[str], folder: Path = Path()) -> tuple[RubricState, ...]:
+    """Return the rubrics of these names, sets and files; all that are known when none is named."""
+    lock = locks.read_lock(folder)
+    own = [one.path for one in lock.rubric if one.path]
+    rubrics = load_rubrics(names or (*BUILT_IN_RUBRICS, *(str(folder / one) for one in own)))
+    return tuple(
+        RubricState(
+            name=one.name,
+            version=one.version,
+            unlocked=locks.explain_unlocked(one, lock),
+            entry=lock.get(one.name),
+        )
+        for one in rubrics
+    )
+
+
+def lock_rubrics(
+    store: Store | None,
+    settings: Settings,
+    names: Sequence[str],
+    where: Where | None = None,
+    folder: Path = Path(),
+) -> tuple[locks.LockedRubric, ...]:
+    """Lock rubrics as they are, with what the store knows of them; return their entries.
+
+    The development set is every run that some judge answered by a rubric, at any version, but for
+    runs of evaluation sets; `where` narrows it.
+    """
+    lock = locks.read_lock(folder)
+    paths = {load_rubric(one).name: one for one in names if one.endswith(".md") or "/" in one}
+    entries = [
+        locks.lock_rubric(one, paths.get(one.name, ""), lock) for one in load_named_rubrics(names)
+    ]
+    if store is not None:
+        entries = [
+            _describe(store, settings, one, paths.get(one.name, one.name), where) for one in entries
+        ]
+    locks.write_lock(folder, lock.put(entries))
+    return tuple(entries)
+
+
+def _describe(
+    store: Store, settings: Settings, entry: locks.LockedRubric, name: str, where: Where | None
+) -> locks.LockedRubric:
+    answers = read_first_answers(store, (name,), where)
+    tested = find_evaluation_runs(store, settings, where)
+    ids = {run for of in answers.values() for run, _ in of} - set(tested)
+    measure = record_measure(load_rubric(name))
+    judges: dict[str, set[str]] = {}
+    for record in store.records(where, measure=measure):
+        judge, _, snapshot = record.judge.partition("@")
+        if (entry.name, judge, record.version, record.prompt) in answers and (
+            record.version == entry.version
+        ):
+            judges.setdefault(judge, set()).add(snapshot)
+    made = msgspec.structs.replace(
+        entry,
+        judges={judge: tuple(sorted(judges[judge] - {""})) for judge in sorted(judges)},
+        development=tuple(sorted({*entry.development, *(run[: locks.ID_DIGITS] for run in ids)})),
+    )
+    if not ids:
+        return made
+    found = measure_agreement(
+        store,
+        rubric=measure.removeprefix(JUDGE_PREFIX),
+        where=store.among(sorted(ids), (), "the development runs"),
+    )
+    return made if not found.aspects else msgspec.structs.replace(
+        made, agreement=found.aspects[0].ac1, agreed=f"AC1 of {found.aspects[0].together.n} items"
+    )  # fmt: skip
+
+
+def find_evaluation_runs(store: Store, settings: Settings, where: Where | None) -> dict[str, str]:
+    """Return the evaluation set of every chosen run that is in one, by its id."""
+    runs = store.runs(where)
+    ids = [str(id_) for id_ in runs.id.tolist()]
+    tags = store.tag("evaluation", runs).tolist()
+    found = {id_: f"tag evaluation={tag}" for id_, tag in zip(ids, tags, strict=True) if tag}
+    tasks = list(zip(runs.workflow.tolist(), runs.task.tolist(), strict=True))
+    for corpus in [Path(one.cases) for one in settings.workflow.values() if one.cases is not None]:
+        if (split := load_split(corpus)) is not None:
+            name, held = f"held out of {corpus.name}, {split.hash[:16]}", split.tasks("held_out")
+            found |= {id_: name for id_, task in zip(ids, tasks, strict=True) if task in held}
+    return found
+
+
+def _tests_of(plan: JudgePlan, settings: Settings) -> dict[str, dict[str, int]]:
+    """Return how many runs of each evaluation set a plan asks about, by rubric."""
+    sets = find_evaluation_runs(plan.store, settings, plan.where)
+    drawn: Mapping[str, Container[str]] = plan.drawn
+    found = {
+        one.name: Counter(
+            name for id_, name in sets.items() if one.name not in drawn or id_ in drawn[one.name]
+        )
+        for one in plan.rubrics
+    }
+    return {name: dict(counts) for name, counts in found.items() if counts}
+
+
+def refuse_unlocked(plan: JudgePlan, settings: Settings, folder: Path = Path()) -> None:
+    """Refuse a plan that asks about evaluation sets by a rubric that is not locked.
+
+    With `allow_unlocked` its records are marked instead. Raises `UsageError`.
+    """
+    if not (tests := _tests_of(plan, settings)):
+        return
+    lock = locks.read_lock(folder)
+    why = {one.name: locks.explain_unlocked(one, lock) for one in plan.rubrics if one.name in tests}
+    bad = {name: said for name, said in why.items() if said}
+    if bad and not plan.options.allow_unlocked:
+        name, said = next(iter(bad.items()))
+        (test, n), *_ = tests[name].items()
+        entry = lock.get(name)
+        file = "FILE" if entry is None and name not in BUILT_IN_RUBRICS else name
+        file = file if entry is None or not entry.path else entry.path
+        raise UsageError(
+            f"{format_count(n, 'run')} of an evaluation set ({test}) and rubric {name} {said}: "
+            f"lock it first (stepscope rubric lock {file}), leave these runs out, or give "
+            "--allow-unlocked, which marks the records"
+        )
+    plan.options = msgspec.structs.replace(plan.options, unlocked=frozenset(bad))
+    plan.restart()
+
+
+def consume_tests(plan: JudgePlan, settings: Settings, folder: Path = Path()) -> tuple[str, ...]:
+    """Note in the lock which test sets locked rubrics see; return notes on second looks."""
+    tests, lock = _tests_of(plan, settings), locks.read_lock(folder)
+    notes: list[str] = []
+    entries = []
+    for name, counts in tests.items():
+        entry = lock.get(name)
+        if entry is None or name in plan.options.unlocked:
+            continue
+        sets = [
+            locks.ConsumedSet(name=of, version=entry.version, runs=n) for of, n in counts.items()
+        ]
+        changed, said = locks.consume_tests(entry, sets)
+        notes += said
+        entries += [changed] if changed != entry else []
+    if entries:
+        locks.write_lock(folder, lock.put(entries))
+    return tuple(notes)
+
+
+def read_history(
+    store: Store, name: str, texts: Sequence[str] = (), where: Where | None = None
+) -> RubricHistory:
+    """Return the trail of a rubric; `texts` are files of other versions of it."""
+    rubric = load_rubric(name)
+    told = {rubric.version: system_prompt(rubric)}
+    for path in texts:
+        other = read_rubric(_read_text(path), path)
+        if other.name != rubric.name:
+            raise UsageError(f"{path}: it is rubric {other.name!r}, not {rubric.name!r}")
+        if told.setdefault(other.version, text := system_prompt(other)) != text:
+            raise UsageError(f"{path}: another text of version {other.version} was read before")
+    answers = read_first_answers(store, (name,), where)
+    runs = store.runs(where)
+    return trace_rubric(
+        rubric.name,
+        {asked[1:]: of for asked, of in answers.items()},
+        dict(zip(runs.id.tolist(), runs.name.tolist(), strict=True)),
+        told,
+    )
+
+
+def _read_text(path: str) -> bytes:
+    try:
+        return read_file(path, MOST_RUBRIC_BYTES + 1)
+    except OSError as e:
+        raise UsageError(f"{path}: cannot be read ({e.strerror})") from e
+
+
+def adopt_judge(
+    store: Store,
+    name: str,
+    *,
+    judges: tuple[str, str],  # the old one, the new one; with @SNAPSHOT where several answered
+    versions: tuple[str | None, str | None] = (None, None),  # the latest when left out
+    margin: float = MARGIN,
+    where: Where | None = None,
+    seed: int = 0,
+    folder: Path = Path(),
+) -> Adoption:
+    """Return whether a judge may replace another; an adopted one is put in the lock.
+
+    `UsageError` where the rubric is not in the lock: nobody knows which runs tuned it.
+    """
+    if not 0 < margin < 1:
+        raise UsageError(f"--margin {margin:g}: expected a share between 0 and 1, such as .05")
+    rubric, lock = load_rubric(name), locks.read_lock(folder)
+    entry = lock.get(rubric.name)
+    if entry is None:
+        raise UsageError(
+            f"{rubric.name} is not in {locks.LOCK_FILE}, so which labels tuned it is not known; "
+            f"stepscope rubric lock {name}"
+        )
+    records = list(store.records(where, measure=record_measure(rubric)))
+    sides = [_choose_side(records, one, v) for one, v in zip(judges, versions, strict=True)]
+    if sides[0] == sides[1]:
+        raise UsageError(f"both sides are {sides[0][0]}, version {sides[0][1]}; name two")
+    truth, split, seconds = people_labels(records)
+    runs = store.runs(where)
+    tuned = set(entry.development)
+    found = compare_judges(
+        truth,
+        (_answers_of(records, sides[0]), _answers_of(records, sides[1])),
+        names=(rubric.name, ", version ".join(sides[0]), ", version ".join(sides[1])),
+        tasks=dict(zip(runs.id.tolist(), number_tasks(runs).tolist(), strict=True)),
+        tuned={id_ for id_ in runs.id.tolist() if id_[: locks.ID_DIGITS] in tuned},
+        split=split,
+        seconds=seconds,
+        margin=margin,
+        seed=seed,
+    )
+    if found.decision.outcome == "pass" and sides[1][1] == entry.version:
+        judge, _, snapshot = sides[1][0].partition("@")
+        named = {**entry.judges, judge: (snapshot,) if snapshot else ()}
+        locks.write_lock(folder, lock.put([msgspec.structs.replace(entry, judges=named)]))
+    return found
+
+
+def _choose_side(records: Sequence[Record], judge: str, version: str | None) -> tuple[str, str]:
+    """Return the judge, with its snapshot, and the version that are meant; else `UsageError`."""
+    held = {
+        (one.judge, one.version)
+        for one in records
+        if one.family not in NOT_MODELS and judge in (one.judge, one.judge.partition("@")[0])
+    }
+    usual = [one for one in held if MODE not in one[1] and version in (None, one[1])]
+    if not usual:
+        there = ", ".join(sorted({f"{who}, version {v}" for who, v in held})) or "no answers of it"
+        raise UsageError(f"{judge} did not answer under version {version or 'any'}: {there}")
+    latest = max((one[1] for one in usual), key=judge_version_order)
+    chosen = sorted(one for one in usual if one[1] == latest)
+    if len(chosen) > 1:
+        raise UsageError(
+            f"{len(chosen)} snapshots of {judge} answered under version {latest}; name one: "
+            + ", ".join(one[0] for one in chosen)
+        )
+    return chosen[0]
+
+
+def _answers_of(records: Sequence[Record], side: tuple[str, str]) -> dict[Item, Answer]:
+    return {
+        (one.trajectory, one.answer.step): one.answer
+        for one in records
+        if (one.judge, one.version) == side and one.repeat == 0 and one.family not in NOT_MODELS
+    }

@@ -1,0 +1,184 @@
+"""Whether another judge, snapshot or version of a rubric may take the place of the one in use.
+
+Both sides answered about runs, or steps, that people labelled. The new one is adopted where it is
+shown to be right at most `margin` less often, refused where it is shown to be right more than that
+less often; the test may be repeated after every label (`stats.sequential`). Tasks are the units: a
+task's labels count as their mean. An answer that could not be given is not right. Left out and
+counted: labels of runs that tuned either side, split or uncertain labels, items that one side was
+not asked about.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
+from statistics import median
+
+import msgspec
+import numpy as np
+
+from stepscope import stats
+from stepscope.calibrate.ratings import Item, label_of
+from stepscope.model import Answer, Record, Verdict
+from stepscope.model.records import HUMAN, UNCERTAIN, Figure
+from stepscope.stats.sample import EstimateFrame, make_estimate, make_value
+from stepscope.stats.sequential import betting_limits, labels_to_adopt
+from stepscope.values import (
+    Decision,
+    Estimate,
+    Unmeasured,
+    format_count,
+    format_difference,
+    format_estimate,
+    format_limits,
+    format_percent,
+)
+
+MARGIN = 0.05
+# The share of labels on which one of the two is right alone, where nothing is known of it.
+DISCORDANCE = 0.15
+# From so many labels on the discordance that was seen is used.
+FEWEST_SEEN = 20
+
+
+class Adoption(msgspec.Struct, frozen=True, kw_only=True):
+    """What labels say of a judge that is to replace another."""
+
+    rubric: str
+    old: str
+    new: str
+    margin: float
+    # labels for 80 % power: counted once; looked at as they come; of the discordance before them
+    needed: tuple[float, int, int | None]
+    old_right: Figure
+    new_right: Figure
+    difference: Figure  # new less old; its limits hold at every look
+    discordance: float | None  # the share of labels on which one of the two is right alone
+    left_out: dict[str, int]  # labels, by why
+    decision: Decision
+    more: int | None  # labels that are likely still needed; None where that is not known
+    minutes: float | None  # of people, for these; None where no label has its seconds
+
+    def __str__(self) -> str:
+        """Say it in a few lines."""
+        return "\n".join(_lines(self))
+
+
+def people_labels(records: Sequence[Record]) -> tuple[dict[Item, str], int, list[float]]:
+    """Return what most people said of each item, how many items are split, and their seconds."""
+    given: dict[Item, Counter[str]] = {}
+    seconds: list[float] = []
+    for record in records:
+        if record.family == HUMAN and isinstance(record.answer, Verdict):
+            item = record.trajectory, record.answer.step
+            given.setdefault(item, Counter())[label_of(record.answer)] += 1
+            seconds += [] if record.seconds is None else [record.seconds]
+    found = {}
+    for item, counts in given.items():
+        (label, n), *others = counts.most_common(2)
+        if label != UNCERTAIN and not (others and others[0][1] == n):
+            found[item] = label
+    return found, len(given) - len(found), seconds
+
+
+def compare_judges(
+    truth: Mapping[Item, str],
+    sides: tuple[Mapping[Item, Answer], Mapping[Item, Answer]],  # the old one, the new one
+    *,
+    names: tuple[str, str, str],  # of the rubric, the old side, the new side
+    tasks: Mapping[str, int],  # of runs, by id
+    tuned: Container[str] = (),  # runs that tuned either side
+    split: int = 0,  # items on which people differ
+    seconds: Sequence[float] = (),  # that labels took
+    margin: float = MARGIN,
+    seed: int = 0,
+) -> Adoption:
+    """Return whether the new side is adopted, refused or undecided."""
+    left = Counter({"split_or_uncertain": split} if split else {})
+    right: dict[int, list[tuple[bool, bool]]] = {}
+    for item in sorted(truth, key=lambda one: (one[0], one[1] or 0)):
+        answers = [side.get(item) for side in sides]
+        if item[0] in tuned:
+            left["tuned_on"] += 1
+        elif None in answers:
+            left["not_judged_by_both"] += 1
+        else:
+            old, new = (isinstance(x, Verdict) and label_of(x) == truth[item] for x in answers)
+            right.setdefault(tasks[item[0]], []).append((old, new))
+    pairs = [pair for of in right.values() for pair in of]
+    units = [task for task, of in right.items() for _ in of]
+    n = len(pairs)
+    discordance = sum(old != new for old, new in pairs) / n if n else None
+    seen = discordance if n >= FEWEST_SEEN and discordance else DISCORDANCE
+    once, watched = labels_to_adopt(seen, margin, rng=np.random.default_rng(seed))
+    frame = EstimateFrame(level=0.9, unit="share", unit_of_n="labels", n_tasks=len(right))
+    difference: Figure = Unmeasured("insufficient_data", "no label was judged by both sides")
+    low, high = -1.0, 1.0
+    if n:
+        each = np.array([np.mean([b - a for a, b in np.array(of, int)]) for of in right.values()])
+        low, high = betting_limits(each)
+        value = float(each.mean())
+        difference = make_estimate((value, low, high), method="betting", n=n, frame=frame)
+        if len(right) < 2:
+            difference = make_value(value, "one task", n=n, frame=frame)
+    decision = decide_adoption(difference, margin)
+    decided = decision.outcome != "undecided"
+    more = 0 if decided else None if watched is None else max(watched - n, 1)
+    return Adoption(
+        rubric=names[0],
+        old=names[1],
+        new=names[2],
+        margin=margin,
+        needed=(seen, once, watched),
+        old_right=stats.proportion([old for old, _ in pairs], units, unit_of_n="labels"),
+        new_right=stats.proportion([new for _, new in pairs], units, unit_of_n="labels"),
+        difference=difference,
+        discordance=discordance,
+        left_out=dict(sorted(left.items())),
+        decision=decision,
+        more=more,
+        minutes=median(seconds) * more / 60 if seconds and more is not None else None,
+    )
+
+
+def decide_adoption(difference: Figure, margin: float) -> Decision:
+    """Return pass (adopt), fail (refuse) or undecided, by limits that hold at every look."""
+    points = format_percent(margin).replace(" %", " points")
+    if isinstance(difference, Unmeasured):
+        return Decision("undecided", f"{difference.kind}: {difference.reason}")
+    if difference.low is None or difference.high is None:
+        return Decision("undecided", difference.no_interval)
+    if difference.low > -margin:
+        return Decision("pass", f"adopt: it is not worse by {points}")
+    if difference.high < -margin:
+        return Decision("fail", f"refuse: it is worse by more than {points}")
+    return Decision("undecided", f"a loss of {points} is neither shown nor excluded")
+
+
+def _lines(found: Adoption) -> Iterator[str]:
+    share, once, watched = found.needed
+    later = "thousands" if watched is None else f"about {watched:,}"
+    yield (
+        f"To adopt a judge that is as good takes {once:,} labels at {format_percent(share)} "
+        f"discordance if they are counted once,"
+    )
+    yield f"{later} if they are looked at as they come, as here (80 % power)."
+    yield f"{found.rubric}: {found.new} in the place of {found.old}"
+    for name, figure in ((found.old, found.old_right), (found.new, found.new_right)):
+        yield f"  right, {name}: {format_estimate(figure)}"
+    if isinstance(found.difference, Estimate):
+        one = found.difference
+        yield (
+            f"  difference {format_difference(one.value, one.unit)}, "
+            f"{format_limits(one.low, one.high, one.unit)}, {format_count(one.n, 'label')} of "
+            f"{format_count(one.n_tasks, 'task')}, discordance "
+            f"{format_percent(found.discordance or 0.0)}"
+        )
+    for why, n in found.left_out.items():
+        yield f"  left out: {format_count(n, 'label')}, {why}"
+    yield found.decision.reason
+    if found.more:
+        price = (
+            "no label has its seconds" if found.minutes is None else f"{found.minutes:.0f} minutes"
+        )
+        yield f"likely still needed: {format_count(found.more, 'label')} ({price})"

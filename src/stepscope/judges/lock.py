@@ -1,0 +1,126 @@
+"""`rubrics.lock`: which text of each rubric is locked, what tuned it, which test sets it has seen.
+
+The file is written by commands and committed by the user. A rubric is locked while its file and the
+prompt template of its kind are those of the lock. Test sets are consumed at their first use, and
+stay consumed under later versions: a later figure on them is a second look. Refused: a lock that
+was edited by hand, and another text under a version that is locked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from stepscope.errors import ConfigError
+from stepscope.judges.rubrics import Rubric, load_prompt
+from stepscope.model.records import Figure
+from stepscope.safety.sealed import SealedFile, read_sealed, seal, write_sealed
+
+LOCK_FILE = "rubrics.lock"
+# Digits of a run's id in the lock.
+ID_DIGITS = 16
+
+
+class ConsumedSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A test set that a rubric has seen, at one version of it."""
+
+    name: str  # "held out of cases, SPLIT", or the tag of its runs
+    version: str  # of the rubric
+    runs: int  # judged at the first use
+
+
+class LockedRubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One rubric as it was locked."""
+
+    name: str
+    version: str
+    file: str  # hash of the rubric's file
+    prompt: str  # hash of the prompt template
+    path: str = ""  # of the user's file; "" for a built-in
+    # judges that answered under this version -> snapshots that their providers name
+    judges: dict[str, tuple[str, ...]] = {}
+    development: tuple[str, ...] = ()  # runs that it was tuned on, at any version: their ids
+    agreed: str = ""  # who agreed on the development runs, and by which figure
+    agreement: Figure | None = None
+    tests: tuple[ConsumedSet, ...] = ()  # the first first
+
+
+class RubricLock(SealedFile, frozen=True, kw_only=True):
+    """The content of the file."""
+
+    rubric: tuple[LockedRubric, ...] = ()
+
+    def get(self, name: str) -> LockedRubric | None:
+        """Return the entry of a rubric."""
+        return next((one for one in self.rubric if one.name == name), None)
+
+    def put(self, entries: Iterable[LockedRubric]) -> RubricLock:
+        """Return the lock with these entries in the place of those of their names."""
+        named = {one.name: one for one in (*self.rubric, *entries)}
+        return seal(RubricLock(rubric=tuple(named[name] for name in sorted(named))))
+
+
+def read_lock(folder: Path) -> RubricLock:
+    """Return the lock in a folder; an empty one where there is none; errors as `read_sealed`."""
+    return read_sealed(folder / LOCK_FILE, RubricLock, "lock of rubrics") or RubricLock()
+
+
+def write_lock(folder: Path, lock: RubricLock) -> Path:
+    """Write the lock into a folder."""
+    write_sealed(folder / LOCK_FILE, lock)
+    return folder / LOCK_FILE
+
+
+def explain_unlocked(rubric: Rubric, lock: RubricLock) -> str:
+    """Return why a rubric is not locked; "" where it is."""
+    entry = lock.get(rubric.name)
+    if entry is None:
+        return "not locked"
+    if entry.file != rubric.hash:
+        return (
+            f"changed since it was locked (file {rubric.hash}, locked {entry.file} as version "
+            f"{entry.version})"
+        )
+    if entry.prompt != (now := load_prompt(rubric.kind).hash):
+        return f"changed since it was locked (prompt template {now}, locked {entry.prompt})"
+    return ""
+
+
+def lock_rubric(rubric: Rubric, path: str, lock: RubricLock) -> LockedRubric:
+    """Return the entry of a rubric as it is; `ConfigError` for another text under one version."""
+    before = lock.get(rubric.name)
+    if before is not None and before.version == rubric.version and before.file != rubric.hash:
+        raise ConfigError(
+            f"{path or rubric.name}: version {rubric.version} is locked with another text; raise "
+            "its version, or restore the text"
+        )
+    made = LockedRubric(
+        name=rubric.name,
+        version=rubric.version,
+        file=rubric.hash,
+        prompt=load_prompt(rubric.kind).hash,
+        path=path,
+    )
+    if before is None:
+        return made
+    return msgspec.structs.replace(made, development=before.development, tests=before.tests)
+
+
+def consume_tests(
+    entry: LockedRubric, sets: Sequence[ConsumedSet]
+) -> tuple[LockedRubric, list[str]]:
+    """Return the entry with these test sets consumed, and a note for each that was seen before."""
+    notes, tests = [], list(entry.tests)
+    for one in sets:
+        seen = [before.version for before in tests if before.name == one.name]
+        if not seen:
+            tests.append(one)
+        elif one.version not in seen:
+            tests.append(one)
+            notes.append(
+                f"{entry.name} version {one.version}: {one.name} was seen by version {seen[0]}; "
+                "what it says now is a second look, not a test"
+            )
+    return msgspec.structs.replace(entry, tests=tuple(tests)), notes

@@ -1,0 +1,124 @@
+"""Evaluation sets are judged by locked rubrics alone, or marked; test sets are consumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stepscope.cases.files import load_cases
+from stepscope.cases.split import draw_split, freeze
+from stepscope.cli.main import main
+from stepscope.judges.lock import read_lock
+from stepscope.store import Store
+from tests.cli.test_judge import KEYS, SETTINGS, A
+from tests.faults.providers import Threaded, serving
+from tests.faults.script import Script
+
+AXIS = "axes.termination"
+JUDGE = ["judge", "--judge", A, "--rubric", AXIS, "--store", "good.db"]
+
+
+@pytest.fixture
+def provider(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Threaded]:
+    for key in KEYS:
+        monkeypatch.delenv(key, raising=False)
+    corpus = workspace / "held.jsonl"
+    rows = [f'{{"workflow": "airline", "task": "{task}"}}' for task in (5, 9, 11, 14)]
+    corpus.write_text("\n".join(rows), encoding="utf-8")
+    freeze(draw_split(load_cases(corpus), share=0.25), corpus)
+    with serving(Script(answer="quoting")) as serves:
+        settings = SETTINGS.format(base=serves.base)
+        settings += '[workflow.airline]\ncases = "held.jsonl"\n'
+        (workspace / "stepscope.toml").write_text(settings, encoding="utf-8")
+        yield serves
+
+
+@pytest.fixture
+def held(provider: Threaded) -> str:
+    """The where of the runs of the held-out task."""
+    from stepscope.cases.split import load_split
+
+    split = load_split(Path("held.jsonl"))
+    assert split is not None
+    ((_, task),) = split.tasks("held_out")
+    return f"task = '{task}'"
+
+
+def versions() -> set[str]:
+    with Store.open("good.db") as store:
+        return {one.version for one in store.records(measure=f"judge.{AXIS}")}
+
+
+def test_an_evaluation_set_is_not_judged_by_an_unlocked_rubric(
+    provider: Threaded, held: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*JUDGE, "--where", held]) == 2
+    said = capsys.readouterr().err
+    assert "4 runs of an evaluation set (held out of held.jsonl, " in said
+    assert f"rubric {AXIS} not locked: lock it first (stepscope rubric lock {AXIS})" in said
+    assert provider.asked == []
+    # Near miss: runs of the other part.
+    assert main([*JUDGE, "--where", f"not {held} and task in ('5', '9', '11', '14')"]) == 0
+    assert versions() == {"2"}
+
+
+def test_a_locked_rubric_judges_it_and_the_test_set_is_consumed(
+    provider: Threaded, held: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["rubric", "lock", AXIS, "--store", "good.db"]) == 0
+    assert main([*JUDGE, "--where", held]) == 0
+    entry = read_lock(Path()).get(AXIS)
+    assert entry is not None
+    assert [(one.version, one.runs) for one in entry.tests] == [("2", 4)]
+    assert versions() == {"2"}
+    assert main(["rubric", "list", AXIS]) == 0
+    assert "locked; tuned on 0 runs; test sets consumed: held out of held.jsonl, " in (
+        capsys.readouterr().out
+    )
+
+
+def test_allow_unlocked_marks_every_record(provider: Threaded, held: str) -> None:
+    assert main([*JUDGE, "--where", held, "--allow-unlocked"]) == 0
+    assert versions() == {"2+unlocked"}
+    assert not Path("rubrics.lock").exists()
+    # The same question is not paid for twice once the rubric is locked.
+    asked = len(provider.asked)
+    assert main(["rubric", "lock", AXIS, "--store", "good.db"]) == 0
+    assert main([*JUDGE, "--where", held]) == 0
+    assert len(provider.asked) == asked
+    assert versions() == {"2", "2+unlocked"}
+
+
+def test_runs_with_the_tag_evaluation_are_a_test_set(
+    provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = Path(__file__).resolve().parents[2] / "examples" / "airline" / "runs.json"
+    Path("stepscope.toml").write_text(SETTINGS.format(base=provider.base), encoding="utf-8")
+    tagged = ["--store", "good.db", "--where", "task = '11' and tag.evaluation = 'june'"]
+    assert main(["import", str(runs), "--tag", "evaluation=june", "--store", "good.db"]) == 0
+    assert main(["judge", "--judge", A, "--rubric", AXIS, *tagged]) == 2
+    assert "(tag evaluation=june)" in capsys.readouterr().err
+
+
+def test_a_lock_edited_by_hand_stops_judging(
+    provider: Threaded, held: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["rubric", "lock", AXIS, "--store", "good.db"]) == 0
+    lock = Path("rubrics.lock")
+    lock.write_text(lock.read_text("utf-8").replace('"version": "2"', '"version": "1"'), "utf-8")
+    assert main([*JUDGE, "--where", held]) == 2
+    assert "rubrics.lock was edited by hand" in capsys.readouterr().err
+    assert provider.asked == []
+
+
+def test_history_of_a_rubric_that_nobody_answered_is_unmeasured(
+    workspace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["rubric", "history", AXIS, "--store", "good.db"]) == 4
+    assert f"{AXIS}: versions 2" in capsys.readouterr().out
+    assert main(["rubric", "lock", AXIS]) == 0
+    words = ["rubric", "adopt", AXIS, "--old", "a/b", "--new", "a/c", "--store", "good.db"]
+    assert main(words) == 2
+    assert "a/b did not answer under version any: no answers of it" in capsys.readouterr().err

@@ -1,0 +1,139 @@
+"""`rubrics.lock`: what is locked, what changed since, which test sets were seen; never by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from stepscope.api.rubrics import list_rubrics, lock_rubrics
+from stepscope.errors import ConfigError
+from stepscope.judges.lock import (
+    LOCK_FILE,
+    ConsumedSet,
+    RubricLock,
+    consume_tests,
+    explain_unlocked,
+    lock_rubric,
+    read_lock,
+    write_lock,
+)
+from stepscope.judges.rubrics import RUBRICS_FOLDER, load_rubric
+from stepscope.settings import Settings
+from stepscope.store import Store
+from tests.calibrate.made import AXIS, store, whole
+from tests.factories import agent, run
+
+RUBRIC = load_rubric(AXIS)
+
+
+def locked(folder: Path, *names: str, store: Store | None = None) -> RubricLock:
+    lock_rubrics(store, Settings(), names or (AXIS,), folder=folder)
+    return read_lock(folder)
+
+
+def own(folder: Path, version: str = "1", question: str = "Is it so?") -> str:
+    text = (RUBRICS_FOLDER / f"{AXIS}.md").read_text("utf-8")
+    lines = [
+        f'version = "{version}"' if line.startswith("version =")
+        else 'name = "mine.ending"' if line.startswith("name =")
+        else f'question = "{question}"' if line.startswith("question =") else line
+        for line in text.split("\n")
+    ]  # fmt: skip
+    path = folder / "ending.md"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return str(path)
+
+
+def test_a_rubric_is_locked_while_its_file_and_its_template_are_the_same(tmp_path: Path) -> None:
+    lock = locked(tmp_path)
+    assert explain_unlocked(RUBRIC, lock) == ""
+    assert explain_unlocked(RUBRIC, RubricLock()) == "not locked"
+    (entry,) = lock.rubric
+    other = lock.put([msgspec.structs.replace(entry, file="0" * 16)])
+    assert explain_unlocked(RUBRIC, other).startswith("changed since it was locked (file ")
+    other = lock.put([msgspec.structs.replace(entry, prompt="0" * 16)])
+    assert explain_unlocked(RUBRIC, other).startswith("changed since it was locked (prompt ")
+
+
+def test_another_text_under_a_locked_version_is_refused_and_a_new_version_is_not(
+    tmp_path: Path,
+) -> None:
+    locked(tmp_path, own(tmp_path))
+    path = own(tmp_path, question="Is it not so?")
+    (state,) = list_rubrics([path], tmp_path)
+    assert state.unlocked.startswith("changed since")
+    with pytest.raises(ConfigError, match="version 1 is locked with another text; raise"):
+        locked(tmp_path, path)
+    entry = locked(tmp_path, own(tmp_path, "2", "Is it not so?")).get("mine.ending")
+    assert entry is not None
+    assert entry.version == "2"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"version": "2"', '"version": "3"', "was edited by hand: .*git checkout"),
+        ('"schema": 1', '"schema": 2', "newer stepscope"),
+        ('"rubric"', '"rubrics"', "is no lock of rubrics .*git checkout"),
+    ],
+)
+def test_a_lock_that_was_edited_by_hand_is_refused(
+    tmp_path: Path, old: str, new: str, said: str
+) -> None:
+    locked(tmp_path)
+    path = tmp_path / LOCK_FILE
+    path.write_text(path.read_text("utf-8").replace(old, new), encoding="utf-8")
+    with pytest.raises(ConfigError, match=said):
+        read_lock(tmp_path)
+    with pytest.raises(ConfigError, match=said):
+        locked(tmp_path)
+
+
+def test_a_lock_keeps_what_tuned_it_and_who_answered(tmp_path: Path) -> None:
+    with store(12) as made:
+        made.append(
+            whole(
+                "openai/a@2026",
+                ["correct"] * 8,
+            )
+        )
+        made.append(whole("anthropic/b", ["correct"] * 7 + ["incorrect"]))
+        made.put([run(agent("x"), id="tested", name="t/1/1", tags={"evaluation": "june"})])
+        (entry,) = locked(tmp_path, store=made).rubric
+    assert entry.development == tuple(sorted(f"r{n}" for n in range(8)))
+    # Both answered under version 1 of the rubric, which is not the one that is locked.
+    assert entry.judges == {}
+    assert entry.agreed == "AC1 of 8 items"
+
+
+def test_development_runs_of_earlier_versions_stay(tmp_path: Path) -> None:
+    entry = lock_rubric(RUBRIC, "", RubricLock())
+    lock = RubricLock().put([
+        msgspec.structs.replace(entry, version="1", file="0" * 16, development=("r9",))
+    ])  # fmt: skip
+    write_lock(tmp_path, lock)
+    (entry,) = locked(tmp_path).rubric
+    assert (entry.version, entry.development) == (RUBRIC.version, ("r9",))
+
+
+def test_a_test_set_is_consumed_at_its_first_use() -> None:
+    entry = lock_rubric(RUBRIC, "", RubricLock())
+    first = ConsumedSet(name="tag evaluation=june", version="2", runs=20)
+    entry, notes = consume_tests(entry, [first])
+    assert (entry.tests, notes) == ((first,), [])
+    # The same version again, by another judge, say: nothing is new.
+    assert consume_tests(entry, [first]) == (entry, [])
+    later = msgspec.structs.replace(first, version="3")
+    entry, notes = consume_tests(entry, [later])
+    assert entry.tests == (first, later)
+    assert "tag evaluation=june was seen by version 2" in notes[0]
+    assert "a second look, not a test" in notes[0]
+
+
+def test_the_same_lock_gives_the_same_bytes(tmp_path: Path) -> None:
+    locked(tmp_path, "axes")
+    raw = (tmp_path / LOCK_FILE).read_bytes()
+    locked(tmp_path, "axes.termination", "axes.sequencing")
+    assert (tmp_path / LOCK_FILE).read_bytes() == raw
