@@ -47,9 +47,9 @@ def test_a_cut_falls_between_words_unless_a_word_is_too_long(
             "not as expected: reason a, expected b",
         ),
         (
-            "the agent stops after transfer_to_human at step 8 and never calls book(1, ...)",
+            "the agent stopped after transfer_to_human at step 8 and never called book(1, ...)",
             40,
-            "never calls book(1, ...)",
+            "never called book(1, ...)",
         ),
         ("x fails: one", 12, "x fails: one"),
     ],

@@ -130,11 +130,11 @@ def test_a_sub_goal_tried_as_asked_but_refused_says_so() -> None:
 
 def test_a_missed_sub_goal_without_an_attempt_is_why_the_run_failed_and_no_suspect() -> None:
     run = trajectory(ask(), call(1, "get_user", id="u-1"), result(2, "ok"), done(3))
-    why = "the agent stops after get_user at step 1 and never calls book(SEA, ...)"
+    why = "the agent stopped after get_user at step 1 and never called book(SEA, ...)"
     assert because(run, case(WRITES)) == why
     assert [kind for _, kind, _ in found(run, case(WRITES)) if kind == "missed"] == []
     silent = trajectory(ask(), done(1))
-    why = "the agent makes no call at all: it never calls book(SEA, ...)"
+    why = "the agent made no call at all: it never called book(SEA, ...)"
     assert because(silent, case(WRITES)) == why
 
 

@@ -81,7 +81,8 @@ Goals = Annotated[
     Path | None,
     Option(
         metavar="FILE",
-        help="Sub-goals that you have confirmed; the rubric no_look scores outputs by them.",
+        help="Sub-goals that you have confirmed. With --rubric no_look, judges score how far "
+        "each output meets its sub-goal.",
     ),
 ]
 Propose = Annotated[
@@ -360,7 +361,7 @@ OneRubric = Annotated[str, Argument(metavar="NAME", help="A rubric, or your own 
 
 
 def list_(names: Names = None, *, as_json: options.Json = False) -> None:
-    """List rubrics: whether each is locked, what tuned it, which test sets it has seen.
+    """List rubrics, with their lock, tuning runs and used test sets.
 
     Example: stepscope rubric list axes
     """

@@ -39,7 +39,8 @@ def export(
         Option(
             help="only: write verdicts instead of runs (with parquet, to a folder). gen_ai: "
             "attach verdicts to OTLP spans as events (the default for otlp); openinference: as "
-            "attributes. With --to, only sends verdicts, none sends runs; the default sends both."
+            "attributes. With --to, `only` sends the verdicts and `none` the runs; by default "
+            "both are sent."
         ),
     ] = None,
     force: Annotated[bool, Option("--force", help="Overwrite existing files; send again.")] = False,

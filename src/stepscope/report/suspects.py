@@ -146,10 +146,10 @@ def find_uncalled_goals(trajectory: Trajectory, goals: list[SubGoal]) -> str:
         named = next((item for item in goal.arguments.values() if isinstance(item, str)), None)
         names.append(f"{goal.tool}({named}, ...)" if named else goal.tool)
     rest = len(never) - NAMED_DIFFERENCES
-    stop = "makes no call at all: it never calls"
+    stop = "made no call at all: it never called"
     if trajectory.exchanges:
         last = trajectory.exchanges[-1]
-        stop = f"stops after {last.call.name} at step {last.step} and never calls"
+        stop = f"stopped after {last.call.name} at step {last.step} and never called"
     return f"{stop} {', '.join(names)}{f' and {rest} more' if rest > 0 else ''}"
 
 
@@ -354,7 +354,7 @@ def _reasons(trajectory: Trajectory, found: RuleFindings, goals: list[SubGoal]) 
     untold = told.reason if told is not None and told.label != "all" else ""
     untold = untold.replace("never told the user ", "never told the user these values: ", 1)
     if missed := [x for x in (untold, find_uncalled_goals(trajectory, goals)) if x]:
-        yield f"the agent {' and '.join(missed)}"
+        yield f"the agent {'; it '.join(missed)}"
     if trajectory.outcome.source == "check" and trajectory.outcome.reason:
         yield f"the check says: {trajectory.outcome.reason}"
 

@@ -152,7 +152,7 @@ INCORRECT = "incorrect"
 # never was; that the error quoted is the last one.
 _SPARE = re.compile(
     r"^\S+ (?=(?:fails|not as expected|as expected)\b)"
-    r"|^the agent stops after \S+ at step \d+ and (?=never calls )"
+    r"|^the agent stopped after \S+ at step \d+ and (?=never called )"
     r"|; last error(?=: )"
 )
 # A word longer than this is cut inside: going back to its start would lose more than it saves.

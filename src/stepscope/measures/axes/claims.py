@@ -121,6 +121,8 @@ _SENTENCE = re.compile(r"[^.!?\n]*(?:[.](?=\w)[^.!?\n]*)*[.!?]?")
 _ENGLISH = frozenset("the you your and have has been this with i we done is are all".split())
 _WORDS = re.compile(r"[a-z']+")
 # A thing that was not spoken of before: "A wheelchair has been ordered".
+# What joins a sentence to those before it says nothing by itself.
+_LEAD = re.compile(r"(?i)\A(?:additionally|also|furthermore|moreover|in addition|finally),? ")
 _ANOTHER = re.compile(r"(?:an?|another|some) ", re.IGNORECASE)
 # Where the name of a thing ends: "an email | to you", "the fee | in the system".
 _PHRASE = re.compile(
@@ -381,7 +383,7 @@ def _check_claim(
         more = own or ADDS.search(claim.said) or _ANOTHER.match(claim.said)
         if acts.programs or not more or acts.knows(claim.about, here):
             return None
-    said = f"{claim.said[:100]!r}"
+    said = f"{_LEAD.sub('', claim.said)[:100]!r}"
     for tool in acts.failed if not admits_failure(claim.said) else ():
         worked = not things and acts.first.get(tool, here) < here
         last = acts.last_failed(tool, here, things) if makes(tool) and not worked else None
@@ -398,7 +400,7 @@ def _check_claim(
     elif not own and _was_said(acts.steps[:here], claim, things):
         return None
     cites = tuple(x.step for x in acts.changed[max(before - 1, 0) : before])
-    return Fault(here, f"says {said}, but no earlier call did that", cites)
+    return Fault(here, f"says {said}, but no earlier call did it", cites)
 
 
 def _was_said(before: Sequence[Step], claim: Claim, things: set[str], also: str = "") -> bool:
@@ -554,8 +556,9 @@ def find_unmade(trajectory: Trajectory, facts: Facts | None) -> Iterator[Fault]:
         ]
         did = (_does(x, wish, facts) for x in made if x.step < step.index for wish in wishes)
         if wishes and not any(did):
-            said = f"says {texts[reply.index].strip()[:80]!r}, and did nothing"
-            yield Fault(reply.index, f"{said} since it was asked at {step.index}", (step.index,))
+            said = f"says {texts[reply.index].strip()[:80]!r}"
+            why = f"{said}, but no call after the request at {step.index} did it"
+            yield Fault(reply.index, why, (step.index,))
 
 
 @cached_by_text

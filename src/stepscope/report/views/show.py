@@ -153,19 +153,16 @@ EVIDENCE_LINES = 3
 MOST_SUSPECTS = 8
 # Measures whose names say something else in a sentence: one is the name of an axis, too.
 MEASURES = {"termination": "end of the run", "localise": "suspects from calls"}
+# What is said of the steps that a measure cites, with this label if one is named.
 VERDICTS = {
-    "policy": "violations",
-    "errors": "errors",
-    "redundant_calls": "repeats",
-    "subgoals.other_writes": "writes not in the reference",
-    "loops": "loops",
-    "termination": "ended",
-}
-# How a run that did not stop well ended.
-ENDINGS = {
-    "limit": "was cut off",
-    "too_early": "ended before everything was done",
-    "too_late": "went on after everything was done",
+    ("policy", None): "violations at {}",
+    ("errors", None): "errors at {}",
+    ("redundant_calls", None): "repeats at {}",
+    ("subgoals.other_writes", None): "writes not in the reference at {}",
+    ("loops", None): "loops at {}",
+    ("termination", "limit"): "was cut off at {}",
+    ("termination", "too_early"): "ended at {} before everything was done",
+    ("termination", "too_late"): "wrote at {} after everything was done",
 }
 
 
@@ -267,12 +264,10 @@ def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[s
     if not found.whole and not found.absent:
         return ["Verdicts  none yet: run `stepscope score`"]
     said = []
-    for measure, name in VERDICTS.items():
+    for (measure, only), where in VERDICTS.items():
         verdict = found.whole.get(measure)
-        cites = () if verdict is None or verdict.label == "stopped_well" else verdict.cites
-        if cites:
-            name = ENDINGS.get((verdict and verdict.label) or "", name)
-            said.append(f"{name} at {' '.join(map(str, cites))}")
+        if verdict is not None and verdict.cites and only in (None, verdict.label):
+            said.append(where.format(" ".join(map(str, verdict.cites))))
     goals = found.whole.get("subgoals")
     if goals is not None:
         how = goals.reason if goals.label == ANOTHER_WAY else goals.label or goals.value
