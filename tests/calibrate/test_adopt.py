@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from stepscope.api.rubrics import adopt_judge, lock_rubrics
-from stepscope.calibrate.adopt import Adoption, compare_judges, decide_adoption, people_labels
+from stepscope.calibrate.adopt import Adoption, choose_labels, compare_judges, decide_adoption
 from stepscope.calibrate.ratings import Item
 from stepscope.errors import UsageError
 from stepscope.judges.lock import read_lock
-from stepscope.model import Answer, Record, Verdict
+from stepscope.model import Answer, Verdict
+from stepscope.model.labels import Label
 from stepscope.settings import Settings
 from stepscope.stats.sequential import betting_evidence, betting_limits, labels_to_adopt
 from stepscope.store import Store
@@ -164,25 +166,32 @@ def test_the_number_of_labels_is_the_specifications(discordance: float, once: in
     assert labels_to_adopt(discordance, 0.05, rng=np.random.default_rng(0))[0] == once
 
 
-def test_people_who_differ_or_are_uncertain_give_no_label() -> None:
-    records = [
-        said("kim", 0, verdict(GOOD), family="human"),
-        said("lee", 0, verdict(GOOD), family="human"),
-        said("kim", 1, verdict(GOOD), family="human"),
-        said("lee", 1, verdict(BAD), family="human"),
-        said("kim", 2, verdict("uncertain"), family="human"),
-        said(A, 3, verdict(GOOD)),
-    ]
-    assert people_labels(records) == ({("r0", None): GOOD}, 2, [])
+def label(annotator: str, run: int, given: str | None, **more: Any) -> Label:
+    return Label(
+        trajectory=f"r{run}", measure=f"judge.{AXIS}", annotator=annotator, label=given, **more
+    )
+
+
+def test_people_who_differ_or_cannot_decide_give_no_label_and_tuning_queues_none() -> None:
+    given = [
+        label("kim", 0, GOOD, seconds=9.0), label("lee", 0, GOOD), label("kim", 1, GOOD),
+        label("lee", 1, BAD), label("kim", 2, "uncertain"), label("kim", 3, None, decided=False),
+        label("kim", 4, GOOD, queue="disagreement"), label("kim", 5, GOOD, queue="norming"),
+        label("kim", 6, BAD, queue="uniform", probability=0.1),
+    ]  # fmt: skip
+    truth, left, seconds = choose_labels(given)
+    assert truth == {("r0", None): GOOD, ("r6", None): BAD}
+    assert left == {"split_or_uncertain": 2, "cannot_be_decided": 1, "queue_disagreement": 1,
+                    "queue_norming": 1}  # fmt: skip
+    assert seconds == [9.0]
 
 
 def labelled(runs: int, judges: tuple[str, ...] = (A, B), version: str = "2") -> Store:
     made = store(runs)
-    records: list[Record] = [
-        said("kim", n, verdict(GOOD), family="human", version="1") for n in range(runs)
-    ]
-    records += [said(one, n, verdict(GOOD), version=version) for one in judges for n in range(runs)]
-    made.append(records)
+    made.append_labels([label("kim", n, GOOD) for n in range(runs)])
+    made.append(
+        [said(one, n, verdict(GOOD), version=version) for one in judges for n in range(runs)]
+    )
     return made
 
 

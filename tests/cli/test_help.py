@@ -11,12 +11,12 @@ from stepscope.cli.main import app, main
 LISTED = {
     "Start": "demo init doctor",
     "Read": "import score list show report diff compare view mcp export purge",
-    "Judge": "judge agree calibrate",
+    "Judge": "judge agree calibrate rubric",
     "Gate": "gate baseline case",
     "Experts": "lab shape",
 }
 COMMANDS = " ".join(LISTED.values()).split()
-GROUPS = ("baseline", "case", "calibrate", "lab")
+GROUPS = ("baseline", "case", "calibrate", "lab", "rubric")
 # What makes a start slow, and what --help has no use for.
 HEAVY = ("numpy", "scipy", "msgspec", "rich", "pyarrow", "sqlite3", "stepscope.model")
 

@@ -119,15 +119,14 @@ def test_development_runs_of_earlier_versions_stay(tmp_path: Path) -> None:
 
 
 def test_a_test_set_is_consumed_at_its_first_use() -> None:
-    entry = lock_rubric(RUBRIC, "", RubricLock())
+    june = {"tag evaluation=june": 20}
+    entry, notes = consume_tests(lock_rubric(RUBRIC, "", RubricLock()), june)
     first = ConsumedSet(name="tag evaluation=june", version="2", runs=20)
-    entry, notes = consume_tests(entry, [first])
     assert (entry.tests, notes) == ((first,), [])
     # The same version again, by another judge, say: nothing is new.
-    assert consume_tests(entry, [first]) == (entry, [])
-    later = msgspec.structs.replace(first, version="3")
-    entry, notes = consume_tests(entry, [later])
-    assert entry.tests == (first, later)
+    assert consume_tests(entry, june) == (entry, [])
+    entry, notes = consume_tests(msgspec.structs.replace(entry, version="3"), june)
+    assert entry.tests == (first, msgspec.structs.replace(first, version="3"))
     assert "tag evaluation=june was seen by version 2" in notes[0]
     assert "a second look, not a test" in notes[0]
 

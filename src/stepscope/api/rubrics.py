@@ -13,9 +13,10 @@ from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from stepscope.api.judging import load_named_rubrics, read_first_answers
-from stepscope.calibrate.adopt import MARGIN, Adoption, compare_judges, people_labels
+from stepscope.calibrate.adopt import MARGIN, Adoption, choose_labels, compare_judges
 from stepscope.calibrate.agreement import measure_agreement
 from stepscope.calibrate.history import RubricHistory, trace_rubric
 from stepscope.calibrate.ratings import Item
@@ -23,18 +24,10 @@ from stepscope.cases.split import load_split
 from stepscope.errors import UsageError
 from stepscope.judges import lock as locks
 from stepscope.judges.judgement import record_measure
-from stepscope.judges.rubrics import (
-    BUILT_IN_RUBRICS,
-    MOST_RUBRIC_BYTES,
-    load_rubric,
-    load_rubrics,
-    read_rubric,
-    system_prompt,
-)
+from stepscope.judges.rubrics import BUILT_IN_RUBRICS, load_rubric, load_rubrics, system_prompt
 from stepscope.model import Answer, Record
 from stepscope.model.records import JUDGE_PREFIX, NOT_MODELS
 from stepscope.report.rows import number_tasks
-from stepscope.safety.limits import read_file
 from stepscope.score.judges import JudgePlan
 from stepscope.settings import Settings
 from stepscope.store import Store
@@ -69,71 +62,56 @@ def list_rubrics(names: Sequence[str], folder: Path = Path()) -> tuple[RubricSta
     lock = locks.read_lock(folder)
     own = [one.path for one in lock.rubric if one.path]
     rubrics = load_rubrics(names or (*BUILT_IN_RUBRICS, *(str(folder / one) for one in own)))
-    return tuple(
-        RubricState(
-            name=one.name,
-            version=one.version,
-            unlocked=locks.explain_unlocked(one, lock),
-            entry=lock.get(one.name),
-        )
-        for one in rubrics
-    )
+    why = {one.name: locks.explain_unlocked(one, lock) for one in rubrics}
+    return tuple([
+        RubricState(name=x.name, version=x.version, unlocked=why[x.name], entry=lock.get(x.name))
+        for x in rubrics
+    ])  # fmt: skip
 
 
 def lock_rubrics(
-    store: Store | None,
-    settings: Settings,
-    names: Sequence[str],
-    where: Where | None = None,
+    store: Store | None, settings: Settings, names: Sequence[str], where: Where | None = None,
     folder: Path = Path(),
-) -> tuple[locks.LockedRubric, ...]:
+) -> tuple[locks.LockedRubric, ...]:  # fmt: skip
     """Lock rubrics as they are, with what the store knows of them; return their entries.
 
     The development set is every run that some judge answered by a rubric, at any version, but for
     runs of evaluation sets; `where` narrows it.
     """
-    lock = locks.read_lock(folder)
+    lock, entries = locks.read_lock(folder), []
     paths = {load_rubric(one).name: one for one in names if one.endswith(".md") or "/" in one}
-    entries = [
-        locks.lock_rubric(one, paths.get(one.name, ""), lock) for one in load_named_rubrics(names)
-    ]
-    if store is not None:
-        entries = [
-            _describe(store, settings, one, paths.get(one.name, one.name), where) for one in entries
-        ]
+    tested = {} if store is None else find_evaluation_runs(store, settings, where)
+    for rubric in load_named_rubrics(names):
+        entry = locks.lock_rubric(rubric, paths.get(rubric.name, ""), lock)
+        if store is not None:
+            records = [
+                one for one in store.records(where, measure=record_measure(rubric))
+                if one.family not in NOT_MODELS and one.trajectory not in tested
+            ]  # fmt: skip
+            entry = _describe(store, entry, record_measure(rubric), records)
+        entries.append(entry)
     locks.write_lock(folder, lock.put(entries))
     return tuple(entries)
 
 
 def _describe(
-    store: Store, settings: Settings, entry: locks.LockedRubric, name: str, where: Where | None
+    store: Store, entry: locks.LockedRubric, measure: str, records: Sequence[Record]
 ) -> locks.LockedRubric:
-    answers = read_first_answers(store, (name,), where)
-    tested = find_evaluation_runs(store, settings, where)
-    ids = {run for of in answers.values() for run, _ in of} - set(tested)
-    measure = record_measure(load_rubric(name))
+    ids = {one.trajectory for one in records}
     judges: dict[str, set[str]] = {}
-    for record in store.records(where, measure=measure):
-        judge, _, snapshot = record.judge.partition("@")
-        if (entry.name, judge, record.version, record.prompt) in answers and (
-            record.version == entry.version
-        ):
-            judges.setdefault(judge, set()).add(snapshot)
-    made = msgspec.structs.replace(
-        entry,
-        judges={judge: tuple(sorted(judges[judge] - {""})) for judge in sorted(judges)},
-        development=tuple(sorted({*entry.development, *(run[: locks.ID_DIGITS] for run in ids)})),
-    )
-    if not ids:
-        return made
-    found = measure_agreement(
-        store,
-        rubric=measure.removeprefix(JUDGE_PREFIX),
-        where=store.among(sorted(ids), (), "the development runs"),
-    )
-    return made if not found.aspects else msgspec.structs.replace(
-        made, agreement=found.aspects[0].ac1, agreed=f"AC1 of {found.aspects[0].together.n} items"
-    )  # fmt: skip
+    for one in records:
+        if one.version == entry.version:
+            name, _, snapshot = one.judge.partition("@")
+            judges.setdefault(name, set()).add(snapshot)
+    known = {*entry.development, *(run[: locks.ID_DIGITS] for run in ids)}
+    snapshots = {judge: tuple(sorted(judges[judge] - {""})) for judge in sorted(judges)}
+    entry = replace(entry, judges=snapshots, development=tuple(sorted(known)))
+    among, name = store.among(sorted(ids), (), "development"), measure.removeprefix(JUDGE_PREFIX)
+    found = measure_agreement(store, rubric=name, where=among).aspects if ids else ()
+    if not found:
+        return entry
+    said = f"AC1 of {format_count(found[0].together.n, 'item')}"
+    return replace(entry, agreement=found[0].ac1, agreed=said)
 
 
 def find_evaluation_runs(store: Store, settings: Settings, where: Where | None) -> dict[str, str]:
@@ -154,13 +132,11 @@ def _tests_of(plan: JudgePlan, settings: Settings) -> dict[str, dict[str, int]]:
     """Return how many runs of each evaluation set a plan asks about, by rubric."""
     sets = find_evaluation_runs(plan.store, settings, plan.where)
     drawn: Mapping[str, Container[str]] = plan.drawn
-    found = {
-        one.name: Counter(
-            name for id_, name in sets.items() if one.name not in drawn or id_ in drawn[one.name]
-        )
-        for one in plan.rubrics
-    }
-    return {name: dict(counts) for name, counts in found.items() if counts}
+    found = {}
+    for rubric in [one.name for one in plan.rubrics]:
+        asked = drawn.get(rubric, sets)
+        found[rubric] = dict(Counter(name for id_, name in sets.items() if id_ in asked))
+    return {name: counts for name, counts in found.items() if counts}
 
 
 def refuse_unlocked(plan: JudgePlan, settings: Settings, folder: Path = Path()) -> None:
@@ -184,7 +160,7 @@ def refuse_unlocked(plan: JudgePlan, settings: Settings, folder: Path = Path()) 
             f"lock it first (stepscope rubric lock {file}), leave these runs out, or give "
             "--allow-unlocked, which marks the records"
         )
-    plan.options = msgspec.structs.replace(plan.options, unlocked=frozenset(bad))
+    plan.options = replace(plan.options, unlocked=frozenset(bad))
     plan.restart()
 
 
@@ -192,19 +168,13 @@ def consume_tests(plan: JudgePlan, settings: Settings, folder: Path = Path()) ->
     """Note in the lock which test sets locked rubrics see; return notes on second looks."""
     tests, lock = _tests_of(plan, settings), locks.read_lock(folder)
     notes: list[str] = []
-    entries = []
-    for name, counts in tests.items():
-        entry = lock.get(name)
-        if entry is None or name in plan.options.unlocked:
-            continue
-        sets = [
-            locks.ConsumedSet(name=of, version=entry.version, runs=n) for of, n in counts.items()
-        ]
-        changed, said = locks.consume_tests(entry, sets)
-        notes += said
-        entries += [changed] if changed != entry else []
-    if entries:
-        locks.write_lock(folder, lock.put(entries))
+    now = lock
+    for name in sorted(tests.keys() - plan.options.unlocked):
+        if (entry := lock.get(name)) is not None:
+            entry, said = locks.consume_tests(entry, tests[name])
+            now, notes = now.put([entry]), notes + said
+    if now.rubric != lock.rubric:
+        locks.write_lock(folder, now)
     return tuple(notes)
 
 
@@ -215,26 +185,15 @@ def read_history(
     rubric = load_rubric(name)
     told = {rubric.version: system_prompt(rubric)}
     for path in texts:
-        other = read_rubric(_read_text(path), path)
+        other = load_rubric(path)
         if other.name != rubric.name:
             raise UsageError(f"{path}: it is rubric {other.name!r}, not {rubric.name!r}")
         if told.setdefault(other.version, text := system_prompt(other)) != text:
             raise UsageError(f"{path}: another text of version {other.version} was read before")
-    answers = read_first_answers(store, (name,), where)
+    answers = {asked[1:]: of for asked, of in read_first_answers(store, (name,), where).items()}
     runs = store.runs(where)
-    return trace_rubric(
-        rubric.name,
-        {asked[1:]: of for asked, of in answers.items()},
-        dict(zip(runs.id.tolist(), runs.name.tolist(), strict=True)),
-        told,
-    )
-
-
-def _read_text(path: str) -> bytes:
-    try:
-        return read_file(path, MOST_RUBRIC_BYTES + 1)
-    except OSError as e:
-        raise UsageError(f"{path}: cannot be read ({e.strerror})") from e
+    names = dict(zip(runs.id.tolist(), runs.name.tolist(), strict=True))
+    return trace_rubric(rubric.name, answers, names, told)
 
 
 def adopt_judge(
@@ -261,11 +220,12 @@ def adopt_judge(
             f"{rubric.name} is not in {locks.LOCK_FILE}, so which labels tuned it is not known; "
             f"stepscope rubric lock {name}"
         )
-    records = list(store.records(where, measure=record_measure(rubric)))
+    measure = record_measure(rubric)
+    records = list(store.records(where, measure=measure))
     sides = [_choose_side(records, one, v) for one, v in zip(judges, versions, strict=True)]
     if sides[0] == sides[1]:
         raise UsageError(f"both sides are {sides[0][0]}, version {sides[0][1]}; name two")
-    truth, split, seconds = people_labels(records)
+    truth, left_out, seconds = choose_labels(store.labels(where, measure=measure))
     runs = store.runs(where)
     tuned = set(entry.development)
     found = compare_judges(
@@ -274,15 +234,12 @@ def adopt_judge(
         names=(rubric.name, ", version ".join(sides[0]), ", version ".join(sides[1])),
         tasks=dict(zip(runs.id.tolist(), number_tasks(runs).tolist(), strict=True)),
         tuned={id_ for id_ in runs.id.tolist() if id_[: locks.ID_DIGITS] in tuned},
-        split=split,
-        seconds=seconds,
-        margin=margin,
-        seed=seed,
-    )
+        left_out=left_out, seconds=seconds, margin=margin, seed=seed,
+    )  # fmt: skip
     if found.decision.outcome == "pass" and sides[1][1] == entry.version:
         judge, _, snapshot = sides[1][0].partition("@")
         named = {**entry.judges, judge: (snapshot,) if snapshot else ()}
-        locks.write_lock(folder, lock.put([msgspec.structs.replace(entry, judges=named)]))
+        locks.write_lock(folder, lock.put([replace(entry, judges=named)]))
     return found
 
 

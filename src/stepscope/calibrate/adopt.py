@@ -4,23 +4,25 @@ Both sides answered about runs, or steps, that people labelled. The new one is a
 shown to be right at most `margin` less often, refused where it is shown to be right more than that
 less often; the test may be repeated after every label (`stats.sequential`). Tasks are the units: a
 task's labels count as their mean. An answer that could not be given is not right. Left out and
-counted: labels of runs that tuned either side, split or uncertain labels, items that one side was
-not asked about.
+counted: labels of runs that tuned either side or of tuning queues, split or uncertain labels, items
+that one side was not asked about.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from statistics import median
+from types import MappingProxyType
 
 import msgspec
 import numpy as np
 
 from stepscope import stats
 from stepscope.calibrate.ratings import Item, label_of
-from stepscope.model import Answer, Record, Verdict
-from stepscope.model.records import HUMAN, UNCERTAIN, Figure
+from stepscope.model import Answer, Verdict
+from stepscope.model.labels import Label, Queue
+from stepscope.model.records import UNCERTAIN, Figure
 from stepscope.stats.sample import EstimateFrame, make_estimate, make_value
 from stepscope.stats.sequential import betting_limits, labels_to_adopt
 from stepscope.values import (
@@ -35,6 +37,8 @@ from stepscope.values import (
 )
 
 MARGIN = 0.05
+# Queues whose items were chosen for what raters or rules said of them: they tune, and test nothing.
+TUNING: frozenset[Queue] = frozenset({"disagreement", "look_first", "norming"})
 # The share of labels on which one of the two is right alone, where nothing is known of it.
 DISCORDANCE = 0.15
 # From so many labels on the discordance that was seen is used.
@@ -64,21 +68,27 @@ class Adoption(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(_lines(self))
 
 
-def people_labels(records: Sequence[Record]) -> tuple[dict[Item, str], int, list[float]]:
-    """Return what most people said of each item, how many items are split, and their seconds."""
-    given: dict[Item, Counter[str]] = {}
+def choose_labels(given: Iterable[Label]) -> tuple[dict[Item, str], Counter[str], list[float]]:
+    """Return what most people said of each item, items left out by why, and seconds of labels."""
+    said: dict[Item, Counter[str]] = {}
     seconds: list[float] = []
-    for record in records:
-        if record.family == HUMAN and isinstance(record.answer, Verdict):
-            item = record.trajectory, record.answer.step
-            given.setdefault(item, Counter())[label_of(record.answer)] += 1
-            seconds += [] if record.seconds is None else [record.seconds]
+    left: Counter[str] = Counter()
+    for label in given:
+        seconds += [] if label.seconds is None else [label.seconds]
+        answer = label.record().answer
+        if label.queue in TUNING or not isinstance(answer, Verdict):
+            left[f"queue_{label.queue}" if label.queue in TUNING else "cannot_be_decided"] += 1
+        else:
+            item = label.trajectory, label.step
+            said.setdefault(item, Counter())[label_of(answer)] += 1
     found = {}
-    for item, counts in given.items():
-        (label, n), *others = counts.most_common(2)
-        if label != UNCERTAIN and not (others and others[0][1] == n):
-            found[item] = label
-    return found, len(given) - len(found), seconds
+    for item, counts in said.items():
+        (most, n), *others = counts.most_common(2)
+        if most == UNCERTAIN or (others and others[0][1] == n):
+            left["split_or_uncertain"] += 1
+        else:
+            found[item] = most
+    return found, left, seconds
 
 
 def compare_judges(
@@ -88,13 +98,13 @@ def compare_judges(
     names: tuple[str, str, str],  # of the rubric, the old side, the new side
     tasks: Mapping[str, int],  # of runs, by id
     tuned: Container[str] = (),  # runs that tuned either side
-    split: int = 0,  # items on which people differ
+    left_out: Mapping[str, int] = MappingProxyType({}),  # labels, by why
     seconds: Sequence[float] = (),  # that labels took
     margin: float = MARGIN,
     seed: int = 0,
 ) -> Adoption:
     """Return whether the new side is adopted, refused or undecided."""
-    left = Counter({"split_or_uncertain": split} if split else {})
+    left = Counter(left_out)
     right: dict[int, list[tuple[bool, bool]]] = {}
     for item in sorted(truth, key=lambda one: (one[0], one[1] or 0)):
         answers = [side.get(item) for side in sides]
@@ -113,32 +123,25 @@ def compare_judges(
     once, watched = labels_to_adopt(seen, margin, rng=np.random.default_rng(seed))
     frame = EstimateFrame(level=0.9, unit="share", unit_of_n="labels", n_tasks=len(right))
     difference: Figure = Unmeasured("insufficient_data", "no label was judged by both sides")
-    low, high = -1.0, 1.0
     if n:
         each = np.array([np.mean([b - a for a, b in np.array(of, int)]) for of in right.values()])
-        low, high = betting_limits(each)
-        value = float(each.mean())
-        difference = make_estimate((value, low, high), method="betting", n=n, frame=frame)
+        limits = float(each.mean()), *betting_limits(each)
+        difference = make_estimate(limits, method="betting", n=n, frame=frame)
         if len(right) < 2:
-            difference = make_value(value, "one task", n=n, frame=frame)
+            difference = make_value(limits[0], "one task", n=n, frame=frame)
     decision = decide_adoption(difference, margin)
-    decided = decision.outcome != "undecided"
-    more = 0 if decided else None if watched is None else max(watched - n, 1)
+    more = None if watched is None else max(watched - n, 1)
+    more = more if decision.outcome == "undecided" else 0
+    sides_right = [
+        stats.proportion([pair[side] for pair in pairs], units, unit_of_n="labels")
+        for side in (0, 1)
+    ]
     return Adoption(
-        rubric=names[0],
-        old=names[1],
-        new=names[2],
-        margin=margin,
-        needed=(seen, once, watched),
-        old_right=stats.proportion([old for old, _ in pairs], units, unit_of_n="labels"),
-        new_right=stats.proportion([new for _, new in pairs], units, unit_of_n="labels"),
-        difference=difference,
-        discordance=discordance,
-        left_out=dict(sorted(left.items())),
-        decision=decision,
-        more=more,
+        rubric=names[0], old=names[1], new=names[2], margin=margin, needed=(seen, once, watched),
+        old_right=sides_right[0], new_right=sides_right[1], difference=difference,
+        discordance=discordance, left_out=dict(sorted(left.items())), decision=decision, more=more,
         minutes=median(seconds) * more / 60 if seconds and more is not None else None,
-    )
+    )  # fmt: skip
 
 
 def decide_adoption(difference: Figure, margin: float) -> Decision:
@@ -168,12 +171,9 @@ def _lines(found: Adoption) -> Iterator[str]:
         yield f"  right, {name}: {format_estimate(figure)}"
     if isinstance(found.difference, Estimate):
         one = found.difference
-        yield (
-            f"  difference {format_difference(one.value, one.unit)}, "
-            f"{format_limits(one.low, one.high, one.unit)}, {format_count(one.n, 'label')} of "
-            f"{format_count(one.n_tasks, 'task')}, discordance "
-            f"{format_percent(found.discordance or 0.0)}"
-        )
+        limits = format_limits(one.low, one.high, one.unit) or one.no_interval
+        of = f"{format_count(one.n, 'label')} of {format_count(one.n_tasks, 'task')}"
+        yield f"  difference {format_difference(one.value, one.unit)}, {limits}, {of}"
     for why, n in found.left_out.items():
         yield f"  left out: {format_count(n, 'label')}, {why}"
     yield found.decision.reason

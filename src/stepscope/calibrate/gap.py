@@ -9,11 +9,13 @@ Refused: a corpus that is not frozen. Left out and counted: runs of tasks that a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
 
 from stepscope import stats
 from stepscope.cases.split import Split, TaskKey
@@ -40,9 +42,7 @@ HEALTHY, STOP = 0.05, 0.10
 # A benchmark on which three versions running score more is retired.
 RETIRED_ABOVE, RUNNING = 0.92, 3
 ALPHA = 0.05
-NO_TREND = "neither widening nor narrowing is shown"
-_PARTS = ("development", "held_out")
-_TAG = "tag."
+NO_TREND = Decision("undecided", "neither widening nor narrowing is shown")
 
 
 class GroupGap(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class HeldOutGap(msgspec.Struct, frozen=True, kw_only=True):
     trend_decision: Decision  # fail: it widens
     retire: Decision  # fail: retire the benchmark
     other_runs: int = 0  # runs of tasks in neither part
-    notes: tuple[str, ...] = ()
+    untimed: bool = False  # a group has no time, so that the order is that of names
 
     def __str__(self) -> str:
         """Say it as a table."""
@@ -79,12 +79,12 @@ class HeldOutGap(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class _Scores:
-    """The scores of the runs of one group, and the task and part of each."""
+    """The scores of the runs of one group, NaN where a run has none; the task and part of each."""
 
-    value: Floats  # NaN where a run has none
+    value: Floats
     tasks: list[TaskKey]
     held: Bools
-    lost: Mapping[str, int] = field(default_factory=dict)
+    lost: dict[str, int]
 
     def means(self, *, held: bool, absent: float | None = None) -> dict[TaskKey, float]:
         """Return the mean of each task of a part; absent scores count as given, or not at all."""
@@ -97,21 +97,15 @@ class _Scores:
 
 
 def measure_gap(
-    rows: Rows,
-    corpus: str,
-    split: Split,
-    *,
-    by: str = "agent_version",
-    measure: str = OUTCOME_NAME,
-    where: Where | None = None,
-    seed: int = 0,
-) -> HeldOutGap:
+    rows: Rows, corpus: str, split: Split, *, by: str = "agent_version",
+    measure: str = OUTCOME_NAME, where: Where | None = None, seed: int = 0,
+) -> HeldOutGap:  # fmt: skip
     """Return the gap of each group; `UsageError` where no run is of a task of the corpus."""
     runs = rows.runs(where)
     part_of = {(one.workflow, one.task): one.part == "held_out" for one in split.cases}
     tasks = list(zip(runs.workflow.tolist(), runs.task.tolist(), strict=True))
-    inside = np.array([task in part_of for task in tasks], bool)
-    if not inside.any():
+    inside = [task in part_of for task in tasks]
+    if not any(inside):
         raise UsageError(f"{corpus}: none of the chosen runs is of a task of this corpus")
     value, state = _read_scores(rows, runs, measure)
     groups: dict[str | None, list[int]] = {}
@@ -120,40 +114,30 @@ def measure_gap(
             groups.setdefault(name, []).append(at)
     order = sorted(groups, key=lambda name: _begun(runs, groups[name], name))
     scores = []
-    for name in order:
-        of = groups[name]
-        lost = count_unmeasured(state[of])
-        lost |= {"not_scored": n} if (n := int((state[of] == NO_RECORD).sum())) else {}
+    for of in (groups[name] for name in order):
+        absent = int((state[of] == NO_RECORD).sum())
+        lost = count_unmeasured(state[of]) | ({"not_scored": absent} if absent else {})
         held = np.array([part_of[tasks[one]] for one in of], np.bool_)
         scores.append(_Scores(value[of], [tasks[one] for one in of], held, lost))
-    rng = np.random.default_rng(seed)
-    found = [_compare(one, measure, rng) for one in scores]
+    rng, passes = np.random.default_rng(seed), measure == OUTCOME_NAME
+    found = [_compare(one, passes, rng) for one in scores]
     adjusted = stats.holm([1.0 if isinstance(c, Unmeasured) else c.p for c in found]).tolist()
-    rows_of = [
-        _group_gap(name, one, compared, p, passes=measure == OUTCOME_NAME)
+    known = [
+        _group_gap(name, one, compared, p, passes=passes)
         for name, one, compared, p in zip(order, scores, found, adjusted, strict=True)
     ]
-    trend, decision = _trend(scores, rng, "share" if measure == OUTCOME_NAME else "")
-    untimed = [name for name in order if _begun(runs, groups[name], name)[0]]
-    notes = [f"no run of {untimed[0]} has a time: the order is that of names"] if untimed else []
+    trend, decision = _trend(scores, rng, "share" if passes else "")
     return HeldOutGap(
-        corpus=corpus,
-        split=split.hash,
-        measure=measure,
-        by=by,
-        groups=tuple(rows_of),
-        trend=trend,
-        trend_decision=decision,
-        retire=decide_retirement(rows_of),
-        other_runs=int((~inside).sum()),
-        notes=tuple(notes) if len(order) > 1 else (),
-    )
+        corpus=corpus, split=split.hash, measure=measure, by=by, groups=tuple(known), trend=trend,
+        trend_decision=decision, retire=decide_retirement(known),
+        other_runs=inside.count(False),
+        untimed=len(order) > 1 and any(_begun(runs, at, None)[0] for at in groups.values()),
+    )  # fmt: skip
 
 
 def _read_field(rows: Rows, runs: Runs, by: str) -> list[str | None]:
-    found = (
-        rows.tag(by.removeprefix(_TAG), runs) if by.startswith(_TAG) else getattr(runs, by, None)
-    )
+    key = by.removeprefix("tag.")
+    found = getattr(runs, by, None) if key == by else rows.tag(key, runs)
     if found is None or by in ("key", "task"):
         raise UsageError(f"--by {by!r} is not a field; expected agent_version, agent or tag.KEY")
     return [None if one is None else str(one) for one in found.tolist()]
@@ -164,36 +148,31 @@ def _begun(runs: Runs, at: Sequence[int], name: str | None) -> tuple[bool, int, 
     return not times, min(times, default=0), judge_version_order(name or "")
 
 
-def _read_scores(
-    rows: Rows, runs: Runs, measure: str
-) -> tuple[Floats, np.ndarray[tuple[int], np.dtype[np.int8]]]:
+def _read_scores(rows: Rows, runs: Runs, measure: str) -> tuple[Floats, npt.NDArray[np.int8]]:
     """Return the score of each run, NaN where there is none, and the state of its answer."""
     if measure == STEP_SCORES:
         steps = rows.step_values(STEP_SCORES, runs)
         known = np.isfinite(steps.value)
-        sums = np.bincount(steps.at[known], steps.value[known], len(runs))
         counts = np.bincount(steps.at[known], minlength=len(runs))
-        value = np.divide(sums, counts, out=np.full(len(runs), np.nan), where=counts > 0)
-        return value, np.where(counts > 0, 1, NO_RECORD).astype(np.int8)
-    if measure == OUTCOME_NAME:
+        sums = np.bincount(steps.at[known], steps.value[known], len(runs))
+        value = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    elif measure == OUTCOME_NAME:
         value = np.select([runs.outcome == "pass", runs.outcome == "fail"], [1.0, 0.0], np.nan)
-        return value, np.isfinite(value).astype(np.int8)
-    if measure not in rows.measures():
-        raise UsageError(
-            f"--measure {measure}: no run has it; expected outcome, scores, or a measure of "
-            "stepscope list --columns"
-        )
-    column = rows.column(measure, runs)
-    known = column.value[np.isfinite(column.value)]
-    if ((known < 0) | (known > 1)).any():
-        raise UsageError(f"--measure {measure}: its values are not between 0 and 1")
-    return column.value, column.state
+    elif measure in rows.measures():
+        column = rows.column(measure, runs)
+        if (np.abs(np.nan_to_num(column.value, nan=0.5) - 0.5) > 0.5).any():
+            raise UsageError(f"--measure {measure}: its values are not between 0 and 1")
+        return column.value, column.state
+    else:
+        expected = "outcome, scores, or a measure of stepscope list --columns"
+        raise UsageError(f"--measure {measure}: no run has it; expected {expected}")
+    return value, np.isfinite(value).astype(np.int8)
 
 
-def _compare(one: _Scores, measure: str, rng: np.random.Generator) -> Comparison | Unmeasured:
+def _compare(one: _Scores, passes: bool, rng: np.random.Generator) -> Comparison | Unmeasured:
     """Compare the held-out part with the other; passes by Wilson's limits, scores by Student's."""
     held, other = (list(one.means(held=held).values()) for held in (True, False))
-    if measure != OUTCOME_NAME:
+    if not passes:
         return stats.compare_parts(held, other, rng=rng, unmeasured=one.lost, unit="")
     tasks = range(len(held)), range(len(other))
     return stats.compare_unpaired(held, tasks[0], other, tasks[1], rng=rng, unmeasured=one.lost)
@@ -202,44 +181,26 @@ def _compare(one: _Scores, measure: str, rng: np.random.Generator) -> Comparison
 def _group_gap(
     name: str | None, one: _Scores, compared: Comparison | Unmeasured, p: float, *, passes: bool
 ) -> GroupGap:
-    parts = {part: one.means(held=part == "held_out") for part in _PARTS}
-    figures = [
-        stats.mean_share(values, unit_of_n="tasks", unmeasured=one.lost if both else None)
-        if passes
-        else stats.mean(values, unit_of_n="tasks", unmeasured=one.lost if both else None)
-        for both, values in (
-            (True, [x for part in parts.values() for x in part.values()]),
-            (False, list(parts["development"].values())),
-            (False, list(parts["held_out"].values())),
-        )
-    ]
-    sizes = [len(parts[part]) for part in _PARTS]
-    gap = compared if isinstance(compared, Unmeasured) else compared.effect
+    other, held = (list(one.means(held=held).values()) for held in (False, True))
+    estimate = stats.mean_share if passes else stats.mean
+    score = estimate([*other, *held], unit_of_n="tasks", unmeasured=one.lost)
+    gap: Figure = compared if isinstance(compared, Unmeasured) else compared.effect
     if isinstance(gap, Estimate):
-        gap = msgspec.structs.replace(gap, unit_of_n="tasks")
-    if isinstance(gap, Estimate) and one.lost:
         worst = [
-            np.mean(list(one.means(held=False, absent=a).values()))
-            - np.mean(list(one.means(held=True, absent=b).values()))
-            for a, b in ((0.0, 1.0), (1.0, 0.0))
+            float(np.mean([*one.means(held=False, absent=a).values()]))
+            - float(np.mean([*one.means(held=True, absent=1 - a).values()]))
+            for a in (0.0, 1.0)
         ]
-        gap = msgspec.structs.replace(gap, worst_low=float(worst[0]), worst_high=float(worst[1]))
-    values = [np.array(list(part.values())) for part in parts.values()]
+        gap = replace(gap, unit_of_n="tasks", worst_low=worst[0], worst_high=worst[1])
     power = None
-    if min(sizes) and sum(sizes) > 2:
-        squares = sum(float(((x - x.mean()) ** 2).sum()) for x in values)
-        sd = (squares / (sum(sizes) - 2)) ** 0.5
-        power = stats.power_apart(sizes[0], sizes[1], sd, STOP) if sd > 1e-9 else None
+    if other and held and len(other) + len(held) > 2:
+        sd = float(stats.pooled_sd(np.array(other), np.array(held)))
+        power = stats.power_apart(len(other), len(held), sd, STOP) if sd > 1e-9 else None
     return GroupGap(
-        group=name,
-        score=figures[0],
-        development=figures[1],
-        held_out=figures[2],
-        gap=gap,
-        power=power,
-        p_adjusted=None if isinstance(compared, Unmeasured) else p,
-        decision=decide_gap(gap, p),
-    )
+        group=name, score=score, development=estimate(other, unit_of_n="tasks"),
+        held_out=estimate(held, unit_of_n="tasks"), gap=gap, power=power,
+        p_adjusted=None if isinstance(compared, Unmeasured) else p, decision=decide_gap(gap, p),
+    )  # fmt: skip
 
 
 def decide_gap(gap: Figure, p: float, alpha: float = ALPHA) -> Decision:
@@ -269,8 +230,7 @@ def _trend(
 ) -> tuple[Figure, Decision]:
     """Return the change of the gap from group to group, on the tasks that all groups have."""
     if len(scores) < 2:
-        absent = Unmeasured("insufficient_data", "one group: a trend needs two")
-        return absent, Decision("undecided", absent.reason)
+        return Unmeasured("insufficient_data", "one group: a trend needs two"), NO_TREND
     at = np.arange(len(scores)) - (len(scores) - 1) / 2
     slopes: list[list[float]] = []
     for held in (True, False):
@@ -280,16 +240,13 @@ def _trend(
         slopes.append((tracks @ at / (at**2).sum()).tolist())
     compared = stats.compare_parts(slopes[0], slopes[1], rng=rng, unit=unit)
     trend = compared if isinstance(compared, Unmeasured) else compared.effect
-    if isinstance(compared, Unmeasured):
-        return trend, Decision("undecided", f"{compared.kind}: {compared.reason}")
-    assert isinstance(trend, Estimate)
-    if trend.low is None or trend.high is None or compared.p > ALPHA:
-        return trend, Decision("undecided", NO_TREND)
-    if trend.low > 0:
+    if isinstance(trend, Unmeasured) or isinstance(compared, Unmeasured):
+        return trend, NO_TREND
+    if trend.low is not None and trend.low > 0 and compared.p <= ALPHA:
         return trend, Decision("fail", "widening: the gap grows from group to group")
-    narrow = trend.high < 0
-    said = "narrowing" if narrow else NO_TREND
-    return trend, Decision("pass" if narrow else "undecided", said)
+    if trend.high is not None and trend.high < 0 and compared.p <= ALPHA:
+        return trend, Decision("pass", "narrowing")
+    return trend, NO_TREND
 
 
 def decide_retirement(groups: Sequence[GroupGap]) -> Decision:
@@ -345,4 +302,5 @@ def _lines(found: HeldOutGap) -> Iterator[str]:
     yield f"Benchmark: {found.retire.reason}"
     if found.other_runs:
         yield f"{format_count(found.other_runs, 'run')} of tasks in neither part left out"
-    yield from found.notes
+    if found.untimed:
+        yield "some runs have no time: the order is that of names"

@@ -49,7 +49,7 @@ class VersionPair(msgspec.Struct, frozen=True, kw_only=True):
     change: RubricChange | None  # None where one run is known: no average of one
 
 
-class JudgesAgreement(msgspec.Struct, frozen=True, kw_only=True):
+class JudgesAgreement(msgspec.Struct, frozen=True):
     """How often two judges gave the same label under one version."""
 
     judges: tuple[str, str]
@@ -74,12 +74,12 @@ class RubricHistory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def trace_rubric(
-    rubric: str,
-    answers: AnswersByVersion,
-    names: Mapping[str, str],  # of runs, by id
-    texts: Mapping[str, str],  # version -> what a judge is told
+    rubric: str, answers: AnswersByVersion, names: Mapping[str, str], texts: Mapping[str, str]
 ) -> RubricHistory:
-    """Return the trail of a rubric: every pair of its versions, judge by judge."""
+    """Return the trail of a rubric: every pair of its versions, judge by judge.
+
+    `names` are those of runs, by id, `texts` what a judge is told under a version.
+    """
     prompts: dict[str, set[str]] = {}
     for _, version, prompt in answers:
         prompts.setdefault(version, set()).add(prompt)
@@ -101,9 +101,8 @@ def trace_rubric(
                 for item, a in answers[first].items()
                 if isinstance(a, Verdict) and isinstance(b := answers[second].get(item), Verdict)
             ]
-            one = JudgesAgreement(
-                judges=(first[0], second[0]), version=name(*first[1:]), same=sum(both), of=len(both)
-            )
+            judges = first[0], second[0]
+            one = JudgesAgreement(judges, name(*first[1:]), sum(both), len(both))
             agreement += [one] if both else []
     agreement.sort(key=lambda one: (one.judges, judge_version_order(one.version)))
     known = sorted({version for _, version, _ in answers} | set(texts), key=judge_version_order)
@@ -117,22 +116,15 @@ def trace_rubric(
         for old, new in combinations([one for one in known if one in texts], 2)
     }  # fmt: skip
     return RubricHistory(
-        rubric=rubric,
-        versions=tuple(known),
-        pairs=tuple(pairs),
-        agreement=tuple(agreement),
-        diffs=diffs,
-        missing=tuple(one for one in known if one not in texts),
-    )
+        rubric=rubric, versions=tuple(known), pairs=tuple(pairs), agreement=tuple(agreement),
+        diffs=diffs, missing=tuple(one for one in known if one not in texts),
+    )  # fmt: skip
 
 
 def _pair(
-    judge: str,
-    versions: tuple[str, str],
-    before: Mapping[Item, Answer],
-    after: Mapping[Item, Answer],
-    names: Mapping[str, str],
-) -> Iterator[VersionPair]:
+    judge: str, versions: tuple[str, str], before: Mapping[Item, Answer],
+    after: Mapping[Item, Answer], names: Mapping[str, str],
+) -> Iterator[VersionPair]:  # fmt: skip
     both = [
         (item, a, b)
         for item, a in sorted(before.items(), key=lambda one: (names[one[0][0]], one[0][1] or 0))

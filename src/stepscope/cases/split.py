@@ -97,12 +97,9 @@ def draw_split(
     start = int.from_bytes(sha256(f"start\0{seed}".encode()).digest()[:6], "big") / 2**48
     chosen = {floor((start + at) * n / held) for at in range(held)}
     rows = [
-        SplitCase(
-            workflow=case.workflow,
-            task=case.task,
-            part="held_out" if at in chosen else "development",
-            hash=case.hash if at in chosen else "",
-        )
+        SplitCase(workflow=case.workflow, task=case.task, part="held_out", hash=case.hash)
+        if at in chosen
+        else SplitCase(workflow=case.workflow, task=case.task, part="development")
         for at, case in enumerate(ordered)
     ]
     rows.sort(key=lambda one: (one.workflow, one.task))
@@ -194,14 +191,11 @@ def check_corpus(corpus: Path, cases: Sequence[Case]) -> CorpusCheck:
     known = (
         [] if split is None else [one for one in split.cases if (one.workflow, one.task) in keys]
     )
+    leaks = () if split is None else _find_leaks(split, cases)
     return CorpusCheck(
-        corpus=str(corpus),
-        cases=len(cases),
-        workflows=sizes,
-        split=split,
-        later=0 if split is None else len(cases) - len(known),
-        warnings=(*warnings, *(_find_leaks(split, cases) if split is not None else ())),
-    )
+        corpus=str(corpus), cases=len(cases), workflows=sizes, split=split,
+        later=0 if split is None else len(cases) - len(known), warnings=(*warnings, *leaks),
+    )  # fmt: skip
 
 
 def _find_leaks(split: Split, cases: Sequence[Case]) -> list[str]:

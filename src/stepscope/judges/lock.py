@@ -8,7 +8,7 @@ was edited by hand, and another text under a version that is locked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -79,10 +79,8 @@ def explain_unlocked(rubric: Rubric, lock: RubricLock) -> str:
     if entry is None:
         return "not locked"
     if entry.file != rubric.hash:
-        return (
-            f"changed since it was locked (file {rubric.hash}, locked {entry.file} as version "
-            f"{entry.version})"
-        )
+        held = f"{entry.file}, version {entry.version}"
+        return f"changed since it was locked (file {rubric.hash}, locked {held})"
     if entry.prompt != (now := load_prompt(rubric.kind).hash):
         return f"changed since it was locked (prompt template {now}, locked {entry.prompt})"
     return ""
@@ -97,30 +95,24 @@ def lock_rubric(rubric: Rubric, path: str, lock: RubricLock) -> LockedRubric:
             "its version, or restore the text"
         )
     made = LockedRubric(
-        name=rubric.name,
-        version=rubric.version,
-        file=rubric.hash,
-        prompt=load_prompt(rubric.kind).hash,
-        path=path,
-    )
+        name=rubric.name, version=rubric.version, file=rubric.hash,
+        prompt=load_prompt(rubric.kind).hash, path=path,
+    )  # fmt: skip
     if before is None:
         return made
     return msgspec.structs.replace(made, development=before.development, tests=before.tests)
 
 
-def consume_tests(
-    entry: LockedRubric, sets: Sequence[ConsumedSet]
-) -> tuple[LockedRubric, list[str]]:
-    """Return the entry with these test sets consumed, and a note for each that was seen before."""
+def consume_tests(entry: LockedRubric, sets: Mapping[str, int]) -> tuple[LockedRubric, list[str]]:
+    """Return the entry with test sets of so many runs consumed, and notes on those seen before."""
     notes, tests = [], list(entry.tests)
-    for one in sets:
-        seen = [before.version for before in tests if before.name == one.name]
-        if not seen:
-            tests.append(one)
-        elif one.version not in seen:
-            tests.append(one)
+    for name, runs in sets.items():
+        seen = [before.version for before in tests if before.name == name]
+        if entry.version not in seen:
+            tests.append(ConsumedSet(name=name, version=entry.version, runs=runs))
+        if seen and entry.version not in seen:
             notes.append(
-                f"{entry.name} version {one.version}: {one.name} was seen by version {seen[0]}; "
+                f"{entry.name} version {entry.version}: {name} was seen by version {seen[0]}; "
                 "what it says now is a second look, not a test"
             )
     return msgspec.structs.replace(entry, tests=tuple(tests)), notes

@@ -47,6 +47,7 @@ from stepscope.stats.estimates import ratio as ratio
 from stepscope.stats.estimates import weighted_proportion as weighted_proportion
 from stepscope.stats.interrater import agreement as agreement
 from stepscope.stats.interrater import category_shares as category_shares
+from stepscope.stats.intervals import pooled_sd as pooled_sd
 from stepscope.stats.intervals import upper_limit as upper_limit
 from stepscope.stats.ranks import FigureRuns as FigureRuns
 from stepscope.stats.ranks import rank_correlation as rank_correlation

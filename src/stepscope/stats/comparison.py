@@ -432,9 +432,11 @@ def compare_parts(
 ) -> Comparison | Unmeasured:
     """Compare two parts of one set of tasks, drawn apart at random: the second less the first.
 
-    One score a task. `Unmeasured` when a part has no task, or both together fewer than three.
+    One score a task; without a difference both vary alike. `Unmeasured` when a part has no task, or
+    both together fewer than three.
 
-    Source: `intervals.student_limits`; p by drawing the parts again, which is exact for any scores.
+    Source: Student's two-sample t; Snedecor and Cochran (1989), Statistical Methods, chapter 6; p
+    by drawing the parts again, which is exact for any scores.
 
     >>> found = compare_parts([0.2, 0.4, 0.6, 0.8], [0.9, 1.0], rng=np.random.default_rng(0))
     >>> round(found.effect.value, 3), round(found.sd, 3)
@@ -447,19 +449,17 @@ def compare_parts(
     n = len(a) + len(b)
     if not min(len(a), len(b)) or n < 3:
         return Unmeasured("insufficient_data", f"{len(a)} and {len(b)} tasks: too few to compare")
-    with np.errstate(all="ignore"):
-        value, low, high = (float(x) for x in intervals.student_limits(a, b, level))
-        sd = float(intervals.pooled_sd(a, b))
-    effect: Estimate | Unmeasured
+    frame = replace(frame, n_tasks=n)
+    value, sd = float(b.mean() - a.mean()), float(intervals.pooled_sd(a, b))
     if sd <= 1e-12 * float(np.abs(np.concatenate([a, b])).max()):
         why = "no task differs from another of its part"
-        effect = sample.make_value(value, why, n=n, frame=replace(frame, n_tasks=n))
+        effect = sample.make_value(value, why, n=n, frame=frame)
         return Comparison(effect=effect, p=1.0, method="none", n=n)
-    fleets = (sample.sum_by_cluster(a, None), sample.sum_by_cluster(b, None))
+    half = sd * sqrt(1 / len(a) + 1 / len(b)) * float(intervals.student_quantile(n - 2, level))
+    limits = value, value - half, value + half
+    effect = sample.make_estimate(limits, method="student", n=n, frame=frame)
+    fleets = sample.sum_by_cluster(a, None), sample.sum_by_cluster(b, None)
     p, method = _unpaired_p(*fleets, rng=rng, draws=draws)
-    effect = sample.make_estimate(
-        (value, low, high), method="student", n=n, frame=replace(frame, n_tasks=n)
-    )
     return Comparison(effect=effect, p=p, method=method, n=n, sd=sd)
 
 

@@ -251,25 +251,6 @@ def welch_limits(
     return b - a, b - a - half, b - a + half
 
 
-def student_limits(first: Floats, second: Floats, level: float) -> tuple[Floats, Floats, Floats]:
-    """Value, low and high of a mean of `second` minus that of `first`, one variance for both.
-
-    Shapes (..., n) and (..., m), of one value a task. For two parts of one corpus that were drawn
-    apart at random: without a difference their tasks vary alike.
-
-    Source: Student's two-sample t; Snedecor and Cochran (1989), Statistical Methods, chapter 6.
-
-    >>> first, second = np.array([1.0, 2, 3]), np.array([2.0, 3])
-    >>> [round(float(x), 3) for x in student_limits(first, second, 0.95)]
-    [0.5, -2.152, 3.152]
-    """
-    value = second.mean(-1) - first.mean(-1)
-    half = student_quantile(first.shape[-1] + second.shape[-1] - 2, level)
-    half = half * pooled_sd(first, second)
-    half = half * np.sqrt(1 / first.shape[-1] + 1 / second.shape[-1])
-    return value, value - half, value + half
-
-
 def pooled_sd(first: Floats, second: Floats) -> Floats:
     """Return the standard deviation within two samples, shapes (..., n) and (..., m), n + m > 2."""
     squares = [((x - x.mean(-1, keepdims=True)) ** 2).sum(-1) for x in (first, second)]

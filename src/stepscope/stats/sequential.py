@@ -24,7 +24,7 @@ ALPHA = 0.05
 # The standard normal's 95 % and 80 %: (1.645 + 0.842)^2 = 6.183.
 _FACTOR = 6.183
 # What the power is simulated with.
-_REPLICATIONS, _MOST = 1_000, 8_000
+_REPLICATIONS, _MOST = 1_000, 4_000
 
 
 def betting_evidence(differences: npt.ArrayLike, threshold: float) -> Floats:
