@@ -122,3 +122,27 @@ def test_history_of_a_rubric_that_nobody_answered_is_unmeasured(
     words = ["rubric", "adopt", AXIS, "--old", "a/b", "--new", "a/c", "--store", "good.db"]
     assert main(words) == 2
     assert "a/b did not answer under version any: no answers of it" in capsys.readouterr().err
+
+
+def test_drift_asks_fixed_runs_again_and_says_whether_the_judge_has_shifted(
+    provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("stepscope.toml").write_text(SETTINGS.format(base=provider.base), encoding="utf-8")
+    assert main([*JUDGE, "--drift", "20"]) == 2
+    assert "0 runs to ask about again" in capsys.readouterr().err
+    assert main(["calibrate", "drift", "--store", "good.db"]) == 4
+    assert main(JUDGE) == 0
+    asked = len(provider.asked)
+    assert asked == 20
+    assert main([*JUDGE, "--drift", "20"]) == 0
+    assert main([*JUDGE, "--drift", "20"]) == 0
+    assert len(provider.asked) == 3 * asked
+    with Store.open("good.db") as store:
+        repeats = {one.repeat for one in store.records(measure=f"judge.{AXIS}")}
+    assert repeats == {0, 1000, 1001}
+    capsys.readouterr()
+    assert main(["calibrate", "drift", "--store", "good.db"]) == 0
+    out = capsys.readouterr().out
+    assert "local/claude-a, axes.termination, occasion 2, 20 runs: no shift is shown" in out
+    assert main([*JUDGE, "--drift", "20", "--again"]) == 2
+    assert main(["judge", "--judge", A, "--rubric", "no_look", "--drift", "20"]) == 2

@@ -3,7 +3,8 @@
 An evaluation set is the held-out part of a frozen corpus that the settings name, or the runs with a
 tag `evaluation`, whose value names the set. Judging one by a rubric that is not locked, or changed
 since, is refused; `allow_unlocked` judges, and marks the version of every record. A test set is
-consumed in the lock before the first question is sent.
+consumed in the lock before the first question is sent. Judges are asked about fixed runs again, to
+see whether they have shifted.
 """
 
 from __future__ import annotations
@@ -18,20 +19,27 @@ from msgspec.structs import replace
 from stepscope.api.judging import load_named_rubrics, read_first_answers
 from stepscope.calibrate.adopt import MARGIN, Adoption, choose_labels, compare_judges
 from stepscope.calibrate.agreement import measure_agreement
+from stepscope.calibrate.drift import FEWEST_RUNS
 from stepscope.calibrate.history import RubricHistory, trace_rubric
 from stepscope.calibrate.ratings import Item
 from stepscope.cases.split import load_split
 from stepscope.errors import UsageError
 from stepscope.judges import lock as locks
-from stepscope.judges.judgement import record_measure
+from stepscope.judges.judgement import (
+    JudgingOptions,
+    configured_judge,
+    record_measure,
+    record_prompt,
+)
 from stepscope.judges.rubrics import BUILT_IN_RUBRICS, load_rubric, load_rubrics, system_prompt
 from stepscope.model import Answer, Record
-from stepscope.model.records import JUDGE_PREFIX, NOT_MODELS
+from stepscope.model.records import DRIFT_REPEAT, JUDGE_PREFIX, NOT_MODELS
 from stepscope.report.rows import number_tasks
 from stepscope.score.judges import JudgePlan
 from stepscope.settings import Settings
 from stepscope.store import Store
 from stepscope.store.judged import MODE, judge_version_order
+from stepscope.store.samples import draw_sample
 from stepscope.store.where import Where
 from stepscope.values import Unmeasured, format_count, format_estimate
 
@@ -270,3 +278,39 @@ def _answers_of(records: Sequence[Record], side: tuple[str, str]) -> dict[Item, 
         for one in records
         if (one.judge, one.version) == side and one.repeat == 0 and one.family not in NOT_MODELS
     }
+
+
+def choose_fixed_runs(
+    store: Store, settings: Settings, names: Sequence[str], *, judges: Sequence[str], n: int,
+    how: JudgingOptions,
+) -> JudgingOptions:  # fmt: skip
+    """Return how to ask judges about fixed runs again: those of earlier occasions, or a draw of n.
+
+    An occasion that was stopped goes on. `UsageError` where too few runs were judged before.
+    """
+    asked = {configured_judge(one, settings.judges).name for one in judges}
+    only: dict[str, frozenset[str]] = {}
+    occasions = {0}
+    for rubric in load_named_rubrics(names):
+        if rubric.kind == "score":
+            raise UsageError(f"{rubric.name}: scores vary; stepscope calibrate sigma measures that")
+        at: dict[int, set[tuple[str, str]]] = {}
+        for one in store.records(measure=record_measure(rubric)):
+            judge = one.judge.partition("@")[0]
+            if judge in asked and one.prompt == record_prompt(rubric, how):
+                at.setdefault(one.repeat, set()).add((judge, one.trajectory))
+        first = {judge: {run for who, run in at.get(0, ()) if who == judge} for judge in asked}
+        again = {occasion: keys for occasion, keys in at.items() if occasion >= DRIFT_REPEAT}
+        runs = sorted({run for keys in again.values() for _, run in keys})
+        if not runs and (known := sorted(set.intersection(*first.values()))):
+            runs = draw_sample(known, n, seed=settings.seed, rubric=rubric.name)[0]
+        if len(runs) < FEWEST_RUNS:
+            raise UsageError(
+                f"{rubric.name}: {format_count(len(runs), 'run')} to ask about again; all judges "
+                f"must have judged {FEWEST_RUNS} by it, so as it is now, and --drift be as large"
+            )
+        only[rubric.name] = frozenset(runs)
+        last = max(again, default=DRIFT_REPEAT - 1)
+        whole = len(again.get(last, ())) == len(asked) * len(runs)
+        occasions.add(last - DRIFT_REPEAT + 1 + (whole or not again))
+    return replace(how, only=only, occasion=max(occasions))

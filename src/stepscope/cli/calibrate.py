@@ -238,6 +238,35 @@ def gap(
     return 0 if "pass" in outcomes else options.UNMEASURED
 
 
+def drift(
+    *,
+    seed: options.Seed = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
+) -> int:
+    """Say whether judges still answer fixed runs as before.
+
+    stepscope judge --drift N asks about N fixed runs again; this compares the latest occasion with
+    all earlier answers. The gates of a judge that has shifted are undecided. The exit code is 3 if
+    a judge has shifted, 4 if none was asked again.
+
+    Example: stepscope calibrate drift
+    """
+    from stepscope.calibrate.drift import measure_drift
+
+    with options.open_existing(store) as notebook:
+        seed = notebook.settings.seed if seed is None else seed
+        found = measure_drift(notebook.store, seed)
+    none = "no judge was asked about fixed runs again; stepscope judge --drift 20 asks"
+    told = "\n".join(map(str, found)) or none
+    terminal.print_result(found if as_json else told, as_json=as_json)
+    outcomes = {one.decision.outcome for one in found}
+    if "fail" in outcomes:
+        return options.GATE_FAILED
+    return 0 if "pass" in outcomes else options.UNMEASURED
+
+
 def _lines(found: Sequence[JudgeNoise], width: int) -> Iterator[str]:
     from stepscope.values import Unmeasured, format_interval, format_number
 

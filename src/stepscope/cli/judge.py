@@ -107,6 +107,13 @@ Batch = Annotated[
 Strict = Annotated[
     bool, Option("--strict-families", help="Refuse a judge of the agent's own family.")
 ]
+Drift = Annotated[
+    int | None,
+    Option(
+        min=20, metavar="N",
+        help="Ask again about N fixed runs, to see whether a judge has shifted.",
+    ),
+]  # fmt: skip
 AllowUnlocked = Annotated[
     bool,
     Option("--allow-unlocked", help="Judge evaluation sets by rubrics that are not locked."),
@@ -140,6 +147,7 @@ def judge(
     batch: Batch = False,
     strict_families: Strict = False,
     allow_unlocked: AllowUnlocked = False,
+    drift: Drift = None,
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
@@ -187,6 +195,15 @@ def judge(
             allow_unlocked=allow_unlocked,
             again=again,
         )
+        if drift is not None:
+            from stepscope.api.rubrics import choose_fixed_runs
+
+            given = {"again": again, "sample": sample, "narration": narration == "both"}
+            options.refuse_given(given, "chooses runs or questions; --drift has fixed ones")
+            how = choose_fixed_runs(
+                notebook.store, notebook.settings, rubric or ["axes"], judges=judges, n=drift,
+                how=how,
+            )  # fmt: skip
         each = ("on", "off") if narration == "both" else (narration,)
         plans = [replace(how, narration=one) for one in each]
         rubrics = rubric or ["axes"]

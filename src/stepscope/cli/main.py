@@ -58,7 +58,7 @@ COMMANDS: dict[str, tuple[Member, ...]] = {
         judge.judge, calibrate.agree,
         ("calibrate", "Measure how far judges and lists of suspects can be trusted.",
          "stepscope calibrate sigma scores.csv",
-         (calibrate.sigma, calibrate.judge_, calibrate.localise, calibrate.gap)),
+         (calibrate.sigma, calibrate.judge_, calibrate.localise, calibrate.gap, calibrate.drift)),
         ("rubric", "Lock rubrics, trace their versions, adopt another judge.",
          "stepscope rubric lock axes", (judge.list_, judge.lock, judge.history, judge.adopt)),
     ),

@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 
 from stepscope import registry, stats
+from stepscope.calibrate.drift import find_shifts
 from stepscope.errors import UsageError
 from stepscope.gates import against_baseline, rates
 from stepscope.gates.baseline import ID_DIGITS, Design, absences, design_of, load_baseline, said
@@ -157,6 +158,18 @@ def evaluate_gate(
         if alarms.good < FEWEST_GOOD:
             return _ask_regression(gate, setting, alarms)
     return _ask(gate, setting, alarms)
+
+
+def _answer_drift(
+    gate: GatePolicy, sample: Sample, shifts: Sequence[tuple[str, str, str]]
+) -> GateAnswer | None:
+    """Return that a gate is undecided because its judge has shifted; None where it has not."""
+    asked = sample.asked.get(gate.reads[0])
+    for rubric, judge, why in shifts:
+        if asked is not None and (asked.rubric, asked.judge.partition("@")[0]) == (rubric, judge):
+            told = f"{judge} has shifted on {rubric}, so a change may be its own: {why}"
+            return answer_undecided("judge_drifted", told)
+    return None
 
 
 def _ask(
@@ -399,8 +412,14 @@ def decide_gates(
         replace(setting, absent=absent * max(1, setting.sample.looks), seed=seed)
         for setting, absent in zip(settings, lacks, strict=True)
     ]
+    shifts = (
+        tuple(find_shifts(rows))
+        if any(g.source != RULES for p in policies for g in p.gates)
+        else ()
+    )
     tests = [
-        evaluate_gate(s, gate, rows, late=enough is not None and enough())
+        _answer_drift(gate, s.sample, shifts)
+        or evaluate_gate(s, gate, rows, late=enough is not None and enough())
         for s in settings
         for gate in s.policy.gates
     ]

@@ -35,6 +35,7 @@ Cause = Literal[
     "baseline_other_version",  # of a newer stepscope, another measure version or other rules
     "baseline_other_workflow",  # of another workflow
     "baseline_lacks_measure",  # it was made before this gate
+    "judge_drifted",  # the judge answers fixed runs differently from before
     "judge_not_calibrated",  # a count gate on a judge whose false alarms nobody measured
     "out_of_time",  # --max-minutes was over before this gate
     "source_not_in_tier",  # its judge is not part of this run: not_run

@@ -130,6 +130,8 @@ class JudgingOptions(msgspec.Struct, frozen=True, kw_only=True):
     strict_families: bool = False  # refuse a judge of the family of an agent that it would judge.
     # whether evaluation sets are judged by rubrics that are not locked
     allow_unlocked: bool = False
+    # which occasion of asking about fixed runs again, from 1; 0: not for that
+    occasion: int = 0
     # the rubrics that are not: the version of their records says so; found when judging is planned
     unlocked: frozenset[str] = frozenset()
 
@@ -138,6 +140,8 @@ class JudgingOptions(msgspec.Struct, frozen=True, kw_only=True):
         for name, number in (("repeats", self.repeats), ("sample", self.sample)):
             if number is not None and number < 1:
                 raise UsageError(f"{name} is {number}; expected 1 or more")
+        if self.occasion and self.repeats > 1:
+            raise UsageError("fixed runs are asked about once an occasion; leave repeats out")
         if self.workspace is not None and not self.tools:
             raise UsageError("a workspace is looked at with tools; ask for both")
         if self.sample is not None and self.only:

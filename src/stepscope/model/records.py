@@ -95,6 +95,8 @@ OUTCOME_NAME = "outcome"
 OUTRANKED = "outranked: "
 # Behind the version of a rubric that was asked without the agent's words.
 NARRATION_OFF = "+narration-off"
+# Repeats from this one on ask about fixed runs again, to see whether a judge has shifted.
+DRIFT_REPEAT = 1_000
 # Behind the version of a rubric that judged an evaluation set without being locked.
 UNLOCKED = "+unlocked"
 # What verdicts need of a trace: how it is called, and what is not checked without it.

@@ -61,6 +61,7 @@ from stepscope.ledger.calls import CallClients, Pricing
 from stepscope.ledger.ledger import Ledger, UnknownCall
 from stepscope.measures.facts import supply_context
 from stepscope.model import Record, Trajectory, Usage
+from stepscope.model.records import DRIFT_REPEAT
 from stepscope.models.dialect import Ask
 from stepscope.models.opening import close_models
 from stepscope.runtime.signals import handle_stops
@@ -280,6 +281,8 @@ class JudgePlan:
                     trajectory = self.store.with_media(trajectory)
                 acted = sum(step.actor == "agent" for step in trajectory.steps)
                 repeats = range(self.options.repeats)
+                if occasion := self.options.occasion:
+                    repeats = range(DRIFT_REPEAT + occasion - 1, DRIFT_REPEAT + occasion)
                 for judge, rubric, repeat in product(self.judges, self.rubrics, repeats):
                     drawn = self.drawn.get(rubric.name)
                     if drawn is not None and trajectory.id not in drawn:

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from stepscope.errors import UsageError
 from stepscope.model import Record, Verdict
-from stepscope.model.records import JUDGE_PREFIX, NOT_MODELS
+from stepscope.model.records import DRIFT_REPEAT, JUDGE_PREFIX, NOT_MODELS
 from stepscope.model.records import STEP_SCORES as SCORES
 from stepscope.store.columns import Rows, Runs
 from stepscope.store.where import Where
@@ -190,6 +190,8 @@ def _current(
     key: JudgedQuestion, all_: list[tuple[int, Record]], main: bool, version: str | None = None
 ) -> JudgeAnswers:
     aside: dict[str, set[int]] = {}
+    # Asking about fixed runs again must not replace what was said first.
+    every, all_ = all_, [one for one in all_ if one[1].repeat < DRIFT_REPEAT] or all_
     for at, record in all_:
         aside.setdefault(_version(record), set()).add(at)
     judged = {(_version(record), at) for at, record in all_ if isinstance(record.answer, Verdict)}
@@ -214,7 +216,7 @@ def _current(
         prompts=dict(sorted(Counter(prompt for prompt, _ in last.values()).items())),
         snapshots=dict(sorted(Counter(snapshot for _, snapshot in last.values()).items())),
         older={name: len(aside[name]) for name in sorted(aside, key=judge_version_order)},
-        all=tuple(all_),
+        all=tuple(every),
     )
 
 
