@@ -222,6 +222,16 @@ def test_runs_that_the_lock_names_as_development_are_no_test(tmp_path: Path) -> 
     assert found.decision.outcome == "undecided"
 
 
+def test_answers_to_fixed_runs_that_were_asked_about_again_are_no_side(tmp_path: Path) -> None:
+    lock_rubrics(None, Settings(), [AXIS], folder=tmp_path)
+    with labelled(3) as made:
+        again = [said(f"{B}@2027", n, verdict(BAD), version="2", repeat=1000) for n in range(3)]
+        made.append(again)
+        found = adopt(made, tmp_path)
+    assert isinstance(found.new_right, Estimate)
+    assert (found.new, found.new_right.value) == (f"{B}, version 2", 1.0)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [(A, A, "both sides are openai/a, version 2"), (A, "qwen/c", "did not answer"),

@@ -98,6 +98,15 @@ def test_the_diff_is_of_what_a_judge_is_told_and_missing_texts_are_named(tmp_pat
     assert "no text of version 1, 3 is at hand: give its file with --text" in str(trail())
 
 
+def test_a_marked_version_has_the_text_of_its_version() -> None:
+    with store(1) as made:
+        made.append(
+            [said(CLAUDE, 0, Verdict(f"judge.{AXIS}", label="correct"), version="2+unlocked")]
+        )
+        found = read_history(made, AXIS)
+    assert (found.versions, found.missing) == (("2", "2+unlocked"), ())
+
+
 def test_two_prompts_under_one_version_are_two() -> None:
     with store(1) as made:
         made.append([

@@ -353,7 +353,8 @@ def read_first_answers(
     found: dict[AnswerKey, dict[Item, Answer]] = {}
     for rubric in load_named_rubrics(rubrics):
         for record in store.records(where, measure=judgement.record_measure(rubric)):
-            if record.rubric == rubric.name and record.family not in NOT_MODELS:
+            first = record.family not in NOT_MODELS and record.repeat < records.DRIFT_REPEAT
+            if record.rubric == rubric.name and first:
                 asked = (rubric.name, record.judge.partition("@")[0], record.version, record.prompt)
                 item = (record.trajectory, record.answer.step)
                 found.setdefault(asked, {}).setdefault(item, record.answer)

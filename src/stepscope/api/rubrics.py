@@ -256,7 +256,9 @@ def _choose_side(records: Sequence[Record], judge: str, version: str | None) -> 
     held = {
         (one.judge, one.version)
         for one in records
-        if one.family not in NOT_MODELS and judge in (one.judge, one.judge.partition("@")[0])
+        if one.family not in NOT_MODELS
+        and not one.repeat
+        and judge in (one.judge, one.judge.partition("@")[0])
     }
     usual = [one for one in held if MODE not in one[1] and version in (None, one[1])]
     if not usual:

@@ -19,7 +19,7 @@ from stepscope.calibrate.ratings import Item, label_of, rater_answer
 from stepscope.calibrate.types import RaterAnswer, RubricChange
 from stepscope.model import Answer, Verdict
 from stepscope.safety.text import visible_line
-from stepscope.store.judged import judge_version_order
+from stepscope.store.judged import MODE, judge_version_order
 from stepscope.values import format_count, format_estimate
 
 # Facts that are printed of each pair of versions; the JSON has all.
@@ -117,7 +117,7 @@ def trace_rubric(
     }  # fmt: skip
     return RubricHistory(
         rubric=rubric, versions=tuple(known), pairs=tuple(pairs), agreement=tuple(agreement),
-        diffs=diffs, missing=tuple(one for one in known if one not in texts),
+        diffs=diffs, missing=tuple(x for x in known if x.partition(MODE)[0] not in texts),
     )  # fmt: skip
 
 
