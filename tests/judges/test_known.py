@@ -60,7 +60,7 @@ def test_the_evidence_judge_finds_the_misread_refund_and_calls_nothing_else_inco
     found, at_step = said["axes.result_interpretation"]
     assert isinstance(found, Verdict)
     assert {19, 22} <= set(found.cites) <= {10, 19, 22}
-    assert found.reason.startswith("tells 95.08 as refund, the result at 19 says 1,619.34")
+    assert found.reason.startswith("says 95.08 as refund, the result at 19 says 1,619.34")
     assert (at_step.step, label(at_step)) == (22, "incorrect")
     assert answer_differences(run.expected["axes.result_interpretation"], [found]) == ()
 
