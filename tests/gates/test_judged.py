@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 import pytest
 from scipy.stats import betabinom
 
 from stepscope.errors import ConfigError
-from stepscope.gates.judged import FalseAlarms
+from stepscope.gates.judged import FalseAlarms, count_false_alarms, read_gate_samples
 from stepscope.gates.looks import Looks
 from stepscope.gates.settings import (
     GateDefaults,
@@ -16,6 +18,7 @@ from stepscope.gates.settings import (
     read_policies,
 )
 from stepscope.gates.types import GateDecision, GateReport
+from stepscope.model import Label
 from tests.gates.rows import One, gates, report, rows, run
 
 TIER = ("rules", "step_labels")
@@ -282,3 +285,26 @@ def test_a_tier_that_names_nobody_is_an_error(
 def test_a_source_that_cannot_know_is_an_error(name: str, source: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         gates(**{name: {"max_rate": 0.1, "source": source}})
+
+
+def test_runs_that_people_were_asked_about_because_they_look_wrong_tell_no_false_alarms() -> None:
+    held = rows(*labelled(120, flagged=12, people="PPP"))
+    policy = trialled()
+    gate = policy.gates[0]
+    now = read_gate_samples(held, [policy.workflow], gate.reads, None)[policy.workflow]
+    assert count_false_alarms(gate, policy.workflow, now, None, held).good == 120
+    ids = held.runs().id.tolist()
+
+    def said(where: object = None, *, measure: str | None = None) -> Iterator[Label]:
+        return (
+            Label(
+                trajectory=id_, measure=str(measure), annotator="ann", label="PROGRESS", step=0,
+                queue="look_first" if at < 12 else "uniform",
+                probability=None if at < 12 else 0.5,
+            )
+            for at, id_ in enumerate(ids)
+        )  # fmt: skip
+
+    object.__setattr__(held, "labels", said)  # a store has labels
+    found = count_false_alarms(gate, policy.workflow, now, None, held)
+    assert (found.good, found.flagged) == (108, 0)

@@ -8,8 +8,10 @@ import pytest
 
 from stepscope.model import Answer, Label, Record
 from stepscope.model.labels import Queue
+from stepscope.report.compare import compare_groups
 from stepscope.report.render import text
 from stepscope.report.types import CorrectedShare, Panels
+from stepscope.report.views.compare import make_comparison_document
 from stepscope.report.views.judges import tabulate_corrected
 from stepscope.report.views.overview import make_report_document
 from stepscope.values import Estimate, Unmeasured
@@ -74,11 +76,13 @@ def test_enough_random_labels_make_the_corrected_share_the_headline() -> None:
     assert (one.corrected.n_labels, one.corrected.n_judged, one.corrected.weak) == (60, 200, "")
     assert one.headline == one.corrected.rate
     (row,) = tabulate_corrected(found).rows
-    assert [cell.text for cell in row.cells][-1] == "headline"
+    assert row.cells[-1].text == "headline"
 
 
 def test_fewer_labels_stand_beside_the_judges_share_and_are_weak() -> None:
-    one = seat(only(panels(SIXTY[:49])).groups[0], ONE)
+    found = panels(SIXTY[:49])
+    assert tabulate_corrected(found).notes == ("weak: 49 labels; a headline takes 50",)
+    one = seat(only(found).groups[0], ONE)
     assert one.corrected is not None
     assert one.corrected.weak == "49 labels; a headline takes 50"
     assert isinstance(one.headline, Estimate)
@@ -196,3 +200,44 @@ def test_the_report_prints_the_corrected_share_and_what_was_refused() -> None:
     assert "labels for no rate: 1 from the queue look_first" in shown
     assert ", corrected" in shown
     assert "headline" in shown
+
+
+def test_two_groups_are_compared_by_their_corrected_shares() -> None:
+    held = runs(100, ("a", "b"))
+    # Of each 100 the judge calls 40 incorrect; people say so of 35 of 40 in `a`, of 15 in `b`.
+    store = store_of(held, axes(ONE, held, ("x" * 40 + "." * 60) * 2))
+    store.append_labels(
+        Label(
+            trajectory=held[place * 100 + at].id, measure=f"judge.{SELECTION}", annotator="ann",
+            label="incorrect" if at < hits else "correct", queue="uniform", probability=0.8,
+        )
+        for place, hits in enumerate((35, 15))
+        for at in range(80)
+    )  # fmt: skip
+    found = compare_groups(store, "a", "b").differences
+    one = found[f"tool selection by {ONE}, corrected"]
+    assert isinstance(one.first, Estimate)
+    assert isinstance(one.second, Estimate)
+    assert (one.first.value, one.second.value) == pytest.approx((0.35, 0.15))
+    assert isinstance(one.effect, Estimate)
+    assert one.effect.value == pytest.approx(-0.2)
+    assert one.effect.high is not None
+    assert one.effect.high < 0
+    assert one.p is None
+    shown = text.render(make_comparison_document(compare_groups(store, "a", "b")), 100)
+    assert "-20 points" in shown
+
+
+def test_a_group_with_few_labels_is_not_compared() -> None:
+    held = runs(100, ("a", "b"))
+    store = store_of(held, axes(ONE, held, ("x" * 40 + "." * 60) * 2))
+    store.append_labels(
+        Label(
+            trajectory=held[at].id, measure=f"judge.{SELECTION}", annotator="ann",
+            label="correct", queue="uniform", probability=0.8,
+        )
+        for at in [*range(80), *range(100, 120)]
+    )  # fmt: skip
+    one = compare_groups(store, "a", "b").differences[f"tool selection by {ONE}, corrected"]
+    assert isinstance(one.effect, Unmeasured)
+    assert one.effect.reason == "second: 20 labels; a headline takes 50"

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from stepscope.calibrate.judges import find_chosen
 from stepscope.calibrate.ratings import load_agent_steps
 from stepscope.errors import ConfigError
 from stepscope.gates.sample import (
@@ -264,7 +265,11 @@ def _count_by_people(
             if person.asked.measure == rubric and person.asked.family == HUMAN:
                 for at, cell in _judged_cells(person, measure, acted).items():
                     said.get(at, []).append(cell)
+        # Those that people were asked about because they look wrong are no sample of good runs.
+        chosen = {run for run, _ in find_chosen(rows, None, rubric)}
         for at, cells in said.items():
+            if runs.id[at] in chosen:
+                continue
             found = [run_badness(gate, (cell,)) for cell in (judged[at], *cells)]
             if cells and not isinstance(found[0], str) and set(found[1:]) == {(0.0, 1.0)}:
                 good, flagged = good + 1, flagged + (found[0][0] > 0)

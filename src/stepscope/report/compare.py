@@ -6,7 +6,7 @@ Holm's method. There is no overall winner: which figures matter is for the reade
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from zlib import crc32
 
 import numpy as np
@@ -27,15 +27,17 @@ from stepscope.report.types import (
     NO_CURVES,
     ComparisonReport,
     Difference,
+    Profile,
     Provenance,
     ShapesDifference,
 )
-from stepscope.report.words import AXES, COMPARED, RATES, UNITS, give_reason
+from stepscope.report.votes import measure_group, read_aspects
+from stepscope.report.words import AXES, COMPARED, RATES, UNITS, give_reason, name_rubric
 from stepscope.safety.redact import hide_in
 from stepscope.shape import fleet
 from stepscope.store import Store
 from stepscope.store.columns import Rows
-from stepscope.store.judged import read_judge_answers
+from stepscope.store.judged import JudgeAnswers, read_judge_answers
 from stepscope.store.where import Where, combine_filters
 from stepscope.values import Unmeasured
 
@@ -79,6 +81,7 @@ def compare_groups(
     pair = ((first, a), (second, b))
     profiles = [build_profile(one, {by: name}, effects, seed=seed) for one, name in pair]
     judged = read_judge_answers(rows, table.runs, chosen)
+    compared |= _compare_corrected(rows, table, profiles, judged)
     report = ComparisonReport(
         first=profiles[0],
         second=profiles[1],
@@ -102,6 +105,35 @@ def compare_groups(
         ),
     )
     return hide_in(rows.shown if isinstance(rows, Store) else None, report)
+
+
+def _compare_corrected(
+    rows: Rows, table: RunTable, profiles: Sequence[Profile], judged: Sequence[JudgeAnswers]
+) -> dict[str, Difference]:
+    """Return the shares that people's labels correct in both groups, by rubric and judge."""
+    found = {}
+    unknown = [None] * len(table)  # of which steps are the agent's: only whole runs are corrected
+    for aspect in read_aspects(rows, table, judged, unknown):
+        if not aspect.labels:
+            continue
+        groups = [measure_group(aspect, of).seats for of in profiles]
+        first, second = ({seat.judge: seat.corrected for seat in seats} for seats in groups)
+        for judge, before in first.items():
+            if before is None or (after := second.get(judge)) is None:
+                continue
+            weak = [
+                f"{at}: {one.weak}"
+                for at, one in (("first", before), ("second", after))
+                if one.weak
+            ]
+            effect = stats.corrected_difference(before.rate, after.rate)
+            found[f"{name_rubric(aspect.rubric)} by {judge}, corrected"] = Difference(
+                first=before.rate,
+                second=after.rate,
+                effect=Unmeasured("insufficient_data", "; ".join(weak)) if weak else effect,
+                paired=False,
+            )
+    return found
 
 
 def _shapes(first: RunTable, second: RunTable, seed: int) -> ShapesDifference | Unmeasured:

@@ -28,6 +28,7 @@ from stepscope.stats.comparison import runs_needed as runs_needed
 from stepscope.stats.comparison import runs_to_tell as runs_to_tell
 from stepscope.stats.concordance import concordance as concordance
 from stepscope.stats.concordance import pearson as pearson
+from stepscope.stats.corrected import corrected_difference as corrected_difference
 from stepscope.stats.corrected import corrected_mean as corrected_mean
 from stepscope.stats.corrected import corrected_rate as corrected_rate
 from stepscope.stats.corrected import explain_weakness as explain_weakness

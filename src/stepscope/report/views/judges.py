@@ -96,13 +96,15 @@ def tabulate_corrected(found: Panels) -> Table:
                     words.name_panel(panel), *whose, format_share_of(seat.failing),
                     format_estimate(fixed.rate), f"{fixed.n_labels:,} of {fixed.n_judged:,} runs",
                     "-" if isinstance(glad, Unmeasured) else format_estimate(glad),
-                    f"weak: {fixed.weak}" if fixed.weak else "headline",
+                    "weak" if fixed.weak else "headline",
                 ))  # fmt: skip
+                if fixed.weak:
+                    notes[f"weak: {fixed.weak}"] = None
                 if fixed.refused:
                     told = f"labels for no rate: {format_counts(fixed.refused)}"
                     notes[f"{words.name_panel(panel)}, {told}"] = None
                 notes |= {f"{names[seat.judge]}: {warning}": None for warning in fixed.warnings}
-    head = ("", *_who(found), "says", "corrected", "by labels of", "Rogan-Gladen", "")
+    head = ("", *_who(found), "says", "corrected", "labels of", "Rogan-Gladen", "")
     return make_sheet("corrected", "Corrected by people's labels", head, rows, tuple(notes))
 
 
