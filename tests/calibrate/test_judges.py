@@ -8,11 +8,16 @@ import numpy as np
 import pytest
 
 from stepscope.api import Notebook
-from stepscope.calibrate.judges import JudgeCalibration, calibrate_judges, decide_protocol
+from stepscope.calibrate.judges import (
+    JudgeCalibration,
+    calibrate_judges,
+    decide_protocol,
+    describe_labels,
+)
 from stepscope.errors import DataError
 from stepscope.model import Label, Record, Verdict
 from stepscope.settings import Settings
-from stepscope.stats import concordance, pearson
+from stepscope.stats import concordance, drop_to_see, pearson
 from stepscope.store import Store
 from stepscope.values import Decision, Estimate, Unmeasured
 from tests.calibrate import made
@@ -276,3 +281,54 @@ def test_the_view_says_what_is_decided_and_json_has_every_figure() -> None:
         assert "openai/a's confidence over 100: 0.90 right 85 %" in said
         assert '"confusion":[[60,5],[10,25]]' in view.json().replace(" ", "").replace("\n", "")
         assert max(map(len, said.split("\n"))) <= 80
+
+
+def told(*given: Label) -> list[str]:
+    return list(describe_labels(given))
+
+
+def one_label(at: int, **more: object) -> Label:
+    fields: dict[str, object] = {"annotator": "ann", "label": "correct", **more}
+    return Label(trajectory=f"r{at}", measure=f"judge.{made.AXIS}", **fields)  # type: ignore[arg-type]
+
+
+def test_labels_say_what_they_can_decide() -> None:
+    random = [one_label(at, queue="uniform", probability=0.1) for at in range(200)]
+    second = [one_label(at, annotator="ben", queue="uniform", probability=0.1) for at in range(20)]
+    head, rate, judge, rubric = told(*random, *second)
+    assert head == "axes.termination: 220 labels of 200 items by 2 people."
+    # Wilson at a half and 200; the drop that two samples of 200 at 84 % tell.
+    assert "alone good to 7 points" in rate
+    assert "a drop from 84 % of 11 points or more" in rate
+    assert "for a headline" not in rate
+    assert judge.startswith("  A judge: enough for the protocol")
+    assert rubric == "  The rubric: 20 items by two people or more; stepscope agree decides."
+
+
+def test_labels_say_what_they_cannot_decide() -> None:
+    head, none, judge, rubric = told(
+        *(one_label(at) for at in range(8)),
+        *(one_label(at, queue="look_first") for at in range(8, 12)),
+    )
+    assert head == "axes.termination: 12 labels of 12 items by 1 person."
+    assert none.startswith("  No rate from 4 from the queue look_first, 8 of unknown probability:")
+    assert judge.startswith("  A judge: 88 more labels")
+    assert "nothing is known of whether people agree" in rubric
+    # A norming round is no label, and without labels nothing is said.
+    assert told(one_label(0, queue="norming", round=1)) == []
+
+
+def test_a_label_of_a_random_draw_that_decides_nothing_is_in_no_rate() -> None:
+    undecided = one_label(0, queue="uniform", probability=0.5, decided=False, label="uncertain")
+    assert not any("A rate" in line for line in told(undecided))
+    assert any("49 more labels for a headline" in line for line in told(
+        undecided, one_label(1, queue="uniform", probability=0.5)
+    ))  # fmt: skip
+
+
+def test_two_quarters_of_two_hundred_tell_a_drop_of_eleven_points() -> None:
+    # 2.8016 * sqrt((.84 * .16 + .7256 * .2744) / 200) = .1144 = .84 - .7256.
+    assert drop_to_see(0.84, 200) == pytest.approx(0.1144, abs=1e-4)
+    assert drop_to_see(0.05, 10) == 0.05
+    with pytest.raises(DataError, match="one or more labels"):
+        drop_to_see(0.5, 0)

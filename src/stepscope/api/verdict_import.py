@@ -226,6 +226,7 @@ class VerdictImport:
         # Outcomes that were read and not given yet, each with its row.
         self.outcomes: list[tuple[VerdictFileRow, str, TraceLabel]] = []
         self._said: dict[str, dict[VerdictKey, VerdictContent]] = {}
+        self.alone = False  # whether every row is new, whatever was said before
         self.known = self.empty = 0
         self.quarantined: Counter[str] = Counter()
         self.rubrics: Counter[str] = Counter()
@@ -506,6 +507,8 @@ class VerdictImport:
 
     def _before(self, measure: str) -> dict[VerdictKey, VerdictContent]:
         """Return what was said under a measure; read from the store once."""
+        if self.alone:
+            return {}
         if measure not in self._said:
             self._said[measure] = {}
             for record in self._store.records(measure=measure):
@@ -577,6 +580,24 @@ def _cites(cell: Json, steps: int) -> tuple[int, ...]:
 def _quote(cell: Json) -> str:
     text = visible_line(str(cell))
     return repr(text if len(text) <= _QUOTED else text[:_QUOTED] + "…")
+
+
+def read_label_file(
+    store: Store, stream: Stream, *, rubric: str | None, rater: str | None
+) -> tuple[list[Label], int]:
+    """Return the labels of a file, of which nothing is stored; and how many rows are none."""
+    adding = VerdictImport(store, records.HUMAN, columns={}, labels={}, rubric=rubric, rater=rater)
+    adding.alone = True
+    found, refused = list[Label](), 0
+    for row in read_verdict_rows(stream):
+        for one in [] if isinstance(row, Quarantined) else adding.unfold(row):
+            try:
+                label = adding.record(one)
+            except RefusedRow:
+                label = None
+            found += [label] if isinstance(label, Label) else []
+            refused += not isinstance(label, Label)
+    return found, refused
 
 
 def _append_labels(store: Store, people: Sequence[Label]) -> int:

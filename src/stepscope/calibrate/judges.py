@@ -11,8 +11,8 @@ and again until a judge passes is not this test.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping
 from math import atanh, ceil
 
 import msgspec
@@ -23,9 +23,10 @@ from stepscope.calibrate.agreement import LEVEL, agreement_figures, failing_code
 from stepscope.calibrate.confidence import calibration_curves, majority_labels
 from stepscope.calibrate.ratings import Item, RaterKey, RatingTable, rating_measure, read_ratings
 from stepscope.calibrate.types import CalibrationCurve, Unit
-from stepscope.model.records import UNCERTAIN, Figure
+from stepscope.model import Label
+from stepscope.model.records import JUDGE_PREFIX, UNCERTAIN, Figure
 from stepscope.stats.interrater import SharedWeights
-from stepscope.stats.intervals import difference_limits
+from stepscope.stats.intervals import difference_limits, wilson
 from stepscope.stats.sample import (
     EstimateFrame,
     Floats,
@@ -141,16 +142,15 @@ def _calibrate(
             (judge[of] == code).astype(np.float64), tasks[of], unit_of_n=table.unit
         )
     scores = _as_scores(table, kept, at, people, judge)
-    decision, needed = Decision("undecided", _no_scores(table)), None
+    known = ", ".join(table.labels)
+    decision, needed = Decision("undecided", f"which of {known} speaks against the agent?"), None
     if scores is not None:
         figures["bias"] = measure_bias(*scores, tasks, table.unit)
         decision, needed = decide_protocol(*scores, tasks, table.unit, scored=table.scored)
     if table.scored and scores is not None:
         figures |= {
             "pearson": stats.pearson(*scores, tasks, unit_of_n=table.unit),
-            "spearman": stats.rank_correlation(
-                *scores, tasks, rng=np.random.default_rng(seed), unit_of_n=table.unit
-            ),
+            "spearman": stats.rank_correlation(*scores, tasks, unit_of_n=table.unit),
             "concordance": stats.concordance(*scores, tasks, unit_of_n=table.unit),
             "near": stats.proportion(
                 (np.abs(scores[0] - scores[1]) <= NEAR + 1e-9).astype(np.float64), tasks,
@@ -196,11 +196,6 @@ def _bad_codes(table: RatingTable) -> list[int]:
     return failing_codes(table) or ([1] if len(table.labels) == 2 else [])
 
 
-def _no_scores(table: RatingTable) -> str:
-    known = ", ".join(table.labels)
-    return f"no label of {known} is known to speak against the agent: there is no bias to test"
-
-
 def measure_bias(
     judge: Floats, people: Floats, tasks: Ints, unit: Unit, level: float = LEVEL
 ) -> Figure:
@@ -225,9 +220,8 @@ def decide_protocol(
     the planned number is 2.93^2 * (SD / .05)^2, Chow, Shao and Wang (2008), section 3.2.
     """
     n = len(judge)
-    wanted = (
-        ceil((_EQUIVALENCE * float((judge - people).std(ddof=1)) / MOST_BIAS) ** 2) if n > 1 else 0
-    )
+    spread = float((judge - people).std(ddof=1)) if n > 1 else 0.0
+    wanted = ceil((_EQUIVALENCE * spread / MOST_BIAS) ** 2)
     checks = [_check_bias(measure_bias(judge, people, tasks, unit, ONE_SIDED), wanted)]
     if scored:
         checks += [
@@ -244,19 +238,19 @@ def decide_protocol(
     if n < LABELS_OF_PROTOCOL:
         enough = Decision("undecided", f"{n} of {LABELS_OF_PROTOCOL} labels")
         checks.insert(0, (enough, LABELS_OF_PROTOCOL))
-    for outcome in ("fail", "undecided"):
-        said = [decision.reason for decision, _ in checks if decision.outcome == outcome]
-        if said and outcome == "fail":
-            return Decision("fail", "; ".join(said)), None
-        if said:
-            needed = max(LABELS_OF_PROTOCOL, n + 1, *(more for _, more in checks))
-            if needed > MOST_LABELS:
-                return Decision(
-                    "undecided", "; ".join([*said, "no number of labels decides"])
-                ), None
-            plan = f"about {format_count(needed - n, 'more label')} would decide"
-            return Decision("undecided", "; ".join([*said, plan])), needed
-    return Decision("pass", f"{n} labels; " + "; ".join(d.reason for d, _ in checks)), None
+    said: dict[str, list[str]] = defaultdict(list)
+    for decision, _ in checks:
+        said[decision.outcome].append(decision.reason)
+    if said["fail"]:
+        return Decision("fail", "; ".join(said["fail"])), None
+    if not said["undecided"]:
+        return Decision("pass", f"{n} labels; " + "; ".join(said["pass"])), None
+    needed = max(LABELS_OF_PROTOCOL, n + 1, *(more for _, more in checks))
+    plan = f"about {format_count(needed - n, 'more label')} would decide"
+    if needed > MOST_LABELS:
+        plan = "no number of labels decides"
+    reason = "; ".join([*said["undecided"], plan])
+    return Decision("undecided", reason), None if needed > MOST_LABELS else needed
 
 
 def _check_bias(bias: Figure, wanted: int) -> tuple[Decision, int]:
@@ -310,12 +304,53 @@ def _notes(
         told = " or ".join(table.labels[code] for code in bad)
         yield f"bias, and kappa in the protocol, are of one question: {told}, or not"
     if table.scored and len(people):
-        of_band = Counter(people.tolist())
-        thin = [
-            table.labels[code]
-            for code in range(len(table.labels))
-            if of_band[code] < THIN * len(people)
-        ]
+        of_band = np.bincount(people, minlength=len(table.labels)) / len(people)
+        thin = [table.labels[code] for code in np.flatnonzero(of_band < THIN).tolist()]
         if thin:
             told = ", ".join(thin)
             yield f"few labels in the band {told}: the protocol spreads them over all four"
+
+
+def describe_labels(labels: Iterable[Label]) -> Iterator[str]:
+    """Yield in sentences what labels can decide, rubric by rubric, and what they cannot."""
+    given: dict[str, list[Label]] = defaultdict(list)
+    for label in labels:
+        if not label.round:
+            given[label.measure.removeprefix(JUDGE_PREFIX)].append(label)
+    for rubric, of in sorted(given.items()):
+        said: dict[Item, set[str]] = defaultdict(set)
+        for one in of:
+            said[one.trajectory, one.step].add(one.annotator)
+        drawn = {(one.trajectory, one.step) for one in of if one.is_random and one.decided}
+        chosen = Counter(
+            "of unknown probability" if one.queue == "file" else f"from the queue {one.queue}"
+            for one in of
+            if not one.is_random
+        )
+        people = len({one.annotator for one in of})
+        person = "1 person" if people == 1 else f"{people:,} people"
+        yield f"{rubric}: {len(of):,} labels of {len(said):,} items by {person}."
+        if n := len(drawn):
+            low, high = (float(one) for one in wilson(0.5, n, LEVEL))
+            more = max(stats.HEADLINE_LABELS - n, 0)
+            start = f"; {format_count(more, 'more label')} for a headline" if more else ""
+            yield (
+                f"  A rate: {n:,} from a random draw, alone good to {50 * (high - low):.0f} points "
+                f"at worst, to fewer with a judge{start}. Two such samples tell a drop from 84 % "
+                f"of {100 * stats.drop_to_see(0.84, n):.0f} points or more."
+            )
+        if chosen:
+            told = ", ".join(f"{count:,} {why}" for why, count in sorted(chosen.items()))
+            yield f"  No rate from {told}: it is not known how probable it was to ask about them."
+        lack = max(LABELS_OF_PROTOCOL - len(said), 0)
+        yield "  A judge: " + (
+            f"{format_count(lack, 'more label')} until the protocol can pass one; it can fail one."
+            if lack
+            else "enough for the protocol, where the judge answered the same items."
+        )
+        both = sum(len(annotators) > 1 for annotators in said.values())
+        yield "  The rubric: " + (
+            f"{format_count(both, 'item')} by two people or more; stepscope agree decides."
+            if both
+            else "no item has two people's labels: nothing is known of whether people agree."
+        )

@@ -175,9 +175,7 @@ def _compare_judge(
         figures = {
             "difference": _mean(differences, runs, scored=True),
             "distance": stats.mean_share(np.abs(differences), runs, unit_of_n="steps"),
-            "rank": stats.rank_correlation(
-                values[0], values[1], runs, rng=np.random.default_rng(seed)
-            ),
+            "rank": stats.rank_correlation(values[0], values[1], runs),
         }
     else:
         figures = _label_figures(said, runs, seed)

@@ -160,6 +160,53 @@ def judge_(
     return 0 if decided else options.UNMEASURED
 
 
+def labels_(
+    file: Annotated[
+        str | None,
+        Argument(metavar="[FILE]", help="Labels, not imported. Default: those of the store."),
+    ] = None,
+    *,
+    rubric: Annotated[
+        str | None, Option(metavar="NAME", help="With FILE: the rubric, as axes.termination.")
+    ] = None,
+    rater: Annotated[str | None, Option(metavar="NAME", help="With FILE: who labelled.")] = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
+) -> int:
+    """Say what people's labels can decide, and what they cannot.
+
+    For each rubric: how well a rate would be known, and from which labels none may be computed; how
+    many more a judge needs to pass; whether anything is known of people's agreement. The exit code
+    is 4 if there is no label. Columns of FILE are named as in `import --verdicts`.
+
+    Example: stepscope calibrate labels people.csv --rubric axes.termination
+    """
+    from stepscope.calibrate.judges import describe_labels
+
+    if file is None and (rubric, rater) != (None, None):
+        raise UsageError("--rubric and --rater are for a FILE")
+    with options.open_existing(store) as notebook:
+        if file is None:
+            found, refused = list(notebook.store.labels()), 0
+        else:
+            from stepscope.api.score_files import open_score_file
+            from stepscope.api.verdict_import import read_label_file
+
+            stream = open_score_file(file, notebook.settings)
+            with stream.file:
+                found, refused = read_label_file(notebook.store, stream, rubric=rubric, rater=rater)
+    said = list(describe_labels(found)) or ["No labels of people."]
+    said += [f"{refused:,} rows are no labels: import --verdicts says why."] if refused else []
+    if as_json:
+        terminal.print_json({"labels": len(found), "refused": refused, "said": said})
+    else:
+        width = terminal.terminal_width()
+        lines = (textwrap.wrap(one, width, subsequent_indent="    ") for one in said)
+        terminal.print_guarded("\n".join(line for block in lines for line in block))
+    return 0 if found else options.UNMEASURED
+
+
 def localise(
     *,
     store: options.StorePath = None,

@@ -20,6 +20,7 @@ from stepscope.stats.comparison import compare_paired as compare_paired
 from stepscope.stats.comparison import compare_parts as compare_parts
 from stepscope.stats.comparison import compare_unpaired as compare_unpaired
 from stepscope.stats.comparison import detectable as detectable
+from stepscope.stats.comparison import drop_to_see as drop_to_see
 from stepscope.stats.comparison import holm as holm
 from stepscope.stats.comparison import look_alpha as look_alpha
 from stepscope.stats.comparison import median_ratio as median_ratio
@@ -28,6 +29,8 @@ from stepscope.stats.comparison import runs_needed as runs_needed
 from stepscope.stats.comparison import runs_to_tell as runs_to_tell
 from stepscope.stats.concordance import concordance as concordance
 from stepscope.stats.concordance import pearson as pearson
+from stepscope.stats.concordance import rank_correlation as rank_correlation
+from stepscope.stats.corrected import HEADLINE_LABELS as HEADLINE_LABELS
 from stepscope.stats.corrected import corrected_difference as corrected_difference
 from stepscope.stats.corrected import corrected_mean as corrected_mean
 from stepscope.stats.corrected import corrected_rate as corrected_rate
@@ -51,7 +54,6 @@ from stepscope.stats.interrater import category_shares as category_shares
 from stepscope.stats.intervals import pooled_sd as pooled_sd
 from stepscope.stats.intervals import upper_limit as upper_limit
 from stepscope.stats.ranks import FigureRuns as FigureRuns
-from stepscope.stats.ranks import rank_correlation as rank_correlation
 from stepscope.stats.ranks import rank_flips as rank_flips
 from stepscope.stats.repeatability import sigma as sigma
 from stepscope.stats.repeatability import tolerable as tolerable

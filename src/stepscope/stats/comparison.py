@@ -133,6 +133,24 @@ def power_apart(
     return 1.0 - float(nctdtr(df, shift, float(intervals.student_quantile(df, level))))
 
 
+def drop_to_see(share: float, n: int, *, level: float = 0.95, power: float = POWER) -> float:
+    """Return the least drop from a share that a second sample of n would show; at most the share.
+
+    Source: the two-sample test of proportions, e.g. Fleiss, Levin and Paik (2003), section 4.2.
+
+    >>> round(drop_to_see(0.84, 200), 3)
+    0.114
+    """
+    if not 0 <= share <= 1 or n < 1:
+        raise DataError(f"drop_to_see takes a share and one or more labels; got {share!r}, {n}")
+    drop = 0.0
+    for _ in range(100):
+        after = max(share - drop, 0.0)
+        spread = share * (1 - share) + after * (1 - after)
+        drop = min(_z_sum(level, power) * sqrt(spread / n), share)
+    return drop
+
+
 def _z_sum(level: float, power: float) -> float:
     """Z of the two-sided level plus z of the power."""
     if not (0 < level < 1 and 0 < power < 1):

@@ -9,6 +9,7 @@ scores' own spread. Scores that are all the same have no correlation: that is "u
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import atanh, sqrt, tanh
 
 import numpy as np
@@ -30,6 +31,10 @@ from stepscope.values import Estimate, Unmeasured
 
 # Pairs (and clusters) below which the spread of the scores is not told by them.
 FEWEST = 10
+# Fewer items than this are ordered alike by chance too often to say anything.
+FEWEST_RANKED = 4
+# A spread below this is rounding.
+NOTHING = 1e-12
 _FEW = f"fewer than {FEWEST}: the limits take scores for normal ones"
 
 
@@ -54,6 +59,41 @@ def pearson(
     """
     frame = EstimateFrame(level=level, unmeasured=unmeasured, unit="r", unit_of_n=unit_of_n)
     return _follow(first, second, clusters, frame, concordant=False)
+
+
+def rank_correlation(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    clusters: npt.ArrayLike | None = None,
+    *,
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+    unit_of_n: str = "steps",
+) -> Estimate | Unmeasured:
+    """Spearman's rank correlation; items that are alike share their rank.
+
+    `Unmeasured` with fewer than four items, and with one cluster.
+
+    Source: Spearman (1904), Amer. J. Psychol. 15:72-101; limits as of `pearson`, of the ranks.
+
+    >>> round(rank_correlation([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]).value, 3)
+    0.8
+    """
+    frame = EstimateFrame(level=level, unmeasured=unmeasured, unit="rank", unit_of_n=unit_of_n)
+    a, b = as_column(first, "first"), as_column(second, "second")
+    if (absent := find_absence(a, frame) or find_absence(b, frame)) is not None:
+        return absent
+    runs = len(np.unique(cluster_index(clusters, len(a))))
+    if len(a) < FEWEST_RANKED or runs < 2:
+        few = f"{len(a)} {unit_of_n} of {runs} runs; expected {FEWEST_RANKED} of two runs or more"
+        return Unmeasured("insufficient_data", few)
+    return _follow(_midranks(a), _midranks(b), clusters, frame, concordant=False)
+
+
+def _midranks(values: Floats) -> Floats:
+    ordered = np.sort(values)
+    below = np.searchsorted(ordered, values, side="left")
+    return np.asarray((below + np.searchsorted(ordered, values, side="right") + 1) / 2, np.float64)
 
 
 def concordance(
@@ -97,10 +137,9 @@ def _follow(
     if n < 2:
         return Unmeasured("insufficient_data", f"one of {frame.unit_of_n}; expected two or more")
     dx, dy, shift = x - x.mean(), y - y.mean(), float(x.mean() - y.mean())
-    wide, high = float(dx @ dx) / n, float(dy @ dy) / n
-    if min(wide, high) <= 1e-12 and not (concordant and max(wide, high) > 1e-12):
+    wide, high, both = (float(one) / n for one in (dx @ dx, dy @ dy, dx @ dy))
+    if (max if concordant else min)(wide, high) <= NOTHING:
         return Unmeasured("undefined", "one side gives every item the same score")
-    both = float(dx @ dy) / n
     if concordant:
         scale = wide + high + shift**2
         value = 2 * both / scale
@@ -109,10 +148,7 @@ def _follow(
     else:
         value = min(max(both / sqrt(wide * high), -1.0), 1.0)
         influence = dx * dy / sqrt(wide * high) - value * (dx**2 / wide + dy**2 / high) / 2
-    frame = EstimateFrame(
-        level=frame.level, unmeasured=frame.unmeasured, unit=frame.unit,
-        unit_of_n=frame.unit_of_n, n_tasks=groups, diagnostics=(_FEW,) if groups < FEWEST else (),
-    )  # fmt: skip
+    frame = replace(frame, n_tasks=groups, diagnostics=(_FEW,) if groups < FEWEST else ())
     reach = _reach(influence, of, value, frame.level)
     if reach is None:
         why = "one task" if groups < 2 else "too few, or the two are the same throughout"

@@ -1,8 +1,8 @@
-"""Orders of two scores of the same runs: rank flips, rank correlation.
+"""Orders of agents by two scores of the same runs: rank flips.
 
 A rank flip is a pair of agents that outcome and a figure of the path order differently. It is told
 only where both orders are shown within tasks; where one is not, nothing is said, least of all that
-the orders are alike. A score that is the same throughout has no rank correlation.
+the orders are alike.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ from itertools import combinations, permutations
 from math import ceil
 
 import numpy as np
-import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.stats import sample
 from stepscope.stats.comparison import DRAWS, Comparison, compare_paired, holm
 from stepscope.stats.permutation import Tail, pair_trials
-from stepscope.stats.sample import EstimateFrame, Floats, Ints
-from stepscope.values import Estimate, Flip, RankFlips, Unmeasured
+from stepscope.stats.sample import Floats, Ints
+from stepscope.values import Flip, RankFlips, Unmeasured
 
 # What each of the two directions of a flip may err with; together .05.
 FLIP_ALPHA = 0.025
@@ -164,99 +162,3 @@ def _show_order(
         draws=draws, tail=tail, alpha=alpha,
     )  # fmt: skip
     return None if isinstance(found, Unmeasured) or found.p > alpha else found
-
-
-# Fewer items than this are ordered alike by chance too often to say anything.
-FEWEST = 4
-# Weights drawn at one time; of very many runs fewer draws, down to those that tell a spread.
-MOST_WEIGHTS, FEWEST_DRAWS = 8_000_000, 200
-
-
-def rank_correlation(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    clusters: npt.ArrayLike | None = None,
-    *,
-    rng: np.random.Generator,
-    level: float = 0.95,
-    draws: int = 2_000,
-    unmeasured: Mapping[str, int] | None = None,
-    unit_of_n: str = "steps",
-) -> Estimate | Unmeasured:
-    """Spearman's rank correlation, with the interval of a Bayesian bootstrap over clusters.
-
-    Ties share their rank. `Unmeasured` with fewer than four items, with one cluster, and
-    ("undefined") where one side is constant.
-
-    Source: Spearman (1904), Amer. J. Psychol. 15:72-101; the draws are taken on Fisher's scale,
-    where their spread is widened from clusters to clusters - 1 and from z to t.
-
-    >>> found = rank_correlation([1, 2, 3, 4, 5], [2, 1, 4, 3, 5], rng=np.random.default_rng(0))
-    >>> round(found.value, 3)
-    0.8
-    """
-    a, b = sample.as_column(first, "first"), sample.as_column(second, "second")
-    if a.shape != b.shape:
-        raise DataError(f"first has shape {a.shape}, second {b.shape}; expected the same items")
-    run = sample.cluster_index(clusters, len(a))
-    runs = int(run.max(initial=-1)) + 1
-    frame = EstimateFrame(
-        level=level, unmeasured=unmeasured, unit="rank", unit_of_n=unit_of_n, n_tasks=runs
-    )
-    if (absent := sample.find_absence(a, frame) or sample.find_absence(b, frame)) is not None:
-        return absent
-    if len(a) < FEWEST or runs < 2:
-        few = f"{len(a)} {unit_of_n} of {runs} runs; expected {FEWEST} of two runs or more"
-        return Unmeasured("insufficient_data", few)
-    ranks = np.stack([_ranks(a), _ranks(b)], axis=1)
-    value = _pearson(np.ones((1, runs)), ranks, run)[0]
-    if not np.isfinite(value):
-        return Unmeasured("undefined", "one side gives every item the same score: no order")
-    low, high = _limits(float(value), ranks, run, rng=rng, draws=draws, level=level)
-    return sample.make_estimate(
-        (float(value), low, high), method="bayesian bootstrap", n=len(a), frame=frame
-    )
-
-
-def _limits(
-    value: float,
-    ranks: Floats,
-    run: npt.NDArray[np.int64],
-    *,
-    rng: np.random.Generator,
-    draws: int,
-    level: float,
-) -> tuple[float | None, float | None]:
-    from scipy.special import stdtrit
-
-    if abs(value) >= 1 - 1e-12:
-        return None, None
-    runs = int(run.max()) + 1
-    drawn = max(min(draws, MOST_WEIGHTS // runs), FEWEST_DRAWS)
-    found = _pearson(rng.standard_gamma(1.0, (drawn, runs)), ranks, run)
-    scaled = np.arctanh(np.clip(found[np.isfinite(found)], -1 + 1e-9, 1 - 1e-9))
-    # Draws spread over C runs by C / (C + 1) of what they should.
-    error = float(scaled.std()) * ((runs + 1) / (runs - 1)) ** 0.5
-    reach = float(stdtrit(runs - 1, (1 + level) / 2)) * error
-    centre = float(np.arctanh(value))
-    return float(np.tanh(centre - reach)), float(np.tanh(centre + reach))
-
-
-def _ranks(values: Floats) -> Floats:
-    """Return midranks: those that are equal share the mean of their ranks."""
-    ordered = np.sort(values)
-    below = np.searchsorted(ordered, values, side="left")
-    return np.asarray((below + np.searchsorted(ordered, values, side="right") + 1) / 2, np.float64)
-
-
-def _pearson(weights: Floats, ranks: Floats, run: npt.NDArray[np.int64]) -> Floats:
-    """Return the weighted correlation of ranks, one a row of weights, NaN where undefined."""
-    x, y = (ranks - ranks.mean(axis=0)).T
-    features = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
-    sums = np.stack([np.bincount(run, weights=f) for f in features.T], axis=1)
-    n, sx, sy, sxx, syy, sxy = (weights @ sums).T
-    with np.errstate(all="ignore"):
-        mx, my = sx / n, sy / n
-        spread = (sxx / n - mx**2) * (syy / n - my**2)
-        found = (sxy / n - mx * my) / np.sqrt(np.where(spread > 1e-12, spread, np.nan))
-    return np.asarray(found)
