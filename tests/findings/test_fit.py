@@ -10,15 +10,25 @@ import numpy as np
 import pytest
 
 import stepscope
+from stepscope.api import Notebook
 from stepscope.cli.main import main
 from stepscope.errors import ConfigError
-from stepscope.findings.fit import FEWEST_RUNS, LabelledRun, fit_store, fit_weights, named_steps
+from stepscope.findings.fit import (
+    FEWEST_RUNS,
+    LabelledRun,
+    fit_store,
+    fit_weights,
+    measure_suspects,
+    named_steps,
+)
 from stepscope.findings.ranking import fit_path, read_fit
 from stepscope.model import Record, TraceLabel, Trajectory, Verdict
 from stepscope.report.rows import read_table
 from stepscope.report.suspects import read_look_first
 from stepscope.score import score_runs
+from stepscope.settings import Settings
 from stepscope.store import Store
+from stepscope.values import Estimate
 from tests.factories import FAILED, agent, did, run, user
 
 
@@ -120,8 +130,30 @@ def test_on_the_runs_that_the_shipped_table_was_fitted_on_nothing_is_gained(
         notebook.add(shared / "whowhen")
         notebook.score(workers=1)
         found = notebook.calibrate_localise()
+        beside = notebook.calibrate_judge()["localise"].figures["first"]
+    assert isinstance(beside, Estimate)
+    assert (beside.value, beside.n) == (found.shipped_first, 89)
     # Of the 90 runs one label stands on the code executor, which is no step of the agent's.
     assert (found.runs, found.missing, found.used) == (89, 0, False)
     assert str(found).startswith(
         "89 failed runs in which people named a step\non tasks not used in"
     )
+
+
+def test_the_list_of_suspects_stands_beside_people_like_a_judge(tmp_path: Path) -> None:
+    with filled(tmp_path / "runs.db", 12, 3) as store:
+        n, figures = measure_suspects(store)
+        view = Notebook(store, Settings()).calibrate_judge()
+        one = view["localise"]
+        # What the list puts first is not step 3, but it is among the first five of five steps.
+        assert (n, one.n, one.rubric) == (12, 12, "attribution")
+        first, five = figures["first"], figures["among_five"]
+        assert isinstance(first, Estimate)
+        assert isinstance(five, Estimate)
+        assert (first.value, five.value, first.n_tasks) == (0.0, 1.0, 6)
+        assert one.figures == figures
+        assert "named step first    0 %" in view.text()
+        assert Notebook(store, Settings()).calibrate_judge(where="agent = 'x'").value == ()
+    with filled(tmp_path / "none.db", 12, None) as store:
+        assert measure_suspects(store)[0] == 0
+        assert Notebook(store, Settings()).calibrate_judge().value == ()

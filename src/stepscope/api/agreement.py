@@ -12,6 +12,7 @@ from stepscope.calibrate.modes import ModeComparison, compare_modes
 from stepscope.calibrate.ratings import choose_raters, rated_rubrics
 from stepscope.calibrate.types import Agreement, Dispute, RubricAgreement
 from stepscope.errors import UsageError
+from stepscope.model.records import RULES
 from stepscope.report.document import Document
 from stepscope.report.render import text
 from stepscope.report.views import calibration, judges
@@ -20,6 +21,7 @@ from stepscope.safety.text import render_json
 from stepscope.store import Store
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
+from stepscope.values import Decision
 
 T = TypeVar("T")
 
@@ -155,9 +157,27 @@ def view_calibration(
     found = calibrate_judges(
         rows, where=where, rubric=rubric, raters=chosen, version=version, seed=seed
     )
+    if names is None and where is None and rubric in (None, "attribution"):
+        found += _suspects(rows)
     if rubric is not None and not found:
         _refuse_unknown(rows, rubric)
     return CalibrationView(_hide_secrets(found, rows))
+
+
+def _suspects(rows: Rows) -> tuple[JudgeCalibration, ...]:
+    """Return the list of suspects beside the steps that people named, as if it were a judge."""
+    from stepscope.findings.fit import measure_suspects  # scipy.optimize
+
+    n, figures = measure_suspects(rows) if isinstance(rows, Store) else (0, {})
+    if not n:
+        return ()
+    one = JudgeCalibration(
+        rubric="attribution", unit="runs", judge="localise", family=RULES, version="", n=n, runs=n,
+        people=("people who named a step",), labels=(), confusion=(), figures=figures,
+        decision=Decision("undecided", "it asks of judges, not of a list of suspects"),
+        notes=("the ranking was fitted on public runs, where it is better than elsewhere",),
+    )  # fmt: skip
+    return (one,)
 
 
 def _hide_secrets(found: T, rows: Rows) -> T:

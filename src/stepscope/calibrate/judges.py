@@ -69,7 +69,7 @@ class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
     confusion: tuple[tuple[int, ...], ...]  # what people said down, what the judge said across
     # "accuracy", "kappa", "gwet" (AC1), "bias" (judge less people; of labels in the share that
     # speaks against the agent), "recall.LABEL"; of scores "pearson", "spearman", "concordance",
-    # and "near", the share within .1
+    # and "near", the share within .1; of a list of suspects "first", "among_three", "among_five"
     figures: dict[str, Figure]
     decision: Decision  # whether the judge passes the protocol
     labels_needed: int | None = None  # in all, for a decision; None: none, or no number decides

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
+from stepscope import stats
 from stepscope.errors import EnvironmentFault
 from stepscope.findings.ranking import FamilyFit, StepRanking, fit_path, rank_steps
 from stepscope.measures.step_features import (
@@ -31,7 +32,7 @@ from stepscope.measures.step_features import (
     place_features,
 )
 from stepscope.model import Record, Trajectory, Verdict
-from stepscope.model.records import HUMAN, JUDGE_PREFIX, RULES
+from stepscope.model.records import HUMAN, JUDGE_PREFIX, RULES, Figure
 from stepscope.safety.limits import open_output
 from stepscope.store import Store
 from stepscope.store.judged import current_records
@@ -135,6 +136,22 @@ def read_labelled(store: Store) -> Iterator[LabelledRun]:
         logs = np.log([max(share[step], 1e-12) for step in own])
         rows = np.column_stack([logs, np.array(place_features(trajectory), np.float64)])
         yield LabelledRun(trajectory.task or trajectory.id, family_of(trajectory), rows, at)
+
+
+def measure_suspects(store: Store) -> tuple[int, dict[str, Figure]]:
+    """Return how many failed runs have a step that people named, and how often it is listed first.
+
+    "first", "among_three" and "among_five" of the list that reports print, without other runs and
+    judges. The shipped ranking was fitted on public runs, where it is better than elsewhere.
+    """
+    runs = [run for run in read_labelled(store) if run.named is not None]
+    _, tasks = np.unique([run.task for run in runs], return_inverse=True)
+    ranks = np.array([np.argsort(-run.rows[:, 0], kind="stable").tolist().index(run.named)
+                      for run in runs], np.int64)  # fmt: skip
+    return len(runs), {
+        name: stats.proportion((ranks < most).astype(np.float64), tasks)
+        for name, most in (("first", 1), ("among_three", 3), ("among_five", 5))
+    }
 
 
 def named_steps(trajectory: Trajectory, records: Iterable[Record]) -> list[int]:

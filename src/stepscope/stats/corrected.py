@@ -40,7 +40,7 @@ HEADLINE_LABELS, HEADLINE_LABELS_A_VERDICT = 50, 5
 # A third verdict (refused, uncertain) on fewer runs than this share of them moves no headline.
 RARE_VERDICT = 0.02
 # Draws for the limits: so many, or so many outside of them, but never more than the last.
-DRAWS, DRAWS_OUTSIDE, MOST_DRAWS = 8_000, 100, 100_000
+DRAWS, DRAWS_OUTSIDE, MOST_DRAWS = 8_000, 20, 50_000
 # Jeffreys' prior, of each outcome.
 PRIOR = 0.5
 # The least that sensitivity + specificity - 1 must be for certain before a rate is divided by it.

@@ -35,7 +35,8 @@ DECIDED = {"pass": "passes", "fail": "fails", "undecided": "undecided"}
 _FIGURES = (
     ("accuracy", "accuracy"), ("kappa", "kappa"), ("gwet", "AC1"), ("bias", "bias"),
     ("pearson", "r"), ("spearman", "Spearman"), ("concordance", "concordance"),
-    ("near", "within .1"),
+    ("near", "within .1"), ("first", "named step first"), ("among_three", "among three"),
+    ("among_five", "among five"),
 )  # fmt: skip
 _RECALL = "recall."
 
@@ -78,7 +79,7 @@ def _describe_judge(one: JudgeCalibration, rubric: str) -> Section:
         indent=2,
     )
     return [
-        Paragraph(text=head, one_line=True), figures, counts,
+        Paragraph(text=head, one_line=True), figures, *([counts] if one.confusion else []),
         *(Paragraph(text=said, indent=2) for said in describe_calibration(one)),
     ]  # fmt: skip
 
