@@ -9,7 +9,9 @@ playwright or as `chromium`.
 
 from __future__ import annotations
 
+import json
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -99,12 +101,49 @@ def take(file: Path, folder: Path) -> list[Path]:
     return taken
 
 
+def take_labelling(store: Path, folder: Path) -> list[Path]:
+    """Take the page on which people label a step, from a server of its own."""
+    from playwright.sync_api import sync_playwright
+
+    command = "import sys; from stepscope.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    asked = ["label", "--rubric", "step_labels", "--annotator", "ann", "--no-open", "--json"]
+    server = subprocess.Popen(
+        [sys.executable, "-c", command, *asked, "--store", store.name], cwd=store.parent,
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert server.stdout is not None
+    said = ""
+    while not said.rstrip().endswith("}"):
+        said += server.stdout.readline()
+    taken = []
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(
+                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+            )
+            shown = browser.new_page()
+            shown.goto(json.loads(said)["url"])
+            for theme in THEMES:
+                shown.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+                for size, (width, height) in WIDTHS.items():
+                    shown.set_viewport_size({"width": width, "height": height})
+                    shown.reload()
+                    taken.append(folder / f"label-{theme}-{size}.png")
+                    shown.screenshot(path=taken[-1])
+            browser.close()
+    finally:
+        server.terminate()
+        server.wait()
+    return taken
+
+
 def main() -> int:
     """Take the pictures into the folder named, or into the documentation."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else PICTURES
     with tempfile.TemporaryDirectory() as place:
-        for path in take(page(Path(place)), folder):
-            sys.stdout.write(f"{path}\n")
+        taken = take(page(Path(place)), folder)
+        taken += take_labelling(Path(place) / "runs.db", folder)
+        sys.stdout.write("".join(f"{path}\n" for path in taken))
     return 0
 
 

@@ -11,7 +11,7 @@ from stepscope.cli.main import app, main
 LISTED = {
     "Start": "demo init doctor",
     "Read": "import score list show report diff compare view mcp export purge",
-    "Judge": "judge agree calibrate rubric",
+    "Judge": "judge agree label calibrate rubric",
     "Gate": "gate baseline case",
     "Experts": "lab shape",
 }

@@ -36,6 +36,7 @@ PAGES = {
     "compare-runs": "/compare?run=FAILED&with=PASSED",
     "compare-groups": "/compare?by=agent&a=gpt-4o&b=gpt-4o-v2",
     "profile": "/profile",
+    "label": "/label",
     "gates": "/gates",
 }
 

@@ -28,6 +28,7 @@ ANSWERS = (
     ("/compare", "/compare?a=gpt-4o&b=gpt-4o-v2", "gpt-4o-v2"),
     ("/compare", "/compare?by=trial&a=0&b=1", "1 minus 0"),
     ("/profile", "/profile", "at fault"),
+    ("/label", "/label", "stepscope label --annotator NAME"),
     ("/gates", "/gates", "Baseline airline.json"),
     ("/static/{name:path}", "/static/app.js", "use strict"),
     ("/static/{name:path}", "/static/vendor/LICENSES.txt", "Mike Bostock"),

@@ -21,7 +21,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from stepscope import safety
-from stepscope.cli import calibrate, gate, importing, judge, lab, report, runs, setup
+from stepscope.cli import calibrate, gate, importing, judge, lab, label, report, runs, setup
 from stepscope.cli.options import Version
 from stepscope.errors import EnvironmentFault, StepscopeError, UsageError
 from stepscope.runtime.signals import interrupt_on_stops
@@ -55,7 +55,7 @@ COMMANDS: dict[str, tuple[Member, ...]] = {
         report.compare, report.view, report.mcp, runs.export, runs.purge,
     ),
     "Judge": (
-        judge.judge, calibrate.agree,
+        judge.judge, calibrate.agree, label.label,
         ("calibrate", "Measure how far judges and lists of suspects can be trusted.",
          "stepscope calibrate sigma scores.csv",
          (calibrate.sigma, calibrate.judge_, calibrate.labels_, calibrate.localise, calibrate.gap,

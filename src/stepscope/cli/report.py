@@ -357,7 +357,7 @@ def view(
         terminal.print_text(f"Showing {path} at\n  {shown}\nCtrl-C ends.")
     sys.stdout.flush()  # also into a pipe: it serves until it is stopped
     if not no_open:
-        _open(opened)
+        open_browser(opened)
     try:
         serve_until_stopped(app, listening)
     except KeyboardInterrupt:
@@ -366,7 +366,7 @@ def view(
     return 0
 
 
-def _open(url: str) -> None:
+def open_browser(url: str) -> None:
     """Open the browser beside the server, which answers as soon as it runs."""
     import threading
     import webbrowser

@@ -69,7 +69,7 @@ class Label(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
     @property
     def is_random(self) -> bool:
         """Whether a rate may be computed from it: drawn with a probability that is known."""
-        return self.probability is not None and self.queue in ("uniform", "active", "file")
+        return self.probability is not None and self.queue in ("uniform", "active", "shape", "file")
 
     def record(self) -> Record:
         """Return the label as the human verdict that agreement and reports read."""

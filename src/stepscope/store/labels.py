@@ -140,27 +140,13 @@ def _item(label: Label) -> tuple[object, ...]:
 
 
 def _cells(label: Label) -> tuple[object, ...]:
-    return (
-        label.measure,
-        WHOLE if label.step is None else label.step,
-        label.annotator,
-        label.repeat,
-        label.round,
-        label.label,
-        label.value,
-        label.decided,
-        label.queue,
-        label.probability,
-        label.policy,
-        label.blind,
-        label.position,
-        label.seconds,
-        msgspec.json.encode(label.expanded).decode() if label.expanded else "",
-        label.given_at,
-        str(list(label.cites)) if label.cites else "",
-        label.confidence,
-        label.reason,
-    )
+    coded = {
+        "step": WHOLE if label.step is None else label.step,
+        "expanded": msgspec.json.encode(label.expanded).decode() if label.expanded else "",
+        "given_ns": label.given_at,
+        "cites": str(list(label.cites)) if label.cites else "",
+    }
+    return tuple(coded[name] if name in coded else getattr(label, name) for name in _COLUMNS)
 
 
 def _check_rater(db: Connection, label: Label) -> None:

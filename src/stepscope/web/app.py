@@ -14,6 +14,7 @@ import io
 import re
 import secrets
 import sys
+from collections import Counter
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -274,11 +275,12 @@ MEDIA_TYPES: Mapping[str, str] = {
 }
 
 
-def _files_below(folder: Traversable, at: str) -> Iterator[tuple[str, Response]]:
+def files_below(folder: Traversable, at: str) -> Iterator[tuple[str, Response]]:
+    """Yield the files of a folder as responses, by name."""
     for entry in folder.iterdir():
         name = at + entry.name
         if entry.is_dir():
-            yield from _files_below(entry, name + "/")
+            yield from files_below(entry, name + "/")
         elif (suffix := name[name.rfind(".") :]) in MEDIA_TYPES:
             content = entry.read_bytes()
             headers = {
@@ -438,6 +440,20 @@ async def profile_page(request: Request) -> Response:
     return render_response(request, pages.make_profile_page(found.report, links=_links(request)))
 
 
+async def label_notice(request: Request) -> Response:
+    """Return how labelling is started, and how many labels there are."""
+
+    def count(store: Store) -> dict[str, int]:
+        return dict(Counter(label.annotator for label in store.labels()))
+
+    found = await get_reader(request).ask(count)
+    names = ", ".join(f"{n:,} by {who}" for who, n in sorted(found.items()))
+    said = f"Labels so far: {names}." if names else "Nobody has labelled anything here yet."
+    why = EmptyNotice(said=said, commands=("stepscope label --annotator NAME",))
+    body = pages.lay_out("message_page", anchor="label", title="Labels of people", why=why)
+    return render_response(request, pages.Page(name="label", title="Label", body=body))
+
+
 async def gates_page(request: Request) -> Response:
     """Return the gates as they were decided, and what the runs would change in a baseline."""
     documents = read_gate_reports(request.app.state.gates)
@@ -516,6 +532,7 @@ PAGE_ROUTES = [
     Route("/run/{run}", show_run),
     Route("/compare", compare_page),
     Route("/profile", profile_page),
+    Route("/label", label_notice),
     Route("/gates", gates_page),
 ]
 
@@ -552,12 +569,12 @@ def make_web_app(
         exception_handlers={
             StepscopeError: _error_page,
             HTTPException: _show_http_error,
-            Exception: _show_bug,
+            Exception: show_bug,
         },
     )
     app.state.reader = reader
     app.state.settings = held
-    app.state.files = dict(_files_below(files("stepscope.report.render") / "static", ""))
+    app.state.files = dict(files_below(files("stepscope.report.render") / "static", ""))
     app.state.gates = tuple(gates)
     policy = WebPolicy(
         hosts=accepted_hosts(host, port),
@@ -584,7 +601,8 @@ async def _show_http_error(request: Request, error: Exception) -> Response:
     return message_page(request, error.status_code, "This is not here", said)
 
 
-async def _show_bug(request: Request, error: Exception) -> Response:
+async def show_bug(request: Request, error: Exception) -> Response:
+    """Return that there is a bug, without what it quotes."""
     # The command line writes it down, as for every bug; the browser is not told what it quotes.
     sys.excepthook(type(error), error, error.__traceback__)
     said = f"a bug in stepscope ({type(error).__name__}), not in your store; see the terminal"

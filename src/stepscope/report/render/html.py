@@ -73,7 +73,8 @@ def _render(made: Iterator[Page], report: Report) -> Iterator[str]:
     style = _asset("app.css")
     scripts = [_asset(name) for name in (*pages.CHART_SCRIPTS, "app.js")]
     used: set[str] = set()
-    named = pages.NAVIGATION.items()
+    # Nothing can be labelled in a file.
+    named = [(name, label) for name, label in pages.NAVIGATION.items() if name != "label"]
     yield pages.lay_out(
         "head",
         title=f"{words.name_group(report.whole) or 'stepscope'} · stepscope",

@@ -324,9 +324,9 @@ def _lay_out_steps(
         found = line.why.casefold().startswith(said.casefold().removesuffix("…"))
         if message and not (line.why and found):
             said = runs.name_message(step, line)
-        given = list(_results(step, index, None, clip)) if step.results else []
+        given = list(lay_out_results(step, index, None, clip)) if step.results else []
         for at in behind:
-            given += _results(run.steps[at], at, step_anchor(run.id, at), clip)
+            given += lay_out_results(run.steps[at], at, step_anchor(run.id, at), clip)
         yield lay_out(
             "step", anchor=step_anchor(run.id, index),
             number=f"{index}\u2013{behind[-1]}" if behind else str(index), event=line.event,
@@ -340,7 +340,7 @@ def _lay_out_steps(
             ], sentence=said,
             chance="" if not line.share or line.share < 0.01 else words.format_chance(line.share),
             why=why, labels=[label for at in inside for label in labels.get(at, ())],
-            parts=[_part(part, clip, step) for part in step.parts],
+            parts=[lay_out_part(part, clip, step) for part in step.parts],
             calls=list(_calls(data, step, made.get(index, []), to, set(behind), clip)),
             results=given, error=step.error or "", checked=len(chips), chips=chips,
             raw=raw if len(raw) <= RAW else "", raw_href=raw_href,
@@ -373,7 +373,8 @@ def _chips(
         yield lay_out("chip", words=said, category=category, href=f"#{verdict_anchor(run, at)}")
 
 
-def _part(part: Part, clip: int | None, step: Step) -> Markup:
+def lay_out_part(part: Part, clip: int | None, step: Step) -> Markup:
+    """Return one part of a message, a long text folded."""
     if part.text is None:
         size = f", {part.size:,} bytes" if part.size is not None else ""
         shown = f"[{part.kind} {part.media_type or ''}{size}]"
@@ -420,7 +421,9 @@ def _calls(
         )  # fmt: skip
 
 
-def _results(step: Step, index: int, anchor: str | None, clip: int | None) -> Iterator[Markup]:
+def lay_out_results(
+    step: Step, index: int, anchor: str | None, clip: int | None
+) -> Iterator[Markup]:
     """Yield what a step of a tool gave, an error in full, anything else in few words."""
     for at, result in enumerate(step.results):
         text = words.quote_result(result)

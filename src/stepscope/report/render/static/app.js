@@ -421,6 +421,8 @@
   // -- All together.
 
   const DO = { theme: nextTheme, help: KEYS["?"], csv: (button) => csv(one("table", button.closest(".table"))) };
+  // Where people label, every other key is an answer.
+  if (root.dataset.page === "label") for (const key of Object.keys(KEYS)) if (key !== "t") delete KEYS[key];
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-do]");

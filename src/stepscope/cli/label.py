@@ -1,0 +1,184 @@
+"""`stepscope label`: draw a queue, or go on with one, and open its page."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from typer import Option
+
+from stepscope.cli import options, terminal
+from stepscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from stepscope.api.notebook import Notebook
+    from stepscope.model import Queue
+    from stepscope.settings import Settings
+    from stepscope.web.label import LabelTask
+
+QueueName = Literal[
+    "uniform", "active", "shape", "unresolved", "disagreement", "look-first", "norming"
+]
+# As labels have them: all but those of files.
+QUEUES: dict[QueueName, Queue] = {
+    "uniform": "uniform", "active": "active", "shape": "shape", "unresolved": "unresolved",
+    "disagreement": "disagreement", "look-first": "look_first", "norming": "norming",
+}  # fmt: skip
+# Items that both annotators are asked, of a queue of this size or larger.
+OVERLAP = 20
+SAMPLE = 60
+
+
+def label(
+    rubric: Annotated[
+        str,
+        Option(
+            metavar="NAME",
+            help="outcome, quality.overall, shape, decisive_step, a rubric of judges, or your .md.",
+        ),
+    ] = "outcome",
+    *,
+    annotator: Annotated[
+        str | None, Option(metavar="NAME", help="Who labels. Default: the user's name.")
+    ] = None,
+    queue: Annotated[QueueName, Option(help="How items are chosen.")] = "uniform",
+    sample: Annotated[int | None, Option(min=1, help=f"Items. Default: {SAMPLE}, or all.")] = None,
+    overlap: Annotated[
+        int | None, Option(min=0, help=f"Items for every annotator. Default: {OVERLAP}.")
+    ] = None,
+    steps: Annotated[bool, Option("--steps", help="Ask an axis of single steps.")] = False,
+    norming: Annotated[
+        int, Option("--round", min=1, metavar="N", help="Of a norming queue, which round.")
+    ] = 1,
+    new: Annotated[bool, Option("--new", help="Draw another queue; the old one is kept.")] = False,
+    show_verdicts: Annotated[
+        bool, Option("--show-verdicts", help="Not blind: show what judges said; labels say so.")
+    ] = False,
+    port: Annotated[int | None, Option(min=1, max=65535, help="Default: a free one.")] = None,
+    no_open: Annotated[bool, Option("--no-open", help="Do not open the browser.")] = False,
+    draw_only: Annotated[
+        bool, Option("--draw", help="Draw the queue and stop; nothing is served.")
+    ] = False,
+    status: Annotated[bool, Option("--status", help="List the queues; serve nothing.")] = False,
+    where: options.WhereText = None,
+    since: options.Since = None,
+    seed: options.Seed = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
+) -> int:
+    """Label runs or steps in the browser, by keyboard.
+
+    One key answers and goes on; each answer is on disk before the next question is shown. A queue
+    that was begun is gone on with, also by a second annotator.
+
+    Example: stepscope label --rubric outcome --sample 20 --annotator ann
+    """
+    from stepscope.settings import load_settings
+
+    settings = load_settings()
+    if status:
+        with options.open_existing(store, settings) as notebook:
+            _print_status(notebook, as_json=as_json)
+        return 0
+    from stepscope.api.labelling import draw_labels
+    from stepscope.labels.drawing import find_queue, read_draws
+    from stepscope.labels.questions import load_question
+    from stepscope.store.where import combine_filters
+
+    question = load_question(rubric, steps=steps)
+    kind = QUEUES[queue]
+    with options.open_existing(store, settings) as notebook:
+        decisive = question.unit == "decisive" and where is None
+        chosen = combine_filters("outcome = 'fail'" if decisive else where, since)
+        turn = norming if kind == "norming" else 0
+        number = find_queue(notebook.store, question, kind, where=chosen, norming=turn)
+        begun = number is not None and not new
+        if number is None or new:
+            number = draw_labels(
+                notebook, question, queue=kind, n=sample or SAMPLE, where=chosen, norming=turn,
+                seed=seed, overlap=OVERLAP if overlap is None else overlap,
+            )  # fmt: skip
+        draw, path = read_draws(notebook.store)[number], notebook.store.path
+        if begun and (sample not in (None, draw.size) or overlap not in (None, draw.overlap)):
+            raise UsageError(
+                f"queue {number} of {draw.size} items, {draw.overlap} for every annotator, is "
+                "begun; leave --sample and --overlap out to go on, or draw another with --new"
+            )
+    who = annotator or _user_name()
+    shown = [
+        f"Queue {number}: {draw.size:,} of {draw.population:,} items, {draw.overlap} of them for "
+        f"every annotator; {draw.queue.replace('_', ' ')}. Annotator: {who}",
+        *([draw.remark] if draw.remark else []),
+    ]
+    if draw_only:
+        terminal.print_json(draw) if as_json else terminal.print_text("\n".join(shown))
+        return 0
+    from stepscope.web.label import LabelTask
+
+    task = LabelTask(path, rubric, steps, number, who, not show_verdicts)
+    return _serve(task, settings, shown, port=port, no_open=no_open, as_json=as_json)
+
+
+def _serve(
+    task: LabelTask,
+    settings: Settings,
+    shown: Sequence[str],
+    *,
+    port: int | None,
+    no_open: bool,
+    as_json: bool,
+) -> int:
+    from urllib.parse import urlencode
+
+    from stepscope.cli.report import open_browser
+    from stepscope.web.app import new_token
+    from stepscope.web.guard import LOOPBACK
+    from stepscope.web.label import make_label_app
+    from stepscope.web.serve import open_socket, serve_until_stopped, socket_url
+
+    listening = open_socket(LOOPBACK, port or 0)
+    token = new_token()
+    app = make_label_app(task, token=token, port=listening.getsockname()[1], settings=settings)
+    address = f"{socket_url(listening)}/?{urlencode({'token': token})}"
+    if as_json:
+        terminal.print_json(
+            {"url": address, "queue": task.queue, "annotator": task.annotator, "store": task.store}
+        )
+    else:
+        terminal.print_text("\n".join([*shown, f"Label at\n  {address}\nCtrl-C ends."]))
+    sys.stdout.flush()
+    if not no_open:
+        open_browser(address)
+    try:
+        serve_until_stopped(app, listening)
+    except KeyboardInterrupt:
+        terminal.print_note("")
+    return 0
+
+
+def _user_name() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError) as e:  # no such user on this machine
+        raise UsageError("who labels? say --annotator NAME") from e
+
+
+def _print_status(notebook: Notebook, *, as_json: bool) -> None:
+    from stepscope.api.labelling import list_queues
+
+    found = list_queues(notebook.store)
+    if as_json:
+        return terminal.print_json(found)
+    for one in found:
+        names = ", ".join(f"{who} {n:,}" for who, n in one["labels"].items()) or "nobody yet"
+        turn = f" round {one['round']}" if one["round"] else ""
+        terminal.print_text(
+            f"queue {one['number']}  {one['measure']}  {one['queue'].replace('_', ' ')}{turn}  "
+            f"{one['size']:,} of {one['population']:,} items, {one['overlap']} shared  "
+            f"labels: {names}"
+        )
+    return None if found else terminal.print_text("no queue was drawn; stepscope label draws one")

@@ -1,0 +1,1 @@
+"""People's labels: what they are asked, the queues they are asked from, and sessions at them."""

@@ -1,0 +1,247 @@
+"""Queues of items to label: what may be asked, what was drawn of it, and how probable each was.
+
+A uniform draw takes all items equally likely. An active draw mixes a uniform part with the judges'
+own doubt (`stats.sampling`), so that every item has a known chance above zero and estimates
+weighted by it stay honest. What is chosen because it looks wrong, or because raters disagree, has
+no probability, and no rate is computed from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from stepscope.errors import DataError
+from stepscope.labels.questions import LabelQuestion
+from stepscope.measures.step_features import agent_steps
+from stepscope.model import Label, Queue, Verdict
+from stepscope.model.records import NEUTRAL, NOT_MODELS
+from stepscope.stats.sample import Floats, Ints
+from stepscope.stats.sampling import (
+    UNIFORM,
+    UNIFORM_UNCALIBRATED,
+    WORTH_DRAWING,
+    draw,
+    draw_shares,
+    recalibrate,
+    saved_width,
+)
+from stepscope.store import Store
+from stepscope.store.samples import QueuedItem
+from stepscope.store.where import Where
+
+# Random labels of judged items from which the judges' confidence is recalibrated on them.
+ENOUGH_LABELS = 20
+
+
+class QueueDraw(msgspec.Struct, frozen=True, kw_only=True):
+    """What a queue was drawn from, and how."""
+
+    measure: str
+    unit: str
+    queue: Queue
+    policy: str
+    size: int  # items in it
+    population: int  # items that could have been drawn
+    overlap: int = 0  # items that every annotator is asked
+    round: int = 0  # of norming
+    where: str = ""
+    seed: int = 0
+    remark: str = ""  # what to know of the draw
+
+
+class Population(NamedTuple):
+    """What may be asked, in order: the run of each item, and its step (-1 for the whole run)."""
+
+    run: Ints
+    step: Ints
+
+
+def list_population(store: Store, question: LabelQuestion, where: Where | None) -> Population:
+    """Return every item that a question can be asked of; `DataError` where there is none."""
+    keys = store.keys(where)
+    if question.unit == "step":
+        pairs = [
+            (stored.key, step)
+            for stored in store.stored(keys)
+            for step in agent_steps(stored.trajectory)
+        ]
+    else:
+        pairs = [(key, -1) for key in keys]
+    if not pairs:
+        raise DataError("nothing to label: no run with texts is chosen; stepscope list shows them")
+    table = np.array(pairs, dtype=np.int64)
+    return Population(table[:, 0], table[:, 1])
+
+
+def failure_chances(
+    store: Store, question: LabelQuestion, of: Population
+) -> tuple[Floats, int, int]:
+    """Return how probably each item fails by the judges, how many they judged, how many labels say.
+
+    .5 where no judge answered: there is most to learn. Random labels of judged items recalibrate
+    the probabilities.
+    """
+    failing = {one.label for one in question.answers if one.failing}
+    key_of = _keys_of(store)
+    said: dict[tuple[int, int], list[float]] = {}
+    for record in store.records(measure=question.measure):
+        answer = record.answer
+        if record.family in NOT_MODELS or not isinstance(answer, Verdict):
+            continue
+        if answer.label is None or answer.label in NEUTRAL:
+            chance = 0.5 if answer.value is None else 1 - answer.value
+        else:
+            sure = 1.0 if answer.confidence is None else answer.confidence
+            chance = sure if answer.label in failing else 1 - sure
+        step = -1 if answer.step is None else answer.step
+        said.setdefault((key_of.get(record.trajectory, -1), step), []).append(chance)
+    place = {
+        item: at for at, item in enumerate(zip(of.run.tolist(), of.step.tolist(), strict=True))
+    }
+    judged = said.keys() & place.keys()
+    chances = np.full(len(of.run), 0.5)
+    for item in judged:
+        chances[place[item]] = sum(said[item]) / len(said[item])
+    labelled, labels, shares = [], [], []
+    for label in store.labels(measure=question.measure):
+        item = (key_of.get(label.trajectory, -1), -1 if label.step is None else label.step)
+        against = question.speaks_against(label)
+        if label.is_random and label.probability and item in judged and against is not None:
+            labelled.append(place[item])
+            labels.append(float(against))
+            shares.append(label.probability)
+    if len(labels) >= ENOUGH_LABELS:
+        chances = recalibrate(chances, labelled, labels, shares)
+    return chances, len(judged), len(labels)
+
+
+def draw_queue(
+    store: Store,
+    question: LabelQuestion,
+    *,
+    queue: Queue,
+    n: int,
+    overlap: int = 0,
+    seed: int = 0,
+    where: Where | None = None,
+    norming: int = 0,
+    chosen: Sequence[tuple[str, int | None]] | None = None,
+) -> int:
+    """Draw a queue and keep it in the store; return its number.
+
+    `chosen` are the items of a queue that is not drawn, by id of the run. Every annotator is asked
+    the first `overlap` items, of a norming round all.
+
+    Raises:
+        DataError: there is nothing to ask, or `n` is below 1.
+    """
+    if n < 1:
+        raise DataError(f"a queue of {n} items; expected 1 or more")
+    rng = np.random.default_rng([seed, int(question.policy[:8], 16), norming])
+    remark, shares = "", None
+    if chosen is not None:
+        run_keys = _keys_of(store)
+        drawn: list[tuple[int, int | None, float | None]]
+        pairs = [(run_keys[run], step) for run, step in chosen if run in run_keys]
+        if question.unit != "step":
+            pairs = list(dict.fromkeys((run, None) for run, _ in pairs))
+        elif any(step is None for _, step in pairs):
+            raise DataError(f"{question.name} asks about steps; this queue chooses whole runs")
+        if not pairs:
+            raise DataError(f"nothing to label: the queue {queue!r} is empty here")
+        population, places = len(pairs), np.arange(min(n, len(pairs)))
+        drawn = [(*pairs[at], None) for at in places]
+    else:
+        of = list_population(store, question, where)
+        population = len(of.run)
+        n = min(n, population)
+        if queue == "active":
+            queue, shares, remark = _plan_active(store, question, of, n)
+        places = rng.permutation(population)[:n] if shares is None else draw(shares, n, rng)
+        uniform = np.full(population, np.nan if queue == "norming" else n / population)
+        probability = uniform if shares is None else np.minimum(n * shares, 1.0)
+        drawn = [
+            (
+                int(of.run[at]),
+                None if of.step[at] < 0 else int(of.step[at]),
+                None if np.isnan(probability[at]) else float(probability[at]),
+            )
+            for at in places
+        ]
+    shared = len(drawn) if queue == "norming" else min(overlap, len(drawn))
+    made = QueueDraw(
+        measure=question.measure,
+        unit=question.unit,
+        queue=queue,
+        policy=question.policy,
+        size=len(drawn),
+        population=population,
+        overlap=shared,
+        round=norming,
+        where="" if where is None else where.text,
+        seed=seed,
+        remark=remark,
+    )
+    items = (QueuedItem(*one, at < shared) for at, one in enumerate(drawn))
+    return store.put_queue(msgspec.json.encode(made), items)
+
+
+def _keys_of(store: Store) -> dict[str, int]:
+    runs = store.runs()
+    return dict(zip(runs.id.tolist(), runs.key.tolist(), strict=True))
+
+
+def _plan_active(
+    store: Store, question: LabelQuestion, of: Population, n: int
+) -> tuple[Queue, Floats | None, str]:
+    """Return the queue that is worth drawing, its shares of a draw, and what to know of it."""
+    chances, judged, labels = failure_chances(store, question, of)
+    if not judged:
+        return "uniform", None, "no judge answered this, so that the draw is uniform"
+    saved = saved_width(chances, draw_shares(chances, n, uniform=UNIFORM))
+    if saved < WORTH_DRAWING:
+        narrower = f"by {100 * saved:.0f} %, under {100 * WORTH_DRAWING:.0f} %"
+        return "uniform", None, f"judges' doubt would narrow the interval {narrower}: uniform"
+    checked = labels >= ENOUGH_LABELS
+    shares = draw_shares(chances, n, uniform=UNIFORM if checked else UNIFORM_UNCALIBRATED)
+    half = "" if checked else f"; half of it uniform until {ENOUGH_LABELS} labels check the judges"
+    saved = saved_width(chances, shares)
+    return "active", shares, f"drawn by the judges' doubt, about {100 * saved:.0f} % narrower{half}"
+
+
+def find_queue(
+    store: Store,
+    question: LabelQuestion,
+    queue: Queue,
+    *,
+    where: Where | None = None,
+    norming: int = 0,
+) -> int | None:
+    """Return the last queue that asks the same under the same policy; None where there is none.
+
+    An active queue that was not worth drawing was drawn uniformly.
+    """
+    text = "" if where is None else where.text
+    drawn = (queue, "uniform") if queue == "active" else (queue,)
+    for number, made in reversed(read_draws(store).items()):
+        same = (made.measure, made.unit, made.policy, made.where, made.round)
+        asked = (question.measure, question.unit, question.policy, text, norming)
+        if same == asked and made.queue in drawn:
+            return number
+    return None
+
+
+def read_draws(store: Store) -> dict[int, QueueDraw]:
+    """Return what each queue of the store was drawn as, by number."""
+    return {at: msgspec.json.decode(body, type=QueueDraw) for at, body in store.queues().items()}
+
+
+def count_labels(labels: Sequence[Label], question: LabelQuestion) -> tuple[int, int, int]:
+    """Return how many labels were decided, speak against the agent, and are of random items."""
+    said = [question.speaks_against(label) for label in labels]
+    random = sum(label.is_random for label in labels)
+    return sum(one is not None for one in said), sum(one is True for one in said), random

@@ -1,0 +1,103 @@
+"""`stepscope label` on the command line: what is drawn, gone on with, and refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from stepscope.cli.main import main
+from stepscope.labels.drawing import draw_queue
+from stepscope.labels.questions import load_question
+from stepscope.model import Record, Verdict
+from stepscope.store import Store
+from tests.labels.made import answer, make_store, session
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    make_store(str(tmp_path / "runs.db")).close()
+    return tmp_path / "runs.db"
+
+
+@pytest.fixture
+def run(path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    def label(*arguments: str) -> tuple[int, str, str]:
+        code = main(["label", *arguments, "--store", str(path)])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return label
+
+
+def test_a_queue_is_drawn_once_and_gone_on_with(run: Run, path: Path) -> None:
+    drawn = ("--sample", "6", "--overlap", "2", "--annotator", "ann", "--draw")
+    expected = "Queue 1: 6 of 12 items, 2 of them for every annotator; uniform. Annotator: ann\n"
+    assert run(*drawn) == (0, expected, "")
+    assert run(*drawn) == (0, expected, "")
+    assert run("--annotator", "bob", "--draw")[1].startswith("Queue 1: 6 of 12")
+    code, _, said = run("--sample", "7", "--draw")
+    assert (code, "queue 1 of 6 items" in said, "--new" in said) == (2, True, True)
+    assert run("--sample", "7", "--new", "--draw")[1].startswith("Queue 2: 7 of 12")
+    with Store.open(path) as store:
+        assert list(store.queues()) == [1, 2]
+
+
+def test_a_status_counts_labels_by_annotator(run: Run, path: Path) -> None:
+    assert run("--status") == (0, "no queue was drawn; stepscope label draws one\n", "")
+    with Store.open(path) as store:
+        queue = draw_queue(store, load_question("outcome"), queue="uniform", n=6)
+        for who in ("bob", "ann", "ann"):
+            answer(session(store, who, queue=queue))
+    assert run("--status")[1] == (
+        "queue 1  judge.outcome  uniform  6 of 12 items, 0 shared  labels: ann 2, bob 1\n"
+    )
+    (found,) = json.loads(run("--status", "--json")[1])
+    assert (found["number"], found["labels"]) == (1, {"ann": 2, "bob": 1})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--rubric", "ton"), "no rubric called 'ton' for people; expected one of outcome"),
+        (("--rubric", "outcome", "--steps"), "leave out --steps"),
+        (("--queue", "shape"), "--queue shape is for --rubric shape, not 'outcome'"),
+        (("--rubric", "shape", "--queue", "shape"), "no run has scores of its steps"),
+        (("--rubric", "axes.termination", "--queue", "disagreement"), "'disagreement' is empty"),
+        (("--where", "steps > 99"), "nothing to label"),
+        (("--rubric", "decisive_step"), "nothing to label"),  # no run failed
+    ],
+)
+def test_what_cannot_be_drawn_is_one_line(run: Run, arguments: tuple[str, ...], said: str) -> None:
+    code, out, error = run(*arguments, "--draw", "--annotator", "ann")
+    assert (code, out) == (2, "")
+    assert said in error
+    assert error.count("\n") == 1
+
+
+def test_disputes_are_a_queue_of_no_probability(run: Run, path: Path) -> None:
+    with Store.open(path) as store:
+        labels = {"openai/m": ("correct", "correct"), "google/g": ("incorrect", "correct")}
+        store.append(
+            [
+                Record(
+                    trajectory=f"r{at:02}", answer=Verdict("judge.axes.termination", label=label),
+                    version="2", family=judge.partition("/")[0], judge=judge,
+                    rubric="axes.termination",
+                )
+                for judge, said in labels.items()
+                for at, label in enumerate(said)
+            ]
+        )  # fmt: skip
+    disputed = ("--rubric", "axes.termination", "--queue", "disagreement", "--draw")
+    assert run(*disputed)[1].startswith("Queue 1: 1 of 1 items, 1 of them")
+    assert "disagreement" in run(*disputed)[1]
+    assert "'look_first' is empty here" in run("--queue", "look-first", "--draw")[2]
+    with Store.open(path) as store:
+        (item,) = [store.hold_item(1, 0, "ann")]
+        assert item is not None
+        assert (item.run, item.probability) == ("r00", None)

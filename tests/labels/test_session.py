@@ -1,0 +1,332 @@
+"""A session at a queue: what is asked, what is stored, what annotators see of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from stepscope.errors import UsageError
+from stepscope.labels.drawing import draw_queue
+from stepscope.labels.questions import ALREADY_WRONG, DECISIVE, load_question
+from stepscope.labels.session import LabelSession, labels_to_know
+from stepscope.model import Source
+from stepscope.store import Store
+from stepscope.store.where import parse_where
+from tests.factories import agent, run, user
+from tests.labels.made import answer, given, make_store, session, stored
+
+AXIS = "axes.termination"
+
+
+def test_an_answer_is_stored_with_all_that_calibration_needs(tmp_path: Path) -> None:
+    with make_store(str(tmp_path / "runs.db")) as store:
+        at = session(store, n=3)
+        answer(at, "2")
+        asked = answer(at, "2", seconds=4.5, expanded=("before",), note=" why ")
+        with Store.open(tmp_path / "runs.db") as other:
+            _, label = other.labels()
+        assert label.trajectory == asked.run
+        assert (label.measure, label.label, label.step) == ("judge.outcome", "fail", None)
+        assert (label.queue, label.probability, label.blind) == ("uniform", 0.25, True)
+        assert (label.position, label.seconds, label.expanded) == (1, 4.5, ("before",))
+        assert (label.policy, label.reason, label.decided) == (at.question.policy, "why", True)
+        assert label.given_at is not None
+        assert len(list(store.records(measure="judge.outcome"))) == 2
+
+
+def test_every_item_is_asked_once_and_then_nothing() -> None:
+    with make_store() as store:
+        at = session(store, n=12)
+        assert len({answer(at).run for _ in range(12)}) == 12
+        assert at.ask() is None
+        assert (at.answered, at.size) == (12, 12)
+
+
+def test_what_cannot_be_decided_is_kept_as_such() -> None:
+    with make_store() as store:
+        at = session(store)
+        answer(at, "?")
+        (label,) = store.labels()
+        assert (label.label, label.decided) == ("uncertain", False)
+        assert at.summarise() == ["1 label so far"]
+
+
+def test_an_answer_that_is_taken_back_is_asked_at_once_again() -> None:
+    with make_store() as store:
+        at = session(store)
+        first = answer(at)
+        second = answer(at)
+        assert at.undo()
+        assert [label.trajectory for label in store.labels()] == [first.run]
+        assert at.ask() == second
+        answer(at, "2")
+        assert [label.label for label in store.labels()] == ["pass", "fail"]
+        assert at.undo()
+        assert at.undo()
+        assert not at.undo()
+        assert list(store.labels()) == []
+
+
+def test_what_is_skipped_comes_at_the_end() -> None:
+    with make_store() as store:
+        at = session(store, n=4)
+        first = at.ask()
+        assert first is not None
+        at.skip(first.place)
+        order = [answer(at).run for _ in range(4)]
+        assert order[-1] == first.run
+        assert len(set(order)) == 4
+        assert at.ask() is None
+
+
+def test_a_session_goes_on_where_it_ended() -> None:
+    with make_store() as store:
+        at = session(store)
+        done = [answer(at).run for _ in range(5)]
+        held = at.ask()
+        again = session(store, queue=at.queue)
+        assert again.ask() == held
+        assert again.answered == 5
+        assert again.undo()
+        assert again.ask().run == done[-1]  # type: ignore[union-attr]
+
+
+def test_the_same_answer_sent_twice_changes_nothing_and_another_one_is_refused() -> None:
+    with make_store() as store:
+        at = session(store)
+        asked = answer(at)
+        before, upcoming = list(store.labels()), at.ask()
+        at.answer(given(at, asked))
+        assert list(store.labels()) == before
+        assert at.ask() == upcoming
+        with pytest.raises(UsageError, match="another answer of this item is stored"):
+            at.answer(given(at, asked, "2"))
+        assert list(store.labels()) == before
+        assert upcoming is not None
+        with pytest.raises(UsageError, match="not asked now"):
+            at.answer(given(at, upcoming._replace(place=upcoming.place + 40)))
+        with pytest.raises(UsageError, match=r"expected one of 1, 2 or \?"):
+            at.answer(given(at, upcoming, "7"))
+
+
+def test_two_annotators_share_the_overlap_and_nothing_else() -> None:
+    with make_store() as store:
+        ann = session(store, n=12, overlap=4)
+        bob = session(store, "bob", queue=ann.queue)
+        for _ in range(4):
+            answer(ann)
+            answer(bob)
+        while ann.ask() is not None or bob.ask() is not None:
+            for one in (ann, bob):
+                if one.ask() is not None:
+                    answer(one)
+        mine, theirs = (
+            {label.trajectory for label in stored(store, who)} for who in ("ann", "bob")
+        )
+        assert len(mine & theirs) == 4
+        assert len(mine | theirs) == 12
+        assert (ann.size, bob.size) == (len(mine), len(theirs))
+
+
+def test_every_annotator_has_an_order_of_their_own() -> None:
+    with make_store(runs=30) as store:
+        ann = session(store, n=30, overlap=30)
+        bob = session(store, "bob", queue=ann.queue)
+        orders = [[answer(one).run for _ in range(30)] for one in (ann, bob)]
+        assert sorted(orders[0]) == sorted(orders[1])
+        assert orders[0] != orders[1]
+
+
+def test_what_others_said_is_shown_when_both_are_done_and_not_before(tmp_path: Path) -> None:
+    with two_annotators(tmp_path, n=6, overlap=3) as (ann, bob):
+        for _ in range(3):
+            answer(ann, "1")
+        for _ in range(2):
+            answer(bob, "1")
+        assert ann.compare() is None
+        assert bob.compare() is None
+        last = answer(bob, "2")
+        assert ann.compare() == ("bob", 3, 2, [(last.run, None, "pass", "fail")])
+        assert bob.compare() == ("ann", 3, 2, [(last.run, None, "fail", "pass")])
+
+
+def test_a_rubric_that_changed_takes_no_answer_and_old_labels_stay(tmp_path: Path) -> None:
+    beside = tmp_path / "tone.policy.md"
+    (tmp_path / "tone.md").write_text(own_rubric(), encoding="utf-8")
+    with make_store() as store:
+        at = session(store, rubric=str(tmp_path / "tone.md"))
+        answer(at)
+        beside.write_text("Be strict.", encoding="utf-8")
+        changed = load_question(str(tmp_path / "tone.md"))
+        assert changed.policy != at.question.policy
+        assert changed.guide.endswith("Be strict.")
+        asked = at.ask()
+        assert asked is not None
+        with pytest.raises(UsageError, match="the rubric has changed"):
+            at.answer(given(at, asked, policy=changed.policy))
+        # A queue under the new text starts anew; a label of the same item replaces the old one.
+        new = session(store, question=changed, n=12)
+        assert new.answered == 0
+        for _ in range(12):
+            answer(new, "2")
+        labels = list(store.labels())
+        assert {label.policy for label in labels} == {changed.policy}
+        assert len(labels) == 12
+
+
+def own_rubric() -> str:
+    example = '[[examples]]\nanswer = "{0}"\ntrace = "1 agent: {0}"\nwhy = "so"\n'
+    head = (
+        '+++\nname = "tone"\nkind = "axis"\nversion = "1"\nquestion = "Was the tone right?"\n'
+        'answers = ["correct", "incorrect"]\nfailing = ["incorrect"]\nin_scope = ["Tone."]\n'
+        '[out_of_scope]\n"Facts" = "outcome"\n'
+    )
+    return head + example.format("correct") + example.format("incorrect") + "+++\nJudge the tone.\n"
+
+
+def test_items_of_runs_that_were_erased_or_grew_are_passed_over_and_counted() -> None:
+    with make_store(runs=0) as store:
+        store.put([run(user("a"), agent(f"b{at}"), id=f"r{at}", name=f"n{at}") for at in range(3)])
+        source = Source(format="ours", run_id="s")
+        short = structs.replace(run(user("hi"), agent("a"), id="short", name="s"), source=source)
+        long = structs.replace(
+            run(user("hi"), agent("a"), agent("b"), id="long", name="l"), source=source
+        )
+        store.put([short])
+        at = session(store, n=4)
+        store.purge(parse_where("name = 'n1'"))
+        store.put([long])
+        done = {answer(at).run for _ in range(2)}
+        assert done == {"r0", "r2"}
+        assert at.ask() is None
+        assert at.gone == {"purged": 1, "grown": 1}
+        assert at.size == 2
+
+
+def test_a_clock_that_goes_back_changes_no_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter(range(1_000, 0, -1))
+    monkeypatch.setattr("stepscope.labels.session.time.time_ns", lambda: next(ticks))
+    with make_store() as store:
+        at = session(store)
+        order = [answer(at, seconds=-5.0).run for _ in range(3)]
+        labels = list(store.labels())
+        assert [label.trajectory for label in labels] == order
+        assert [label.seconds for label in labels] == [None] * 3
+        assert at.undo()
+        assert [label.trajectory for label in store.labels()] == order[:2]
+
+
+@contextmanager
+def two_annotators(path: Path, **fields: Any) -> Iterator[tuple[LabelSession, LabelSession]]:
+    """Give two sessions at one queue, each with a store of its own, as two processes have."""
+    with make_store(str(path / "two.db")) as mine, Store.open(path / "two.db") as theirs:
+        ann = session(mine, **fields)
+        asked = {"question": ann.question, "queue": ann.queue}
+        yield ann, session(theirs, "bob", **asked)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("decisive", [1, 2, 57, 150, 299, 300])
+def test_the_decisive_step_of_300_is_found_in_nine_questions(decisive: int) -> None:
+    with make_store(runs=1, steps=300) as store:
+        at = session(store, rubric="decisive_step", n=1)
+        questions = 0
+        while (asked := at.ask()) is not None:
+            assert asked.step is not None
+            questions += 1
+            answer(at, "1" if asked.step >= decisive else "2")
+        assert questions <= 9 + (decisive == 300)
+        found = [label for label in store.labels() if label.measure == DECISIVE]
+        assert [(label.step, label.label) for label in found] == [(decisive, "decisive_step")]
+        # The labels that traces with a decisive step have: localisation is fitted on both.
+        (record,) = store.records(measure=DECISIVE)
+        assert record.answer.step == decisive
+
+
+def test_a_run_that_is_right_to_its_end_has_no_decisive_step() -> None:
+    with make_store(runs=1, steps=5) as store:
+        at = session(store, rubric="decisive_step", n=1)
+        while at.ask() is not None:
+            answer(at, "2")
+        (found,) = [label for label in store.labels() if label.measure == DECISIVE]
+        assert (found.step, found.label) == (None, "none")
+
+
+def test_a_halving_goes_on_where_it_was_killed_and_takes_back_one_press_of_a_key() -> None:
+    with make_store(runs=2, steps=8) as store:
+        at = session(store, rubric="decisive_step", n=2)
+        answer(at, "1")
+        answer(at, "2")
+        asked = at.ask()
+        again = session(store, rubric="decisive_step", queue=at.queue)
+        assert again.ask() == asked
+        answer(again, "1")  # settles it
+        assert [label.measure for label in store.labels()].count(DECISIVE) == 1
+        assert again.undo()
+        assert again.ask() == asked
+        assert [label.measure for label in store.labels()] == [ALREADY_WRONG] * 2
+        answer(again, "?")
+        (last,) = [label for label in store.labels() if label.measure == DECISIVE]
+        assert (last.decided, last.step) == (False, None)
+        assert again.ask().run != asked.run  # type: ignore[union-attr]
+
+
+def test_a_norming_round_is_asked_of_everybody_and_gives_no_verdict(tmp_path: Path) -> None:
+    with make_store(str(tmp_path / "two.db")) as store, Store.open(tmp_path / "two.db") as other:
+        question = load_question(AXIS)
+        queue = draw_queue(store, question, queue="norming", n=3, norming=1)
+        ann = session(store, question=question, queue=queue)
+        bob = session(other, "bob", question=question, queue=queue)
+        for _ in range(3):
+            answer(ann)
+            answer(bob, "2")
+        found = ann.compare()
+        assert found is not None
+        assert (*found[:3], len(found[3])) == ("bob", 3, 0, 3)
+        labels = list(store.labels())
+        assert {(label.queue, label.round, label.probability) for label in labels} == {
+            ("norming", 1, None)
+        }
+        assert list(store.records(measure=question.measure)) == []
+        assert "kept apart" in ann.summarise()[1]
+
+
+def test_the_summary_says_the_rate_with_its_interval_and_what_more_would_tell() -> None:
+    with make_store(runs=40) as store:
+        at = session(store, n=38)
+        for place in range(38):
+            answer(at, "2" if place < 7 else "1")
+        # Wilson, 7 of 38: .184, .0922 to .3340.
+        assert at.summarise() == [
+            "38 labels so far",
+            "7 of 38 speak against the agent: 18 %, 9–33",
+            "about 19 more would tell the rate to ± 10 points",
+        ]
+
+
+def test_a_plan_of_labels_is_that_of_wilsons_interval() -> None:
+    # Half-width of Wilson at p = .5 and n = 92 is .1000.
+    assert labels_to_know(0.5, 60) == 33
+    assert labels_to_know(0.5, 93) == 0
+
+
+def test_labels_of_a_chosen_queue_give_no_rate() -> None:
+    with make_store() as store:
+        question = load_question("outcome")
+        chosen = [("r01", None), ("r02", None)]
+        queue = draw_queue(store, question, queue="look_first", n=5, chosen=chosen)
+        at = session(store, question=question, queue=queue)
+        answer(at, "2")
+        assert at.summarise()[1].endswith("chosen, not drawn: no rate is computed from them")
+        (label,) = store.labels()
+        assert (label.queue, label.probability, label.is_random) == ("look_first", None, False)
+
+
+@pytest.mark.parametrize("name", ["", " ann", "ann\n"])
+def test_an_annotator_has_a_name(name: str) -> None:
+    with make_store() as store, pytest.raises(UsageError, match="expected a name"):
+        session(store, name)
