@@ -96,7 +96,7 @@ def test_disputes_are_a_queue_of_no_probability(run: Run, path: Path) -> None:
     disputed = ("--rubric", "axes.termination", "--queue", "disagreement", "--draw")
     assert run(*disputed)[1].startswith("Queue 1: 1 of 1 items, 1 of them")
     assert "disagreement" in run(*disputed)[1]
-    assert "'look_first' is empty here" in run("--queue", "look-first", "--draw")[2]
+    assert "'look_first' is empty here" in run("--queue", "look_first", "--draw")[2]
     with Store.open(path) as store:
         (item,) = [store.hold_item(1, 0, "ann")]
         assert item is not None

@@ -6,6 +6,8 @@ overwritten unasked. File names are made of ids, never of what a trace says.
 
 from __future__ import annotations
 
+import codecs
+import csv
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,15 +18,24 @@ import msgspec
 
 from stepscope.errors import UsageError
 from stepscope.model import Record, Trajectory
+from stepscope.model.records import JUDGE_PREFIX
 from stepscope.safety.limits import open_output
+from stepscope.safety.text import escape_formula
 from stepscope.score.importing import Progress
 from stepscope.store import Store
 from stepscope.store.where import Where
 
 Target = Literal["ours", "atif", "parquet", "otlp"]
-# Whether verdicts are written: not at all, alone, or on the spans that they are about.
-VerdictsAs = Literal["none", "only", "gen_ai", "openinference"]
+# Whether verdicts are written: not at all, alone, those of people alone as labels, or on the spans
+# that they are about.
+VerdictsAs = Literal["none", "only", "labels", "gen_ai", "openinference"]
 T = TypeVar("T")
+# Of a label: what every tool has, then what only we have.
+LABEL_COLUMNS = (
+    "id", "name", "step", "axis", "label", "value", "annotator", "reason", "confidence", "cites",
+    "decided", "queue", "probability", "round", "policy", "blind", "position", "seconds",
+    "expanded", "given_at", "repeat",
+)  # fmt: skip
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +75,10 @@ def export_runs(
         raise UsageError(f"{out} already exists; --force overwrites it")
     if verdicts == "only":
         return Exported(path=out, format=format, verdicts=_verdicts(store, out, format, where))
+    if verdicts == "labels":
+        if format != "ours":
+            raise UsageError("labels are written as .csv or .jsonl; leave --format out")
+        return Exported(path=out, format=format, verdicts=_labels(store, out, where))
     if format == "otlp":
         return _otlp(store, out, verdicts or "gen_ai", where, total, progress)
     if verdicts in {"gen_ai", "openinference"}:
@@ -144,6 +159,36 @@ def _verdicts(store: Store, out: str, format: Target, where: Where | None) -> in
     with _open_out(out) as file:
         lines = (msgspec.json.encode(record) + b"\n" for record in store.records(where))
         return sum(file.write(line) > 0 for line in lines)
+
+
+def _labels(store: Store, out: str, where: Where | None) -> int:
+    """Write labels as CSV, or as JSON lines into .jsonl; `import --verdicts --human` reads both."""
+    runs = store.runs(where)
+    names = dict(zip(runs.id.tolist(), runs.name.tolist(), strict=True))
+    count = 0
+    with _open_out(out) as file:
+        text = codecs.getwriter("utf-8")(file)
+        writer = (
+            None if out.endswith((".jsonl", ".json")) else csv.writer(text, lineterminator="\n")
+        )
+        if writer is not None:
+            writer.writerow(LABEL_COLUMNS)
+        for label in store.labels(where):
+            told = msgspec.to_builtins(label)
+            told["id"], told["name"] = label.trajectory, names[label.trajectory]
+            told["axis"] = label.measure.removeprefix(JUDGE_PREFIX)
+            told["cites"], told["expanded"] = list(label.cites), " ".join(label.expanded)
+            told["decided"] = label.decided
+            row = {name: told.get(name) for name in LABEL_COLUMNS}
+            if writer is None:
+                text.write(msgspec.json.encode(row).decode() + "\n")
+            else:
+                writer.writerow(
+                    str(cell).lower() if isinstance(cell, bool) else escape_formula(cell)
+                    for cell in row.values()
+                )
+            count += 1
+    return count
 
 
 @contextmanager

@@ -18,14 +18,22 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 
 from stepscope.errors import ConfigError, DataError, TraceError, UsageError
 from stepscope.formats.finish import reward_outcome
-from stepscope.formats.verdicts import VerdictFileRow, read_verdict_rows
+from stepscope.formats.verdicts import (
+    MACHINES,
+    VerdictFileRow,
+    find_cell,
+    read_label_exports,
+    read_verdict_rows,
+)
 from stepscope.judges.rubrics import BUILT_IN_RUBRICS, FAULT_OWNERS, load_rubric
 from stepscope.judges.verdicts import mark_outranked
+from stepscope.labels.questions import ALREADY_WRONG, DECISIVE
 from stepscope.model import (
     QUEUES,
     Json,
@@ -41,6 +49,7 @@ from stepscope.model import (
 from stepscope.model.trajectory import GIVEN_AS
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
+from stepscope.store.where import parse_moment
 
 # What a column is called where nobody says.
 USUAL_COLUMNS: dict[str, tuple[str, ...]] = {
@@ -65,8 +74,11 @@ _STATUSES = {
 }
 _STATUS = ("pass", "fail")
 NO_LOOK = "no_look"
+# Measures of people that no judge has, by the name that exports have.
+OWN = (DECISIVE, ALREADY_WRONG)
 # What people say of an outcome, as verdicts: the outcome itself may be a check's or a reward's.
 OUTCOME_MEASURE = records.JUDGE_PREFIX + records.OUTCOME_NAME
+_TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 # The second question of attribution, whose answers are records of their own.
 WHOSE_FAILURE = "attribution.whose"
 
@@ -96,6 +108,8 @@ VERSION = "1"
 # Records held before they are stored.
 _BATCH = 5_000
 
+# Marks the cells of a row that another tool exported.
+_EXPORTED = "\0exported"
 # Before the name of a field, in the cells of a row that was one step of a map.
 _UNFOLDED = "\0"
 
@@ -263,7 +277,13 @@ class VerdictImport:
             return None
 
     def unfold(self, row: VerdictFileRow) -> list[VerdictFileRow]:
-        """Return the rows that a row stands for: `{"label": {"1": 1, "3": -1}}` is one a step."""
+        """Return the rows that a row stands for: `{"label": {"1": 1, "3": -1}}` is one a step.
+
+        A row that another tool exported is one for each of its labels.
+        """
+        exported = None if self._columns else read_label_exports(row.cells)
+        if exported is not None:
+            return [row._replace(cells={**one, _EXPORTED: True}) for one in exported]
         for field in ("label", "value"):
             steps = self._cell(row.cells, field)
             if isinstance(steps, dict) and steps and all(map(str.isdecimal, steps)):
@@ -277,16 +297,20 @@ class VerdictImport:
     def record(self, row: VerdictFileRow) -> Record | Label | None:
         """Return a row as a record, or as a label of people; None where it says nothing new."""
         cells = row.cells
+        kind, person = str(cells.get("kind") or "").upper(), self._family == records.HUMAN
+        if person and kind in MACHINES and _EXPORTED in cells:
+            raise RefusedRow("no person", f"a label of kind {kind}; --human takes people's alone")
         name = self._name(cells)
         run, steps = self._run(cells)
-        if name == records.OUTCOME_NAME:
+        undecided = person and self._text(cells, "label") == records.UNCERTAIN
+        if name == records.OUTCOME_NAME and not undecided:
             given = self._outcome(cells)
             if given is None:
                 self.empty += 1
             else:
                 self.outcomes.append((row, run, given))
             return None
-        found = self._verdict(cells, name, steps)
+        found = self._verdict(cells, name, run, steps)
         if found is None:
             self.empty += 1
             return None
@@ -334,22 +358,21 @@ class VerdictImport:
         if queue not in QUEUES:
             what = f"queue {_quote(queue)}; expected one of {', '.join(QUEUES)}"
             raise RefusedRow("no queue", what)
-        numbers = {name: _count(cells, name) for name in ("position", "round", "given_at")}
-        blind = str(cells.get("blind") or "").lower()
+        numbers = {name: _count(cells, name) for name in ("position", "round")}
         seconds = _number("seconds", cells.get("seconds"), share=False)
         try:
             return Label(
                 trajectory=run,
                 measure=said.measure,
                 annotator=annotator,
-                label=said.label,
+                label=None if said.measure == records.STEP_SCORES else said.label,
                 value=said.value,
                 step=said.step,
                 decided=said.label != records.UNCERTAIN,
                 queue=queue,
                 probability=_number("probability", cells.get("probability")),
                 policy=str(cells.get("policy") or "")[:_QUOTED],
-                blind={"true": True, "1": True, "false": False, "0": False}.get(blind),
+                blind=_TRUTHS.get(str(cells.get("blind")).lower()),
                 seconds=None if seconds is None else max(seconds, 0.0),
                 repeat=repeat,
                 cites=said.cites,
@@ -357,7 +380,8 @@ class VerdictImport:
                 reason=said.reason,
                 round=numbers["round"] or 0,
                 position=numbers["position"],
-                given_at=numbers["given_at"],
+                given_at=_moment(cells.get("given_at")),
+                expanded=tuple(str(cells.get("expanded") or "").split()),
             )
         except DataError as e:
             raise RefusedRow("no number", str(e)) from e
@@ -367,13 +391,7 @@ class VerdictImport:
         if _UNFOLDED + field in cells:
             return cells[_UNFOLDED + field]
         if field in self._columns:
-            path = self._columns[field].removesuffix("-1")
-            if path in cells:
-                return cells[path]
-            found: Json = dict(cells)
-            for part in path.split("."):
-                found = found.get(part) if isinstance(found, dict) else None
-            return found
+            return find_cell(cells, self._columns[field].removesuffix("-1"))
         return next((cells[name] for name in USUAL_COLUMNS[field] if name in cells), None)
 
     def _text(self, cells: Mapping[str, Json], field: str) -> str:
@@ -400,6 +418,8 @@ class VerdictImport:
     def _run(self, cells: Mapping[str, Json]) -> tuple[str, int]:
         """Return the id of the run that a row is about, and how many steps it has."""
         name = self._text(cells, "run")
+        if name not in self._runs and (span := str(cells.get("span") or "")) in self._spans:
+            name = self._spans[span][0]
         shown = visible_line(name)[:60]
         if name not in self._runs:
             raise RefusedRow("unknown run", f"no run called {shown!r} in the store")
@@ -408,17 +428,48 @@ class VerdictImport:
             raise RefusedRow("unknown run", f"several runs are called {shown!r}")
         return found
 
-    def _verdict(self, cells: Mapping[str, Json], name: str, steps: int) -> Verdict | None:
+    @cached_property
+    def _spans(self) -> dict[str, tuple[str, int | None]]:
+        """The run and the first step of each span; None as the step of a root."""
+        found: dict[str, tuple[str, int | None]] = {}
+        for run in self._store.trajectories():
+            roots = {span.id for span in run.spans if span.parent is None}
+            found |= {span: (run.id, None) for span in roots}
+            for step in run.steps:
+                if step.span is not None:
+                    found.setdefault(step.span, (run.id, step.index))
+        return found
+
+    def _step_of(self, cells: Mapping[str, Json], run: str, steps: int) -> int | None:
+        """Return the step that a row is about, by its index or by the span that it came from."""
+        span = str(cells.get("span") or "") if _EXPORTED in cells else ""
+        if not span:
+            from_one = self._columns.get("step", "").endswith("-1")
+            return _step(self._cell(cells, "step"), steps, from_one)
+        found = self._spans.get(span)
+        if found is None or found[0] != run:
+            raise RefusedRow("no such step", f"span {_quote(span)} made no step of the run")
+        return found[1]
+
+    def _verdict(
+        self, cells: Mapping[str, Json], name: str, run: str, steps: int
+    ) -> Verdict | None:
         """Return the verdict of a row; None where the row holds none."""
         label = self._label(cells, name)
-        value = _number("value", self._cell(cells, "value"))
-        if label is None and (value is None or name != records.STEP_SCORES):
+        value = None
+        # Other tools have scales of their own: the label counts, not the number behind it.
+        if label is None or name == records.STEP_SCORES or _EXPORTED not in cells:
+            value = _number("value", self._cell(cells, "value"))
+        undecided = _TRUTHS.get(str(cells.get("decided")).lower()) is False
+        if self._family == records.HUMAN and undecided and name == records.STEP_SCORES:
+            label = records.UNCERTAIN
+        elif label is None and (value is None or name != records.STEP_SCORES):
             return None
-        step = _step(self._cell(cells, "step"), steps, self._columns.get("step", "").endswith("-1"))
+        step = self._step_of(cells, run, steps)
         if name == records.STEP_SCORES and step is None:
             raise RefusedRow("no step", "a score without a step; map a column to step")
         return Verdict(
-            records.STEP_SCORES if name == records.STEP_SCORES else records.JUDGE_PREFIX + name,
+            name if name == records.STEP_SCORES or name in OWN else records.JUDGE_PREFIX + name,
             value=value,
             label=label,
             step=step,
@@ -543,13 +594,24 @@ def _index(cell: Json, what: str) -> int:
     return int(text)
 
 
+def _moment(cell: Json) -> int | None:
+    """Return a time in nanoseconds: a count of these, or a date and time."""
+    if cell is None or cell == "":
+        return None
+    if str(cell).isascii() and str(cell).isdigit() and len(str(cell)) < 20:
+        return int(str(cell))
+    try:
+        return parse_moment("given_at", str(cell))
+    except UsageError as e:
+        raise RefusedRow("no time", str(e)) from e
+
+
 def _count(cells: Mapping[str, Json], field: str) -> int | None:
     cell = cells.get(field)
     if cell is None or cell == "":
         return None
     text = str(cell)
-    # A time in nanoseconds has nineteen digits.
-    if not (text.isascii() and text.isdigit() and len(text) < 20):
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise RefusedRow("no number", f"{field} {_quote(cell)}; expected a whole number")
     return int(text)
 
@@ -629,10 +691,12 @@ def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVe
             broken.append(row)
             adding.quarantined["unreadable"] += 1
             continue
-        if row.tabular and not checked:
+        unfolded = adding.unfold(row)
+        if row.tabular and not checked and unfolded == [row]:
             adding.check(row.cells)
             checked = True
-        for one in adding.unfold(row):
+        adding.empty += not unfolded
+        for one in unfolded:
             try:
                 record = adding.record(one)
             except RefusedRow as e:

@@ -45,7 +45,7 @@ from stepscope.errors import ConfigError, UsageError
 from stepscope.judges.rubrics import load_rubric
 from stepscope.measures.rule import INCORRECT
 from stepscope.model.records import NOT_MODELS, UNCERTAIN, Figure
-from stepscope.safety.text import visible_line
+from stepscope.safety.text import escape_formula, visible_line
 from stepscope.stats.interrater import (
     CoefficientName,
     Metric,
@@ -380,8 +380,6 @@ COLUMNS = (
 )  # fmt: skip
 # Pairs of answers that are looked at together, to bound memory.
 CELLS = 1_000_000
-# What a spreadsheet would take for a formula.
-_FORMULA = ("=", "+", "-", "@")
 
 
 def find_disputes(
@@ -456,19 +454,16 @@ def queue_csv(queue: Iterable[Dispute]) -> str:
     for dispute in queue:
         for answer in dispute.answers:
             writer.writerow([
-                dispute.aspect, dispute.run, _escape_formula(dispute.name),
+                dispute.aspect, dispute.run, escape_formula(visible_line(dispute.name)),
                 "" if dispute.step is None else dispute.step,
-                _escape_formula(answer.rater), answer.family, _escape_formula(answer.label),
+                escape_formula(visible_line(answer.rater)), answer.family,
+                escape_formula(visible_line(answer.label)),
                 "" if answer.value is None else answer.value,
                 "" if answer.confidence is None else answer.confidence,
-                " ".join(map(str, answer.cites)), _escape_formula(answer.reason), dispute.use,
+                " ".join(map(str, answer.cites)), escape_formula(visible_line(answer.reason)),
+                dispute.use,
             ])  # fmt: skip
     return out.getvalue()
-
-
-def _escape_formula(text: str) -> str:
-    shown = visible_line(text)
-    return f"'{shown}" if shown.startswith(_FORMULA) else shown
 
 
 TAG = "tag."

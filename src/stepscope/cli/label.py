@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,18 +12,13 @@ from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
     from stepscope.api.notebook import Notebook
-    from stepscope.model import Queue
     from stepscope.settings import Settings
     from stepscope.web.label import LabelTask
 
+# `model.Queue` without what comes from files.
 QueueName = Literal[
-    "uniform", "active", "shape", "unresolved", "disagreement", "look-first", "norming"
+    "uniform", "active", "shape", "unresolved", "disagreement", "look_first", "norming"
 ]
-# As labels have them: all but those of files.
-QUEUES: dict[QueueName, Queue] = {
-    "uniform": "uniform", "active": "active", "shape": "shape", "unresolved": "unresolved",
-    "disagreement": "disagreement", "look-first": "look_first", "norming": "norming",
-}  # fmt: skip
 # Items that both annotators are asked, of a queue of this size or larger.
 OVERLAP = 20
 SAMPLE = 60
@@ -88,16 +82,15 @@ def label(
     from stepscope.store.where import combine_filters
 
     question = load_question(rubric, steps=steps)
-    kind = QUEUES[queue]
     with options.open_existing(store, settings) as notebook:
         decisive = question.unit == "decisive" and where is None
         chosen = combine_filters("outcome = 'fail'" if decisive else where, since)
-        turn = norming if kind == "norming" else 0
-        number = find_queue(notebook.store, question, kind, where=chosen, norming=turn)
+        turn = norming if queue == "norming" else 0
+        number = find_queue(notebook.store, question, queue, where=chosen, norming=turn)
         begun = number is not None and not new
         if number is None or new:
             number = draw_labels(
-                notebook, question, queue=kind, n=sample or SAMPLE, where=chosen, norming=turn,
+                notebook, question, queue=queue, n=sample or SAMPLE, where=chosen, norming=turn,
                 seed=seed, overlap=OVERLAP if overlap is None else overlap,
             )  # fmt: skip
         draw, path = read_draws(notebook.store)[number], notebook.store.path
@@ -118,7 +111,8 @@ def label(
     from stepscope.web.label import LabelTask
 
     task = LabelTask(path, rubric, steps, number, who, not show_verdicts)
-    return _serve(task, settings, shown, port=port, no_open=no_open, as_json=as_json)
+    _serve(task, settings, shown, port=port, no_open=no_open, as_json=as_json)
+    return 0
 
 
 def _serve(
@@ -129,33 +123,22 @@ def _serve(
     port: int | None,
     no_open: bool,
     as_json: bool,
-) -> int:
+) -> None:
     from urllib.parse import urlencode
 
-    from stepscope.cli.report import open_browser
+    from stepscope.cli.report import serve_app
     from stepscope.web.app import new_token
     from stepscope.web.guard import LOOPBACK
     from stepscope.web.label import make_label_app
-    from stepscope.web.serve import open_socket, serve_until_stopped, socket_url
+    from stepscope.web.serve import open_socket, socket_url
 
     listening = open_socket(LOOPBACK, port or 0)
     token = new_token()
     app = make_label_app(task, token=token, port=listening.getsockname()[1], settings=settings)
     address = f"{socket_url(listening)}/?{urlencode({'token': token})}"
-    if as_json:
-        terminal.print_json(
-            {"url": address, "queue": task.queue, "annotator": task.annotator, "store": task.store}
-        )
-    else:
-        terminal.print_text("\n".join([*shown, f"Label at\n  {address}\nCtrl-C ends."]))
-    sys.stdout.flush()
-    if not no_open:
-        open_browser(address)
-    try:
-        serve_until_stopped(app, listening)
-    except KeyboardInterrupt:
-        terminal.print_note("")
-    return 0
+    told = {"url": address, "queue": task.queue, "annotator": task.annotator, "store": task.store}
+    said = "\n".join([*shown, f"Label at\n  {address}\nCtrl-C ends."])
+    serve_app(app, listening, address, told, said, no_open=no_open, as_json=as_json)
 
 
 def _user_name() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,10 @@ from stepscope.errors import UsageError
 from stepscope.safety.text import escaped_json, inert
 
 if TYPE_CHECKING:
+    import socket
+
+    from starlette.types import ASGIApp
+
     from stepscope.api import Added, ReportView
 
 
@@ -330,7 +334,7 @@ def view(
     from stepscope.store.where import combine_filters
     from stepscope.web.app import make_web_app, new_token
     from stepscope.web.guard import check_address
-    from stepscope.web.serve import open_socket, serve_until_stopped, socket_url
+    from stepscope.web.serve import open_socket, socket_url
 
     own = os.environ.get(TOKEN_VARIABLE)
     host = check_address(host, own)
@@ -351,22 +355,38 @@ def view(
     opened = f"{socket_url(listening)}/?{urlencode(query)}"
     # The user's own secret is not printed.
     shown = opened if own is None else opened.replace(urlencode({"token": own}), "token=...")
-    if as_json:
-        terminal.print_json({"url": shown, "store": path})
-    else:
-        terminal.print_text(f"Showing {path} at\n  {shown}\nCtrl-C ends.")
+    serve_app(
+        app, listening, opened, {"url": shown, "store": path},
+        f"Showing {path} at\n  {shown}\nCtrl-C ends.", no_open=no_open, as_json=as_json,
+    )  # fmt: skip
+    return 0
+
+
+def serve_app(
+    app: ASGIApp,
+    listening: socket.socket,
+    address: str,
+    told: Mapping[str, object],
+    said: str,
+    *,
+    no_open: bool,
+    as_json: bool,
+) -> None:
+    """Print where an application is, open the browser there, and serve until it is stopped."""
+    from stepscope.web.serve import serve_until_stopped
+
+    terminal.print_json(told) if as_json else terminal.print_text(said)
     sys.stdout.flush()  # also into a pipe: it serves until it is stopped
     if not no_open:
-        open_browser(opened)
+        _open(address)
     try:
         serve_until_stopped(app, listening)
     except KeyboardInterrupt:
         # How one ends it, and nothing was under way: no error, and no other code than 0.
         terminal.print_note("")
-    return 0
 
 
-def open_browser(url: str) -> None:
+def _open(url: str) -> None:
     """Open the browser beside the server, which answers as soon as it runs."""
     import threading
     import webbrowser

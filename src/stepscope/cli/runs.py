@@ -35,9 +35,10 @@ def export(
         Option("--format", help="The format to write."),
     ] = "ours",
     verdicts: Annotated[
-        Literal["none", "only", "gen_ai", "openinference"] | None,
+        Literal["none", "only", "labels", "gen_ai", "openinference"] | None,
         Option(
-            help="only: write verdicts instead of runs (with parquet, to a folder). gen_ai: "
+            help="only: write verdicts instead of runs (with parquet, to a folder). labels: those "
+            "of people, as .csv or .jsonl. gen_ai: "
             "attach verdicts to OTLP spans as events (the default for otlp); openinference: as "
             "attributes. With --to, `only` sends the verdicts and `none` the runs; by default "
             "both are sent."

@@ -70,3 +70,19 @@ def _spelt(found: re.Match[str]) -> str:
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+# Signs that begin a formula, a command (DDE) or a macro in some spreadsheet, full-width ones too.
+_FORMULA = tuple("=+-@|%\t\r\n\uff1d\uff0b\uff0d\uff20\uff5c\uff05")
+
+
+def escape_formula(cell: object) -> object:
+    """Return a cell of CSV that no spreadsheet takes for a formula, hidden characters spelt out.
+
+    >>> escape_formula("=1+1"), escape_formula(-1)
+    ("'=1+1", -1)
+    """
+    if not isinstance(cell, str):
+        return cell
+    text = visible(cell)
+    return f"'{text}" if text.startswith(_FORMULA) else text

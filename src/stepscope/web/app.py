@@ -59,7 +59,7 @@ from stepscope.report.views.show import show_run_json
 from stepscope.report.words import name_group
 from stepscope.safety.offline import accepted_hosts
 from stepscope.safety.redact import scrub_message
-from stepscope.safety.text import render_json, visible
+from stepscope.safety.text import escape_formula, render_json
 from stepscope.settings import Settings
 from stepscope.store import Store
 from stepscope.store.where import Where, combine_filters
@@ -184,8 +184,6 @@ async def load_gate_history(request: Request) -> tuple[GateHistory, ...]:
     )
 
 
-# Signs that begin a formula, a command (DDE) or a macro in some spreadsheet, full-width ones too.
-_FORMULA = tuple("=+-@|%\t\r\n\uff1d\uff0b\uff0d\uff20\uff5c\uff05")
 _ESTIMATE = (
     "value", "low", "high", "level", "unit", "n", "unit_of_n", "n_tasks", "n_unmeasured",
 )  # fmt: skip
@@ -197,7 +195,7 @@ def csv_response(rows: Sequence[Mapping[str, object]], name: str) -> Response:
     writer = csv.writer(out)
     if rows:
         writer.writerow(rows[0].keys())
-    writer.writerows([_csv_cell(value) for value in row.values()] for row in rows)
+    writer.writerows([escape_formula(value) for value in row.values()] for row in rows)
     return _attachment(out.getvalue().encode(), f"{name}.csv", "text/csv; charset=utf-8")
 
 
@@ -227,13 +225,6 @@ def _figure(figure: Figure) -> dict[str, object]:
     if isinstance(figure, Unmeasured):
         return dict.fromkeys(_ESTIMATE) | {"kind": figure.kind, "reason": figure.reason}
     return {name: getattr(figure, name) for name in _ESTIMATE} | {"kind": "", "reason": ""}
-
-
-def _csv_cell(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    text = visible(value)
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _attachment(content: bytes, name: str, media_type: str) -> Response:
