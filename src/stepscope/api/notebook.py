@@ -382,7 +382,7 @@ class Notebook(Closeable):
         rubric_version: str | None = None,
         seed: int | None = None,
     ) -> CalibrationView:
-        """Hold judges against the people who labelled the same runs or steps.
+        """Compare judges with the people who labelled the same runs or steps.
 
         Arguments and errors are those of `agreement`.
         """

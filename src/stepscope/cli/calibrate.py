@@ -140,12 +140,12 @@ def judge_(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:
-    """Hold judges against the people who labelled the same runs.
+    """Compare judges with the people who labelled the same runs.
 
-    For each judge and rubric: what it said of what people said, accuracy, kappa, AC1, bias, recall
-    of each label, correlation and concordance, with intervals over tasks; how often it is right at
-    each confidence; and whether it passes the protocol, or how many labels would decide. The exit
-    code is 4 if no judge passes or fails it.
+    For each judge and rubric: a table of its labels against people's, accuracy, kappa, AC1, bias,
+    recall of each label, correlation and concordance, with intervals over tasks; how often it is
+    right at each confidence; and whether the judge can be accepted, or how many more labels would
+    decide that. The exit code is 4 if no judge is accepted or rejected.
 
     Example: stepscope calibrate judge --rubric axes
     """
@@ -176,9 +176,9 @@ def labels_(
 ) -> int:
     """Say what people's labels can decide, and what they cannot.
 
-    For each rubric: how well a rate would be known, and from which labels none may be computed; how
-    many more a judge needs to pass; whether anything is known of people's agreement. The exit code
-    is 4 if there is no label. Columns of FILE are named as in `import --verdicts`.
+    For each rubric: how precise a rate from these labels is, and which labels may not be used for a
+    rate; how many more labels a judge needs to be accepted; whether people agree with each other.
+    The exit code is 4 if there is no label. Columns of FILE are named as in `import --verdicts`.
 
     Example: stepscope calibrate labels people.csv --rubric axes.termination
     """
@@ -249,8 +249,9 @@ def gap(
 ) -> int:
     """Compare scores on held-out tasks with those on the others.
 
-    For each version: the gap with its interval, whether it is inflation, and what these tasks can
-    find; the trend on the same tasks; whether the benchmark is to be retired. The cases are frozen
+    For each version: the gap with its interval, whether it shows inflated scores, and the smallest
+    gap that these tasks would detect; the trend on the same tasks; whether the benchmark is to be
+    retired. The cases are frozen
     with stepscope case split. The exit code is 3 for inflation, 4 if nothing could be decided.
 
     Example: stepscope calibrate gap cases --by agent_version

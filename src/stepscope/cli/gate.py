@@ -265,8 +265,9 @@ def check(
 ) -> None:
     """Check a file or folder of cases.
 
-    Refused are cases that make no sense and, in a frozen corpus, held-out cases that were edited.
-    Warns of what the corpus cannot do, and of requests that stand in both parts.
+    Refuses cases that make no sense and, in a frozen corpus, held-out cases that were edited. Warns
+    if the corpus is too small for a purpose, and if a request is both in the held-out part and in
+    the rest.
 
     Example: stepscope case check cases
     """

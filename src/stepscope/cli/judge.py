@@ -434,7 +434,7 @@ def history(
     """Show how judges' answers moved from version to version of a rubric.
 
     For every pair of versions and each judge: labels, confidences and cited steps on the same runs,
-    with shares and means from two runs on; whether judges agree; the diff of the texts.
+    with shares and means if there are at least two; whether judges agree; the diff of the texts.
 
     Example: stepscope rubric history rubrics/tone.md --text rubrics/tone-1.md
     """
@@ -452,10 +452,14 @@ def adopt(
     *,
     old: Annotated[str, Option(metavar="JUDGE[@SNAPSHOT]", help="The judge in use.")],
     new: Annotated[str, Option(metavar="JUDGE[@SNAPSHOT]", help="The one to replace it.")],
-    old_version: Annotated[str | None, Option(metavar="V", help="Of the rubric.")] = None,
-    new_version: Annotated[str | None, Option(metavar="V", help="Of the rubric.")] = None,
+    old_version: Annotated[
+        str | None, Option(metavar="V", help="Rubric version of the old.")
+    ] = None,
+    new_version: Annotated[
+        str | None, Option(metavar="V", help="Rubric version of the new.")
+    ] = None,
     margin: Annotated[
-        float, Option(metavar="SHARE", help="So much less often right is still as good.")
+        float, Option(metavar="SHARE", help="The new judge may be right less often by this share.")
     ] = 0.05,
     where: options.WhereText = None,
     seed: options.Seed = None,

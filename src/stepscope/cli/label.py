@@ -41,13 +41,18 @@ def label(
     overlap: Annotated[
         int | None, Option(min=0, help=f"Items for every annotator. Default: {OVERLAP}.")
     ] = None,
-    steps: Annotated[bool, Option("--steps", help="Ask an axis of single steps.")] = False,
+    steps: Annotated[
+        bool, Option("--steps", help="Label single steps, not whole runs, on an axis.")
+    ] = False,
     norming: Annotated[
-        int, Option("--round", min=1, metavar="N", help="Of a norming queue, which round.")
+        int, Option("--round", min=1, metavar="N", help="The round of a norming (practice) queue.")
     ] = 1,
     new: Annotated[bool, Option("--new", help="Draw another queue; the old one is kept.")] = False,
     show_verdicts: Annotated[
-        bool, Option("--show-verdicts", help="Not blind: show what judges said; labels say so.")
+        bool,
+        Option(
+            "--show-verdicts", help="Show what judges said; each label is then marked as not blind."
+        ),
     ] = False,
     port: Annotated[int | None, Option(min=1, max=65535, help="Default: a free one.")] = None,
     no_open: Annotated[bool, Option("--no-open", help="Do not open the browser.")] = False,
@@ -64,8 +69,8 @@ def label(
 ) -> int:
     """Label runs or steps in the browser, by keyboard.
 
-    One key answers and goes on; each answer is on disk before the next question is shown. A queue
-    that was begun is gone on with, also by a second annotator.
+    One key answers and goes on; each answer is on disk before the next question is shown. An
+    unfinished queue is continued, also by a second annotator.
 
     Example: stepscope label --rubric outcome --sample 20 --annotator ann
     """
