@@ -99,7 +99,7 @@ def test_fewer_labels_stand_beside_the_judges_share_and_are_weak() -> None:
         ("look_first", 0.3, "from the queue look_first"),
         ("disagreement", None, "from the queue disagreement"),
         ("unresolved", 1.0, "from the queue unresolved"),
-        ("shape", 0.3, "from the queue shape"),
+        ("shape", None, "from the queue shape"),
     ],
 )
 def test_labels_that_were_not_drawn_are_for_no_rate(
@@ -167,7 +167,9 @@ def test_labels_drawn_by_doubt_use_how_sure_the_judge_is() -> None:
     drawn = [label(at, one.label or "", queue="active") for at, one in enumerate(SIXTY, 40)]
     found = corrected(drawn, records)
     assert rate(found).method == "drawn, t"
-    assert 0.2 < rate(found).value < 0.38
+    # The judge is .8 sure of each verdict: .38 on average; labels correct it by -5 of 60:
+    # 17 of .2, 3 of -.8, 2 of .8 and 38 of -.2.
+    assert rate(found).value == pytest.approx(0.38 - 5 / 60)
 
 
 def sure(mark: str) -> Answer:

@@ -108,7 +108,7 @@ def find_chosen(rows: Rows, where: Where | None, aspect: str) -> dict[Item, str]
     given = rows.labels if isinstance(rows, LabelledRows) else None
     for label in given(where, measure=rating_measure(aspect)) if given else ():
         item = (label.trajectory, label.step)
-        if label.queue in ("uniform", "file"):
+        if label.queue == "file" or (label.is_random and label.queue != "active"):
             random.add(item)
         else:
             found.setdefault(item, label.queue)

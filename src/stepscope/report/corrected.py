@@ -86,8 +86,8 @@ def correct_share(
     chances = np.where(codes > 1, 0.5, np.where(codes == 1, confidence[runs], 1 - confidence[runs]))
     rate: Figure
     if any(one.queue == "active" for one in decided) and not np.isnan(chances).any():
-        better = stats.recalibrate(chances, places, values, shares)
-        rate = stats.drawn_rate(better, places, values, shares, tasks, unmeasured=lost)
+        # Recalibrated on these very labels, the interval would hold the truth less often.
+        rate = stats.drawn_rate(chances, places, values, shares, tasks, unmeasured=lost)
     else:
         rate = stats.corrected_rate(
             codes, places, values, shares=shares, clusters=tasks, unmeasured=lost, rng=rng
