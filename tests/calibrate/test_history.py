@@ -98,6 +98,19 @@ def test_the_diff_is_of_what_a_judge_is_told_and_missing_texts_are_named(tmp_pat
     assert "no text of version 1, 3 is at hand: give its file with --text" in str(trail())
 
 
+def test_answers_to_fixed_runs_that_were_asked_about_again_are_no_first_answers() -> None:
+    with store(1) as made:
+        again = Verdict(f"judge.{AXIS}", label="incorrect")
+        made.append([said(CLAUDE, 0, again, version=v, repeat=1000) for v in ("1", "2")])
+        assert read_history(made, AXIS).pairs == ()
+        made.append([
+            said(f"{CLAUDE}@2027", 0, Verdict(f"judge.{AXIS}", label="correct"), version=v)
+            for v in ("1", "2")
+        ])  # fmt: skip
+        (pair,) = read_history(made, AXIS).pairs
+    assert (pair.facts[0].before.label, pair.facts[0].after.label) == ("correct", "correct")
+
+
 def test_a_marked_version_has_the_text_of_its_version() -> None:
     with store(1) as made:
         made.append(

@@ -80,9 +80,8 @@ def draw_split(
     n = len(cases)
     held = round(share * n) if 0 < share < 1 else 0
     if not 1 <= held < n:
-        raise UsageError(
-            f"--held-out {share:g} of {n} cases holds {held} out; expected 1 to {n - 1}"
-        )
+        expected = f"1 to {n - 1}" if n > 1 else "two cases or more"
+        raise UsageError(f"--held-out {share:g} of {n} cases holds {held} out; expected {expected}")
     for name in by:
         if all(_stratum(case, name) == NO_STRATUM for case in cases):
             raise UsageError(

@@ -406,6 +406,7 @@ def lock(
     from stepscope.api.rubrics import lock_rubrics
     from stepscope.settings import load_settings
     from stepscope.store.where import combine_filters
+    from stepscope.values import format_count
 
     settings = load_settings()
     if store is None and where is None and not Path(settings.store).exists():
@@ -415,8 +416,10 @@ def lock(
             locked = lock_rubrics(notebook.store, settings, names, combine_filters(where))
     if as_json:
         return terminal.print_json(locked)
-    lines = [f"locked {one.name}, version {one.version}, {len(one.development)} development runs"
-             for one in locked]  # fmt: skip
+    lines = [
+        f"locked {x.name}, version {x.version}; tuned on {format_count(len(x.development), 'run')}"
+        for x in locked
+    ]
     terminal.print_text("\n".join([*lines, "rubrics.lock written; commit it"]))
 
 
