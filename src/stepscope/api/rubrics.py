@@ -174,8 +174,9 @@ def refuse_unlocked(plan: JudgePlan, settings: Settings, folder: Path = Path()) 
 
 def consume_tests(plan: JudgePlan, settings: Settings, folder: Path = Path()) -> tuple[str, ...]:
     """Note in the lock which test sets locked rubrics see; return notes on second looks."""
-    tests, lock = _tests_of(plan, settings), locks.read_lock(folder)
-    notes: list[str] = []
+    if not (tests := _tests_of(plan, settings)):
+        return ()
+    lock, notes = locks.read_lock(folder), list[str]()
     now = lock
     for name in sorted(tests.keys() - plan.options.unlocked):
         if (entry := lock.get(name)) is not None:
