@@ -19,6 +19,7 @@ def make_store(path: str = ":memory:", *, runs: int = 12, steps: int = 3) -> Sto
             *[agent(f"say {at} {step}") for step in range(steps)],
             id=f"r{at:02}",
             name=f"n{at:02}",
+            task=str(at),
         )
         for at in range(runs)
     )

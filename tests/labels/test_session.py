@@ -13,7 +13,7 @@ from msgspec import structs
 from stepscope.errors import UsageError
 from stepscope.labels.drawing import draw_queue
 from stepscope.labels.questions import ALREADY_WRONG, DECISIVE, load_question
-from stepscope.labels.session import LabelSession, labels_to_know
+from stepscope.labels.session import LabelSession
 from stepscope.model import Source
 from stepscope.store import Store
 from stepscope.store.where import parse_where
@@ -303,15 +303,30 @@ def test_the_summary_says_the_rate_with_its_interval_and_what_more_would_tell() 
         # Wilson, 7 of 38: .184, .0922 to .3340.
         assert at.summarise() == [
             "38 labels so far",
-            "7 of 38 speak against the agent: 18 %, 9–33",
-            "about 19 more would tell the rate to ± 10 points",
+            "7 of 38 items speak against the agent: 18 %, 9–33, 38 tasks",
+            "about 18 more would tell the rate to ± 10 points",
         ]
 
 
-def test_a_plan_of_labels_is_that_of_wilsons_interval() -> None:
-    # Half-width of Wilson at p = .5 and n = 92 is .1000.
-    assert labels_to_know(0.5, 60) == 33
-    assert labels_to_know(0.5, 93) == 0
+def test_an_item_that_two_labelled_is_counted_once(tmp_path: Path) -> None:
+    with two_annotators(tmp_path, n=12, overlap=12) as (ann, bob):
+        for _ in range(12):
+            answer(ann, "1")
+            answer(bob, "2")
+        assert ann.summarise()[:2] == [
+            "24 labels of 2 annotators so far",
+            "0 of 12 items speak against the agent: 0 %, 0–24, 12 tasks",
+        ]
+        assert bob.summarise()[1].startswith("12 of 12 items speak")
+
+
+def test_labels_of_one_task_have_no_interval() -> None:
+    with make_store(runs=0) as store:
+        store.put([run(user("a"), agent(f"b{at}"), id=f"r{at}", name=f"n{at}") for at in range(9)])
+        at = session(store, n=9)
+        for _ in range(9):
+            answer(at)
+        assert at.summarise()[1].endswith("no interval from so few tasks")
 
 
 def test_labels_of_a_chosen_queue_give_no_rate() -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from stepscope.errors import DataError
 from stepscope.labels.questions import LabelQuestion
 from stepscope.measures.step_features import agent_steps
-from stepscope.model import Label, Queue, Verdict
+from stepscope.model import Queue, Verdict
 from stepscope.model.records import NEUTRAL, NOT_MODELS
 from stepscope.stats.sample import Floats, Ints
 from stepscope.stats.sampling import (
@@ -238,10 +238,3 @@ def find_queue(
 def read_draws(store: Store) -> dict[int, QueueDraw]:
     """Return what each queue of the store was drawn as, by number."""
     return {at: msgspec.json.decode(body, type=QueueDraw) for at, body in store.queues().items()}
-
-
-def count_labels(labels: Sequence[Label], question: LabelQuestion) -> tuple[int, int, int]:
-    """Return how many labels were decided, speak against the agent, and are of random items."""
-    said = [question.speaks_against(label) for label in labels]
-    random = sum(label.is_random for label in labels)
-    return sum(one is not None for one in said), sum(one is True for one in said), random

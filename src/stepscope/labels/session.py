@@ -13,13 +13,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from hashlib import blake2b
+from math import ceil
 from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
 
 from stepscope.errors import UsageError
-from stepscope.labels.drawing import QueueDraw, count_labels, read_draws
+from stepscope.labels.drawing import QueueDraw, read_draws
 from stepscope.labels.questions import (
     ALREADY_WRONG,
     DECISIVE,
@@ -28,10 +29,10 @@ from stepscope.labels.questions import (
 )
 from stepscope.measures.step_features import agent_steps
 from stepscope.model import Label
-from stepscope.stats.intervals import wilson
+from stepscope.stats.estimates import proportion
 from stepscope.stats.sample import Ints
 from stepscope.store import Store
-from stepscope.values import format_count, format_percent
+from stepscope.values import Unmeasured, format_count, format_percent
 
 # Half the width, as a share, at which a rate is known well enough to stop by default.
 KNOWN_WITHIN = 0.10
@@ -78,7 +79,10 @@ class LabelSession:
         self._codes = _item_codes(self._items.run, self._items.step)
         self._by_code = np.argsort(self._codes)
         runs = store.runs()
-        self._key_of = dict(zip(runs.id.tolist(), runs.key.tolist(), strict=True))
+        ids = runs.id.tolist()
+        self._key_of = dict(zip(ids, runs.key.tolist(), strict=True))
+        tasks = zip(ids, runs.workflow.tolist(), runs.task.tolist(), strict=True)
+        self._task_of = {run: f"{flow}\0{task}" if task else run for run, flow, task in tasks}
         self._others: tuple[int, list[Label]] = (-1, [])
         self._order, self._taken = self._own_order(), 0
         self._next = 0
@@ -284,26 +288,39 @@ class LabelSession:
     def summarise(self) -> list[str]:
         """Return what the labels so far say, and how many more would narrow it, in sentences."""
         labels = self._labels()
-        decided, against, random = count_labels(labels, self.question)
         people = len({one.annotator for one in labels})
         who = "" if people < 2 else f" of {people} annotators"
         said = [f"{format_count(len(labels), 'label')}{who} so far"]
         if self.draw.round:
             return [*said, f"norming round {self.draw.round}: kept apart from every figure"]
+        # One label an item, the own one where there is one: the same item twice is no new evidence.
+        items = {(one.trajectory, one.step): self.question.speaks_against(one) for one in labels}
+        decided = {item: against for item, against in items.items() if against is not None}
         if not decided or self.question.unit == "decisive":
             return said
-        counts = f"{against} of {decided} speak against the agent"
+        counts = f"{sum(decided.values())} of {format_count(len(decided), 'item')} "
+        counts += "speaks" if sum(decided.values()) == 1 else "speak"
+        counts += " against the agent"
         if self.draw.queue not in ("uniform", "shape"):
-            kind = "weighted by their probabilities" if random else "chosen, not drawn"
-            why = "see stepscope calibrate" if random else "no rate is computed from them"
-            return [*said, f"{counts}; {kind}: {why}"]
-        low, high = (float(one) for one in wilson(against / decided, decided, 0.95))
-        rate = format_percent(against / decided)
-        said.append(f"{counts}: {rate}, {100 * low:.0f}–{100 * high:.0f}")
-        if more := labels_to_know(against / decided, decided):
-            said.append(
-                f"about {more} more would tell the rate to ± {100 * KNOWN_WITHIN:.0f} points"
-            )
+            drawn = self.draw.queue == "active"
+            kind = "drawn unequally: the rate is in stepscope report" if drawn else ""
+            return [
+                *said,
+                f"{counts}; {kind or 'chosen, not drawn: no rate is computed from them'}",
+            ]
+        tasks = [self._task_of.get(run, run) for run, _ in decided]
+        rate = proportion(np.array([*decided.values()], np.float64), np.array(tasks))
+        if isinstance(rate, Unmeasured) or rate.low is None or rate.high is None:
+            return [*said, f"{counts}; no interval from so few tasks"]
+        limits = f"{100 * rate.low:.0f}–{100 * rate.high:.0f}"
+        lost = len(items) - len(decided)
+        of = format_count(rate.n_tasks, "task") + (f"; {lost} cannot be decided" if lost else "")
+        said.append(f"{counts}: {format_percent(rate.value)}, {limits}, {of}")
+        # The interval narrows with the root of the labels, if tasks and rate stay as they are.
+        more = ceil(len(decided) * ((rate.high - rate.low) / 2 / KNOWN_WITHIN) ** 2) - len(decided)
+        if more > 0:
+            within = f"± {100 * KNOWN_WITHIN:.0f} points"
+            said.append(f"about {more} more would tell the rate to {within}")
         return said
 
     def compare(self) -> tuple[str, int, int, list[tuple[str, int | None, str, str]]] | None:
@@ -349,23 +366,3 @@ def _clip_seconds(seconds: float | None) -> float | None:
     if seconds is None or not seconds >= 0:  # what a page sends may be no number at all
         return None
     return min(seconds, _LONGEST_SECONDS)
-
-
-def labels_to_know(rate: float, n: int, within: float = KNOWN_WITHIN) -> int:
-    """Return how many labels more give a rate to +- `within`, if it stays; 0 where `n` do.
-
-    A plan, for one look; a rule that looks after each label needs limits of its own.
-    """
-    most = 10_000
-
-    def is_known(size: int) -> bool:
-        low, high = wilson(rate, size, 0.95)
-        return float(high - low) <= 2 * within
-
-    if is_known(n):
-        return 0
-    low, high = n, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_known(middle) else (middle, high)
-    return high - n
