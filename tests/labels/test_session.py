@@ -341,6 +341,36 @@ def test_labels_of_a_chosen_queue_give_no_rate() -> None:
         assert (label.queue, label.probability, label.is_random) == ("look_first", None, False)
 
 
+def test_what_was_chosen_is_asked_anew_where_it_is_drawn_and_never_the_reverse() -> None:
+    with make_store(runs=3) as store:
+        question = load_question("outcome")
+
+        def at(**fields: Any) -> LabelSession:
+            number = draw_queue(store, question, n=3, **fields)
+            return session(store, question=question, queue=number)
+
+        suspects = at(queue="look_first", chosen=[("r01", None)])
+        answer(suspects, "2")
+        drawn = at(queue="uniform")
+        assert drawn.answered == 0
+        assert not drawn.undo()  # what was said elsewhere is not taken back here
+        for _ in range(3):
+            answer(drawn, "2")
+        found = {label.trajectory: label for label in store.labels()}
+        assert {label.queue for label in found.values()} == {"uniform"}
+        assert len(list(store.records(measure="judge.outcome"))) == 3
+        # Drawn before, it counts as answered among what is chosen later.
+        assert at(queue="look_first", chosen=[("r01", None)]).ask() is None
+
+
+def test_a_run_that_is_imported_again_keeps_its_labels() -> None:
+    with make_store(runs=3) as store:
+        answer(session(store, n=3))
+        before = list(store.labels())
+        store.put(list(store.trajectories()))
+        assert list(store.labels()) == before
+
+
 @pytest.mark.parametrize("name", ["", " ann", "ann\n"])
 def test_an_annotator_has_a_name(name: str) -> None:
     with make_store() as store, pytest.raises(UsageError, match="expected a name"):

@@ -36,6 +36,8 @@ from stepscope.values import Unmeasured, format_count, format_percent
 
 # Half the width, as a share, at which a rate is known well enough to stop by default.
 KNOWN_WITHIN = 0.10
+# Queues whose items were drawn with a known probability.
+DRAWN = ("uniform", "active", "shape")
 # A question that was open longer was not looked at all the while.
 _LONGEST_SECONDS = 24 * 3600.0
 
@@ -95,17 +97,21 @@ class LabelSession:
         self._done = {at for one, at in done if at is not None and one.measure != ALREADY_WRONG}
 
     def _read_labels(self) -> Iterator[Label]:
-        """Yield the labels of this question and round under its policy, of all annotators."""
+        """Yield the labels of the items of this queue, under its policy, of all annotators.
+
+        In a queue that was drawn, those are left out that were chosen: their items are asked anew.
+        """
         measures = {self.question.measure}
         if self.question.unit == "decisive":
             measures.add(ALREADY_WRONG)
         only = self.question.measure if len(measures) == 1 else None
         for one in self.store.labels(measure=only):
             same = (one.round, one.policy) == (self.draw.round, self.question.policy)
-            if same and one.measure in measures:
+            drawn = self.draw.queue not in DRAWN or one.probability or one.measure == ALREADY_WRONG
+            if same and drawn and one.measure in measures and self._place(one) is not None:
                 yield one
 
-    def _labels(self) -> list[Label]:
+    def labels(self) -> list[Label]:
         """Return everybody's labels of items; those of others are read again when they change."""
         now = self.store.changes()
         if now != self._others[0]:
@@ -238,7 +244,10 @@ class LabelSession:
         made = self._find_decisive(label) if self.question.unit == "decisive" else [label]
         fates = self.store.append_labels(made)
         if "contradicts" in fates:
-            raise UsageError("another answer of this item is stored; press u to take it back first")
+            raise UsageError(
+                "another answer of this item is stored, perhaps from another window: press u to "
+                "take it back, or start stepscope label again"
+            )
         if known:
             return
         self.given += made
@@ -287,7 +296,7 @@ class LabelSession:
 
     def summarise(self) -> list[str]:
         """Return what the labels so far say, and how many more would narrow it, in sentences."""
-        labels = self._labels()
+        labels = self.labels()
         people = len({one.annotator for one in labels})
         who = "" if people < 2 else f" of {people} annotators"
         said = [f"{format_count(len(labels), 'label')}{who} so far"]
@@ -301,7 +310,7 @@ class LabelSession:
         counts = f"{sum(decided.values())} of {format_count(len(decided), 'item')} "
         counts += "speaks" if sum(decided.values()) == 1 else "speak"
         counts += " against the agent"
-        if self.draw.queue not in ("uniform", "shape"):
+        if self.draw.queue not in DRAWN or self.draw.queue == "active":
             drawn = self.draw.queue == "active"
             kind = "drawn unequally: the rate is in stepscope report" if drawn else ""
             return [
@@ -333,7 +342,7 @@ class LabelSession:
         if not shared or not shared <= self._done:
             return None
         said: dict[str, dict[int, Label]] = {}
-        for label in self._labels():
+        for label in self.labels():
             place = self._place(label)
             if place in shared:
                 said.setdefault(label.annotator, {})[place] = label

@@ -121,10 +121,12 @@ def _insert(db: Connection, names: RowIds, label: Label, redactor: Redactor) -> 
         )
     item = (row[0], *_item(label))
     before = db.execute(
-        "SELECT id, label, value, policy FROM labels WHERE " + _ITEM, item
+        "SELECT id, label, value, policy, probability FROM labels WHERE " + _ITEM, item
     ).fetchone()
     if before is not None:
-        if before[3] == label.policy or not label.policy:
+        # One that was chosen says nothing of a rate; asked again at random, it does.
+        drawn = before[4] is None and label.probability is not None
+        if not label.policy or (before[3] == label.policy and not drawn):
             return "known" if before[1:3] == (label.label, label.value) else "contradicts"
         _withdraw(db, before[0])
     db.execute(_INSERT, (row[0], *_cells(label)))

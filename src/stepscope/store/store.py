@@ -486,7 +486,8 @@ class Store(Database):
         """Store labels with the human verdicts that follow, durably; return what became of each.
 
         The first label of an item stays: the same again is "known", another "contradicts"; one
-        under another policy has "replaced" it. Secrets are hidden in the reasons.
+        under another policy, or drawn where the first was chosen, has "replaced" it. Secrets are
+        hidden in the reasons.
 
         Raises:
             StoreError: a label is about an unknown run.

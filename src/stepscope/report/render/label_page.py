@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from markupsafe import Markup
 
+from stepscope.calibrate.judges import describe_labels
 from stepscope.labels.session import AskedItem, LabelSession
 from stepscope.model import Step, Trajectory
 from stepscope.report import words
@@ -82,8 +83,13 @@ def lay_out_label(
         "label", question=question, asked=asked, steps=steps, wide=wide, more=more,
         opened=[one for one in EXPANDED[1 : wide + 1]], verdicts=list(map(visible_line, verdicts)),
         answered=session.answered, size=session.size, done=_share(session),
-        place=_about(session, asked), summary=session.summarise(),
+        place=_about(session, asked), summary=session.summarise(), decide=_decide(session),
     )  # fmt: skip
+
+
+def _decide(session: LabelSession) -> list[str]:
+    """Return what the labels can decide so far, as `stepscope calibrate labels` says it."""
+    return [one.strip() for one in describe_labels(session.labels())][1:]
 
 
 def _about(session: LabelSession, asked: AskedItem) -> str:
@@ -134,7 +140,7 @@ def lay_out_end(session: LabelSession, names: dict[str, str]) -> Markup:
         ]
     return lay_out(
         "label_end", answered=session.answered, size=session.size, done=_share(session),
-        gone=gone, summary=session.summarise(), line=line, rows=rows,
+        gone=gone, summary=session.summarise(), decide=_decide(session), line=line, rows=rows,
         other=said[0] if said is not None else "", annotator=session.annotator,
         waiting=bool(session.draw.overlap) and said is None,
     )  # fmt: skip
