@@ -163,7 +163,10 @@ def judge_(
 def labels_(
     file: Annotated[
         str | None,
-        Argument(metavar="[FILE]", help="Labels, not imported. Default: those of the store."),
+        Argument(
+            metavar="[FILE]",
+            help="File of labels, read without an import. Default: labels of the store.",
+        ),
     ] = None,
     *,
     rubric: Annotated[

@@ -266,8 +266,8 @@ def check(
     """Check a file or folder of cases.
 
     Refuses cases that make no sense and, in a frozen corpus, held-out cases that were edited. Warns
-    if the corpus is too small for a purpose, and if a request is both in the held-out part and in
-    the rest.
+    if there are too few cases to see a difference, and if a request is both in the held-out part
+    and in the rest.
 
     Example: stepscope case check cases
     """

@@ -81,8 +81,8 @@ Goals = Annotated[
     Path | None,
     Option(
         metavar="FILE",
-        help="Sub-goals that you have confirmed. With --rubric no_look, judges score how far "
-        "each output meets its sub-goal.",
+        help="Sub-goals that you have confirmed. For --rubric no_look: judges see one output "
+        "and its sub-goal, not the run.",
     ),
 ]
 Propose = Annotated[
@@ -456,10 +456,10 @@ def adopt(
     old: Annotated[str, Option(metavar="JUDGE[@SNAPSHOT]", help="The judge in use.")],
     new: Annotated[str, Option(metavar="JUDGE[@SNAPSHOT]", help="The one to replace it.")],
     old_version: Annotated[
-        str | None, Option(metavar="V", help="Rubric version of the old.")
+        str | None, Option(metavar="V", help="Rubric version that it used.")
     ] = None,
     new_version: Annotated[
-        str | None, Option(metavar="V", help="Rubric version of the new.")
+        str | None, Option(metavar="V", help="Rubric version that it used.")
     ] = None,
     margin: Annotated[
         float, Option(metavar="SHARE", help="The new judge may be right less often by this share.")

@@ -29,16 +29,18 @@ def envelope(
         str, Option(metavar="S,S", help="Standard deviation of one score.")
     ] = "0.02,0.05,0.08,0.11,0.15",
     classifier: Annotated[
-        str, Option(metavar="C,C", help="Some of v1, v2, v3, default, fleet.")
+        str, Option(metavar="C,C", help="Classifiers: v1, v2, v3, default, fleet.")
     ] = "v1,v2,v3,default",
     generator: Annotated[
         str,
         Option(
-            metavar="G,G", help="Some of smooth, walk, agent, holdout, article, reconstruction."
+            metavar="G,G",
+            help="Simulators of score curves: smooth, walk, agent, holdout, article, "
+            "reconstruction.",
         ),
     ] = "smooth,walk,agent",
     noise: Annotated[
-        str, Option(metavar="K,K", help="Some of gaussian, ar1, quantised, heavy.")
+        str, Option(metavar="K,K", help="Kinds of noise: gaussian, ar1, quantised, heavy.")
     ] = "gaussian",
     told: Annotated[
         str,

@@ -69,8 +69,9 @@ def label(
 ) -> int:
     """Label runs or steps in the browser, by keyboard.
 
-    One key answers and goes on; each answer is on disk before the next question is shown. An
-    unfinished queue is continued, also by a second annotator.
+    One key answers and goes on; each answer is on disk before the next question is shown. The
+    same command continues an unfinished queue; with another --annotator, a second person labels
+    other items of it, and those of --overlap again.
 
     Example: stepscope label --rubric outcome --sample 20 --annotator ann
     """

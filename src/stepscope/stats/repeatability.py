@@ -116,7 +116,7 @@ def tolerable(found: Estimate, *, limit: float = LIMIT) -> Decision:
         return Decision("pass", f"{said}: at most {limit:g}")
     if low > limit:
         return Decision("fail", f"{said}: above {limit:g}")
-    said = f"{said}: above {limit:g} many runs have no clear shape, and it is too near to tell"
+    said = f"{said}: too near the limit of {limit:g}, above which many runs get no clear shape"
     return Decision("undecided", f"{said}{_steps_to_settle(found, limit)}")
 
 
@@ -166,4 +166,4 @@ def _steps_to_settle(found: Estimate, limit: float) -> str:
         if _limits(found.value, float(steps * (DESIGN - 1)), found.level)[1] <= limit:
             times = f"; {steps} steps scored {DESIGN} times each"
             return f"{times} would decide if sigma is {found.value:.3f}"
-    return f"; even {MOST} steps scored {DESIGN} times each would not settle that"
+    return f"; even {MOST} steps scored {DESIGN} times each would not show which side it is on"

@@ -396,7 +396,7 @@ def lay_out_modes(found: FailureModes | Unmeasured) -> Section:
     left = Counter(VERDICTS[mode.verdict][0] for mode in found.modes if mode not in shown)
     more = [f"{n:,} ({verdict})" for verdict, n in left.items()]
     if unlisted := found.n_modes - len(found.modes):
-        more.append(f"{unlisted:,} beyond the {len(found.modes):,} that a report keeps")
+        more.append(f"{unlisted:,} left out of the report")
     lone = f"{found.n_lone:,} of {found.n_signatures:,} error signatures are in too few runs to be"
     listed = f"Modes not listed here: {', '.join(more)}. " if more else ""
     lines = (*describe_modes(found), f"{listed}{lone} a mode.")
