@@ -74,7 +74,6 @@ def test_enough_random_labels_make_the_corrected_share_the_headline() -> None:
     assert isinstance(one.corrected.rogan_gladen, Estimate)
     assert one.corrected.rogan_gladen.value == pytest.approx(0.27609375, abs=1e-8)
     assert (one.corrected.n_labels, one.corrected.n_judged, one.corrected.weak) == (60, 200, "")
-    assert one.headline == one.corrected.rate
     (row,) = tabulate_corrected(found).rows
     assert row.cells[-1].text == "headline"
 
@@ -85,8 +84,8 @@ def test_fewer_labels_stand_beside_the_judges_share_and_are_weak() -> None:
     one = seat(only(found).groups[0], ONE)
     assert one.corrected is not None
     assert one.corrected.weak == "49 labels; a headline takes 50"
-    assert isinstance(one.headline, Estimate)
-    assert one.headline.value == pytest.approx(0.3)
+    assert isinstance(one.failing, Estimate)
+    assert one.failing.value == pytest.approx(0.3)
     lopsided = corrected([*SIXTY[:4], *(label(at) for at in range(60, 120))])
     assert lopsided.weak == "4 labels where the judge says incorrect; a headline takes 5"
 

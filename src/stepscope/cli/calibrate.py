@@ -170,7 +170,7 @@ def labels_(
     ] = None,
     *,
     rubric: Annotated[
-        str | None, Option(metavar="NAME", help="With FILE: the rubric, as axes.termination.")
+        str | None, Option(metavar="NAME", help="With FILE: the rubric, such as axes.termination.")
     ] = None,
     rater: Annotated[str | None, Option(metavar="NAME", help="With FILE: who labelled.")] = None,
     store: options.StorePath = None,
@@ -296,7 +296,7 @@ def drift(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:
-    """Say whether judges still answer fixed runs as before.
+    """Check whether judges still give the same answers on a fixed set of runs.
 
     stepscope judge --drift N asks about N fixed runs again; this compares the latest occasion with
     all earlier answers. The gates of a judge that has shifted are undecided. The exit code is 3 if

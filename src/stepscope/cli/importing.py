@@ -43,7 +43,7 @@ Strict = Annotated[
     bool, Option("--strict", help="Import nothing unless everything can be read without repair.")
 ]
 Workers = Annotated[
-    int | None, Option(min=1, help="Number of processes. Default: one, for many runs one per core.")
+    int | None, Option(min=1, help="Processes. Default: one; with many runs, one per core.")
 ]
 Since = Annotated[
     str | None,
@@ -71,8 +71,8 @@ Idle = Annotated[
     Option(
         min=0,
         metavar="SECONDS",
-        help="With --listen: any run ends when no span came for this long. Default: from "
-        "stepscope.toml, 600.",
+        help="With --listen: any run ends when no span came for this long. Default: as "
+        "stepscope.toml says, or 600.",
     ),
 ]
 KeepAll = Annotated[

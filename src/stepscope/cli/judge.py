@@ -437,7 +437,7 @@ def history(
     """Show how judges' answers moved from version to version of a rubric.
 
     For every pair of versions and each judge: labels, confidences and cited steps on the same runs,
-    with shares and means if there are at least two; whether judges agree; the diff of the texts.
+    with shares and means for two runs or more; whether judges agree; the diff of the texts.
 
     Example: stepscope rubric history rubrics/tone.md --text rubrics/tone-1.md
     """

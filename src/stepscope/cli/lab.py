@@ -129,7 +129,7 @@ def redteam(
     runs: Annotated[int, Option(min=1, metavar="N", help="At most N failing runs.")] = 60,
     budget: Annotated[
         float | None,
-        Option(min=0, metavar="USD", help="Most to spend. Default: as in settings."),
+        Option(min=0, metavar="USD", help="Spend at most this. Default: from the settings."),
     ] = None,
     store: options.StorePath = None,
     where: options.WhereText = None,

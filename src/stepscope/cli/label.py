@@ -37,7 +37,9 @@ def label(
         str | None, Option(metavar="NAME", help="Who labels. Default: the user's name.")
     ] = None,
     queue: Annotated[QueueName, Option(help="How items are chosen.")] = "uniform",
-    sample: Annotated[int | None, Option(min=1, help=f"Items. Default: {SAMPLE}, or all.")] = None,
+    sample: Annotated[
+        int | None, Option(min=1, help=f"Items to label. Default: {SAMPLE}, or all if fewer.")
+    ] = None,
     overlap: Annotated[
         int | None, Option(min=0, help=f"Items for every annotator. Default: {OVERLAP}.")
     ] = None,
@@ -71,7 +73,7 @@ def label(
 
     One key answers and goes on; each answer is on disk before the next question is shown. The
     same command continues an unfinished queue; with another --annotator, a second person labels
-    other items of it, and those of --overlap again.
+    other items of the same queue, and the --overlap items that everybody labels.
 
     Example: stepscope label --rubric outcome --sample 20 --annotator ann
     """

@@ -17,11 +17,10 @@ import numpy as np
 
 from stepscope import stats
 from stepscope.model import Label
-from stepscope.model.records import JUDGE_PREFIX, NOT_APPLICABLE, UNCERTAIN, Figure
+from stepscope.model.records import NOT_APPLICABLE, UNCERTAIN, Figure
 from stepscope.report.types import CorrectedShare
 from stepscope.stats.sample import Bools, Floats, Ints
-from stepscope.store.columns import LabelledRows, Rows, Texts
-from stepscope.store.where import Where
+from stepscope.store.columns import Texts
 from stepscope.values import Unmeasured, format_count, format_percent
 
 # Labels that are older than the newest run by more than this speak of another time.
@@ -31,14 +30,6 @@ DAY_NS = 86_400 * 10**9
 UNKNOWN = "of unknown probability"
 # The judge's two answers, as the reason of a weak rate names them.
 NO_FAULT = "no fault"
-
-
-def read_run_labels(rows: Rows, where: Where | None, rubric: str) -> tuple[Label, ...]:
-    """Return what people said of whole runs under a rubric, norming rounds aside."""
-    if not isinstance(rows, LabelledRows):
-        return ()
-    given = rows.labels(where, measure=JUDGE_PREFIX + rubric)
-    return tuple(label for label in given if label.step is None and not label.round)
 
 
 def correct_share(

@@ -72,12 +72,6 @@ class JudgeShare(msgspec.Struct, frozen=True, kw_only=True):
     # by people's labels of whole runs; None without labels, and of rules and steps
     corrected: CorrectedShare | None = None
 
-    @property
-    def headline(self) -> Figure:
-        """The corrected share where enough labels carry it, else the judge's own."""
-        fixed = self.corrected
-        return self.failing if fixed is None or fixed.weak else fixed.rate
-
 
 class PanelVote(msgspec.Struct, frozen=True, kw_only=True):
     """A panel summed up, over the runs of one group that all of these judges answered."""

@@ -77,8 +77,10 @@ def format_share_of(figure: Figure) -> str:
 
 def _headline(seat: JudgeShare) -> str:
     """Return a judge's share, or what labels make of it where they carry it."""
-    corrected = seat.corrected is not None and not seat.corrected.weak
-    return format_share_of(seat.headline) + (", corrected" if corrected else "")
+    fixed = seat.corrected
+    if fixed is None or fixed.weak:
+        return format_share_of(seat.failing)
+    return f"{format_share_of(fixed.rate)}, corrected"
 
 
 def tabulate_corrected(found: Panels) -> Table:

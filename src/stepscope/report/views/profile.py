@@ -98,7 +98,7 @@ AXES_TITLE = "Failure profile"
 # Columns of one group in text as in its vector; an axis' name may take some of its value's.
 AXIS_COLUMNS = (
     TableColumn("axis", least=22),
-    TableColumn("proved in at least", least=12),
+    TableColumn("fault proved in", least=12),
     TableColumn("95 % interval", least=14),
     TableColumn("nothing proved", number=True, least=5),
     TableColumn("not checked", overflow="wrap"),
