@@ -17,7 +17,7 @@ from stepscope.values import Unmeasured
 
 # How an item came to be asked:
 #   uniform, active: drawn at random, with a known probability
-#   shape: drawn at random for the shape of its curve; unresolved: because no shape was decided
+#   shape: drawn at random among runs with step scores; unresolved: because no shape was decided
 #   disagreement, look_first: chosen because raters disagree, or because something looks wrong
 #   norming: a round in which annotators learn the policy, kept apart from all figures
 #   file: from a file, which may say the probability
@@ -69,7 +69,7 @@ class Label(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
     @property
     def is_random(self) -> bool:
         """Whether a rate may be computed from it: drawn with a probability that is known."""
-        return self.probability is not None and self.queue in ("uniform", "active", "shape", "file")
+        return self.probability is not None and self.queue in ("uniform", "active", "file")
 
     def record(self) -> Record:
         """Return the label as the human verdict that agreement and reports read."""
