@@ -94,7 +94,8 @@ def build_drop_test(
     gate: GatePolicy, current: Arm, baseline: Arm, *, seed: int, most: int = MANY
 ) -> GateTest | GateAnswer:
     """Return the question of a gate on a drop in the share of good runs."""
-    now, before = _with_units(current), _with_units(baseline)
+    # Runs of no units are left out: no errors, nothing to recover from.
+    now, before = (side.take(side.size > 0) for side in (current, baseline))
     if not now.n_measured:
         return rates.answer_without_verdicts(gate, current)
     measured = compare_bad_runs(now.measured(), before.measured(), seed=seed, most=most)
@@ -254,11 +255,6 @@ def say_drop(gate: GatePolicy, found: Comparison) -> str:
         f"{format_count(found.n, 'case')}, {100 * effect.level:g} % interval "
         f"{format_interval(effect)}, margin {100 * gate.bound:.3g} points"
     )
-
-
-def _with_units(side: Arm) -> Arm:
-    """Leave out runs of no units: no errors, nothing to recover from."""
-    return side.take(side.size > 0)
 
 
 def _effect_value(found: Comparison | Unmeasured) -> float:

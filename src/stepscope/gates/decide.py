@@ -412,11 +412,8 @@ def decide_gates(
         replace(setting, absent=absent * max(1, setting.sample.looks), seed=seed)
         for setting, absent in zip(settings, lacks, strict=True)
     ]
-    shifts = (
-        tuple(find_shifts(rows))
-        if any(g.source != RULES for p in policies for g in p.gates)
-        else ()
-    )
+    judged = any(gate.source != RULES for policy in policies for gate in policy.gates)
+    shifts = tuple(find_shifts(rows)) if judged else ()
     tests = [
         _answer_drift(gate, s.sample, shifts)
         or evaluate_gate(s, gate, rows, late=enough is not None and enough())

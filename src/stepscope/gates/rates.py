@@ -242,10 +242,7 @@ def _runs_needed(gate: GatePolicy, side: Arm, alpha: float, alone: float) -> int
     runs = stats.runs_to_tell(min(found.value, 1.0), gate.bound, alpha=needed)
     if runs is None:
         return None
-    sums, sizes = (
-        sum_by_cluster(measured.top, measured.cases),
-        sum_by_cluster(measured.size, measured.cases),
-    )
+    sums, sizes = (sum_by_cluster(x, measured.cases) for x in (measured.top, measured.size))
     kept = sizes.sums > 0
     _, effective = effective_size(sums.sums[kept], sizes.sums[kept], most=sizes.sums.sum())
     return max(ceil(runs * len(measured.at) / float(effective)), len(measured.at) + 1)

@@ -73,41 +73,27 @@ _UNITS = {
 _VECTOR = ("steps", "tokens", "cost_usd", "seconds")
 
 # Measures and aspects as they are; a test holds the names against what measures answer.
-MEASURES: Mapping[str, Quantity] = {
-    "outcome": _share("outcome"),
-    "subgoals": _share("subgoals"),
-    "subgoals.order": _share("subgoals.order"),
-    "subgoals.outputs": _share("subgoals.outputs"),
-    "subgoals.other_writes": _count("subgoals.other_writes"),
-    "redundant_calls": _share("redundant_calls", "low"),
-    **{
-        f"redundant_calls.{aspect}": _count(f"redundant_calls.{aspect}")
-        for aspect in ("count", "identical", "back_to_back", "near")
-    },
-    "errors": _count("errors"),
-    "recovery": Quantity(measure="recovery.recovered", kind="recovered", better="high"),
-    "policy": _count("policy"),
-    "loops": _count("loops"),
-    "tool_schema": _count("tool_schema"),
-    "grounding": _share("grounding"),
-    "grounding.invented": _count("grounding.invented"),
-    "termination": _label("termination", ["stopped_well"], ["too_early", "too_late", "limit"]),
-    "match": _label("match", ["match"], ["no_match"]),
-    **{
-        f"match.{aspect}": _share(f"match.{aspect}")
-        for aspect in (
-            *("f1", "in_order", "lcs", "precision", "recall", "strict", "subset", "superset"),
-            "unordered",
-        )
-    },
-    **{f"efficiency.{name}": _figure(f"efficiency.{name}", unit) for name, unit in _UNITS.items()},
-    **{f"efficiency_ratio.{name}": _figure(f"efficiency_ratio.{name}", "ratio") for name in _UNITS},
-    **{f"axes.{axis}": _label(f"axes.{axis}", ["correct"], ["incorrect"]) for axis in AXES},
-    **{
-        f"step_labels.{aspect}": _count(f"step_labels.{aspect}")
-        for aspect in ("errors", "redundant", "steps")
-    },
-}
+_BY_NAME = (
+    *map(_share, ("outcome", "subgoals", "subgoals.order", "subgoals.outputs")),
+    _count("subgoals.other_writes"),
+    _share("redundant_calls", "low"),
+    *(_count(f"redundant_calls.{x}") for x in ("count", "identical", "back_to_back", "near")),
+    _count("errors"),
+    Quantity(measure="recovery.recovered", kind="recovered", better="high"),
+    *map(_count, ("policy", "loops", "tool_schema")),
+    _share("grounding"),
+    _count("grounding.invented"),
+    _label("termination", ["stopped_well"], ["too_early", "too_late", "limit"]),
+    _label("match", ["match"], ["no_match"]),
+    *(_share(f"match.{x}") for x in ("f1", "in_order", "lcs", "precision", "recall", "strict")),
+    *(_share(f"match.{x}") for x in ("subset", "superset", "unordered")),
+    *(_figure(f"efficiency.{name}", unit) for name, unit in _UNITS.items()),
+    *(_figure(f"efficiency_ratio.{name}", "ratio") for name in _UNITS),
+    *(_label(f"axes.{axis}", ["correct"], ["incorrect"]) for axis in AXES),
+    *(_count(f"step_labels.{x}") for x in ("errors", "redundant", "steps")),
+)
+# Recovered errors are an aspect that is gated under the name of its measure.
+MEASURES: Mapping[str, Quantity] = {x.measure.removesuffix(".recovered"): x for x in _BY_NAME}
 # What `no_new_modes` reads: no measure, but the signatures that a run has.
 MODES = "modes"
 # The gates of the articles, and the figures of the report vector.
@@ -324,6 +310,8 @@ def policies_hash(policies: Sequence[WorkflowPolicy]) -> str:
 # What a policy may say besides a tool's name (see `stepscope.measures.conduct`).
 _NO_TOOLS = ("write", "confirm")
 RATIO = "max_ratio_to_baseline_median"
+# The greatest value of each threshold; the least is 0.
+THRESHOLDS = {"max_per_run": math.inf, "min_rate": 1, "max_rate": 1, "max_drop": 1, RATIO: math.inf}
 
 
 class WorkflowTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -461,7 +449,6 @@ def _gate(name: str, written: Mapping[str, Any], where: str) -> GatePolicy:
         raise ConfigError(f"{where}: {name}: {' '.join(str(e).split())}") from e
     about = find_quantity(name, source=table.source, label=table.label, where=where)
     at = f"{where}: {name}"
-    keys = ("max_per_run", "min_rate", "max_rate", "max_drop", RATIO)
     gate = GatePolicy(
         name=name,
         quantity=about,
@@ -469,7 +456,7 @@ def _gate(name: str, written: Mapping[str, Any], where: str) -> GatePolicy:
         bound=0.0,
         limit=None,
         rule="count",
-        threshold=", ".join(f"{key} = {written[key]:g}" for key in keys if key in written),
+        threshold=", ".join(f"{key} = {written[key]:g}" for key in THRESHOLDS if key in written),
         severity=table.severity,
         source=table.source,
         recovered=table.recovered,
@@ -495,27 +482,21 @@ def _gate(name: str, written: Mapping[str, Any], where: str) -> GatePolicy:
 
 def _thresholds(table: GateTable, at: str) -> dict[str, float]:
     """Return the thresholds that are set, in range."""
-    ranges: dict[str, tuple[float | None, float, float]] = {
-        "max_per_run": (table.max_per_run, 0, math.inf),
-        "min_rate": (table.min_rate, 0, 1),
-        "max_rate": (table.max_rate, 0, 1),
-        "max_drop": (table.max_drop, 0, 1),
-        RATIO: (table.max_ratio_to_baseline_median, 0, math.inf),
-    }
     found: dict[str, float] = {}
-    for key, (value, low, high) in ranges.items():
+    for key, most in THRESHOLDS.items():
+        value: float | None = getattr(table, key)
         if value is None:
             continue
-        if not (math.isfinite(value) and low <= value <= high):
-            expected = f"{low:g} to {high:g}" if math.isfinite(high) else "0 or more"
+        if not (math.isfinite(value) and 0 <= value <= most):
+            expected = f"0 to {most:g}" if math.isfinite(most) else "0 or more"
             raise ConfigError(f"{at}: {key} is {value!r}; expected {expected}")
         if (key, value) in (("max_rate", 1), ("min_rate", 0), ("max_drop", 1)):
             raise ConfigError(f"{at}: {key} = {value:g} bounds nothing; leave the gate out")
         found[key] = value
-    most = [key for key in found if key != "max_per_run"]
-    if not found or len(most) > 1:
-        said = " and ".join(most) if most else "no threshold"
-        raise ConfigError(f"{at} has {said}; give one of {', '.join(ranges)}")
+    bounds = [key for key in found if key != "max_per_run"]
+    if not found or len(bounds) > 1:
+        said = " and ".join(bounds) if bounds else "no threshold"
+        raise ConfigError(f"{at} has {said}; give one of {', '.join(THRESHOLDS)}")
     return found
 
 

@@ -211,14 +211,9 @@ class _JudgementPlanner:
         steps = len(self.copy.acted) if rubric.kind in {"labels", "presence"} else 0
         if options.mode == "isolated":
             steps = min(steps, 1)
-        self.output = judge.max_output_tokens or max(
-            USUAL_OUTPUT_TOKENS,
-            min(
-                steps * _TOKENS_PER_STEP,
-                _MOST_OUTPUT_TOKENS,
-                int(judge.context_tokens * _OUTPUT_SHARE),
-            ),
-        )
+        most = min(_MOST_OUTPUT_TOKENS, int(judge.context_tokens * _OUTPUT_SHARE))
+        wanted = max(USUAL_OUTPUT_TOKENS, min(steps * _TOKENS_PER_STEP, most))
+        self.output = judge.max_output_tokens or wanted
         left = judge.context_tokens - self.output - taken
         self.room = left * transcript.BYTES_PER_TOKEN
 

@@ -389,7 +389,7 @@ FAULT_OWNERS = ("agent", "user", "environment")
 
 def answer_schema(rubric: Rubric) -> AnswerSchema:
     """Return the schema of the answers to a rubric."""
-    return _object_schema(_SCHEMAS[rubric.kind](rubric.answers))
+    return object_schema(_SCHEMAS[rubric.kind](rubric.answers))
 
 
 def schema_name(kind: RubricKind) -> str:
@@ -424,7 +424,7 @@ def _labels_schema(answers: Sequence[str]) -> AnswerSchema:
             "description": "the earlier step whose error this one repairs, else null",
         },
     }
-    return {"steps": _list_schema(_object_schema(step), "one for each step asked about, in order")}
+    return {"steps": _list_schema(object_schema(step), "one for each step asked about, in order")}
 
 
 def _score_schema(_: Sequence[str]) -> AnswerSchema:
@@ -440,7 +440,7 @@ def _presence_schema(_: Sequence[str]) -> AnswerSchema:
         "present": {"type": "boolean"},
     }
     return {
-        "steps": _list_schema(_object_schema(step), "one for each step asked about, in order"),
+        "steps": _list_schema(object_schema(step), "one for each step asked about, in order"),
         "rationale": _text_schema("what was found, in one to three sentences"),
     }
 
@@ -456,7 +456,8 @@ def _attribution_schema(answers: Sequence[str]) -> AnswerSchema:
     }
 
 
-def _object_schema(properties: AnswerSchema) -> AnswerSchema:
+def object_schema(properties: AnswerSchema) -> AnswerSchema:
+    """Return the schema of an object with exactly these fields."""
     return {
         "type": "object",
         "properties": properties,
@@ -475,7 +476,7 @@ def _evidence_schema() -> AnswerSchema:
         "quote": _text_schema("words of that step, copied exactly"),
     }
     return _list_schema(
-        _object_schema(item), "observations that bear the answer, results before claims"
+        object_schema(item), "observations that bear the answer, results before claims"
     )
 
 

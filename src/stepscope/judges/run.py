@@ -57,14 +57,12 @@ def judgement_records(
     cost = _sum_told(one.cost for one in bought)
     made: list[Record] = []
     for answer in answers:
-        named = answer
-        if not answer.measure:
-            named = msgspec.structs.replace(answer, measure=judgement.measure)
+        measure = answer.measure or judgement.measure
         first = not made and bought
         made.append(
             Record(
                 trajectory=judgement.trajectory,
-                answer=named,
+                answer=msgspec.structs.replace(answer, measure=measure),
                 version=judgement.version,
                 family=judgement.judge.family,
                 judge=judge,
@@ -365,14 +363,10 @@ class _JudgementLoop:
             found = [task.result() for task in replies]
         for ask, reply in zip(asks, found, strict=True):
             if isinstance(reply, Paid):
-                self.tally.replied(ask.model, reply, self._saved(ask.model, reply))
+                told, prices = reply.reply, self._calls.clients.prices
+                saved = prices.saved(ask.model, told.usage, model=told.model)
+                self.tally.replied(ask.model, reply, saved)
         return found
-
-    def _saved(self, judge: str, bought: Paid) -> float | None:
-        if not bought.fresh:
-            return None
-        reply = bought.reply
-        return self._calls.clients.prices.saved(judge, reply.usage, model=reply.model)
 
     async def _flush(self) -> None:
         """Keep records, then say in the ledger that they are kept."""
@@ -428,11 +422,7 @@ async def run_batched_judgements(
         unknown = tuple(clients.ledger.unknown(session.buyer.token))
     unanswered = {name: _UnansweredModel(name, batches.reasons) for name in clients.batches or {}}
     ran = await run_judgements(
-        plan(),
-        clients._replace(models=unanswered),
-        keep=keep,
-        progress=progress,
-        stop=stopped,
+        plan(), clients._replace(models=unanswered), keep=keep, progress=progress, stop=stopped
     )
     tally = batches.tally
     return msgspec.structs.replace(

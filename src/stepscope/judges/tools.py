@@ -28,7 +28,7 @@ from stepscope.errors import EnvironmentFault
 from stepscope.judges import plan, transcript
 from stepscope.judges.citations import InvalidReply, ReplyFields, parse_object
 from stepscope.judges.judgement import Judge, Judgement, JudgingOptions, Replies
-from stepscope.judges.rubrics import Rubric
+from stepscope.judges.rubrics import Rubric, object_schema
 from stepscope.judges.transcript import Fence, Narration, TranscriptBlock
 from stepscope.model import Answer, Case, Json, Reply, Trajectory, Verdict
 from stepscope.model.records import LOOKS_SUFFIX
@@ -236,7 +236,7 @@ _FRAME_BYTES = 400
 def turn_schema(answer: dict[str, Json], offered: Sequence[str]) -> dict[str, Json]:
     """Return the schema of a turn: a menu of looks and the answer, or the answer alone."""
     number: dict[str, Json] = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
-    properties: dict[str, Json] = {
+    return object_schema({
         "why": {"type": "string", "description": "what is still open, in one sentence"},
         "action": {"type": "string", "enum": [*offered, ANSWER_ACTION]},
         "step": number,
@@ -245,13 +245,7 @@ def turn_schema(answer: dict[str, Json], offered: Sequence[str]) -> dict[str, Js
         "path": {"type": "string"},
         "command": {"type": "array", "items": {"type": "string"}},
         ANSWER_ACTION: answer if not offered else {"anyOf": [answer, {"type": "null"}]},
-    }
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    })  # fmt: skip
 
 
 def read_turn(reply: Reply) -> LookupCall | Reply:

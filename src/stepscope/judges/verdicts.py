@@ -46,18 +46,11 @@ def mark_outranked(answer: Answer, outcome: Outcome, failing: Collection[str]) -
     if not isinstance(answer, Verdict) or answer.step is not None or answer.label is None:
         return answer
     known = outcome.status == "fail" and outcome.source != "none"
-    if not known or answer.label in failing or answer.label in records.NEUTRAL:
+    marked = answer.reason.startswith(records.OUTRANKED)
+    if not known or marked or answer.label in failing or answer.label in records.NEUTRAL:
         return answer
-    if answer.reason.startswith(records.OUTRANKED):
-        return answer
-    return Verdict(
-        answer.measure,
-        value=answer.value,
-        label=answer.label,
-        cites=answer.cites,
-        reason=f"{records.OUTRANKED}the run failed by its {outcome.source}; {answer.reason}",
-        confidence=answer.confidence,
-    )
+    reason = f"{records.OUTRANKED}the run failed by its {outcome.source}; {answer.reason}"
+    return msgspec.structs.replace(answer, reason=reason)
 
 
 # What a judge is told of an answer that did not fit, by the first word of the reason.

@@ -64,14 +64,7 @@ from stepscope.safety.redact import hide_in
 from stepscope.stats import FigureRuns
 from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.store import Store
-from stepscope.store.columns import (
-    ANSWERED,
-    NO_RECORD,
-    AnswerColumn,
-    Rows,
-    cell_state,
-    text_array,
-)
+from stepscope.store.columns import ANSWERED, NO_RECORD, AnswerColumn, Rows, cell_state, text_array
 from stepscope.store.judged import JudgeAnswers, read_judge_answers
 from stepscope.store.where import Where, combine_filters
 from stepscope.values import Decision, RankFlips, Unmeasured, format_count
@@ -192,30 +185,19 @@ def measure_vector(table: RunTable) -> tuple[dict[str, Figure], dict[str, str], 
         unit_of_n="goals",
     )
     another = int((table.columns["subgoals"].label == ANOTHER_WAY).sum())
-    repeats = table.columns[words.MEASURES["redundant_calls.per_run"]]
-    figures["redundant_calls.per_run"] = stats.rate(
-        repeats.value[repeats.valued],
-        table.clusters[repeats.valued],
-        unmeasured=table.lost(repeats.measure),
-    )
+    values, clusters, lost = _read_valued(table, words.MEASURES["redundant_calls.per_run"])
+    figures["redundant_calls.per_run"] = stats.rate(values, clusters, unmeasured=lost)
     figures["errors.recovered"], notes = _recovered(table)
     if another:
         said = f"in {format_count(another, 'run')} another way, as the passed check says"
         notes["subgoals.reached"] = said
-    policy = table.columns[words.MEASURES["policy.violations"]]
-    figures["policy.violations"] = stats.proportion(
-        policy.value[policy.valued] > 0,
-        table.clusters[policy.valued],
-        unmeasured=table.lost(policy.measure),
-    )
+    values, clusters, lost = _read_valued(table, words.MEASURES["policy.violations"])
+    figures["policy.violations"] = stats.proportion(values > 0, clusters, unmeasured=lost)
     for quantity in ("steps", "tokens", "cost_usd", "seconds"):
         figures |= _spread(table, quantity)
     if powers and trials is not None:
-        counts = (
-            f"tasks that always pass: {trials.always}, sometimes: {trials.mixed}, "
-            f"never: {trials.never}"
-        )
-        notes[list(powers)[-1]] = counts
+        counts = f"tasks that always pass: {trials.always}, sometimes: {trials.mixed}, "
+        notes[list(powers)[-1]] = f"{counts}never: {trials.never}"
     for name in table.custom:
         figures |= dict(_measure_custom(table, name))
     return {key: words.give_reason(key, figure) for key, figure in figures.items()}, notes, trials
@@ -233,6 +215,12 @@ def _measure_custom(table: RunTable, name: str) -> Iterator[tuple[str, Figure]]:
         has_it = column.label[column.answered] == label
         clusters = table.clusters[column.answered]
         yield f"{name}={label}", stats.proportion(has_it, clusters, unmeasured=lost)
+
+
+def _read_valued(table: RunTable, measure: str) -> tuple[Floats, Ints, dict[str, int]]:
+    """Return the numbers of a measure, the tasks of their runs, and the runs without, by kind."""
+    column = table.columns[measure]
+    return column.value[column.valued], table.clusters[column.valued], table.lost(measure)
 
 
 def _powers(table: RunTable) -> tuple[dict[str, Figure], TrialCounts | None]:
@@ -265,10 +253,7 @@ def _recovered(table: RunTable) -> tuple[Figure, dict[str, str]]:
 
 
 def _spread(table: RunTable, quantity: str) -> dict[str, Figure]:
-    column = table.columns[words.MEASURES[quantity]]
-    chosen = column.valued
-    values, clusters = column.value[chosen], table.clusters[chosen]
-    lost = table.lost(column.measure)
+    values, clusters, lost = _read_valued(table, words.MEASURES[quantity])
     asked = {"median": 0.5} if quantity == "tokens" else {"median": 0.5, "p95": 0.95}
     measure = partial(stats.quantile, unit=words.UNITS[quantity], unmeasured=lost)
     return {f"{quantity}.{name}": measure(values, q, clusters) for name, q in asked.items()}

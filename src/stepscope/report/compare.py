@@ -16,13 +16,7 @@ from stepscope import stats
 from stepscope.errors import UsageError
 from stepscope.model.records import RULES, Figure
 from stepscope.report.build import build_profile, find_effects, find_rank_flips
-from stepscope.report.rows import (
-    RunTable,
-    choose_fields,
-    read_table,
-    read_values,
-    say_no_match,
-)
+from stepscope.report.rows import RunTable, choose_fields, read_table, read_values, say_no_match
 from stepscope.report.types import (
     NO_CURVES,
     ComparisonReport,

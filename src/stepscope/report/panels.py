@@ -376,10 +376,7 @@ TOLD, MOST_STEPS = 160, 8
 
 
 def choose_worked_trace(
-    store: Store,
-    table: RunTable,
-    aspects: Sequence[PanelAspect],
-    judged: Sequence[JudgeAnswers],
+    store: Store, table: RunTable, aspects: Sequence[PanelAspect], judged: Sequence[JudgeAnswers]
 ) -> WorkedTrace | None:
     """Return the run that shows most; None where no run was answered by two judges."""
     axes = [aspect for aspect in aspects if aspect.failing == words.INCORRECT]

@@ -22,14 +22,7 @@ import numpy.typing as npt
 from stepscope import registry
 from stepscope.errors import StoreError, UsageError
 from stepscope.model import Case, Json, Record, Trajectory, Verdict
-from stepscope.model.records import (
-    HUMAN,
-    IMPORTED,
-    JUDGE_PREFIX,
-    RULES,
-    STEP_SCORES,
-    UNCERTAIN,
-)
+from stepscope.model.records import HUMAN, IMPORTED, JUDGE_PREFIX, RULES, STEP_SCORES, UNCERTAIN
 from stepscope.report.types import NO_CURVES, Shapes
 from stepscope.report.words import ALSO_READ, AXES, INCORRECT, MEASURES, NOT_SCORED
 from stepscope.safety.redact import Redactor, hide_in, redact_json

@@ -18,13 +18,7 @@ from markupsafe import Markup, escape
 from stepscope.judges.patterns import PATTERN_ADVICE
 from stepscope.model import Exchange, Part, Step
 from stepscope.report import words
-from stepscope.report.document import (
-    Links,
-    StepAddress,
-    run_anchor,
-    step_anchor,
-    verdict_anchor,
-)
+from stepscope.report.document import Links, StepAddress, run_anchor, step_anchor, verdict_anchor
 from stepscope.report.render.pages import Page, lay_out
 from stepscope.report.types import SuspectSteps
 from stepscope.report.views import run as runs
@@ -124,7 +118,13 @@ def make_run_page(
         verdicts=[_verdict_row(run.id, at, one, to) for at, one in enumerate(listed)],
         verdicts_left=len(data.verdicts) - len(listed),
         unmeasured=runs.list_unmeasured(data.records),
-        others=[_other_trial(run.id, row, links) for row in trials],
+        others=[
+            lay_out(
+                "other_trial", name=row.name, outcome=row.outcome, tone=TONES[row.outcome],
+                href=links.run(row.id), pair=links.pair(run.id, row.id),
+            )
+            for row in trials
+        ],
         before=links.window(run.id, max(shown.start - WINDOW, 0)) if shown.start else None,
         after=links.window(run.id, shown.stop) if shown.stop < count else None,
         shown=shown, steps=list(steps),
@@ -285,13 +285,6 @@ def _verdict_row(run: str, at: int, one: ShownVerdict, to: StepAddress) -> Marku
     )  # fmt: skip
 
 
-def _other_trial(run: str, row: RunListRow, links: Links) -> Markup:
-    href, pair, outcome = links.run(row.id), links.pair(run, row.id), row.outcome
-    return lay_out(
-        "other_trial", name=row.name, outcome=outcome, tone=TONES[outcome], href=href, pair=pair
-    )
-
-
 def _lay_out_steps(
     data: RunData,
     shown: range,
@@ -347,21 +340,17 @@ def _lay_out_steps(
         )  # fmt: skip
 
 
-def _pair_steps(steps: Sequence[Step], shown: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
-    """Yield each step of a window with those of tools that come right behind the agent's."""
-    held: tuple[int, list[int]] | None = None
+def _pair_steps(steps: Sequence[Step], shown: Iterable[int]) -> list[tuple[int, list[int]]]:
+    """Return each step of a window with those of tools that come right behind the agent's."""
+    found: list[tuple[int, list[int]]] = []
+    answered = False
     for index in shown:
-        if held is not None and steps[index].actor == "environment":
-            held[1].append(index)
-            continue
-        if held is not None:
-            yield held
-        held = (index, [])
-        if steps[index].actor != "agent":
-            yield held
-            held = None
-    if held is not None:
-        yield held
+        if answered and steps[index].actor == "environment":
+            found[-1][1].append(index)
+        else:
+            found.append((index, []))
+            answered = steps[index].actor == "agent"
+    return found
 
 
 def _chips(

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from string import ascii_uppercase
-from typing import NamedTuple, TypeGuard
+from typing import NamedTuple
 
 from stepscope.findings.modes import (
     ALPHA,
@@ -241,7 +241,9 @@ def draw_axes(
             ]
             for one in shown
         ]
-    shares = [f.value for one in shown for f in map(one.figures.get, found) if _is_known(f)]
+    shares = [
+        f.value for one in shown for f in map(one.figures.get, found) if isinstance(f, Estimate)
+    ]
     shares += [x.high or x.value for seats in found.values() for some in seats for _, x in some]
     scale = next(end for end in SCALES if end >= min(100 * max(shares, default=0.0), 100))
     rows = []
@@ -253,10 +255,6 @@ def draw_axes(
         ]
         rows.append((label[:1].upper() + label[1:], AXIS_WORDS.get(key, ""), cells))
     return [f"{scale * at / 4:g}" for at in range(5)], rows
-
-
-def _is_known(figure: Figure | None) -> TypeGuard[Estimate]:
-    return isinstance(figure, Estimate)
 
 
 def _draw_axis(
@@ -286,7 +284,7 @@ def head_groups(profiles: Sequence[Profile]) -> list[tuple[str, str]]:
     out = []
     for one in choose_largest(profiles, SHOWN_GROUPS):
         passed = one.figures.get("outcome.pass")
-        said = f"{format_percent(passed.value)} pass, " if _is_known(passed) else ""
+        said = f"{format_percent(passed.value)} pass, " if isinstance(passed, Estimate) else ""
         out.append((name_profile(one), f"{said}{format_count(one.n_runs, 'run')}"))
     return out
 

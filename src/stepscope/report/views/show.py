@@ -36,13 +36,7 @@ from stepscope.safety.text import render_json, visible, visible_line
 from stepscope.shape.types import CredibleInterval
 from stepscope.shape.weights import FLOOR
 from stepscope.store import Store
-from stepscope.values import (
-    Unmeasured,
-    format_count,
-    format_limits,
-    format_number,
-    format_percent,
-)
+from stepscope.values import Unmeasured, format_count, format_limits, format_number, format_percent
 
 
 def make_run_document(
