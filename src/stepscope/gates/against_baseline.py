@@ -102,11 +102,9 @@ def build_drop_test(
     effect = measured if isinstance(measured, Unmeasured) else measured.effect
     if isinstance(measured, Unmeasured) or isinstance(effect, Unmeasured) or effect.no_interval:
         shared = set(now.cases.tolist()) & set(before.cases.tolist())
-        return answer_undecided(
-            "too_few_cases" if shared else "no_shared_cases",
-            f"{format_count(len(shared), 'case')} of the baseline measured in these runs: "
-            "two or more are needed",
-        )
+        said = f"{format_count(len(shared), 'case')} of the baseline measured in these runs: "
+        said += "two or more are needed"
+        return answer_undecided("too_few_cases" if shared else "no_shared_cases", said)
     if gate.rule == "proof":
         p = rates.p_above(
             lambda at: _effect(now.filled(bad=False), before.filled(bad=True), at, seed), gate.bound
@@ -139,19 +137,15 @@ def _answer_drop(
     plain = now.measured(), before.measured()
     lowest, largest = smallest_possible_p(*plain, 1.0), largest_possible_drop(*plain)
     if lowest > alone or largest <= gate.bound + rates.TOLERANCE:
-        return answer_undecided(
-            "too_few_cases",
-            f"{said}; even if every run were bad, these cases could not show it",
-            effect,
-        )
+        said += "; even if every run were bad, these cases could not show it"
+        return answer_undecided("too_few_cases", said, effect)
     if now.n_lost or before.n_lost:
         worst = compare_bad_runs(now.filled(bad=True), before.filled(bad=False), seed=seed)
         rare = isinstance(worst, Comparison) and worst.p <= alpha
         if rare and _effect_value(worst) > gate.bound + rates.TOLERANCE:
             lost = rates.say_losses({**now.unmeasured}) or "unmeasured runs of the baseline"
-            return answer_undecided(
-                "not_measured", f"{said}; were {lost} bad, it would fail", effect
-            )
+            said += f"; were {lost} bad, it would fail"
+            return answer_undecided("not_measured", said, effect)
     return GateAnswer(outcome="pass", reason=said, estimate=effect)
 
 
@@ -202,20 +196,15 @@ def _answer_drop_proof(
         return GateAnswer(outcome="pass", reason=said, estimate=effect)
     plain = now.measured(), before.measured()
     if rates.is_below(lambda at: _effect(*plain, at, seed), gate.bound, rates.PROOF * alpha):
-        return answer_undecided(
-            "not_measured", f"{said}; were all that is missing bad, it would not pass", effect
-        )
+        said += "; were all that is missing bad, it would not pass"
+        return answer_undecided("not_measured", said, effect)
     needed, away = None, abs(_effect_value(measured) - gate.bound)
     if away > rates.TOLERANCE and measured.sd:
         share = rates.PROOF * alpha if _effect_value(measured) < gate.bound else alone
         needed = max(stats.runs_needed(away, measured.sd, level=1 - 2 * share), measured.n + 1)
     more = f"about {format_count(needed, 'case')} would decide" if needed else "it is the margin"
-    return answer_undecided(
-        "interval",
-        f"{said}; {more}",
-        effect,
-        runs_needed=needed and needed * max(1, round(len(now.at) / measured.n)),
-    )
+    runs = needed and needed * max(1, round(len(now.at) / measured.n))
+    return answer_undecided("interval", f"{said}; {more}", effect, runs_needed=runs)
 
 
 def compare_bad_runs(
@@ -281,9 +270,8 @@ def build_ratio_test(
     now, before = current.measured(), baseline.measured()
     shared = set(now.cases.tolist()) & set(before.cases.tolist())
     if not shared:
-        return answer_undecided(
-            "no_shared_cases", "no case of the baseline was measured in these runs"
-        )
+        reason = "no case of the baseline was measured in these runs"
+        return answer_undecided("no_shared_cases", reason)
     if float(np.median(before.top[_is_in_cases(before, shared)])) == 0:
         reason = f"the baseline's median of {gate.quantity.measure} is 0: there is no ratio to it"
         return answer_undecided("not_measured", reason)
@@ -307,9 +295,8 @@ def _answer_ratio(
     if p_adjusted <= alpha and beyond:
         return GateAnswer(outcome="fail", reason=f"{said}, p {p_adjusted:.2g}", estimate=shown)
     if smallest_possible_p(now.measured(), before.measured(), inf) > alone:
-        return answer_undecided(
-            "too_few_cases", f"{said}; however long the runs, these cases could not show it", shown
-        )
+        said += "; however long the runs, these cases could not show it"
+        return answer_undecided("too_few_cases", said, shown)
     worst = now.filled_with(inf), before.filled_with(0.0)
     if (
         (now.n_lost or before.n_lost)

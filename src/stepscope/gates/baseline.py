@@ -110,41 +110,33 @@ def load_baseline(path: str | Path | None, workflow: str) -> Sample | GateAnswer
     """Return the baseline in a file, or why there is none to compare with."""
     update = f"stepscope baseline update --workflow {workflow}"
     if path is None:
-        return answer_undecided(
-            "baseline_missing",
-            f"no baseline is named: add one to [workflow.{workflow}], then {update}",
-        )
+        said = f"no baseline is named: add one to [workflow.{workflow}], then {update}"
+        return answer_undecided("baseline_missing", said)
     place = Path(path)
     try:
         raw = read_file(place)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-        return answer_undecided(
-            "baseline_missing", f"there is no file {str(path)!r}; make it: {update}"
-        )
+        said = f"there is no file {str(path)!r}; make it: {update}"
+        return answer_undecided("baseline_missing", said)
     except OSError as e:
         raise EnvironmentFault(f"{path}: the baseline cannot be read ({e.strerror})") from e
     try:
         head = msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get("schema")
         schema = SCHEMA if head is None else msgspec.json.decode(head, type=int)
         if schema > SCHEMA:
+            said = f"{path} was written by a newer stepscope (schema {schema}, this one reads up "
             return answer_undecided(
-                "baseline_other_version",
-                f"{path} was written by a newer stepscope (schema {schema}, this one reads up to "
-                f"{SCHEMA}): upgrade stepscope",
+                "baseline_other_version", f"{said}to {SCHEMA}): upgrade stepscope"
             )
         if decode_strict(raw, limits=Limits()).repairs:
             raise ValueError("a duplicate key in one object")
         sample = _sample(msgspec.json.decode(raw, type=_File))
     except (msgspec.MsgspecError, TraceError, ValueError, RecursionError) as e:
-        return answer_undecided(
-            "baseline_corrupt",
-            f"{path} is not a baseline ({' '.join(str(e).split())}): restore it, or {update}",
-        )
+        said = f"{path} is not a baseline ({' '.join(str(e).split())}): restore it, or {update}"
+        return answer_undecided("baseline_corrupt", said)
     if sample.workflow != hide_keys(workflow):
-        return answer_undecided(
-            "baseline_other_workflow",
-            f"{path} is the baseline of {sample.workflow!r}, not of {workflow!r}",
-        )
+        said = f"{path} is the baseline of {sample.workflow!r}, not of {workflow!r}"
+        return answer_undecided("baseline_other_workflow", said)
     return sample
 
 

@@ -254,9 +254,8 @@ def _why_incomparable(gate: GatePolicy, setting: WorkflowUnderTest) -> GateAnswe
             said += f"runs again ({score(name)}), then {update}"
             return answer_undecided("baseline_lacks_measure", said)
         if before != now:
-            said = (
-                f"baseline of version {before.version}: " if before.version != now.version else ""
-            )
+            other = before.version != now.version
+            said = f"baseline of version {before.version}: " if other else ""
             said += (
                 f"{name} answers another question in the baseline ({before}) than here ({now}): "
             )

@@ -120,11 +120,9 @@ def answer_without_verdicts(gate: GatePolicy, side: Arm) -> GateAnswer:
     said = ", ".join(f"{n:,} {kind}" for kind, n in side.unmeasured.items())
     score = "stepscope score" if gate.source == RULES else rescore_command(gate.reads[0])
     score = f"; run {score}" if "not_scored" in side.unmeasured else ""
-    return answer_undecided(
-        "no_verdicts",
-        f"no run has an answer of {gate.quantity.measure}: {said}{score}",
-        Unmeasured("insufficient_data", f"no runs measured: {said}"),
-    )
+    reason = f"no run has an answer of {gate.quantity.measure}: {said}{score}"
+    absent = Unmeasured("insufficient_data", f"no runs measured: {said}")
+    return answer_undecided("no_verdicts", reason, absent)
 
 
 def _answer_proof(
@@ -140,11 +138,8 @@ def _answer_proof(
     if side.n_lost and is_below(
         lambda at: estimate_bad_rate(side.measured(), at), gate.bound, PROOF * alpha
     ):
-        return answer_undecided(
-            "not_measured",
-            f"{said}; were {say_losses(dict(side.unmeasured))} bad, it would not pass",
-            shown,
-        )
+        said += f"; were {say_losses(dict(side.unmeasured))} bad, it would not pass"
+        return answer_undecided("not_measured", said, shown)
     needed = _runs_needed(gate, side, alpha, alone)
     more = "the rate is the threshold: no number of runs decides"
     if needed is not None:
@@ -218,11 +213,8 @@ def _say_rate(gate: GatePolicy, shown: Estimate | Unmeasured) -> str:
         what = "have nothing proved against them" if gate.wants_good else PROVED
     if gate.limit is not None:
         unit = "" if gate.quantity.unit in ("share", "") else f" {gate.quantity.unit}"
-        what = (
-            f"are above {gate.limit:g}{unit}"
-            if not gate.wants_good
-            else f"are within {gate.limit:g}"
-        )
+        above = f"are above {gate.limit:g}{unit}"
+        what = f"are within {gate.limit:g}" if gate.wants_good else above
     side = "at least" if gate.wants_good else "at most"
     return (
         f"{format_percent(shown.value)} of "

@@ -101,7 +101,7 @@ def find_label_patterns(
     if not any(isinstance(step, Verdict) for step in steps):
         nothing = Unmeasured("missing_input", "no step of this run has a label")
         return dict.fromkeys(PATTERN_NAMES, nothing)
-    fates = _labelled_errors(steps)
+    fates = labelled_errors(steps, acted)
     return {
         "whip": () if passed is False else _or_open(_whip(steps, passed), steps),
         "detour": _or_open(_detour(steps), steps),
@@ -121,10 +121,7 @@ def addressed_step(verdict: Verdict) -> int | None:
 
 def labelled_errors(answers: Iterable[Answer], acted: Collection[int]) -> tuple[LabelledError, ...]:
     """Return every ERROR of the agent with what became of it, in order."""
-    return _labelled_errors(_in_order(answers, acted))
-
-
-def _labelled_errors(steps: Sequence[Answer]) -> tuple[LabelledError, ...]:
+    steps = _in_order(answers, acted)
     return tuple(
         _fate(step.step, steps[at + 1 :])
         for at, step in enumerate(steps)

@@ -31,7 +31,7 @@ from stepscope.measures.language import sentences
 from stepscope.measures.outcome import ANOTHER_WAY, CONTRADICTED
 from stepscope.model import Exchange, Facts, Step, Trajectory, Verdict, records
 from stepscope.model.records import RULES, Figure
-from stepscope.report import words
+from stepscope.report import types, words
 from stepscope.report.panels import build_panels
 from stepscope.report.rows import (
     RunTable,
@@ -48,17 +48,6 @@ from stepscope.report.rows import (
 )
 from stepscope.report.suspects import read_look_first as choose
 from stepscope.report.suspects import weigh_judged, weigh_runs
-from stepscope.report.types import (
-    CheckAccuracy,
-    InputCount,
-    LookFirst,
-    OutcomeTable,
-    Profile,
-    Provenance,
-    Report,
-    RunLine,
-    TrialCounts,
-)
 from stepscope.report.votes import INCOMPLETE, PanelAspect, find_complete, read_aspects
 from stepscope.safety.redact import hide_in
 from stepscope.stats import FigureRuns
@@ -83,11 +72,11 @@ def measure_axes(table: RunTable) -> Iterator[tuple[str, Figure]]:
 
 
 @cache
-def read_check_accuracy() -> tuple[CheckAccuracy, ...]:
+def read_check_accuracy() -> tuple[types.CheckAccuracy, ...]:
     """Return what is known of the checks of each axis, as `python -m bars.planted` wrote it."""
     found = msgspec.json.decode(files(measures).joinpath("proofs.json").read_bytes())
     return tuple(
-        CheckAccuracy(
+        types.CheckAccuracy(
             axis=key,
             version=axis["version"],
             good_runs=axis["passing"],
@@ -165,7 +154,9 @@ MOST_LABELS = 5
 MOST_TRIALS = 8
 
 
-def measure_vector(table: RunTable) -> tuple[dict[str, Figure], dict[str, str], TrialCounts | None]:
+def measure_vector(
+    table: RunTable,
+) -> tuple[dict[str, Figure], dict[str, str], types.TrialCounts | None]:
     """Return the figures of a group by key, remarks on them by key, and its repeated trials."""
     known, passed = read_outcomes(table)
     lost = table.lost("outcome")
@@ -223,7 +214,7 @@ def _read_valued(table: RunTable, measure: str) -> tuple[Floats, Ints, dict[str,
     return column.value[column.valued], table.clusters[column.valued], table.lost(measure)
 
 
-def _powers(table: RunTable) -> tuple[dict[str, Figure], TrialCounts | None]:
+def _powers(table: RunTable) -> tuple[dict[str, Figure], types.TrialCounts | None]:
     known, passed = read_outcomes(table)
     if not known.any():
         return {}, None
@@ -231,7 +222,9 @@ def _powers(table: RunTable) -> tuple[dict[str, Figure], TrialCounts | None]:
     most = int(tried.max())
     always, never = int((successes == tried).sum()), int((successes == 0).sum())
     mixed = len(tried) - always - never
-    trials = TrialCounts(low=int(tried.min()), high=most, always=always, mixed=mixed, never=never)
+    trials = types.TrialCounts(
+        low=int(tried.min()), high=most, always=always, mixed=mixed, never=never
+    )
     powers = range(2, min(most, MOST_TRIALS) + 1)
     return {f"outcome.pass^{k}": stats.pass_hat_k(successes, tried, k) for k in powers}, trials
 
@@ -272,7 +265,7 @@ def build_report(
     look_first: int | None = LOOK_FIRST,  # runs to open and name suspects for; None opens every run
     table: RunTable | None = None,  # what `read_chosen_runs` has read with the same choice
     rubric_version: str | None = None,  # of each judge the commonest when left out
-) -> Report:
+) -> types.Report:
     """Return the report over the runs chosen; raises as `read_chosen_runs` does."""
     if table is None:
         table = read_chosen_runs(rows, where=where, since=since, by=by)
@@ -304,14 +297,14 @@ def build_report(
     panels = build_panels(
         rows, table, groups, judged, where=chosen, version=rubric_version, seed=seed
     )
-    report = Report(
+    report = types.Report(
         whole=whole,
         profiles=tuple(profiles),
         rank_flips=unranked or find_rank_flips(rows, table, profiles, judged, seed),
         look_first=opened,
         not_claimed=tuple(_not_claimed(rows, table, whole)),
         next=tuple(_next(table, opened)),
-        provenance=Provenance(
+        provenance=types.Provenance(
             where=None if where is None else where.text,
             since=since,
             by=by,
@@ -349,7 +342,7 @@ def read_chosen_runs(
 
 def build_profile(
     table: RunTable, group: dict[str, str | None], effects: Effects, *, seed: int = 0
-) -> Profile:
+) -> types.Profile:
     """Return the vector of a group of runs; `effects` is what `find_effects` found in them."""
     figures, notes, trials = measure_vector(table)
     figures |= measure_axes(table)
@@ -369,7 +362,7 @@ def build_profile(
     # The most telling first; those that wrote nothing else first.
     worst = np.argsort(-weigh_runs(table), kind="stable")
     calm = np.argsort(np.nan_to_num(table.columns[OTHER_WRITES].value), kind="stable")
-    return Profile(
+    return types.Profile(
         group=group,
         n_runs=len(table),
         n_tasks=table.n_tasks,
@@ -389,16 +382,16 @@ def build_profile(
     )
 
 
-def _count_inputs(table: RunTable) -> Iterator[InputCount]:
+def _count_inputs(table: RunTable) -> Iterator[types.InputCount]:
     for name in records.INPUTS:
         column = table.columns[f"{records.COMPLETENESS_NAME}.{name}"]
         labels = column.label[column.answered]
         lost = Counter(sorted(labels[labels != records.RECORDED].tolist()))
         if len(labels):
-            yield InputCount(input=name, runs=len(labels), lost=dict(lost))
+            yield types.InputCount(input=name, runs=len(labels), lost=dict(lost))
 
 
-def _not_claimed(rows: Rows, table: RunTable, whole: Profile) -> list[str]:
+def _not_claimed(rows: Rows, table: RunTable, whole: types.Profile) -> list[str]:
     people = any(name.startswith(f"{records.HUMAN}.") for name in rows.measures())
     why = "people's labels are not compared here" if people else "no labels here"
     said = [f"suspect-step accuracy ({why})"]
@@ -419,7 +412,7 @@ def _not_claimed(rows: Rows, table: RunTable, whole: Profile) -> list[str]:
     return said
 
 
-def _next(table: RunTable, opened: tuple[LookFirst, ...]) -> list[str]:
+def _next(table: RunTable, opened: tuple[types.LookFirst, ...]) -> list[str]:
     unranked = any(run.reliability and run.nobody is None for run in opened)
     unscored = unranked or table.lost("outcome").get(words.NOT_SCORED, 0)
     unscored = unscored or any(is_outdated(table.columns[key]) for key in words.AXES)
@@ -561,7 +554,7 @@ NEARLY = 1e-9
 OTHER_WRITES = "subgoals.other_writes"
 
 
-def count_outcome_tables(table: RunTable) -> Iterator[OutcomeTable]:
+def count_outcome_tables(table: RunTable) -> Iterator[types.OutcomeTable]:
     """Yield outcome against sub-goals, errors and policy, each where anything was measured."""
     goals = table.columns["subgoals"]
     complete = _full(goals.value)
@@ -603,7 +596,9 @@ def judge_looseness(joint: stats.JointTable | Unmeasured, grades: Iterable[str])
     return Decision("pass", f"nothing shows that this grade of the path is too loose: {upper}")
 
 
-def list_runs(table: RunTable, places: Ints, effects: Effects | None = None) -> tuple[RunLine, ...]:
+def list_runs(
+    table: RunTable, places: Ints, effects: Effects | None = None
+) -> tuple[types.RunLine, ...]:
     """Return chosen runs in their order, with what their path shows."""
     shares, broken, writes = (
         table.columns[name].take(places).numbers.tolist()
@@ -613,7 +608,7 @@ def list_runs(table: RunTable, places: Ints, effects: Effects | None = None) -> 
     reasons = map(cache(_describe_path), shares, broken, writes, *axes)
     ids, names, keys = (getattr(table.runs, x)[places].tolist() for x in ("id", "name", "key"))
     sure = repeat(True) if effects is None else map(effects.__contains__, keys)
-    return tuple(map(RunLine, ids, names, reasons, sure))
+    return tuple(map(types.RunLine, ids, names, reasons, sure))
 
 
 def _describe_path(
@@ -631,7 +626,7 @@ def _describe_path(
 
 def _joint(
     table: RunTable, grade: str, names: tuple[str, ...], graded: Bools, columns: tuple[Bools, ...]
-) -> Iterator[OutcomeTable]:
+) -> Iterator[types.OutcomeTable]:
     known, passed = read_outcomes(table)
     both = known & graded
     if not both.any():
@@ -643,7 +638,7 @@ def _joint(
         more = int((unearned & (table.columns[OTHER_WRITES].value > 0)).sum())
         said = f"{more} of these {int(unearned.sum())} also made writes that the reference lacks"
         notes = {"fail": said} if more else {}
-    yield OutcomeTable(
+    yield types.OutcomeTable(
         grade=grade,
         columns=names,
         passed=tuple(int((both & passed & flags).sum()) for flags in columns),
@@ -669,7 +664,7 @@ MOST_GROUPS = 20
 def find_rank_flips(
     rows: Rows,  # where the runs are
     table: RunTable,  # the runs, as a report reads them
-    groups: Sequence[Profile],  # the groups of these runs that are ordered
+    groups: Sequence[types.Profile],  # the groups of these runs that are ordered
     judged: Sequence[JudgeAnswers],  # what judges answered about the runs
     seed: int,  # where random draws start
 ) -> RankFlips | Unmeasured:

@@ -15,16 +15,9 @@ from msgspec.structs import replace
 from stepscope import stats
 from stepscope.errors import UsageError
 from stepscope.model.records import RULES, Figure
+from stepscope.report import types
 from stepscope.report.build import build_profile, find_effects, find_rank_flips
 from stepscope.report.rows import RunTable, choose_fields, read_table, read_values, say_no_match
-from stepscope.report.types import (
-    NO_CURVES,
-    ComparisonReport,
-    Difference,
-    Profile,
-    Provenance,
-    ShapesDifference,
-)
 from stepscope.report.votes import measure_group, read_aspects
 from stepscope.report.words import AXES, COMPARED, RATES, UNITS, give_reason, name_rubric
 from stepscope.safety.redact import hide_in
@@ -53,7 +46,7 @@ def compare_groups(
     where: Where | None = None,  # a condition on runs; all when left out
     since: str | None = None,  # only runs that started then or later
     seed: int = 0,  # where permutations start
-) -> ComparisonReport:
+) -> types.ComparisonReport:
     """Return the runs whose field `by` is `a` compared with those where it is `b`."""
     fields = choose_fields(by)
     if a == b:
@@ -76,7 +69,7 @@ def compare_groups(
     profiles = [build_profile(one, {by: name}, effects, seed=seed) for one, name in pair]
     judged = read_judge_answers(rows, table.runs, chosen)
     compared |= _compare_corrected(rows, table, profiles, judged)
-    report = ComparisonReport(
+    report = types.ComparisonReport(
         first=profiles[0],
         second=profiles[1],
         differences={
@@ -89,7 +82,7 @@ def compare_groups(
         worth_seeing=WORTH_SEEING,
         rank_flips=find_rank_flips(rows, table, profiles, judged, seed),
         shapes=_shapes(first, second, seed),
-        provenance=Provenance(
+        provenance=types.Provenance(
             where=None if where is None else where.text,
             since=since,
             by=by,
@@ -102,8 +95,8 @@ def compare_groups(
 
 
 def _compare_corrected(
-    rows: Rows, table: RunTable, profiles: Sequence[Profile], judged: Sequence[JudgeAnswers]
-) -> dict[str, Difference]:
+    rows: Rows, table: RunTable, profiles: Sequence[types.Profile], judged: Sequence[JudgeAnswers]
+) -> dict[str, types.Difference]:
     """Return the shares that people's labels correct in both groups, by rubric and judge."""
     found = {}
     unknown = [None] * len(table)  # of which steps are the agent's: only whole runs are corrected
@@ -121,7 +114,7 @@ def _compare_corrected(
                 if one.weak
             ]
             effect = stats.corrected_difference(before.rate, after.rate)
-            found[f"{name_rubric(aspect.rubric)} by {judge}, corrected"] = Difference(
+            found[f"{name_rubric(aspect.rubric)} by {judge}, corrected"] = types.Difference(
                 first=before.rate,
                 second=after.rate,
                 effect=Unmeasured("insufficient_data", "; ".join(weak)) if weak else effect,
@@ -130,10 +123,10 @@ def _compare_corrected(
     return found
 
 
-def _shapes(first: RunTable, second: RunTable, seed: int) -> ShapesDifference | Unmeasured:
+def _shapes(first: RunTable, second: RunTable, seed: int) -> types.ShapesDifference | Unmeasured:
     """Return the shapes of both groups compared, by handing their runs out anew within cases."""
     if first.shapes is None or second.shapes is None:
-        return NO_CURVES
+        return types.NO_CURVES
     fitted = first.shapes.fitted, second.shapes.fitted
     found = fleet.compare_fleets(
         first.shapes.log_likelihood[fitted[0]],
@@ -145,7 +138,7 @@ def _shapes(first: RunTable, second: RunTable, seed: int) -> ShapesDifference | 
     if isinstance(found, Unmeasured):
         return found
     source, sigma = first.shapes.source, first.shapes.sigma
-    return ShapesDifference(
+    return types.ShapesDifference(
         difference=found.difference, p=found.p, method=found.method, source=source, sigma=sigma
     )
 
@@ -161,7 +154,7 @@ def _group(table: RunTable, by: str, value: str) -> RunTable:
 
 def _difference(
     key: str, first: RunTable, second: RunTable, *, paired: bool, seed: int
-) -> Difference:
+) -> types.Difference:
     sides = []
     for table in (first, second):
         measure = COMPARED.get(key, key)
@@ -179,8 +172,10 @@ def _difference(
     figures = (estimate(values, cases, unmeasured=gone) for values, cases, gone in sides)
     before, after = (give_reason(key, figure) for figure in figures)
     if isinstance(found, Unmeasured):
-        return Difference(first=before, second=after, effect=give_reason(key, found), paired=paired)
-    return Difference(
+        return types.Difference(
+            first=before, second=after, effect=give_reason(key, found), paired=paired
+        )
+    return types.Difference(
         first=before,
         second=after,
         effect=found.effect,

@@ -29,24 +29,8 @@ from stepscope.model.records import STEP_SCORES as SCORES
 from stepscope.models.configured import JudgesTable
 from stepscope.models.opening import agent_family
 from stepscope.models.prices import Prices
-from stepscope.report import votes, words
+from stepscope.report import types, votes, words
 from stepscope.report.rows import RunTable, read_shown_run, sort_findings
-from stepscope.report.types import (
-    AnswerCounts,
-    DisputedRun,
-    JudgeCost,
-    PairAgreement,
-    Panel,
-    Panels,
-    PatternShare,
-    Profile,
-    TraceAnswer,
-    TraceLine,
-    TraceStep,
-    VerdictFlag,
-    VerdictFlagKind,
-    WorkedTrace,
-)
 from stepscope.report.votes import Acted, PanelAspect
 from stepscope.safety.text import visible_line
 from stepscope.stats.sample import Bools
@@ -63,7 +47,7 @@ _NO_CITES = Unmeasured("not_applicable", "no step is cited")
 
 def compare_judges(
     rows: Rows, rubrics: Iterable[str], *, where: Where | None, seed: int, version: str | None
-) -> Iterator[PairAgreement]:
+) -> Iterator[types.PairAgreement]:
     """Yield how far each pair of judges agrees on each rubric."""
     for rubric in dict.fromkeys(rubrics):
         found = measure_agreement(rows, rubric=rubric, where=where, version=version, seed=seed)
@@ -71,7 +55,7 @@ def compare_judges(
             family = {rater.name: rater.family for rater in aspect.raters}
             for pair in aspect.pairs:
                 if pair.n and aspect.name == rubric:
-                    yield PairAgreement(
+                    yield types.PairAgreement(
                         rubric=rubric,
                         unit=aspect.unit,
                         judges=pair.raters,
@@ -86,12 +70,12 @@ def compare_judges(
 
 def list_disputes(
     rows: Rows, where: Where | None, version: str | None
-) -> tuple[tuple[DisputedRun, ...], int]:
+) -> tuple[tuple[types.DisputedRun, ...], int]:
     """Return the most telling disputes, and how many there are."""
     queue = labelling_queue(rows, where=where, version=version)
     all_ = [one for one in queue if one.aspect != SCORES]
     return tuple(
-        DisputedRun(
+        types.DisputedRun(
             id=one.run,
             name=one.name,
             rubric=one.aspect,
@@ -103,7 +87,7 @@ def list_disputes(
     ), len(all_)
 
 
-def count_costs(judged: Sequence[JudgeAnswers]) -> tuple[JudgeCost, ...]:
+def count_costs(judged: Sequence[JudgeAnswers]) -> tuple[types.JudgeCost, ...]:
     """Return what each judge took, by name."""
     by_judge: dict[str, list[Record]] = {}
     for one in judged:
@@ -113,13 +97,13 @@ def count_costs(judged: Sequence[JudgeAnswers]) -> tuple[JudgeCost, ...]:
     return tuple(_cost(judge, by_judge[judge]) for judge in sorted(by_judge))
 
 
-def _cost(judge: str, records: Sequence[Record]) -> JudgeCost:
+def _cost(judge: str, records: Sequence[Record]) -> types.JudgeCost:
     usages = [record.usage for record in records if record.usage is not None]
     paid = [record.cost_usd for record in records if record.cost_usd is not None]
     cached = [record for record in records if record.usage is not None and record.usage.cache_read]
     prices = Prices(JudgesTable()) if cached else None
     saved = [f for record in cached if prices and (f := _saved(record, prices)) is not None]
-    return JudgeCost(
+    return types.JudgeCost(
         judge=judge,
         calls=len(records),
         input_tokens=sum_known(usage.input_total for usage in usages),
@@ -156,11 +140,15 @@ Family = Callable[[str], str | None]
 
 
 def find_flags(
-    table: RunTable, judged: Sequence[JudgeAnswers], panels: Sequence[Panel], *, family: Family
-) -> tuple[VerdictFlag, ...]:
+    table: RunTable,
+    judged: Sequence[JudgeAnswers],
+    panels: Sequence[types.Panel],
+    *,
+    family: Family,
+) -> tuple[types.VerdictFlag, ...]:
     """Return every flag, by kind; `family` says which family an agent is of, if it is known."""
     by_mode = {(one.asked.measure, one.asked.judge): one for one in judged if one.main}
-    found: list[VerdictFlag] = list(_kin(table, judged, family))
+    found: list[types.VerdictFlag] = list(_kin(table, judged, family))
     for one in judged:
         key = one.asked.measure, one.asked.judge
         if f"+{one.asked.mode}" == NARRATION_OFF and not one.main:
@@ -177,14 +165,16 @@ def find_flags(
     return tuple(sorted(kept, key=lambda flag: (flag.kind, flag.judge, flag.said)))
 
 
-def _flag(kind: VerdictFlagKind, judge: str, said: str, runs: Sequence[str]) -> VerdictFlag:
+def _flag(
+    kind: types.VerdictFlagKind, judge: str, said: str, runs: Sequence[str]
+) -> types.VerdictFlag:
     named = tuple(runs[:NAMED_RUNS])
-    return VerdictFlag(kind=kind, judge=judge, said=said, n=len(runs), runs=named)
+    return types.VerdictFlag(kind=kind, judge=judge, said=said, n=len(runs), runs=named)
 
 
 def _flag_answers(
-    kind: VerdictFlagKind, one: JudgeAnswers, said: str, runs: Sequence[str]
-) -> VerdictFlag:
+    kind: types.VerdictFlagKind, one: JudgeAnswers, said: str, runs: Sequence[str]
+) -> types.VerdictFlag:
     return _flag(kind, one.asked.judge, f"{one.asked.measure}: {said}", runs)
 
 
@@ -192,7 +182,9 @@ def _names(table: RunTable, places: Iterable[int]) -> list[str]:
     return [str(table.runs.name[at]) for at in sorted(places)]
 
 
-def _kin(table: RunTable, judged: Sequence[JudgeAnswers], family: Family) -> Iterator[VerdictFlag]:
+def _kin(
+    table: RunTable, judged: Sequence[JudgeAnswers], family: Family
+) -> Iterator[types.VerdictFlag]:
     agents = {agent: family(agent) for agent in set(table.runs.agent.tolist()) if agent}
     own: dict[tuple[str, str, str], set[int]] = {}
     for one in judged:
@@ -205,7 +197,7 @@ def _kin(table: RunTable, judged: Sequence[JudgeAnswers], family: Family) -> Ite
         yield _flag("self_family", judge, said, _names(table, places))
 
 
-def _of_one(table: RunTable, one: JudgeAnswers) -> Iterator[VerdictFlag]:
+def _of_one(table: RunTable, one: JudgeAnswers) -> Iterator[types.VerdictFlag]:
     runs = {at: str(table.runs.name[at]) for at in sorted(one.runs)}
     turned = [name for at, name in runs.items() if _flips(one.runs[at])]
     yield _flag_answers("flips", one, "turns when it is asked again", turned)
@@ -220,10 +212,10 @@ def _of_one(table: RunTable, one: JudgeAnswers) -> Iterator[VerdictFlag]:
         yield _flag_answers("prompts_mixed", one, said, list(runs.values()))
     for version, n in one.older.items():
         said = f"{one.asked.measure}: answers of version {version} are not used"
-        yield VerdictFlag(kind="older_answers", judge=one.asked.judge, said=said, n=n)
+        yield types.VerdictFlag(kind="older_answers", judge=one.asked.judge, said=said, n=n)
 
 
-def _outranked(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[VerdictFlag]:
+def _outranked(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[types.VerdictFlag]:
     """Yield the judges that find no fault at all in runs that are known to have failed."""
     praised: dict[str, set[int]] = {}
     faulted: dict[str, set[int]] = {}
@@ -262,7 +254,7 @@ def _turns(first: RunAnswers, second: RunAnswers) -> bool:
     return any(None not in pair and pair[0] != pair[1] for pair in labels)
 
 
-def _ignored(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[VerdictFlag]:
+def _ignored(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[types.VerdictFlag]:
     """Yield the judges whose answers often do not have the form that was asked for."""
     asked: dict[str, int] = {}
     broken: dict[str, set[int]] = {}
@@ -282,7 +274,7 @@ def _ignored(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[Verdic
             yield _flag("schema_ignored", judge, said, _names(table, places))
 
 
-def _unequal(panels: Sequence[Panel]) -> Iterator[VerdictFlag]:
+def _unequal(panels: Sequence[types.Panel]) -> Iterator[types.VerdictFlag]:
     """Yield the panels before which some groups came with other judges than others did."""
     for panel in panels:
         of_group = {
@@ -294,7 +286,7 @@ def _unequal(panels: Sequence[Panel]) -> Iterator[VerdictFlag]:
             if judges and judges != whole:
                 absent = ", ".join(sorted(whole - judges))
                 said = f"{panel.rubric}: {title} was not judged by {absent}"
-                yield VerdictFlag(kind="unequal_panels", judge=absent, said=said, n=1)
+                yield types.VerdictFlag(kind="unequal_panels", judge=absent, said=said, n=1)
 
 
 # Runs that a pattern names.
@@ -313,10 +305,10 @@ def read_agent_steps(rows: Rows, table: RunTable, judged: Sequence[JudgeAnswers]
 def count_pattern_runs(
     table: RunTable,
     judged: Sequence[JudgeAnswers],
-    groups: Sequence[Profile],
+    groups: Sequence[types.Profile],
     aspect: PanelAspect,
     steps: Acted,
-) -> Iterator[PatternShare]:
+) -> Iterator[types.PatternShare]:
     """Yield each pattern, by judge and group; `aspect` says how the runs were drawn."""
     for one in judged:
         if one.asked.measure != STEP_LABELS or not one.main:
@@ -343,11 +335,11 @@ def _of(table: RunTable, one: JudgeAnswers, at: int, steps: Acted) -> PatternSte
 def _pattern(
     of_run: dict[int, PatternSteps],
     name: PatternName,
-    of: Profile,
+    of: types.Profile,
     aspect: PanelAspect,
     *,
     judge: str,
-) -> PatternShare:
+) -> types.PatternShare:
     table = aspect.table
     shows, told = (np.zeros(len(table), np.bool_) for _ in range(2))
     why: dict[str, Bools] = {}
@@ -359,7 +351,7 @@ def _pattern(
             lost = seen.reason if seen == UNKNOWN_OUTCOME else seen.kind
             why.setdefault(lost, np.zeros(len(table), np.bool_))[at] = True
     names = [str(table.runs.name[at]) for at in np.flatnonzero(shows).tolist()]
-    return PatternShare(
+    return types.PatternShare(
         name=name,
         judge=judge,
         group=words.name_group(of),
@@ -377,7 +369,7 @@ TOLD, MOST_STEPS = 160, 8
 
 def choose_worked_trace(
     store: Store, table: RunTable, aspects: Sequence[PanelAspect], judged: Sequence[JudgeAnswers]
-) -> WorkedTrace | None:
+) -> types.WorkedTrace | None:
     """Return the run that shows most; None where no run was answered by two judges."""
     axes = [aspect for aspect in aspects if aspect.failing == words.INCORRECT]
     for at in _order(table, axes):
@@ -387,13 +379,13 @@ def choose_worked_trace(
             continue  # its texts were purged; another run serves as well
         lines = tuple(_lines(records, [aspect.rubric for aspect in axes]))
         cited = sorted({step for line in lines for step in line.common})
-        return WorkedTrace(
+        return types.WorkedTrace(
             id=trajectory.id,
             name=trajectory.name,
             outcome=trajectory.outcome.status,
             lines=lines,
             steps=tuple(
-                TraceStep(
+                types.TraceStep(
                     step=at,
                     actor=trajectory.steps[at].actor,
                     text=words.cut_words(visible_line(_said(trajectory.steps[at])), TOLD),
@@ -420,12 +412,12 @@ def _order(table: RunTable, axes: Sequence[PanelAspect]) -> Iterator[int]:
     yield from (int(at) for at in np.lexsort((np.arange(n), -shared, -found)) if shared[at])
 
 
-def _lines(records: Sequence[Record], rubrics: Sequence[str]) -> Iterator[TraceLine]:
-    answers: dict[str, list[TraceAnswer]] = {}
+def _lines(records: Sequence[Record], rubrics: Sequence[str]) -> Iterator[types.TraceLine]:
+    answers: dict[str, list[types.TraceAnswer]] = {}
     for one in votes.select_current(records):
         answer = one.record.answer
         if isinstance(answer, Verdict) and answer.step is None and answer.label is not None:
-            said = TraceAnswer(
+            said = types.TraceAnswer(
                 judge=one.asked.judge,
                 label=answer.label,
                 confidence=answer.confidence,
@@ -437,13 +429,17 @@ def _lines(records: Sequence[Record], rubrics: Sequence[str]) -> Iterator[TraceL
         told_here = answers.get(rubric, [])
         verdict = rules.get(rubric)
         if verdict is not None and verdict.label == words.INCORRECT:
-            told_here.append(TraceAnswer(judge=RULES, label=verdict.label, cites=verdict.cites))
+            told_here.append(
+                types.TraceAnswer(judge=RULES, label=verdict.label, cites=verdict.cites)
+            )
         if told_here:
             by_label: dict[str, Counter[int]] = {}
             for told in told_here:
                 by_label.setdefault(told.label, Counter()).update(set(told.cites))
             common = {step for cited in by_label.values() for step, n in cited.items() if n > 1}
-            yield TraceLine(rubric=rubric, answers=tuple(told_here), common=tuple(sorted(common)))
+            yield types.TraceLine(
+                rubric=rubric, answers=tuple(told_here), common=tuple(sorted(common))
+            )
 
 
 def _said(step: Step) -> str:
@@ -461,13 +457,13 @@ SETS = ("axes", "quality", "step_labels", "behaviour", "attribution")
 def build_panels(
     rows: Rows,  # where their records are
     table: RunTable,  # the runs, as a report reads them
-    groups: Sequence[Profile],  # the report's groups of these runs
+    groups: Sequence[types.Profile],  # the report's groups of these runs
     found: Sequence[JudgeAnswers],  # what judges answered about them
     *,
     where: Where | None = None,  # what chose the runs
     version: str | None = None,  # of rubrics, that `found` was read under
     seed: int = 0,  # where random draws start
-) -> Panels | None:
+) -> types.Panels | None:
     """Return what judges say of the runs of a table; None where none was asked."""
     if not found:
         return None
@@ -477,7 +473,7 @@ def build_panels(
     all_ = sorted(votes.read_aspects(rows, table, asked, steps), key=lambda one: _place(one.rubric))
     claims = votes.adjust_claims([votes.claim_differences(aspect, groups, seed) for aspect in all_])
     whole = [
-        Panel(
+        types.Panel(
             rubric=aspect.rubric,
             failing=aspect.failing,
             members=tuple([one.member for one in aspect.votes]),
@@ -493,7 +489,7 @@ def build_panels(
     spoken = {aspect.rubric for aspect in all_}
     apart, n_disputed = list_disputes(rows, where, version)
     rubrics = sorted(measures, key=_place)
-    return Panels(
+    return types.Panels(
         panels=tuple(whole),
         answers=tuple(_answers(table, [o for o in asked if o.asked.measure not in spoken], groups)),
         patterns=tuple(patterns),
@@ -518,7 +514,7 @@ def _place(rubric: str) -> tuple[int, int, str]:
     )
 
 
-def _not_drawn(table: RunTable, aspects: Sequence[PanelAspect]) -> Iterator[VerdictFlag]:
+def _not_drawn(table: RunTable, aspects: Sequence[PanelAspect]) -> Iterator[types.VerdictFlag]:
     for aspect in aspects:
         asked = np.logical_or.reduce([one.asked for one in aspect.votes])
         outside = table.runs.name[asked & ~aspect.inside].tolist()
@@ -528,8 +524,8 @@ def _not_drawn(table: RunTable, aspects: Sequence[PanelAspect]) -> Iterator[Verd
 
 
 def _answers(
-    table: RunTable, judged: Sequence[JudgeAnswers], groups: Sequence[Profile]
-) -> Iterator[AnswerCounts]:
+    table: RunTable, judged: Sequence[JudgeAnswers], groups: Sequence[types.Profile]
+) -> Iterator[types.AnswerCounts]:
     for one in judged:
         if not one.main:
             continue
@@ -546,7 +542,7 @@ def _answers(
                 elif answer.label is not None:
                     counts[answer.label] += 1
             if counts or lost:
-                yield AnswerCounts(
+                yield types.AnswerCounts(
                     rubric=one.asked.measure,
                     judge=one.asked.judge,
                     group=words.name_group(of),

@@ -32,18 +32,9 @@ from stepscope.model.records import (
     Figure,
 )
 from stepscope.model.records import STEP_LABELS_NAME as STEP_LABELS
+from stepscope.report import types
 from stepscope.report.corrected import correct_share
 from stepscope.report.rows import RunTable
-from stepscope.report.types import (
-    BehaviourOnset,
-    CorrectedShare,
-    JudgeShare,
-    PanelClaim,
-    PanelGroup,
-    PanelMember,
-    PanelVote,
-    Profile,
-)
 from stepscope.report.words import AXES, INCORRECT, name_group
 from stepscope.stats.sample import Bools, Floats
 from stepscope.store.columns import ANSWERED, NO_RECORD, LabelledRows, Rows, Texts, unmeasured_kind
@@ -81,7 +72,7 @@ Acted = Sequence[frozenset[int] | None]
 class JudgeVotes:
     """One judge on one aspect of the runs, aligned with them."""
 
-    member: PanelMember  # who
+    member: types.PanelMember  # who
     failing: Bools  # the fault was found
     answered: Bools  # there is a yes or a no
     why: Texts  # why there is neither, None where there is, or where the judge was not asked
@@ -204,7 +195,7 @@ def _votes(table: RunTable, one: JudgeAnswers, read: Reading) -> JudgeVotes:
             why[at] = found
         else:
             answered[at], failing[at] = True, found
-    member = PanelMember(
+    member = types.PanelMember(
         judge=one.asked.judge,
         family=one.asked.family,
         mode=one.asked.mode,
@@ -269,7 +260,7 @@ def _rules_axis(table: RunTable, rubric: str) -> Iterator[JudgeVotes]:
         state = int(column.state[at])
         why[at] = str(column.label[at]) if state == ANSWERED else unmeasured_kind(state)
     yield JudgeVotes(
-        member=PanelMember(judge=RULES, family=RULES, version=", ".join(column.versions)),
+        member=types.PanelMember(judge=RULES, family=RULES, version=", ".join(column.versions)),
         failing=decided & (column.label == INCORRECT),
         answered=decided,
         why=why,
@@ -283,11 +274,11 @@ ALPHA = 0.05
 INCOMPLETE = "incomplete"
 
 
-def measure_group(aspect: PanelAspect, of: Profile) -> PanelGroup:
+def measure_group(aspect: PanelAspect, of: types.Profile) -> types.PanelGroup:
     """Return what every judge found in one group of runs, and what they found together."""
     chosen = aspect.table.matches(of.group)
     votes = aspect.votes
-    return PanelGroup(
+    return types.PanelGroup(
         title=name_group(of),
         n_runs=int(chosen.sum()),
         seats=tuple(_seat(aspect, one, chosen) for one in votes),
@@ -304,10 +295,10 @@ def list_panels(votes: Sequence[JudgeVotes]) -> Iterator[Sequence[JudgeVotes]]:
         yield votes
 
 
-def _seat(aspect: PanelAspect, one: JudgeVotes, chosen: Bools) -> JudgeShare:
+def _seat(aspect: PanelAspect, one: JudgeVotes, chosen: Bools) -> types.JudgeShare:
     open_ = one.asked & chosen & ~one.answered
     why = {str(name): open_ & (one.why == name) for name in set(one.why[open_].tolist())}
-    return JudgeShare(
+    return types.JudgeShare(
         judge=one.member.judge,
         failing=aspect.share(one.failing, one.answered & chosen, why),
         lost={name: int(runs.sum()) for name, runs in sorted(why.items())},
@@ -322,7 +313,7 @@ def _labels_of(rows: Rows, rubric: str) -> tuple[Label, ...]:
     return tuple(label for label in given if label.step is None and not label.round)
 
 
-def _correct(aspect: PanelAspect, one: JudgeVotes, chosen: Bools) -> CorrectedShare | None:
+def _correct(aspect: PanelAspect, one: JudgeVotes, chosen: Bools) -> types.CorrectedShare | None:
     """Correct a judge's share by people's labels, where its runs were judged with one chance."""
     if one.setups is None or one.confidence is None or not (aspect.labels and aspect.even):
         return None
@@ -351,7 +342,7 @@ def find_complete(sitting: Sequence[JudgeVotes]) -> tuple[Bools, Bools]:
     return answered, np.logical_or.reduce([one.asked for one in models])
 
 
-def _vote(aspect: PanelAspect, sitting: Sequence[JudgeVotes], chosen: Bools) -> PanelVote:
+def _vote(aspect: PanelAspect, sitting: Sequence[JudgeVotes], chosen: Bools) -> types.PanelVote:
     answered, asked = find_complete(sitting)
     # A run that an aspect does not apply to, as each judge says, asks nothing of the panel.
     models = [one for one in sitting if one.member.family != RULES]
@@ -359,7 +350,7 @@ def _vote(aspect: PanelAspect, sitting: Sequence[JudgeVotes], chosen: Bools) -> 
     part = asked & ~answered & chosen & ~idle
     why = {INCOMPLETE: part, NOT_APPLICABLE: idle}
     found, agreed = [one.failing for one in sitting], [one.failing for one in models]
-    return PanelVote(
+    return types.PanelVote(
         judges=tuple(one.member.judge for one in sitting),
         any=aspect.share(np.logical_or.reduce(found), answered & chosen, why),
         all=aspect.share(np.logical_and.reduce(agreed), answered & chosen, why),
@@ -368,8 +359,8 @@ def _vote(aspect: PanelAspect, sitting: Sequence[JudgeVotes], chosen: Bools) -> 
 
 
 def claim_differences(
-    aspect: PanelAspect, groups: Sequence[Profile], seed: int
-) -> tuple[PanelClaim, ...]:
+    aspect: PanelAspect, groups: Sequence[types.Profile], seed: int
+) -> tuple[types.PanelClaim, ...]:
     """Return few groups of evenly drawn runs compared pair by pair, p not adjusted yet."""
     if not 2 <= len(groups) <= MOST_GROUPS or not aspect.even:
         return ()
@@ -391,16 +382,18 @@ def claim_differences(
         compare = stats.compare_paired if paired else stats.compare_unpaired
         found = compare(xs, x_cases, ys, y_cases, rng=rng)
         effect, p = (found, None) if isinstance(found, Unmeasured) else (found.effect, found.p)
-        out.append(PanelClaim(first=names[0], second=names[1], effect=effect, p=p))
+        out.append(types.PanelClaim(first=names[0], second=names[1], effect=effect, p=p))
     return tuple(out)
 
 
-def adjust_claims(all_: Sequence[tuple[PanelClaim, ...]]) -> list[tuple[PanelClaim, ...]]:
+def adjust_claims(
+    all_: Sequence[tuple[types.PanelClaim, ...]],
+) -> list[tuple[types.PanelClaim, ...]]:
     """Return the claims of every panel with p adjusted by Holm over all of them."""
     tested = [claim.p for claims in all_ for claim in claims if claim.p is not None]
     holm = iter(stats.holm(tested).tolist() if tested else ())
 
-    def adjust(claim: PanelClaim) -> PanelClaim:
+    def adjust(claim: types.PanelClaim) -> types.PanelClaim:
         p = None if claim.p is None else next(holm)
         return replace(claim, p_adjusted=p, survives=p is not None and p <= ALPHA)
 
@@ -413,10 +406,10 @@ TENTHS = 10
 def measure_onsets(
     table: RunTable,
     judged: Sequence[JudgeAnswers],
-    groups: Sequence[Profile],
+    groups: Sequence[types.Profile],
     aspects: Sequence[PanelAspect],
     acted: Acted,
-) -> Iterator[BehaviourOnset]:
+) -> Iterator[types.BehaviourOnset]:
     """Yield what each judge says of each behaviour in the agent's steps, by group of runs."""
     by_rubric = {aspect.rubric: aspect for aspect in aspects}
     for one in judged:
@@ -429,7 +422,7 @@ def measure_onsets(
             chosen = table.matches(of.group)
             began = chosen & ~np.isnan(first)
             clusters = table.clusters
-            yield BehaviourOnset(
+            yield types.BehaviourOnset(
                 rubric=one.asked.measure,
                 judge=one.asked.judge,
                 group=name_group(of),

@@ -18,18 +18,8 @@ from stepscope.errors import UsageError
 from stepscope.model import Json, ToolCall, ToolResult
 from stepscope.model.records import COMPLETENESS_NAME, INPUTS, Figure
 from stepscope.model.signatures import generalise, sign_step
+from stepscope.report import types
 from stepscope.report.document import DrawnInterval, Paragraph, TableCell, TableRow, make_row
-from stepscope.report.types import (
-    InputCount,
-    LookFirst,
-    OutcomeTable,
-    Panel,
-    Panels,
-    Profile,
-    Report,
-    RunLine,
-    SuspectSteps,
-)
 from stepscope.safety.text import visible_line
 from stepscope.values import (
     Estimate,
@@ -280,7 +270,7 @@ def _close(given: dict[str, Json], earlier: ToolCall | None, name: str) -> bool:
     return 2 * sum(bool(given.get(key) == item) for key, item in before.items()) > len(given)
 
 
-def list_figures(profile: Profile) -> tuple[dict[str, TableRow], str]:
+def list_figures(profile: types.Profile) -> tuple[dict[str, TableRow], str]:
     """Return the vector's lines by key (no axes, the largest pass^k), and what is not measured."""
     powers = [key for key in profile.figures if "^" in key]
     keys = [key for key in profile.figures if key not in AXES and key not in powers]
@@ -406,7 +396,7 @@ def name_rubric(rubric: str) -> str:
     return f"{of}: {aspect}" if aspect else of
 
 
-def name_panel(panel: Panel) -> str:
+def name_panel(panel: types.Panel) -> str:
     """Return the aspect that a panel judges as people read it."""
     said = name_rubric(panel.rubric)
     return said if panel.failing in (INCORRECT, "present") else f"{said}: {panel.failing}"
@@ -426,7 +416,7 @@ class JudgeNames(dict[str, str]):
         return name
 
 
-def name_judges(found: Panels) -> JudgeNames:
+def name_judges(found: types.Panels) -> JudgeNames:
     """Return what the judges of a report are called."""
     sitting = dict.fromkeys(m.judge for panel in found.panels for m in panel.members)
     raters = dict.fromkeys(name for one in found.agreement for name in one.judges)
@@ -444,13 +434,13 @@ def clip(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 
-def name_group(profile: Profile) -> str:
+def name_group(profile: types.Profile) -> str:
     """Return the values of a group as people write them."""
     named = [value for value in profile.group.values() if value]
     return " · ".join(named or [f"no {field}" for field in profile.group])
 
 
-def find_profile(report: Report, value: str) -> Profile:
+def find_profile(report: types.Report, value: str) -> types.Profile:
     """Return the vector of the one group whose name is, or one of whose values is, `value`."""
     groups = report.profiles
     found = [x for x in groups if value == name_group(x) or value in x.group.values()]
@@ -460,12 +450,12 @@ def find_profile(report: Report, value: str) -> Profile:
     return found[0]
 
 
-def name_steps(one: SuspectSteps) -> str:
+def name_steps(one: types.SuspectSteps) -> str:
     """Return a step or a range of steps as people write it: `14` or `14-34`."""
     return str(one.first) if one.first == one.last else f"{one.first}-{one.last}"
 
 
-def describe_profile(profile: Profile, report: Report) -> tuple[str, str]:
+def describe_profile(profile: types.Profile, report: types.Report) -> tuple[str, str]:
     """Return the group, and what was read of it: runs, tasks, steps, calls, judges, seed."""
     judges = ", ".join(report.provenance.judges) or "none"
     return (visible_line(name_group(profile)) or "all runs"), (
@@ -475,7 +465,7 @@ def describe_profile(profile: Profile, report: Report) -> tuple[str, str]:
     )
 
 
-def _tasks(profile: Profile) -> str:
+def _tasks(profile: types.Profile) -> str:
     n, trials, tasks = profile.n_tasks, profile.trials, format_count(profile.n_tasks, "task")
     # Trials are counted over graded runs: where others are among these, tasks x trials is no count.
     if trials is None or trials.high < 2 or not trials.low * n <= profile.n_runs <= trials.high * n:
@@ -488,7 +478,7 @@ def _tasks(profile: Profile) -> str:
 _OF_CALLS = dict.fromkeys(("tools", "arguments", "results"), " with calls")
 
 
-def describe_input(one: InputCount) -> str:
+def describe_input(one: types.InputCount) -> str:
     """Return in how many runs an input was recorded, and what cannot be told of the others."""
     name, blind = INPUTS[one.input]
     hidden = [f"{n:,} {state}" for state, n in one.lost.items() if state != "not_recorded"]
@@ -498,14 +488,14 @@ def describe_input(one: InputCount) -> str:
     return f"{said}: {blind}" if one.lost else said
 
 
-def describe_inputs(profile: Profile) -> str:
+def describe_inputs(profile: types.Profile) -> str:
     """Return which inputs of the verdicts are in the traces, and what cannot be told of others."""
     whole = ", ".join(INPUTS[one.input][0] for one in profile.inputs if not one.lost)
     lost = [describe_input(one) for one in profile.inputs if one.lost]
     return "; ".join([f"{whole} in all runs", *lost] if whole else lost)
 
 
-def note_unearned(table: OutcomeTable, profile: Profile) -> dict[str, str]:
+def note_unearned(table: types.OutcomeTable, profile: types.Profile) -> dict[str, str]:
     """Return a remark for each row, "pass" and "fail"; the first table names the unearned runs."""
     notes = dict(table.notes)
     if table is profile.earned[0]:
@@ -524,13 +514,13 @@ def note_unearned(table: OutcomeTable, profile: Profile) -> dict[str, str]:
     return notes
 
 
-def name_some(runs: Sequence[RunLine], most: int) -> str:
+def name_some(runs: Sequence[types.RunLine], most: int) -> str:
     """Return the names of the first runs, and how many there are besides."""
     shown = ", ".join(run.name for run in runs[:most])
     return shown + (f" and {len(runs) - most:,} more" if len(runs) > most else "")
 
 
-def describe_suspect(run: LookFirst) -> tuple[str, str]:
+def describe_suspect(run: types.LookFirst) -> tuple[str, str]:
     """Return where to look in a run, how likely it is there, and why, in one line."""
     if run.note:
         return "-", run.note
@@ -541,7 +531,7 @@ def describe_suspect(run: LookFirst) -> tuple[str, str]:
     return name_steps(first) + share, first.evidence
 
 
-def mark_same_faults(found: Iterable[LookFirst]) -> Iterator[LookFirst]:
+def mark_same_faults(found: Iterable[types.LookFirst]) -> Iterator[types.LookFirst]:
     """Yield runs, each with the first one before it of the same signature, or reason to fail."""
     seen: dict[tuple[str, ...], str] = {}
     for run in found:
@@ -553,9 +543,11 @@ def mark_same_faults(found: Iterable[LookFirst]) -> Iterator[LookFirst]:
         yield run if same == run.id else msgspec.structs.replace(run, same_as=same)
 
 
-def group_looks(found: Sequence[LookFirst]) -> list[tuple[LookFirst, list[LookFirst]]]:
+def group_looks(
+    found: Sequence[types.LookFirst],
+) -> list[tuple[types.LookFirst, list[types.LookFirst]]]:
     """Return the runs to look at first, each with those after it that show the same fault."""
-    groups: dict[str, list[LookFirst]] = {}
+    groups: dict[str, list[types.LookFirst]] = {}
     for run in found:
         groups.setdefault(run.same_as or run.id, []).append(run)
     return [(run, others) for run, *others in groups.values()]
@@ -565,7 +557,7 @@ def group_looks(found: Sequence[LookFirst]) -> list[tuple[LookFirst, list[LookFi
 MOST_ALIKE = 6
 
 
-def name_alike(others: Sequence[LookFirst]) -> str:
+def name_alike(others: Sequence[types.LookFirst]) -> str:
     """Return the runs that show the same fault as one before them, and where, in one line."""
     named = []
     for run in others[:MOST_ALIKE]:

@@ -146,21 +146,13 @@ def make_redteam_document(made: RedteamResult) -> Document:
 
 def _judge(one: JudgeUnderAttack) -> Section:
     clean = ", ".join(f"{n} {_CAME_TO.get(word, word)}" for word, n in one.clean.items())
-    rows = [
-        make_row(
-            row.class_,
-            str(row.runs),
-            str(row.runs_flipped),
-            "-" if row.limit is None else f"{100 * row.limit:.1f} %",
-            str(row.tried),
-            str(row.flipped),
-            str(row.neutral),
-            str(sum(row.unmeasured.values())),
-            "-" if row.narration_dependent is None else str(row.narration_dependent),
-            str(row.outranked),
-        )
-        for row in one.flips
-    ]
+    rows = []
+    for row in one.flips:
+        limit = "-" if row.limit is None else f"{100 * row.limit:.1f} %"
+        silent = "-" if row.narration_dependent is None else row.narration_dependent
+        texts = (row.tried, row.flipped, row.neutral, sum(row.unmeasured.values()))
+        cells = (row.runs, row.runs_flipped, limit, *texts, silent, row.outranked)
+        rows.append(make_row(row.class_, *map(str, cells)))
     return [
         Paragraph(text=f"{one.judge} ({one.family})"),
         Paragraph(text=f"as they are: {clean}", indent=2),

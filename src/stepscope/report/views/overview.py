@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from stepscope.report import words
+from stepscope.report import types, words
 from stepscope.report.document import (
     DIGITS,
     Chart,
@@ -25,14 +25,6 @@ from stepscope.report.document import (
     Tone,
     make_columns,
     make_row,
-)
-from stepscope.report.types import (
-    LookFirst,
-    OutcomeTable,
-    Profile,
-    Report,
-    Shapes,
-    ShapesDifference,
 )
 from stepscope.report.views.judges import tabulate_panels
 from stepscope.report.views.profile import (
@@ -73,7 +65,7 @@ VECTOR = (
 )
 
 
-def make_report_document(report: Report) -> Document:
+def make_report_document(report: types.Report) -> Document:
     """Return a report as text and Markdown have it."""
     out: list[Section] = []
     full = choose_full(report)
@@ -107,7 +99,7 @@ def make_report_document(report: Report) -> Document:
     return [*out, flips, *shown, lay_out_modes(report.modes), *looks, closing]
 
 
-def describe_list(found: Sequence[LookFirst], chance: str = CHANCE) -> str:
+def describe_list(found: Sequence[types.LookFirst], chance: str = CHANCE) -> str:
     """Return what the chances mean, and how often the lists are right; "" where none is ranked."""
     ranked = any(x.suspects and x.suspects[0].share is not None for x in found)
     said = dict.fromkeys([chance if ranked else "", *(x.reliability for x in found)])
@@ -147,7 +139,7 @@ def describe_flips(found: RankFlips | Unmeasured, most: int | None = None) -> li
 MOST_NAME = 32
 
 
-def _look_first(report: Report) -> Section:
+def _look_first(report: types.Report) -> Section:
     rows = []
     for run, others in words.group_looks(report.look_first):
         where, said = words.describe_suspect(run)
@@ -184,7 +176,7 @@ def _look_first(report: Report) -> Section:
     return [table, *([Paragraph(text=right)] if right else [])]
 
 
-def tabulate_vector(profile: Profile, anchor: str) -> Table:
+def tabulate_vector(profile: types.Profile, anchor: str) -> Table:
     """Return the vector of one group, a row a figure; what cannot be measured is one note."""
     caption, (lines, absent) = f"The vector of {name_profile(profile)}", words.list_figures(profile)
     return Table(
@@ -193,13 +185,13 @@ def tabulate_vector(profile: Profile, anchor: str) -> Table:
     )  # fmt: skip
 
 
-def choose_full(report: Report) -> Sequence[Profile]:
+def choose_full(report: types.Report) -> Sequence[types.Profile]:
     """Return the groups that are shown in full: one alone, those of 5 runs or more, or all runs."""
     large = [profile for profile in report.profiles if profile.n_runs >= SMALL_GROUP]
     return report.profiles if len(report.profiles) == 1 else large or [report.whole]
 
 
-def tabulate_small_groups(profiles: Sequence[Profile]) -> Table | None:
+def tabulate_small_groups(profiles: Sequence[types.Profile]) -> Table | None:
     """Return the groups of few runs, a row each, without intervals; None where there is none."""
     small = [profile for profile in profiles if profile.n_runs < SMALL_GROUP]
     if not small or len(profiles) == 1:
@@ -228,7 +220,7 @@ def tabulate_small_groups(profiles: Sequence[Profile]) -> Table | None:
     )  # fmt: skip
 
 
-def tabulate_groups(profiles: Sequence[Profile]) -> Table:
+def tabulate_groups(profiles: Sequence[types.Profile]) -> Table:
     """Return figures down and the largest groups across, each with its interval on one scale."""
     large = [profile for profile in profiles if profile.n_runs >= SMALL_GROUP]
     shown = choose_largest(large or profiles, SHOWN_GROUPS)
@@ -253,7 +245,7 @@ def tabulate_groups(profiles: Sequence[Profile]) -> Table:
     return Table(id="groups", caption=caption, columns=tuple(columns), rows=made, notes=left)
 
 
-def choose_measured(profiles: Sequence[Profile]) -> list[str]:
+def choose_measured(profiles: Sequence[types.Profile]) -> list[str]:
     """Return the figures that any of the groups has, without axes; of pass^k the largest k."""
     keys = [
         key
@@ -266,7 +258,7 @@ def choose_measured(profiles: Sequence[Profile]) -> list[str]:
     return [key for key in keys if key not in powers[:-1]]
 
 
-def chart_vector(profiles: Sequence[Profile], table: Table) -> Chart | None:
+def chart_vector(profiles: Sequence[types.Profile], table: Table) -> Chart | None:
     """Return the shares of the vector with their intervals; None where there is none."""
     rows = [
         make_interval_row(words.name_figure(key).strip(), name_profile(profile), figure, order)
@@ -277,11 +269,11 @@ def chart_vector(profiles: Sequence[Profile], table: Table) -> Chart | None:
     return chart_intervals("vector", "Outcome and path", rows, table)
 
 
-def _with_curves(profiles: Sequence[Profile]) -> list[tuple[Profile, Shapes]]:
-    return [(p, p.shapes) for p in profiles if isinstance(p.shapes, Shapes)]
+def _with_curves(profiles: Sequence[types.Profile]) -> list[tuple[types.Profile, types.Shapes]]:
+    return [(p, p.shapes) for p in profiles if isinstance(p.shapes, types.Shapes)]
 
 
-def chart_shapes(profiles: Sequence[Profile]) -> Chart | None:
+def chart_shapes(profiles: Sequence[types.Profile]) -> Chart | None:
     """Return the shares of shapes of all groups; None where none has any."""
     rows = [
         make_interval_row(words.name_shape(shape), name_profile(profile), share, order)
@@ -301,7 +293,7 @@ BESIDE = {
 }
 
 
-def tabulate_shapes(profiles: Sequence[Profile]) -> Table | None:
+def tabulate_shapes(profiles: Sequence[types.Profile]) -> Table | None:
     """Return the shapes of all groups beside each other; None where there is nothing to say."""
     held = _with_curves(profiles)
     if not held:
@@ -313,7 +305,7 @@ def tabulate_shapes(profiles: Sequence[Profile]) -> Table | None:
     )
 
 
-def tabulate_shapes_of(held: Sequence[Shapes], titles: Sequence[TableColumn]) -> Table:
+def tabulate_shapes_of(held: Sequence[types.Shapes], titles: Sequence[TableColumn]) -> Table:
     """Return shapes beside each other, a column each, with what their figures rest on."""
     rows = []
     for shape in SHAPES:
@@ -338,14 +330,16 @@ def tabulate_shapes_of(held: Sequence[Shapes], titles: Sequence[TableColumn]) ->
     )  # fmt: skip
 
 
-def describe_basis(held: Sequence[Shapes]) -> Iterator[str]:
+def describe_basis(held: Sequence[types.Shapes]) -> Iterator[str]:
     """Yield where the scores come from, their noise, and why there are no shares."""
     yield from dict.fromkeys(f"scores: {s.source}; noise: {s.sigma}" for s in held)
     absent = [s.no_shares for s in held if s.no_shares is not None]
     yield from dict.fromkeys(f"no shares: {a.reason}; runs by their own label" for a in absent)
 
 
-def tabulate_shape_differences(found: ShapesDifference, first: Shapes, second: Shapes) -> Table:
+def tabulate_shape_differences(
+    found: types.ShapesDifference, first: types.Shapes, second: types.Shapes
+) -> Table:
     """Return the comparison of two groups by shape."""
     rows = []
     for shape, difference in found.difference.items():
@@ -372,7 +366,7 @@ GRADES = {
 }
 
 
-def tabulate_outcomes(joint: OutcomeTable, profile: Profile, at: int) -> Table:
+def tabulate_outcomes(joint: types.OutcomeTable, profile: types.Profile, at: int) -> Table:
     """Return outcome against one grade of the path."""
     notes = words.note_unearned(joint, profile)
     left = f"; {joint.unmeasured:,} runs without both grades" if joint.unmeasured else ""
@@ -404,7 +398,7 @@ NAMED_GROUPS = 3
 
 
 def state_result(
-    report: Report,
+    report: types.Report,
     held: Sequence[Sequence[RunListRow]],  # the runs of each group, or all of them together
     breaks: Sequence[tuple[str, int, int, int]],  # what `list_breaks` found
 ) -> list[tuple[str, Tone]]:
@@ -459,7 +453,7 @@ def state_result(
 
 
 def _passes(
-    verb: str, group: Profile, passed: int, n: int, workflow: str
+    verb: str, group: types.Profile, passed: int, n: int, workflow: str
 ) -> list[tuple[str, Tone]]:
     figure = group.figures.get("outcome.pass")
     known = isinstance(figure, Estimate) and not figure.no_interval
@@ -525,7 +519,7 @@ def name_on_page(key: str) -> str:
     return PAGE_NAMES.get(key) or words.name_figure(key).strip()
 
 
-def tabulate_report(profile: Profile, rows: Sequence[RunListRow], anchor: str) -> Table:
+def tabulate_report(profile: types.Profile, rows: Sequence[RunListRow], anchor: str) -> Table:
     """Return the figures of a group as a page draws them; `rows` are its runs."""
     found, absent = words.list_figures(profile)
     lines = []
@@ -561,7 +555,7 @@ def _draw_histogram(key: str, rows: Sequence[RunListRow]) -> TableCell:
 SQUARE = 88
 
 
-def draw_earned(profile: Profile) -> tuple[str, list[tuple[str, int, float, str]]] | None:
+def draw_earned(profile: types.Profile) -> tuple[str, list[tuple[str, int, float, str]]] | None:
     """Return whether outcomes were earned: in a sentence, and four squares whose area is runs.
 
     A square has its outcome, its runs, its side in pixels, and what is read of it: passed and
@@ -588,7 +582,7 @@ def draw_earned(profile: Profile) -> tuple[str, list[tuple[str, int, float, str]
 SEEN = 0.02
 
 
-def draw_suspicion(run: LookFirst) -> list[tuple[float, float, str]]:
+def draw_suspicion(run: types.LookFirst) -> list[tuple[float, float, str]]:
     """Return where in a run its suspects stand and how high, in percent, and of which kind."""
     count = max(run.steps, 1)
     found: list[tuple[float, float, str]] = []

@@ -264,10 +264,11 @@ def make_run_rows(table: RunTable, redactor: Redactor | None) -> tuple[RunListRo
     """Return a row for each run, most telling first, without secrets."""
     order = np.argsort(-weigh_runs(table), kind="stable")
     runs, columns = table.runs, {"id": table.runs.id[order].tolist()}
-    for name in ("name", "workflow", "agent", "task", "trial", "outcome"):
+    for name in TEXTS:
         texts = [text or "" for text in getattr(runs, name)[order].tolist()]
         columns[name] = hide_texts(redactor, texts)
-    columns |= {"steps": runs.steps[order].tolist(), "calls": runs.calls[order].tolist()}
+    for name in ("steps", "calls", "start_ns"):
+        columns[name] = getattr(runs, name)[order].tolist()
     for name, measure in (
         ("reached", "subgoals"),
         ("failed_calls", "errors"),
@@ -287,10 +288,7 @@ def make_run_rows(table: RunTable, redactor: Redactor | None) -> tuple[RunListRo
         columns["faults"] = [
             name_faults(run) if seen else None for seen, run in zip(known, wrong, strict=True)
         ]
-    versions = [text or "" for text in runs.agent_version[order].tolist()]
-    columns["agent_version"] = hide_texts(redactor, versions)
-    columns["start_ns"] = runs.start_ns[order].tolist()
-    return tuple(map(RunListRow, *columns.values()))
+    return tuple(map(RunListRow, *(columns[name] for name in RunListRow.__struct_fields__)))
 
 
 def select_runs(runs: Sequence[RunListRow], query: RunQuery) -> list[RunListRow]:
