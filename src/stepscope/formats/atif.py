@@ -374,11 +374,8 @@ def draft_atif_run(
 SCHEMA = "ATIF-v1.8"
 
 _SOURCES: dict[Actor, str] = {
-    "system": "system",
-    "user": "user",
-    "agent": "agent",
-    "environment": "system",
-}
+    "system": "system", "user": "user", "agent": "agent", "environment": "system",
+}  # fmt: skip
 # Fields of the format that have none in our model: they travel in our `extra` and go back.
 _STEP_KEYS = ("reasoning_effort", "llm_call_count")
 _RUN_KEYS = ("notes", "continued_trajectory_ref", "session_id")

@@ -220,23 +220,14 @@ def _value(score: Record) -> Json:
 _OWN = "langfuse.observation."
 # Fields of an observation as attributes of its span.
 _ATTRIBUTES = {
-    "type": f"{_OWN}type",
-    "level": f"{_OWN}level",
-    "statusMessage": f"{_OWN}status_message",
-    "input": f"{_OWN}input",
-    "output": f"{_OWN}output",
-    "model": f"{_OWN}model.name",
-    "modelParameters": f"{_OWN}model.parameters",
-    "usageDetails": f"{_OWN}usage_details",
-    "costDetails": f"{_OWN}cost_details",
-    "completionStartTime": f"{_OWN}completion_start_time",
-    "promptName": f"{_OWN}prompt.name",
-    "promptVersion": f"{_OWN}prompt.version",
-    "toolDefinitions": f"{_OWN}tool_definitions",
-    "sessionId": "session.id",
-    "userId": "user.id",
+    "type": f"{_OWN}type", "level": f"{_OWN}level", "statusMessage": f"{_OWN}status_message",
+    "input": f"{_OWN}input", "output": f"{_OWN}output", "model": f"{_OWN}model.name",
+    "modelParameters": f"{_OWN}model.parameters", "usageDetails": f"{_OWN}usage_details",
+    "costDetails": f"{_OWN}cost_details", "completionStartTime": f"{_OWN}completion_start_time",
+    "promptName": f"{_OWN}prompt.name", "promptVersion": f"{_OWN}prompt.version",
+    "toolDefinitions": f"{_OWN}tool_definitions", "sessionId": "session.id", "userId": "user.id",
     "traceName": "langfuse.trace.name",
-}
+}  # fmt: skip
 _SPAN_KEYS = frozenset(_ATTRIBUTES) | frozenset(
     "id traceId parentObservationId name startTime endTime metadata".split()
 )
@@ -341,12 +332,9 @@ def _scope(value: Json) -> tuple[str | None, Json]:
 _NAME = "langfuse"
 # What a trace says that a run has a tag for.
 _TAGS = {
-    "sessionId": "session",
-    "userId": "user",
-    "environment": "environment",
-    "release": "release",
+    "sessionId": "session", "userId": "user", "environment": "environment", "release": "release",
     "version": "version",
-}
+}  # fmt: skip
 _NAMED = frozenset({"id", "name", *_TAGS})
 
 

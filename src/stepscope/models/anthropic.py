@@ -21,12 +21,9 @@ if TYPE_CHECKING:
 
 
 _STOPS: dict[str, Stop] = {
-    "end_turn": "end",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "refusal",
-    "tool_use": "tool",
-}
+    "end_turn": "end", "max_tokens": "length", "model_context_window_exceeded": "length",
+    "refusal": "refusal", "tool_use": "tool",
+}  # fmt: skip
 _CACHED = {"type": "ephemeral"}
 
 

@@ -21,13 +21,9 @@ if TYPE_CHECKING:
 
 
 _STOPS: dict[str, Stop] = {
-    "stop": "end",
-    "eos": "end",
-    "length": "length",
-    "content_filter": "filter",
-    "tool_calls": "tool",
-    "function_call": "tool",
-}
+    "stop": "end", "eos": "end", "length": "length", "content_filter": "filter",
+    "tool_calls": "tool", "function_call": "tool",
+}  # fmt: skip
 
 
 class _Call(msgspec.Struct, frozen=True):

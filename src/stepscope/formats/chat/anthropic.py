@@ -38,10 +38,8 @@ from stepscope.safety.limits import Limits
 
 _ACTORS: dict[str, Actor] = {"user": "user", "assistant": "agent", "system": "system"}
 _CALL_KINDS: dict[str, Literal["function", "mcp", "server"]] = {
-    "tool_use": "function",
-    "mcp_tool_use": "mcp",
-    "server_tool_use": "server",
-}
+    "tool_use": "function", "mcp_tool_use": "mcp", "server_tool_use": "server",
+}  # fmt: skip
 _MESSAGE_KEYS = frozenset({"role", "content", "type", "model", "id", "stop_reason", "usage"})
 _CALL_KEYS = frozenset({"type", "id", "name", "input"})
 _RESULT_KEYS = frozenset({"type", "tool_use_id", "content", "is_error"})

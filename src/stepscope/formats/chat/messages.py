@@ -138,13 +138,9 @@ def reference_calls(calls: Sequence[ToolCall]) -> list[ReferenceCall]:
 
 
 _ACTORS: dict[str, Actor] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "assistant": "agent",
-    "tool": "environment",
-    "function": "environment",
-}
+    "system": "system", "developer": "system", "user": "user", "assistant": "agent",
+    "tool": "environment", "function": "environment",
+}  # fmt: skip
 ROLES = frozenset(_ACTORS)
 _SPEAKERS = frozenset({"system", "user", "assistant"})
 _PLAIN_KEYS = frozenset({"role", "content"})

@@ -81,20 +81,14 @@ def join_turn(turn: Step, step: Step) -> Step:
 
 # Under which key an item holds what it gave back itself.
 _RESULT_KEY = {
-    "web_search_call": "action",
-    "file_search_call": "results",
-    "code_interpreter_call": "outputs",
+    "web_search_call": "action", "file_search_call": "results", "code_interpreter_call": "outputs",
     "image_generation_call": "result",
-}
+}  # fmt: skip
 # Under which key an item holds all of its arguments.
 _ARGUMENTS_KEY = {
-    "web_search_call": "action",
-    "computer_call": "action",
-    "local_shell_call": "action",
-    "shell_call": "action",
-    "apply_patch_call": "operation",
-    "tool_search_call": "arguments",
-}
+    "web_search_call": "action", "computer_call": "action", "local_shell_call": "action",
+    "shell_call": "action", "apply_patch_call": "operation", "tool_search_call": "arguments",
+}  # fmt: skip
 # What is beside the arguments of a call, and no argument.
 _NON_ARGUMENTS = frozenset(
     "id status caller created_by environment pending_safety_checks fingerprint execution "
@@ -229,14 +223,10 @@ CALL_TYPES = frozenset({"function_call", "custom_tool_call"})
 OUTPUT_TYPES = frozenset({"function_call_output", "custom_tool_call_output"})
 # Items that neither say, call nor answer anything, and whose they are.
 _OTHER_ACTORS: dict[str, Actor] = {
-    "mcp_list_tools": "environment",
-    "mcp_approval_request": "agent",
-    "mcp_approval_response": "user",
-    "additional_tools": "system",
-    "configuration_update": "system",
-    "compaction_trigger": "system",
-    "item_reference": "system",
-}
+    "mcp_list_tools": "environment", "mcp_approval_request": "agent",
+    "mcp_approval_response": "user", "additional_tools": "system", "configuration_update": "system",
+    "compaction_trigger": "system", "item_reference": "system",
+}  # fmt: skip
 ITEM_TYPES = (
     CALL_TYPES
     | OUTPUT_TYPES

@@ -86,20 +86,15 @@ class Attachments:
 
 
 _ACTORS: dict[str, Actor] = {
-    "system": "system",
-    "user": "user",
-    "assistant": "agent",
-    "tool": "environment",
-}
+    "system": "system", "user": "user", "assistant": "agent", "tool": "environment",
+}  # fmt: skip
 _MESSAGE = frozenset("id role content tool_calls tool_call_id function error model".split())
 _CALL = frozenset({"id", "function", "arguments", "parse_error", "type"})
 _SERVED = frozenset({"type", "tool_type", "id", "name", "arguments", "result", "error"})
 _MEDIA: dict[str, tuple[PartKind, str]] = {
-    "image": ("image", "image"),
-    "audio": ("audio", "audio"),
-    "video": ("file", "video"),
+    "image": ("image", "image"), "audio": ("audio", "audio"), "video": ("file", "video"),
     "document": ("file", "document"),
-}
+}  # fmt: skip
 _TEXT, _REASONING = frozenset({"type", "text"}), frozenset({"type", "reasoning"})
 
 

@@ -98,20 +98,11 @@ def _tokens(told: Json) -> Usage | None:
 _ACTORS: dict[str, Actor] = {"agent": "agent", "user": "user", "environment": "environment"}
 # Actions that ask no tool for anything, and what kind of step they are.
 _KINDS: dict[str, StepKind] = {
-    "system": "message",
-    "message": "message",
-    "finish": "message",
-    "reject": "message",
-    "recall": "retrieval",
-    "condensation": "compaction",
-    "condensation_request": "compaction",
-    "change_agent_state": "other",
-    "null": "other",
-    "start": "other",
-    "pause": "other",
-    "resume": "other",
-    "stop": "other",
-}
+    "system": "message", "message": "message", "finish": "message", "reject": "message",
+    "recall": "retrieval", "condensation": "compaction", "condensation_request": "compaction",
+    "change_agent_state": "other", "null": "other", "start": "other", "pause": "other",
+    "resume": "other", "stop": "other",
+}  # fmt: skip
 # What an action's arguments say that its step has a field for.
 _TEXTS = ("content", "final_thought", "summary", "query")
 _META = frozenset({"function_name", "tool_call_id", "model_response", "total_calls_in_response"})

@@ -45,11 +45,8 @@ _spans = msgspec.json.Decoder(list[msgspec.Raw]).decode
 # Both spellings of the protocol's names; the older one of scopes too.
 _GROUPS = ("resourceSpans", "resource_spans")
 _SCOPES = (
-    "scopeSpans",
-    "scope_spans",
-    "instrumentationLibrarySpans",
-    "instrumentation_library_spans",
-)
+    "scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans",
+)  # fmt: skip
 
 
 def media_type(content_type: str) -> str:

@@ -23,13 +23,9 @@ from stepscope.model import Json
 
 KINDS = ("", "internal", "server", "client", "producer", "consumer")
 _STATUSES: dict[Json, SpanStatus] = {
-    0: "unset",
-    1: "ok",
-    2: "error",
-    "STATUS_CODE_UNSET": "unset",
-    "STATUS_CODE_OK": "ok",
+    0: "unset", 1: "ok", 2: "error", "STATUS_CODE_UNSET": "unset", "STATUS_CODE_OK": "ok",
     "STATUS_CODE_ERROR": "error",
-}
+}  # fmt: skip
 _SPAN = frozenset(
     "traceId spanId parentSpanId name kind startTimeUnixNano endTimeUnixNano attributes events "
     "links status".split()

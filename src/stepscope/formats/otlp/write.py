@@ -60,19 +60,14 @@ def pack_attribute(value: Json) -> Json:
 
 
 ROLES: dict[Actor, str] = {
-    "system": "system",
-    "user": "user",
-    "agent": "assistant",
-    "environment": "tool",
-}
+    "system": "system", "user": "user", "agent": "assistant", "environment": "tool",
+}  # fmt: skip
 _MODALITIES: dict[PartKind, str] = {"image": "image", "audio": "audio", "file": "document"}
 _USAGE = {
-    "input_tokens": "input_total",
-    "output_tokens": "output_total",
-    "cache_read.input_tokens": "cache_read",
-    "cache_creation.input_tokens": "cache_write",
+    "input_tokens": "input_total", "output_tokens": "output_total",
+    "cache_read.input_tokens": "cache_read", "cache_creation.input_tokens": "cache_write",
     "reasoning.output_tokens": "reasoning",
-}
+}  # fmt: skip
 
 
 def write_message(step: Step) -> dict[str, Json]:
@@ -216,11 +211,8 @@ _SCOPE = "stepscope"
 # On the root of our own spans: messages that no later answer was given.
 _MESSAGES_KEY = "stepscope.messages"
 _OPERATIONS: dict[StepKind, str] = {
-    "plan": "plan",
-    "handoff": "agent_handoff",
-    "retrieval": "retrieval",
-    "guardrail": "guardrail",
-}
+    "plan": "plan", "handoff": "agent_handoff", "retrieval": "retrieval", "guardrail": "guardrail",
+}  # fmt: skip
 # Steps that are spans of their own whoever makes them.
 _OWN = frozenset({"retrieval", "guardrail"})
 _INT = 2**63

@@ -58,15 +58,10 @@ from stepscope.values import sum_known
 
 # The most telling first: what one leaves out, the next may say.
 _DIALECTS = (
-    vercel.read_vercel,
-    openai_agents.read_openai_agents,
-    openinference.read_openinference,
-    langfuse.read_langfuse,
-    openinference.read_mlflow,
-    langsmith.read_langsmith,
-    gen_ai.read_gen_ai,
+    vercel.read_vercel, openai_agents.read_openai_agents, openinference.read_openinference,
+    langfuse.read_langfuse, openinference.read_mlflow, langsmith.read_langsmith, gen_ai.read_gen_ai,
     gen_ai.read_pydantic_ai,
-)
+)  # fmt: skip
 _NO_CONTENT = SpanContent()
 _EVALUATION = "gen_ai.evaluation."
 # Ids of runs are 32 hex digits.

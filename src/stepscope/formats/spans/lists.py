@@ -25,16 +25,10 @@ from stepscope.model import Json, Quarantined
 
 _NAME = "spans"
 _STATUSES: dict[str, SpanStatus] = {
-    "OK": "ok",
-    "ERROR": "error",
-    "UNSET": "unset",
-    "STATUS_CODE_OK": "ok",
-    "STATUS_CODE_ERROR": "error",
-    "STATUS_CODE_UNSET": "unset",
-    "0": "unset",
-    "1": "ok",
+    "OK": "ok", "ERROR": "error", "UNSET": "unset", "STATUS_CODE_OK": "ok",
+    "STATUS_CODE_ERROR": "error", "STATUS_CODE_UNSET": "unset", "0": "unset", "1": "ok",
     "2": "error",
-}
+}  # fmt: skip
 _KNOWN = frozenset(
     "trace_id traceId span_id spanId context spanContext parent_span_id parentSpanId parent_id "
     "parentId name kind start_time startTime start_time_unix_nano startTimeUnixNano end_time "

@@ -37,19 +37,12 @@ from stepscope.safety.limits import Limits
 _INVALID = frozenset({"type", "id", "name", "args", "error", "index"})
 # Classes of messages, and the types that they write.
 _CLASSES = {
-    "HumanMessage": "human",
-    "AIMessage": "ai",
-    "SystemMessage": "system",
-    "ToolMessage": "tool",
+    "HumanMessage": "human", "AIMessage": "ai", "SystemMessage": "system", "ToolMessage": "tool",
     "FunctionMessage": "function",
-}
+}  # fmt: skip
 _LANGCHAIN_MEDIA: dict[str, PartKind] = {
-    "image": "image",
-    "audio": "audio",
-    "file": "file",
-    "video": "file",
-    "document": "file",
-}
+    "image": "image", "audio": "audio", "file": "file", "video": "file", "document": "file",
+}  # fmt: skip
 _MEDIUM_KEYS = frozenset("type source source_type base64 data url mime_type media_type".split())
 # What is quoted of an error: enough to recognise it.
 _QUOTE = 200
@@ -147,16 +140,10 @@ def find_stop_reason(message: Mapping[str, Json]) -> str | None:
 
 
 _CALLS: dict[str, Literal["function", "server", "mcp"]] = {
-    "tool_call": "function",
-    "tool-call": "function",
-    "tool_use": "function",
-    "function_call": "function",
-    "custom_tool_call": "function",
-    "function": "function",
-    "server_tool_call": "server",
-    "server_tool_use": "server",
-    "mcp_tool_use": "mcp",
-}
+    "tool_call": "function", "tool-call": "function", "tool_use": "function",
+    "function_call": "function", "custom_tool_call": "function", "function": "function",
+    "server_tool_call": "server", "server_tool_use": "server", "mcp_tool_use": "mcp",
+}  # fmt: skip
 _RESULTS = frozenset(
     "tool_call_response tool-result tool_result function_call_output server_tool_call_response "
     "custom_tool_call_output server_tool_result".split()
@@ -329,17 +316,10 @@ def read_block(entry: dict[str, Json]) -> Part:
 
 
 _ACTORS: dict[str, Actor] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "human": "user",
-    "assistant": "agent",
-    "ai": "agent",
-    "aimessagechunk": "agent",
-    "model": "agent",
-    "tool": "environment",
-    "function": "environment",
-}
+    "system": "system", "developer": "system", "user": "user", "human": "user",
+    "assistant": "agent", "ai": "agent", "aimessagechunk": "agent", "model": "agent",
+    "tool": "environment", "function": "environment",
+}  # fmt: skip
 _KNOWN = frozenset(
     "role type content contents parts text tool_calls tool_call_id name finish_reason message "
     "reasoning_content refusal id function_call additional_kwargs response_metadata "

@@ -107,17 +107,9 @@ def limit_trace(
 
 # What a span records. A `chain` is a frame around others, `other` nothing of an agent at all.
 Operation = Literal[
-    "model",
-    "tool",
-    "agent",
-    "chain",
-    "handoff",
-    "retrieval",
-    "guardrail",
-    "embedding",
-    "evaluation",
-    "other",
-]
+    "model", "tool", "agent", "chain", "handoff", "retrieval", "guardrail", "embedding",
+    "evaluation", "other",
+]  # fmt: skip
 
 
 class SpanMessage(NamedTuple):

@@ -143,17 +143,9 @@ _NEW_ROUND = frozenset({"tool", "agent", "handoff"})
 _FOLDABLE = frozenset({"model", "embedding", "retrieval"})
 # What a frame leaves to the span inside it.
 _FRAME_FIELDS = (
-    "inputs",
-    "outputs",
-    "input_value",
-    "output_value",
-    "usage",
-    "cost_usd",
-    "model",
-    "finish_reason",
-    "parts",
-    "tools",
-)
+    "inputs", "outputs", "input_value", "output_value", "usage", "cost_usd", "model",
+    "finish_reason", "parts", "tools",
+)  # fmt: skip
 
 
 def assign_roles(sayings: Sequence[SpanContent], tree: SpanTree) -> SpanTree:

@@ -29,26 +29,14 @@ from stepscope.model import Actor, Json, Part, ToolCall, Usage
 from stepscope.safety.limits import Limits
 
 _OPERATIONS: dict[str, Operation] = {
-    "chat": "model",
-    "completion": "model",
-    "generate_content": "model",
-    "text_completion": "model",
-    "embeddings": "embedding",
-    "retrieval": "retrieval",
-    "execute_tool": "tool",
-    "invoke_agent": "agent",
-    "invoke_workflow": "agent",
-    "agent_handoff": "handoff",
-    "guardrail": "guardrail",
-    "create_agent": "chain",
-    "plan": "chain",
-}
+    "chat": "model", "completion": "model", "generate_content": "model", "text_completion": "model",
+    "embeddings": "embedding", "retrieval": "retrieval", "execute_tool": "tool",
+    "invoke_agent": "agent", "invoke_workflow": "agent", "agent_handoff": "handoff",
+    "guardrail": "guardrail", "create_agent": "chain", "plan": "chain",
+}  # fmt: skip
 _TRACELOOP: dict[str, Operation] = {
-    "workflow": "chain",
-    "task": "chain",
-    "agent": "agent",
-    "tool": "tool",
-}
+    "workflow": "chain", "task": "chain", "agent": "agent", "tool": "tool",
+}  # fmt: skip
 _PREFIXES = ("gen_ai.", "traceloop.", "gcp.vertex.agent.", "llm.request.", "mcp.")
 _SESSIONS = (
     "gen_ai.conversation.id",
@@ -58,18 +46,13 @@ _SESSIONS = (
 # What Pydantic AI's span of an agent says of it, in versions that name no operation.
 _AGENTS = frozenset({"final_result", "all_messages_events", "pydantic_ai.all_messages"})
 _RESULTS = (
-    "gen_ai.tool.call.result",
-    "tool_response",
-    "gcp.vertex.agent.tool_response",
-    "traceloop.entity.output",
-    "output",
-)
+    "gen_ai.tool.call.result", "tool_response", "gcp.vertex.agent.tool_response",
+    "traceloop.entity.output", "output",
+)  # fmt: skip
 _ROLES: dict[str, Actor] = {
-    "gen_ai.system.message": "system",
-    "gen_ai.user.message": "user",
-    "gen_ai.assistant.message": "agent",
-    "gen_ai.tool.message": "environment",
-}
+    "gen_ai.system.message": "system", "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "agent", "gen_ai.tool.message": "environment",
+}  # fmt: skip
 
 
 def read_gen_ai(span: RawSpan, limits: Limits) -> SpanContent | None:

@@ -202,14 +202,9 @@ def _tools(span: RawSpan, given: Json) -> tuple[ToolDef, ...]:
 
 
 _OPERATIONS: dict[str, Operation] = {
-    "llm": "model",
-    "tool": "tool",
-    "retriever": "retrieval",
-    "embedding": "embedding",
-    "chain": "chain",
-    "prompt": "other",
-    "parser": "other",
-}
+    "llm": "model", "tool": "tool", "retriever": "retrieval", "embedding": "embedding",
+    "chain": "chain", "prompt": "other", "parser": "other",
+}  # fmt: skip
 # Keys of metadata by which LangSmith itself gathers runs into a thread.
 _THREADS = tuple(f"{METADATA}{key}" for key in ("thread_id", "session_id", "conversation_id"))
 # Nodes of LangGraph's ready-made agents: they say what is done, not who does it.

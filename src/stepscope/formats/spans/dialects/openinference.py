@@ -68,21 +68,11 @@ def correct_beeai(span: RawSpan, said: SpanContent, limits: Limits) -> SpanConte
 
 
 OPERATIONS: dict[str, Operation] = {
-    "llm": "model",
-    "chat_model": "model",
-    "generation": "model",
-    "tool": "tool",
-    "agent": "agent",
-    "chain": "chain",
-    "workflow": "chain",
-    "task": "chain",
-    "span": "chain",
-    "retriever": "retrieval",
-    "reranker": "retrieval",
-    "embedding": "embedding",
-    "guardrail": "guardrail",
-    "evaluator": "evaluation",
-}
+    "llm": "model", "chat_model": "model", "generation": "model", "tool": "tool", "agent": "agent",
+    "chain": "chain", "workflow": "chain", "task": "chain", "span": "chain",
+    "retriever": "retrieval", "reranker": "retrieval", "embedding": "embedding",
+    "guardrail": "guardrail", "evaluator": "evaluation",
+}  # fmt: skip
 # What a tool's answer as a message of LangChain has.
 _ANSWER_KEYS = frozenset(
     "content tool_call_id status name type artifact id additional_kwargs response_metadata".split()
