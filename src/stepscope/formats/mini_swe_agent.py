@@ -29,12 +29,7 @@ from stepscope.formats.chat.messages import (
 from stepscope.formats.chat.response_items import OUTPUT_TYPES, item_step
 from stepscope.formats.fields import ModelStats, SweAgentInfo, ToolStatus
 from stepscope.formats.finish import Ordinals
-from stepscope.formats.format import (
-    DecodedRecord,
-    UnexpectedKeys,
-    convert_record,
-    message_format,
-)
+from stepscope.formats.format import DecodedRecord, UnexpectedKeys, convert_record, message_format
 from stepscope.formats.opening import Opening
 from stepscope.model import Json, Step, ToolCall, ToolResult, Trajectory
 from stepscope.safety.limits import Limits

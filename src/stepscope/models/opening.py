@@ -67,9 +67,7 @@ PROVIDERS: dict[str, Provider] = {
         hosts=("generativelanguage.googleapis.com",),
     ),
     "mistral": Provider(
-        base_url="https://api.mistral.ai/v1",
-        keys=("MISTRAL_API_KEY",),
-        hosts=("api.mistral.ai",),
+        base_url="https://api.mistral.ai/v1", keys=("MISTRAL_API_KEY",), hosts=("api.mistral.ai",)
     ),
     "openai": Provider(
         base_url="https://api.openai.com/v1",

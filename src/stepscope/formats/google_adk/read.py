@@ -45,16 +45,7 @@ from stepscope.formats.google_adk.events import (
     to_snake_keys,
 )
 from stepscope.formats.opening import Opening
-from stepscope.model import (
-    Case,
-    Json,
-    Outcome,
-    Quarantined,
-    Step,
-    ToolDef,
-    ToolResult,
-    Trajectory,
-)
+from stepscope.model import Case, Json, Outcome, Quarantined, Step, ToolDef, ToolResult, Trajectory
 
 _CASE = frozenset({"eval_id", "conversation", "session_input"})
 _BETWEEN = frozenset({"invocation_events", "tool_uses", "tool_responses", "intermediate_responses"})

@@ -20,17 +20,7 @@ from stepscope.formats import fields
 from stepscope.formats.chat.response_items import join_turn
 from stepscope.formats.fields import ToolStatus
 from stepscope.formats.spans.attributes import find_count, find_number, normalise_usage
-from stepscope.model import (
-    Actor,
-    Json,
-    Part,
-    Step,
-    StepKind,
-    ToolCall,
-    ToolDef,
-    ToolResult,
-    Usage,
-)
+from stepscope.model import Actor, Json, Part, Step, StepKind, ToolCall, ToolDef, ToolResult, Usage
 from stepscope.safety.limits import Limits
 
 

@@ -22,13 +22,7 @@ from msgspec.structs import replace
 
 from stepscope.formats.fields import function_json
 from stepscope.formats.otlp import values
-from stepscope.formats.spans.span import (
-    EVALUATION_EVENT,
-    RUN_KEY,
-    RawSpan,
-    SpanEvent,
-    SpanStatus,
-)
+from stepscope.formats.spans.span import EVALUATION_EVENT, RUN_KEY, RawSpan, SpanEvent, SpanStatus
 from stepscope.model import (
     Actor,
     Exchange,
