@@ -180,13 +180,10 @@ def _score(each: Evaluation) -> dict[str, Json]:
         metadata["label"] = each.label
     about: dict[str, Json] = {
         "id": f"stepscope-{make_id(f'{each.trace} {each.span} {each.key}', TRACE_DIGITS)}",
-        "traceId": each.trace,
-        "observationId": each.span,
-        "name": each.name,
+        "traceId": each.trace, "observationId": each.span, "name": each.name,
         "value": (each.label or "")[:_LABEL_MOST] if each.value is None else each.value,
         "dataType": "CATEGORICAL" if each.value is None else "NUMERIC",
-        "comment": each.reason or None,
-        "metadata": metadata,
+        "comment": each.reason or None, "metadata": metadata,
         "timestamp": iso_time(each.at_ns or 0),
-    }
+    }  # fmt: skip
     return {key: held for key, held in about.items() if held is not None}

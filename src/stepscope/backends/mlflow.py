@@ -261,12 +261,8 @@ def _assessment(each: Evaluation, trace_id: str) -> dict[str, Json]:
         metadata["label"] = each.label
     value: Json = each.label if each.value is None else each.value
     about: dict[str, Json] = {
-        "assessment_name": each.name,
-        "trace_id": trace_id,
-        "span_id": each.span,
+        "assessment_name": each.name, "trace_id": trace_id, "span_id": each.span,
         "source": {"source_type": _SOURCES[each.annotator], "source_id": "stepscope"},
-        "feedback": {"value": value},
-        "rationale": each.reason or None,
-        "metadata": metadata,
-    }
+        "feedback": {"value": value}, "rationale": each.reason or None, "metadata": metadata,
+    }  # fmt: skip
     return {key: held for key, held in about.items() if held is not None}

@@ -95,18 +95,11 @@ def _items(
 def _fetcher(backend: BackendName) -> Fetch:
     match backend:
         case "langfuse":
-            from stepscope.backends import langfuse
-
-            return langfuse.fetch_langfuse
+            from stepscope.backends.langfuse import fetch_langfuse as fetch
         case "langsmith":
-            from stepscope.backends import langsmith
-
-            return langsmith.fetch_langsmith
+            from stepscope.backends.langsmith import fetch_langsmith as fetch
         case "mlflow":
-            from stepscope.backends import mlflow
-
-            return mlflow.fetch_mlflow
+            from stepscope.backends.mlflow import fetch_mlflow as fetch
         case "phoenix":
-            from stepscope.backends import phoenix
-
-            return phoenix.fetch_phoenix
+            from stepscope.backends.phoenix import fetch_phoenix as fetch
+    return fetch

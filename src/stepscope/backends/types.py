@@ -188,14 +188,10 @@ def list_evaluations(
         step = answer.step
         question = (answer.measure, step, record.judge, record.repeat)
         about: dict[str, Json] = {
-            "stepscope": answer.measure,
-            "version": record.version,
-            "step": step,
-            "cites": list(answer.cites) or None,
-            "confidence": answer.confidence,
-            "judge": record.judge or None,
-            "rubric": record.rubric or None,
-        }
+            "stepscope": answer.measure, "version": record.version, "step": step,
+            "cites": list(answer.cites) or None, "confidence": answer.confidence,
+            "judge": record.judge or None, "rubric": record.rubric or None,
+        }  # fmt: skip
         found.append(
             Evaluation(
                 key=make_id(msgspec.json.encode(question).decode(), SPAN_DIGITS),

@@ -27,20 +27,10 @@ import msgspec
 
 from stepscope import errors, registry
 from stepscope.errors import TraceError, UsageError
-from stepscope.formats import files
+from stepscope.formats import files, opening
 from stepscope.formats.files import OpenedFile, RefusedFile
 from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import FileFormat, RecordFormat, RecordReader, RunLabels
-from stepscope.formats.opening import (
-    HEAD_BYTES,
-    NO_TRACE,
-    SURE,
-    detect,
-    is_first_cut,
-    likely_formats,
-    outline_first,
-    read_opening,
-)
 from stepscope.formats.records import RawRecord
 from stepscope.model import Format, Quarantined, Stream, TraceLabel, Trajectory
 from stepscope.registry import PluginFault
@@ -90,7 +80,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Why it is no trace, without what tells such files apart; None for what is one."""
         if self.format is not None or self.problem is None:
             return None
-        why = self.problem.removeprefix(NO_TRACE)
+        why = self.problem.removeprefix(opening.NO_TRACE)
         known = why != self.problem or why.startswith(files.NOT_OPENED)
         return re.split(" beginning '| with keys ", why)[0] if known else None
 
@@ -346,17 +336,17 @@ def _read_source(
     try:
         if isinstance(found, RefusedFile):
             raise TraceError(f"{found.uri}: {found.problem}")
-        head = found.file.read(HEAD_BYTES)
+        head = found.file.read(opening.HEAD_BYTES)
         if head.startswith(files.GZIP_MAGIC):
             unpacked = files.open_gzip(found.file, head, found.uri, limits)
-            found, head = found._replace(file=unpacked), unpacked.read(HEAD_BYTES)
+            found, head = found._replace(file=unpacked), unpacked.read(opening.HEAD_BYTES)
         if head.startswith(files.ZIP_MAGIC) and (nested or not found.file.seekable()):
             raise TraceError(f"{found.uri}: a zip within another file; unpack it first")
         if head.startswith(files.ZIP_MAGIC) and not _is_one_trace(head, chosen):
             for member in files.open_members(found.file, found.uri, limits):
                 yield from _read_source(member, chosen, limits, nested=True)
             return
-        if chosen is None and is_first_cut(head):
+        if chosen is None and opening.is_first_cut(head):
             head += found.file.read(limits.line_bytes)  # a larger record is set aside anyway
         format = chosen or _detect(found, head, limits)
         reading = FileReading(
@@ -377,28 +367,33 @@ def _read_source(
 
 def _detect(found: OpenedFile, head: bytes, limits: Limits) -> Format:
     """Return the format of a file, of what is behind its first line where that is too large."""
-    if is_first_cut(head[:HEAD_BYTES]) and (outline := outline_first(head)) is not None:
+    if (
+        opening.is_first_cut(head[: opening.HEAD_BYTES])
+        and (outline := opening.outline_first(head)) is not None
+    ):
         with suppress(TraceError):
-            return detect(outline, found.uri)
-    head = head[:HEAD_BYTES]
+            return opening.detect(outline, found.uri)
+    head = head[: opening.HEAD_BYTES]
     try:
-        return detect(files.sniffable_bytes(found.file, head), found.uri)
+        return opening.detect(files.sniffable_bytes(found.file, head), found.uri)
     except TraceError:
-        if len(head) < HEAD_BYTES or b"\n" in head or not found.file.seekable():
+        if len(head) < opening.HEAD_BYTES or b"\n" in head or not found.file.seekable():
             raise
-        found.file.seek(HEAD_BYTES)
+        found.file.seek(opening.HEAD_BYTES)
         # A line of more than twice what is read is none that a person would wait for.
-        for _ in range(2 * limits.line_bytes // HEAD_BYTES + 1):
-            _, newline, rest = found.file.read(HEAD_BYTES).partition(b"\n")
+        for _ in range(2 * limits.line_bytes // opening.HEAD_BYTES + 1):
+            _, newline, rest = found.file.read(opening.HEAD_BYTES).partition(b"\n")
             if newline:
-                return detect((rest + found.file.read(HEAD_BYTES))[:HEAD_BYTES], found.uri)
+                return opening.detect(
+                    (rest + found.file.read(opening.HEAD_BYTES))[: opening.HEAD_BYTES], found.uri
+                )
         raise
 
 
 def _is_one_trace(head: bytes, chosen: Format | None) -> bool:
     """Say whether a zip is a trace as a whole, rather than an archive of traces."""
-    asked = likely_formats(read_opening(head)) if chosen is None else [chosen]
-    return any(format.sniff(head) >= SURE for format in asked)
+    asked = opening.likely_formats(opening.read_opening(head)) if chosen is None else [chosen]
+    return any(format.sniff(head) >= opening.SURE for format in asked)
 
 
 def _find_label_files(uri: str) -> tuple[Path, ...]:
@@ -427,7 +422,7 @@ def _has_labels(path: Path) -> bool:
             head = file.read(_LABELS_HEAD)
     except OSError:
         return False
-    return _LABELS_KEY in head and registry.format(_LABELS).sniff(head) >= SURE
+    return _LABELS_KEY in head and registry.format(_LABELS).sniff(head) >= opening.SURE
 
 
 def load_labels_beside(uri: str, limits: Limits) -> RunLabels | None:

@@ -177,22 +177,11 @@ def openai(situation: Situation, text: str) -> bytes:
     message = {"role": "assistant", "content": text, "refusal": None}
     if situation == "refusal":
         message |= {"content": None, "refusal": text}
-    return msgspec.json.encode(
-        {
-            "id": "chatcmpl-1",
-            "object": "chat.completion",
-            "created": 0,
-            "model": SNAPSHOT,
-            "choices": [
-                {"index": 0, "message": message, "finish_reason": reasons.get(situation, "stop")}
-            ],
-            "usage": {
-                "prompt_tokens": INPUT_TOKENS,
-                "completion_tokens": OUTPUT_TOKENS,
-                "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
-            },
-        }
-    )
+    choice = {"index": 0, "message": message, "finish_reason": reasons.get(situation, "stop")}
+    usage = {"prompt_tokens": INPUT_TOKENS, "completion_tokens": OUTPUT_TOKENS}
+    usage["total_tokens"] = INPUT_TOKENS + OUTPUT_TOKENS
+    about = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": SNAPSHOT}
+    return msgspec.json.encode({**about, "choices": [choice], "usage": usage})
 
 
 def anthropic(situation: Situation, text: str) -> bytes | None:
@@ -200,18 +189,13 @@ def anthropic(situation: Situation, text: str) -> bytes | None:
     reasons = {"answer": "end_turn", "refusal": "refusal", "length": "max_tokens"}
     if situation not in reasons:
         return None
-    return msgspec.json.encode(
-        {
-            "id": "msg_1",
-            "type": "message",
-            "role": "assistant",
-            "model": SNAPSHOT,
-            "content": [{"type": "text", "text": text}],
-            "stop_reason": reasons[situation],
-            "stop_sequence": None,
-            "usage": {"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS},
-        }
-    )
+    found = {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": SNAPSHOT,
+        "content": [{"type": "text", "text": text}],
+        "stop_reason": reasons[situation], "stop_sequence": None,
+        "usage": {"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS},
+    }  # fmt: skip
+    return msgspec.json.encode(found)
 
 
 WIRES: dict[str, Wire] = {"anthropic": anthropic, "openai": openai}

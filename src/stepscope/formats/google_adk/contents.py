@@ -13,20 +13,10 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats import fields
-from stepscope.formats.chat.messages import (
-    ENVELOPE_KEYS,
-    MessageEnvelope,
-    parts_without,
-    unwrap_exchange,
-)
+from stepscope.formats.chat import messages
 from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, convert_record, message_format
-from stepscope.formats.google_adk.events import (
-    read_adk_content,
-    read_declarations,
-    read_event_step,
-    to_snake_keys,
-)
+from stepscope.formats.google_adk import events
 from stepscope.formats.opening import Opening
 from stepscope.model import Json, Step, Trajectory
 from stepscope.safety.limits import Limits
@@ -48,16 +38,14 @@ def is_gemini_content(record: Json) -> bool:
     parts = [part for part in fields.entries_at(record, "parts") if isinstance(part, dict)]
     if not (isinstance(record, dict) and parts) or any("type" in part for part in parts):
         return False
-    known = any(_PARTS & to_snake_keys(part).keys() for part in parts)
+    known = any(_PARTS & events.to_snake_keys(part).keys() for part in parts)
     return record.get("role", "user" if known else None) in _ROLES
 
 
 def _likeness(opening: Opening) -> float:
     first = opening.records[0] if opening.records else None
     listed = first if isinstance(first, list) else opening.records
-    if opening.shape == "object" and isinstance(first, dict):
-        listed = _contents_of(first)
-    elif opening.shape != "object" and isinstance(first, dict) and "role" not in first:
+    if isinstance(first, dict) and (opening.shape == "object" or "role" not in first):
         listed = _contents_of(first)
     whole = [is_gemini_content(one) for one in listed]
     return 0.95 if whole and all(whole[:-1] or whole) else 0.0
@@ -83,7 +71,7 @@ def content_step(value: Json, index: int, limits: Limits) -> Step:
             f"content {index} needs a `role` among {', '.join(_ROLES)}; found {found!r}"
         )
     author = "model" if role == "model" else "user"
-    step = read_event_step({"author": author, "content": value}, index)
+    step = events.read_event_step({"author": author, "content": value}, index)
     extra = {**(step.extra or {})}
     beside = extra.pop("content", None)
     return msgspec.structs.replace(step, agent=None, extra=fields.merge_extra(extra, beside))
@@ -92,28 +80,28 @@ def content_step(value: Json, index: int, limits: Limits) -> Step:
 def _answer_step(response: dict[str, Json], index: int) -> Step:
     """Return the first candidate as a step, with what is told of the answer."""
     answers = fields.entries_at(response, "candidates")
-    first = to_snake_keys(answers[0]) if answers else {}
+    first = events.to_snake_keys(answers[0]) if answers else {}
     if "content" not in first:
         raise TraceError("a response without a content under `candidates`")
     told = {key: response[key] for key in ("usage_metadata", "model_version") if key in response}
     others = {"candidates": answers[1:]} if answers[1:] else {}
-    step = read_event_step({**first, **told, **others, "author": "model"}, index)
+    step = events.read_event_step({**first, **told, **others, "author": "model"}, index)
     return msgspec.structs.replace(step, agent=None)
 
 
 def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     record = {"contents": found.value} if isinstance(found.value, list) else found.value
-    request, response, extra = unwrap_exchange(record, found.limits)
+    request, response, extra = messages.unwrap_exchange(record, found.limits)
     if response is None and "candidates" in request:
         request, response = {}, request
-    about, answer = to_snake_keys(request), to_snake_keys(response)
+    about, answer = events.to_snake_keys(request), events.to_snake_keys(response)
     listed, system = about.get("contents") or [], about.get("system_instruction")
     if not isinstance(listed, list):
         listed = [{"parts": [{"text": listed}]} if isinstance(listed, str) else listed]
     made: list[Step] = []
     if system:
         given = {"parts": [{"text": system}]} if isinstance(system, str) else system
-        held = read_adk_content(given, "the system instruction")
+        held = events.read_adk_content(given, "the system instruction")
         made.append(Step(index=0, actor="system", parts=held.parts, extra=held.extra))
     made += [content_step(one, at, found.limits) for at, one in enumerate(listed, len(made))]
     if answer:
@@ -121,23 +109,25 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     if not made:
         raise TraceError("a record without a single content; expected a list under `contents`")
     offered = about.pop("tools", None)
-    others = [to_snake_keys(one) for one in offered] if isinstance(offered, list) else []
+    others = [events.to_snake_keys(one) for one in offered] if isinstance(offered, list) else []
     for side, known in ((about, _REQUEST), (answer, _RESPONSE)):
-        extra |= fields.rest(side, ENVELOPE_KEYS | known) or {}
+        extra |= fields.rest(side, messages.ENVELOPE_KEYS | known) or {}
     if told := [one for one in others if one.keys() - {"function_declarations"}]:
         extra["tools"] = told
-    envelope, unexpected = convert_record(about, MessageEnvelope)
+    envelope, unexpected = convert_record(about, messages.MessageEnvelope)
     run_id = envelope.source_id or fields.text_at(answer, "response_id")
     draft = envelope.draft(NAME, tuple(made), found, run_id=run_id, extra=extra)
-    draft = msgspec.structs.replace(draft, tools=read_declarations(offered) or None)
+    draft = msgspec.structs.replace(draft, tools=events.read_declarations(offered) or None)
     return (found.finish(draft, ordinals, unexpected),)
 
 
 FORMAT = message_format(
     NAME,
     _likeness,
-    is_part=parts_without(_WHOLE, lambda record: "parts" in record),
+    is_part=messages.parts_without(_WHOLE, lambda record: "parts" in record),
     step=content_step,
     whole=_read_record,
-    run=lambda steps, at, ordinals: at.finish(MessageEnvelope().draft(NAME, steps, at), ordinals),
+    run=lambda steps, at, ordinals: at.finish(
+        messages.MessageEnvelope().draft(NAME, steps, at), ordinals
+    ),
 )

@@ -30,14 +30,10 @@ from stepscope.safety.limits import Limits
 
 # What grows with the number of samples, and where it stands.
 _GROWING = (
-    ("eval", "dataset", "sample_ids"),
-    ("eval", "config", "sample_id"),
-    ("eval", "shards", "ledger"),
-    ("stats", "connection_limit_history"),
-    ("results", "sample_reductions"),
-    ("reductions",),
-    ("samples",),
-)
+    ("eval", "dataset", "sample_ids"), ("eval", "config", "sample_id"),
+    ("eval", "shards", "ledger"), ("stats", "connection_limit_history"),
+    ("results", "sample_reductions"), ("reductions",), ("samples",),
+)  # fmt: skip
 _SIZE_BYTES = 4
 
 

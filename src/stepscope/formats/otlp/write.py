@@ -164,18 +164,11 @@ def _provenance(record: Record) -> dict[str, Json]:
     """Return what the conventions have no name for; the version marks a verdict of ours."""
     answer = record.answer
     about: dict[str, Json] = {
-        "version": record.version,
-        "family": record.family,
-        "step": answer.step,
-        "case": record.case,
-        "facts": record.facts,
-        "judge": record.judge,
-        "rubric": record.rubric,
-        "prompt": record.prompt,
-        "repeat": record.repeat or None,
-        "cost_usd": record.cost_usd,
+        "version": record.version, "family": record.family, "step": answer.step,
+        "case": record.case, "facts": record.facts, "judge": record.judge, "rubric": record.rubric,
+        "prompt": record.prompt, "repeat": record.repeat or None, "cost_usd": record.cost_usd,
         "seconds": record.seconds,
-    }
+    }  # fmt: skip
     if isinstance(answer, Verdict):
         about |= {"cites": list(answer.cites) or None, "confidence": answer.confidence}
     if record.usage is not None:

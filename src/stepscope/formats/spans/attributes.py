@@ -183,6 +183,16 @@ def label_evaluation(about: Mapping[str, Json], more: Mapping[str, Json]) -> Tra
     )
 
 
+_CACHE_READ = (
+    "input_cached_tokens cache_read_input_tokens input_cache_read prompt_details.cache_read".split()
+)
+_CACHE_WRITTEN = (
+    "cache_creation_input_tokens input_cache_creation input_cache_write_tokens "
+    "prompt_details.cache_write".split()
+)
+_REASONED = "output_reasoning_tokens output_reasoning completion_details.reasoning".split()
+
+
 def read_usage_details(told: Json, limits: Limits) -> Usage | None:
     """Return token counts that are listed by name, input with its cache.
 
@@ -205,23 +215,9 @@ def read_usage_details(told: Json, limits: Limits) -> Usage | None:
     return normalise_usage(
         given,
         made,
-        read=find_count(
-            told,
-            "input_cached_tokens",
-            "cache_read_input_tokens",
-            "input_cache_read",
-            "prompt_details.cache_read",
-        ),
-        written=find_count(
-            told,
-            "cache_creation_input_tokens",
-            "input_cache_creation",
-            "input_cache_write_tokens",
-            "prompt_details.cache_write",
-        ),
-        reasoning=find_count(
-            told, "output_reasoning_tokens", "output_reasoning", "completion_details.reasoning"
-        ),
+        read=find_count(told, *_CACHE_READ),
+        written=find_count(told, *_CACHE_WRITTEN),
+        reasoning=find_count(told, *_REASONED),
     )
 
 

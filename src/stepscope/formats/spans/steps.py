@@ -313,17 +313,12 @@ class SpanSteps:
 def _result(
     span: RawSpan, said: SpanContent, asked: ToolCall, parts: tuple[Part, ...]
 ) -> ToolResult:
-    text = parts_text(parts)
-    result = ToolResult(asked.id, asked.name, parts)
+    judged = said.status or infer_text_status(parts_text(parts))
     if said.failed is not None:
-        return msgspec.structs.replace(result, status="error", source="explicit", error=said.failed)
-    if said.status is not None:
-        status, source, error = said.status
-        return msgspec.structs.replace(result, status=status, source=source, error=error)
-    status, source, error = infer_text_status(text)
-    if status == "unknown" and span.status == "ok":
-        status, source = "ok", "protocol"
-    return msgspec.structs.replace(result, status=status, source=source, error=error)
+        judged = ToolStatus("error", "explicit", said.failed)
+    elif said.status is None and judged.status == "unknown" and span.status == "ok":
+        judged = ToolStatus("ok", "protocol", judged.error)
+    return ToolResult(asked.id, asked.name, parts, None, *judged)
 
 
 def _utterance(said: SpanContent) -> tuple[SpanMessage, Actor, StepKind]:

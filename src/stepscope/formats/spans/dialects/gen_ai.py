@@ -45,6 +45,10 @@ _SESSIONS = (
 )
 # What Pydantic AI's span of an agent says of it, in versions that name no operation.
 _AGENTS = frozenset({"final_result", "all_messages_events", "pydantic_ai.all_messages"})
+_ARGUMENTS = (
+    "gen_ai.tool.call.arguments", "tool_arguments", "gcp.vertex.agent.tool_call_args",
+    "traceloop.entity.input", "input",
+)  # fmt: skip
 _RESULTS = (
     "gen_ai.tool.call.result", "tool_response", "gcp.vertex.agent.tool_response",
     "traceloop.entity.output", "output",
@@ -218,14 +222,7 @@ def _usage(about: Mapping[str, Json]) -> Usage | None:
 
 def _call(about: Mapping[str, Json], limits: Limits) -> ToolCall:
     name = find_text(about, "gen_ai.tool.name", "traceloop.entity.name", "mcp.tool.name") or ""
-    made = find_value(
-        about,
-        "gen_ai.tool.call.arguments",
-        "tool_arguments",
-        "gcp.vertex.agent.tool_call_args",
-        "traceloop.entity.input",
-        "input",
-    )
+    made = find_value(about, *_ARGUMENTS)
     return make_tool_call(name, made, find_text(about, "gen_ai.tool.call.id"), limits)
 
 
