@@ -152,13 +152,8 @@ class LangfuseSender:
 
     def spans(self, body: bytes) -> None:
         """Send one request of OTLP."""
-        self._client.send(
-            "POST",
-            "/api/public/otel/v1/traces",
-            content=body,
-            kind="application/json",
-            headers={"x-langfuse-ingestion-version": "4"},
-        )
+        path, headers = "/api/public/otel/v1/traces", {"x-langfuse-ingestion-version": "4"}
+        self._client.send("POST", path, content=body, kind="application/json", headers=headers)
 
     def verdicts(self, found: Sequence[Evaluation], *, fresh: bool) -> int:
         """Score the trace of a run and its observations; Langfuse takes scores of any id."""

@@ -168,8 +168,7 @@ def function_json(tool: ToolDef) -> dict[str, Json]:
 def read_tools(listed: Json) -> tuple[ToolDef, ...]:
     """Return the tools of a list, or of an object that has it under `tools`, as MCP answers.
 
-    Raises:
-        TraceError: there is no such list, or a tool of it has no name of its own.
+    `TraceError` where there is no such list, or a tool of it has no name of its own.
     """
     while isinstance(listed, dict):
         listed = listed.get("tools", listed.get("result"))

@@ -182,10 +182,8 @@ MEMORY = "memory"
 def open_paths(paths: Sequence[str | bytes]) -> Iterator[OpenedFile | RefusedFile]:
     """Yield every file that the paths stand for, in order; each is open until the next is asked.
 
-    Bytes are the content of a file in memory.
-
-    Raises:
-        UsageError: a glob that matches nothing, a folder without files, a path with a NUL.
+    Bytes are the content of a file in memory. `UsageError` for a glob that matches nothing, a
+    folder without files, a path with a NUL.
     """
     for path in paths:
         if isinstance(path, bytes):
@@ -333,9 +331,8 @@ class Archive:
 def open_archive(file: BinaryIO, uri: str, limits: Limits) -> Iterator[Archive]:
     """Open an archive, its directory checked.
 
-    Raises:
-        TraceError: no readable zip, or two members of one name.
-        LimitError: the archive as a whole is beyond a limit, or members overlap.
+    `TraceError` where it is no readable zip or has two members of one name, `LimitError` where it
+    is beyond a limit as a whole, or members overlap.
     """
     _refuse_many(file, uri, limits)
     try:
@@ -460,9 +457,8 @@ def parquet_footer(head: bytes) -> bytes:
 def open_parquet(stream: Stream) -> Iterator[Any]:
     """Give the file to read; `Any`: a `pyarrow.parquet.ParquetFile`.
 
-    Raises:
-        TraceError: it is no stream of a file, no Parquet, or cut short; here and while it is read.
-        ConfigError: pyarrow is not installed.
+    `TraceError`, here and while it is read, where it is no stream of a file, no Parquet, or cut
+    short; `ConfigError` without pyarrow.
     """
     pa, parquet = pyarrow_module("pyarrow"), pyarrow_module("pyarrow.parquet")
     if not stream.file.seekable():
@@ -505,8 +501,7 @@ _TAR_AT, _TAR_MAGIC = 257, b"ustar"
 def open_gzip(file: BinaryIO, head: bytes, uri: str, limits: Limits) -> BinaryIO:
     """Return what a gzip file holds, of which `head` was read; unpacked as it is read.
 
-    Raises:
-        TraceError: it holds an archive, or is packed twice, is damaged, or unpacks to too much.
+    `TraceError` where it holds an archive, or is packed twice, is damaged, or unpacks to too much.
     """
     unpacked = _UnpackedGzip(rewind(file, head), uri, limits)
     opened = cast(BinaryIO, io.BufferedReader(unpacked))

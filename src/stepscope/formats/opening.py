@@ -207,10 +207,8 @@ def detect(head: bytes, uri: str) -> Format:
     """Return the installed format of a file that begins with `head`.
 
     Where the first of several lines are no records of any, the format is that of those behind them.
-
-    Raises:
-        TraceError: no format is sure, or two are nearly as sure as each other.
-        ConfigError: a format fails to import.
+    `TraceError` where none is sure, or two nearly as sure as each other; `ConfigError` where one
+    fails to import.
     """
     try:
         return choose_format(head, uri, likely_formats(read_opening(head)))

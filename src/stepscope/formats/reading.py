@@ -486,11 +486,8 @@ def read_chunk(
 ) -> Iterator[Trajectory | Quarantined]:
     """Yield the runs and quarantined records of a portion, and add them to `counts`.
 
-    `ordinals` is the file's, or a fresh one where others may be read meanwhile.
-
-    Raises:
-        TraceError: a whole file turns out to be unreadable half way.
-        ConfigError: no such format, or it lacks a library.
+    `ordinals` is the file's, or a fresh one where others may be read meanwhile. `TraceError` where
+    a whole file turns out to be unreadable half way, `ConfigError` without the format or a library.
     """
     reader = registry.format(portion.format)
     if portion.offset is None:

@@ -89,9 +89,8 @@ class VerdictFileRow(NamedTuple):
 def read_verdict_rows(stream: Stream) -> Iterator[VerdictFileRow | Quarantined]:
     """Yield the rows of a file.
 
-    Raises:
-        TraceError: the file is no text, or a column is named twice.
-        ConfigError: it is Parquet and pyarrow is not installed.
+    `TraceError` where it is no text or names a column twice, `ConfigError` for Parquet without
+    pyarrow.
     """
     head = stream.file.read(_HEAD)
     if head.startswith(files.PARQUET_MAGIC) and stream.file.seekable():

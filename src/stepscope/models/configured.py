@@ -128,7 +128,6 @@ class ProviderKeys(UserDict[str, str]):
     """
 
     def __init__(self, environment: Mapping[str, str], file: Mapping[str, str]) -> None:
-        """Take the variables of the environment, and those of `.env`."""
         super().__init__(environment)
         for name, value in file.items():
             if not {name, name.removesuffix(HOST_VARIABLE)} & environment.keys():

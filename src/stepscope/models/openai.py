@@ -156,10 +156,7 @@ def completion_usage(told: Json) -> Usage | None:
     """Return the tokens of a completion; None where it says none that are numbers."""
     if not isinstance(told, dict):
         return None
-    total, written = (
-        token_count(told.get("prompt_tokens")),
-        token_count(told.get("completion_tokens")),
-    )
+    total, written = (token_count(told.get(f"{side}_tokens")) for side in ("prompt", "completion"))
     if total is None or written is None:
         return None
     of_input, of_output = told.get("prompt_tokens_details"), told.get("completion_tokens_details")
@@ -197,7 +194,6 @@ def _is_openai(endpoint: Endpoint) -> bool:
 
 
 def _answer_text(message: _Message) -> tuple[str, str]:
-    """Return what a message says, and its refusal."""
     if isinstance(message.content, list):
         said = [part.text for part in message.content if part.type == "text" and part.text]
         refusals = [part.refusal for part in message.content if part.refusal]

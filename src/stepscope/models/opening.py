@@ -144,25 +144,6 @@ def _endpoint_key(
         variable = next((one for one in provider.keys if keys.get(one)), provider.keys[0])
     if not variable:
         return ""
-    _refuse_elsewhere(name, variable, address, provider, keys)
-    value = keys.get(variable, "")
-    if not value:
-        raise ConfigError(
-            f"judge {name!r} needs a key: {variable} is not set; set it in the environment or in "
-            ".env"
-        )
-    if not value.isascii() or not value.isprintable():
-        raise ConfigError(f"{variable} cannot be sent: a key is printable ASCII")
-    return value
-
-
-def _refuse_elsewhere(
-    name: str,
-    variable: str,
-    address: SplitResult,
-    provider: Provider | None,
-    keys: Mapping[str, str],
-) -> None:
     host = address.hostname or ""
     # None of a key of the user's own.
     of_provider = next((one for one in PROVIDERS.values() if variable in one.keys), None)
@@ -173,13 +154,22 @@ def _refuse_elsewhere(
             f"judge {name!r} is at {host}, and {variable} is sent to "
             f"https://{of_provider.hosts[0]} only; name another variable as key"
         )
-    if of_provider is not None or provider is not None or is_loopback(host):
-        return
-    if keys.get(variable + HOST_VARIABLE, "").lower() not in {host, address.netloc.lower()}:
+    told = keys.get(variable + HOST_VARIABLE, "").lower()
+    trusted = of_provider is not None or provider is not None or is_loopback(host)
+    if not trusted and told not in {host, address.netloc.lower()}:
         raise ConfigError(
             f"judge {name!r}: {variable} may not be sent to {host}; set "
             f"{variable}{HOST_VARIABLE}={host} beside it if that is where it belongs"
         )
+    value = keys.get(variable, "")
+    if not value:
+        raise ConfigError(
+            f"judge {name!r} needs a key: {variable} is not set; set it in the environment or in "
+            ".env"
+        )
+    if not value.isascii() or not value.isprintable():
+        raise ConfigError(f"{variable} cannot be sent: a key is printable ASCII")
+    return value
 
 
 def _address(name: str, base: str) -> SplitResult:
@@ -319,7 +309,6 @@ class OwnModel:
     """A model of one's own: whatever it does is a reply, or the failure of one call."""
 
     def __init__(self, model: Model) -> None:
-        """Ask this model."""
         self._model = model
         self.name = model.name
 

@@ -97,17 +97,14 @@ class _SdkBatches:
     path: str
 
     def __init__(self, model: SdkModel) -> None:
-        """Make batches of questions to this model."""
         self._model = model
         self.name = model.name
 
     @property
     def structure(self) -> Structure:
-        """How structured output is asked for in the next batch."""
         return self._model.structure
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._model.close()
 
     def _sdk(self) -> Any:
@@ -143,7 +140,6 @@ class _SdkBatches:
             query = {"limit": _PAGE, after: page.data[-1].id}
 
     async def _decode(self, call: Awaitable[httpx2.Response], form: type[T]) -> T:
-        """Return what a provider says of batches."""
         reply = await self._call(call)
         try:
             return msgspec.json.decode(reply.content, type=form)

@@ -103,9 +103,7 @@ class ClosingQueue:
     def close(self, due: list[DueTrace]) -> list[closing.ReceiverEvent]:
         """Close traces together; those of a frame that cannot be closed, one by one.
 
-        Raises:
-            EnvironmentFault: the disk is full, or the store is locked; nothing was lost.
-            StepscopeError: the store is none any more.
+        `EnvironmentFault` where the disk is full or the store locked, nothing being lost.
         """
         try:
             return self._settled(self._ask(due))
@@ -292,11 +290,9 @@ class _Receiver:
         plan = self._plan
         try:
             async with Intake(self._start.journal, limits).running() as intake:
+                quiet, idle = plan.quiet_seconds, plan.idle_seconds
                 closings = await self._in_pool(
-                    ClosingQueue,
-                    self._start,
-                    quiet_seconds=plan.quiet_seconds,
-                    idle_seconds=plan.idle_seconds,
+                    ClosingQueue, self._start, quiet_seconds=quiet, idle_seconds=idle
                 )
                 tell = self._complaints.add
                 app = make_receiver_app(intake, tell, body_seconds=plan.body_seconds)
@@ -311,27 +307,19 @@ class _Receiver:
                 self._tell(
                     closing.ListeningStarted(url=url, store=store, traces=traces, spans=spans)
                 )
-                await self._until_stopped(server, serving, closings, intake)
+                ending = asyncio.create_task(self._close_what_ends(closings))
+                tasks = {serving, ending, intake.work}
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                server.should_exit = True
+                self._stopping.set()
+                await serving
+                if intake.work.done():
+                    intake.work.result()  # raises what broke it
+                await ending
             # What was promised is on disk now, and nothing more comes in.
             return await self._last(closings)
         finally:
             self._pool.shutdown()
-
-    async def _until_stopped(
-        self,
-        server: uvicorn.Server,
-        serving: asyncio.Task[None],
-        closings: ClosingQueue,
-        intake: Intake,
-    ) -> None:
-        ending = asyncio.create_task(self._close_what_ends(closings))
-        await asyncio.wait({serving, ending, intake.work}, return_when=asyncio.FIRST_COMPLETED)
-        server.should_exit = True
-        self._stopping.set()
-        await serving
-        if intake.work.done():
-            intake.work.result()  # raises what broke it
-        await ending
 
     async def _close_what_ends(self, closings: ClosingQueue) -> None:
         while not self._stopping.is_set():
@@ -351,11 +339,8 @@ class _Receiver:
                     why = f"{said}; what came in is kept, and tried again"
                     self._tell(closing.ReceiverTrouble(said=why))
                 wait = CLOSE_SECONDS
-            await self._pause(wait)
-
-    async def _pause(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), wait)
 
     async def _last(self, closings: ClosingQueue) -> closing.ReceiverStopped:
         """Close what has its root, and tell what is left."""

@@ -593,10 +593,7 @@ def _estimates(
     low, high = np.clip(_widen(shares, (low, high), margin, frame.level), 0.0, 1.0)
     method = "em, gibbs" if clusters == m else "em, gibbs clustered"
     frame = replace(frame, n_tasks=clusters)
-    return {
-        name: _without_absence(sample.make_estimate(tuple(row), method=method, n=m, frame=frame))
-        for name, row in zip(SHAPES, (np.array([shares, low, high]).T).tolist(), strict=True)
-    }
+    return _by_shape([shares, low, high], method, m, frame)
 
 
 def _difference(
@@ -613,17 +610,14 @@ def _difference(
         unmeasured=Counter(frames[0].unmeasured) + Counter(frames[1].unmeasured),
         n_tasks=sum(int(cluster.max()) + 1 for cluster in numbers),
     )
-    return {
-        name: _without_absence(
-            sample.make_estimate(
-                tuple(row), method="em, gibbs", n=sum(map(len, numbers)), frame=frame
-            )
-        )
-        for name, row in zip(SHAPES, np.array([b - a, low, high]).T.tolist(), strict=True)
-    }
+    return _by_shape([b - a, low, high], "em, gibbs", sum(map(len, numbers)), frame)
 
 
-def _without_absence(found: Estimate | Unmeasured) -> Estimate:
-    """Shares are between 0 and 1: `make_estimate` has nothing to refuse."""
-    assert isinstance(found, Estimate)
+def _by_shape(limits: list[Floats], method: str, n: int, frame: EstimateFrame) -> Shares:
+    """Return estimates from values and their limits, each with one entry a shape."""
+    found: Shares = {}
+    for name, row in zip(SHAPES, np.array(limits).T.tolist(), strict=True):
+        estimate = sample.make_estimate(tuple(row), method=method, n=n, frame=frame)
+        assert isinstance(estimate, Estimate)  # shares have nothing to refuse
+        found[name] = estimate
     return found

@@ -176,7 +176,6 @@ class _Log:
         raise TraceError(f"{self.stream.uri}: no Inspect log; it has neither {HEADER} nor {START}")
 
     def record(self, entry: zipfile.ZipInfo) -> RawRecord | Quarantined:
-        """Return the content of a member."""
         piece = RecordBuffer(self.stream, entry.header_offset)
         found = self.archive.open(entry)
         if isinstance(found, RefusedFile):
@@ -227,13 +226,11 @@ class _Log:
         return None
 
     def framed(self, header: bytes, found: RawRecord | Quarantined) -> RawRecord | Quarantined:
-        """Return a sample with the header of the log."""
         if isinstance(found, Quarantined):
             return found
         return RawRecord(found.offset, frame_sample(header, found.raw))
 
     def unknown(self, entry: zipfile.ZipInfo) -> Quarantined:
-        """Return a member that is no part of a log."""
         found = self.record(entry)
         if isinstance(found, Quarantined):
             return found

@@ -152,9 +152,8 @@ def read_message_step(value: Json, texts: Attachments) -> Step:
             id=message.id,
             extra=rest(value, _MESSAGE),
         )
-    calls = (
-        tuple([read_inspect_call(call, texts) for call in message.tool_calls or ()]) + content.calls
-    )
+    calls = tuple([read_inspect_call(call, texts) for call in message.tool_calls or ()])
+    calls += content.calls
     return Step(
         index=0,
         actor=actor,

@@ -86,7 +86,6 @@ class _Run(StepCollector):
         self._log = EventLog(self._limits, self.spent)
 
     def take(self, event: Json, record: DecodedRecord) -> None:
-        """Take the next event."""
         if not isinstance(event, dict):
             raise TraceError(f"event {self.count} is {str(event)[:60]!r}; expected an object")
         if is_sdk_event(event):
@@ -108,7 +107,6 @@ class _Run(StepCollector):
         self.add(step, record)
 
     def draft(self, record: DecodedRecord) -> Trajectory:
-        """Return the run as far as its events tell it."""
         joined, gaps = self.joined(self._join)
         steps = number_steps([self._used(step) for step in joined])
         start, end = fields.time_bounds(steps)

@@ -57,11 +57,8 @@ def media_type(content_type: str) -> str:
 def read_request(body: bytes, kind: str, limits: Limits) -> Iterator[ReceivedSpan | TraceError]:
     """Yield every span of a decompressed request; of one that is none, the error that says why.
 
-    `kind` is `PROTOBUF` or `JSON`; no request may have more spans than a trace may.
-
-    Raises:
-        TraceError: the body as a whole is no request.
-        LimitError: it holds more values, or more spans, than fit into memory.
+    `kind` is `PROTOBUF` or `JSON`; no request may have more spans than a trace may. `TraceError`
+    where the body as a whole is no request, `LimitError` where it does not fit into memory.
     """
     found = _protobuf(body, limits) if kind == PROTOBUF else _json(body, limits)
     for count, item in enumerate(found):

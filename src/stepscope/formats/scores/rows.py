@@ -298,12 +298,8 @@ def _read_json_records(stream: Stream, number: int) -> Iterator[ScoreRows | Quar
     """Yield records of JSON looked at one by one, numbered from `number`."""
     rows: list[tuple[int, Cells, str]] = []
     for at, record in enumerate(decode_records(stream), number):
-        if isinstance(record, Quarantined):
-            raw = record.raw.decode(errors="backslashreplace")
-            yield quarantine_row(at, record.reason, raw, stream.uri)
-            continue
         raw = record.raw.decode(errors="backslashreplace")
-        cells = _object_cells(record.value)
+        cells = record.reason if isinstance(record, Quarantined) else _object_cells(record.value)
         if isinstance(cells, str):
             yield quarantine_row(at, cells, raw, stream.uri)
         else:

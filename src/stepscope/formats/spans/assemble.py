@@ -106,10 +106,8 @@ def assemble(
     """Yield one run for each trace, in the order of their first spans.
 
     A trace in which no span speaks of an agent is a run without steps, and says so in a warning.
-    `ordinals` are the file's, for spans that name no trace.
-
-    Raises:
-        TraceError: a run cannot be written as JSON, or has more steps or spans than allowed.
+    `ordinals` are the file's, for spans that name no trace. `TraceError` where a run cannot be
+    written as JSON, or has more steps or spans than allowed.
     """
     counts = Ordinals() if ordinals is None else ordinals
     told = tuple(repairs)

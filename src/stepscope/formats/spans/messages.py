@@ -363,9 +363,8 @@ def read_messages(found: Json, actor: Actor, limits: Limits) -> tuple[SpanMessag
             rest_of_it = "[" + more.removeprefix(",")
             listed = attributes.decode_object(rest_of_it, limits) if more[0] in ",]" else None
             if _are_objects(listed) and (listed or more == "]"):
-                return _remembered(
-                    found, actor, limits, (*told.messages, *_read(listed, actor, limits))
-                )
+                whole = (*told.messages, *_read(listed, actor, limits))
+                return _remembered(found, actor, limits, whole)
     listed = attributes.decode_object(found, limits)
     if _are_objects(listed):
         return _remembered(found, actor, limits, _read(listed, actor, limits))
@@ -535,7 +534,6 @@ class _Content:
             self.parts.append(Part("text", said))
 
     def sort(self, entry: dict[str, Json]) -> None:
-        """Take one block."""
         if (call := read_call(entry, self._limits)) is not None:
             self.calls.append(call)
         elif (result := read_result(entry)) is not None:

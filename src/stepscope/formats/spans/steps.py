@@ -20,17 +20,7 @@ import msgspec
 from stepscope.formats.fields import ToolStatus, infer_text_status, parts_text
 from stepscope.formats.spans.span import RawSpan, SpanContent, SpanMessage
 from stepscope.formats.spans.tree import SpanTree
-from stepscope.model import (
-    Actor,
-    Instant,
-    Json,
-    Part,
-    Step,
-    StepKind,
-    ToolCall,
-    ToolResult,
-    call_key,
-)
+from stepscope.model import Actor, Instant, Json, Step, StepKind, ToolCall, ToolResult, call_key
 
 
 class PendingCalls:
@@ -297,28 +287,24 @@ class SpanSteps:
         span, asked = self._spans[at], self._asked[at]
         given = self._given.get(asked.id or "")
         parts = said.parts or (given.parts if given is not None else ())
-        if said.status is None and given is not None and given.source == "explicit":
-            belief = ToolStatus(given.status, given.source, given.error)
-            said = msgspec.structs.replace(said, status=belief)
+        judged = said.status
+        if judged is None and given is not None and given.source == "explicit":
+            judged = ToolStatus(given.status, given.source, given.error)
+        if said.failed is not None:
+            judged = ToolStatus("error", "explicit", said.failed)
+        elif judged is None:
+            judged = infer_text_status(parts_text(parts))
+            if judged.status == "unknown" and span.status == "ok":
+                judged = ToolStatus("ok", "protocol", judged.error)
         if said.target is not None and asked.id is not None:
             self._handed_to[asked.id] = said.target
-        message = SpanMessage("environment", results=(_result(span, said, asked, parts),))
+        result = ToolResult(asked.id, asked.name, parts, None, *judged)
+        message = SpanMessage("environment", results=(result,))
         self._note(message)
         step = self._step(at, "environment", "result", message)
         ended = _instant(span.end_ns)
         began = ended if late else _instant(span.start_ns)
         self._add(at, msgspec.structs.replace(step, start=began, end=ended))
-
-
-def _result(
-    span: RawSpan, said: SpanContent, asked: ToolCall, parts: tuple[Part, ...]
-) -> ToolResult:
-    judged = said.status or infer_text_status(parts_text(parts))
-    if said.failed is not None:
-        judged = ToolStatus("error", "explicit", said.failed)
-    elif said.status is None and judged.status == "unknown" and span.status == "ok":
-        judged = ToolStatus("ok", "protocol", judged.error)
-    return ToolResult(asked.id, asked.name, parts, None, *judged)
 
 
 def _utterance(said: SpanContent) -> tuple[SpanMessage, Actor, StepKind]:
