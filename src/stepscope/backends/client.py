@@ -394,11 +394,8 @@ class Client(Closeable):
         said = body.decode("utf-8", "replace").strip()
         shown = visible_line(self.access.scrubbed(said)[:_ERROR_SHOWN]) or "no reason given"
         if status in {401, 403}:
-            raise ConfigError(
-                self._said(
-                    path, f"{status}: {shown}; check {self.access.key_variable} in the environment"
-                )
-            )
+            advice = f"check {self.access.key_variable} in the environment"
+            raise ConfigError(self._said(path, f"{status}: {shown}; {advice}"))
         raise Rejected(self._said(path, f"{status}: {shown}"), status)
 
     def _decoded(self, body: bytes, path: str) -> Decoded:

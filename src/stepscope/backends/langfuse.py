@@ -12,16 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from stepscope.backends import types
 from stepscope.backends.client import Client, QueryValue
-from stepscope.backends.types import (
-    Evaluation,
-    PulledItem,
-    PullQuery,
-    in_batches,
-    iso_time,
-    iter_pages,
-    list_objects,
-)
 from stepscope.errors import EnvironmentFault
 from stepscope.formats.fields import parse_time
 from stepscope.formats.langfuse_files import read_langfuse_runs
@@ -41,12 +33,12 @@ _LOOK_BACK_NS = 3_600_000_000_000
 _NEWEST = "newest_ns"
 
 
-def fetch_langfuse(asked: PullQuery) -> Iterator[PulledItem]:
+def fetch_langfuse(asked: types.PullQuery) -> Iterator[types.PulledItem]:
     """Yield the runs of the traces that are asked for."""
     newest = (asked.mark or {}).get(_NEWEST)
     first = newest - _LOOK_BACK_NS if isinstance(newest, int) else asked.since_ns
     began = [newest] if isinstance(newest, int) else []
-    for batch in in_batches(_traces(first, began, asked), _TRACES):
+    for batch in types.in_batches(_traces(first, began, asked), _TRACES):
         values: list[Json] = []
         for trace_id in batch:
             found = _whole({"traceId": trace_id, "fields": _FIELDS}, asked)
@@ -57,10 +49,8 @@ def fetch_langfuse(asked: PullQuery) -> Iterator[PulledItem]:
         named = {observation.get("parentObservationId") for observation in values} - {None, ""}
         asked.withhold("spans referenced and not returned", len(named - told))
         asked.withhold("observations without input and output", sum(map(_is_bare, values)))
-        about: dict[str, QueryValue] = {
-            "traceId": ",".join(batch),
-            "fields": "details,subject,annotation",
-        }
+        about: dict[str, QueryValue] = {"traceId": ",".join(batch)}
+        about["fields"] = "details,subject,annotation"
         for score in _entries(_SCORES, about, _SCORED, asked):
             metadata = score.get("metadata")
             if isinstance(metadata, dict) and "stepscope" in metadata:
@@ -72,11 +62,11 @@ def fetch_langfuse(asked: PullQuery) -> Iterator[PulledItem]:
     asked.told.mark = {_NEWEST: max(began, default=None)}
 
 
-def _traces(first: int | None, began: list[int], asked: PullQuery) -> Iterator[str]:
+def _traces(first: int | None, began: list[int], asked: types.PullQuery) -> Iterator[str]:
     """Yield the ids of traces of which an observation began at `first` or later, each once."""
     query: dict[str, QueryValue] = {"fields": "core"}
     if first is not None:
-        query["fromStartTime"] = iso_time(first)
+        query["fromStartTime"] = types.iso_time(first)
     known = set[str]()
     for observation in _entries(_OBSERVATIONS, query, _LISTED, asked):
         start = parse_time(observation.get("startTime"))
@@ -92,17 +82,17 @@ def _traces(first: int | None, began: list[int], asked: PullQuery) -> Iterator[s
 
 
 def _entries(
-    path: str, query: dict[str, QueryValue], most: int, asked: PullQuery
+    path: str, query: dict[str, QueryValue], most: int, asked: types.PullQuery
 ) -> Iterator[dict[str, Json]]:
 
     def ask(limit: int, cursor: dict[str, str]) -> Decoded:
         return asked.client.get(path, {**query, **cursor, "limit": limit})
 
-    for page in iter_pages(ask, most, asked, "meta", "cursor"):
-        yield from list_objects(page, "data", asked)
+    for page in types.iter_pages(ask, most, asked, "meta", "cursor"):
+        yield from types.list_objects(page, "data", asked)
 
 
-def _whole(query: dict[str, QueryValue], asked: PullQuery) -> list[dict[str, Json]]:
+def _whole(query: dict[str, QueryValue], asked: types.PullQuery) -> list[dict[str, Json]]:
     found = list(_entries(_OBSERVATIONS, query, _WHOLE, asked))
     keys = sorted({key for entry in found for key in _cut(entry)})
     named = [key for key in keys if "," not in key]
@@ -155,9 +145,9 @@ class LangfuseSender:
         path, headers = "/api/public/otel/v1/traces", {"x-langfuse-ingestion-version": "4"}
         self._client.send("POST", path, content=body, kind="application/json", headers=headers)
 
-    def verdicts(self, found: Sequence[Evaluation], *, fresh: bool) -> int:
+    def verdicts(self, found: Sequence[types.Evaluation], *, fresh: bool) -> int:
         """Score the trace of a run and its observations; Langfuse takes scores of any id."""
-        for batch in in_batches(found, _BATCH):
+        for batch in types.in_batches(found, _BATCH):
             told = self._client.post("/api/public/scores", [_score(each) for each in batch]).value
             rejected = told.get("rejected") if isinstance(told, dict) else None
             if rejected:
@@ -169,7 +159,7 @@ class LangfuseSender:
         return 0
 
 
-def _score(each: Evaluation) -> dict[str, Json]:
+def _score(each: types.Evaluation) -> dict[str, Json]:
     metadata = dict(each.about)
     if each.value is not None and each.label is not None:
         metadata["label"] = each.label
@@ -179,6 +169,6 @@ def _score(each: Evaluation) -> dict[str, Json]:
         "value": (each.label or "")[:_LABEL_MOST] if each.value is None else each.value,
         "dataType": "CATEGORICAL" if each.value is None else "NUMERIC",
         "comment": each.reason or None, "metadata": metadata,
-        "timestamp": iso_time(each.at_ns or 0),
+        "timestamp": types.iso_time(each.at_ns or 0),
     }  # fmt: skip
     return {key: held for key, held in about.items() if held is not None}

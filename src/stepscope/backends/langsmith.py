@@ -17,16 +17,8 @@ from uuid import UUID, uuid5
 
 import msgspec
 
+from stepscope.backends import types
 from stepscope.backends.client import Client, Rejected
-from stepscope.backends.types import (
-    Evaluation,
-    PulledItem,
-    PullQuery,
-    iso_time,
-    iter_pages,
-    list_objects,
-    send_protobuf,
-)
 from stepscope.errors import EnvironmentFault, UsageError
 from stepscope.formats.fields import parse_time
 from stepscope.formats.langsmith_files import FORMAT as READER
@@ -54,7 +46,7 @@ _ELSEWHERE = ("inputs", "outputs")
 OUR_PREFIX = "stepscope."
 
 
-def fetch_langsmith(asked: PullQuery) -> Iterator[PulledItem]:
+def fetch_langsmith(asked: types.PullQuery) -> Iterator[types.PulledItem]:
     """Yield the runs of the traces that are asked for."""
     project = find_project(asked.client, asked.place)
     if project is None:
@@ -67,7 +59,7 @@ def fetch_langsmith(asked: PullQuery) -> Iterator[PulledItem]:
     body: dict[str, Json] = {
         "session": [project],
         "is_root": True,
-        "start_time": _EVER if first is None else iso_time(first),
+        "start_time": _EVER if first is None else types.iso_time(first),
         "select": ["id", "trace_id", "start_time", "end_time", "status"],
     }
     for root in _pages(body, asked):
@@ -99,16 +91,16 @@ def find_project(client: Client, name: str) -> str | None:
     return next((str(each["id"]) for each in value if each.get("name") == name), None)
 
 
-def _pages(body: dict[str, Json], asked: PullQuery) -> Iterator[dict[str, Json]]:
+def _pages(body: dict[str, Json], asked: types.PullQuery) -> Iterator[dict[str, Json]]:
 
     def ask(limit: int, cursor: dict[str, str]) -> Decoded:
         return asked.client.post(_QUERY, {**body, "limit": limit, **cursor})
 
-    for page in iter_pages(ask, _PAGE, asked, "cursors", "next"):
-        yield from list_objects(page, "runs", asked)
+    for page in types.iter_pages(ask, _PAGE, asked, "cursors", "next"):
+        yield from types.list_objects(page, "runs", asked)
 
 
-def _read(project: str, trace_id: str, asked: PullQuery) -> Iterator[PulledItem]:
+def _read(project: str, trace_id: str, asked: types.PullQuery) -> Iterator[types.PulledItem]:
     body: dict[str, Json]
     body = {"session": [project], "trace": trace_id, "start_time": _EVER, "select": _FIELDS}
     listed = [_without_ours(run) for run in _pages(body, asked)]
@@ -154,9 +146,11 @@ class LangsmithSender:
 
     def spans(self, body: bytes) -> None:
         """Send one request of OTLP."""
-        send_protobuf(self._client, "/otel/v1/traces", body, {"langsmith-project": self._place})
+        types.send_protobuf(
+            self._client, "/otel/v1/traces", body, {"langsmith-project": self._place}
+        )
 
-    def verdicts(self, found: Sequence[Evaluation], *, fresh: bool) -> int:
+    def verdicts(self, found: Sequence[types.Evaluation], *, fresh: bool) -> int:
         """Give feedback on the runs of a trace; return how many are about runs not there."""
         absent = 0
         for each in found:

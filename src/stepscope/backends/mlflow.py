@@ -14,15 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
+from stepscope.backends import types
 from stepscope.backends.client import Client, Rejected, TooLarge
-from stepscope.backends.types import (
-    Evaluation,
-    PulledItem,
-    PullQuery,
-    iter_pages,
-    list_objects,
-    quarantine_reply,
-)
 from stepscope.errors import EnvironmentFault, UsageError
 from stepscope.formats.fields import parse_time
 from stepscope.formats.mlflow_files import read_mlflow_runs
@@ -46,7 +39,7 @@ _NEWEST, _OPEN = "newest_ms", "in_progress"
 _OPEN_MOST = 10_000
 
 
-def fetch_mlflow(asked: PullQuery) -> Iterator[PulledItem]:
+def fetch_mlflow(asked: types.PullQuery) -> Iterator[types.PulledItem]:
     """Yield the runs of the traces that are asked for."""
     experiment = find_experiment(asked.client, asked.place)
     if experiment is None:
@@ -92,7 +85,9 @@ def find_experiment(client: Client, name: str) -> str | None:
     return str(named)
 
 
-def _listed(experiment_id: str, first: int | None, asked: PullQuery) -> Iterator[dict[str, Json]]:
+def _listed(
+    experiment_id: str, first: int | None, asked: types.PullQuery
+) -> Iterator[dict[str, Json]]:
     """Yield what is known of each trace that began at `first` or later, the earliest first."""
     place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
     body: dict[str, Json] = {"locations": [place], "order_by": ["timestamp_ms ASC"]}
@@ -103,8 +98,8 @@ def _listed(experiment_id: str, first: int | None, asked: PullQuery) -> Iterator
         more = {**body, "max_results": most, **cursor}
         return asked.client.post("/api/3.0/mlflow/traces/search", more)
 
-    for page in iter_pages(ask, _PAGE, asked, "next_page_token", name="page_token"):
-        yield from list_objects(page, "traces", asked)
+    for page in types.iter_pages(ask, _PAGE, asked, "next_page_token", name="page_token"):
+        yield from types.list_objects(page, "traces", asked)
 
 
 def read_trace_info(client: Client, trace_id: str) -> dict[str, Json] | None:
@@ -121,8 +116,8 @@ def read_trace_info(client: Client, trace_id: str) -> dict[str, Json] | None:
 
 
 def _run(
-    info: dict[str, Json], began_ms: list[int], unfinished: list[str], asked: PullQuery
-) -> Iterator[PulledItem]:
+    info: dict[str, Json], began_ms: list[int], unfinished: list[str], asked: types.PullQuery
+) -> Iterator[types.PulledItem]:
     """Yield the run of one trace, and note what the mark needs of it."""
     trace_id = str(info.get("trace_id"))
     began = parse_time(info.get("request_time"))
@@ -133,7 +128,7 @@ def _run(
     try:
         data = _spans(trace_id, asked)
     except TooLarge as e:
-        yield quarantine_reply(info, str(e), asked)
+        yield types.quarantine_reply(info, str(e), asked)
         return
     source = Source(format=FORMAT, uri=asked.uri)
     info = _without_ours(info, asked)
@@ -144,7 +139,7 @@ def _run(
         yield found
 
 
-def _without_ours(info: dict[str, Json], asked: PullQuery) -> dict[str, Json]:
+def _without_ours(info: dict[str, Json], asked: types.PullQuery) -> dict[str, Json]:
     """Return what is known of a trace without the verdicts that were sent to it from here."""
     listed = info.get("assessments")
     if not isinstance(listed, list):
@@ -160,7 +155,7 @@ def verdict_key(assessment: Json) -> str:
     return str(about.get(VERDICT_KEY, "")) if isinstance(about, dict) else ""
 
 
-def _spans(trace_id: str, asked: PullQuery) -> dict[str, Json] | None:
+def _spans(trace_id: str, asked: types.PullQuery) -> dict[str, Json] | None:
     try:
         path = "/ajax-api/2.0/mlflow/get-trace-artifact"
         value = asked.client.get(path, {"request_id": trace_id}).value
@@ -187,7 +182,7 @@ def _as_recorded(span: Json, limits: Limits) -> Json:
 
 
 def _note_missing(
-    run: Trajectory, info: dict[str, Json], data: dict[str, Json] | None, asked: PullQuery
+    run: Trajectory, info: dict[str, Json], data: dict[str, Json] | None, asked: types.PullQuery
 ) -> None:
     if data is None:
         asked.withhold("traces without their spans", 1)
@@ -226,7 +221,7 @@ class MlflowSender:
             "POST", "/v1/traces", content=body, kind="application/json", headers=headers
         )
 
-    def verdicts(self, found: Sequence[Evaluation], *, fresh: bool) -> int:
+    def verdicts(self, found: Sequence[types.Evaluation], *, fresh: bool) -> int:
         """Assess the trace of a run and its spans."""
         trace_id = found[0].trace
         if not trace_id.startswith("tr-"):
@@ -254,7 +249,7 @@ class MlflowSender:
         self._client.post(f"{path}/{quote(named, safe='')}", body, method="PATCH")
 
 
-def _assessment(each: Evaluation, trace_id: str) -> dict[str, Json]:
+def _assessment(each: types.Evaluation, trace_id: str) -> dict[str, Json]:
     """Return a verdict as an assessment; every value of its metadata is text."""
     metadata = {VERDICT_KEY: each.key, **{key: str(value) for key, value in each.about.items()}}
     if each.value is not None and each.label is not None:

@@ -16,19 +16,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from stepscope.backends import types
 from stepscope.backends.client import Client, QueryValue, Rejected
-from stepscope.backends.types import (
-    Evaluation,
-    PulledItem,
-    PullQuery,
-    assemble_runs,
-    in_batches,
-    iso_time,
-    iter_pages,
-    list_objects,
-    quarantine_reply,
-    send_protobuf,
-)
 from stepscope.errors import TraceError, UsageError
 from stepscope.formats.spans.attributes import unflatten
 from stepscope.formats.spans.lists import read_flat_span
@@ -47,7 +36,7 @@ _SPREAD = ("tool.parameters", "metadata", "llm.prompt_template.variables")
 _WITHHELD = "spans without resource, scope, kind and links"
 
 
-def fetch_phoenix(asked: PullQuery) -> Iterator[PulledItem]:
+def fetch_phoenix(asked: types.PullQuery) -> Iterator[types.PulledItem]:
     """Yield the runs of the traces that are asked for."""
     if any(character in asked.place for character in "/?#"):
         raise UsageError(
@@ -55,7 +44,9 @@ def fetch_phoenix(asked: PullQuery) -> Iterator[PulledItem]:
             "its id, as the address of its page shows it"
         )
     try:
-        found = list_objects(asked.client.get(_path(asked, "spans"), {"limit": 1}), "data", asked)
+        found = types.list_objects(
+            asked.client.get(_path(asked, "spans"), {"limit": 1}), "data", asked
+        )
     except Rejected as e:
         if e.status == 404:
             raise UsageError(
@@ -64,7 +55,7 @@ def fetch_phoenix(asked: PullQuery) -> Iterator[PulledItem]:
             ) from e
         raise
     newest = found[0].get("id") if found else None
-    for batch in in_batches(_traces(asked), _TRACES):
+    for batch in types.in_batches(_traces(asked), _TRACES):
         spans: list[RawSpan] = []
         repairs: list[Repair] = []
         wanted = set(batch)
@@ -72,22 +63,22 @@ def fetch_phoenix(asked: PullQuery) -> Iterator[PulledItem]:
             try:
                 span = phoenix_span(record)
             except (TraceError, msgspec.ValidationError) as e:
-                yield quarantine_reply(record, str(e), asked)
+                yield types.quarantine_reply(record, str(e), asked)
                 continue
             if span.trace_id in wanted:  # a server that does not know the filter sends all
                 spans.append(span)
                 asked.told.withheld[_WITHHELD] += 1
         absent = wanted - {span.trace_id for span in spans}
         asked.withhold("traces listed and not returned", len(absent))
-        yield from assemble_runs(spans, asked, format=FORMAT, repairs=repairs)
+        yield from types.assemble_runs(spans, asked, format=FORMAT, repairs=repairs)
     asked.told.mark = {_MARK: newest}
 
 
-def _path(asked: PullQuery, what: str) -> str:
+def _path(asked: types.PullQuery, what: str) -> str:
     return f"/v1/projects/{quote(asked.place, safe='')}/{what}"
 
 
-def _traces(asked: PullQuery) -> Iterator[str]:
+def _traces(asked: types.PullQuery) -> Iterator[str]:
     known = set[str]()
     for trace_id in _began_since(asked) if asked.mark is None else _came_since(asked):
         if trace_id not in known:
@@ -95,20 +86,20 @@ def _traces(asked: PullQuery) -> Iterator[str]:
             yield trace_id
 
 
-def _began_since(asked: PullQuery) -> Iterator[str]:
+def _began_since(asked: types.PullQuery) -> Iterator[str]:
     query: dict[str, QueryValue] = {"order": "asc"}
     if asked.since_ns is not None:
-        query["start_time"] = iso_time(asked.since_ns)
+        query["start_time"] = types.iso_time(asked.since_ns)
 
     def ask(limit: int, cursor: dict[str, str]) -> Decoded:
         return asked.client.get(_path(asked, "traces"), {"limit": limit, **query, **cursor})
 
-    for page in iter_pages(ask, _LISTED, asked, "next_cursor"):
-        for trace in list_objects(page, "data", asked):
+    for page in types.iter_pages(ask, _LISTED, asked, "next_cursor"):
+        for trace in types.list_objects(page, "data", asked):
             yield str(trace.get("trace_id"))
 
 
-def _came_since(asked: PullQuery) -> Iterator[str]:
+def _came_since(asked: types.PullQuery) -> Iterator[str]:
     """Yield the traces of spans that came in after the marked one, the newest first."""
     mark = (asked.mark or {}).get(_MARK)
     for span in _pages(asked, {}, []):
@@ -120,16 +111,16 @@ def _came_since(asked: PullQuery) -> Iterator[str]:
 
 
 def _pages(
-    asked: PullQuery, chosen: dict[str, list[str]], repairs: list[Repair]
+    asked: types.PullQuery, chosen: dict[str, list[str]], repairs: list[Repair]
 ) -> Iterator[dict[str, Json]]:
     """Yield spans as they are, the newest first."""
 
     def ask(limit: int, cursor: dict[str, str]) -> Decoded:
         return asked.client.get(_path(asked, "spans"), {**chosen, "limit": limit, **cursor})
 
-    for page in iter_pages(ask, _SPANS, asked, "next_cursor"):
+    for page in types.iter_pages(ask, _SPANS, asked, "next_cursor"):
         repairs += page.repairs
-        yield from list_objects(page, "data", asked)
+        yield from types.list_objects(page, "data", asked)
 
 
 def phoenix_span(record: dict[str, Json]) -> RawSpan:
@@ -169,20 +160,20 @@ class PhoenixSender:
 
     def spans(self, body: bytes) -> None:
         """Send one request of OTLP."""
-        send_protobuf(self._client, "/v1/traces", body, {"x-project-name": self._place})
+        types.send_protobuf(self._client, "/v1/traces", body, {"x-project-name": self._place})
 
-    def verdicts(self, found: Sequence[Evaluation], *, fresh: bool) -> int:
+    def verdicts(self, found: Sequence[types.Evaluation], *, fresh: bool) -> int:
         """Annotate spans, and the trace with what is about the whole run."""
         absent = 0
         for path, chosen in (
             ("/v1/span_annotations", [each for each in found if each.span is not None]),
             ("/v1/trace_annotations", [each for each in found if each.span is None]),
         ):
-            for batch in in_batches(chosen, _BATCH):
+            for batch in types.in_batches(chosen, _BATCH):
                 absent += self._annotate(path, batch, fresh=fresh)
         return absent
 
-    def _annotate(self, path: str, batch: list[Evaluation], *, fresh: bool) -> int:
+    def _annotate(self, path: str, batch: list[types.Evaluation], *, fresh: bool) -> int:
         """Send annotations of one kind; return how many are about spans not there."""
         body = {"data": [_annotation(each) for each in batch]}
         for _ in range(_LOOKS if fresh else 1):
@@ -201,7 +192,7 @@ class PhoenixSender:
         return sum(self._annotate(path, [each], fresh=False) for each in batch)
 
 
-def _annotation(each: Evaluation) -> dict[str, Any]:
+def _annotation(each: types.Evaluation) -> dict[str, Any]:
     told = {"score": each.value, "label": each.label, "explanation": each.reason or None}
     return {
         **({"trace_id": each.trace} if each.span is None else {"span_id": each.span}),

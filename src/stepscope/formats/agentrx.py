@@ -77,17 +77,16 @@ def parse_labels(record: Json) -> tuple[str, tuple[TraceLabel, ...]]:
         meant = next((f for f in failures if _id_text(f.failure_id) == named), None)
         told = {"failure_id": named, "failure_summary": labelled.failure_summary}
         extra = {key: value for key, value in told.items() if value is not None} | (more or {})
-        labels.append(
-            TraceLabel(
-                kind="root_cause",
-                step=None if meant is None else meant.step_number - 1,
-                agent=None if meant is None else meant.failed_agent,
-                category=None if meant is None else _category(meant.failure_category),
-                reason=msgspec.convert(cause.get("reason_for_root_cause", ""), str),
-                annotator=ANNOTATOR,
-                extra=extra or None,
-            )
+        label = TraceLabel(
+            kind="root_cause",
+            step=None if meant is None else meant.step_number - 1,
+            agent=None if meant is None else meant.failed_agent,
+            category=None if meant is None else _category(meant.failure_category),
+            reason=msgspec.convert(cause.get("reason_for_root_cause", ""), str),
+            annotator=ANNOTATOR,
+            extra=extra or None,
         )
+        labels.append(label)
     return str(labelled.trajectory_id), tuple(labels)
 
 

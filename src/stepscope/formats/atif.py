@@ -413,10 +413,8 @@ def write_atif_run(run: Trajectory, inside: dict[str, list[Trajectory]]) -> dict
     steps, gone = _write_steps(run)
     extra = carry_extra(run.extra)
     more = extra.pop("agent", None)
-    agent: dict[str, Json] = {
-        "name": run.agent or "unknown",
-        "version": run.agent_version or "unknown",
-    }
+    agent: dict[str, Json] = {"name": run.agent or "unknown"}
+    agent["version"] = run.agent_version or "unknown"
     if isinstance(more, dict):
         agent.update({key: more[key] for key in ("model_name", "extra") if key in more})
     if run.tools is not None:

@@ -139,13 +139,8 @@ class _UnpackedMember(_Reader):
 
 
 # Present on POSIX only; elsewhere there are no FIFOs to wait for.
-_OPEN_FLAGS = (
-    os.O_RDONLY
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_NOCTTY", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-)
+_FLAG_NAMES = ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
+_OPEN_FLAGS = os.O_RDONLY | sum(getattr(os, name, 0) for name in _FLAG_NAMES)
 _FILE_KINDS = (
     (stat.S_ISDIR, "a link to a folder, or a folder that cannot be entered"),
     (stat.S_ISFIFO, "a pipe; pass its content on standard input: `... | stepscope import -`"),
@@ -380,18 +375,15 @@ def _refuse_many(file: BinaryIO, uri: str, limits: Limits) -> None:
     directory = struct.unpack_from("<I", tail, end + 12)[0]
     end64 = end - _LOCATOR64_BYTES - _END64_BYTES
     if end64 >= 0 and tail[end64 : end64 + 4] == _END64_SIGNATURE:
-        directory = max(
-            directory * (directory != 2**32 - 1), *struct.unpack_from("<Q", tail, end64 + 40)
-        )
+        (large,) = struct.unpack_from("<Q", tail, end64 + 40)
+        directory = max(directory * (directory != 2**32 - 1), large)
         end = end64
-    found = directory // _ENTRY_BYTES
-    if found <= limits.zip_members:
+    found, most = directory // _ENTRY_BYTES, limits.zip_members
+    if found <= most:
         file.seek(max(0, tail_at + end - directory))
         found = file.read(directory).count(_CENTRAL_SIGNATURE)
-    if found > limits.zip_members:
-        raise LimitError(
-            f"{uri}: {found} members or more; limits.zip_members is {limits.zip_members}"
-        )
+    if found > most:
+        raise LimitError(f"{uri}: {found} members or more; limits.zip_members is {most}")
     file.seek(0)
 
 

@@ -183,14 +183,13 @@ def _events(listed: Json) -> tuple[SpanEvent, ...]:
         odd = {} if time is not None or event.get("time") is None else {"time": event["time"]}
         if about is not None and not isinstance(about, dict):
             odd["kwargs"] = about
-        found.append(
-            SpanEvent(
-                name=text_at(event, "name") or "",
-                time_ns=None if time is None else time.ns,
-                attributes=about if isinstance(about, dict) else {},
-                extra={**(rest(event, _EVENT) or {}), **odd} or None,
-            )
+        made = SpanEvent(
+            name=text_at(event, "name") or "",
+            time_ns=None if time is None else time.ns,
+            attributes=about if isinstance(about, dict) else {},
+            extra={**(rest(event, _EVENT) or {}), **odd} or None,
         )
+        found.append(made)
     return tuple(found)
 
 
@@ -365,15 +364,14 @@ def split_subagents(
         nodes = [
             replace(node, parent=heads[node.id]) if node.id in heads else node for node in run.spans
         ]
-        runs.append(
-            replace(
-                run,
-                # The example that a run was made for, where it was an experiment's.
-                task=find_text(group[0].attributes, "langsmith.reference_example_id"),
-                parent=None if parent is None else runs[parent].id,
-                spans=tuple(nodes),
-            )
+        run = replace(
+            run,
+            # The example that a run was made for, where it was an experiment's.
+            task=find_text(group[0].attributes, "langsmith.reference_example_id"),
+            parent=None if parent is None else runs[parent].id,
+            spans=tuple(nodes),
         )
+        runs.append(run)
     for number, run in enumerate(runs):
         children = [child.id for child, parent in zip(runs, above, strict=True) if parent == number]
         here = {node.id for node in run.spans}

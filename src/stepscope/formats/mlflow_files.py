@@ -95,9 +95,8 @@ def iter_mlflow_traces(value: Json, limits: Limits) -> Iterator[MlflowTrace]:
     whole = held if "spans" not in value else None
     whole = attributes.decode_object(held, limits) if isinstance(held, str) else whole
     if isinstance(whole, dict):
-        yield from _besides(
-            iter_mlflow_traces(whole, limits), rest(value, _COLUMNS | {"trace", "spans"})
-        )
+        more = rest(value, _COLUMNS | {"trace", "spans"})
+        yield from _besides(iter_mlflow_traces(whole, limits), more)
         return
     yield _trace(value, limits)
 
@@ -399,15 +398,13 @@ def _whole(named: str, info: Record, metadata: Record) -> RawSpan:
     given = metadata.get("mlflow.traceInputs", info.get("request", info.get("request_preview")))
     made = metadata.get("mlflow.traceOutputs", info.get("response", info.get("response_preview")))
     sides = {"mlflow.spanInputs": given, "mlflow.spanOutputs": made}
+    told = {key: held for key, held in sides.items() if held is not None}
     return RawSpan(
         trace_id=named,
         span_id=named,
         name=_trace_name(info),
         start_ns=parse_nanoseconds(info.get("request_time", info.get("timestamp_ms"))),
-        attributes={
-            "mlflow.spanType": '"CHAIN"',
-            **{key: held for key, held in sides.items() if held is not None},
-        },
+        attributes={"mlflow.spanType": '"CHAIN"', **told},
     )
 
 

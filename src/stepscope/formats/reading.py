@@ -349,9 +349,8 @@ def _read_source(
         if chosen is None and opening.is_first_cut(head):
             head += found.file.read(limits.line_bytes)  # a larger record is set aside anyway
         format = chosen or _detect(found, head, limits)
-        reading = FileReading(
-            found, Stream(files.rewind(found.file, head), found.uri, limits), format
-        )
+        stream = Stream(files.rewind(found.file, head), found.uri, limits)
+        reading = FileReading(found, stream, format)
         if head.startswith(BOM):
             reading.repaired("bom")
     except (TraceError, *files.DAMAGE_ERRORS) as e:

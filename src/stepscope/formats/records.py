@@ -238,13 +238,11 @@ def split_records(stream: Stream) -> Iterator[RawRecord | Quarantined]:
         case "array":
             parts = _chunks_after(text[1:], stream)
             rest, offset = yield from split_plain_array(parts, stream, offset + 1)
-            yield from _split_elements(
-                ElementSplitter(stream, "array", offset), chain([rest], parts)
-            )
+            elements = ElementSplitter(stream, "array", offset)
+            yield from _split_elements(elements, chain([rest], parts))
         case "objects":
-            yield from _split_elements(
-                ElementSplitter(stream, "objects", offset), _chunks_after(text, stream)
-            )
+            elements = ElementSplitter(stream, "objects", offset)
+            yield from _split_elements(elements, _chunks_after(text, stream))
 
 
 def _chunks_after(head: bytes, stream: Stream) -> Iterator[bytes]:

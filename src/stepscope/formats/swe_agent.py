@@ -31,9 +31,7 @@ SUBMIT = "submit"
 
 _RUN_KEYS = frozenset({"trajectory", "history"})
 _MOVE_KEYS = frozenset({"action", "observation", "response", "thought", "execution_time", "state"})
-_HISTORY_KEYS = frozenset(
-    {"agent", "message_type", "is_demo", "thought", "action", "tool_call_ids"}
-)
+_HISTORY_KEYS = frozenset("agent message_type is_demo thought action tool_call_ids".split())
 _OBSERVATION_KEYS = frozenset({"role", "content", "agent", "tool_call_ids"})
 
 
@@ -148,14 +146,13 @@ class _Conversation:
                 plain["tool_call_id"] = typed.tool_call_ids[0]
             step = chat_step(plain, len(self.made), self.reading)
             hidden = {k: message[k] for k in _HISTORY_KEYS - {"agent", "is_demo"} if message.get(k)}
-            self.made.append(
-                msgspec.structs.replace(
-                    step,
-                    agent=typed.agent,
-                    replayed=bool(typed.is_demo),
-                    extra=fields.merge_extra(step.extra, dict(sorted(hidden.items()))),
-                )
+            step = msgspec.structs.replace(
+                step,
+                agent=typed.agent,
+                replayed=bool(typed.is_demo),
+                extra=fields.merge_extra(step.extra, dict(sorted(hidden.items()))),
             )
+            self.made.append(step)
         self.at = max(self.at, end)
 
     def _move(
@@ -182,16 +179,15 @@ class _Conversation:
             calls = (ToolCall(name, {"command": move.action}),)
         after = {k: entry[k] for k in ("execution_time", "state") if entry.get(k) is not None}
         answered = bool(calls or move.observation or told is not None)
-        self.made.append(
-            msgspec.structs.replace(
-                step,
-                kind="call" if calls else "message",
-                calls=calls,
-                agent=agent,
-                model=self.model,
-                extra=(extra if answered else {**extra, **after}) or None,
-            )
+        step = msgspec.structs.replace(
+            step,
+            kind="call" if calls else "message",
+            calls=calls,
+            agent=agent,
+            model=self.model,
+            extra=(extra if answered else {**extra, **after}) or None,
         )
+        self.made.append(step)
         if answered:
             shown = {} if told is None else self.history[told]
             # Where the model was shown more than what came back, the whole stands beside it.

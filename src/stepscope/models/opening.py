@@ -82,9 +82,7 @@ PROVIDERS: dict[str, Provider] = {
     ),
 }
 # Variables that hold what opens something else; no judge is ever given one.
-FOREIGN = frozenset(
-    {"GITHUB_TOKEN", "GH_TOKEN", "GITLAB_TOKEN", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY"}
-)
+FOREIGN = frozenset("GITHUB_TOKEN GH_TOKEN GITLAB_TOKEN HF_TOKEN AWS_SECRET_ACCESS_KEY".split())
 
 
 def judge_table(name: str, table: JudgesTable) -> JudgeTable:

@@ -212,14 +212,8 @@ class OpenAIBatches(_SdkBatches):
 
     def line(self, ask: Ask, structure: Structure) -> bytes:
         """Return the line of an ask in the file of requests."""
-        return msgspec.json.encode(
-            {
-                "custom_id": ask.key,
-                "method": "POST",
-                "url": f"/v1{self._model.dialect.path}",
-                "body": self._parameters(ask, structure),
-            }
-        )
+        asked = {"custom_id": ask.key, "method": "POST", "url": f"/v1{self._model.dialect.path}"}
+        return msgspec.json.encode({**asked, "body": self._parameters(ask, structure)})
 
     async def submit(self, batch: Batch, lines: Sequence[bytes]) -> str:
         """Send the file, then make the batch; return its name."""

@@ -126,9 +126,7 @@ def _now(headers: ResponseHeaders) -> float:
 
 _RETRY_STATUSES = frozenset({408, 409, 429})
 # Said with a 429, and no wait mends it.
-_PAID_OUT = frozenset(
-    {"insufficient_quota", "billing_hard_limit_reached", "credit_balance_too_low"}
-)
+_PAID_OUT = ("insufficient_quota", "billing_hard_limit_reached", "credit_balance_too_low")
 # Said with a 400 where the provider's filter took the question.
 FILTERED = frozenset({"content_filter", "content_policy_violation"})
 _SHOWN = 300

@@ -304,9 +304,8 @@ class _Receiver:
                 traces, spans = await self._in_pool(closings.waiting)
                 url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
                 store = self._start.store
-                self._tell(
-                    closing.ListeningStarted(url=url, store=store, traces=traces, spans=spans)
-                )
+                told = closing.ListeningStarted(url=url, store=store, traces=traces, spans=spans)
+                self._tell(told)
                 ending = asyncio.create_task(self._close_what_ends(closings))
                 tasks = {serving, ending, intake.work}
                 await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

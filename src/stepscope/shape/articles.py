@@ -212,11 +212,8 @@ def _in_blocks(scores: Floats, classify: Callable[[Floats], Codes]) -> Codes:
 def _v3_block(s: Floats) -> Codes:
     """Classify a block of shape (n, rows): lowest rule first, each overwritten by the one above."""
     third = len(s) // 3
-    early, mid, late = (
-        _mean_block(s[:third]),
-        _mean_block(s[third : 2 * third]),
-        _mean_block(s[2 * third :]),
-    )
+    parts = (s[:third], s[third : 2 * third], s[2 * third :])
+    early, mid, late = map(_mean_block, parts)
     slope = (s[-1] - s[2 * third]) / max(len(s) - 2 * third - 1, 1)
     codes = _declines_block(s)
     codes[slope < SLOPE_V3] = LATE_DRIFT

@@ -254,15 +254,14 @@ def _shape(
     told = given or int(observed.sum()) >= FEWEST_BLIND
     resolved = told and posterior[best] >= RESOLVED and not unmodelled
     recovered = np.where(templates.shape == RECOVERY, weights.sum(0), 0.0)
+    log_factor = min(likelihood[best] - likelihood[second], np.log(LARGEST_FACTOR))
     return Shape(
         posterior={name: float(posterior[i]) for i, name in enumerate(SHAPES)},
         log_likelihood=tuple(likelihood.tolist()),
         label=SHAPES[best] if resolved else "unresolved",
         best=SHAPES[best],
         runner_up=SHAPES[second],
-        bayes_factor=float(
-            np.exp(min(likelihood[best] - likelihood[second], np.log(LARGEST_FACTOR)))
-        ),
+        bayes_factor=float(np.exp(log_factor)),
         unmodelled=unmodelled,
         gof_p=gof_p,
         low_level=mean.high < LOW,
@@ -368,16 +367,13 @@ def classify_block(
     found = np.exp(log - log.max(1, keepdims=True))
     posterior = np.asarray(found / found.sum(1, keepdims=True))
     best = posterior.argmax(1)
-    gof_p = np.clip(
-        np.add.reduce(share * np.stack([_misfit_p_rows(each) for each in seen])), 0.0, 1.0
-    )
+    misfits = np.stack([_misfit_p_rows(each) for each in seen])
+    gof_p = np.clip(np.add.reduce(share * misfits), 0.0, 1.0)
     asked = np.flatnonzero(suspicious(gof_p, int(seen[0].lens.part[-1]) + 1) & (gof_p >= MISFIT))
     unmodelled = gof_p < MISFIT
     if len(asked):
-        gain = _two_stage_evidence_rows(values[asked], observed, noises, what) - likelihood[
-            asked
-        ].max(1)
-        unmodelled[asked] = gain > COMPOUND_LOG_FACTOR
+        stages = _two_stage_evidence_rows(values[asked], observed, noises, what)
+        unmodelled[asked] = stages - likelihood[asked].max(1) > COMPOUND_LOG_FACTOR
     noise = product(share.T, np.stack(noises))
     mean, half = mean_level(values, np.broadcast_to(observed, values.shape), noise, what)
     resolved = (posterior.max(1) >= RESOLVED) & ~unmodelled
@@ -560,9 +556,8 @@ def _group_by_pattern(
     words = padded.view(np.uint64 if padded.shape[1] == 8 else np.dtype((np.void, padded.shape[1])))
     _, first, group = np.unique(words.ravel(), return_index=True, return_inverse=True)
     order = np.argsort(group, kind="stable")
-    for at, members in zip(
-        first, np.split(order, np.flatnonzero(np.diff(group[order])) + 1), strict=True
-    ):
+    cuts = np.flatnonzero(np.diff(group[order])) + 1
+    for at, members in zip(first, np.split(order, cuts), strict=True):
         yield rows[members], seen[at]
 
 

@@ -114,6 +114,7 @@ def _whiten_templates(
     level = unit.sum(1)
     precision = (f**2).sum(1) + spread**-2.0
     square = (offset**2).sum(1)
+    constant = templates.log_weight - (centre / spread) ** 2 / 2 - np.log(spread**2 * precision) / 2
     return WhitenedTemplates(
         bank=templates,
         weights=weights,
@@ -127,11 +128,7 @@ def _whiten_templates(
         precision=precision,
         pull=centre / spread**2,
         least=least,
-        constant=templates.log_weight
-        - (centre / spread) ** 2 / 2
-        - np.log(spread**2 * precision) / 2
-        - log_ndtr((centre - least) / spread)
-        - square / 2,
+        constant=constant - log_ndtr((centre - least) / spread) - square / 2,
         log_scale=float(-np.log(np.diag(root)).sum() - len(root) * np.log(2 * np.pi) / 2),
     )
 

@@ -138,11 +138,9 @@ def _noise(fits: Callable[[float, float], float], runs: int) -> FleetNoise | Unm
     width, height = logs[1] - logs[0], rhos[1] - rhos[0]
     table = np.array([[fits(logs[at + i], rhos[lag + j]) for j in (-1, 0, 1)] for i in (-1, 0, 1)])
     (x, x_error), (y, y_error) = _parabola(table)
-    middle = logs[at] + x * width
+    top = (logs[at] + x * width, NORMAL_95 * x_error * width + ROUGH)
     return FleetNoise(
-        sigma=_estimate(
-            (middle, NORMAL_95 * x_error * width + ROUGH), math.exp, runs=runs, unit="score"
-        ),
+        sigma=_estimate(top, math.exp, runs=runs, unit="score"),
         correlation=_correlation((rhos[lag] + y * height, NORMAL_95 * y_error * height), runs),
     )
 

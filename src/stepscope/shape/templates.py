@@ -184,9 +184,8 @@ STAGES = (0.35, 0.5, 0.65)
 @lru_cache(maxsize=LONGEST)
 def two_stage_templates(n: int) -> Templates:
     """Return templates of n steps that fall, hold for two steps or more, and fall again."""
-    first, second = np.array(
-        [(a, b) for a in range(1, n - 2) for b in range(a + 2, n) for _ in STAGES]
-    ).T
+    falls = [(a, b) for a in range(1, n - 2) for b in range(a + 2, n) for _ in STAGES]
+    first, second = np.array(falls).T
     share = np.tile(STAGES, len(first) // len(STAGES))[:, None]
     f = -(share * ramp(n, first, 1) + (1 - share) * ramp(n, second, 1))
     k = len(f)

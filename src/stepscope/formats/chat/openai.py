@@ -109,16 +109,15 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         step = chat_step(first["message"], 0, MessageOptions(infer_text_status, limits))
         beside = {"choices": choices[1:], "usage": uncounted_usage(response.get("usage"))}
         said = {key: value for key, value in beside.items() if value}
-        made.append(
-            msgspec.structs.replace(
-                step,
-                index=len(made),
-                usage=openai_usage(response.get("usage")),
-                model=text_at(response, "model"),
-                finish_reason=text_at(first, "finish_reason"),
-                extra={**(step.extra or {}), **said} or None,
-            )
+        step = msgspec.structs.replace(
+            step,
+            index=len(made),
+            usage=openai_usage(response.get("usage")),
+            model=text_at(response, "model"),
+            finish_reason=text_at(first, "finish_reason"),
+            extra={**(step.extra or {}), **said} or None,
         )
+        made.append(step)
     if not made:
         raise TraceError("a record without a single message; expected a list under `messages`")
     steps = tuple(made)

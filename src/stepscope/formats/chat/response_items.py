@@ -227,13 +227,9 @@ _OTHER_ACTORS: dict[str, Actor] = {
     "mcp_approval_response": "user", "additional_tools": "system", "configuration_update": "system",
     "compaction_trigger": "system", "item_reference": "system",
 }  # fmt: skip
-ITEM_TYPES = (
-    CALL_TYPES
-    | OUTPUT_TYPES
-    | PROVIDER_CALL_TYPES
-    | PROVIDER_OUTPUT_TYPES
-    | _OTHER_ACTORS.keys()
-    | {"reasoning", "mcp_call", "compaction"}
+_SINGLE_TYPES = ("reasoning", "mcp_call", "compaction")
+ITEM_TYPES = CALL_TYPES.union(
+    OUTPUT_TYPES, PROVIDER_CALL_TYPES, PROVIDER_OUTPUT_TYPES, _OTHER_ACTORS, _SINGLE_TYPES
 )
 
 # Parts of messages that only this API knows.

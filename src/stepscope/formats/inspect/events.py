@@ -293,17 +293,16 @@ class EventReader:
             case "span_begin":
                 node = self._tree.begin(event)
                 if node.kind == "agent" and node.outer is not None and not node.scores:
-                    self._steps.add(
-                        Step(
-                            index=0,
-                            actor="agent",
-                            kind="handoff",
-                            agent=node.outer,
-                            start=parse_time(event.get("timestamp")),
-                            span=node.id,
-                            extra={"to": node.name},
-                        )
+                    handoff = Step(
+                        index=0,
+                        actor="agent",
+                        kind="handoff",
+                        agent=node.outer,
+                        start=parse_time(event.get("timestamp")),
+                        span=node.id,
+                        extra={"to": node.name},
                     )
+                    self._steps.add(handoff)
             case "span_end":
                 ended = self._tree.end(event)
                 for asked, tool in self._late.pop(ended.id, ()) if ended else ():
@@ -329,19 +328,17 @@ class EventReader:
                 told = self._texts.resolve_in_place(event)
                 words = [text for key in keys if (text := text_at(told, key))]
                 failure = told.get("error")
-                place = self._steps.add(
-                    Step(
-                        index=0,
-                        actor="environment",
-                        kind=sort,
-                        parts=(Part("text", ": ".join(words)),) if words else (),
-                        start=parse_time(event.get("timestamp")),
-                        error=text_at(failure, "message") if isinstance(failure, dict) else None,
-                        span=text_at(event, "span_id"),
-                        extra={"event": kind, **(rest(told, _OTHER) or {})},
-                    )
+                step = Step(
+                    index=0,
+                    actor="environment",
+                    kind=sort,
+                    parts=(Part("text", ": ".join(words)),) if words else (),
+                    start=parse_time(event.get("timestamp")),
+                    error=text_at(failure, "message") if isinstance(failure, dict) else None,
+                    span=text_at(event, "span_id"),
+                    extra={"event": kind, **(rest(told, _OTHER) or {})},
                 )
-                self._time(event, place)
+                self._time(event, self._steps.add(step))
             case _:
                 self._tree.keep(self._texts.resolve_in_place(event))
 

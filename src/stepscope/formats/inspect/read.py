@@ -61,15 +61,14 @@ def label_scores(scores: dict[str, Json]) -> tuple[TraceLabel, ...]:
         value, more = score.get("value"), rest(score, _KNOWN) or {}
         if not isinstance(value, str):
             more["value"] = value
-        found.append(
-            TraceLabel(
-                kind="outcome",
-                category=_shown(value),
-                reason=msgspec.convert(score.get("explanation"), str | None) or "",
-                annotator=name,
-                extra={key: item for key, item in more.items() if item != []} or None,
-            )
+        label = TraceLabel(
+            kind="outcome",
+            category=_shown(value),
+            reason=msgspec.convert(score.get("explanation"), str | None) or "",
+            annotator=name,
+            extra={key: item for key, item in more.items() if item != []} or None,
         )
+        found.append(label)
     return tuple(found)
 
 
@@ -256,10 +255,8 @@ def _extra(
     call_pool: list[Any],
     texts: Attachments,
 ) -> dict[str, Json] | None:
-    extra: dict[str, Json] = {
-        "log": log.told,
-        **(texts.resolve_in_place(rest(value, _SAMPLE)) or {}),
-    }
+    beside = texts.resolve_in_place(rest(value, _SAMPLE))
+    extra: dict[str, Json] = {"log": log.told, **(beside or {})}
     if output := _output(value):
         extra["output"] = texts.resolve_in_place(output)
     if tree.loose:

@@ -299,9 +299,8 @@ def _judged(name: str, content: str, event: dict[str, Json], extras: dict[str, J
     if isinstance(code, int) and not isinstance(code, bool):
         if code == _RUNNING:
             return fields.infer_text_status(content)
-        return ToolStatus(
-            "error" if code else "ok", "explicit", f"exit code {code}" if code else None
-        )
+        error = f"exit code {code}" if code else None
+        return ToolStatus("error" if code else "ok", "explicit", error)
     for flag, good in ((event.get("success"), True), (extras.get("error"), False)):
         if isinstance(flag, bool):
             if flag is good:
@@ -390,9 +389,8 @@ def _thoughts(about: dict[str, Json]) -> tuple[Part, ...]:
             case {"thinking": str(text)} if text == reasoning:
                 pass
             case {"thinking": str(text)}:
-                parts.append(
-                    Part("reasoning", text, extra=fields.rest(block, frozenset({"thinking"})))
-                )
+                beside = fields.rest(block, frozenset({"thinking"}))
+                parts.append(Part("reasoning", text, extra=beside))
             case _:
                 held = block if isinstance(block, dict) else {"value": block}
                 parts.append(Part("reasoning", extra=held))
@@ -449,16 +447,14 @@ def _answer(event: dict[str, Json], index: int, actor: Actor, limits: Limits) ->
     about = fields.object_at(event, "observation")
     failed = fields.text_at(event, "error") or fields.text_at(event, "rejection_reason")
     parts = (Part("text", failed),) if failed else _content(about.get("content"), index)
+    beside = fields.rest(about, frozenset({"content"}))
     result = ToolResult(
         fields.text_at(event, "tool_call_id"),
         fields.text_at(event, "tool_name"),
         parts,
         None,
         *_sdk_status(failed, about, parts),
-        extra={
-            **(fields.rest(event, _ANSWER) or {}),
-            **(fields.rest(about, frozenset({"content"})) or {}),
-        },
+        extra={**(fields.rest(event, _ANSWER) or {}), **(beside or {})},
     )
     return Step(index=index, actor="environment", kind="result", results=(result,))
 

@@ -329,10 +329,8 @@ def classify_error(error: str) -> str:
 def _tool(template: RawSpan, exchange: Exchange, run: Trajectory) -> RawSpan:
     call, result = exchange.call, exchange.result
     asked = call.raw if call.raw is not None else pack_attribute(call.arguments)
-    about: dict[str, Json] = {
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": call.name,
-    }
+    about: dict[str, Json] = {"gen_ai.operation.name": "execute_tool"}
+    about["gen_ai.tool.name"] = call.name
     if call.id is not None:
         about["gen_ai.tool.call.id"] = call.id
     if call.kind == "function":

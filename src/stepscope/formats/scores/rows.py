@@ -386,9 +386,8 @@ def _read_csv(stream: Stream) -> Iterator[ScoreRows | Quarantined]:
     for block in chain([rest] if newline and rest else [], read):
         if '"' in block:
             # A cell in quotes may hold anything, also the end of a line: no block is safe then.
-            yield from _read_quoted(
-                stream, records.read_csv(chain([block], read), mark), names, number
-            )
+            reader = records.read_csv(chain([block], read), mark)
+            yield from _read_quoted(stream, reader, names, number)
             return
         text = block.replace("\r\n", "\n").removesuffix("\n")
         rows = text.count("\n") + 1

@@ -72,16 +72,10 @@ def read_invalid_calls(message: Mapping[str, Json]) -> tuple[ToolCall, ...]:
         if not isinstance(entry, dict):
             entry = {"args": str(entry)}
         made, why = entry.get("args"), text_at(entry, "error")
-        found.append(
-            ToolCall(
-                text_at(entry, "name") or "",
-                None,
-                text_at(entry, "id"),
-                made if isinstance(made, str) else None if made is None else str(made),
-                why or "the arguments are no JSON",
-                extra=rest(entry, _INVALID),
-            )
-        )
+        raw = made if isinstance(made, str) else None if made is None else str(made)
+        name, own, extra = text_at(entry, "name"), text_at(entry, "id"), rest(entry, _INVALID)
+        why = why or "the arguments are no JSON"
+        found.append(ToolCall(name or "", None, own, raw, why, extra=extra))
     return tuple(found)
 
 

@@ -317,13 +317,12 @@ def label_feedback(stats: Json, *, whole: bool) -> tuple[TraceLabel, ...]:
             for entry in fields.entries_at(about, "sources")
         ]
         sources = [name for name in named if isinstance(name, str)]
-        labels.append(
-            TraceLabel(
-                kind="note",
-                category=key,
-                reason="; ".join([entry for entry in listed if isinstance(entry, str)]),
-                annotator=", ".join(dict.fromkeys(sources)) or "unknown",
-                extra={**about, **({"of": "trace"} if whole else {})},
-            )
+        label = TraceLabel(
+            kind="note",
+            category=key,
+            reason="; ".join([entry for entry in listed if isinstance(entry, str)]),
+            annotator=", ".join(dict.fromkeys(sources)) or "unknown",
+            extra={**about, **({"of": "trace"} if whole else {})},
         )
+        labels.append(label)
     return tuple(labels)

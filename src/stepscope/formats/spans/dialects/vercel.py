@@ -91,9 +91,8 @@ def _outputs(about: Mapping[str, Json], limits: Limits) -> tuple[SpanMessage, ..
         parts.append(Part("reasoning", thought))
     if said := find_text(about, "ai.response.text", "ai.response.object", "ai.result.text"):
         parts.append(Part("text", said))
-    listed = decode_object(
-        find_value(about, "ai.response.toolCalls", "ai.result.toolCalls"), limits
-    )
+    told = find_value(about, "ai.response.toolCalls", "ai.result.toolCalls")
+    listed = decode_object(told, limits)
     calls = [
         read_call({"type": "tool-call", **entry}, limits)
         for entry in (listed if isinstance(listed, list) else [])
