@@ -137,9 +137,8 @@ def sub_goals(actions: Iterable[tuple[str, dict[str, Json]]]) -> tuple[SubGoal, 
     for name, arguments in actions:
         if infer_effect(name) == "write":
             used[name] += 1
-            goals.append(
-                SubGoal(name if used[name] == 1 else f"{name} {used[name]}", name, arguments)
-            )
+            goal = name if used[name] == 1 else f"{name} {used[name]}"
+            goals.append(SubGoal(goal, name, arguments))
     return tuple(goals)
 
 

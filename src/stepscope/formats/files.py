@@ -357,9 +357,8 @@ def open_archive(file: BinaryIO, uri: str, limits: Limits) -> Iterator[Archive]:
             # At least: the local header may carry more extra bytes than the directory says.
             least = _LOCAL_HEADER_BYTES + len(entry.orig_filename.encode()) + entry.compress_size
             if entry.header_offset + least > end:
-                raise LimitError(
-                    f"{uri}: member {visible_line(entry.filename)!r} overlaps the next"
-                )
+                name = visible_line(entry.filename)
+                raise LimitError(f"{uri}: member {name!r} overlaps the next")
         yield found
 
 

@@ -70,14 +70,11 @@ class JudgesTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 def check_judges_table(table: JudgesTable, where: str) -> None:
     """Raise `ConfigError` for a number out of range, a name of no judge, a reserved parameter."""
-    if not 0 <= table.budget_usd < math.inf:
-        raise ConfigError(
-            f"{where}, [judges]: budget_usd is {table.budget_usd}; expected 0 or more"
-        )
-    if table.concurrency < 1:
-        raise ConfigError(
-            f"{where}, [judges]: concurrency is {table.concurrency}; expected 1 or more"
-        )
+    usd, calls = table.budget_usd, table.concurrency
+    if not 0 <= usd < math.inf:
+        raise ConfigError(f"{where}, [judges]: budget_usd is {usd}; expected 0 or more")
+    if calls < 1:
+        raise ConfigError(f"{where}, [judges]: concurrency is {calls}; expected 1 or more")
     for name, family in table.families.items():
         if not family.strip():
             raise ConfigError(f"{where}, [judges.families]: {name!r} has no family; write one")
@@ -110,10 +107,8 @@ def _refuse_judge(name: str, judge: JudgeTable, where: str) -> None:
         for name, usd in msgspec.structs.asdict(price).items():
             if usd is not None and not 0 <= usd < math.inf:
                 raise ConfigError(f"{where}.price: {name} is {usd}; expected 0 or more")
-        if (price.batch or 0.0) > 1:
-            raise ConfigError(
-                f"{where}.price: batch is {price.batch}; expected a share from 0 to 1"
-            )
+        if (share := price.batch or 0.0) > 1:
+            raise ConfigError(f"{where}.price: batch is {share}; expected a share from 0 to 1")
 
 
 # Ends the name of the variable that says which host a key of the user's own opens.

@@ -266,7 +266,5 @@ def _mean_block(s: Floats) -> Floats:
 def _check(scores: Floats) -> None:
     if scores.ndim != 2 or scores.shape[1] < FEWEST:
         raise DataError(f"scores of shape {scores.shape}; expected (runs, {FEWEST} steps or more)")
-    if not np.isfinite(scores).all():
-        raise DataError(
-            f"{int((~np.isfinite(scores)).sum())} scores are not finite; leave them out"
-        )
+    if odd := int((~np.isfinite(scores)).sum()):
+        raise DataError(f"{odd} scores are not finite; leave them out")

@@ -577,9 +577,8 @@ def _fit_draws(
     tiny = np.finfo(np.float64).tiny
     odds = np.log(np.maximum(drawn, tiny)) - np.log(np.maximum(1 - drawn, tiny))
     middle = np.median(odds, axis=0)
-    return shares, np.asarray(
-        1 / (1 + np.exp(np.clip(-middle - (odds - middle) * wider, -700, 700)))
-    )
+    moved = np.clip(-middle - (odds - middle) * wider, -700, 700)
+    return shares, np.asarray(1 / (1 + np.exp(moved)))
 
 
 def _estimates(

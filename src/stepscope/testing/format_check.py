@@ -387,9 +387,8 @@ def hostile_values_are_told(subject: FormatSubject) -> Iterator[str]:
             for key in place[:-1]:
                 holder = holder[key]
             holder[place[-1]] = _MARK
-            content = encode_documents(tuple(documents)).replace(
-                msgspec.json.encode(_MARK), spoiler, 1
-            )
+            mark, whole = msgspec.json.encode(_MARK), encode_documents(tuple(documents))
+            content = whole.replace(mark, spoiler, 1)
             read = subject.read(content)
             shown = "".join([f"[{key}]" if isinstance(key, int) else f".{key}" for key in place])
             where = f"with {spoiler[:32]!r} at {shown}"

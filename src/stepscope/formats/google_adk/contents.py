@@ -54,10 +54,9 @@ def _likeness(opening: Opening) -> float:
 def _contents_of(record: dict[str, Json]) -> list[Json]:
     """Return the contents of a request, a response, or a record of both."""
     for side in (record, *(fields.object_at(record, key) for key in ("request", "response"))):
-        answers = [
-            fields.object_at(one, "content") for one in fields.entries_at(side, "candidates")
-        ]
-        if listed := fields.entries_at(side, "contents") or answers:
+        answers = fields.entries_at(side, "candidates")
+        told = [fields.object_at(answer, "content") for answer in answers]
+        if listed := fields.entries_at(side, "contents") or told:
             return listed
     return []
 
@@ -66,10 +65,8 @@ def content_step(value: Json, index: int, limits: Limits) -> Step:
     """Return one content as the step at `index`."""
     role = value.get("role", "user") if isinstance(value, dict) else None
     if role not in _ROLES:
-        found = str(role)[:60]
-        raise TraceError(
-            f"content {index} needs a `role` among {', '.join(_ROLES)}; found {found!r}"
-        )
+        known, found = ", ".join(_ROLES), str(role)[:60]
+        raise TraceError(f"content {index} needs a `role` among {known}; found {found!r}")
     author = "model" if role == "model" else "user"
     step = events.read_event_step({"author": author, "content": value}, index)
     extra = {**(step.extra or {})}

@@ -101,9 +101,8 @@ def _json(body: bytes, limits: Limits) -> Iterator[ReceivedSpan | TraceError]:
         decode(body, limits=limits)  # says where it is no JSON
         raise TraceError(f"a request needs lists of objects under `resourceSpans`: {e}") from e
     if not any(key in whole for key in _GROUPS) and whole:
-        raise TraceError(
-            f"a request needs `resourceSpans`; found keys {', '.join(list(whole)[:6])}"
-        )
+        keys = ", ".join(list(whole)[:6])
+        raise TraceError(f"a request needs `resourceSpans`; found keys {keys}")
 
 
 def _group(name: str, group: _Raws, limits: Limits) -> Iterator[ReceivedSpan | TraceError]:
