@@ -4,8 +4,7 @@ Address and keys come from the variables of the environment that the backend's o
 from a settings file: a pull request can change a file, and with it the host that a key is sent to.
 A key is never part of an error, a log line or a `repr`. No redirect is followed and no other host
 is called. A request is repeated after 429, 502, 503, 504 and broken connections, since every
-request made here may be repeated; `Retry-After` is kept to. Replies and errors are read up to a
-cap.
+request made here may be; `Retry-After` is kept to. Replies and errors are read up to a cap.
 """
 
 from __future__ import annotations
@@ -38,11 +37,9 @@ _TARGET = re.compile(r"(langfuse|langsmith|mlflow|phoenix):(.*)\Z", re.DOTALL).m
 # What a place is called in each backend, and whether one must be named. A key of Langfuse opens
 # one project only, so the name is for the reader.
 _PLACE_NAMES: dict[BackendName, tuple[str, bool]] = {
-    "langfuse": ("PROJECT", False),
-    "langsmith": ("PROJECT", True),
-    "mlflow": ("EXPERIMENT", True),
+    "langfuse": ("PROJECT", False), "langsmith": ("PROJECT", True), "mlflow": ("EXPERIMENT", True),
     "phoenix": ("PROJECT", True),
-}
+}  # fmt: skip
 
 
 def parse_target(text: str) -> tuple[BackendName, str]:
@@ -223,11 +220,8 @@ def _secrets(*texts: str) -> tuple[str, ...]:
 
 
 _READERS: dict[BackendName, Callable[[Mapping[str, str]], BackendAccess]] = {
-    "langfuse": _langfuse,
-    "langsmith": _langsmith,
-    "mlflow": _mlflow,
-    "phoenix": _phoenix,
-}
+    "langfuse": _langfuse, "langsmith": _langsmith, "mlflow": _mlflow, "phoenix": _phoenix,
+}  # fmt: skip
 
 QueryValue = str | int | list[str]
 Query = Mapping[str, QueryValue]

@@ -144,8 +144,7 @@ def phoenix_span(record: dict[str, Json]) -> RawSpan:
 
 # Annotations of one request.
 _BATCH = 200
-# Spans are put into the database behind the answer: how often, and how many seconds apart, to ask
-# for one that was sent just now.
+# Spans reach the database behind the answer: how often, and how many seconds apart, to ask for one.
 _LOOKS, _PAUSE = 40, 0.5
 
 

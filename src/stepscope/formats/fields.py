@@ -278,8 +278,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 # Most times have six digits of a second and an offset, and Python reads those ten times as fast.
 _USUAL_LENGTH = len("2025-12-24T10:00:00.500000+01:00")
-# Which unit a bare number is in: seconds since 1970 have ten digits until 2286, and every finer
-# unit three more.
+# The unit of a bare number: seconds since 1970 have ten digits until 2286, finer units 3 more each.
 _UNITS = ((1e11, 1_000_000_000), (1e14, 1_000_000), (1e17, 1_000), (1e20, 1))
 
 

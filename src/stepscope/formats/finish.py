@@ -6,8 +6,7 @@ order, outcome, labels, tags and agent never enter it (spec: identity). Nothing 
 
 Of the scores or feedback that a backend holds of a whole run, a few names mean that it worked:
 `success`, `passed`, `correct` and their like, and `reward`. What a person says outranks what code
-computed; a model's opinion is no outcome. People who contradict each other leave the outcome
-unknown, and so does code.
+computed; a model's opinion is no outcome. Contradictions, of people or of code, leave it unknown.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ Formats look at keys and types, not at substrings, so that a run *about* a forma
 one *in* it. The head of a large file ends anywhere; everything up to the last whole value is read.
 The installed format most sure of the head is taken; names and extensions of files are never looked
 at. A table of signatures says which of the built-in formats are asked at all, so that the readers
-of the others are not loaded. Refused: a head of which no format is sure, and one of which two are
-nearly as sure as each other.
+of the others are not loaded. Refused: a head of which no format is sure, or two nearly equally.
 """
 
 from __future__ import annotations

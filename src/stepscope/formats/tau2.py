@@ -228,8 +228,7 @@ def _results_beside(uri: str, limits: Limits) -> dict[str, Json]:
 
 @lru_cache(maxsize=1)
 def _read_results(path: str, _changed: int, limits: Limits) -> dict[str, Json]:
-    # One file is asked for by each of its simulations in turn; its own faults are told when it
-    # is imported itself.
+    # Each of its simulations asks for it in turn; its own faults are told when it is imported.
     try:
         with open_file(path) as file:
             first = next(decode_records(Stream(file, path, limits)), None)

@@ -119,8 +119,7 @@ def token_count(value: object) -> int | None:
 def ignores_schema(request: Request, reply: Reply) -> bool:
     """Return whether a finished reply breaks a schema that the endpoint had promised to enforce.
 
-    Asked in words alone (`prompt_only`), nothing was promised; cut off or refused, nothing was
-    finished.
+    In words alone (`prompt_only`) nothing was promised; cut off or refused, nothing was finished.
     """
     if reply.stop != "end" or reply.structure == "prompt_only":
         return False

@@ -49,38 +49,30 @@ class Provider:
 
 PROVIDERS: dict[str, Provider] = {
     "anthropic": Provider(
-        protocol="anthropic",
-        base_url="https://api.anthropic.com",
-        keys=("ANTHROPIC_API_KEY",),
-        hosts=("api.anthropic.com",),
-        batch=0.5,
+        protocol="anthropic", base_url="https://api.anthropic.com",
+        keys=("ANTHROPIC_API_KEY",), hosts=("api.anthropic.com",), batch=0.5,
     ),
     "deepseek": Provider(
         base_url="https://api.deepseek.com",
-        keys=("DEEPSEEK_API_KEY",),
-        hosts=("api.deepseek.com",),
+        keys=("DEEPSEEK_API_KEY",), hosts=("api.deepseek.com",),
         structure="forced_tool",  # its json_object takes no schema
     ),
     "google": Provider(
         base_url="https://generativelanguage.googleapis.com/v1beta/openai",
-        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        hosts=("generativelanguage.googleapis.com",),
+        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"), hosts=("generativelanguage.googleapis.com",),
     ),
     "mistral": Provider(
         base_url="https://api.mistral.ai/v1", keys=("MISTRAL_API_KEY",), hosts=("api.mistral.ai",)
     ),
     "openai": Provider(
         base_url="https://api.openai.com/v1",
-        keys=("OPENAI_API_KEY",),
-        hosts=("api.openai.com", ".api.openai.com"),
-        batch=0.5,
+        keys=("OPENAI_API_KEY",), hosts=("api.openai.com", ".api.openai.com"), batch=0.5,
     ),
     "openrouter": Provider(
         base_url="https://openrouter.ai/api/v1",
-        keys=("OPENROUTER_API_KEY",),
-        hosts=("openrouter.ai",),
+        keys=("OPENROUTER_API_KEY",), hosts=("openrouter.ai",),
     ),
-}
+}  # fmt: skip
 # Variables that hold what opens something else; no judge is ever given one.
 FOREIGN = frozenset("GITHUB_TOKEN GH_TOKEN GITLAB_TOKEN HF_TOKEN AWS_SECRET_ACCESS_KEY".split())
 

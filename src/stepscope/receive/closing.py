@@ -49,8 +49,7 @@ class ClosedTrace(msgspec.Struct, frozen=True, kw_only=True):
 
     trace: str  # its id
     upto: int  # the last span of it in the journal that was read
-    # a run; the same run as before; nothing, since no agent is in it; or it was set aside, since it
-    # cannot be read
+    # a run; the same run as before; nothing, without an agent in it; or set aside, being unreadable
     became: Literal["run", "known", "left", "aside"]
     run: str = ""  # id of the run
     name: str = ""  # what `show` finds it by

@@ -2,8 +2,7 @@
 
 `ClosingQueue` decides which traces end now and starts the closing process again when it dies. A
 trace that the process dies of, twice and alone the second time, stays in the journal and is
-reported; the next start tries it once more. A disk that is full, or a store that is locked, is
-waited for.
+reported; the next start tries it once more. A full disk or a locked store is waited for.
 
 At the end nobody is accepted any more, what was promised is on disk, runs whose root has ended are
 closed, and the rest waits in the journal for the next start. Connections are limited in number and

@@ -317,9 +317,8 @@ def _break(weight: Floats, one: TemplateEvidence, *, unmodelled: bool) -> Break:
     probability = by_step(templates.half_drop)
     total = float(probability.sum())
     onset = by_step(templates.onset)
-    if total <= DECLARED:
-        step = first = last = None
-    else:
+    step = first = last = None
+    if total > DECLARED:
         step = int(probability.argmax())
         run = shortest_run(probability[None])
         first, last = int(run[0][0]), int(run[1][0])

@@ -139,8 +139,7 @@ def lay_out(values: Floats, lengths: Ints, steps: Ints, sizes: Ints) -> Floats:
     """Return scores of runs laid end to end, `sizes` steps each, NaN where a step is left out.
 
     A step that nobody scored keeps its place in time: closed up, a run has another shape. `steps`
-    is the index of each value's step in its run; `DataError` where it does not belong to the
-    values.
+    is the index of each value's step in its run; `DataError` where it does not fit.
     """
     flat, counts = check_lengths(values, lengths)
     run = np.repeat(np.arange(len(counts)), counts)

@@ -65,8 +65,7 @@ def learn_noise(
 
     Where the judge's sigma was measured, the correlation is the one that goes with it. Noise above
     .1 is cut off at the ends of the scale, and seems smaller than it is. `Unmeasured` with fewer
-    than 30 runs of seven scores that could be classified, or where no sigma from .01 to .4 is the
-    best.
+    than 30 runs of seven scores that could be classified, or where no sigma from .01 to .4 is best.
     """
     flat, counts = inputs.check_lengths(values, lengths)
     what = inputs.check_assumptions(None, quantum, 0.0, flat)

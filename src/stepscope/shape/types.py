@@ -1,8 +1,7 @@
 """The five shapes, in the order of every array and table, and the classifier's answers.
 
 `Shape` is the answer for one run, `ShapeBatch` for many. Nothing here is NaN or infinite. A run
-that cannot be classified is an `Unmeasured`; in a batch it has no row, and `ShapeBatch.reasons`
-says which absence it is.
+that cannot be classified is an `Unmeasured`; in a batch it has no row, and `reasons` says why.
 
 Source: the taxonomy of ARC (Tribbia); where a step is "early" or "late" is a convention of ours,
 see `stepscope.shape.templates`.
@@ -55,8 +54,7 @@ class Break:
     probability: tuple[float, ...]  # one entry a step; with `none` they sum to 1
     none: float  # probability of no break. Healthy runs and steady declines have none.
     step: int | None  # the most probable step; None where no break is more probable than a break
-    # first step of the shortest run of steps that holds 90 % of the probability, given that there
-    # is a break; None with `step`
+    # first step of the shortest run that holds 90 % of the probability of a break; None with `step`
     first: int | None
     last: int | None  # last step of that run
     unmodelled: bool  # no shape fits the scores: none of this is to be relied on
@@ -73,8 +71,7 @@ class Shape:
     """The shape of one run's scores."""
 
     posterior: dict[ShapeName, float]  # probability by shape, sums to 1
-    # log density of the scores under each shape, in the order of `SHAPES`; not more than 80 below
-    # the best template's
+    # log density of the scores by shape, in the order of `SHAPES`; at most 80 below the best one's
     log_likelihood: tuple[float, ...]
     # the most probable shape, or "unresolved" below `RESOLVED`, or where `unmodelled`
     label: ShapeLabel
@@ -92,8 +89,7 @@ class Shape:
     depth: CredibleInterval | None  # how far it fell; None where the best shape is healthy
     # steps spent below, of a recovery; None for other shapes. 1 is a glitch.
     trough_length: int | None
-    # noise of one score, one standard deviation; the mean over steps or over the range that was
-    # averaged
+    # noise of one score, one standard deviation: the mean over steps, or over the range averaged
     sigma: float
     sigma_source: SigmaSource  # "given", or "marginalised" over a range because it was not
     n: int  # steps, missing ones included
@@ -105,8 +101,7 @@ class ShapeBatch:
     """The shapes of many runs; every array has one row for each run that could be classified."""
 
     rows: npt.NDArray[np.int64]  # shape (k,), which run of the input each row is, rising
-    # shape (m,), for each run of the input 0 where it has a row, else one more than the index of
-    # its absence in `absences`
+    # shape (m,), for each run of the input 0 where it has a row, else 1 + its place in `absences`
     reasons: npt.NDArray[np.int8]
     absences: tuple[Unmeasured, ...]  # why runs have no row
     # shape (k, 5), log density of the run's scores under each shape; not more than 80 below the

@@ -2,8 +2,7 @@
 
 A trial that was asked for and never recorded is a test that fails, and so is a record that could
 not be read: what was not measured never looks like a pass. A gate passes on the interval, and
-skips or fails where it is not decided; one that could not be measured fails, whatever is said of
-undecided ones.
+skips or fails where it is not decided; one that could not be measured fails in any case.
 """
 
 from __future__ import annotations

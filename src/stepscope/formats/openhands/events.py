@@ -475,13 +475,9 @@ def _sdk_status(failed: str | None, about: dict[str, Json], parts: tuple[Part, .
 
 
 _READING: dict[str, Callable[[dict[str, Json], int, Actor, Limits], Step]] = {
-    "ActionEvent": _sdk_action,
-    "MessageEvent": _message,
-    "SystemPromptEvent": _system,
-    "ObservationEvent": _answer,
-    "AgentErrorEvent": _answer,
-    "UserRejectObservation": _answer,
-}
+    "ActionEvent": _sdk_action, "MessageEvent": _message, "SystemPromptEvent": _system,
+    "ObservationEvent": _answer, "AgentErrorEvent": _answer, "UserRejectObservation": _answer,
+}  # fmt: skip
 
 
 def join_sdk_turns(steps: list[Step]) -> list[Step]:

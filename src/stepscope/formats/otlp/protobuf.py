@@ -5,8 +5,7 @@ sliced; groups, which Protocol Buffers gave up, are refused. A text that is too 
 escaped, a number that is none becomes text; each is counted as a repair. Fields that the protocol
 did not have when this was written stay, as base64 by field number, in `extra`.
 Source: Protocol Buffers documentation, "Encoding"; opentelemetry-proto 1.45.2,
-`collector/trace/v1`, `trace/v1/trace.proto`, `common/v1/common.proto`,
-`resource/v1/resource.proto`.
+`collector/trace/v1`, `trace.proto`, `common.proto` and `resource.proto`.
 """
 
 from __future__ import annotations

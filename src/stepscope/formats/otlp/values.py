@@ -139,12 +139,8 @@ def decode_span(member: RequestSpan) -> RawSpan:
 
 def _hex(span: dict[str, Json], key: str) -> str | None:
     """Return an id in lower case: hex may be written in either."""
-    value = span.get(key)
-    if value is None or value == "":
-        return None
-    if not isinstance(value, str):
-        raise TraceError(f"a span needs text under `{key}`; found {str(value)[:60]!r}")
-    return value.lower()
+    text = _text(span, key)
+    return None if text is None else text.lower()
 
 
 def _text(record: dict[str, Json], key: str) -> str | None:

@@ -39,10 +39,9 @@ _TRACELOOP: dict[str, Operation] = {
 }  # fmt: skip
 _PREFIXES = ("gen_ai.", "traceloop.", "gcp.vertex.agent.", "llm.request.", "mcp.")
 _SESSIONS = (
-    "gen_ai.conversation.id",
-    "gcp.vertex.agent.session_id",
+    "gen_ai.conversation.id", "gcp.vertex.agent.session_id",
     "traceloop.association.properties.session_id",
-)
+)  # fmt: skip
 # What Pydantic AI's span of an agent says of it, in versions that name no operation.
 _AGENTS = frozenset({"final_result", "all_messages_events", "pydantic_ai.all_messages"})
 _ARGUMENTS = (
