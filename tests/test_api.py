@@ -200,7 +200,7 @@ def test_verdicts_as_parquet_are_a_folder_that_reads_back(
     exported = notebook.export(tmp_path / "rows", format="parquet", verdicts="only")
     assert exported.verdicts == len(list(notebook.records()))
     names = sorted(path.name for path in (tmp_path / "rows").iterdir())
-    assert names == ["records.parquet", "runs.parquet"]
+    assert names == ["labels.parquet", "records.parquet", "runs.parquet"]
     with pytest.raises(UsageError, match="a folder of two files; name a folder"):
         notebook.export("-", format="parquet", verdicts="only")
 

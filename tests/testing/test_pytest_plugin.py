@@ -230,8 +230,8 @@ def test_a_tier_is_an_option_that_a_test_may_outrank(
 
 
 UNMEASURED = [
-    ("runs='runs.json'", "*baseline_missing*"),
-    ("runs='runs.json', baseline='stepscope.toml'", "*baseline_corrupt*"),
+    ("runs='runs.json'", "*there is no file*"),
+    ("runs='runs.json', baseline='stepscope.toml'", "*is not a baseline*"),
     ("runs='nowhere'", "*nowhere*"),
     ("", "*no store at*"),
 ]

@@ -252,6 +252,12 @@ def welch_limits(
 
 
 def pooled_sd(first: Floats, second: Floats) -> Floats:
-    """Return the standard deviation within two samples, shapes (..., n) and (..., m), n + m > 2."""
+    """Return the standard deviation within two samples, shapes (..., n) and (..., m), n + m > 2.
+
+    Source: Student (1908), the pooled variance.
+
+    >>> round(float(pooled_sd(np.array([1.0, 3.0]), np.array([2.0, 4.0]))), 3)
+    1.414
+    """
     squares = [((x - x.mean(-1, keepdims=True)) ** 2).sum(-1) for x in (first, second)]
     return np.asarray(np.sqrt(sum(squares) / (first.shape[-1] + second.shape[-1] - 2)))
