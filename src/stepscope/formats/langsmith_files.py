@@ -5,7 +5,8 @@ times (posted, then patched; listed twice) is one: what is said later counts, nu
 what was replaced is kept in the span's `replaced`. A parent, a trace or a beginning that a run does
 not name is taken from its `dotted_order`. What has no field in a span becomes an attribute:
 `langsmith.inputs`, `langsmith.metadata.KEY`, and so on. An agent at work within a tool's run is a
-subagent: a run of its own, linked both ways; an agent that is a node of a graph speaks in its run.
+subagent: it is a run of its own, linked both ways; an agent that is a node of a graph speaks in the
+graph's own run.
 
 Bulk exports are Parquet, one run of a trace a row; fields that hold objects may be JSON text. Spans
 of one trace that an export wrote to several files are one run a file: give the export days that

@@ -7,7 +7,8 @@ the API: its step says when and at what cost, and a warning that they are missin
 A serialised run state is one run: its input, then its items in order, each with its agent; a
 handoff is a step of the agent that hands over. Items of one answer of the model are one turn, which
 carries that answer's tokens. What guardrails found stands at the beginning and at the end.
-Format: openai-agents 0.24.0, `tracing/traces.py`, `tracing/spans.py`, `run_state.py` (to 1.21).
+Format: openai-agents 0.24.0, `tracing/traces.py`, `tracing/spans.py`, `run_state.py` (schema 1.21
+and those before).
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ earlier version. Of an eval set every case with a conversation is one run, tagge
 of a result every case, with its outcome. A case that only describes a user to be simulated is no
 run and is set aside. Results that versions before 1.20 encoded twice, as JSON in a text, are not
 read.
-Format: google-adk 2.13.0, `evaluation/eval_case.py`, `evaluation/eval_result.py`; both spellings.
+Format: google-adk 2.13.0, `evaluation/eval_case.py`, `evaluation/eval_result.py`; both spellings of
+keys.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 Spans of one trace are one run, over however many lines, batches and resources they are spread. Each
 span is read alone, so that a broken one is refused alone, and of a request no more than one span
 stands in memory beside it. Protobuf and JSON give the same spans.
-Source: OTLP specification 1.9, "OTLP/HTTP"; the file exporter of the OpenTelemetry Collector.
+Source: OTLP specification 1.9, "OTLP/HTTP"; the OpenTelemetry Collector's file exporter writes the
+lines.
 """
 
 from __future__ import annotations
