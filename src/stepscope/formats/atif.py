@@ -593,11 +593,8 @@ def _timestamp(time: Instant) -> str | None:
 
 def _write_call(call: ToolCall, call_id: str) -> Json:
     given = call.arguments
-    atif: dict[str, Json] = {
-        "tool_call_id": call_id,
-        "function_name": call.name,
-        "arguments": given if isinstance(given, dict) else {"value": given},
-    }
+    atif: dict[str, Json] = {"tool_call_id": call_id, "function_name": call.name}
+    atif["arguments"] = given if isinstance(given, dict) else {"value": given}
     extra = carry_extra(call.extra)
     return _with_residue(atif, extra, lambda: find_atif_residue(call, read_atif_call(atif)))
 

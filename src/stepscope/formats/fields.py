@@ -196,12 +196,9 @@ def tool_def(tool: Json) -> ToolDef:
     kind = tool.get("type")
     if kind is not None and kind != "function":
         extra["type"] = kind
-    return ToolDef(
-        name if isinstance(name, str) else str(kind or ""),
-        told if isinstance(told, str) else None,
-        schema,
-        extra=extra or None,
-    )
+    named = name if isinstance(name, str) else str(kind or "")
+    described = told if isinstance(told, str) else None
+    return ToolDef(named, described, schema, extra=extra or None)
 
 
 def data_part(
@@ -212,14 +209,8 @@ def data_part(
         content = base64.b64decode(data, validate=True)
     except ValueError:
         return Part(kind, media_type=media_type, data=data, extra=extra)
-    return Part(
-        kind,
-        media_type=media_type,
-        size=len(content),
-        sha256=sha256(content).hexdigest(),
-        data=data,
-        extra=extra,
-    )
+    size, digest = len(content), sha256(content).hexdigest()
+    return Part(kind, media_type=media_type, size=size, sha256=digest, data=data, extra=extra)
 
 
 def url_part(kind: PartKind, url: str, *, extra: dict[str, Json] | None = None) -> Part:

@@ -63,12 +63,9 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     step = int(text)
     if step >= len(steps):
         raise TraceError(f"`mistake_step` is {step}; the history has {len(steps)} steps, from 0")
+    agent, reason = run.mistake_agent, run.mistake_reason
     label = TraceLabel(
-        kind="decisive_step",
-        step=step,
-        agent=run.mistake_agent,
-        reason=run.mistake_reason,
-        annotator=ANNOTATOR,
+        kind="decisive_step", step=step, agent=agent, reason=reason, annotator=ANNOTATOR
     )
     generated = any(isinstance(m, dict) and "name" in m for m in run.history)
     workflow = "whowhen-algorithm" if generated else "whowhen-handcrafted"

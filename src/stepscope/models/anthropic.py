@@ -102,13 +102,8 @@ def read_message(endpoint: Endpoint, body: bytes, structure: Structure) -> Reply
             stop = "end" if stop == "tool" else stop
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as e:
         raise invalid_reply_error(endpoint, f"the reply is no message ({e})") from e
-    return Reply(
-        text=text,
-        stop=stop,
-        structure=structure,
-        usage=message_usage(found.usage),
-        model=found.model or "",
-    )
+    usage, model = message_usage(found.usage), found.model or ""
+    return Reply(text=text, stop=stop, structure=structure, usage=usage, model=model)
 
 
 def message_usage(told: Json) -> Usage | None:
@@ -120,12 +115,8 @@ def message_usage(told: Json) -> Usage | None:
         return None
     hit = token_count(told.get("cache_read_input_tokens"))
     put = token_count(told.get("cache_creation_input_tokens"))
-    return Usage(
-        input_total=fresh + (hit or 0) + (put or 0),
-        cache_read=hit,
-        cache_write=put,
-        output_total=written,
-    )
+    total = fresh + (hit or 0) + (put or 0)
+    return Usage(input_total=total, cache_read=hit, cache_write=put, output_total=written)
 
 
 def _content(message: ChatMessage) -> list[dict[str, Json]]:

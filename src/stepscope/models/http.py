@@ -129,11 +129,8 @@ def decompress_body(body: bytes, packing: str, status: int) -> bytes:
 
 
 def _too_large(status: int) -> ModelError:
-    return ModelError(
-        f"the reply is over {REPLY_BYTES // MIB} MiB; no judge says so much",
-        again=False,
-        status=status,
-    )
+    said = f"the reply is over {REPLY_BYTES // MIB} MiB; no judge says so much"
+    return ModelError(said, again=False, status=status)
 
 
 # Headers that are kept: limits, ids, times. Everything else may hold a cookie or a key.

@@ -141,13 +141,8 @@ def read_completion(endpoint: Endpoint, body: bytes, structure: Structure) -> Re
                 text = msgspec.json.decode(raw, type=str) if raw.startswith(b'"') else raw.decode()
             if stop == "tool":
                 stop = "end"
-        return Reply(
-            text=text,
-            stop=stop,
-            structure=structure,
-            usage=completion_usage(found.usage),
-            model=found.model or "",
-        )
+        usage, model = completion_usage(found.usage), found.model or ""
+        return Reply(text=text, stop=stop, structure=structure, usage=usage, model=model)
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
         raise invalid_reply_error(endpoint, f"the tool call is no text ({e})") from e
 

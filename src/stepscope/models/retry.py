@@ -206,12 +206,8 @@ def next_structure_error(
     endpoint: Endpoint, status: int, before: Structure, after: Structure
 ) -> ModelError:
     """Return the error that asks to be asked again, in the way that comes next."""
-    return ModelError(
-        f"{endpoint.name}: {status}: it does not take {before}; asking with {after}",
-        again=True,
-        after=0.0,
-        status=status,
-    )
+    said = f"{endpoint.name}: {status}: it does not take {before}; asking with {after}"
+    return ModelError(said, again=True, after=0.0, status=status)
 
 
 def error_line(endpoint: Endpoint, text: str) -> str:

@@ -78,11 +78,8 @@ def find_refusal(
             sent[0].encode("utf-8", "replace"), f"Bearer {token}".encode()
         ):
             return None
-        return ReceiverRefusal(
-            401,
-            "this receiver wants its token; set OTEL_EXPORTER_OTLP_HEADERS to "
-            "authorization=Bearer%20TOKEN",
-        )
+        wanted = "set OTEL_EXPORTER_OTLP_HEADERS to authorization=Bearer%20TOKEN"
+        return ReceiverRefusal(401, f"this receiver wants its token; {wanted}")
     named = _header_values(held, b"host")
     if len(named) != 1 or named[0].lower() not in hosts:
         return ReceiverRefusal(

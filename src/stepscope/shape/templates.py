@@ -118,13 +118,8 @@ def _early(n: int) -> Templates:
     last_whole = n - max(1, n // 5)
     drops = [(s, w) for s in range(1, -(-n // 2)) for w in widths if s + w - 1 <= last_whole]
     start, width = np.array(drops).T
-    return _shape_templates(
-        EARLY_COLLAPSE,
-        -ramp(n, start, width),
-        weight=1 / width**2,
-        start=start,
-        half_drop=start + (width - 1) // 2,
-    )
+    f, half = -ramp(n, start, width), start + (width - 1) // 2
+    return _shape_templates(EARLY_COLLAPSE, f, weight=1 / width**2, start=start, half_drop=half)
 
 
 def _late(n: int) -> Templates:

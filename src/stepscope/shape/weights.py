@@ -38,11 +38,9 @@ def weighted_score(scores: Sequence[float | None], weights: Sequence[float]) -> 
     measured = [_score(score) for score in scores]
     missing = [step for step, score in enumerate(measured) if score is None]
     if missing:
-        return Unmeasured(
-            "missing_input",
-            f"{len(missing)} of {len(scores)} weighted steps have no score, the first is step "
-            f"{missing[0]}",
-        )
+        lost, first = len(missing), missing[0]
+        said = f"{lost} of {len(scores)} weighted steps have no score, the first is step {first}"
+        return Unmeasured("missing_input", said)
     total = sum(s * w for s, w in zip(measured, weights, strict=True) if s is not None)
     mean = total / sum(weights)
     if not isfinite(mean):

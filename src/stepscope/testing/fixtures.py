@@ -145,11 +145,8 @@ class RecordedRun:
         wanted = read_reference(reference)
         calls = [x.call for x in self.run.exchanges if x.call.requestor == "agent"]
         found = compare_calls(calls, wanted, mode=mode, arguments=arguments)
-        return MatchResult(
-            comparison=found,
-            called=tuple(visible_line(call.name) for call in calls),
-            wanted=tuple(call.name for call in wanted),
-        )
+        called = tuple(visible_line(call.name) for call in calls)
+        return MatchResult(found, called, wanted=tuple(call.name for call in wanted))
 
     def violations(self, rule: str | None = None) -> tuple[Fault, ...]:
         """Return where the run breaks a rule of conduct, or any; UsageError where none is there."""

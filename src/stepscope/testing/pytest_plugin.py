@@ -27,19 +27,10 @@ _READ = pytest.StashKey[dict[tuple[str, ...], "list[Trajectory | Quarantined]"]]
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--stepscope-repeat` and `--stepscope-tier`."""
     group = parser.getgroup("stepscope")
-    group.addoption(
-        "--stepscope-tier",
-        default=None,
-        metavar="SOURCES",
-        help="Whose gates `stepscope_gate` runs where a test names none: rules,step_labels.",
-    )
-    group.addoption(
-        "--stepscope-repeat",
-        type=int,
-        default=None,
-        metavar="N",
-        help="Trials of each case, whatever @pytest.mark.stepscope says.",
-    )
+    told = "Whose gates `stepscope_gate` runs where a test names none: rules,step_labels."
+    group.addoption("--stepscope-tier", default=None, metavar="SOURCES", help=told)
+    told = "Trials of each case, whatever @pytest.mark.stepscope says."
+    group.addoption("--stepscope-repeat", type=int, default=None, metavar="N", help=told)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -68,13 +68,9 @@ def _runs(record: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     for entry, nodes, result in zip_longest(given, turns, results, fillvalue=_NOTHING):
         for made in _turn_steps(entry, nodes, result, record.limits):
             steps.append(msgspec.structs.replace(made, index=len(steps)))
+    source = record.source(NAME)
     draft = Trajectory(
-        id="",
-        name="",
-        steps=tuple(steps),
-        source=record.source(NAME),
-        workflow=NAME,
-        extra=extra or None,
+        id="", name="", steps=tuple(steps), source=source, workflow=NAME, extra=extra or None
     )
     return (record.finish(draft, ordinals),)
 

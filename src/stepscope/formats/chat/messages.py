@@ -225,14 +225,9 @@ def _assistant_step(
     said: dict[str, str] = {key: extra.pop(key) for key in spoken}
     thoughts = [Part("reasoning", said[key]) for key in _THOUGHT_KEYS if key in said]
     refusals = [Part("refusal", said["refusal"])] if "refusal" in said else []
+    parts, agent, extra = (*thoughts, *parts, *refusals), said.get("name"), extra or None
     return Step(
-        index=index,
-        actor="agent",
-        kind=kind,
-        parts=(*thoughts, *parts, *refusals),
-        calls=calls,
-        agent=said.get("name"),
-        extra=extra or None,
+        index=index, actor="agent", kind=kind, parts=parts, calls=calls, agent=agent, extra=extra
     )
 
 

@@ -148,20 +148,13 @@ class EventLog:
         own = fields.text_at(fields.object_at(event, "tool_call_metadata"), "tool_call_id")
         start, more = fields.parse_time(event.get("timestamp")), self._beside(event)
         if call is None and own is None:
-            kind: StepKind = "retrieval" if name == "recall" else "other"
-            failed = content if name == "error" else None
+            failed = content or None if name == "error" else None
+            kind: StepKind = "message" if failed else "retrieval" if name == "recall" else "other"
             extra = {**more, "observation": name, **({"extras": about} if about else {})}
             if cause is not None:
                 extra["cause"] = cause
-            return Step(
-                index=index,
-                actor="environment",
-                kind="message" if failed else kind,
-                parts=parts,
-                start=start,
-                error=failed or None,
-                extra=extra,
-            )
+            step = Step(index=index, actor="environment", kind=kind, parts=parts, extra=extra)
+            return msgspec.structs.replace(step, start=start, error=failed)
         result = ToolResult(
             own if call is None else call.id,
             None if call is None else call.name,

@@ -256,11 +256,8 @@ def read_langsmith(span: RawSpan, limits: Limits) -> SpanContent | None:
                     parts.append(Part("text", inner["page_content"], extra=extra or None))
                 else:
                     parts.extend(read_result_parts(entry))
-            return msgspec.structs.replace(
-                base,
-                input_value=asked,
-                parts=(tuple(parts) if isinstance(listed, list) else read_result_parts(listed)),
-            )
+            found = tuple(parts) if isinstance(listed, list) else read_result_parts(listed)
+            return msgspec.structs.replace(base, input_value=asked, parts=found)
         case "embedding":
             asked = read_messages(unwrap_single(given), "user", limits)
             return msgspec.structs.replace(base, input_value=asked)

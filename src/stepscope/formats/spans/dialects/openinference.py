@@ -56,12 +56,9 @@ def correct_beeai(span: RawSpan, said: SpanContent, limits: Limits) -> SpanConte
             return said
         case "agent", "update" if find_text(about, "tool.name") and "output.value" in about:
             name, made = find_text(about, "tool.name") or "", find_value(about, "tool.parameters")
-            return SpanContent(
-                operation="tool",
-                call=make_tool_call(name, made, None, limits),
-                parts=read_result_parts(about["output.value"]),
-                momentary=True,
-            )
+            call = make_tool_call(name, made, None, limits)
+            parts = read_result_parts(about["output.value"])
+            return SpanContent(operation="tool", call=call, parts=parts, momentary=True)
         case "agent", "success":
             return msgspec.structs.replace(said, input_value=(), inputs=())
     return _NO_STEP
