@@ -456,12 +456,9 @@ class LangfuseRecords:
         listed = about.get("tags") or next((r["tags"] for r in held if r.get("tags")), None)
         if isinstance(listed, list):
             tags["tags"] = ",".join(map(str, listed)) or None
-        return replace(
-            run,
-            workflow=_first(held, about, "name", "traceName") or run.workflow,
-            tags={**run.tags, **{name: text for name, text in tags.items() if text is not None}},
-            warnings=tuple(warnings),
-        )
+        workflow = _first(held, about, "name", "traceName") or run.workflow
+        kept = {**run.tags, **{name: text for name, text in tags.items() if text is not None}}
+        return replace(run, workflow=workflow, tags=kept, warnings=tuple(warnings))
 
     def _aside(self, reason: str, record: Json, offset: int) -> Quarantined:
         raw = msgspec.json.encode(record)

@@ -399,13 +399,9 @@ def _whole(named: str, info: Record, metadata: Record) -> RawSpan:
     made = metadata.get("mlflow.traceOutputs", info.get("response", info.get("response_preview")))
     sides = {"mlflow.spanInputs": given, "mlflow.spanOutputs": made}
     told = {key: held for key, held in sides.items() if held is not None}
-    return RawSpan(
-        trace_id=named,
-        span_id=named,
-        name=_trace_name(info),
-        start_ns=parse_nanoseconds(info.get("request_time", info.get("timestamp_ms"))),
-        attributes={"mlflow.spanType": '"CHAIN"', **told},
-    )
+    start = parse_nanoseconds(info.get("request_time", info.get("timestamp_ms")))
+    name, about = _trace_name(info), {"mlflow.spanType": '"CHAIN"', **told}
+    return RawSpan(trace_id=named, span_id=named, name=name, start_ns=start, attributes=about)
 
 
 def _known(

@@ -87,12 +87,9 @@ def tau2_step(message: Json, index: int, limits: Limits) -> Step:
     else:
         step = _speech_step(message, said, index, limits)
     if said.role == "assistant":
-        step = msgspec.structs.replace(
-            step,
-            model=fields.text_at(fields.object_at(message, "raw_data"), "model"),
-            usage=fields.openai_usage(message.get("usage")),
-            cost_usd=said.cost,
-        )
+        model = fields.text_at(fields.object_at(message, "raw_data"), "model")
+        usage = fields.openai_usage(message.get("usage"))
+        step = msgspec.structs.replace(step, model=model, usage=usage, cost_usd=said.cost)
     start = fields.parse_time(message.get("timestamp"))
     extra = {**(step.extra or {})}
     if step.usage is not None and (beside := fields.uncounted_usage(message.get("usage"))):
@@ -130,13 +127,9 @@ def _tool_call(call: Json, limits: Limits) -> ToolCall:
 def _result_step(message: dict[str, Json], index: int) -> Step:
     """Return a tool's message, or the several that answer calls made at once, as one step."""
     many = message.get("tool_messages")
-    return Step(
-        index=index,
-        actor="environment",
-        kind="result",
-        results=tuple([_tool_result(each) for each in ([message] if many is None else many)]),
-        extra=None if many is None else fields.rest(message, _MULTI_RESULT_KEYS),
-    )
+    results = tuple([_tool_result(each) for each in ([message] if many is None else many)])
+    extra = None if many is None else fields.rest(message, _MULTI_RESULT_KEYS)
+    return Step(index=index, actor="environment", kind="result", results=results, extra=extra)
 
 
 def _tool_result(message: Json) -> ToolResult:

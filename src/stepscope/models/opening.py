@@ -112,13 +112,9 @@ def resolve_endpoint(
     if offline and not is_loopback(address.hostname):
         raise ConfigError(f"judge {name!r} is at {address.hostname}; leave out --offline")
     own = provider is not None and provider.owns(address)
-    return Endpoint(
-        name=name,
-        base_url=base.rstrip("/"),
-        key=_endpoint_key(name, judge, address, provider if own else None, keys),
-        own=own,
-        structure=judge.structure or (provider.structure if own and provider else None),
-    )
+    key = _endpoint_key(name, judge, address, provider if own else None, keys)
+    structure = judge.structure or (provider.structure if own and provider else None)
+    return Endpoint(name=name, base_url=base.rstrip("/"), key=key, own=own, structure=structure)
 
 
 def _endpoint_key(

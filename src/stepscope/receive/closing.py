@@ -169,12 +169,9 @@ def _assemble_run(
     repairs = {Repair(w.code, w.reason): None for w in told if w.code in REPAIR_CODES}
     for one in fresh:
         repairs.update(dict.fromkeys(one.repairs))
-    (run,) = assemble(
-        [*known, *(one.span for one in fresh)],
-        source=Source(format=FORMAT, uri=f"received/{due.trace}"),
-        limits=limits,
-        repairs=repairs,
-    )
+    source = Source(format=FORMAT, uri=f"received/{due.trace}")
+    spans = [*known, *(one.span for one in fresh)]
+    (run,) = assemble(spans, source=source, limits=limits, repairs=repairs)
     marks: list[Warn] = []
     if before is not None:
         reason = f"{len(fresh)} span(s) came after the run had been closed"

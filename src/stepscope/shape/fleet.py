@@ -390,11 +390,9 @@ def weigh_fleet(
     run = np.repeat(np.arange(len(counts)), counts)
     scored = np.bincount(run[~np.isnan(flat)], minlength=len(counts))[batch.rows]
     noise = np.hypot(point.sigma, (quantum or 0.0) / 12**0.5)
-    return FleetEvidence(
-        batch=batch,
-        log_likelihood=np.stack([under(x).log_likelihood for x in (value, *around)], axis=1),
-        error=np.maximum(LEAST_ERROR, ERROR_BY_NOISE * noise / np.sqrt(scored)),
-    )
+    evidence = np.stack([under(x).log_likelihood for x in (value, *around)], axis=1)
+    errors = np.maximum(LEAST_ERROR, ERROR_BY_NOISE * noise / np.sqrt(scored))
+    return FleetEvidence(batch=batch, log_likelihood=evidence, error=errors)
 
 
 def prevalence(
@@ -604,11 +602,9 @@ def _difference(
     tail = (1 - frames[0].level) / 2
     limits = np.quantile(after[-size:] - before[-size:], [tail, 1 - tail], axis=0)
     low, high = _widen(b - a, (limits[0], limits[1]), margin, frames[0].level)
-    frame = EstimateFrame(
-        level=frames[0].level,
-        unmeasured=Counter(frames[0].unmeasured) + Counter(frames[1].unmeasured),
-        n_tasks=sum(int(cluster.max()) + 1 for cluster in numbers),
-    )
+    lost = Counter(frames[0].unmeasured) + Counter(frames[1].unmeasured)
+    tasks = sum(int(cluster.max()) + 1 for cluster in numbers)
+    frame = EstimateFrame(level=frames[0].level, unmeasured=lost, n_tasks=tasks)
     return _by_shape([b - a, low, high], "em, gibbs", sum(map(len, numbers)), frame)
 
 

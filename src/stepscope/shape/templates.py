@@ -131,14 +131,9 @@ def _late(n: int) -> Templates:
         for before, often in zip(_before(n, s), STARTS, strict=True)
     ]
     start, width = np.array([drop[0] for drop in drops]), np.array([drop[1] for drop in drops])
-    return _shape_templates(
-        LATE_DRIFT,
-        -ramp(n, start, width),
-        offset=np.array([drop[2] for drop in drops]),
-        weight=[drop[3] for drop in drops],
-        start=start,
-        half_drop=start + (width - 1) // 2,
-    )
+    before, often = np.array([drop[2] for drop in drops]), [drop[3] for drop in drops]
+    f, half = -ramp(n, start, width), start + (width - 1) // 2
+    return _shape_templates(LATE_DRIFT, f, offset=before, weight=often, start=start, half_drop=half)
 
 
 def _before(n: int, start: int) -> tuple[Floats, Floats, Floats]:
@@ -160,14 +155,9 @@ def _recovery(n: int) -> Templates:
     ]
     start, end, down, up = (np.array([dip[i] for dip in dips]) for i in range(4))
     share = np.array([dip[4] for dip in dips])
-    return _shape_templates(
-        RECOVERY,
-        share[:, None] * ramp(n, end, up) - ramp(n, start, down),
-        weight=1 / (down * up),
-        start=start,
-        half_drop=start + (down - 1) // 2,
-        trough=end - start,
-    )
+    f = share[:, None] * ramp(n, end, up) - ramp(n, start, down)
+    weight, half, trough = 1 / (down * up), start + (down - 1) // 2, end - start
+    return _shape_templates(RECOVERY, f, weight=weight, start=start, half_drop=half, trough=trough)
 
 
 # With fewer steps a second stage is one score, and noise makes those.

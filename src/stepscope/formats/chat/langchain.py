@@ -196,12 +196,10 @@ def _finish_run(
     # The thread that a state is of, as its snapshot says.
     config = fields.object_at(fields.object_at(state, "config"), "configurable")
     thread = fields.text_at(config, "thread_id") or fields.text_at(state, "thread_id") or None
-    draft = msgspec.structs.replace(
-        draft,
-        name=draft.name if envelope.task_name else "",
-        agent=envelope.agent or next((s.agent for s in steps if s.actor == "agent"), None),
-        tags=draft.tags if thread is None else {**draft.tags, "session": thread},
-    )
+    agent = envelope.agent or next((s.agent for s in steps if s.actor == "agent"), None)
+    tags = draft.tags if thread is None else {**draft.tags, "session": thread}
+    name = draft.name if envelope.task_name else ""
+    draft = msgspec.structs.replace(draft, name=name, agent=agent, tags=tags)
     return at.finish(draft, ordinals, unexpected)
 
 

@@ -288,13 +288,10 @@ def add_model_logs(steps: list[Step], logs: Json) -> list[Step]:
 
 def _with_log(step: Step, answer: dict[str, Json]) -> Step:
     first = next(iter(fields.entries_at(answer, "candidates")), None)
-    reason = fields.text_at(first, "finish_reason") if isinstance(first, dict) else None
-    return msgspec.structs.replace(
-        step,
-        usage=step.usage or read_adk_usage(answer.get("usage_metadata")),
-        model=step.model or fields.text_at(answer, "model_version"),
-        finish_reason=step.finish_reason or reason,
-    )
+    told = fields.text_at(first, "finish_reason") if isinstance(first, dict) else None
+    usage = step.usage or read_adk_usage(answer.get("usage_metadata"))
+    model, reason = step.model or fields.text_at(answer, "model_version"), step.finish_reason
+    return msgspec.structs.replace(step, usage=usage, model=model, finish_reason=reason or told)
 
 
 def read_declarations(listed: Json, agent: str | None = None) -> tuple[ToolDef, ...]:

@@ -414,14 +414,11 @@ class EventReader:
             if (value["name"], agent) in self._tools:
                 continue
             told = self._texts.resolve_copy(value)
-            schema = told.get("parameters")
-            self._tools[value["name"], agent] = ToolDef(
-                value["name"],
-                text_at(told, "description"),
-                schema if isinstance(schema, dict) else None,
-                agent,
-                rest(told, _TOOL_DEF),
-            )
+            name, described, schema = value["name"], text_at(told, "description"), None
+            if isinstance(told.get("parameters"), dict):
+                schema = told["parameters"]
+            more = rest(told, _TOOL_DEF)
+            self._tools[name, agent] = ToolDef(name, described, schema, agent, more)
 
     def _tool(self, event: dict[str, Json]) -> None:
         tool = msgspec.convert(event, _Tool)

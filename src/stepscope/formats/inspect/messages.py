@@ -144,14 +144,9 @@ def read_message_step(value: Json, texts: Attachments) -> Step:
     content = read_inspect_content(message.content, texts)
     if message.role == "tool":
         call_id = message.tool_call_id if isinstance(message.tool_call_id, str) else None
-        return Step(
-            index=0,
-            actor=actor,
-            kind="result",
-            results=(make_result(call_id, message.function, content.parts, message.error),),
-            id=message.id,
-            extra=rest(value, _MESSAGE),
-        )
+        result = make_result(call_id, message.function, content.parts, message.error)
+        own, extra = message.id, rest(value, _MESSAGE)
+        return Step(index=0, actor=actor, kind="result", results=(result,), id=own, extra=extra)
     calls = tuple([read_inspect_call(call, texts) for call in message.tool_calls or ()])
     calls += content.calls
     return Step(

@@ -155,14 +155,10 @@ class EventLog:
                 extra["cause"] = cause
             step = Step(index=index, actor="environment", kind=kind, parts=parts, extra=extra)
             return msgspec.structs.replace(step, start=start, error=failed)
-        result = ToolResult(
-            own if call is None else call.id,
-            None if call is None else call.name,
-            parts,
-            None,
-            *_judged(name, content or "", event, about),
-            extra={**more, "observation": name, **about},
-        )
+        call_id, called = (own, None) if call is None else (call.id, call.name)
+        judged = _judged(name, content or "", event, about)
+        extra = {**more, "observation": name, **about}
+        result = ToolResult(call_id, called, parts, None, *judged, extra=extra)
         return Step(index=index, actor="environment", kind="result", results=(result,), start=start)
 
     def _action(self, event: dict[str, Json], index: int, actor: Actor) -> Step:
@@ -361,14 +357,9 @@ def _sdk_action(event: dict[str, Json], index: int, actor: Actor, limits: Limits
     if more := fields.rest(held, frozenset({"id", "name", "arguments"})):
         extra["tool_call"] = more
     call = msgspec.structs.replace(call, extra=extra or None)
-    return Step(
-        index=index,
-        actor="agent",
-        kind="call",
-        parts=(*_thoughts(event), *_content(event.get("thought"), index)),
-        calls=(call,),
-        id=fields.text_at(event, "llm_response_id"),
-    )
+    own = fields.text_at(event, "llm_response_id")
+    parts = (*_thoughts(event), *_content(event.get("thought"), index))
+    return Step(index=index, actor="agent", kind="call", parts=parts, calls=(call,), id=own)
 
 
 def _thoughts(about: dict[str, Json]) -> tuple[Part, ...]:
@@ -419,14 +410,11 @@ def _message(event: dict[str, Json], index: int, actor: Actor, limits: Limits) -
     if not isinstance(message, dict):
         raise TraceError(f"event {index} needs an object under `llm_message`")
     extra = {**(fields.rest(event, _MESSAGE) or {}), **(fields.rest(message, _SAID) or {})}
-    return Step(
-        index=index,
-        actor=actor,
-        parts=(*_thoughts(message), *_content(message.get("content"), index)),
-        agent=fields.text_at(event, "sender") if actor == "agent" else None,
-        id=fields.text_at(event, "llm_response_id"),
-        extra={key: value for key, value in extra.items() if value not in ([], {}, "")} or None,
-    )
+    told = {key: value for key, value in extra.items() if value not in ([], {}, "")} or None
+    parts = (*_thoughts(message), *_content(message.get("content"), index))
+    agent = fields.text_at(event, "sender") if actor == "agent" else None
+    own = fields.text_at(event, "llm_response_id")
+    return Step(index=index, actor=actor, parts=parts, agent=agent, id=own, extra=told)
 
 
 def _system(event: dict[str, Json], index: int, actor: Actor, limits: Limits) -> Step:
@@ -441,14 +429,10 @@ def _answer(event: dict[str, Json], index: int, actor: Actor, limits: Limits) ->
     failed = fields.text_at(event, "error") or fields.text_at(event, "rejection_reason")
     parts = (Part("text", failed),) if failed else _content(about.get("content"), index)
     beside = fields.rest(about, frozenset({"content"}))
-    result = ToolResult(
-        fields.text_at(event, "tool_call_id"),
-        fields.text_at(event, "tool_name"),
-        parts,
-        None,
-        *_sdk_status(failed, about, parts),
-        extra={**(fields.rest(event, _ANSWER) or {}), **(beside or {})},
-    )
+    call_id, name = fields.text_at(event, "tool_call_id"), fields.text_at(event, "tool_name")
+    judged = _sdk_status(failed, about, parts)
+    extra = {**(fields.rest(event, _ANSWER) or {}), **(beside or {})}
+    result = ToolResult(call_id, name, parts, None, *judged, extra=extra)
     return Step(index=index, actor="environment", kind="result", results=(result,))
 
 

@@ -276,13 +276,9 @@ def _root(template: RawSpan, run: Trajectory, trailing: list[Step]) -> RawSpan:
         )
     if trailing:
         about[_MESSAGES_KEY] = pack_attribute([write_message(step) for step in trailing])
-    return replace(
-        template,
-        name=f"invoke_agent {run.agent}" if run.agent else "invoke_agent",
-        start_ns=_ns(run.start),
-        end_ns=_ns(run.end),
-        attributes=about,
-    )
+    name = f"invoke_agent {run.agent}" if run.agent else "invoke_agent"
+    start, end = _ns(run.start), _ns(run.end)
+    return replace(template, name=name, start_ns=start, end_ns=end, attributes=about)
 
 
 def _chat(template: RawSpan, at: int, step: Step, heard: list[Step]) -> RawSpan:

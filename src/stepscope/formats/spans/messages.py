@@ -226,14 +226,9 @@ def read_result(entry: dict[str, Json]) -> ToolResult | None:
         known |= {"status"}
     if isinstance(flag, bool):
         judged = ToolStatus("error" if flag else "ok", "explicit", said[:200] if flag else None)
-    return ToolResult(
-        call_id,
-        text_at(entry, "name") or text_at(entry, "toolName"),
-        parts,
-        held if isinstance(held, dict) else None,
-        *judged,
-        extra=rest(entry, known),
-    )
+    name = text_at(entry, "name") or text_at(entry, "toolName")
+    structured = held if isinstance(held, dict) else None
+    return ToolResult(call_id, name, parts, structured, *judged, extra=rest(entry, known))
 
 
 # Beginnings of answers that frameworks wrap in JSON of their own, and where the answer stands:

@@ -51,13 +51,9 @@ def read_tool_run(
     if answer is not None:
         status = messages.judge_tool_status(answer, fields.parts_text(parts))
         call_id = call_id or find_text(answer, "tool_call_id")
-    return msgspec.structs.replace(
-        base,
-        call=fields.parse_call(span.name, _arguments(given, limits), call_id, limits=limits),
-        parts=parts,
-        status=status,
-        target=goto if isinstance(goto, str) and goto else None,
-    )
+    call = fields.parse_call(span.name, _arguments(given, limits), call_id, limits=limits)
+    target = goto if isinstance(goto, str) and goto else None
+    return msgspec.structs.replace(base, call=call, parts=parts, status=status, target=target)
 
 
 def unwrap_single(held: Json) -> Json:

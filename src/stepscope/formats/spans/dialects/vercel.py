@@ -38,17 +38,10 @@ def read_vercel(span: RawSpan, limits: Limits) -> SpanContent | None:
         made = find_value(
             about, "ai.toolCall.args", "ai.toolCall.input", "langfuse.observation.input"
         )
-        return SpanContent(
-            operation="tool",
-            call=parse_call(
-                find_text(about, "ai.toolCall.name") or "",
-                {} if made is None else made,
-                find_text(about, "ai.toolCall.id"),
-                limits=limits,
-            ),
-            parts=read_result_parts(find_value(about, "ai.toolCall.result", "ai.toolCall.output")),
-            session=session,
-        )
+        name, own = find_text(about, "ai.toolCall.name"), find_text(about, "ai.toolCall.id")
+        call = parse_call(name or "", {} if made is None else made, own, limits=limits)
+        parts = read_result_parts(find_value(about, "ai.toolCall.result", "ai.toolCall.output"))
+        return SpanContent(operation="tool", call=call, parts=parts, session=session)
     milliseconds = find_number(about, "ai.response.msToFirstChunk", "ai.stream.msToFirstChunk")
     embedded = operation.startswith("ai.embed")
     listed = decode_object(about.get("ai.prompt.tools"), limits)
