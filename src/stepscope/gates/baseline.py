@@ -351,16 +351,10 @@ def _changes(name: str, old: Sample, new: Sample) -> list[str]:
     if old.cells[name] != new.cells[name]:
         totals = _cells_text(old.cells[name]), _cells_text(new.cells[name])
         said.append(f"{name}: {totals[0]} -> {totals[1]}")
-        moved = [
-            case
-            for case in old.cases
-            if (was := _case_text(old, name, case))
-            and (now := _case_text(new, name, case))
-            and was != now
-        ]
-        said += [
-            f"  case {c}: {_case_text(old, name, c)} -> {_case_text(new, name, c)}" for c in moved
-        ]
+        for case in old.cases:
+            was, now = _case_text(old, name, case), _case_text(new, name, case)
+            if was and now and was != now:
+                said.append(f"  case {case}: {was} -> {now}")
     return said
 
 

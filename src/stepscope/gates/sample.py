@@ -331,10 +331,8 @@ def build_arm(gate: GatePolicy, sample: Sample) -> Arm:
             if answer == records.NOT_APPLICABLE:
                 continue
             errors = cells[-1] if gate.quantity.kind == "recovered" else 1.0
-            answer = (
-                np.nan,
-                (float(errors) if isinstance(errors, float | int) and errors > 0 else 1.0),
-            )
+            size = float(errors) if isinstance(errors, float | int) and errors > 0 else 1.0
+            answer = np.nan, size
         at.append(place)
         found.append(answer)
     pairs = np.array(found, dtype=np.float64).reshape(-1, 2)

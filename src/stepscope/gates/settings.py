@@ -64,12 +64,9 @@ def _label(measure: str, good: Iterable[str] = (), bad: Iterable[str] = ()) -> Q
 
 AXES = ("tool_selection", "argument_validity", "sequencing", "result_interpretation", "termination")
 _UNITS = {
-    "steps": "steps",
-    "calls": "calls",
-    "tokens": "tokens",
-    "cost_usd": "usd",
+    "steps": "steps", "calls": "calls", "tokens": "tokens", "cost_usd": "usd",
     "seconds": "seconds",
-}
+}  # fmt: skip
 _VECTOR = ("steps", "tokens", "cost_usd", "seconds")
 
 # Measures and aspects as they are; a test holds the names against what measures answer.
@@ -369,14 +366,12 @@ def read_policies(
     found = tuple(read_policy(name, one, where=where) for name, one in tables.items())
     if defaults.tier != (records.RULES,):
         refuse_tier(defaults.tier, found, f"{where}, [gate]: tier")
+    own = {name for name, table in tables.items() if table.tier is not None}
     for policy in found:
-        if tables[policy.workflow].tier is not None:
+        if policy.workflow in own:
             refuse_tier(policy.tier, [policy], f"{where}, [workflow.{policy.workflow}]: tier")
     change = msgspec.structs.replace
-    return tuple(
-        one if tables[one.workflow].tier is not None else change(one, tier=defaults.tier)
-        for one in found
-    )
+    return tuple(one if one.workflow in own else change(one, tier=defaults.tier) for one in found)
 
 
 def refuse_tier(tier: Sequence[str], policies: Iterable[WorkflowPolicy], where: str) -> None:

@@ -75,11 +75,8 @@ class CanaryRun:
     @property
     def goals(self) -> Goals:
         """The sub-goals that scores of this run are asked by."""
-        goals = tuple(
-            Goal(goal=one.goal, steps=(one.at,), confirmed=True)
-            for one in self.expected.values()
-            if one.goal
-        )
+        scored = [one for one in self.expected.values() if one.goal]
+        goals = tuple(Goal(goal=one.goal, steps=(one.at,), confirmed=True) for one in scored)
         return Goals(CANARY_FORMAT, {self.trajectory.name: goals}, {})
 
 

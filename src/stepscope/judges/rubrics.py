@@ -489,9 +489,6 @@ def _number_schema(description: str) -> AnswerSchema:
 
 
 _SCHEMAS = {
-    "axis": _axis_schema,
-    "labels": _labels_schema,
-    "score": _score_schema,
-    "presence": _presence_schema,
-    "attribution": _attribution_schema,
-}
+    "axis": _axis_schema, "labels": _labels_schema, "score": _score_schema,
+    "presence": _presence_schema, "attribution": _attribution_schema,
+}  # fmt: skip

@@ -414,10 +414,8 @@ class _ToolReplyReader:
         self._follow(replies, turns, ended)
         measure = f"{self.judgement.measure}{LOOKS_SUFFIX}"
         told = visible(self.fence.cleared(dump_json(list_turns(turns))))
-        return (
-            *self.judgement.belief.answers(ended),
-            Verdict(measure, value=float(len(turns)), reason=told),
-        )
+        looked = Verdict(measure, value=float(len(turns)), reason=told)
+        return (*self.judgement.belief.answers(ended), looked)
 
     def ask(self, plain: Ask, path: Sequence[Lookup]) -> Ask:
         """Return the ask of a judge that has come so far on the way to a plain answer."""

@@ -416,10 +416,8 @@ class _TranscriptBuilder:
             if text
         ]
         pieces += [LabelledText("tool", self.json(msgspec.to_builtins(one))) for one in tools]
-        return Transcript(
-            TranscriptBlock(f"task as given, {known}", tuple(pieces)),
-            tuple(self.blocks(trajectory)),
-        )
+        task = TranscriptBlock(f"task as given, {known}", tuple(pieces))
+        return Transcript(task, tuple(self.blocks(trajectory)))
 
     def blocks(self, trajectory: Trajectory) -> Iterator[TranscriptBlock]:
         acting: int | None = None
@@ -623,10 +621,8 @@ def split_windows(
             return (whole._replace(asked=acted),)
     # A part is one step of the agent with what follows it; the first also has what is before it.
     edges = (0, *acted[1:], steps)
-    sizes = [
-        sum(_block_bytes(block, fence) for block in copy.steps[low:high])
-        for low, high in pairwise(edges)
-    ]
+    parts = (copy.steps[low:high] for low, high in pairwise(edges))
+    sizes = [sum(_block_bytes(block, fence) for block in part) for part in parts]
     around = len(f"{fence.opening()}\n{fence.closing()}".encode()) + _block_bytes(copy.task, fence)
     made: list[Window] = []
     first = 0

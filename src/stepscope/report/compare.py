@@ -108,11 +108,8 @@ def _compare_corrected(
         for judge, before in first.items():
             if before is None or (after := second.get(judge)) is None:
                 continue
-            weak = [
-                f"{at}: {one.weak}"
-                for at, one in (("first", before), ("second", after))
-                if one.weak
-            ]
+            sides = (("first", before), ("second", after))
+            weak = [f"{at}: {one.weak}" for at, one in sides if one.weak]
             effect = stats.corrected_difference(before.rate, after.rate)
             found[f"{name_rubric(aspect.rubric)} by {judge}, corrected"] = types.Difference(
                 first=before.rate,

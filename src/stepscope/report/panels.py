@@ -507,11 +507,8 @@ def build_panels(
 def _place(rubric: str) -> tuple[int, int, str]:
     """Return where a rubric stands: sets in their order, the axes in theirs, then by name."""
     axes, of = list(words.AXES), rubric.partition(".")[0]
-    return (
-        SETS.index(of) if of in SETS else len(SETS),
-        axes.index(rubric) if rubric in words.AXES else 0,
-        rubric,
-    )
+    of_set = SETS.index(of) if of in SETS else len(SETS)
+    return of_set, axes.index(rubric) if rubric in words.AXES else 0, rubric
 
 
 def _not_drawn(table: RunTable, aspects: Sequence[PanelAspect]) -> Iterator[types.VerdictFlag]:

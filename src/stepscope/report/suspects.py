@@ -230,16 +230,10 @@ SAID_BETTER: dict[SuspectKind, frozenset[Kind | StoreKind]] = {
     "violation": frozenset({"unconfirmed"}),
 }
 STORE_KINDS: dict[Kind | StoreKind, SuspectKind] = {
-    "new_write": "new_write",
-    "breach": "violation",
-    "fault": "fault",
-    "judge_cause": "judge",
-    "judge_cascade": "judge",
-    "judge_fault": "judge",
-    "judge_error": "judge",
-    "break": "break",
+    "new_write": "new_write", "breach": "violation", "fault": "fault", "judge_cause": "judge",
+    "judge_cascade": "judge", "judge_fault": "judge", "judge_error": "judge", "break": "break",
     "gate": "gate",
-}
+}  # fmt: skip
 # Writes that nothing asks for are named up to this many; the rest are counted.
 NAMED_WRITES = 2
 # A cycle shorter than three calls is a repeat, not a loop; beyond twelve calls it is no worse.
@@ -517,11 +511,8 @@ def _suspect_at(step: int, kind: SuspectKind, said: str, last: int | None = None
 # What one finding weighs in choosing a run. Counts are capped, so that one long run with many
 # small findings does not stand before a broken rule.
 FINDING_WEIGHTS = {
-    "policy": 5.0,
-    "subgoals.other_writes": 1.5,
-    "errors": 0.5,
-    "redundant_calls.count": 0.25,
-}
+    "policy": 5.0, "subgoals.other_writes": 1.5, "errors": 0.5, "redundant_calls.count": 0.25,
+}  # fmt: skip
 COUNT_CAP = 6.0
 MISSED_WEIGHT, LEFT_WEIGHT, LOOP_WEIGHT = 1.0, 2.0, 0.25
 GATE_WEIGHT, BREAK_WEIGHT, LOW_WEIGHT = 3.0, 2.0, 1.0
@@ -727,12 +718,9 @@ def _shaped(drawn: Curve, cost: Cells | None) -> Curve:
     shape = classify(drawn.scores, sigma=drawn.sigma)
     if isinstance(shape, Unmeasured):
         return msgspec.structs.replace(drawn, shape=shape)
+    broke = shape.break_.probability
     found = fuse_signals(
-        shape.break_.probability,
-        drawn.scores,
-        latency=drawn.latency_s,
-        cost=cost,
-        unmodelled=shape.unmodelled,
+        broke, drawn.scores, latency=drawn.latency_s, cost=cost, unmodelled=shape.unmodelled
     )
     sure = found.step is not None and not shape.unmodelled
     steps = drawn.steps

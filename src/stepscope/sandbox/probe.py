@@ -25,13 +25,9 @@ from typing import Any
 
 # Numbers of system calls that have no function in the library: x86_64, aarch64.
 NUMBERS = {
-    "add_key": (248, 217),
-    "keyctl": (250, 219),
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "userfaultfd": (323, 282),
-    "io_uring_setup": (425, 425),
-}
+    "add_key": (248, 217), "keyctl": (250, 219), "bpf": (321, 280), "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282), "io_uring_setup": (425, 425),
+}  # fmt: skip
 # Opens a file to write, made where there is none.
 MAKING = os.O_CREAT | os.O_WRONLY
 ABSENT = (22, 38)  # EINVAL and ENOSYS: not refused, but this kernel has none

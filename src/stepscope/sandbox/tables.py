@@ -19,11 +19,8 @@ REFUSED = 3
 _CELL_BYTES = 1 << 20
 _QUERY_BYTES = 10_000
 _ALLOWED = (
-    sqlite3.SQLITE_SELECT,
-    sqlite3.SQLITE_READ,
-    sqlite3.SQLITE_FUNCTION,
-    sqlite3.SQLITE_RECURSIVE,
-)
+    sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE,
+)  # fmt: skip
 # Functions of builds of SQLite that load code or open files.
 _OUTSIDE = ("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer")
 

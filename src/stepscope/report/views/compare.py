@@ -61,12 +61,8 @@ def make_comparison_document(report: ComparisonReport) -> Document:
         shapes.append(tabulate_shape_differences(found, first, second))
     sentences = [Paragraph(text=sentence) for sentence in conclude_comparison(report)]
     sentences += describe_flips(report.rank_flips)
-    return [
-        [Paragraph(heading=title, text=about)],
-        [_tabulate_differences(report)],
-        shapes,
-        sentences,
-    ]
+    head = Paragraph(heading=title, text=about)
+    return [[head], [_tabulate_differences(report)], shapes, sentences]
 
 
 def _tabulate_differences(report: ComparisonReport) -> Table:

@@ -43,11 +43,8 @@ from stepscope.values import (
 Counting = Literal["fail", "error", "skip", "pass"]
 
 WORDS: dict[GateOutcome, str] = {
-    "fail": "FAIL",
-    "pass": "pass",
-    "undecided": "undecided",
-    "not_run": "not run",
-}
+    "fail": "FAIL", "pass": "pass", "undecided": "undecided", "not_run": "not run",
+}  # fmt: skip
 # What an exit code says of the whole invocation.
 CODES = {0: "passed", 3: "FAILED", 4: "NOT DECIDED"}
 # Cases that vanished or are new are counted; so many are named.
@@ -203,11 +200,8 @@ def make_selftest_document(found: Sequence[GateSelftest]) -> Document:
 
 
 TONES: dict[GateOutcome, Tone] = {
-    "fail": "bad",
-    "pass": "good",
-    "undecided": "warn",
-    "not_run": "quiet",
-}
+    "fail": "bad", "pass": "good", "undecided": "warn", "not_run": "quiet",
+}  # fmt: skip
 # Characters of a commit that people tell it by.
 COMMIT = 12
 

@@ -286,11 +286,9 @@ def chart_shapes(profiles: Sequence[types.Profile]) -> Chart | None:
 
 # What is counted beside the five shares, and how it is called.
 BESIDE = {
-    "unresolved": "unresolved",
-    "unmodelled": "no shape fits",
-    "low_level": "low mean score",
+    "unresolved": "unresolved", "unmodelled": "no shape fits", "low_level": "low mean score",
     "gate_failed": "gate failed",
-}
+}  # fmt: skip
 
 
 def tabulate_shapes(profiles: Sequence[types.Profile]) -> Table | None:
@@ -299,10 +297,8 @@ def tabulate_shapes(profiles: Sequence[types.Profile]) -> Table | None:
     if not held:
         return None
     titles = [TableColumn(words.name_group(profile), code=True) for profile, _ in held]
-    return tabulate_shapes_of(
-        [shapes for _, shapes in held],
-        titles if len(held) > 1 else [TableColumn("share, 95 % interval")],
-    )
+    titles = titles if len(held) > 1 else [TableColumn("share, 95 % interval")]
+    return tabulate_shapes_of([shapes for _, shapes in held], titles)
 
 
 def tabulate_shapes_of(held: Sequence[types.Shapes], titles: Sequence[TableColumn]) -> Table:
@@ -359,11 +355,9 @@ def tabulate_shape_differences(
 
 # How grades of a path are called above runs.
 GRADES = {
-    "all sub-goals": "all sub-goals reached",
-    "no error": "no tool error",
-    "all recovered": "recovered from all",
-    "some not": "not from all",
-}
+    "all sub-goals": "all sub-goals reached", "no error": "no tool error",
+    "all recovered": "recovered from all", "some not": "not from all",
+}  # fmt: skip
 
 
 def tabulate_outcomes(joint: types.OutcomeTable, profile: types.Profile, at: int) -> Table:
@@ -530,13 +524,8 @@ def tabulate_report(profile: types.Profile, rows: Sequence[RunListRow], anchor: 
         counted = replace(counted, note="; ".join(remarks))
         limits = replace(limits, interval=None)
         lines.append(make_row(TableCell(name_on_page(key)), drawn, value, limits, counted))
-    return Table(
-        id=anchor,
-        caption=f"The report of {name_profile(profile)}",
-        columns=REPORT,
-        rows=tuple(lines),
-        notes=(absent,) if absent else (),
-    )
+    caption, notes = f"The report of {name_profile(profile)}", (absent,) if absent else ()
+    return Table(id=anchor, caption=caption, columns=REPORT, rows=tuple(lines), notes=notes)
 
 
 def _draw_histogram(key: str, rows: Sequence[RunListRow]) -> TableCell:

@@ -195,13 +195,9 @@ CATEGORIES = (
     "error", "fault", "redundant", "detour", "suspect", "progress", "label",
 )  # fmt: skip
 _LABELS = {
-    "ERROR": "error",
-    "REDUNDANT": "redundant",
-    "DETOUR": "detour",
-    "PROGRESS": "progress",
-    words.INCORRECT: "fault",
-    PRESENT: "fault",
-}
+    "ERROR": "error", "REDUNDANT": "redundant", "DETOUR": "detour", "PROGRESS": "progress",
+    words.INCORRECT: "fault", PRESENT: "fault",
+}  # fmt: skip
 ABSENT_LABEL = "absent"
 
 
@@ -696,9 +692,6 @@ def summarise_result(exchange: Exchange) -> str:
 
 
 RELATION_WORDS: dict[CallRelation, str] = {
-    "same": "the same",
-    "result": "with another result",
-    "arguments": "with other arguments",
-    "left": "only in the first",
-    "right": "only in the second",
-}
+    "same": "the same", "result": "with another result", "arguments": "with other arguments",
+    "left": "only in the first", "right": "only in the second",
+}  # fmt: skip

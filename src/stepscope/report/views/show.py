@@ -104,17 +104,11 @@ def _check(trajectory: Trajectory, step: int) -> None:
 
 # Measure -> heading.
 COLUMNS = {
-    "efficiency.steps": "steps",
-    "handoffs": "handoffs",
-    "efficiency.calls": "calls",
-    "redundant_calls.count": "repeats",
-    "errors": "errors",
-    "recovery.recovered": "recovered",
-    "policy": "breaches",
-    "tool_schema": "schema",
-    "efficiency.tokens": "tokens",
+    "efficiency.steps": "steps", "handoffs": "handoffs", "efficiency.calls": "calls",
+    "redundant_calls.count": "repeats", "errors": "errors", "recovery.recovered": "recovered",
+    "policy": "breaches", "tool_schema": "schema", "efficiency.tokens": "tokens",
     "efficiency.cost_usd": "cost",
-}
+}  # fmt: skip
 
 
 def tabulate_agents(found: tuple[AgentAnswers, ...] | Unmeasured) -> Table | None:
