@@ -7,7 +7,9 @@ report with judges as text and as HTML. Later issues may add two files each: a j
 facts, which hold tools and policy of the settings; a report the ranking of steps and the answers of
 judges about runs that failed since (truth), the limits of what is written and the hiding of keys in
 names (faults); an import what tells paths from runs in memory, and the opening of files that may
-hold labels (first hour); a report the failure modes and how they are laid out (first hour).
+hold labels (first hour); a report the failure modes and how they are laid out (first hour); a
+judged run the columns that say whether it is of an evaluation set, and the lock that this asks for,
+and a report the labels that correct a judge (labels).
 """
 
 from __future__ import annotations
@@ -104,9 +106,9 @@ def walks(folder: Path) -> dict[str, tuple[int, Callable[[], object]]]:
     return {
         "import, format named": (22, lambda: store.add(RUNS, format_name="tau_bench", workers=1)),
         "import, format found": (25, lambda: sniffed.add(RUNS, workers=1)),
-        "judge one rubric": (28, judge),
-        "report as text": (36, lambda: store.report().text()),
-        "report as HTML": (44, lambda: store.report().html(folder / "report.html")),
+        "judge one rubric": (32, judge),
+        "report as text": (37, lambda: store.report().text()),
+        "report as HTML": (46, lambda: store.report().html(folder / "report.html")),
     }
 
 
