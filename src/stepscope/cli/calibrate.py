@@ -298,7 +298,7 @@ def drift(
 ) -> int:
     """Check whether judges still give the same answers on a fixed set of runs.
 
-    stepscope judge --drift N asks about N fixed runs again; this compares the latest occasion with
+    stepscope judge --drift N asks about N fixed runs again; this compares the latest answers with
     all earlier answers. The gates of a judge that has shifted are undecided. The exit code is 3 if
     a judge has shifted, 4 if none was asked again.
 

@@ -34,7 +34,7 @@ Runs = Annotated[
 ]
 Judges = Annotated[
     list[str] | None,
-    Option(metavar="PROVIDER/MODEL", help="A judge; repeat for a panel of families."),
+    Option(metavar="PROVIDER/MODEL", help="A judge; repeat for several, best of other families."),
 ]
 Rubrics = Annotated[
     list[str] | None,
@@ -378,7 +378,7 @@ OneRubric = Annotated[str, Argument(metavar="NAME", help="A rubric, or your own 
 
 
 def list_(names: Names = None, *, as_json: options.Json = False) -> None:
-    """List rubrics, with their lock, tuning runs and used test sets.
+    """List rubrics: locked or not, the runs and test sets that they were tried on.
 
     Example: stepscope rubric list axes
     """

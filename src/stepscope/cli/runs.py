@@ -32,7 +32,7 @@ def export(
     ] = None,
     format_: Annotated[
         Literal["ours", "atif", "parquet", "otlp"],
-        Option("--format", help="The format to write."),
+        Option("--format", help="The format to write; ours: JSON lines of stepscope."),
     ] = "ours",
     verdicts: Annotated[
         Literal["none", "only", "labels", "gen_ai", "openinference"] | None,
