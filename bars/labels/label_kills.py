@@ -94,6 +94,8 @@ def label_until_killed(
     finally:
         server.kill()
         server.wait()
+        if server.stdout is not None:
+            server.stdout.close()
         client.close()
     return kept, flying
 
