@@ -28,12 +28,7 @@ from stepscope.calibrate.confidence import (
     confidence_weighted,
     rubric_changes,
 )
-from stepscope.calibrate.ratings import (
-    WHAT_ENTERS,
-    RaterKey,
-    RatingTable,
-    read_ratings,
-)
+from stepscope.calibrate.ratings import WHAT_ENTERS, RaterKey, RatingTable, read_ratings
 from stepscope.calibrate.types import (
     Agreement,
     Dispute,

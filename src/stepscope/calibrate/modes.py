@@ -122,12 +122,7 @@ def compare_modes(
 
 
 def _compare_judge(
-    alone: RaterVerdicts,
-    within: RaterVerdicts,
-    chosen: Runs,
-    *,
-    pair: tuple[str, str],
-    seed: int,
+    alone: RaterVerdicts, within: RaterVerdicts, chosen: Runs, *, pair: tuple[str, str], seed: int
 ) -> ModeComparison | None:
     """Return how one judge's modes differ; None without a step that it answered in both."""
     isolated, contextual = pair

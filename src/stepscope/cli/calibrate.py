@@ -46,8 +46,7 @@ def agree(
         ),
     ] = 0.5,
     modes: Annotated[
-        bool,
-        Option("--modes", help="Compare steps judged alone with the same steps in their run."),
+        bool, Option("--modes", help="Compare steps judged alone with the same steps in their run.")
     ] = False,
     queue: Queue = None,
     csv: Annotated[bool, Option("--csv", help="With --queue: print CSV.")] = False,

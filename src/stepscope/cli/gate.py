@@ -257,12 +257,7 @@ CorpusPath = Annotated[Path, typer.Argument(metavar="CORPUS", help="A file or fo
 OfWorkflow = Annotated[str, Option(metavar="NAME", help="The workflow of cases that name none.")]
 
 
-def check(
-    corpus: CorpusPath,
-    *,
-    workflow: OfWorkflow = "",
-    as_json: options.Json = False,
-) -> None:
+def check(corpus: CorpusPath, *, workflow: OfWorkflow = "", as_json: options.Json = False) -> None:
     """Check a file or folder of cases.
 
     Refuses cases that make no sense and, in a frozen corpus, held-out cases that were edited. Warns

@@ -54,8 +54,7 @@ Since = Annotated[
     ),
 ]
 Listen = Annotated[
-    bool,
-    Option("--listen", help="Receive OTLP/HTTP; PATHS is HOST:PORT. Default: 127.0.0.1:4318."),
+    bool, Option("--listen", help="Receive OTLP/HTTP; PATHS is HOST:PORT. Default: 127.0.0.1:4318.")
 ]
 Quiet = Annotated[
     float | None,
@@ -122,8 +121,7 @@ Rater = Annotated[str | None, Option(metavar="NAME", help="With --verdicts: the 
 SetAside = Annotated[
     bool,
     Option(
-        "--set-aside",
-        help="List the records that were set aside so far: those of PATHS, or all.",
+        "--set-aside", help="List the records that were set aside so far: those of PATHS, or all."
     ),
 ]
 Human = Annotated[bool, Option("--human", help="With --verdicts: the raters are people.")]

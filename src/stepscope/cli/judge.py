@@ -92,8 +92,7 @@ Canaries = Annotated[
     bool, Option("--canaries", help="Check judges on runs whose answers are known.")
 ]
 SendMedia = Annotated[
-    bool,
-    Option("--send-media", help="Also send images; secrets in them are not hidden."),
+    bool, Option("--send-media", help="Also send images; secrets in them are not hidden.")
 ]
 Tools = Annotated[
     bool, Option("--tools", help="Let judges read more of the run before they answer.")
@@ -115,8 +114,7 @@ Drift = Annotated[
     ),
 ]  # fmt: skip
 AllowUnlocked = Annotated[
-    bool,
-    Option("--allow-unlocked", help="Judge evaluation sets by rubrics that are not locked."),
+    bool, Option("--allow-unlocked", help="Judge evaluation sets by rubrics that are not locked.")
 ]
 STOPPED = 130
 BUDGET = 5

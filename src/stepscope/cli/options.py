@@ -38,8 +38,7 @@ def _go_offline(asked: bool) -> bool:
 
 
 Version = Annotated[
-    bool,
-    Option("--version", is_eager=True, callback=_show_version, help="Print the version."),
+    bool, Option("--version", is_eager=True, callback=_show_version, help="Print the version.")
 ]
 Offline = Annotated[
     bool,
@@ -89,8 +88,7 @@ RubricVersion = Annotated[
     str | None, Option(metavar="V", help="Only verdicts by this version of the rubric.")
 ]
 Seed = Annotated[
-    int | None,
-    Option(min=0, help="Seed of random draws. Default: as stepscope.toml says, or 0."),
+    int | None, Option(min=0, help="Seed of random draws. Default: as stepscope.toml says, or 0.")
 ]
 
 Markdown = Annotated[bool, Option("--markdown", help="Print Markdown.")]

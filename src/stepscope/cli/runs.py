@@ -18,8 +18,7 @@ from stepscope.errors import UsageError
 
 def export(
     out: Annotated[
-        str | None,
-        Argument(metavar="OUT", help="A file, a folder for ATIF, or - for stdout."),
+        str | None, Argument(metavar="OUT", help="A file, a folder for ATIF, or - for stdout.")
     ] = None,
     *,
     to: Annotated[

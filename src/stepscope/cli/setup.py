@@ -54,8 +54,7 @@ def demo(
     judge: Judges = None,
     budget: Budget = None,
     copy_examples: Annotated[
-        bool,
-        Option("--copy-examples", help="Copy the manual's example files to ./examples."),
+        bool, Option("--copy-examples", help="Copy the manual's example files to ./examples.")
     ] = False,
     store: options.StorePath = None,
     offline: options.Offline = False,
@@ -163,8 +162,7 @@ def _demo_store() -> Path:
 
 def doctor(
     files: Annotated[
-        list[str] | None,
-        Argument(metavar="[FILE]", help="Trace files: list only what these lack."),
+        list[str] | None, Argument(metavar="[FILE]", help="Trace files: list only what these lack.")
     ] = None,
     *,
     store: options.StorePath = None,

@@ -21,12 +21,7 @@ import numpy as np
 
 from stepscope.errors import UsageError
 from stepscope.labels.drawing import QueueDraw, read_draws
-from stepscope.labels.questions import (
-    ALREADY_WRONG,
-    DECISIVE,
-    NO_STEP,
-    LabelQuestion,
-)
+from stepscope.labels.questions import ALREADY_WRONG, DECISIVE, NO_STEP, LabelQuestion
 from stepscope.measures.step_features import agent_steps
 from stepscope.model import Label
 from stepscope.stats.estimates import proportion

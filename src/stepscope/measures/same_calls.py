@@ -265,9 +265,7 @@ def is_short(output: str) -> bool:
 
 
 def joined_answers(
-    outputs: Sequence[tuple[int, str]],
-    trajectory: Trajectory,
-    lines_of: Callable[[str], list[str]],
+    outputs: Sequence[tuple[int, str]], trajectory: Trajectory, lines_of: Callable[[str], list[str]]
 ) -> list[tuple[int, str]]:
     """Return outputs with the short ones of commands alike as one, each below what it is of."""
     found = list[tuple[int, list[str], list[str]]]()

@@ -103,15 +103,9 @@ UNLOCKED = "+unlocked"
 Input = Literal["task", "policy", "tools", "arguments", "results"]
 COMPLETENESS_NAME, RECORDED = "completeness", "recorded"
 INPUTS: dict[Input, tuple[str, str]] = {
-    "task": (
-        "task",
-        "without it, writes that nobody asked for (tool selection) are not detected",
-    ),
+    "task": ("task", "without it, writes that nobody asked for (tool selection) are not detected"),
     "policy": ("policy text", "without it, which writes need consent (sequencing) is unknown"),
-    "tools": (
-        "tool list",
-        "without it, unknown tools and wrong argument schemas are not detected",
-    ),
+    "tools": ("tool list", "without it, unknown tools and wrong argument schemas are not detected"),
     "arguments": ("arguments", "without them, argument validity is not checked"),
     "results": (
         "results",

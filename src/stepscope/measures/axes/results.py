@@ -31,12 +31,7 @@ from stepscope.measures.axes.records import (
     things_in,
 )
 from stepscope.measures.axes.sums import find_short_totals, find_untraced_amounts
-from stepscope.measures.axes.told import (
-    date_of,
-    dates_in,
-    find_told_nowhere,
-    find_untraced,
-)
+from stepscope.measures.axes.told import date_of, dates_in, find_told_nowhere, find_untraced
 from stepscope.measures.calls import agent_calls
 from stepscope.measures.completeness import needing
 from stepscope.measures.language import content_stems

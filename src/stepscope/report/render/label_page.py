@@ -16,12 +16,7 @@ from stepscope.labels.session import AskedItem, LabelSession
 from stepscope.model import Step, Trajectory
 from stepscope.report import words
 from stepscope.report.render.pages import Page, lay_out
-from stepscope.report.render.run_page import (
-    WHO,
-    lay_out_data,
-    lay_out_part,
-    lay_out_results,
-)
+from stepscope.report.render.run_page import WHO, lay_out_data, lay_out_part, lay_out_results
 from stepscope.safety.text import visible_line
 from stepscope.values import format_count
 
