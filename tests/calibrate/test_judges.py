@@ -298,10 +298,10 @@ def test_labels_say_what_they_can_decide() -> None:
     head, rate, judge, rubric = told(*random, *second)
     assert head == "axes.termination: 220 labels of 200 items by 2 people."
     # Wilson at a half and 200; the drop that two samples of 200 at 84 % tell.
-    assert "alone good to 7 points" in rate
-    assert "a drop from 84 % of 11 points or more" in rate
+    assert "to within 7 points at worst" in rate
+    assert "a drop from 84 % if it is 11 points or more" in rate
     assert "for a headline" not in rate
-    assert judge.startswith("  A judge: enough for the protocol")
+    assert judge.startswith("  A judge: enough labels to accept")
     assert rubric == "  The rubric: 20 items by two people or more; stepscope agree decides."
 
 
@@ -313,7 +313,7 @@ def test_labels_say_what_they_cannot_decide() -> None:
     assert head == "axes.termination: 12 labels of 12 items by 1 person."
     assert none.startswith("  No rate from 4 from the queue look_first, 8 of unknown probability:")
     assert judge.startswith("  A judge: 88 more labels")
-    assert "nothing is known of whether people agree" in rubric
+    assert "whether people agree is not known" in rubric
     # A norming round is no label, and without labels nothing is said.
     assert told(one_label(0, queue="norming", round=1)) == []
 

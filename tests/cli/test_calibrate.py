@@ -64,7 +64,7 @@ def test_a_judge_without_labels_is_unmeasured_and_another_rubric_is_refused(
         made.put([run(agent("x"), id="r0")])
         made.append(whole("openai/a", ["correct"]))
     assert main(["calibrate", "judge", "--store", str(path)]) == 4
-    assert "Nothing to hold a judge against" in capsys.readouterr().out
+    assert "Nothing to compare: no run here" in capsys.readouterr().out
 
 
 def test_labels_of_the_store_and_of_a_file_say_what_they_decide(

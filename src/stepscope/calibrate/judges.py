@@ -335,22 +335,23 @@ def describe_labels(labels: Iterable[Label]) -> Iterator[str]:
             more = max(stats.HEADLINE_LABELS - n, 0)
             start = f"; {format_count(more, 'more label')} for a headline" if more else ""
             yield (
-                f"  A rate: {n:,} from a random draw, alone good to {50 * (high - low):.0f} points "
-                f"at worst, to fewer with a judge{start}. Two such samples tell a drop from 84 % "
-                f"of {100 * stats.drop_to_see(0.84, n):.0f} points or more."
+                f"  A rate: {n:,} labels of a random draw give it to within "
+                f"{50 * (high - low):.0f} points at worst, closer with a judge{start}. Two such "
+                f"draws show a drop from 84 % if it is {100 * stats.drop_to_see(0.84, n):.0f} "
+                "points or more."
             )
         if chosen:
             told = ", ".join(f"{count:,} {why}" for why, count in sorted(chosen.items()))
-            yield f"  No rate from {told}: it is not known how probable it was to ask about them."
+            yield f"  No rate from {told}: how likely an item was to be asked about is not known."
         lack = max(LABELS_OF_PROTOCOL - len(said), 0)
         yield "  A judge: " + (
-            f"{format_count(lack, 'more label')} until the protocol can pass one; it can fail one."
+            f"{format_count(lack, 'more label')} needed to accept one; one can be rejected now."
             if lack
-            else "enough for the protocol, where the judge answered the same items."
+            else "enough labels to accept or reject one that answered the same items."
         )
         both = sum(len(annotators) > 1 for annotators in said.values())
         yield "  The rubric: " + (
             f"{format_count(both, 'item')} by two people or more; stepscope agree decides."
             if both
-            else "no item has two people's labels: nothing is known of whether people agree."
+            else "no item has labels of two people, so whether people agree is not known."
         )

@@ -22,9 +22,9 @@ from stepscope.values import (
 )
 
 NO_LABELS = (
-    "Nothing to hold a judge against: no run here has both a judge's verdict and a person's label "
-    "under one rubric. stepscope judge asks judges; stepscope import --verdicts FILE --human takes "
-    "in what people said."
+    "Nothing to compare: no run here has both a judge's verdict and a person's label under one "
+    "rubric. stepscope judge asks judges; stepscope label, or import --verdicts FILE --human, "
+    "takes in what people say."
 )
 PLAN = (
     "The protocol is one test: labels still needed are a plan, not leave to test until a judge "
