@@ -52,16 +52,10 @@ __all__, __getattr__, __dir__ = lazy_names(
         ".score_files": ("FileShapes", "RunShape", "shapes"),
         ".verdict_import": ("AddedVerdicts",),
         ".views": (
-            "ComparisonView",
-            "Records",
-            "ReportView",
-            "RunDiffView",
-            "RunListView",
-            "RunView",
-            "Text",
-            "report_folder",
+            "ComparisonView", "Records", "ReportView", "RunDiffView", "RunListView", "RunView",
+            "Text", "report_folder",
         ),
         "stepscope.judges.judgement": ("JudgingOptions",),
         "stepscope.score.importing": ("Added",),
     },
-)
+)  # fmt: skip

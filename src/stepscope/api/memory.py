@@ -47,13 +47,9 @@ def match(
     (True, False)
     """
     return compare_calls(
-        message_calls(messages),
-        read_reference(reference),
-        mode=mode,
-        arguments=arguments,
-        overrides=overrides,
-        tolerance=tolerance,
-    )
+        message_calls(messages), read_reference(reference), mode=mode, arguments=arguments,
+        overrides=overrides, tolerance=tolerance,
+    )  # fmt: skip
 
 
 def read_reference(reference: Reference) -> list[ReferenceCall]:

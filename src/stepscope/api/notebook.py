@@ -179,13 +179,9 @@ class Notebook(Closeable):
         self.store.fix_weights(self.settings.weights)
         self.give_declared_cases()
         return score_runs(
-            self.store,
-            measures=measures,
-            where=combine_filters(where, since),
-            declared=self.settings.declared,
-            workers=workers,
-            progress=progress,
-        )
+            self.store, measures=measures, where=combine_filters(where, since),
+            declared=self.settings.declared, workers=workers, progress=progress,
+        )  # fmt: skip
 
     def report(
         self,
@@ -445,14 +441,9 @@ class Notebook(Closeable):
         names, asked = self._asking(judges, rubrics, asks_of, how, self.ledger)
         limit, batch = Budget(budget, most), asked.options.batch
         opened = judging.open_access(
-            self.settings,
-            self.ledger,
-            names,
-            asked.judges,
-            budget=limit,
-            models=models,
+            self.settings, self.ledger, names, asked.judges, budget=limit, models=models,
             batch=batch,
-        )
+        )  # fmt: skip
         if asked.options.sample is not None:
             judging.keep_sample(self.store, self.settings, asked, asked.options.sample)
         notes = consume_tests(asked, self.settings)
@@ -555,17 +546,9 @@ class Notebook(Closeable):
         chosen = combine_filters(where, since)
         earlier, judges, how = judging.ask_again(self.store, rubrics, chosen, judges, how)
         judged = self.judge(
-            rubrics,
-            judges=judges,
-            where=where,
-            since=since,
-            how=how,
-            budget_usd=budget_usd,
-            budget=budget,
-            models=models,
-            progress=progress,
-            stopping=stopping,
-        )
+            rubrics, judges=judges, where=where, since=since, how=how, budget_usd=budget_usd,
+            budget=budget, models=models, progress=progress, stopping=stopping,
+        )  # fmt: skip
         now = judging.read_first_answers(self.store, rubrics, chosen)
         turned = judging.compare_answers(self.store, earlier, now)
         return judging.RejudgeResult(judged=judged, turned=turned)
@@ -790,11 +773,6 @@ class Notebook(Closeable):
             ConfigError: Parquet is asked for and pyarrow is not installed.
         """
         return export_runs(
-            self.store,
-            str(out),
-            format=format,
-            verdicts=verdicts,
-            force=force,
-            where=combine_filters(where, since),
-            progress=progress or ignore_progress,
-        )
+            self.store, str(out), format=format, verdicts=verdicts, force=force,
+            where=combine_filters(where, since), progress=progress or ignore_progress,
+        )  # fmt: skip

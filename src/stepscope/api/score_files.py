@@ -389,12 +389,9 @@ class FileShapes(Closeable):
         for name, told in cells.items():
             whole[name][list(found.steps)] = told
         broke = break_point(
-            whole["scores"],
-            latency=whole.get("latency"),
-            cost=whole.get("cost"),
-            sigma=found.sigma,
-            quantum=self._quantum,
-        )
+            whole["scores"], latency=whole.get("latency"), cost=whole.get("cost"),
+            sigma=found.sigma, quantum=self._quantum,
+        )  # fmt: skip
         if isinstance(broke, Unmeasured):
             return found
         watched = msgspec.structs.replace(found, watch=broke.watch, break_from=broke.sources)
@@ -445,14 +442,9 @@ def shapes(
     elif store is not None and not place.is_file():
         raise UsageError(f"no store at {str(place)!r}")
     return FileShapes(
-        open_score_file(str(scores), held),
-        sigma=sigma,
-        quantum=quantum,
-        weights=weights,
-        noise=noise,
-        seed=held.seed if seed is None else seed,
-        progress=progress,
-    )
+        open_score_file(str(scores), held), sigma=sigma, quantum=quantum, weights=weights,
+        noise=noise, seed=held.seed if seed is None else seed, progress=progress,
+    )  # fmt: skip
 
 
 def open_score_file(path: str, settings: Settings) -> Stream:

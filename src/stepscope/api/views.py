@@ -273,15 +273,9 @@ class ReportView(DocumentView[Report]):
             kept = read_gate_history(self._rows, self._settings.policies, where=both)
         told = read_gate_reports([Path(name) for name in gates]) if gates else ()
         html.write_html(
-            self._rows,
-            self.value,
-            place,
-            embed=embed,
-            where=where,
-            since=since,
-            gates=told,
+            self._rows, self.value, place, embed=embed, where=where, since=since, gates=told,
             kept=kept,
-        )
+        )  # fmt: skip
         return place
 
     def charts(self) -> dict[str, alt.TopLevelMixin]:

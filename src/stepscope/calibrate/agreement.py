@@ -66,11 +66,9 @@ NOMINAL: dict[str, tuple[CoefficientName, Metric]] = {
     name: (name, "nominal") for name in get_args(CoefficientName)
 }
 OF_BANDS: dict[str, tuple[CoefficientName, Metric]] = {
-    "kappa.linear": ("kappa", "linear"),
-    "kappa.quadratic": ("kappa", "quadratic"),
-    "gwet.quadratic": ("gwet", "quadratic"),
-    "alpha.ordinal": ("alpha", "ordinal"),
-}
+    "kappa.linear": ("kappa", "linear"), "kappa.quadratic": ("kappa", "quadratic"),
+    "gwet.quadratic": ("gwet", "quadratic"), "alpha.ordinal": ("alpha", "ordinal"),
+}  # fmt: skip
 # What intervals cover, and how many draws of weights they take.
 LEVEL = 0.95
 FEW_DRAWS = 2_000
@@ -417,16 +415,12 @@ def find_disputes(
     ordered = [at for at in np.lexsort(-keys).tolist() if keys[2, at] > 0]
     return [
         Dispute(
-            aspect=ratings.aspect,
-            run=run,
-            name=ratings.names.get(run, ""),
-            step=step,
-            answers=ratings.answers((run, step)),
-            apart=float(keys[2, at]),
+            aspect=ratings.aspect, run=run, name=ratings.names.get(run, ""), step=step,
+            answers=ratings.answers((run, step)), apart=float(keys[2, at]),
         )
         for at in ordered[:most]
         for run, step in [ratings.items[at]]
-    ]
+    ]  # fmt: skip
 
 
 def _ranks(ratings: RatingTable) -> Floats:

@@ -444,33 +444,18 @@ def rating_table(
             cites[:, at] = -1
         absent.append(dict(sorted(lost.items())))
     return RatingTable(
-        aspect=aspect,
-        unit=unit,
-        voices=voices,
-        names=names,
-        items=items,
-        labels=labels,
-        codes=codes,
-        values=values,
-        runs=numbered(run for run, _ in items),
-        confidence=confidence,
-        cites=cites,
-        cited=tuple(cited),
-        absent=tuple(absent),
-    )
+        aspect=aspect, unit=unit, voices=voices, names=names, items=items, labels=labels,
+        codes=codes, values=values, runs=numbered(run for run, _ in items), confidence=confidence,
+        cites=cites, cited=tuple(cited), absent=tuple(absent),
+    )  # fmt: skip
 
 
 def rater_answer(rater: str, family: str, verdict: Verdict) -> RaterAnswer:
     """Return a rater's verdict as agreements show it."""
     return RaterAnswer(
-        rater=rater,
-        family=family,
-        label=label_of(verdict),
-        value=verdict.value,
-        confidence=verdict.confidence,
-        cites=verdict.cites,
-        reason=verdict.reason,
-    )
+        rater=rater, family=family, label=label_of(verdict), value=verdict.value,
+        confidence=verdict.confidence, cites=verdict.cites, reason=verdict.reason,
+    )  # fmt: skip
 
 
 def label_of(verdict: Verdict) -> str:

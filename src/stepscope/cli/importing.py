@@ -263,18 +263,10 @@ def import_(
 
         with api.open(store) as notebook, terminal.show_progress("reading runs") as step:
             added = notebook.add(
-                paths,
-                agent=agent,
-                agent_version=agent_version,
-                tags=tags,
-                workflow=workflow,
-                task=task,
-                trial=trial,
-                format_name=format_name,
-                strict=strict,
-                workers=workers,
+                paths, agent=agent, agent_version=agent_version, tags=tags, workflow=workflow,
+                task=task, trial=trial, format_name=format_name, strict=strict, workers=workers,
                 progress=step,
-            )
+            )  # fmt: skip
             given = None
             if cases is not None:
                 given = notebook.add_cases(cases, workflow=workflow or "")

@@ -180,19 +180,10 @@ def judge(
                 "stepscope score runs the free rules"
             )
         how = JudgingOptions(
-            repeats=repeat,
-            mode=mode,
-            goals=goals,
-            sample=sample,
-            canaries=canaries,
-            send_media=send_media,
-            tools=tools,
-            workspace=workspace,
-            batch=batch,
-            strict_families=strict_families,
-            allow_unlocked=allow_unlocked,
-            again=again,
-        )
+            repeats=repeat, mode=mode, goals=goals, sample=sample, canaries=canaries,
+            send_media=send_media, tools=tools, workspace=workspace, batch=batch,
+            strict_families=strict_families, allow_unlocked=allow_unlocked, again=again,
+        )  # fmt: skip
         if drift is not None:
             from stepscope.api.rubrics import choose_fixed_runs
 
@@ -258,12 +249,9 @@ def _judge_again(
     """Judge what was judged before; return what was done, and what turned."""
     with terminal.show_progress("judging") as step:
         return notebook.rejudge(
-            rubrics,
-            judges=judges,
-            progress=lambda at, usd: step(at, 0),
-            stopping=say_stopping,
+            rubrics, judges=judges, progress=lambda at, usd: step(at, 0), stopping=say_stopping,
             **asked,
-        )
+        )  # fmt: skip
 
 
 def _print_all(found: Sequence[object], *, as_json: bool) -> int:
@@ -292,16 +280,9 @@ def judge_within_budget(
     terminal.print_note(f"asking {', '.join(judges)}: {expected.line()}")
     with terminal.show_progress("judging") as step:
         return notebook.judge(
-            rubrics,
-            judges=judges,
-            where=where,
-            since=since,
-            how=how,
-            budget_usd=budget_usd,
-            budget=budget,
-            progress=lambda at, usd: step(at, 0),
-            stopping=say_stopping,
-        )
+            rubrics, judges=judges, where=where, since=since, how=how, budget_usd=budget_usd,
+            budget=budget, progress=lambda at, usd: step(at, 0), stopping=say_stopping,
+        )  # fmt: skip
 
 
 def exit_code_of_judging(done: Sequence[JudgingResult]) -> int:

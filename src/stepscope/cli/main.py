@@ -139,11 +139,9 @@ def _add(to: typer.Typer, member: Member) -> None:
         return to.add_typer(group, name=name, epilog=f"Example: {example}")
     text, _, example = (member.__doc__ or "").partition("Example:")
     to.command(
-        _name(member),
-        cls=Command,
-        help=inspect.cleandoc(text),
+        _name(member), cls=Command, help=inspect.cleandoc(text),
         epilog=f"Example: {example.strip()}",
-    )(member)
+    )(member)  # fmt: skip
 
 
 for _member in chain.from_iterable(COMMANDS.values()):

@@ -80,14 +80,9 @@ def export(
         return
     with options.open_existing(store) as notebook, terminal.show_progress("writing runs") as step:
         exported = notebook.export(
-            out,
-            format=format_,
-            verdicts=verdicts,
-            force=force,
-            where=where,
-            since=since,
+            out, format=format_, verdicts=verdicts, force=force, where=where, since=since,
             progress=step,
-        )
+        )  # fmt: skip
     # On stdout the account would mix with the runs themselves.
     if out == "-":
         terminal.print_note(str(exported))

@@ -70,15 +70,10 @@ def pull_runs(
         raise UsageError(f"{len(paths)} places are named; one command pulls from one backend")
     with api.open(store) as notebook, terminal.show_progress("pulling runs") as step:
         return backends.pull(
-            notebook,
-            paths[0],
-            since=since,
-            agent=filling.agent,
-            agent_version=filling.agent_version,
-            tags=filling.tags,
-            workflow=filling.workflow,
+            notebook, paths[0], since=since, agent=filling.agent,
+            agent_version=filling.agent_version, tags=filling.tags, workflow=filling.workflow,
             progress=step,
-        )
+        )  # fmt: skip
 
 
 _WHAT: dict[str | None, What] = {None: "both", "none": "runs", "only": "verdicts"}

@@ -174,18 +174,10 @@ def draw_queue(
         ]
     shared = len(drawn) if queue == "norming" else min(overlap, len(drawn))
     made = QueueDraw(
-        measure=question.measure,
-        unit=question.unit,
-        queue=queue,
-        policy=question.policy,
-        size=len(drawn),
-        population=population,
-        overlap=shared,
-        round=norming,
-        where="" if where is None else where.text,
-        seed=seed,
-        remark=remark,
-    )
+        measure=question.measure, unit=question.unit, queue=queue, policy=question.policy,
+        size=len(drawn), population=population, overlap=shared, round=norming,
+        where="" if where is None else where.text, seed=seed, remark=remark,
+    )  # fmt: skip
     items = (QueuedItem(*one, at < shared) for at, one in enumerate(drawn))
     return store.put_queue(msgspec.json.encode(made), items)
 

@@ -218,24 +218,13 @@ class LabelSession:
         assert held is not None
         chosen = self.question.answer(given.key)
         label = Label(
-            trajectory=held.run,
-            measure=self.question.measure,
-            annotator=self.annotator,
-            label=chosen.label,
-            value=chosen.value,
-            step=given.step,
-            decided=chosen.key != "?",
-            queue=self.draw.queue,
-            probability=held.probability,
-            round=self.draw.round,
-            policy=given.policy,
-            blind=self.blind,
-            position=self.answered,
-            seconds=_clip_seconds(given.seconds),
-            expanded=given.expanded,
-            given_at=time.time_ns(),
+            trajectory=held.run, measure=self.question.measure, annotator=self.annotator,
+            label=chosen.label, value=chosen.value, step=given.step, decided=chosen.key != "?",
+            queue=self.draw.queue, probability=held.probability, round=self.draw.round,
+            policy=given.policy, blind=self.blind, position=self.answered,
+            seconds=_clip_seconds(given.seconds), expanded=given.expanded, given_at=time.time_ns(),
             reason=given.note.strip(),
-        )
+        )  # fmt: skip
         made = self._find_decisive(label) if self.question.unit == "decisive" else [label]
         fates = self.store.append_labels(made)
         if "contradicts" in fates:

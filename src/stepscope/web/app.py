@@ -83,15 +83,10 @@ def parse_choice(query: QueryParams) -> RunSelection:
 def parse_run_query(query: QueryParams) -> RunQuery:
     """Return which runs the table of an address shows, and how ordered."""
     return RunQuery(
-        text=query.get("q", ""),
-        outcome=query.get("outcome", ""),
-        agent=query.get("agent", ""),
-        workflow=query.get("workflow", ""),
-        cell=query.get("cell", ""),
-        sort=query.get("sort", ""),
-        descending=query.get("desc") == "1",
-        page=parse_whole_number(query, "page") or 0,
-    )
+        text=query.get("q", ""), outcome=query.get("outcome", ""), agent=query.get("agent", ""),
+        workflow=query.get("workflow", ""), cell=query.get("cell", ""), sort=query.get("sort", ""),
+        descending=query.get("desc") == "1", page=parse_whole_number(query, "page") or 0,
+    )  # fmt: skip
 
 
 def parse_whole_number(query: QueryParams, name: str) -> int | None:
@@ -259,11 +254,9 @@ async def stream_states(reader: StoreReader, every: float = POLL_SECONDS) -> Asy
 
 
 MEDIA_TYPES: Mapping[str, str] = {
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain; charset=utf-8",
-}
+    ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8",
+}  # fmt: skip
 
 
 def files_below(folder: Traversable, at: str) -> Iterator[tuple[str, Response]]:
@@ -518,14 +511,10 @@ def _links(request: Request) -> ServerLinks:
 
 
 PAGE_ROUTES = [
-    Route("/", overview_page),
-    Route("/run", runs_page),
-    Route("/run/{run}", show_run),
-    Route("/compare", compare_page),
-    Route("/profile", profile_page),
-    Route("/label", label_notice),
-    Route("/gates", gates_page),
-]
+    Route("/", overview_page), Route("/run", runs_page), Route("/run/{run}", show_run),
+    Route("/compare", compare_page), Route("/profile", profile_page),
+    Route("/label", label_notice), Route("/gates", gates_page),
+]  # fmt: skip
 
 
 def new_token() -> str:

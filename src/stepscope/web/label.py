@@ -208,9 +208,7 @@ def make_label_app(task: LabelTask, *, token: str, port: int, settings: Settings
     app.state.desk = desk
     app.state.files = dict(files_below(files("stepscope.report.render") / "static", ""))
     policy = WebPolicy(
-        hosts=accepted_hosts(LOOPBACK, port),
-        cookie=f"stepscope-label-{port}",
-        session=secrets.token_urlsafe(32),
-        allow_write=True,
-    )
+        hosts=accepted_hosts(LOOPBACK, port), cookie=f"stepscope-label-{port}",
+        session=secrets.token_urlsafe(32), allow_write=True,
+    )  # fmt: skip
     return WebGuard(app, policy, token)
