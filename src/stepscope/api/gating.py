@@ -171,13 +171,10 @@ def gate_store(
     with suppress(_TimeOver):
         if any(map(store.facts, workflows)):
             score_runs(
-                store,
-                measures=needed_measures(policies),
-                where=request.where,
-                workflows=workflows,
+                store, measures=needed_measures(policies), where=request.where, workflows=workflows,
                 declared=notebook.settings.declared,
                 progress=_Reading((), request.enough or (lambda: False)).step,
-            )
+            )  # fmt: skip
     held = baselines.load_baselines(policies)
     return _decided(notebook, policies, request, held, _set_aside(notebook, request, held))
 
@@ -208,18 +205,11 @@ def _decided(
     log = None if request.commit is None else request.log
     seen = looks.Looks() if log is None else looks.Looks.open(log)
     report = decide_gates(
-        notebook.store,
-        policies,
-        baselines=held,
-        where=request.where,
-        commit=request.commit,
-        attempt=request.attempt,
-        looks=seen,
+        notebook.store, policies, baselines=held, where=request.where, commit=request.commit,
+        attempt=request.attempt, looks=seen,
         seed=settings.seed if request.seed is None else request.seed,
-        enough=request.enough,
-        set_aside=set_aside,
-        apart=apart,
-    )
+        enough=request.enough, set_aside=set_aside, apart=apart,
+    )  # fmt: skip
     seen.save()
     return report
 

@@ -71,10 +71,8 @@ def draft_goals(store: Store, where: Where | None) -> GoalDraft:
             drafts.setdefault((run.workflow, run.task or run.case.task), found)
     return GoalDraft(
         text=goals_toml((*task, goals) for task, goals in drafts.items()),
-        tasks=len(drafts),
-        goals=sum(map(len, drafts.values())),
-        without_subgoals=without,
-    )
+        tasks=len(drafts), goals=sum(map(len, drafts.values())), without_subgoals=without,
+    )  # fmt: skip
 
 
 def load_named_rubrics(names: str | Sequence[str]) -> tuple[Rubric, ...]:
@@ -416,12 +414,10 @@ def compare_answers(
             ]
             unit = "runs" if all(step is None for _, step in both) else "steps"
             changed = ChangedAnswers(
-                rubric=asked[0],
-                judge=asked[1],
-                before=was[1],
+                rubric=asked[0], judge=asked[1], before=was[1],
                 was=f"version {was[2]}, prompt {was[3]}",
                 changed=stats.proportion(turned, [tasks[run] for run, _ in both], unit_of_n=unit),
                 runs=tuple(lines[:MOST_NAMED]),
-            )
+            )  # fmt: skip
             found.append(changed)
     return tuple(found)

@@ -145,16 +145,11 @@ class Notebook(Closeable):
         """
         self.store.fix_weights(self.settings.weights)
         added = import_traces(
-            self.store,
-            read_sources(paths),
-            format_name=format_name,
-            limits=self.settings.limits,
+            self.store, read_sources(paths), format_name=format_name, limits=self.settings.limits,
             strict=strict,
             filling=RunDefaults(agent, agent_version, dict(tags or {}), workflow, task, trial),
-            workers=workers,
-            progress=progress or ignore_progress,
-            read=read,
-        )
+            workers=workers, progress=progress or ignore_progress, read=read,
+        )  # fmt: skip
         self.give_declared_cases()
         if added.known:
             from stepscope.api.verdict_import import outrank_verdicts
@@ -221,14 +216,11 @@ class Notebook(Closeable):
             chosen = among if chosen is None else among & chosen
             self.score(where=chosen, since=since, progress=progress)
         value = build_report(
-            self.store,
-            where=chosen,
-            since=since,
-            by=by,
+            self.store, where=chosen, since=since, by=by,
             seed=self.settings.seed if seed is None else seed,
             look_first=look_first,
             rubric_version=rubric_version,
-        )
+        )  # fmt: skip
         return views.ReportView(
             value, self.show, self.store, where=chosen, since=since, settings=self.settings
         )
@@ -606,15 +598,11 @@ class Notebook(Closeable):
         from stepscope.api.agreement import view_agreement
 
         return view_agreement(
-            self.store,
-            rubric,
-            where=combine_filters(where, since),
-            by=by,
-            names=raters,
+            self.store, rubric, where=combine_filters(where, since), by=by, names=raters,
             version=rubric_version,
             seed=self.settings.seed if seed is None else seed,
             threshold=threshold,
-        )
+        )  # fmt: skip
 
     def disputes(
         self,

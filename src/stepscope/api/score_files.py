@@ -90,12 +90,10 @@ class CurveBatch:
             runs=[self.runs[i] for i in at.tolist()],
             tasks=[self.tasks[i] for i in at.tolist()],
             starts=np.append(0, np.cumsum(np.diff(self.starts)[at])),
-            sizes=self.sizes[at],
-            steps=self.steps[entries],
-            scores=self.scores[entries],
+            sizes=self.sizes[at], steps=self.steps[entries], scores=self.scores[entries],
             repeats=self.repeats[at],
             numbers={name: cells[entries] for name, cells in self.numbers.items()},
-        )
+        )  # fmt: skip
 
 
 def read_curves(stream: Stream) -> Iterator[CurveBatch]:
@@ -126,14 +124,11 @@ def read_curves(stream: Stream) -> Iterator[CurveBatch]:
             CurveBatch(
                 runs=[(rows.run[i], "" if judges is None else judges[i]) for i in places],
                 tasks=["" if tasks is None else tasks[i] for i in places],
-                starts=np.append(begins, len(entry)),
-                sizes=sizes,
-                steps=rows.step[entry],
-                scores=scores,
-                repeats=count_fewest(counts, begins),
+                starts=np.append(begins, len(entry)), sizes=sizes, steps=rows.step[entry],
+                scores=scores, repeats=count_fewest(counts, begins),
                 numbers={name: cells[entry] for name, cells in rows.numbers.items()},
             )
-        )
+        )  # fmt: skip
         if sum(map(len, held)) >= BATCH_CURVES:
             yield _join_batches(held)
             held = []
@@ -312,13 +307,11 @@ class FileShapes(Closeable):
         name, judge = held.runs[at]
         mine = slice(int(held.starts[at]), int(held.starts[at + 1]))
         found = RunShape(
-            run=name,
-            judge=judge,
-            steps=tuple(held.steps[mine].tolist()),
+            run=name, judge=judge, steps=tuple(held.steps[mine].tolist()),
             scores=tuple([None if np.isnan(s) else float(s) for s in held.scores[mine].tolist()]),
             sigma=held.noise_of(at),
             shape="unresolved",
-        )
+        )  # fmt: skip
         found = self._weighed(found, held, at)
         batch = held.found.batch
         if reason := int(batch.reasons[at]):
@@ -371,11 +364,9 @@ class FileShapes(Closeable):
             found,
             shape="unresolved" if label == UNRESOLVED else SHAPES[label],
             posterior=dict(zip(SHAPES, batch.posterior[row].tolist(), strict=True)),
-            unmodelled=unmodelled,
-            low_level=bool(batch.low_level[row]),
-            mean=float(batch.mean[row]),
-            break_from=("scores",),
-        )
+            unmodelled=unmodelled, low_level=bool(batch.low_level[row]),
+            mean=float(batch.mean[row]), break_from=("scores",),
+        )  # fmt: skip
         signals = {n: held.numbers[n][mine] for n in _SIGNALS if n in held.numbers}
         if any((~np.isnan(cells)).any() for cells in signals.values()):
             return self._fused(found, signals, int(held.sizes[at]))

@@ -336,12 +336,8 @@ class VerdictImport:
             made = Record(
                 trajectory=run,
                 answer=msgspec.structs.replace(found, reason=reason),
-                version=VERSION,
-                family=self._family,
-                judge=rater,
-                rubric=name,
-                repeat=repeat,
-            )
+                version=VERSION, family=self._family, judge=rater, rubric=name, repeat=repeat,
+            )  # fmt: skip
         self.rubrics[name] += 1
         self.raters[rater] = None
         if key in before:
@@ -362,27 +358,19 @@ class VerdictImport:
         seconds = _number("seconds", cells.get("seconds"), share=False)
         try:
             return Label(
-                trajectory=run,
-                measure=said.measure,
-                annotator=annotator,
+                trajectory=run, measure=said.measure, annotator=annotator,
                 label=None if said.measure == records.STEP_SCORES else said.label,
-                value=said.value,
-                step=said.step,
-                decided=said.label != records.UNCERTAIN,
+                value=said.value, step=said.step, decided=said.label != records.UNCERTAIN,
                 queue=queue,
                 probability=_number("probability", cells.get("probability")),
                 policy=str(cells.get("policy") or "")[:_QUOTED],
                 blind=_TRUTHS.get(str(cells.get("blind")).lower()),
                 seconds=None if seconds is None else max(seconds, 0.0),
-                repeat=repeat,
-                cites=said.cites,
-                confidence=said.confidence,
-                reason=said.reason,
-                round=numbers["round"] or 0,
-                position=numbers["position"],
+                repeat=repeat, cites=said.cites, confidence=said.confidence, reason=said.reason,
+                round=numbers["round"] or 0, position=numbers["position"],
                 given_at=_moment(cells.get("given_at")),
                 expanded=tuple(str(cells.get("expanded") or "").split()),
-            )
+            )  # fmt: skip
         except DataError as e:
             raise RefusedRow("no number", str(e)) from e
 
@@ -470,13 +458,11 @@ class VerdictImport:
             raise RefusedRow("no step", "a score without a step; map a column to step")
         return Verdict(
             name if name == records.STEP_SCORES or name in OWN else records.JUDGE_PREFIX + name,
-            value=value,
-            label=label,
-            step=step,
+            value=value, label=label, step=step,
             cites=_cites(self._cell(cells, "cites"), steps) or (() if step is None else (step,)),
             reason=self._text(cells, "reason"),
             confidence=_number("confidence", self._cell(cells, "confidence")),
-        )
+        )  # fmt: skip
 
     def _outcome(self, cells: Mapping[str, Json]) -> TraceLabel | None:
         """Return what a row says of its run's outcome, as a label; None where it says nothing.
@@ -502,12 +488,10 @@ class VerdictImport:
         if reward is not None:
             extra["reward"] = reward
         return TraceLabel(
-            kind="outcome",
-            category=status,
-            annotator=who,
+            kind="outcome", category=status, annotator=who,
             reason=self._store.redactor.redact(self._text(cells, "reason")),
             extra=extra,
-        )
+        )  # fmt: skip
 
     def give_outcomes(self) -> tuple[int, list[tuple[VerdictFileRow, RefusedRow]]]:
         """Give the runs their outcomes; return how many are new, and the rows refused."""
@@ -718,13 +702,8 @@ def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVe
         refuse(row, why)
     store.quarantine(broken)
     return AddedVerdicts(
-        uri=stream.uri,
-        rows=count,
-        new=new,
-        known=adding.known,
-        empty=adding.empty,
-        quarantined=dict(adding.quarantined),
-        rubrics=dict(sorted(adding.rubrics.items())),
+        uri=stream.uri, rows=count, new=new, known=adding.known, empty=adding.empty,
+        quarantined=dict(adding.quarantined), rubrics=dict(sorted(adding.rubrics.items())),
         raters=tuple(adding.raters),
         unknown=tuple(name for name in sorted(adding.rubrics) if adding.menu(name) is None),
         refused=tuple(
@@ -733,4 +712,4 @@ def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVe
         ),
         conflicts=tuple(adding.conflicts()),
         outranked=outrank_verdicts(store) if given else 0,
-    )
+    )  # fmt: skip

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        ".agreement": ("measure_agreement",), ".gap": ("HeldOutGap", "measure_gap"),
-        ".modes": ("compare_modes",), ".types": ("Agreement", "RubricAgreement"),
+        ".agreement": ("measure_agreement",),
+        ".gap": ("HeldOutGap", "measure_gap"),
+        ".modes": ("compare_modes",),
+        ".types": ("Agreement", "RubricAgreement"),
     },
-)  # fmt: skip
+)

@@ -116,10 +116,7 @@ def group_agreement(
         else None
     )
     return GroupAgreement(
-        raters=raters,
-        of=of,
-        n=len(codes),
-        figures=figures,
+        raters=raters, of=of, n=len(codes), figures=figures,
         prevalence=None if used is None else _prevalence(used.mean(axis=0)),
         first_bad_by_chance=by_chance,
         bias=float(np.abs(used[0] - used[1]).sum() / 2) if used is not None and two else None,
@@ -128,7 +125,7 @@ def group_agreement(
         else explain_prevalence(
             figures, ratings, figures["kappa" if two else "fleiss"], used.mean(axis=0)
         ),
-    )
+    )  # fmt: skip
 
 
 def failing_codes(ratings: RatingTable) -> list[int]:
@@ -477,9 +474,7 @@ def measure_agreement(
     return Agreement(
         aspects=tuple(
             rubric_agreement(
-                one,
-                seed,
-                threshold=threshold,
+                one, seed, threshold=threshold,
                 at_once=(max(sum(len(deciding_columns(one)) > 1 for one in found), 1), judges),
                 drawn=rows.sampled(one.aspect) if isinstance(rows, Store) else {},
             )
@@ -487,7 +482,7 @@ def measure_agreement(
         ),
         seed=seed,
         threshold=threshold,
-    )
+    )  # fmt: skip
 
 
 def measure_agreement_by(
@@ -553,12 +548,8 @@ def rubric_agreement(
     reason = f"one rater ({', '.join(names)}): agreement needs two"
     alone = dict.fromkeys(NOMINAL, Unmeasured("insufficient_data", reason))
     return RubricAgreement(
-        name=rated.aspect,
-        unit=rated.unit,
-        items=len(rated.items),
-        runs=len({run for run, _ in rated.items}),
-        labels=rated.labels,
-        raters=rated.raters(),
+        name=rated.aspect, unit=rated.unit, items=len(rated.items),
+        runs=len({run for run, _ in rated.items}), labels=rated.labels, raters=rated.raters(),
         together=GroupAgreement(raters=names, of="all", n=0, figures=dict(alone))
         if len(every) < 2
         else group_agreement(rated, [every], names, "all", weights),
@@ -569,15 +560,11 @@ def rubric_agreement(
             )
             for a, b in combinations(every, 2)
         ),
-        families=tuple(_families(rated, weights)),
-        proofs=tuple(compare_proofs(rated)),
-        decision=decision,
-        decided_on=decided_on,
+        families=tuple(_families(rated, weights)), proofs=tuple(compare_proofs(rated)),
+        decision=decision, decided_on=decided_on,
         judges=decide_judges(rated, weights, threshold=threshold, at_once=at_once[1]),
         disputed=tuple(find_disputes(rated, within=True, most=DISPUTED)),
-        curves=known,
-        changes=tuple(rubric_changes(rated)),
-        notes=tuple(_notes(rated, drawn)),
+        curves=known, changes=tuple(rubric_changes(rated)), notes=tuple(_notes(rated, drawn)),
     )  # fmt: skip
 
 

@@ -159,22 +159,15 @@ def _calibrate(
         }  # fmt: skip
     curves = {curve.judge: curve for curve in calibration_curves(table)}
     return JudgeCalibration(
-        rubric=table.aspect,
-        unit=table.unit,
-        judge=voice.name,
-        family=voice.family,
-        version=voice.version,
-        n=len(kept),
+        rubric=table.aspect, unit=table.unit, judge=voice.name, family=voice.family,
+        version=voice.version, n=len(kept),
         runs=len({table.items[place][0] for place in kept.tolist()}),
         people=tuple(table.voices[one].name for one in table.people),
         labels=table.labels,
         confusion=tuple(map(tuple, confusion.tolist())),
-        figures=figures,
-        decision=decision,
-        labels_needed=needed,
-        curve=curves.get(voice.name),
+        figures=figures, decision=decision, labels_needed=needed, curve=curves.get(voice.name),
         notes=tuple(_notes(table, said, int(undecided.sum()), people, chosen)),
-    )
+    )  # fmt: skip
 
 
 def _as_scores(

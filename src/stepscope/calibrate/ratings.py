@@ -389,13 +389,9 @@ class RatingTable:
                 name=voice.name,
                 family=voice.family,
                 labels={label: n for label, n in zip(self.labels, counts, strict=True) if n},
-                unmeasured=dict(Counter(absent)),
-                silent=voice.silent,
-                version=voice.version,
-                snapshots=voice.snapshots,
-                prompts=len(voice.prompts),
-                left_out=voice.left_out,
-            )
+                unmeasured=dict(Counter(absent)), silent=voice.silent, version=voice.version,
+                snapshots=voice.snapshots, prompts=len(voice.prompts), left_out=voice.left_out,
+            )  # fmt: skip
             found.append(rater)
         return tuple(found)
 

@@ -145,15 +145,9 @@ def run_checks(store: Path | None) -> list[Check]:
     path = Path(settings.store) if store is None else store
     return [
         Check("python", "ok", f"{platform.python_version()} at {sys.executable}"),
-        _platform(),
-        of_settings,
-        _store(path),
-        _disk(path),
-        _parquet(),
-        _keys(),
-        _sandbox(),
+        _platform(), of_settings, _store(path), _disk(path), _parquet(), _keys(), _sandbox(),
         _browser(),
-    ]
+    ]  # fmt: skip
 
 
 def _platform() -> Check:

@@ -157,13 +157,10 @@ def gate(
         terminal.print_note(f"took {(time.monotonic() - start) / 60:.1f} minutes")
         return 0 if all(one.invocations for one in found.value) else 4
     request = gating.GateOptions(
-        where=combine_filters(where),
-        commit=commit,
-        attempt=attempt,
-        log=gating.find_look_log(settings),
-        seed=seed,
+        where=combine_filters(where), commit=commit, attempt=attempt,
+        log=gating.find_look_log(settings), seed=seed,
         enough=lambda: max_minutes is not None and time.monotonic() - start >= 60 * max_minutes,
-    )
+    )  # fmt: skip
     said: list[str] = []
     if runs:
         report, said = gating.gate_files(runs, settings, policies, request)

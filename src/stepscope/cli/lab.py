@@ -77,13 +77,10 @@ def envelope(
             lab.choose_classifiers(_parse_list(classifier)),
             ns=[_number("--n", text, int) for text in _parse_list(n)],
             sigmas=[_number("--sigma", text, float) for text in _parse_list(sigma)],
-            generators=_parse_list(generator),
-            noises=_parse_list(noise),
-            trials=trials,
-            seed=seed,
+            generators=_parse_list(generator), noises=_parse_list(noise), trials=trials, seed=seed,
             told=None if told == "nothing" else _number("--told", told, float),
             progress=step,
-        )
+        )  # fmt: skip
     if plot is not None:
         charts.save_envelope_chart(made, plot)
         terminal.print_note(f"wrote {plot}")

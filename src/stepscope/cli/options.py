@@ -96,12 +96,10 @@ Junit = Annotated[bool, Option("--junit", help="Print JUnit XML.")]
 Out = Annotated[
     Path | None,
     Option(
-        "--out",
-        "-o",
-        metavar="FILE",
+        "--out", "-o", metavar="FILE",
         help="Write to this file; its extension determines the format.",
     ),
-]
+]  # fmt: skip
 Quantum = Annotated[
     float | None, Option(help="Smallest difference between two scores of the judge.")
 ]

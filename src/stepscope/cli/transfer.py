@@ -50,14 +50,12 @@ def receive_runs(
         sys.stdout.flush()
 
     plan = ReceiverOptions(
-        host=host,
-        port=port,
-        token=token,
+        host=host, port=port, token=token,
         quiet_seconds=settings.listen.quiet_seconds if quiet is None else quiet,
         idle_seconds=settings.listen.idle_seconds if idle is None else idle,
         filling=filling,
         keep_all=keep_all,
-    )
+    )  # fmt: skip
     run_receiver(settings.store if store is None else str(store), settings, plan, tell)
     return 0
 

@@ -99,18 +99,11 @@ def make_server(app: ASGIApp) -> uvicorn.Server:
     """Return what serves an application; it says nothing by itself."""
     return uvicorn.Server(
         uvicorn.Config(
-            app,
-            http=TimedProtocol,
-            ws="none",
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
-            timeout_graceful_shutdown=GRACE_SECONDS,
+            app, http=TimedProtocol, ws="none", log_config=None, log_level="critical",
+            access_log=False, server_header=False, proxy_headers=False,
+            h11_max_incomplete_event_size=MAX_HEAD_BYTES, timeout_graceful_shutdown=GRACE_SECONDS,
         )
-    )
+    )  # fmt: skip
 
 
 def serve_until_stopped(app: ASGIApp, listening: socket.socket) -> None:
