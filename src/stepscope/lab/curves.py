@@ -179,12 +179,9 @@ def _agent_healthy(n: int, skill: Floats, rng: np.random.Generator) -> Floats:
 
 
 AGENT_SHAPES = {
-    "early_collapse": _agent_collapse,
-    "late_drift": _agent_drift,
-    "steady_degradation": _agent_steady,
-    "recovery": _agent_recovery,
-    "healthy": _agent_healthy,
-}
+    "early_collapse": _agent_collapse, "late_drift": _agent_drift,
+    "steady_degradation": _agent_steady, "recovery": _agent_recovery, "healthy": _agent_healthy,
+}  # fmt: skip
 
 
 def _plant_agent(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
@@ -267,12 +264,10 @@ def _article_healthy(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, 
 
 
 ARTICLE_SHAPES = {
-    "early_collapse": _article_collapse,
-    "late_drift": _article_drift,
-    "steady_degradation": _article_steady,
-    "recovery": _article_recovery,
+    "early_collapse": _article_collapse, "late_drift": _article_drift,
+    "steady_degradation": _article_steady, "recovery": _article_recovery,
     "healthy": _article_healthy,
-}
+}  # fmt: skip
 
 
 def _reconstruction(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
@@ -325,11 +320,9 @@ def _holdout_recovery(n: int, m: int, rng: np.random.Generator) -> Floats:
 
 
 HOLDOUT_SHAPES = {
-    "early_collapse": _holdout_collapse,
-    "late_drift": _holdout_drift,
-    "steady_degradation": _holdout_steady,
-    "recovery": _holdout_recovery,
-}
+    "early_collapse": _holdout_collapse, "late_drift": _holdout_drift,
+    "steady_degradation": _holdout_steady, "recovery": _holdout_recovery,
+}  # fmt: skip
 
 
 def _plant_holdout(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
@@ -393,12 +386,9 @@ def _smooth_healthy(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, F
 
 
 SMOOTH_SHAPES = {
-    "early_collapse": _smooth_collapse,
-    "late_drift": _smooth_drift,
-    "steady_degradation": _smooth_steady,
-    "recovery": _smooth_recovery,
-    "healthy": _smooth_healthy,
-}
+    "early_collapse": _smooth_collapse, "late_drift": _smooth_drift,
+    "steady_degradation": _smooth_steady, "recovery": _smooth_recovery, "healthy": _smooth_healthy,
+}  # fmt: skip
 
 
 def _plant_smooth(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
@@ -470,12 +460,9 @@ def _walk_healthy(n: int, m: int, rng: np.random.Generator) -> Floats:
 
 
 WALK_SHAPES = {
-    "early_collapse": _walk_collapse,
-    "late_drift": _walk_drift,
-    "steady_degradation": _walk_steady,
-    "recovery": _walk_recovery,
-    "healthy": _walk_healthy,
-}
+    "early_collapse": _walk_collapse, "late_drift": _walk_drift, "steady_degradation": _walk_steady,
+    "recovery": _walk_recovery, "healthy": _walk_healthy,
+}  # fmt: skip
 
 
 def _plant_walk(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:

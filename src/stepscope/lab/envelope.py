@@ -106,12 +106,9 @@ def classify_as_fleet(
 
 
 CLASSIFIERS: dict[str, Classifier] = {
-    "v1": _reference(v1_many),
-    "v2": _reference(v2_many),
-    "v3": _reference(v3_many),
-    "default": classify_by_default,
-    "fleet": classify_as_fleet,
-}
+    "v1": _reference(v1_many), "v2": _reference(v2_many), "v3": _reference(v3_many),
+    "default": classify_by_default, "fleet": classify_as_fleet,
+}  # fmt: skip
 GROUPS = 20
 BINS = 10
 

@@ -294,15 +294,10 @@ def claim_ask(db: Connection, wanted: LedgerAsk, buyer: Worker, lives: IsAlive) 
         " state = 'planned', owner = excluded.owner, budget = excluded.budget,"
         " reserved = excluded.reserved, cost = NULL, reason = '', at_ns = excluded.at_ns",
         (
-            wanted.key,
-            wanted.subject,
-            wanted.purpose,
-            buyer.owner,
-            buyer.budget,
-            wanted.worst or 0,
-            time.time_ns(),
+            wanted.key, wanted.subject, wanted.purpose,
+            buyer.owner, buyer.budget, wanted.worst or 0, time.time_ns(),
         ),
-    )
+    )  # fmt: skip
     return "mine"
 
 

@@ -33,16 +33,11 @@ from stepscope.values import (
 
 # Figure -> the measure (and aspect) whose answers it is made of.
 MEASURES: dict[str, str] = {
-    "outcome.pass": "outcome",
-    "subgoals.reached": "subgoals.reached",
-    "redundant_calls.per_run": "redundant_calls.count",
-    "errors.recovered": "recovery.recovered",
-    "policy.violations": "policy",
-    "steps": "efficiency.steps",
-    "tokens": "efficiency.tokens",
-    "cost_usd": "efficiency.cost_usd",
-    "seconds": "efficiency.seconds",
-}
+    "outcome.pass": "outcome", "subgoals.reached": "subgoals.reached",
+    "redundant_calls.per_run": "redundant_calls.count", "errors.recovered": "recovery.recovered",
+    "policy.violations": "policy", "steps": "efficiency.steps", "tokens": "efficiency.tokens",
+    "cost_usd": "efficiency.cost_usd", "seconds": "efficiency.seconds",
+}  # fmt: skip
 # Read beside them: for joint tables, and to choose the runs to look at first.
 ALSO_READ = (
     *("errors", "recovery", "loops", "subgoals", "subgoals.total", "subgoals.other_writes"),
@@ -52,27 +47,19 @@ ALSO_READ = (
 # The evidence judge, one measure an axis: the figure is the share of judged runs that are
 # incorrect, and the measure has the same name.
 AXES: dict[str, str] = {
-    "axes.tool_selection": "tool selection",
-    "axes.argument_validity": "argument validity",
-    "axes.sequencing": "sequencing",
-    "axes.result_interpretation": "result interpretation",
+    "axes.tool_selection": "tool selection", "axes.argument_validity": "argument validity",
+    "axes.sequencing": "sequencing", "axes.result_interpretation": "result interpretation",
     "axes.termination": "termination",
-}
+}  # fmt: skip
 
 # Figure -> the measure whose answers are compared.
 COMPARED = {
-    "outcome.pass": "outcome",
-    "subgoals.reached": "subgoals",
-    "redundant_calls.per_run": "redundant_calls.count",
-    "errors.per_run": "errors",
-    "errors.recovered": "recovery",
-    "policy.violations": "policy",
-    "steps.mean": "efficiency.steps",
-    "tokens.mean": "efficiency.tokens",
-    "cost_usd.mean": "efficiency.cost_usd",
-    "seconds.mean": "efficiency.seconds",
-    **dict(zip(AXES, AXES, strict=True)),
-}
+    "outcome.pass": "outcome", "subgoals.reached": "subgoals",
+    "redundant_calls.per_run": "redundant_calls.count", "errors.per_run": "errors",
+    "errors.recovered": "recovery", "policy.violations": "policy", "steps.mean": "efficiency.steps",
+    "tokens.mean": "efficiency.tokens", "cost_usd.mean": "efficiency.cost_usd",
+    "seconds.mean": "efficiency.seconds", **dict(zip(AXES, AXES, strict=True)),
+}  # fmt: skip
 # Units of the figures that have a median.
 UNITS = {"steps": "steps", "tokens": "tokens", "cost_usd": "usd", "seconds": "seconds"}
 # Units of the figures of which a run has a number.
@@ -81,26 +68,16 @@ RATES = {"redundant_calls.per_run": "calls", "errors.per_run": "errors"}
 JUDGED = "judged."
 
 LABELS: dict[str, str] = {
-    "outcome.pass": "outcome: pass",
-    "subgoals.reached": "sub-goals reached",
-    "redundant_calls.per_run": "redundant calls per run",
-    "errors.recovered": "errors recovered",
-    "policy.violations": "runs that break the policy",
-    "steps.median": "steps, median",
-    "steps.p95": "  p95",
-    "tokens.median": "tokens, median",
-    "cost_usd.median": "cost, median",
-    "cost_usd.p95": "  p95",
-    "seconds.median": "latency, median",
-    "seconds.p95": "  p95",
-    "errors.per_run": "errors per run",
-    "steps.mean": "steps, mean",
-    "tokens.mean": "tokens, mean",
-    "cost_usd.mean": "cost, mean",
-    "seconds.mean": "latency, mean",
+    "outcome.pass": "outcome: pass", "subgoals.reached": "sub-goals reached",
+    "redundant_calls.per_run": "redundant calls per run", "errors.recovered": "errors recovered",
+    "policy.violations": "runs that break the policy", "steps.median": "steps, median",
+    "steps.p95": "  p95", "tokens.median": "tokens, median", "cost_usd.median": "cost, median",
+    "cost_usd.p95": "  p95", "seconds.median": "latency, median", "seconds.p95": "  p95",
+    "errors.per_run": "errors per run", "steps.mean": "steps, mean", "tokens.mean": "tokens, mean",
+    "cost_usd.mean": "cost, mean", "seconds.mean": "latency, mean",
     **{key: f"fault in {name}" for key, name in AXES.items()},
     **{JUDGED + key: f"fault in {name}, by judges" for key, name in AXES.items()},
-}
+}  # fmt: skip
 
 # Not a kind of Unmeasured: the run has no record of the measure at all.
 NOT_SCORED = "not_scored"

@@ -121,17 +121,13 @@ def _prepare(db: Connection, path: str, cache_kibibytes: int, read_only: bool) -
         "secure_delete": 1,  # what purge deletes is overwritten
     }
     for statement in (
-        f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}",
-        f"PRAGMA query_only = {read_only:d}",
-        "PRAGMA journal_mode = WAL",
-        "PRAGMA synchronous = FULL",
-        "PRAGMA foreign_keys = ON",
-        "PRAGMA secure_delete = ON",
+        f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}", f"PRAGMA query_only = {read_only:d}",
+        "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL",
+        "PRAGMA foreign_keys = ON", "PRAGMA secure_delete = ON",
         f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}",
-        f"PRAGMA cache_size = -{cache_kibibytes}",
-        f"PRAGMA journal_size_limit = {_LOG_BYTES}",
+        f"PRAGMA cache_size = -{cache_kibibytes}", f"PRAGMA journal_size_limit = {_LOG_BYTES}",
         "PRAGMA trusted_schema = OFF",
-    ):
+    ):  # fmt: skip
         _patiently(db, statement)
     for name, value in expected.items():
         found = db.execute("PRAGMA " + name).fetchone()[0]

@@ -517,12 +517,8 @@ _TOKENS_PER_IMAGE = 1_500
 _BYTES_PER_TOKEN = 4
 # Answers of the length that the rubrics ask for: tokens of one, and of each step's part in it.
 _WHOLE_TOKENS: dict[RubricKind, int] = {
-    "axis": 350,
-    "attribution": 350,
-    "score": 100,
-    "labels": 40,
-    "presence": 60,
-}
+    "axis": 350, "attribution": 350, "score": 100, "labels": 40, "presence": 60,
+}  # fmt: skip
 _STEP_TOKENS: dict[RubricKind, int] = {"labels": 50, "presence": 25}
 # Judgements that are held at a time; fewer where each may hold images.
 _LOOKED_UP = 200

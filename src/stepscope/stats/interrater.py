@@ -166,23 +166,15 @@ def _pabak(sums: Floats, distance: Floats) -> Floats:
 # What each coefficient needs of items: of answers, shape (kinds, raters), and q, how many
 # categories there are; shape (kinds, d).
 _FEATURES: dict[CoefficientName, Callable[[Ints, int], Floats]] = {
-    "raw": _shares,
-    "kappa": _confusion,
-    "fleiss": _shares,
-    "alpha": _coincidences,
-    "gwet": _shares,
+    "raw": _shares, "kappa": _confusion, "fleiss": _shares, "alpha": _coincidences, "gwet": _shares,
     "pabak": _shares,
-}
+}  # fmt: skip
 # What it makes of sums, shape (resamples, d), and distances, shape (q, q) or (resamples, q, q);
 # shape (resamples,), NaN where undefined.
 _VALUES: dict[CoefficientName, Callable[[Floats, Floats], Floats]] = {
-    "raw": _raw_agreement,
-    "kappa": _kappa,
-    "fleiss": _fleiss,
-    "alpha": _alpha,
-    "gwet": _gwet,
+    "raw": _raw_agreement, "kappa": _kappa, "fleiss": _fleiss, "alpha": _alpha, "gwet": _gwet,
     "pabak": _pabak,
-}
+}  # fmt: skip
 # More categories than this are no categories; scores are to be rounded (a percentage point is 101).
 MOST_CATEGORIES = 128
 # Kinds are numbered within this, so that one integer names the answers of every rater.

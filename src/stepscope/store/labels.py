@@ -177,15 +177,10 @@ def _withdraw(db: Connection, id_: int) -> Label:
             " AND repeat = ? AND question IN (SELECT id FROM questions WHERE measure = ?"
             " AND version = ? AND judge = ? AND prompt = '' AND family = ?)",
             (
-                label.trajectory,
-                WHOLE if label.step is None else label.step,
-                label.repeat,
-                label.measure,
-                LABEL_VERSION,
-                label.annotator,
-                HUMAN,
+                label.trajectory, WHOLE if label.step is None else label.step, label.repeat,
+                label.measure, LABEL_VERSION, label.annotator, HUMAN,
             ),
-        )
+        )  # fmt: skip
     return label
 
 

@@ -199,16 +199,11 @@ def _cells(row: RecordRow, place: int, current: tuple[int, int]) -> tuple[object
     return (
         place,
         row.step == WHOLE and not row.repeat and (row.question, row.case_id) == current,
-        row.trajectory,
-        row.measure,
-        None if row.step == WHOLE else row.step,
-        min(row.state, ANSWERED),
-        row.value,
-        row.label,
+        row.trajectory, row.measure, None if row.step == WHOLE else row.step,
+        min(row.state, ANSWERED), row.value, row.label,
         UNMEASURED_KINDS[-1 - row.state] if row.state < 0 else None,
-        msgspec.json.decode(row.cites) if row.cites else (),
-        *_last_cells(row),
-    )
+        msgspec.json.decode(row.cites) if row.cites else (), *_last_cells(row),
+    )  # fmt: skip
 
 
 _COLUMNS = ["run", "current", "state", "value", "label", "version"]

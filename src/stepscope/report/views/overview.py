@@ -57,12 +57,10 @@ from stepscope.values import (
 SHOWN_FLIPS = 5
 CHANCE = "In brackets: the probability that the run went wrong at this step and not elsewhere"
 VECTOR = (
-    TableColumn("figure", least=22),
-    TableColumn("value", number=True, least=8, gap=0),
-    TableColumn("95 % interval", least=14),
-    TableColumn("count", number=True, least=15),
+    TableColumn("figure", least=22), TableColumn("value", number=True, least=8, gap=0),
+    TableColumn("95 % interval", least=14), TableColumn("count", number=True, least=15),
     TableColumn("not measured", overflow="wrap"),
-)
+)  # fmt: skip
 
 
 def make_report_document(report: types.Report) -> Document:
@@ -482,28 +480,20 @@ def list_breaks(rows: Sequence[RunListRow]) -> list[tuple[str, int, int, int]]:
 
 # What figures are called on a page, where they stand alone.
 PAGE_NAMES = {
-    "outcome.pass": "Runs that pass",
-    "subgoals.reached": "Sub-goals reached",
+    "outcome.pass": "Runs that pass", "subgoals.reached": "Sub-goals reached",
     "redundant_calls.per_run": "Redundant calls per run",
-    "errors.recovered": "Tool errors recovered",
-    "policy.violations": "Runs that break a rule",
-    "steps.median": "Steps, median",
-    "steps.p95": "Steps, 95th percentile",
-    "tokens.median": "Tokens, median",
-    "cost_usd.median": "Cost, median",
-    "cost_usd.p95": "Cost, 95th percentile",
-    "seconds.median": "Time, median",
+    "errors.recovered": "Tool errors recovered", "policy.violations": "Runs that break a rule",
+    "steps.median": "Steps, median", "steps.p95": "Steps, 95th percentile",
+    "tokens.median": "Tokens, median", "cost_usd.median": "Cost, median",
+    "cost_usd.p95": "Cost, 95th percentile", "seconds.median": "Time, median",
     "seconds.p95": "Time, 95th percentile",
-}
+}  # fmt: skip
 # Bars of a histogram.
 BINS = 24
 REPORT = (
-    TableColumn("figure"),
-    TableColumn("", axis=True),
-    TableColumn("value", number=True),
-    TableColumn("95 %", number=True),
-    TableColumn("count"),
-)
+    TableColumn("figure"), TableColumn("", axis=True), TableColumn("value", number=True),
+    TableColumn("95 %", number=True), TableColumn("count"),
+)  # fmt: skip
 
 
 def name_on_page(key: str) -> str:
