@@ -173,12 +173,7 @@ def assess_answers(
     if answers.break_low is not None and answers.break_high is not None:
         covered = _share(((answers.break_low <= broke) & (broke <= answers.break_high))[both])
     return EnvelopeRow(
-        classifier=classifier,
-        generator=generator,
-        noise=noise,
-        n=n,
-        sigma=sigma,
-        trials=m,
+        classifier=classifier, generator=generator, noise=noise, n=n, sigma=sigma, trials=m,
         accuracy=_share(right),
         macro_f1=_jackknife(lambda at: macro_f1(answers.best[at], truth[at]), m),
         recall={name: _share(right[truth == code]) for code, name in enumerate(SHAPES)},
@@ -190,7 +185,7 @@ def assess_answers(
         break_within_one=_share(np.abs(answers.break_step - broke)[both] <= 1),
         coverage=covered,
         false_breaks=_share(declared[truth == HEALTHY]),
-    )
+    )  # fmt: skip
 
 
 def macro_f1(found: npt.NDArray[np.int8], truth: Ints) -> float:

@@ -76,16 +76,11 @@ class RunDefaults(msgspec.Struct, frozen=True):
         if case is not None:
             case = msgspec.structs.replace(case, workflow=workflow, task=case.task or task or "")
         return msgspec.structs.replace(
-            run,
-            name=name,
-            workflow=workflow,
-            task=task,
-            trial=trial,
+            run, name=name, workflow=workflow, task=task, trial=trial,
             agent=run.agent or self.agent,
             agent_version=run.agent_version or self.agent_version,
-            tags={**self.tags, **run.tags},
-            case=case,
-        )
+            tags={**self.tags, **run.tags}, case=case,
+        )  # fmt: skip
 
 
 class ImportPlan(msgspec.Struct, frozen=True):

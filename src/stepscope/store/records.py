@@ -302,20 +302,12 @@ def decode_record(row: RecordRow) -> Record:
             confidence=row.confidence,
         )
     return Record(
-        trajectory=row.trajectory,
-        answer=answer,
-        version=row.version,
-        family=row.family,
-        case=row.case,
-        facts=row.facts,
-        judge=row.judge,
-        rubric=row.rubric,
-        prompt=row.prompt,
+        trajectory=row.trajectory, answer=answer, version=row.version, family=row.family,
+        case=row.case, facts=row.facts, judge=row.judge, rubric=row.rubric, prompt=row.prompt,
         repeat=row.repeat,
         usage=None if row.usage is None else msgspec.json.decode(row.usage, type=Usage),
-        cost_usd=row.cost_usd,
-        seconds=row.seconds,
-    )
+        cost_usd=row.cost_usd, seconds=row.seconds,
+    )  # fmt: skip
 
 
 def label_records(trajectory: str, given: Iterable[TraceLabel], steps: int) -> Iterator[Record]:

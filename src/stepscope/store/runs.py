@@ -197,31 +197,16 @@ def prepare_run(trajectory: Trajectory, *, move_media: bool) -> PreparedRun:
     found = figures(t)
     start = t.start or next((step.start for step in t.steps if step.start is not None), None)
     return PreparedRun(
-        id=t.id,
-        name=t.name,
-        workflow=t.workflow,
-        task=t.task,
-        trial=t.trial,
-        agent=t.agent,
-        agent_version=t.agent_version,
-        outcome=t.outcome.status,
-        steps=found.steps,
-        calls=found.calls,
-        tokens=_fits(found.tokens),
-        cost_usd=found.cost_usd,
-        seconds=found.seconds,
-        format=t.source.format,
-        run_id=t.source.run_id,
-        uri=t.source.uri,
+        id=t.id, name=t.name, workflow=t.workflow, task=t.task, trial=t.trial,
+        agent=t.agent, agent_version=t.agent_version, outcome=t.outcome.status,
+        steps=found.steps, calls=found.calls, tokens=_fits(found.tokens),
+        cost_usd=found.cost_usd, seconds=found.seconds,
+        format=t.source.format, run_id=t.source.run_id, uri=t.source.uri,
         start_ns=_fits(None if start is None else start.ns),
-        head=encode_json(msgspec.structs.replace(t, steps=(), case=None)),
-        body=body,
+        head=encode_json(msgspec.structs.replace(t, steps=(), case=None)), body=body,
         case=None if t.case is None else (t.case.hash, encode_json(t.case)),
-        tags=t.tags,
-        labels=t.labels,
-        blobs=blobs,
-        scores=t.scores,
-    )
+        tags=t.tags, labels=t.labels, blobs=blobs, scores=t.scores,
+    )  # fmt: skip
 
 
 def _fits(number: int | None) -> int | None:
