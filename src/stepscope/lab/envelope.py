@@ -81,14 +81,10 @@ def classify_by_default(
     steps[:, rows] = batch.break_step, batch.break_low, batch.break_high
     unmodelled[rows] = batch.unmodelled
     return Classifications(
-        best=best,
-        label=label,
-        posterior=posterior,
-        break_step=steps[0],
-        break_low=steps[1],
-        break_high=steps[2],
+        best=best, label=label, posterior=posterior,
+        break_step=steps[0], break_low=steps[1], break_high=steps[2],
         unmodelled=unmodelled,
-    )
+    )  # fmt: skip
 
 
 def classify_as_fleet(

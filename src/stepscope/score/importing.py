@@ -379,14 +379,11 @@ def store_items(store: Store, items: Iterator[ImportItem], progress: Progress) -
         repaired.update(account.repaired)
     return Added(
         runs=sum(account.runs for account in accounts),
-        new=counts.new,
-        known=counts.known,
-        superseded=counts.superseded,
-        repaired=dict(repaired),
+        new=counts.new, known=counts.known, superseded=counts.superseded, repaired=dict(repaired),
         quarantined=sum(account.quarantined for account in accounts) + counts.refused,
         skipped=sum(account.problem is not None for account in accounts),
         files=tuple(accounts),
-    )
+    )  # fmt: skip
 
 
 def _store_others(

@@ -320,14 +320,10 @@ class JudgePlan:
             options = msgspec.structs.replace(options, goals=goals)
         looks_up = options.tools and tools.allows_tools(rubric, options)
         planned = plan_judgements(
-            trajectory,
-            rubric=rubric,
+            trajectory, rubric=rubric,
             judge=tools.reserve_context(judge) if looks_up else judge,
-            options=options,
-            key=self.key,
-            redactor=self.store.redactor,
-            repeat=repeat,
-        )
+            options=options, key=self.key, redactor=self.store.redactor, repeat=repeat,
+        )  # fmt: skip
         if not looks_up:
             return planned
         toolbox = tools.trajectory_tools(

@@ -240,15 +240,11 @@ def compare_paired(
         sd = _spread(differences, bounded=bounded)
         return Comparison(
             effect=_paired_effect(differences, replace(frame, n_tasks=n), bounded=bounded),
-            p=p,
-            method=method,
-            n=n,
-            only_first=only[0],
-            only_second=only[1],
+            p=p, method=method, n=n, only_first=only[0], only_second=only[1],
             detectable=detectable(n, sd, level=level) if sd else None,
             needed=runs_needed(FIVE_POINTS, sd, level=level) if sd and unit == "share" else None,
             sd=sd,
-        )
+        )  # fmt: skip
 
 
 def _paired_p(

@@ -100,14 +100,10 @@ def rank_flips(
                 p = len(tested) * max(ahead.p, p_path)
                 if key in behind and p <= FLIP_ALPHA:
                     flip = Flip(
-                        first=agents[first],
-                        second=agents[second],
-                        figure=key,
-                        outcome=ahead.effect,
-                        path=behind[key].effect,
-                        p=max(ahead.p, behind[key].p),
-                        p_adjusted=p,
-                    )
+                        first=agents[first], second=agents[second], figure=key,
+                        outcome=ahead.effect, path=behind[key].effect,
+                        p=max(ahead.p, behind[key].p), p_adjusted=p,
+                    )  # fmt: skip
                     found.append(flip)
     return RankFlips(
         flips=tuple(found),

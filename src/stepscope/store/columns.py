@@ -485,13 +485,9 @@ def step_values(db: Connection, places: RunPlaces, measure: str, runs: Runs) -> 
     order = np.lexsort(whole[::-1])
     scorer, at, step, repeat = (column[order] for column in whole)
     return StepColumn(
-        scorers=tuple(scorers),
-        scorer=scorer,
-        at=at,
-        step=step,
-        repeat=repeat,
+        scorers=tuple(scorers), scorer=scorer, at=at, step=step, repeat=repeat,
         value=value.astype(np.float64)[order],
-    )
+    )  # fmt: skip
 
 
 def cited_steps(

@@ -291,13 +291,9 @@ class ParquetRows:
         table = np.array(sorted(rows), dtype=np.float64).reshape(-1, 5)
         scorer, at_, step, repeat = table[:, :4].T.astype(np.int64)
         return StepColumn(
-            scorers=tuple(scorers),
-            scorer=scorer,
-            at=at_,
-            step=step,
-            repeat=repeat,
+            scorers=tuple(scorers), scorer=scorer, at=at_, step=step, repeat=repeat,
             value=table[:, 4],
-        )
+        )  # fmt: skip
 
     def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
         """Return the steps that whole-run answers cite, aligned with `runs`; None without one."""

@@ -293,14 +293,10 @@ def decode_record(row: RecordRow) -> Record:
         answer = Unmeasured(UNMEASURED_KINDS[-1 - row.state], row.reason, row.measure, step)
     else:
         answer = Verdict(
-            measure=row.measure,
-            value=row.value,
-            label=row.label,
-            step=step,
+            measure=row.measure, value=row.value, label=row.label, step=step,
             cites=tuple(msgspec.json.decode(row.cites)) if row.cites else (),
-            reason=row.reason,
-            confidence=row.confidence,
-        )
+            reason=row.reason, confidence=row.confidence,
+        )  # fmt: skip
     return Record(
         trajectory=row.trajectory, answer=answer, version=row.version, family=row.family,
         case=row.case, facts=row.facts, judge=row.judge, rubric=row.rubric, prompt=row.prompt,
@@ -324,13 +320,9 @@ def label_records(trajectory: str, given: Iterable[TraceLabel], steps: int) -> I
         key = (label.kind, label.step, label.annotator)
         seen[key] = seen.get(key, -1) + 1
         yield Record(
-            trajectory=trajectory,
-            answer=_labelled(label, steps),
-            version=HUMAN_VERSION,
-            family=HUMAN,
-            judge=label.annotator,
-            repeat=seen[key],
-        )
+            trajectory=trajectory, answer=_labelled(label, steps), version=HUMAN_VERSION,
+            family=HUMAN, judge=label.annotator, repeat=seen[key],
+        )  # fmt: skip
 
 
 def _labelled(label: TraceLabel, steps: int) -> Answer:
