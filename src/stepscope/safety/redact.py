@@ -80,13 +80,9 @@ def make_pattern(
 ) -> SecretPattern:
     """Return a form; `marks` are separated by spaces."""
     return SecretPattern(
-        kind=kind,
-        marks=tuple(marks.split()),
-        pattern=re.compile(pattern, re.ASCII),
-        back=back,
-        before=None if before is None else re.compile(before, re.ASCII),
-        accepts=accepts,
-    )
+        kind=kind, marks=tuple(marks.split()), pattern=re.compile(pattern, re.ASCII), back=back,
+        before=None if before is None else re.compile(before, re.ASCII), accepts=accepts,
+    )  # fmt: skip
 
 
 def patterns_by_mark(

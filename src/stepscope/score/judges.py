@@ -351,13 +351,10 @@ class JudgePlan:
                 trajectory=trajectory.id,
                 answer=Unmeasured(absent.kind, absent.reason, measure, absent.step),
                 version=record_version(rubric, self.options),
-                family=judge.family,
-                judge=judge.name,
-                rubric=rubric.name,
-                prompt=record_prompt(rubric, self.options),
-                repeat=repeat,
+                family=judge.family, judge=judge.name, rubric=rubric.name,
+                prompt=record_prompt(rubric, self.options), repeat=repeat,
             )
-        )
+        )  # fmt: skip
 
 
 # Judgements fetched at a time from the caller's thread: each may hold a whole run as text.
@@ -466,14 +463,11 @@ def judge_runs(
             raise KeyboardInterrupt
         ran = going.result()
     return JudgingResult(
-        runs=plan.runs,
-        purged=plan.purged,
-        unasked=dict(sorted(plan.unasked.items())),
+        runs=plan.runs, purged=plan.purged, unasked=dict(sorted(plan.unasked.items())),
         ran=msgspec.structs.replace(ran, unknown=loop.unknown + ran.unknown),
-        misses=loop.misses,
-        canaries_usd=loop.canaries_usd,
+        misses=loop.misses, canaries_usd=loop.canaries_usd,
         tools_off={} if plan.files is None else dict(plan.files.off),
-    )
+    )  # fmt: skip
 
 
 def _fetch_judgements(caller: CallerThread, plan: JudgePlan) -> Iterator[Judgement]:
@@ -597,12 +591,9 @@ def dry_run(
     with plan.open_files():
         rows = _estimate_rows(plan, prices, ledger)
     return DryRun(
-        rows=rows,
-        runs=plan.runs,
-        purged=plan.purged,
-        unasked=dict(sorted(plan.unasked.items())),
-        budget_usd=budget_usd,
-    )
+        rows=rows, runs=plan.runs, purged=plan.purged,
+        unasked=dict(sorted(plan.unasked.items())), budget_usd=budget_usd,
+    )  # fmt: skip
 
 
 def _estimate_rows(
