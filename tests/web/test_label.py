@@ -111,7 +111,7 @@ def test_a_queue_is_labelled_by_keyboard_to_its_end(browser: Browser, store: Pat
             page.keyboard.press("?" if at == 3 else "12"[at % 2])
         expect(page.locator("h1")).to_have_text("Nothing is left to label in this queue.")
         expect(page.locator(".so-far")).to_contain_text("5 of 11 items speak against the agent")
-        expect(page.locator(".so-far details")).to_contain_text("more labels until the protocol")
+        expect(page.locator(".so-far details")).to_contain_text("more labels needed to accept one")
         found = labels(store)
         assert [one.label for one in found][:4] == ["pass", "fail", "pass", "uncertain"]
         assert all(one.blind and one.seconds is not None for one in found)
