@@ -304,7 +304,7 @@ def test_the_summary_says_the_rate_with_its_interval_and_what_more_would_tell() 
         assert at.summarise() == [
             "38 labels so far",
             "7 of 38 items speak against the agent: 18 %, 9–33, 38 tasks",
-            "about 18 more would tell the rate to ± 10 points",
+            "about 18 more labels would give the rate to ± 10 points",
         ]
 
 

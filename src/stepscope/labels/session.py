@@ -313,7 +313,7 @@ class LabelSession:
         more = ceil(len(decided) * ((rate.high - rate.low) / 2 / KNOWN_WITHIN) ** 2) - len(decided)
         if more > 0:
             within = f"± {100 * KNOWN_WITHIN:.0f} points"
-            said.append(f"about {more} more would tell the rate to {within}")
+            said.append(f"about {more} more labels would give the rate to {within}")
         return said
 
     def compare(self) -> tuple[str, int, int, list[tuple[str, int | None, str, str]]] | None:
