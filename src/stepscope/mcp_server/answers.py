@@ -111,7 +111,7 @@ class Answer:
         nonces = (transcript.fence_nonce(key, question, str(turn)) for turn in count())
         fence = transcript.Fence(next(nonce for nonce in nonces if nonce not in texts))
         tables = [one for one in self._parts if isinstance(one, _Rows)]
-        while (over := count_tokens(_render(self._blocks(), fence)) - MOST_TOKENS) > 0:
+        while (over := _cost(_render(self._blocks(), fence), fence) - MOST_TOKENS) > 0:
             if not (long := [one for one in tables if len(one.lines) > 1]):
                 break
             longest = max(long, key=lambda one: sum(map(len, one.lines))).lines
@@ -155,6 +155,11 @@ def _tell_cell(cell: TableCell) -> str:
     return f"{cell.text} {cell.note}" if cell.note else cell.text
 
 
+def _cost(text: str, fence: transcript.Fence) -> int:
+    """Return the tokens of an answer at most: as many for each nonce, that the same rows fit."""
+    return count_tokens(text.replace(fence.nonce, "0" * len(fence.nonce)))
+
+
 def _render(blocks: Sequence[transcript.TranscriptBlock], fence: transcript.Fence) -> str:
     window = transcript.fit_blocks(blocks, fence=fence, room=1 << 40)
     assert window is not None
@@ -175,7 +180,7 @@ def _fit(blocks: list[transcript.TranscriptBlock], fence: transcript.Fence) -> s
             left += max(len(pieces) - len(kept), 1)
             blocks[at : at + 1] = [blocks[at]._replace(pieces=kept)] if pieces else []
             room = 1 << 40
-        elif (cost := count_tokens(window.text)) <= MOST_TOKENS:
+        elif (cost := _cost(window.text, fence)) <= MOST_TOKENS:
             return window.text
         else:
             room = min(room, len(window.text.encode())) * MOST_TOKENS // cost - 1
