@@ -11,7 +11,7 @@ import numpy as np
 from stepscope.errors import DataError, UsageError
 from stepscope.labels.drawing import draw_queue, read_draws
 from stepscope.labels.questions import LabelQuestion
-from stepscope.model import Json, Queue
+from stepscope.model import Json, Label, Queue
 from stepscope.model.records import JUDGE_PREFIX
 from stepscope.report.build import build_report, read_chosen_runs
 from stepscope.store import Store
@@ -83,13 +83,20 @@ def _runs_with_curves(store: Store, where: Where | None, *, unresolved: bool) ->
 
 def list_queues(store: Store) -> list[dict[str, Json]]:
     """Return what each queue of a store was drawn as, and how many labels each annotator gave."""
-    given: dict[tuple[str, str, str, int], Counter[str]] = {}
+    given: dict[tuple[str, str, str, int], list[Label]] = {}
     for label in store.labels():
         key = (label.measure, label.policy, label.queue, label.round)
-        given.setdefault(key, Counter())[label.annotator] += 1
+        given.setdefault(key, []).append(label)
+    runs = store.runs()
+    key_of = dict(zip(runs.id.tolist(), runs.key.tolist(), strict=True))
     found = []
     for number, draw in read_draws(store).items():
-        counts = given.get((draw.measure, draw.policy, draw.queue, draw.round), Counter[str]())
+        items = set(store.queue_items(number).run.tolist())
+        counts = Counter(
+            one.annotator
+            for one in given.get((draw.measure, draw.policy, draw.queue, draw.round), ())
+            if key_of.get(one.trajectory) in items
+        )
         told = {
             "number": number,
             **msgspec.to_builtins(draw),

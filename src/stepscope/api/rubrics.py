@@ -22,7 +22,7 @@ from stepscope.calibrate.agreement import measure_agreement
 from stepscope.calibrate.drift import FEWEST_RUNS
 from stepscope.calibrate.history import RubricHistory, trace_rubric
 from stepscope.calibrate.ratings import Item
-from stepscope.cases.split import load_split
+from stepscope.cases.split import find_split
 from stepscope.errors import UsageError
 from stepscope.judges import lock as locks
 from stepscope.judges.judgement import (
@@ -130,7 +130,7 @@ def find_evaluation_runs(store: Store, settings: Settings, where: Where | None) 
     found = {id_: f"tag evaluation={tag}" for id_, tag in zip(ids, tags, strict=True) if tag}
     tasks = list(zip(runs.workflow.tolist(), runs.task.tolist(), strict=True))
     for corpus in [Path(one.cases) for one in settings.workflow.values() if one.cases is not None]:
-        if (split := load_split(corpus)) is not None:
+        if (split := find_split(corpus)) is not None:
             name, held = f"held out of {corpus.name}, {split.hash[:16]}", split.tasks("held_out")
             found |= {id_: name for id_, task in zip(ids, tasks, strict=True) if task in held}
     return found

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import msgspec
@@ -113,7 +113,7 @@ _EXPORTED = "\0exported"
 # Before the name of a field, in the cells of a row that was one step of a map.
 _UNFOLDED = "\0"
 
-VerdictKey = tuple[str, int | None, str, int]
+VerdictKey = tuple[str, int | None, str, int, int]  # the last: the round of norming
 VerdictContent = tuple[str | None, float | None]
 
 
@@ -303,8 +303,13 @@ class VerdictImport:
         name = self._name(cells)
         run, steps = self._run(cells)
         undecided = person and self._text(cells, "label") == records.UNCERTAIN
-        if name == records.OUTCOME_NAME and not undecided:
+        turn = (_count(cells, "round") or 0) if person else 0
+        if name == records.OUTCOME_NAME and not undecided and not turn:
             given = self._outcome(cells)
+            if given is not None and person and given.extra == {GIVEN_AS: "label"}:
+                # Refuses a bad probability now: later, the outcome would be given already.
+                worked = Verdict(OUTCOME_MEASURE, label=given.category)
+                self._person(cells, run, worked, given.annotator, 0)
             if given is None:
                 self.empty += 1
             else:
@@ -319,7 +324,7 @@ class VerdictImport:
             raise RefusedRow("no rater", "no rater named; map a column to judge, or give --rater")
         given = self._cell(cells, "repeat")
         repeat = 0 if given is None or given == "" else _index(given, "repeat")
-        key, said = (run, found.step, rater, repeat), (found.label, found.value)
+        key, said = (run, found.step, rater, repeat, turn), (found.label, found.value)
         before = self._before(found.measure)
         if key in before and before[key] != said:
             was, now = (
@@ -556,7 +561,7 @@ class VerdictImport:
                         f"{record.judge!r} rated {answer.measure} here as {record.family}; import "
                         f"them as {record.family} again, or name the rater otherwise with --rater"
                     )
-                key = (record.trajectory, answer.step, record.judge, record.repeat)
+                key = (record.trajectory, answer.step, record.judge, record.repeat, 0)
                 self._said[measure][key] = (answer.label, answer.value)
         return self._said[measure]
 
@@ -582,7 +587,7 @@ def _moment(cell: Json) -> int | None:
     """Return a time in nanoseconds: a count of these, or a date and time."""
     if cell is None or cell == "":
         return None
-    if str(cell).isascii() and str(cell).isdigit() and len(str(cell)) < 20:
+    if str(cell).isascii() and str(cell).isdigit() and int(str(cell)[:20]) < 2**63:
         return int(str(cell))
     try:
         return parse_moment("given_at", str(cell))
@@ -646,8 +651,16 @@ def read_label_file(
     return found, refused
 
 
-def _append_labels(store: Store, people: Sequence[Label]) -> int:
-    fates = store.append_labels(people) if people else []
+def _append_people(
+    store: Store, people: Sequence[tuple[VerdictFileRow, Label]], adding: VerdictImport,
+    refuse: Callable[[VerdictFileRow, RefusedRow], None],
+) -> int:  # fmt: skip
+    """Store labels; return how many are new, count what was known, refuse what contradicts."""
+    fates = store.append_labels([label for _, label in people]) if people else []
+    for (row, label), fate in zip(people, fates, strict=True):
+        if fate == "contradicts":
+            refuse(row, RefusedRow(fate, f"{label.annotator} said otherwise of it before"))
+    adding.known += fates.count("known")
     return sum(fate in ("new", "replaced") for fate in fates)
 
 
@@ -661,7 +674,7 @@ def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVe
     count = new = 0
     checked = False
     batch: list[Record] = []
-    people: list[Label] = []
+    people: list[tuple[VerdictFileRow, Label]] = []
     broken: list[Quarantined] = []
 
     def refuse(row: VerdictFileRow, why: RefusedRow) -> None:
@@ -687,15 +700,15 @@ def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVe
                 refuse(row, e)
                 continue
             if isinstance(record, Label):
-                people.append(record)
+                people.append((row, record))
             elif record is not None:
                 batch.append(record)
         if len(batch) + len(people) >= _BATCH:
-            new += store.append(batch) + _append_labels(store, people)
+            new += store.append(batch) + _append_people(store, people, adding, refuse)
             batch, people = [], []
     if not count:
         raise TraceError(f"{stream.uri}: no rows; expected a header and verdicts, or JSON lines")
-    new += store.append(batch) + _append_labels(store, people)
+    new += store.append(batch) + _append_people(store, people, adding, refuse)
     given, refused = adding.give_outcomes()
     new += given
     for row, why in refused:

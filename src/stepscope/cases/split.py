@@ -127,6 +127,12 @@ def load_split(corpus: Path) -> Split | None:
     return read_sealed(split_path(corpus), Split, "split")
 
 
+def find_split(corpus: Path) -> Split | None:
+    """Return the split of a corpus, or of the frozen folder that its file lies in."""
+    found = load_split(corpus)
+    return found if found is not None or corpus.is_dir() else load_split(corpus.parent)
+
+
 def refuse_edited(corpus: Path, cases: Mapping[TaskKey, Case]) -> Split | None:
     """Return the frozen split of a corpus; `ConfigError` where a held-out case is not as frozen.
 

@@ -80,6 +80,9 @@ def label(
     from stepscope.settings import load_settings
 
     settings = load_settings()
+    who = _user_name() if annotator is None else annotator
+    if not who.strip() or who != who.strip():
+        raise UsageError(f"--annotator {who!r}: expected a name, without spaces around it")
     if status:
         with options.open_existing(store, settings) as notebook:
             _print_status(notebook, as_json=as_json)
@@ -107,7 +110,6 @@ def label(
                 f"queue {number} of {draw.size} items, {draw.overlap} for every annotator, is "
                 "begun; leave --sample and --overlap out to go on, or draw another with --new"
             )
-    who = annotator or _user_name()
     shown = [
         f"Queue {number}: {draw.size:,} of {draw.population:,} items, {draw.overlap} of them for "
         f"every annotator; {draw.queue.replace('_', ' ')}. Annotator: {who}",

@@ -26,7 +26,7 @@ from stepscope.formats import files
 from stepscope.formats.format import decode_records, quarantine_record
 from stepscope.formats.records import CHUNK_ROWS, is_json, read_csv, read_text_blocks
 from stepscope.model import Json, Quarantined, Stream
-from stepscope.safety.text import visible_line
+from stepscope.safety.text import unescape_formula, visible_line
 
 # A score of Langfuse, as its API and its blob export call the fields.
 _LANGFUSE: dict[str, tuple[str, ...]] = {
@@ -135,7 +135,8 @@ def _read_csv_rows(stream: Stream) -> Iterator[VerdictFileRow | Quarantined]:
                 continue
             raw = mark.join(row).encode()
             if len(row) == len(names):
-                yield VerdictFileRow(number, dict(zip(names, row, strict=True)), raw, tabular=True)
+                cells = dict(zip(names, map(unescape_formula, row), strict=True))
+                yield VerdictFileRow(number, cells, raw, tabular=True)
             else:
                 reason = f"row {number}: {len(row)} cells; the header has {len(names)} columns"
                 yield Quarantined(reason=reason, offset=number, raw=raw, uri=stream.uri)

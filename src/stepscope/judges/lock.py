@@ -45,6 +45,7 @@ class LockedRubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     agreed: str = ""  # who agreed on the development runs, and by which figure
     agreement: Figure | None = None
     tests: tuple[ConsumedSet, ...] = ()  # the first first
+    earlier: dict[str, str] = {}  # hash of the file of each version locked before
 
 
 class RubricLock(SealedFile, frozen=True, kw_only=True):
@@ -89,7 +90,8 @@ def explain_unlocked(rubric: Rubric, lock: RubricLock) -> str:
 def lock_rubric(rubric: Rubric, path: str, lock: RubricLock) -> LockedRubric:
     """Return the entry of a rubric as it is; `ConfigError` for another text under one version."""
     before = lock.get(rubric.name)
-    if before is not None and before.version == rubric.version and before.file != rubric.hash:
+    known = {} if before is None else before.earlier | {before.version: before.file}
+    if known.get(rubric.version, rubric.hash) != rubric.hash:
         raise ConfigError(
             f"{path or rubric.name}: version {rubric.version} is locked with another text; raise "
             "its version, or restore the text"
@@ -100,7 +102,10 @@ def lock_rubric(rubric: Rubric, path: str, lock: RubricLock) -> LockedRubric:
     )  # fmt: skip
     if before is None:
         return made
-    return msgspec.structs.replace(made, development=before.development, tests=before.tests)
+    earlier = {version: file for version, file in known.items() if version != rubric.version}
+    return msgspec.structs.replace(
+        made, development=before.development, tests=before.tests, earlier=earlier
+    )
 
 
 def consume_tests(entry: LockedRubric, sets: Mapping[str, int]) -> tuple[LockedRubric, list[str]]:

@@ -218,11 +218,11 @@ def find_queue(
     An active queue that was not worth drawing was drawn uniformly.
     """
     text = "" if where is None else where.text
-    drawn = (queue, "uniform") if queue == "active" else (queue,)
     for number, made in reversed(read_draws(store).items()):
         same = (made.measure, made.unit, made.policy, made.where, made.round)
         asked = (question.measure, question.unit, question.policy, text, norming)
-        if same == asked and made.queue in drawn:
+        instead = queue == "active" and made.queue == "uniform" and made.remark
+        if same == asked and (made.queue == queue or instead):
             return number
     return None
 

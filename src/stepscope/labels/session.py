@@ -24,6 +24,7 @@ from stepscope.labels.drawing import QueueDraw, read_draws
 from stepscope.labels.questions import ALREADY_WRONG, DECISIVE, NO_STEP, LabelQuestion
 from stepscope.measures.step_features import agent_steps
 from stepscope.model import Label
+from stepscope.model.labels import DRAWN_QUEUES
 from stepscope.stats.estimates import proportion
 from stepscope.stats.sample import Ints
 from stepscope.store import Store
@@ -31,8 +32,6 @@ from stepscope.values import Unmeasured, format_count, format_percent
 
 # Half the width, as a share, at which a rate is known well enough to stop by default.
 KNOWN_WITHIN = 0.10
-# Queues whose items were drawn with a known probability.
-DRAWN = ("uniform", "active", "shape")
 # A question that was open longer was not looked at all the while.
 _LONGEST_SECONDS = 24 * 3600.0
 
@@ -72,6 +71,10 @@ class LabelSession:
         self.store, self.question, self.queue = store, question, queue
         self.annotator, self.blind = annotator, blind
         self.draw: QueueDraw = read_draws(store)[queue]
+        if self.draw.policy != question.policy:
+            raise UsageError(
+                "the rubric has changed since this queue was drawn; start stepscope label again"
+            )
         self._items = store.queue_items(queue)
         self._codes = _item_codes(self._items.run, self._items.step)
         self._by_code = np.argsort(self._codes)
@@ -80,7 +83,8 @@ class LabelSession:
         self._key_of = dict(zip(ids, runs.key.tolist(), strict=True))
         tasks = zip(ids, runs.workflow.tolist(), runs.task.tolist(), strict=True)
         self._task_of = {run: f"{flow}\0{task}" if task else run for run, flow, task in tasks}
-        self._others: tuple[int, list[Label]] = (-1, [])
+        self._compared = False  # whether others' answers to the shared items were shown
+        self._others: tuple[int, list[tuple[int | None, Label]]] = (-1, [])
         self._order, self._taken = self._own_order(), 0
         self._next = 0
         self._first: list[int] = []  # taken back: asked before anything else
@@ -102,7 +106,11 @@ class LabelSession:
         only = self.question.measure if len(measures) == 1 else None
         for one in self.store.labels(measure=only):
             same = (one.round, one.policy) == (self.draw.round, self.question.policy)
-            drawn = self.draw.queue not in DRAWN or one.probability or one.measure == ALREADY_WRONG
+            drawn = (
+                self.draw.queue not in DRAWN_QUEUES
+                or one.probability
+                or one.measure == ALREADY_WRONG
+            )
             if same and drawn and one.measure in measures and self._place(one) is not None:
                 yield one
 
@@ -111,8 +119,10 @@ class LabelSession:
         now = self.store.changes()
         if now != self._others[0]:
             others = [one for one in self._read_labels() if one.annotator != self.annotator]
-            self._others = now, others
-        every = [*self._others[1], *self.given]
+            self._others = now, [(self._place(one), one) for one in others]
+        shared = self._items.shared
+        seen = [one for at, one in self._others[1] if at in self._done or not shared[at]]
+        every = [*seen, *self.given]
         return [one for one in every if one.measure == self.question.measure]
 
     def _place(self, label: Label) -> int | None:
@@ -215,23 +225,19 @@ class LabelSession:
         if not known and (asked is None or (asked.place, asked.step) != (given.place, given.step)):
             raise UsageError("this item is not asked now: nothing was saved; reload the page")
         held = self.store.hold_item(self.queue, given.place, self.annotator)
-        assert held is not None
+        if held is None or (self.question.unit != "decisive" and given.step != held.step):
+            raise UsageError("this item is not asked now: nothing was saved; reload the page")
         chosen = self.question.answer(given.key)
         label = Label(
             trajectory=held.run, measure=self.question.measure, annotator=self.annotator,
             label=chosen.label, value=chosen.value, step=given.step, decided=chosen.key != "?",
             queue=self.draw.queue, probability=held.probability, round=self.draw.round,
-            policy=given.policy, blind=self.blind, position=self.answered,
+            policy=given.policy, blind=self.blind and not self._compared, position=self.answered,
             seconds=_clip_seconds(given.seconds), expanded=given.expanded, given_at=time.time_ns(),
             reason=given.note.strip(),
         )  # fmt: skip
         made = self._find_decisive(label) if self.question.unit == "decisive" else [label]
-        fates = self.store.append_labels(made)
-        if "contradicts" in fates:
-            raise UsageError(
-                "another answer of this item is stored, perhaps from another window: press u to "
-                "take it back, or start stepscope label again"
-            )
+        self.store.append_labels(made, whole=True)
         if known:
             return
         self.given += made
@@ -294,7 +300,7 @@ class LabelSession:
         counts = f"{sum(decided.values())} of {format_count(len(decided), 'item')} "
         counts += "speaks" if sum(decided.values()) == 1 else "speak"
         counts += " against the agent"
-        if self.draw.queue not in DRAWN or self.draw.queue == "active":
+        if self.draw.queue not in DRAWN_QUEUES or self.draw.queue == "active":
             drawn = self.draw.queue == "active"
             kind = "drawn unequally: the rate is in stepscope report" if drawn else ""
             return [
@@ -340,6 +346,7 @@ class LabelSession:
                 if (own[at].label, own[at].value, own[at].step)
                 != (theirs[at].label, theirs[at].value, theirs[at].step)
             ]
+            self._compared = True
             return name, len(shared), len(shared) - len(differ), differ
         return None
 

@@ -25,6 +25,8 @@ Queue = Literal[
     "uniform", "active", "shape", "unresolved", "disagreement", "look_first", "norming", "file"
 ]
 QUEUES: tuple[Queue, ...] = get_args(Queue)
+# Drawn at random from what they are of; and those whose probability is one among all runs.
+DRAWN_QUEUES, RANDOM_QUEUES = ("uniform", "active", "shape"), ("uniform", "active", "file")
 # The version of the records that labels become.
 LABEL_VERSION = "1"
 _NOT_DECIDED = "the annotator says that the recording does not decide it"
@@ -69,7 +71,7 @@ class Label(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
     @property
     def is_random(self) -> bool:
         """Whether a rate may be computed from it: drawn with a probability that is known."""
-        return self.probability is not None and self.queue in ("uniform", "active", "file")
+        return self.probability is not None and self.queue in RANDOM_QUEUES
 
     def record(self) -> Record:
         """Return the label as the human verdict that agreement and reports read."""

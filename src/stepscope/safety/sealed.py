@@ -25,6 +25,10 @@ class SealedFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     hash: str = ""  # sha256 over all else
 
 
+class _Schema(msgspec.Struct):
+    schema: int = SCHEMA
+
+
 T = TypeVar("T", bound=SealedFile)
 
 
@@ -56,11 +60,12 @@ def read_sealed(path: Path, kind: type[T], what: str) -> T | None:
     except OSError as e:
         raise ConfigError(f"{path}: the {what} cannot be read ({e.strerror})") from e
     try:
+        schema = msgspec.json.decode(raw, type=_Schema).schema
+        if schema > SCHEMA:
+            raise ConfigError(f"{path} was written by a newer stepscope: upgrade stepscope")
         found = msgspec.json.decode(raw, type=kind)
     except (msgspec.MsgspecError, ValueError, RecursionError) as e:
         raise ConfigError(f"{path} is no {what} ({' '.join(str(e).split())}); {undo}") from e
-    if found.schema > SCHEMA:
-        raise ConfigError(f"{path} was written by a newer stepscope: upgrade stepscope")
     if (now := seal(found).hash) != found.hash:
         raise ConfigError(
             f"{path} was edited by hand: its content has the hash {now[:16]}, it was written with "

@@ -76,6 +76,11 @@ def _spelt(found: re.Match[str]) -> str:
 _FORMULA = tuple("=+-@|%\t\r\n\uff1d\uff0b\uff0d\uff20\uff5c\uff05")
 
 
+def unescape_formula(cell: str) -> str:
+    """Return the text of a cell that `escape_formula` may have written."""
+    return cell[1:] if cell[:1] == "'" and cell[1:].startswith(_FORMULA) else cell
+
+
 def escape_formula(cell: object) -> object:
     """Return a cell of CSV that no spreadsheet takes for a formula, hidden characters spelt out.
 

@@ -24,6 +24,7 @@ from stepscope.store.records import WHOLE, RowIds, insert_records
 from stepscope.store.where import Where
 
 LabelFate = Literal["new", "known", "replaced", "contradicts"]
+LabelFates = list[LabelFate]
 
 # The tables of version 5, and what people had said in files before: labels of unknown probability.
 LABEL_TABLES = """
@@ -101,15 +102,22 @@ _SELECT = (
 
 
 def insert_labels(
-    db: Connection, names: RowIds, labels: Iterable[Label], redactor: Redactor
-) -> list[LabelFate]:
+    db: Connection, names: RowIds, labels: Iterable[Label], redactor: Redactor, *, whole: bool
+) -> LabelFates:
     """Insert labels with their verdicts; return what became of each. Call inside a transaction.
 
     Raises:
         StoreError: a label is about a run that is not there.
-        UsageError: an annotator has verdicts of the same measure here that are no person's.
+        UsageError: an annotator has verdicts of the same measure here that are no person's; or
+            one contradicts what is stored, and all are wanted, or none.
     """
-    return [_insert(db, names, label, redactor) for label in labels]
+    fates = [_insert(db, names, label, redactor) for label in labels]
+    if whole and "contradicts" in fates:
+        raise UsageError(
+            "another answer of this item is stored, perhaps from another window: press u to take "
+            "it back, or start stepscope label again"
+        )
+    return fates
 
 
 def _insert(db: Connection, names: RowIds, label: Label, redactor: Redactor) -> LabelFate:
@@ -132,7 +140,11 @@ def _insert(db: Connection, names: RowIds, label: Label, redactor: Redactor) -> 
     db.execute(_INSERT, (row[0], *_cells(label)))
     if not label.round:
         _check_rater(db, label)
-        insert_records(db, names, [label.record()])
+        if not insert_records(db, names, [label.record()]):
+            raise UsageError(
+                f"{label.annotator!r} said {label.measure} in the trace itself; name the annotator "
+                "otherwise"
+            )
     return "new" if before is None else "replaced"
 
 

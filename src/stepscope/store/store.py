@@ -482,19 +482,19 @@ class Store(Database):
         with self._writing():
             return records.insert_records(self._db, self._names, batch)
 
-    def append_labels(self, given: Iterable[Label]) -> list[labels.LabelFate]:
+    def append_labels(self, given: Iterable[Label], *, whole: bool = False) -> labels.LabelFates:
         """Store labels with the human verdicts that follow, durably; return what became of each.
 
         The first label of an item stays: the same again is "known", another "contradicts"; one
-        under another policy, or drawn where the first was chosen, has "replaced" it. Secrets are
-        hidden in the reasons.
+        under another policy, or drawn where the first was chosen, has "replaced" it. If `whole`,
+        all are stored, or none where one contradicts. Secrets are hidden in the reasons.
 
         Raises:
             StoreError: a label is about an unknown run.
-            UsageError: an annotator has verdicts of the same measure that are no person's.
+            UsageError: an annotator has verdicts of the same measure that are no person's; `whole`.
         """
         with self._writing():
-            return labels.insert_labels(self._db, self._names, given, self.redactor)
+            return labels.insert_labels(self._db, self._names, given, self.redactor, whole=whole)
 
     def withdraw_label(self, label: Label) -> bool:
         """Take back a label of an item with its verdict; return whether there was one."""

@@ -34,7 +34,7 @@
       if (answer.ok) return said;
       say(said.error, true);
     } catch {
-      say("not saved: the server does not answer; start stepscope label again", true);
+      say("no answer: reload the page to see if it was saved, or start stepscope label again", true);
     } finally {
       busy = false;
     }
@@ -92,6 +92,7 @@
   const KEYS = { m: "more", u: "undo", s: "skip" };
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+    if (document.querySelector("dialog[open]")) return;
     if (event.target.closest("input")) {
       if (event.key === "Escape" || event.key === "Enter") event.target.blur();
       return;
