@@ -12,8 +12,7 @@ nominal 95 %. A rate that is refused is a miss; here none is.
   Wilson's on the labels.
 - `clusters`: 40, 20 and 10 runs of 5 labelled steps, of 400 x 5; run rates Beta, icc .4; errors of
   the judge independent or with icc .3. Held in >= .93, mean width <= 1.05 times that of a PPI++
-  that is told the clusters, where that one itself holds the truth in >= .93 (of 10 runs it
-  rarely does).
+  that is told the clusters (which holds the truth in fewer where runs are few).
 - `grid`: 5 judges x 30, 50, 100, 300 labels x 9 rates: >= .925 everywhere, >= .94 in the mean.
 - `drawn`: labels drawn with shares of an active queue; `scores`: corrected means: >= .93 in the
   mean, >= .90 everywhere.
@@ -225,8 +224,7 @@ def run_clusters(bar: Bar) -> None:
         print(f"{point:<40}{held(mine, rate):>6.3f}{width(mine):>7.3f}{peer:>7.3f}"
               f"{width(other):>7.3f}{held(np.array(untold), rate):>8.3f}{ratio:>7.3f}")  # fmt: skip
         bar.covers(point, held(mine, rate), 0.93)
-        if peer >= 0.93:
-            bar.narrow(point, ratio, 1.05)
+        bar.narrow(point, ratio, 1.05)
         if bar.peer is not None and asked:
             judged, said = (np.array(side) for side in zip(*asked, strict=True))
             ask(bar, point, judged, said, clusters, mine, rate, other)

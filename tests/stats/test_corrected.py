@@ -103,6 +103,14 @@ def test_labels_of_one_run_that_agree_count_as_fewer() -> None:
     assert width(told) > 1.3 * width(corrected(JUDGED, LABELLED, alike))
 
 
+def test_the_prior_of_a_few_clusters_does_not_draw_their_rate_to_one_half() -> None:
+    runs = np.arange(2_000) // 5
+    found = corrected([0] * 2_000, range(50), [1.0] * 3 + [0.0] * 47, clusters=runs)
+    # With the prior of 50 labels that are worth 13: .004 to .299.
+    assert found.low == pytest.approx(0.0014, abs=2e-4)
+    assert found.high == pytest.approx(0.269, abs=0.005)
+
+
 def test_a_label_a_cluster_is_no_cluster_and_few_clusters_pay_for_it() -> None:
     residuals = np.array([0.5, -0.5, 0.25, -0.25])
     assert design_effect(residuals, np.arange(4), 0.95) == 1

@@ -41,8 +41,9 @@ HEADLINE_LABELS, HEADLINE_LABELS_A_VERDICT = 50, 5
 RARE_VERDICT = 0.02
 # Draws for the limits: so many, or so many outside of them, but never more than the last.
 DRAWS, DRAWS_OUTSIDE, MOST_DRAWS = 8_000, 20, 50_000
-# Jeffreys' prior, of each outcome.
-PRIOR = 0.5
+# Jeffreys' prior, of each outcome; divided by this power of the labels' design effect, or 7 labels'
+# worth of a few clusters would lie half way to .5 (docs/design/intervals.md).
+PRIOR, PRIOR_POWER = 0.5, 0.6
 # The least that sensitivity + specificity - 1 must be for certain before a rate is divided by it.
 LEAST_INFORMATION = 0.1
 
@@ -68,7 +69,8 @@ def corrected_rate(
     `clusters` are tasks or runs, shape (runs,).
 
     sum over verdicts of P(verdict) * P(failure | verdict), limits from Jeffreys draws of each; the
-    counts are effective ones (Kish), divided by the design effect of the clusters times (t/z)^2.
+    counts are effective ones (Kish), divided by the design effect of the clusters times (t/z)^2,
+    and the prior by its power .6.
 
     Source: the post-stratified estimate, Cochran (1977), Sampling Techniques, 5A.9; Brown, Cai and
     DasGupta (2001), Statistical Science 16:101-133, for Jeffreys; Korn and Graubard (1998), Survey
@@ -100,7 +102,8 @@ def corrected_rate(
     size = _draws(level, draws)
     drawn = rng.standard_gamma((of_all * len(verdicts) / of_runs + PRIOR), (size, kinds))
     drawn /= drawn.sum(axis=1, keepdims=True)
-    rates = rng.beta(yes / of_labels + PRIOR, no / of_labels + PRIOR, (size, kinds))
+    prior = PRIOR / of_labels**PRIOR_POWER
+    rates = rng.beta(yes / of_labels + prior, no / of_labels + prior, (size, kinds))
     low, high = np.quantile((drawn * rates).sum(axis=1), [(1 - level) / 2, (1 + level) / 2])
     limits = (value, float(low), float(high))
     return make_estimate(limits, method="corrected", n=len(said), frame=frame)
