@@ -246,6 +246,10 @@ ROUND_TRIP = [
           decided=False, queue="uniform", probability=0.5),
     Label(trajectory="r2", measure=JUDGE, annotator="bob", label="correct", queue="norming",
           round=2),
+    # The same item by the same person out of the norming, and a name that a spreadsheet would run.
+    Label(trajectory="r2", measure=JUDGE, annotator="bob", label="incorrect", queue="uniform",
+          probability=0.5, reason="- it stops"),
+    Label(trajectory="r3", measure=JUDGE, annotator="@kim", label="incorrect", reason="'quoted'"),
 ]  # fmt: skip
 
 
@@ -280,3 +284,53 @@ def test_labels_go_onto_spans_as_a_persons(notebook: Notebook, tmp_path: Path) -
     text = out.read_text("utf-8")
     assert "HUMAN" in text
     assert "incorrect" in text
+
+
+def test_a_norming_row_is_no_outcome_of_its_run(notebook: Notebook, tmp_path: Path) -> None:
+    head = "run,axis,label,annotator,queue,round\n"
+    rows = head + "n0,outcome,fail,ann,norming,1\nn1,outcome,fail,ann,uniform,\n"
+    found = given(notebook, tmp_path, rows)
+    assert sorted((one.trajectory, one.round) for one in found) == [("r0", 1), ("r1", 0)]
+    statuses = [notebook.store.trajectory(run).outcome.status for run in ("r0", "r1")]
+    assert statuses == ["unknown", "fail"]
+
+
+def test_a_bad_row_about_the_outcome_is_refused_alone(notebook: Notebook, tmp_path: Path) -> None:
+    rows = "run,axis,label,annotator,probability\n"
+    rows += "n0,outcome,pass,ann,0.5\nn1,outcome,pass,ann,2\nn2,outcome,fail,ann,0.5\n"
+    file = tmp_path / "l.csv"
+    file.write_text(rows, encoding="utf-8")
+    found = notebook.add_verdicts(file, human=True)
+    assert found.quarantined == {"no number": 1}
+    assert [one.trajectory for one in notebook.store.labels()] == ["r0", "r2"]
+    assert notebook.store.trajectory("r1").outcome.status == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("fields", "first", "second"),
+    [
+        ("axis,label,round,queue", f"{AXIS},correct,1,norming", f"{AXIS},incorrect,1,norming"),
+        ("step,axis,value,decided", "1,scores,,false", "1,scores,0.5,true"),
+    ],
+)
+def test_another_file_that_contradicts_a_label_is_set_aside_and_the_same_one_is_known(
+    notebook: Notebook, tmp_path: Path, fields: str, first: str, second: str
+) -> None:
+    head = f"run,annotator,{fields}\n"
+    before = given(notebook, tmp_path, head + f"n0,ann,{first}\nn1,ann,{first}\n")
+    assert len(before) == 2
+    file = tmp_path / "l.csv"
+    file.write_text(head + f"n0,ann,{first}\nn1,ann,{second}\n", encoding="utf-8")
+    found = notebook.add_verdicts(file, human=True)
+    assert (found.new, found.known, found.quarantined) == (0, 1, {"contradicts": 1})
+    assert list(notebook.store.labels()) == before
+
+
+def test_a_time_that_no_store_holds_is_set_aside(notebook: Notebook, tmp_path: Path) -> None:
+    file = tmp_path / "l.csv"
+    times = [2**63 - 1, 2**63, 10**40]
+    rows = "".join(f"n{at},correct,ann,{moment}\n" for at, moment in enumerate(times))
+    file.write_text("run,label,annotator,given_at\n" + rows, encoding="utf-8")
+    found = notebook.add_verdicts(file, human=True, rubric=AXIS)
+    assert (found.new, found.quarantined) == (1, {"no time": 2})
+    assert [one.given_at for one in notebook.store.labels()] == [2**63 - 1]

@@ -163,6 +163,11 @@ def test_a_frozen_corpus_is_not_split_again(tmp_path: Path) -> None:
     split = frozen(path)
     with pytest.raises(UsageError, match="this corpus is frozen"):
         freeze(split, path)
+    # A link to a split that is not mounted now, say.
+    split_path(path).unlink()
+    split_path(path).symlink_to(tmp_path / "away.json")
+    with pytest.raises(UsageError, match="this corpus is frozen"):
+        freeze(split, path)
 
 
 def test_the_same_request_in_both_parts_is_a_leak(tmp_path: Path) -> None:

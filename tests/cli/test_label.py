@@ -101,3 +101,26 @@ def test_disputes_are_a_queue_of_no_probability(run: Run, path: Path) -> None:
         (item,) = [store.hold_item(1, 0, "ann")]
         assert item is not None
         assert (item.run, item.probability) == ("r00", None)
+
+
+def test_a_label_counts_in_the_queue_that_has_its_item(run: Run, path: Path) -> None:
+    with Store.open(path) as store:
+        at = session(store, n=4)
+        done = {answer(at).run for _ in range(3)}
+        question, keys = load_question("outcome"), store.runs()
+        other = draw_queue(store, question, queue="uniform", n=4, seed=9)
+        key_of = dict(zip(keys.id.tolist(), keys.key.tolist(), strict=True))
+        items = set(store.queue_items(other).run.tolist())
+        both = sum(key_of[one] in items for one in done)
+    assert both < 3
+    counts = [one["labels"].get("ann", 0) for one in json.loads(run("--status", "--json")[1])]
+    assert counts == [3, both]
+
+
+@pytest.mark.parametrize("name", ["", " ", " ann", "ann "])
+def test_who_labels_is_named_without_spaces_around(run: Run, path: Path, name: str) -> None:
+    code, out, said = run("--annotator", name, "--draw")
+    assert (code, out, said.count("\n")) == (2, "", 1)
+    assert "expected a name, without spaces around it" in said
+    with Store.open(path) as store:
+        assert store.queues() == {}

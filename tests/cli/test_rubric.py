@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from stepscope.cases.files import load_cases
 from stepscope.cases.split import draw_split, freeze
 from stepscope.cli.main import main
-from stepscope.judges.lock import read_lock
+from stepscope.judges.lock import read_lock, write_lock
 from stepscope.store import Store
 from tests.cli.test_judge import KEYS, SETTINGS, A
 from tests.faults.providers import Threaded, serving
@@ -89,6 +90,20 @@ def test_allow_unlocked_marks_every_record(provider: Threaded, held: str) -> Non
     assert main([*JUDGE, "--where", held]) == 0
     assert len(provider.asked) == asked
     assert versions() == {"2", "2+unlocked"}
+
+
+def test_a_rubric_that_changed_since_it_was_locked_consumes_no_test_set(
+    provider: Threaded, held: str
+) -> None:
+    assert main(["rubric", "lock", AXIS]) == 0
+    entry = read_lock(Path()).get(AXIS)
+    assert entry is not None
+    other = replace(entry, prompt="0" * 16)
+    write_lock(Path(), read_lock(Path()).put([other]))
+    assert main([*JUDGE, "--where", held]) == 2
+    assert main([*JUDGE, "--where", held, "--allow-unlocked"]) == 0
+    assert versions() == {"2+unlocked"}
+    assert read_lock(Path()).get(AXIS) == other
 
 
 def test_runs_with_the_tag_evaluation_are_a_test_set(

@@ -7,7 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from stepscope.api.rubrics import list_rubrics, lock_rubrics
+from stepscope.api.rubrics import find_evaluation_runs, list_rubrics, lock_rubrics
+from stepscope.cases.files import load_cases
+from stepscope.cases.split import draw_split, freeze
 from stepscope.errors import ConfigError
 from stepscope.judges.lock import (
     LOCK_FILE,
@@ -20,7 +22,7 @@ from stepscope.judges.lock import (
     write_lock,
 )
 from stepscope.judges.rubrics import RUBRICS_FOLDER, load_rubric
-from stepscope.settings import Settings
+from stepscope.settings import Settings, load_settings
 from stepscope.store import Store
 from tests.calibrate.made import AXIS, store, whole
 from tests.factories import agent, run
@@ -101,6 +103,8 @@ def test_a_lock_keeps_what_tuned_it_and_who_answered(tmp_path: Path) -> None:
         )
         made.append(whole("anthropic/b", ["correct"] * 7 + ["incorrect"]))
         made.put([run(agent("x"), id="tested", name="t/1/1", tags={"evaluation": "june"})])
+        (answer,) = whole("openai/a@2026", ["correct"])
+        made.append([msgspec.structs.replace(answer, trajectory="tested")])
         (entry,) = locked(tmp_path, store=made).rubric
     assert entry.development == tuple(sorted(f"r{n}" for n in range(8)))
     # Both answered under version 1 of the rubric, which is not the one that is locked.
@@ -136,3 +140,59 @@ def test_the_same_lock_gives_the_same_bytes(tmp_path: Path) -> None:
     raw = (tmp_path / LOCK_FILE).read_bytes()
     locked(tmp_path, "axes.termination", "axes.sequencing")
     assert (tmp_path / LOCK_FILE).read_bytes() == raw
+
+
+def test_an_earlier_version_keeps_its_text(tmp_path: Path) -> None:
+    first = Path(own(tmp_path)).read_text("utf-8")
+    locked(tmp_path, own(tmp_path))
+    locked(tmp_path, own(tmp_path, "2", "Is it not so?"))
+    with pytest.raises(ConfigError, match="version 1 is locked with another text; raise"):
+        locked(tmp_path, own(tmp_path, "1", "Was it so?"))
+    # Back to the first as it was, and to the second as it was.
+    Path(own(tmp_path)).write_text(first, encoding="utf-8")
+    entry = locked(tmp_path, str(tmp_path / "ending.md")).get("mine.ending")
+    assert entry is not None
+    assert (entry.version, list(entry.earlier)) == ("1", ["2"])
+    entry = locked(tmp_path, own(tmp_path, "2", "Is it not so?")).get("mine.ending")
+    assert entry is not None
+    assert (entry.version, list(entry.earlier)) == ("2", ["1"])
+
+
+def test_test_sets_that_a_rubric_has_seen_stay_seen_under_its_next_version(tmp_path: Path) -> None:
+    lock = locked(tmp_path, own(tmp_path))
+    entry = lock.get("mine.ending")
+    assert entry is not None
+    seen, _ = consume_tests(entry, {"tag evaluation=june": 20})
+    write_lock(tmp_path, lock.put([seen]))
+    new = locked(tmp_path, own(tmp_path, "2", "Is it not so?")).get("mine.ending")
+    assert new is not None
+    assert (new.version, new.tests) == ("2", seen.tests)
+    assert "a second look" in consume_tests(new, {"tag evaluation=june": 20})[1][0]
+
+
+def test_a_lock_of_a_newer_stepscope_is_told_from_a_broken_one(tmp_path: Path) -> None:
+    locked(tmp_path)
+    path = tmp_path / LOCK_FILE
+    newer = {**msgspec.json.decode(path.read_bytes()), "schema": 2, "models": []}
+    path.write_bytes(msgspec.json.encode(newer))
+    with pytest.raises(ConfigError, match="newer stepscope: upgrade"):
+        read_lock(tmp_path)
+    path.write_bytes(msgspec.json.encode({**newer, "schema": 1}))
+    with pytest.raises(ConfigError, match="is no lock of rubrics"):
+        read_lock(tmp_path)
+
+
+@pytest.mark.parametrize("place", ["cases", "cases/shop.jsonl"])
+def test_settings_may_name_a_file_of_a_frozen_folder(tmp_path: Path, place: str) -> None:
+    (tmp_path / "cases").mkdir()
+    rows = [f'{{"workflow": "shop", "task": "{task}"}}' for task in range(10)]
+    (tmp_path / "cases" / "shop.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    split = draw_split(load_cases(tmp_path / "cases"), share=0.2)
+    freeze(split, tmp_path / "cases")
+    (tmp_path / "stepscope.toml").write_text(f'[workflow.shop]\ncases = "{place}"\n', "utf-8")
+    with Store.open(":memory:") as made:
+        made.put(
+            run(agent("x"), id=f"r{task}", name=f"n{task}", task=str(task)) for task in range(10)
+        )
+        found = find_evaluation_runs(made, load_settings(tmp_path), None)
+    assert sorted(found) == sorted(f"r{task}" for _, task in split.tasks("held_out"))

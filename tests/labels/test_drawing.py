@@ -178,3 +178,12 @@ def test_what_people_are_asked_follows_the_rubric() -> None:
         load_question("ton")
     with pytest.raises(UsageError, match="leave out --steps"):
         load_question("outcome", steps=True)
+
+
+def test_an_active_queue_goes_on_with_a_uniform_one_that_was_drawn_in_its_place_alone() -> None:
+    with make_store() as store:
+        draw_queue(store, AXIS, queue="uniform", n=5)
+        assert find_queue(store, AXIS, "active") is None
+        instead = draw_queue(store, AXIS, queue="active", n=5)
+        assert read_draws(store)[instead].queue == "uniform"
+        assert find_queue(store, AXIS, "active") == instead

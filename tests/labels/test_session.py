@@ -14,7 +14,7 @@ from stepscope.errors import UsageError
 from stepscope.labels.drawing import draw_queue
 from stepscope.labels.questions import ALREADY_WRONG, DECISIVE, load_question
 from stepscope.labels.session import LabelSession
-from stepscope.model import Source
+from stepscope.model import Source, TraceLabel
 from stepscope.store import Store
 from stepscope.store.where import parse_where
 from tests.factories import agent, run, user
@@ -375,3 +375,94 @@ def test_a_run_that_is_imported_again_keeps_its_labels() -> None:
 def test_an_annotator_has_a_name(name: str) -> None:
     with make_store() as store, pytest.raises(UsageError, match="expected a name"):
         session(store, name)
+
+
+def test_what_others_said_of_a_shared_item_changes_no_figure_before_the_own_answer(
+    tmp_path: Path,
+) -> None:
+    with two_annotators(tmp_path, n=6, overlap=3) as (ann, bob):
+        said = {answer(ann, key).run: key for key in ("2", "2", "1", "1")}
+        # The fourth is ann's alone, and no secret.
+        assert bob.summarise()[0] == "1 label so far"
+        for count in (1, 2, 3):
+            before = bob.summarise()
+            asked = answer(bob, "1")
+            assert asked.run in said
+            assert bob.summarise()[0] == f"{1 + 2 * count} labels of 2 annotators so far"
+            # Against the agent by the own answers alone: none, whatever ann said.
+            assert f"0 of {count + 1} items" in bob.summarise()[1], before
+
+
+def test_an_answer_after_the_comparison_is_not_blind(tmp_path: Path) -> None:
+    with two_annotators(tmp_path, n=6, overlap=3) as (ann, bob):
+        for _ in range(3):
+            answer(ann)
+            answer(bob)
+        assert ann.undo()
+        assert ann.compare() is None
+        answer(ann)
+        assert ann.compare() is not None
+        assert ann.undo()
+        answer(ann)
+        assert [one.blind for one in ann.given] == [True, True, False]
+        assert [one.blind for one in bob.given] == [True] * 3
+
+
+def test_another_step_of_an_answered_item_is_refused() -> None:
+    with make_store() as store:
+        at = session(store, rubric="step_labels", n=6)
+        asked = answer(at)
+        before = list(store.labels())
+        for step in (None, 99, -5, 2**63):
+            with pytest.raises(UsageError, match="not asked now: nothing was saved"):
+                at.answer(given(at, asked, "2", step=step))
+        assert list(store.labels()) == before
+
+
+def test_a_queue_of_another_policy_is_not_begun() -> None:
+    with make_store() as store:
+        at = session(store)
+        changed = structs.replace(at.question, guide="changed")
+        with pytest.raises(UsageError, match="the rubric has changed since this queue was drawn"):
+            session(store, question=changed, queue=at.queue)
+
+
+def test_two_windows_at_one_halving_store_one_answer_whole_or_none(tmp_path: Path) -> None:
+    with make_store(str(tmp_path / "two.db"), runs=1, steps=1) as store:
+        at = session(store, rubric="decisive_step", n=1)
+        with Store.open(tmp_path / "two.db") as other:
+            window = session(other, question=at.question, queue=at.queue)
+            asked = window.ask()
+            assert asked is not None
+            answer(at, "1")
+            before = list(store.labels())
+            assert {one.measure for one in before} == {ALREADY_WRONG, DECISIVE}
+            # Right to the end: a probe that contradicts, and a decisive step that would be new.
+            with pytest.raises(UsageError, match="another answer of this item is stored"):
+                window.answer(given(window, asked, "2"))
+            assert list(store.labels()) == before
+
+
+def test_what_a_trace_says_under_a_name_is_not_answered_under_it() -> None:
+    marked = TraceLabel(kind="decisive_step", category="decisive_step", annotator="ann", step=1)
+    with Store.open(":memory:") as store:
+        store.put([run(user("a"), agent("b"), id="r00", name="n", labels=(marked,))])
+        at = session(store, rubric="decisive_step", n=1, overlap=1)
+        with pytest.raises(
+            UsageError, match=r"'ann' said human\.decisive_step in the trace itself"
+        ):
+            answer(at, "1")
+        assert list(store.labels()) == []
+        bob = session(store, "bob", queue=at.queue, question=at.question)
+        answer(bob, "1")
+        assert len(stored(store, "bob")) == 2
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [(86_400.0, 86_400.0), (1e9, 86_400.0), (float("inf"), 86_400.0), (-1.0, None)],
+)
+def test_a_question_that_stood_open_counts_a_day_at_most(sent: float, kept: float | None) -> None:
+    with make_store() as store:
+        answer(session(store), seconds=sent)
+        assert [one.seconds for one in store.labels()] == [kept]

@@ -275,3 +275,24 @@ def test_an_item_of_an_erased_run_says_so(store: Store) -> None:
     queue = store.put_queue(b"{}", [QueuedItem(key, 1, None, False)])
     store.purge(parse_where("name = 'n1'"))
     assert store.hold_item(queue, 0, "ann") == HeldItem("r1", 1, None, "purged")
+
+
+def test_a_secret_in_a_reason_is_hidden(path: Path, store: Store) -> None:
+    secret = "sk-ant-api03-" + "a1B2c3D4e5F6g7H8i9J0" * 4 + "AA"
+    store.append_labels([label(reason=f"it prints {secret} at the end")])
+    (found,) = store.labels()
+    assert found.reason.startswith("it prints ")
+    assert found.reason.endswith(" at the end")
+    (record,) = store.records(measure=AXIS)
+    assert isinstance(record.answer, Verdict)
+    assert record.answer.reason == found.reason
+    store.close()
+    assert secret.encode() not in path.read_bytes()
+
+
+def test_labels_that_belong_together_are_stored_whole_or_not_at_all(store: Store) -> None:
+    store.append_labels([label()])
+    with pytest.raises(UsageError, match="another answer of this item is stored"):
+        store.append_labels([label("r2"), label(label="incorrect")], whole=True)
+    assert [one.trajectory for one in store.labels()] == ["r1"]
+    assert store.append_labels([label("r2"), label()], whole=True) == ["new", "known"]

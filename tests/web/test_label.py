@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from stepscope.labels.drawing import draw_queue
 from stepscope.labels.questions import load_question
 from stepscope.model import Label, Record, Verdict
-from stepscope.settings import Settings
+from stepscope.settings import Settings, load_settings
 from stepscope.store import Store
 from stepscope.web.label import LabelTask, make_label_app
 from stepscope.web.serve import make_server, open_socket, socket_url
@@ -55,7 +55,7 @@ def make(path: Path, *, runs: int = 12) -> Path:
 @contextmanager
 def labelling(
     store: Path, rubric: str = "outcome", *, who: str = "ann", queue: int = 0, blind: bool = True,
-    overlap: int = 0,
+    overlap: int = 0, settings: Settings = Settings(),  # noqa: B008 (frozen)
 ) -> Iterator[str]:  # fmt: skip
     """Serve a session as `stepscope label` does; give the origin."""
     with Store.open(store) as opened:
@@ -64,7 +64,7 @@ def labelling(
     listening = open_socket("127.0.0.1", 0)
     task = LabelTask(str(store), rubric, False, number, who, blind)
     port = listening.getsockname()[1]
-    running = make_server(make_label_app(task, token=TOKEN, port=port, settings=Settings()))
+    running = make_server(make_label_app(task, token=TOKEN, port=port, settings=settings))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
@@ -195,7 +195,7 @@ def test_an_answer_that_was_not_saved_is_said_and_the_question_stays(
         asked = page.locator(".labelling").get_attribute("data-place")
         page.route("**/api/label", lambda route: route.abort())
         page.keyboard.press("1")
-        expect(page.locator(".saved")).to_contain_text("not saved: the server does not answer")
+        expect(page.locator(".saved")).to_contain_text("no answer: reload the page")
         assert page.locator(".labelling").get_attribute("data-place") == asked
         assert labels(store) == []
         page.unroute("**/api/label")
@@ -299,3 +299,21 @@ def test_a_rubric_file_that_changes_under_the_queue_takes_no_answer(tmp_path: Pa
         assert answer.status_code == 409
         assert "the rubric has changed since this queue was drawn" in answer.json()["error"]
     assert len(labels(store)) == 1
+
+
+def test_the_users_own_forms_of_secrets_are_hidden_on_the_page_and_in_notes(store: Path) -> None:
+    own = '[redaction]\n[[redaction.secret]]\nkind = "acme"\nbegins = "xxxx"\nleast = 20\n'
+    (store.parent / "stepscope.toml").write_text(own, encoding="utf-8")
+    settings, secret = load_settings(store.parent), "x" * 40
+    for hidden in (True, False):
+        told: dict[str, Any] = {"settings": settings} if hidden else {}
+        with (
+            labelling(store, **told) as origin,
+            httpx2.Client(base_url=origin, timeout=60) as made,
+        ):
+            made.get("/", params={"token": TOKEN})
+            made.headers["Origin"] = origin
+            assert (secret in made.get("/label").text) is not hidden
+            sent = action(made, note=f"it says {secret}")
+            assert made.post("/api/label", json=sent).status_code == 200
+        assert (secret in labels(store)[-1].reason) is not hidden
