@@ -37,6 +37,7 @@ PAGES = {
     "compare-groups": "/compare?by=agent&a=gpt-4o&b=gpt-4o-v2",
     "profile": "/profile",
     "label": "/label",
+    "calibration": "/calibration",
     "gates": "/gates",
 }
 

@@ -44,7 +44,7 @@ def addresses(made: looking.Made) -> Iterator[str]:
     with stepscope.open(made.store, settings=Settings()) as notebook:
         runs = notebook.store.runs()
     ids = [str(id_) for id_ in runs.id]
-    yield from ("/", "/?by=agent", "/run", "/compare", "/profile", "/gates")
+    yield from ("/", "/?by=agent", "/run", "/compare", "/profile", "/calibration", "/gates")
     yield from (f"/run/{id_}" for id_ in ids)
     yield from (f"/compare?run={one}&with={other}" for one, other in pairwise(ids[:3]))
     if len(ids) > 1:

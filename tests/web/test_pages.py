@@ -142,7 +142,7 @@ def test_a_new_store_says_that_nothing_is_scored(browser: Browser, tmp_path: Pat
     with looking.serving(made, gates=False) as origin, watching(browser, origin) as page:
         page.go(f"/?token={looking.TOKEN}")
         assert "stepscope score" in page.page.inner_text("main")
-        for address in ("/run", "/compare", "/profile", "/gates"):
+        for address in ("/run", "/compare", "/profile", "/calibration", "/gates"):
             page.go(address)
         assert page.faults() == []
 

@@ -29,6 +29,7 @@ ANSWERS = (
     ("/compare", "/compare?by=trial&a=0&b=1", "1 minus 0"),
     ("/profile", "/profile", "at fault"),
     ("/label", "/label", "stepscope label --annotator NAME"),
+    ("/calibration", "/calibration", "Can the judges be trusted?"),
     ("/gates", "/gates", "Baseline airline.json"),
     ("/static/{name:path}", "/static/app.js", "use strict"),
     ("/static/{name:path}", "/static/vendor/LICENSES.txt", "Mike Bostock"),
@@ -67,7 +68,8 @@ def test_every_route_answers(
 
 
 @pytest.mark.parametrize(
-    "address", ["/", "/run/RUN", "/compare?run=FAILED&with=PASSED", "/profile", "/gates"]
+    "address",
+    ["/", "/run/RUN", "/compare?run=FAILED&with=PASSED", "/profile", "/calibration", "/gates"],
 )
 def test_a_page_holds_no_script_style_or_address_of_elsewhere(
     looks: httpx2.Client, shown: looking.Made, address: str

@@ -348,12 +348,20 @@ def read_first_answers(
     store: Store, rubrics: str | Sequence[str], where: Where | None
 ) -> dict[AnswerKey, dict[Item, Answer]]:
     """Return the first answers of all judges by these rubrics, by who was asked what."""
+    named = [(one.name, judgement.record_measure(one)) for one in load_named_rubrics(rubrics)]
+    return find_first_answers(store, named, where)
+
+
+def find_first_answers(
+    store: Store, rubrics: Iterable[tuple[str, str]], where: Where | None
+) -> dict[AnswerKey, dict[Item, Answer]]:
+    """Return the same of rubrics named with their measures, whether their texts are here or not."""
     found: dict[AnswerKey, dict[Item, Answer]] = {}
-    for rubric in load_named_rubrics(rubrics):
-        for record in store.records(where, measure=judgement.record_measure(rubric)):
+    for rubric, measure in rubrics:
+        for record in store.records(where, measure=measure):
             first = record.family not in NOT_MODELS and record.repeat < records.DRIFT_REPEAT
-            if record.rubric == rubric.name and first:
-                asked = (rubric.name, record.judge.partition("@")[0], record.version, record.prompt)
+            if record.rubric == rubric and first:
+                asked = (rubric, record.judge.partition("@")[0], record.version, record.prompt)
                 item = (record.trajectory, record.answer.step)
                 found.setdefault(asked, {}).setdefault(item, record.answer)
     return found

@@ -259,9 +259,11 @@ class ReportView(DocumentView[Report]):
         Raises:
             UsageError: the report has no rows behind it, or a file is no gate report.
         """
+        from stepscope.api.calibration import list_calibration
         from stepscope.gates.looks import read_gate_history
         from stepscope.report.render import html
         from stepscope.report.render.data import read_gate_reports
+        from stepscope.settings import Settings
         from stepscope.store.where import combine_filters
 
         if self._rows is None:
@@ -272,9 +274,12 @@ class ReportView(DocumentView[Report]):
             both = combine_filters(where, since)
             kept = read_gate_history(self._rows, self._settings.policies, where=both)
         told = read_gate_reports([Path(name) for name in gates]) if gates else ()
+        page = None
+        if isinstance(self._rows, Store):
+            page = list_calibration(self._rows, self._settings or Settings())
         html.write_html(
             self._rows, self.value, place, embed=embed, where=where, since=since, gates=told,
-            kept=kept,
+            kept=kept, calibration=page,
         )  # fmt: skip
         return place
 

@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 from urllib.parse import urlencode
 
-PageName = Literal["overview", "run", "compare", "profile", "label", "gates"]
+PageName = Literal["overview", "run", "compare", "profile", "label", "calibration", "gates"]
 Tone = Literal["", "good", "bad", "warn", "quiet"]
 SortOrder = Literal["", "ascending", "descending"]
 

@@ -42,6 +42,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from stepscope.api.calibration import list_calibration
 from stepscope.api.reader import StoreReader, StoreState
 from stepscope.errors import EnvironmentFault, StepscopeError, UsageError
 from stepscope.gates.looks import GateHistory, read_gate_history
@@ -438,6 +439,15 @@ async def label_notice(request: Request) -> Response:
     return render_response(request, pages.Page(name="label", title="Label", body=body))
 
 
+async def calibration_page(request: Request) -> Response:
+    """Return whether the judges can be trusted, over all runs of the store."""
+    settings = get_settings(request)
+    found = await get_reader(request).ask_once(
+        ("calibration",), lambda store: list_calibration(store, settings)
+    )
+    return render_response(request, pages.make_calibration_page(*found))
+
+
 async def gates_page(request: Request) -> Response:
     """Return the gates as they were decided, and what the runs would change in a baseline."""
     documents = read_gate_reports(request.app.state.gates)
@@ -517,6 +527,7 @@ PAGE_ROUTES = [
     Route("/compare", compare_page),
     Route("/profile", profile_page),
     Route("/label", label_notice),
+    Route("/calibration", calibration_page),
     Route("/gates", gates_page),
 ]
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from importlib.metadata import version
 from importlib.resources import files
 from importlib.util import find_spec
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from pathlib import Path
 from typing import Literal
 
@@ -24,7 +24,16 @@ from stepscope.errors import StoreError
 from stepscope.gates.looks import GateHistory
 from stepscope.report import words
 from stepscope.report.compare import compare_groups
-from stepscope.report.document import Chart, Links, Table, TableCell, make_columns, make_row
+from stepscope.report.document import (
+    Chart,
+    Document,
+    EmptyNotice,
+    Links,
+    Table,
+    TableCell,
+    make_columns,
+    make_row,
+)
 from stepscope.report.render import charts, pages, run_page
 from stepscope.report.render.pages import Page
 from stepscope.report.rows import read_table
@@ -60,21 +69,25 @@ def write_html(
     since: str | None = None,  # the same
     gates: Sequence[GateDocument] = (),  # reports that `gate --json` wrote, the latest last
     kept: Sequence[GateHistory] = (),  # baselines and looks, by workflow
+    calibration: tuple[str, Mapping[str, Document | EmptyNotice]] | None = None,  # its page
 ) -> None:
     """Write a report and its first runs to one HTML file, whole, or leave what was there."""
     made = _pages(store, report, embed, where=where, since=since, gates=gates, kept=kept)
+    if calibration is not None:
+        made = chain(made, [pages.make_calibration_page(*calibration)])
     with open_output(file) as raw:
-        for piece in _render(made, report):
+        for piece in _render(made, report, calibrated=calibration is not None):
             raw.write(piece.encode())
 
 
-def _render(made: Iterator[Page], report: Report) -> Iterator[str]:
+def _render(made: Iterator[Page], report: Report, *, calibrated: bool) -> Iterator[str]:
     """Yield the file piece by piece: no more than a few runs are in memory at a time."""
     style = _asset("app.css")
     scripts = [_asset(name) for name in (*pages.CHART_SCRIPTS, "app.js")]
     used: set[str] = set()
     # Nothing can be labelled in a file.
-    named = [(name, label) for name, label in pages.NAVIGATION.items() if name != "label"]
+    absent = ("label",) if calibrated else ("label", "calibration")
+    named = [(name, label) for name, label in pages.NAVIGATION.items() if name not in absent]
     yield pages.lay_out(
         "head",
         title=f"{words.name_group(report.whole) or 'stepscope'} · stepscope",

@@ -23,6 +23,7 @@ from stepscope.gates.types import GateReport
 from stepscope.report import words
 from stepscope.report.document import (
     Chart,
+    Document,
     EmptyNotice,
     Links,
     PageName,
@@ -359,6 +360,12 @@ def _tell_how_to_gate(declared: bool, links: Links) -> EmptyNotice:
         said=f"No gate was decided for this page: {how}, and name the report.",
         commands=("stepscope gate --json --out gate.json", f"{shown} --gates gate.json"),
     )
+
+
+def make_calibration_page(said: str, parts: Mapping[str, Document | EmptyNotice]) -> Page:
+    """Return whether the judges can be trusted: a sentence, and a part for each question."""
+    body = lay_out("calibration", anchor="calibration", said=said, parts=parts)
+    return Page(name="calibration", title="Calibration", body=body)
 
 
 def make_groups_page(report: ComparisonReport) -> Page:

@@ -11,8 +11,17 @@ from itertools import groupby
 
 from stepscope.calibrate.judges import JudgeCalibration
 from stepscope.model.records import Figure
-from stepscope.report.document import Document, Paragraph, Section, Table, make_columns, make_row
+from stepscope.report.document import (
+    Document,
+    Paragraph,
+    Section,
+    Table,
+    TableCell,
+    make_columns,
+    make_row,
+)
 from stepscope.report.views.judges import describe_curve
+from stepscope.report.words import draw_interval
 from stepscope.values import (
     Unmeasured,
     format_count,
@@ -93,10 +102,11 @@ def describe_calibration(one: JudgeCalibration) -> Iterator[str]:
     yield from (f"{note[:1].upper()}{note[1:]}." for note in one.notes)
 
 
-def _cells(title: str, figure: Figure) -> tuple[str, ...]:
+def _cells(title: str, figure: Figure) -> tuple[TableCell | str, ...]:
     if isinstance(figure, Unmeasured):
         return title, "-", f"{figure.kind}: {figure.reason}", "0"
     value = format_number(figure.value, figure.unit)
     if title == "bias":
         value = format_difference(figure.value, figure.unit)
-    return title, value, format_interval(figure), f"{figure.n:,}"
+    drawn = None if title == "bias" else draw_interval(figure)
+    return title, value, TableCell(format_interval(figure), interval=drawn), f"{figure.n:,}"
