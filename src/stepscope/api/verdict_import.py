@@ -23,14 +23,8 @@ from functools import cached_property
 import msgspec
 
 from stepscope.errors import ConfigError, DataError, TraceError, UsageError
+from stepscope.formats import verdicts
 from stepscope.formats.finish import reward_outcome
-from stepscope.formats.verdicts import (
-    MACHINES,
-    VerdictFileRow,
-    find_cell,
-    read_label_exports,
-    read_verdict_rows,
-)
 from stepscope.judges.rubrics import BUILT_IN_RUBRICS, FAULT_OWNERS, load_rubric
 from stepscope.judges.verdicts import mark_outranked
 from stepscope.labels.questions import ALREADY_WRONG, DECISIVE
@@ -238,7 +232,7 @@ class VerdictImport:
         for recorded, id_of in store.recorder_ids().items():
             self._runs.setdefault(recorded, None if id_of is None else self._runs.get(id_of))
         # Outcomes that were read and not given yet, each with its row.
-        self.outcomes: list[tuple[VerdictFileRow, str, TraceLabel]] = []
+        self.outcomes: list[tuple[verdicts.VerdictFileRow, str, TraceLabel]] = []
         self._said: dict[str, dict[VerdictKey, VerdictContent]] = {}
         self.alone = False  # whether every row is new, whatever was said before
         self.known = self.empty = 0
@@ -276,12 +270,12 @@ class VerdictImport:
         except ConfigError:
             return None
 
-    def unfold(self, row: VerdictFileRow) -> list[VerdictFileRow]:
+    def unfold(self, row: verdicts.VerdictFileRow) -> list[verdicts.VerdictFileRow]:
         """Return the rows that a row stands for: `{"label": {"1": 1, "3": -1}}` is one a step.
 
         A row that another tool exported is one for each of its labels.
         """
-        exported = None if self._columns else read_label_exports(row.cells)
+        exported = None if self._columns else verdicts.read_label_exports(row.cells)
         if exported is not None:
             return [row._replace(cells={**one, _EXPORTED: True}) for one in exported]
         for field in ("label", "value"):
@@ -294,11 +288,11 @@ class VerdictImport:
                 ]
         return [row]
 
-    def record(self, row: VerdictFileRow) -> Record | Label | None:
+    def record(self, row: verdicts.VerdictFileRow) -> Record | Label | None:
         """Return a row as a record, or as a label of people; None where it says nothing new."""
         cells = row.cells
         kind, person = str(cells.get("kind") or "").upper(), self._family == records.HUMAN
-        if person and kind in MACHINES and _EXPORTED in cells:
+        if person and kind in verdicts.MACHINES and _EXPORTED in cells:
             raise RefusedRow("no person", f"a label of kind {kind}; --human takes people's alone")
         name = self._name(cells)
         run, steps = self._run(cells)
@@ -384,7 +378,7 @@ class VerdictImport:
         if _UNFOLDED + field in cells:
             return cells[_UNFOLDED + field]
         if field in self._columns:
-            return find_cell(cells, self._columns[field].removesuffix("-1"))
+            return verdicts.find_cell(cells, self._columns[field].removesuffix("-1"))
         return next((cells[name] for name in USUAL_COLUMNS[field] if name in cells), None)
 
     def _text(self, cells: Mapping[str, Json], field: str) -> str:
@@ -498,7 +492,7 @@ class VerdictImport:
             extra=extra,
         )  # fmt: skip
 
-    def give_outcomes(self) -> tuple[int, list[tuple[VerdictFileRow, RefusedRow]]]:
+    def give_outcomes(self) -> tuple[int, list[tuple[verdicts.VerdictFileRow, RefusedRow]]]:
         """Give the runs their outcomes; return how many are new, and the rows refused."""
         new, refused, people = 0, [], list[Label]()
         fates = self._store.give_outcomes([(run, label) for _, run, label in self.outcomes])
@@ -640,7 +634,7 @@ def read_label_file(
     adding = VerdictImport(store, records.HUMAN, columns={}, labels={}, rubric=rubric, rater=rater)
     adding.alone = True
     found, refused = list[Label](), 0
-    for row in read_verdict_rows(stream):
+    for row in verdicts.read_verdict_rows(stream):
         for one in [] if isinstance(row, Quarantined) else adding.unfold(row):
             try:
                 label = adding.record(one)
@@ -677,12 +671,12 @@ def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVe
     people: list[tuple[VerdictFileRow, Label]] = []
     broken: list[Quarantined] = []
 
-    def refuse(row: VerdictFileRow, why: RefusedRow) -> None:
+    def refuse(row: verdicts.VerdictFileRow, why: RefusedRow) -> None:
         adding.quarantined[why.kind] += 1
         where = f"row {row.place}: {why}" if row.tabular else str(why)
         broken.append(Quarantined(reason=where, offset=row.place, raw=row.raw, uri=stream.uri))
 
-    for row in read_verdict_rows(stream):
+    for row in verdicts.read_verdict_rows(stream):
         count += 1
         if isinstance(row, Quarantined):
             broken.append(row)

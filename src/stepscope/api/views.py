@@ -16,16 +16,8 @@ import msgspec
 from stepscope.errors import ConfigError, UsageError
 from stepscope.model import Record
 from stepscope.model.records import Figure
+from stepscope.report import types
 from stepscope.report.render import data, markdown, text
-from stepscope.report.types import (
-    ComparisonReport,
-    Curve,
-    LookFirst,
-    Profile,
-    Report,
-    Shapes,
-    SuspectSteps,
-)
 from stepscope.report.views.compare import RunDiff, make_comparison_document, make_diff_document
 from stepscope.report.views.overview import make_report_document
 from stepscope.report.views.runs import RunList, flatten_list, make_list_document
@@ -125,7 +117,7 @@ class Records:
 class RunView:
     """A run to look at first: its suspects, and a way to read it."""
 
-    def __init__(self, run: LookFirst, show: ShowRun) -> None:
+    def __init__(self, run: types.LookFirst, show: ShowRun) -> None:
         self._run = run
         self._show = show
 
@@ -145,7 +137,7 @@ class RunView:
         return self._run.outcome
 
     @property
-    def suspects(self) -> tuple[SuspectSteps, ...]:
+    def suspects(self) -> tuple[types.SuspectSteps, ...]:
         """Steps where the run may have broken, the most suspicious first."""
         return self._run.suspects
 
@@ -162,7 +154,7 @@ class RunView:
         return f"<run {self.name}: {self.outcome}, suspects {where}>"
 
 
-class ReportView(DocumentView[Report]):
+class ReportView(DocumentView[types.Report]):
     """A report in a notebook: figures by name, the runs to look at first, and itself as a table.
 
     `value` is the report as a pure value.
@@ -170,7 +162,7 @@ class ReportView(DocumentView[Report]):
 
     def __init__(
         self,
-        value: Report,
+        value: types.Report,
         show: ShowRun,
         rows: Rows | None = None,
         *,
@@ -192,7 +184,7 @@ class ReportView(DocumentView[Report]):
         """
         return self.value[key]
 
-    def profile(self, group: str) -> Profile:
+    def profile(self, group: str) -> types.Profile:
         """Return the vector of one group, as an agent.
 
         Raises:
@@ -201,7 +193,7 @@ class ReportView(DocumentView[Report]):
         return find_profile(self.value, group)
 
     @property
-    def shapes(self) -> Shapes | Unmeasured:
+    def shapes(self) -> types.Shapes | Unmeasured:
         """The shapes of the score curves of all chosen runs, or why there are none."""
         return self.value.whole.shapes
 
@@ -311,7 +303,7 @@ class ReportView(DocumentView[Report]):
 class ScoreCurveView:
     """A score curve in a notebook; `value` is the curve as a pure value, or why there is none."""
 
-    def __init__(self, value: Curve | Unmeasured) -> None:
+    def __init__(self, value: types.Curve | Unmeasured) -> None:
         self.value = value
 
     def chart(self) -> alt.TopLevelMixin:
@@ -341,7 +333,7 @@ class ScoreCurveView:
         return None if isinstance(self.value, Unmeasured) else render_curve_html(self.value)
 
 
-class ComparisonView(DocumentView[ComparisonReport]):
+class ComparisonView(DocumentView[types.ComparisonReport]):
     """Two groups compared, paired by task; `value` is the comparison as a pure value."""
 
     def __getitem__(self, key: str) -> object:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from stepscope import model
 from stepscope.cases.split import refuse_edited
 from stepscope.errors import ConfigError, TraceError, UsageError
 from stepscope.formats.fields import read_tools, sub_goals
@@ -29,18 +30,6 @@ from stepscope.judges.goals import (
     read_toml,
 )
 from stepscope.measures.conduct import check_rule
-from stepscope.model import (
-    Case,
-    Exchange,
-    Json,
-    PolicyRule,
-    Quarantined,
-    ReferenceCall,
-    Step,
-    Stream,
-    SubGoal,
-    Trajectory,
-)
 from stepscope.safety.json import decode
 from stepscope.safety.limits import Limits, open_file, read_file
 from stepscope.safety.redact import scrub_value
@@ -84,13 +73,13 @@ def give_cases(store: Store, path: str | Path, workflow: str) -> AddedCases:
     )  # fmt: skip
 
 
-def load_cases(path: Path, workflow: str = "") -> tuple[Case, ...]:
+def load_cases(path: Path, workflow: str = "") -> tuple[model.Case, ...]:
     """Return cases of a file or folder, of `workflow` if they name none; ConfigError if wrong."""
     paths = sorted(x for x in path.iterdir() if x.suffix in _ENDINGS) if path.is_dir() else [path]
     for one in paths if path.is_dir() else ():
         if not one.resolve().is_relative_to(path.resolve()):
             raise ConfigError(f"{one}: a link that leads out of the folder; name its file itself")
-    found: dict[tuple[str, str], Case] = {}
+    found: dict[tuple[str, str], model.Case] = {}
     for one in paths:
         for where, table in _tables(one):
             case = _read_case(table, workflow, where, one.parent)
@@ -111,12 +100,12 @@ def _tables(path: Path) -> Iterator[tuple[str, CaseTable]]:
         return
     try:
         with open_file(path) as file:
-            records = list(decode_records(Stream(file, str(path), Limits())))
+            records = list(decode_records(model.Stream(file, str(path), Limits())))
     except OSError as e:
         raise ConfigError(f"{path}: cannot be read ({e.strerror})") from e
     for number, record in enumerate(records, 1):
         where = f"{path}, case {number}"
-        if isinstance(record, Quarantined):
+        if isinstance(record, model.Quarantined):
             raise ConfigError(f"{where}: {record.reason}")
         if record.repairs:
             raise ConfigError(f"{where}: {record.repairs[0].reason}")
@@ -124,27 +113,29 @@ def _tables(path: Path) -> Iterator[tuple[str, CaseTable]]:
         yield from ((where, table) for table in check_goals(rows, where)[1])
 
 
-def _read_case(table: CaseTable, workflow: str, where: str, folder: Path) -> Case:
+def _read_case(table: CaseTable, workflow: str, where: str, folder: Path) -> model.Case:
     of = table.workflow or workflow
     if not (of and table.task):
         raise ConfigError(f'{where}: a case without a workflow or task; add workflow = "NAME"')
     where = f"{where}: case {of}/{table.task}"
     expected = tuple(
-        ReferenceCall(one, any_arguments=True)
+        model.ReferenceCall(one, any_arguments=True)
         if isinstance(one, str)
-        else ReferenceCall(one.name, one.arguments, one.any_arguments)
+        else model.ReferenceCall(one.name, one.arguments, one.any_arguments)
         for one in table.expected
     )
-    fields = SubGoal.__struct_fields__
+    fields = model.SubGoal.__struct_fields__
     goals = tuple(
-        SubGoal(**{x: getattr(goal, x) for x in fields} | {"name": goal.name or f"goal {number}"})
+        model.SubGoal(
+            **{x: getattr(goal, x) for x in fields} | {"name": goal.name or f"goal {number}"}
+        )
         for number, goal in enumerate(table.goals, 1)
     )
     if any(goal.confirmed is False for goal in table.goals):
         raise ConfigError(f"{where}: a goal is a draft; set confirmed = true, or delete it")
     if lone := [goal.name for goal in goals if not (goal.tool or goal.message or goal.like)]:
         raise ConfigError(f"{where}: nothing can reach {lone[0]!r}; add tool, message or like")
-    never = (PolicyRule(name=f"never {tool}", forbid=tool) for tool in table.forbidden)
+    never = (model.PolicyRule(name=f"never {tool}", forbid=tool) for tool in table.forbidden)
     rules = (*table.policy, *never)
     for what, held in (("goals", goals), ("rules", rules)):
         twice = [name for name, n in Counter(one.name for one in held).items() if n > 1]
@@ -153,7 +144,7 @@ def _read_case(table: CaseTable, workflow: str, where: str, folder: Path) -> Cas
     try:
         for rule in rules:
             check_rule(rule)
-        listed: Json = list(table.tools)
+        listed: model.Json = list(table.tools)
         if isinstance(table.tools, str):
             listed = decode(read_file(folder / table.tools, MOST_BYTES), limits=Limits()).value
         tools = read_tools(listed) if table.tools else ()
@@ -164,7 +155,7 @@ def _read_case(table: CaseTable, workflow: str, where: str, folder: Path) -> Cas
     if wrong := [one for one in table.weights or () if one not in SCALE]:
         raise ConfigError(f"{where}: a weight is {wrong[0]:g}; expected 1, 2 or 3")
     same = ("task", "request", "order", "weights", "tags", "difficulty", "constraint")
-    return Case(
+    return model.Case(
         workflow=of,
         subgoals=goals or sub_goals((one.name, one.arguments) for one in expected),
         outputs=table.must_tell, reference=expected or None, policy=rules, tools=tools,
@@ -201,7 +192,7 @@ def test_{name}_does_not_repeat_step_{step}():
 _PLAIN = re.compile(r"[a-z0-9_/-]{1,60}")
 
 
-def promote_run(run: Trajectory, step: int, why: str) -> dict[str, str]:
+def promote_run(run: model.Trajectory, step: int, why: str) -> dict[str, str]:
     """Return the files of a case, by name: the run up to `step`'s exchange, else UsageError."""
     if not 0 <= step < len(run.steps):
         raise UsageError(f"step {step}: {run.name!r} has {len(run.steps)} steps, from 0")
@@ -226,8 +217,8 @@ def promote_run(run: Trajectory, step: int, why: str) -> dict[str, str]:
     }
 
 
-def _case_toml(run: Trajectory, step: int, why: str) -> str:
-    told: Mapping[str, Json] = {} if run.case is None else msgspec.to_builtins(run.case)
+def _case_toml(run: model.Trajectory, step: int, why: str) -> str:
+    told: Mapping[str, model.Json] = {} if run.case is None else msgspec.to_builtins(run.case)
     asked = next((x.text for x in run.steps if x.actor == "user" and x.text), None)
     table = {
         "workflow": run.workflow,
@@ -243,14 +234,14 @@ def _case_toml(run: Trajectory, step: int, why: str) -> str:
     return "\n".join(["version = 2\n", "[[task]]", *lines, ""])
 
 
-def _messages(run: Trajectory, steps: Sequence[Step]) -> list[Json]:
+def _messages(run: model.Trajectory, steps: Sequence[model.Step]) -> list[model.Json]:
     """Return steps as messages of the OpenAI API; calls are numbered, so that each has an id."""
-    made: dict[int | None, list[Exchange]] = defaultdict(list)
-    answered: dict[int | None, list[Exchange]] = defaultdict(list)
+    made: dict[int | None, list[model.Exchange]] = defaultdict(list)
+    answered: dict[int | None, list[model.Exchange]] = defaultdict(list)
     for exchange in run.exchanges:
         made[exchange.step].append(exchange)
         answered[exchange.result_step].append(exchange)
-    found: list[Json] = []
+    found: list[model.Json] = []
     for step in steps:
         role = {"agent": "assistant", "system": "system"}.get(step.actor, "user")
         calls = [

@@ -18,14 +18,7 @@ from msgspec.structs import replace
 
 from stepscope.errors import TraceError
 from stepscope.formats import fields
-from stepscope.formats.chat.messages import (
-    FENCE,
-    RETURNED,
-    MessageOptions,
-    chat_step,
-    content_parts,
-    has_run_fences,
-)
+from stepscope.formats.chat import messages as chat
 from stepscope.formats.chat.response_items import OUTPUT_TYPES, item_step
 from stepscope.formats.fields import ModelStats, SweAgentInfo, ToolStatus
 from stepscope.formats.finish import Ordinals
@@ -45,7 +38,7 @@ _RESPONSE_KEYS = frozenset({"object", "output", "extra", "role"})
 
 def infer_observation_status(text: str) -> ToolStatus:
     """Return what an observation's text says of itself: its return code, else what texts say."""
-    code = RETURNED.match(text)
+    code = chat.RETURNED.match(text)
     if code is None:
         return fields.infer_text_status(text)
     return fields.error_status(text) if int(code[1]) else ToolStatus("ok", "heuristic", None)
@@ -55,7 +48,7 @@ def mini_step(message: Json, index: int, limits: Limits) -> Step:
     """Return one message as the step at `index`; results without a call id are paired later."""
     if type(message) is not dict:
         raise TraceError(f"message {index} is {str(message)[:60]!r}; expected an object")
-    reading = MessageOptions(infer_observation_status, limits)
+    reading = chat.MessageOptions(infer_observation_status, limits)
     more = message.get("extra")
     if more is not None and type(more) is not dict:
         raise TraceError(f"message {index}: `extra` is {str(more)[:60]!r}; expected an object")
@@ -75,12 +68,12 @@ def mini_step(message: Json, index: int, limits: Limits) -> Step:
         )
     elif bare.get("role") == EXIT:
         plain = {key: value for key, value in bare.items() if key not in {"role", "content"}}
-        parts = content_parts(bare.get("content"), index)
+        parts = chat.content_parts(bare.get("content"), index)
         step = Step(index=index, actor="environment", parts=parts, extra={"role": EXIT, **plain})
     elif fields.text_at(bare, "type") in OUTPUT_TYPES:
         step = item_step(bare, index, reading)
     else:
-        step = chat_step(bare, index, reading)
+        step = chat.chat_step(bare, index, reading)
     complete = _complete_agent_step if step.actor == "agent" else _complete_other_step
     return complete(step, more or {})
 
@@ -168,7 +161,7 @@ def _command_calls(step: Step, actions: Json) -> tuple[ToolCall, ...]:
     if isinstance(actions, list):
         lines = [each.get("command") if isinstance(each, dict) else each for each in actions]
     else:
-        found = FENCE.findall(step.text)
+        found = chat.FENCE.findall(step.text)
         # Two commands, or none, were answered by a complaint and never ran.
         lines = [found[0].strip()] if len(found) == 1 else []
     return tuple([ToolCall(SHELL, {"command": line}) for line in lines if isinstance(line, str)])
@@ -191,11 +184,11 @@ def _likeness(opening: Opening) -> float:
         return 0.0
     first = opening.records[0]
     if isinstance(first, list):
-        return 0.9 if has_run_fences(first) else 0.0
+        return 0.9 if chat.has_run_fences(first) else 0.0
     if not isinstance(first, dict):
         return 0.0
     if "role" in first:
-        return 0.9 if has_run_fences(opening.records) else 0.0
+        return 0.9 if chat.has_run_fences(opening.records) else 0.0
     if "messages" not in first:
         return 0.0
     if (fields.text_at(first, "trajectory_format") or "").startswith("mini-swe-agent"):

@@ -15,22 +15,9 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from stepscope import model
 from stepscope.judges.goals import Goal, Goals
 from stepscope.judges.rubrics import Rubric
-from stepscope.model import (
-    Answer,
-    Json,
-    Outcome,
-    Part,
-    Record,
-    Source,
-    Step,
-    ToolCall,
-    ToolDef,
-    ToolResult,
-    Trajectory,
-    Verdict,
-)
 from stepscope.values import Unmeasured
 
 CANARIES_FOLDER = Path(__file__).with_name("canaries")
@@ -44,7 +31,7 @@ class _Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     system: str | None = None
     user: str | None = None
     agent: str | None = None
-    calls: tuple[ToolCall, ...] = ()
+    calls: tuple[model.ToolCall, ...] = ()
     result: str | None = None
     error: str | None = None
 
@@ -69,7 +56,7 @@ class ExpectedAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class CanaryRun:
     """One run and what is known of it."""
 
-    trajectory: Trajectory  # the run; its id names the file and the run ("canary:misread")
+    trajectory: model.Trajectory  # the run; its id names the file and the run ("canary:misread")
     expected: Mapping[str, ExpectedAnswer]  # by rubric
 
     @property
@@ -93,15 +80,19 @@ def worked_run() -> CanaryRun:
     return one
 
 
-def answer_differences(expected: ExpectedAnswer, answers: Iterable[Answer]) -> tuple[str, ...]:
+def answer_differences(
+    expected: ExpectedAnswer, answers: Iterable[model.Answer]
+) -> tuple[str, ...]:
     """Return how answers of one rubric differ from what is known, in words; none where they hold.
 
     Answers that are Unmeasured differ in nothing: a judge that declines has not been wrong.
     """
-    return tuple(_difference_words(expected, [one for one in answers if isinstance(one, Verdict)]))
+    return tuple(
+        _difference_words(expected, [one for one in answers if isinstance(one, model.Verdict)])
+    )
 
 
-def _difference_words(expected: ExpectedAnswer, said: Iterable[Verdict]) -> Iterator[str]:
+def _difference_words(expected: ExpectedAnswer, said: Iterable[model.Verdict]) -> Iterator[str]:
     for verdict in said:
         label = verdict.label or ""
         if verdict.step is None and verdict.measure.endswith(".whose"):
@@ -125,51 +116,51 @@ def _listed(steps: Iterable[int]) -> str:
     return ", ".join(map(str, steps)) or "nothing"
 
 
-def _make_canary_run(file: str, run: Mapping[str, Json]) -> CanaryRun:
+def _make_canary_run(file: str, run: Mapping[str, model.Json]) -> CanaryRun:
     # Keys of TOML are texts, also where they are indexes of steps.
     expects = msgspec.convert(run["expects"], tuple[ExpectedAnswer, ...], strict=False)
-    tools = tuple(ToolDef(name, text) for name, text in run.get("tools", {}).items())
+    tools = tuple(model.ToolDef(name, text) for name, text in run.get("tools", {}).items())
     failed = run.get("failed")
-    trajectory = Trajectory(
+    trajectory = model.Trajectory(
         id=f"{file}:{run['name']}",
         name=f"{file}/{run['name']}",
         steps=tuple(_make_steps(msgspec.convert(run["steps"], tuple[_Step, ...]))),
-        source=Source(format=CANARY_FORMAT),
+        source=model.Source(format=CANARY_FORMAT),
         workflow=file,
         task=run["name"],
         tools=tools or None,
-        outcome=Outcome("fail", "check", 0.0, failed) if failed else Outcome(),
+        outcome=model.Outcome("fail", "check", 0.0, failed) if failed else model.Outcome(),
     )
     return CanaryRun(trajectory=trajectory, expected={one.rubric: one for one in expects})
 
 
-def _make_steps(written: Iterable[_Step]) -> Iterator[Step]:
+def _make_steps(written: Iterable[_Step]) -> Iterator[model.Step]:
     open_calls: list[str] = []
     for index, step in enumerate(written):
         if step.result is not None or step.error is not None:
-            answer = ToolResult(
+            answer = model.ToolResult(
                 call_id=open_calls.pop(0),
-                parts=(Part("text", step.result if step.error is None else step.error),),
+                parts=(model.Part("text", step.result if step.error is None else step.error),),
                 status="ok" if step.error is None else "error",
                 source="explicit",
                 error=step.error,
             )
-            yield Step(index=index, actor="environment", kind="result", results=(answer,))
+            yield model.Step(index=index, actor="environment", kind="result", results=(answer,))
         elif step.user is not None:
-            yield Step(index=index, actor="user", parts=(Part("text", step.user),))
+            yield model.Step(index=index, actor="user", parts=(model.Part("text", step.user),))
         elif step.system is not None:
-            yield Step(index=index, actor="system", parts=(Part("text", step.system),))
+            yield model.Step(index=index, actor="system", parts=(model.Part("text", step.system),))
         else:
             calls = tuple(
                 msgspec.structs.replace(call, id=f"call_{index}_{place}")
                 for place, call in enumerate(step.calls)
             )
             open_calls += [call.id for call in calls if call.id is not None]
-            yield Step(
+            yield model.Step(
                 index=index,
                 actor="agent",
                 kind="call" if calls else "message",
-                parts=() if step.agent is None else (Part("text", step.agent),),
+                parts=() if step.agent is None else (model.Part("text", step.agent),),
                 calls=calls,
             )
 
@@ -200,10 +191,10 @@ def rubric_canaries(rubric: Rubric) -> tuple[CanaryRun, ...]:
     return tuple(one for one in load_canaries() if rubric.name in one.expected)
 
 
-def canary_results(records: Iterable[Record]) -> tuple[CanaryResult, ...]:
+def canary_results(records: Iterable[model.Record]) -> tuple[CanaryResult, ...]:
     """Return how judges did on the canaries among the runs of these records, sorted."""
     runs = {one.trajectory.id: one for one in load_canaries()}
-    answers: dict[tuple[str, str, str, int], list[Record]] = {}
+    answers: dict[tuple[str, str, str, int], list[model.Record]] = {}
     for record in records:
         if record.trajectory in runs and record.rubric in runs[record.trajectory].expected:
             key = (_record_judge(record), record.rubric, record.trajectory, record.repeat)
@@ -211,14 +202,14 @@ def canary_results(records: Iterable[Record]) -> tuple[CanaryResult, ...]:
     return tuple(_canary_result(key, answers[key], runs[key[2]]) for key in sorted(answers))
 
 
-def missed_canaries(records: Iterable[Record]) -> tuple[CanaryResult, ...]:
+def missed_canaries(records: Iterable[model.Record]) -> tuple[CanaryResult, ...]:
     """Return the canaries that were answered wrongly."""
     return tuple(one for one in canary_results(records) if one.said == "missed")
 
 
 def quarantine_missed(
-    records: Iterable[Record], misses: Iterable[CanaryResult]
-) -> Iterator[Record]:
+    records: Iterable[model.Record], misses: Iterable[CanaryResult]
+) -> Iterator[model.Record]:
     """Yield records with the verdicts of judges that missed a canary of their rubric set aside.
 
     The records keep their provenance, usage and cost; only their answers become Unmeasured.
@@ -231,7 +222,7 @@ def quarantine_missed(
     for record in records:
         reason = reasons.get((_record_judge(record), record.rubric))
         answer = record.answer
-        if reason is None or not isinstance(answer, Verdict):
+        if reason is None or not isinstance(answer, model.Verdict):
             yield record
             continue
         absent = Unmeasured("invalid_evidence", reason, answer.measure, answer.step)
@@ -239,15 +230,15 @@ def quarantine_missed(
 
 
 def _canary_result(
-    key: tuple[str, str, str, int], records: Iterable[Record], run: CanaryRun
+    key: tuple[str, str, str, int], records: Iterable[model.Record], run: CanaryRun
 ) -> CanaryResult:
     answers = [record.answer for record in records]
     wrong = answer_differences(run.expected[key[1]], answers)
     if wrong:
         return CanaryResult(*key, "missed", "; ".join(wrong))
-    answered = any(isinstance(answer, Verdict) for answer in answers)
+    answered = any(isinstance(answer, model.Verdict) for answer in answers)
     return CanaryResult(*key, "held" if answered else "unanswered")
 
 
-def _record_judge(record: Record) -> str:
+def _record_judge(record: model.Record) -> str:
     return record.judge.partition("@")[0]

@@ -20,18 +20,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from stepscope import model
 from stepscope.errors import ConfigError
 from stepscope.judges.rubrics import one_line
-from stepscope.model import (
-    Case,
-    Exchange,
-    Json,
-    PolicyRule,
-    ReferenceCall,
-    Step,
-    SubGoal,
-    Trajectory,
-)
 from stepscope.safety.limits import read_file
 from stepscope.values import Unmeasured
 
@@ -47,7 +38,9 @@ LEAST_ALIKE, LEAST_AHEAD = 0.5, 0.15
 _encode = msgspec.json.encode
 
 
-class Goal(SubGoal, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class Goal(
+    model.SubGoal, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """One sub-goal of a file, with what finds its exchange."""
 
     goal: str  # one sentence that says when it is reached; all that the judge is told
@@ -64,11 +57,11 @@ class RunGoals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     goals: tuple[Goal, ...]
 
 
-class ExpectedCall(ReferenceCall, frozen=True, forbid_unknown_fields=True):
+class ExpectedCall(model.ReferenceCall, frozen=True, forbid_unknown_fields=True):
     """A call that a run should make, with these arguments."""
 
 
-class CaseRule(PolicyRule, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CaseRule(model.PolicyRule, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A rule of conduct for one task."""
 
 
@@ -108,20 +101,20 @@ class Goals:
     # workflow and task -> the goals of all its runs
     tasks: Mapping[tuple[str, str], tuple[Goal, ...]]
     # name of a run that `like` cites -> the run, where it is at hand
-    cited: Mapping[str, Trajectory] = field(default_factory=dict)
+    cited: Mapping[str, model.Trajectory] = field(default_factory=dict)
 
     def citations(self) -> set[str]:
         """Return the names of the runs that goals cite."""
         every = (goals for held in (self.runs, self.tasks) for goals in held.values())
         return {goal.like.rpartition(":")[0] for goals in every for goal in goals if goal.like}
 
-    def of(self, trajectory: Trajectory) -> tuple[tuple[str, Located], ...] | Unmeasured:
+    def of(self, trajectory: model.Trajectory) -> tuple[tuple[str, Located], ...] | Unmeasured:
         """Return the sentences of a run's goals, each with its exchange or why it has none.
 
         Its own come before its task's, these before those that its case was written with.
         Unmeasured says why there are none.
         """
-        found: Sequence[SubGoal] | None = self.runs.get(trajectory.name)
+        found: Sequence[model.SubGoal] | None = self.runs.get(trajectory.name)
         if found is None and trajectory.task is not None:
             found = self.tasks.get((trajectory.workflow, trajectory.task))
         if not found and trajectory.case is not None:
@@ -145,7 +138,7 @@ NO_GOALS = Goals("the case; give a file of goals that people confirmed: it", {},
 Located = tuple[int, ...] | Unmeasured
 
 
-def exchange_steps(trajectory: Trajectory, step: int) -> tuple[int, ...]:
+def exchange_steps(trajectory: model.Trajectory, step: int) -> tuple[int, ...]:
     """Return the step of an agent and those of the results of its calls, in order.
 
     Of the step of a result those of the exchange that it belongs to.
@@ -157,9 +150,9 @@ def exchange_steps(trajectory: Trajectory, step: int) -> tuple[int, ...]:
 
 
 def locate_goals(
-    trajectory: Trajectory,
-    goals: Sequence[SubGoal],
-    cited: Mapping[str, Trajectory],  # the runs that goals cite, by name
+    trajectory: model.Trajectory,
+    goals: Sequence[model.SubGoal],
+    cited: Mapping[str, model.Trajectory],  # the runs that goals cite, by name
 ) -> tuple[Located, ...]:
     """Return for each goal the steps of its exchange in a run, or why it has none.
 
@@ -196,18 +189,18 @@ def locate_goals(
     return tuple(placed[at] for at in range(len(goals)))
 
 
-def _selector(goal: SubGoal) -> tuple[str, bytes, str, str, tuple[str, ...]]:
+def _selector(goal: model.SubGoal) -> tuple[str, bytes, str, str, tuple[str, ...]]:
     given = _encode(goal.arguments, order="deterministic")
     return goal.tool, given, goal.message, goal.like, goal.after
 
 
 def _locate(
-    trajectory: Trajectory,
-    goal: SubGoal,
+    trajectory: model.Trajectory,
+    goal: model.SubGoal,
     behind: int,
     taken: set[int],
     left: int,  # goals of this selector that have no exchange yet
-    cited: Mapping[str, Trajectory],
+    cited: Mapping[str, model.Trajectory],
 ) -> Located:
     numbered = goal.steps if isinstance(goal, Goal) else ()
     if numbered:
@@ -243,13 +236,15 @@ def _locate(
     return exchange_steps(trajectory, said[0])
 
 
-def _own_steps(trajectory: Trajectory) -> list[Step]:
+def _own_steps(trajectory: model.Trajectory) -> list[model.Step]:
     """Return the steps in which the agent called or said something."""
     own = (s for s in trajectory.steps if s.actor == "agent" and not s.replayed)
     return [step for step in own if step.calls or step.text.strip()]
 
 
-def _aligned(trajectory: Trajectory, goal: SubGoal, cited: Mapping[str, Trajectory]) -> Located:
+def _aligned(
+    trajectory: model.Trajectory, goal: model.SubGoal, cited: Mapping[str, model.Trajectory]
+) -> Located:
     """Return the exchange that stands where the cited one does in its run.
 
     Both runs are aligned as sequences (S. B. Needleman, C. D. Wunsch, J. Mol. Biol. 48, 1970) by
@@ -307,7 +302,7 @@ def _best_sums(alike: Sequence[Sequence[float]], columns: int) -> list[float]:
     return best
 
 
-def _words(step: Step) -> tuple[set[str], set[object]]:
+def _words(step: model.Step) -> tuple[set[str], set[object]]:
     """Return the tools that a step calls, and the arguments that it gives them, else its words."""
     tools = {call.name for call in step.calls}
     given = ((call.name, *leaf) for call in step.calls for leaf in _leaves(call.arguments))
@@ -323,7 +318,7 @@ def _likeness(one: tuple[set[str], set[object]], other: tuple[set[str], set[obje
     return called if one[0] or other[0] else shared
 
 
-def _leaves(value: Json, key: str = "") -> Iterator[tuple[str, str]]:
+def _leaves(value: model.Json, key: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for name, one in value.items():
             yield from _leaves(one, f"{key}.{name}")
@@ -364,7 +359,7 @@ def check_goals(table: Mapping[str, Any], where: str) -> tuple[Goals, tuple[Case
     return found, held.task
 
 
-def propose_goals(case: Case) -> tuple[Goal, ...] | Unmeasured:
+def propose_goals(case: model.Case) -> tuple[Goal, ...] | Unmeasured:
     """Return a draft of a task's goals: one for each sub-goal of its case, none of them confirmed.
 
     Each is found by the sub-goal's tool and arguments, in any run of the task.
@@ -397,7 +392,7 @@ def _lines(workflow: str, task: str, goals: Iterable[Goal]) -> Iterator[str]:
         yield "confirmed = false\n"
 
 
-def as_toml(value: Json) -> str:
+def as_toml(value: model.Json) -> str:
     """Return a value of JSON as TOML has it, which knows no null: such a key goes."""
     if isinstance(value, dict):
         held = (f"{as_toml(key)} = {as_toml(one)}" for key, one in value.items() if one is not None)
@@ -462,7 +457,7 @@ def _wrong_selector(goal: Goal, version: int, *, of_run: bool) -> str:
     return ""
 
 
-def _meets(exchange: Exchange, subgoal: SubGoal) -> bool:
+def _meets(exchange: model.Exchange, subgoal: model.SubGoal) -> bool:
     given = exchange.call.arguments
     if exchange.call.name != subgoal.tool:
         return False

@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from stepscope import model
 from stepscope.measures import calls
 from stepscope.measures.axes.arguments import trace_values
 from stepscope.measures.axes.sums import find_missing_terms, trace_refusals
@@ -39,17 +40,6 @@ from stepscope.measures.step_features import (
     family_of,
     place_features,
     step_features,
-)
-from stepscope.model import (
-    Answer,
-    Case,
-    Exchange,
-    Facts,
-    Scale,
-    Step,
-    StepKind,
-    Trajectory,
-    Verdict,
 )
 from stepscope.values import Unmeasured, UnmeasuredKind
 
@@ -83,7 +73,7 @@ class Suspicion(NamedTuple):
     cites: tuple[int, ...] = ()
 
 
-def log_factors(trajectory: Trajectory, found: Iterable[Suspicion]) -> list[float]:
+def log_factors(trajectory: model.Trajectory, found: Iterable[Suspicion]) -> list[float]:
     """Return for each step of the agent, in order, the log of the factors of what was found there.
 
     What is `found` is in the order of the run; a step that is not the agent's counts nowhere.
@@ -107,7 +97,7 @@ def log_factors(trajectory: Trajectory, found: Iterable[Suspicion]) -> list[floa
 
 
 def suspicions_of_calls(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
+    trajectory: model.Trajectory, case: model.Case | None, facts: model.Facts | None
 ) -> list[Suspicion]:
     """Return what the run's tool calls make suspicious, by step."""
     made = calls.agent_calls(trajectory)
@@ -126,7 +116,7 @@ def suspicions_of_calls(
     return sorted(found, key=lambda suspicion: suspicion.step)
 
 
-def _errors(trajectory: Trajectory, facts: Facts | None) -> Iterator[Suspicion]:
+def _errors(trajectory: model.Trajectory, facts: model.Facts | None) -> Iterator[Suspicion]:
     for reaction in reactions_of(trajectory, facts).values():
         error = reaction.error
         if error.call.requestor != "agent":
@@ -142,7 +132,7 @@ def _errors(trajectory: Trajectory, facts: Facts | None) -> Iterator[Suspicion]:
             yield Suspicion(reaction.step, "repeated", reason, (read,))
 
 
-def _origins(trajectory: Trajectory) -> Iterator[Suspicion]:
+def _origins(trajectory: model.Trajectory) -> Iterator[Suspicion]:
     """Yield where the numbers first arose that a refusal names: there it went wrong, not later."""
     missing = find_missing_terms(trajectory)
     for fault in missing:
@@ -158,7 +148,10 @@ def _origins(trajectory: Trajectory) -> Iterator[Suspicion]:
 
 
 def _writes(
-    trajectory: Trajectory, made: Sequence[Exchange], case: Case | None, facts: Facts | None
+    trajectory: model.Trajectory,
+    made: Sequence[model.Exchange],
+    case: model.Case | None,
+    facts: model.Facts | None,
 ) -> Iterator[Suspicion]:
     goals = case.called if case is not None else ()
     pairs = subgoal_calls(case, trajectory) if case is not None else []
@@ -188,7 +181,7 @@ def _writes(
 
 # Entries that organise. Of 20 labels on the tuning half of the hand-crafted Who&When runs 14 name
 # the 198 messages, 7 the 694 plans, hand-offs and closing notes.
-BY_KIND: dict[StepKind, float] = {"plan": 0.2, "handoff": 0.1, "other": 0.1}
+BY_KIND: dict[model.StepKind, float] = {"plan": 0.2, "handoff": 0.1, "other": 0.1}
 
 
 ASSUMES = re.compile(
@@ -232,7 +225,7 @@ REPEAT_CHARACTERS = 16
 FIRST_WORDS = 8
 
 
-def suspicions_of_messages(trajectory: Trajectory) -> list[Suspicion]:
+def suspicions_of_messages(trajectory: model.Trajectory) -> list[Suspicion]:
     """Return what the messages of a run without tool calls make suspicious, by step."""
     steps = trajectory.steps
     found = [*_code(steps), *_planner(steps)]
@@ -258,7 +251,7 @@ def suspicions_of_messages(trajectory: Trajectory) -> list[Suspicion]:
     return sorted(found, key=lambda suspicion: suspicion.step)
 
 
-def _message(step: Step, text: str, lower: str, new: set[str]) -> Iterator[Suspicion]:
+def _message(step: model.Step, text: str, lower: str, new: set[str]) -> Iterator[Suspicion]:
     assumes = _search(ASSUMES, ASSUMES_PARTS, text, lower)
     if assumes is not None:
         yield Suspicion(step.index, "assumed", f"assumes: {_quote(text, assumes)}")
@@ -282,7 +275,7 @@ def _search(
     return pattern.search(text) if odd or any([part in lower for part in parts]) else None
 
 
-def _code(steps: Sequence[Step]) -> Iterator[Suspicion]:
+def _code(steps: Sequence[model.Step]) -> Iterator[Suspicion]:
     """What came of code: each environment entry blames the entry before, or the one after it."""
     for before, here in pairwise(steps):
         if before.actor == "agent" and CODE in before.text:
@@ -302,7 +295,7 @@ def _code(steps: Sequence[Step]) -> Iterator[Suspicion]:
             yield Suspicion(here.index, "ignored", reason, (before.index,))
 
 
-def _planner(steps: Sequence[Step]) -> Iterator[Suspicion]:
+def _planner(steps: Sequence[model.Step]) -> Iterator[Suspicion]:
     for at, step in enumerate(steps):
         if step.kind != "plan":
             continue
@@ -316,7 +309,7 @@ def _planner(steps: Sequence[Step]) -> Iterator[Suspicion]:
             yield Suspicion(at, "replan", f"plans anew: {_cut(text)}")
 
 
-def _does_work(step: Step) -> bool:
+def _does_work(step: model.Step) -> bool:
     return step.actor == "agent" and step.kind == "message"
 
 
@@ -404,7 +397,7 @@ NOTHING_FOUND = "no fault found at this step; ranked by its position only"
 
 
 def find_evidence(
-    trajectory: Trajectory, case: Case | None = None, facts: Facts | None = None
+    trajectory: model.Trajectory, case: model.Case | None = None, facts: model.Facts | None = None
 ) -> list[Suspicion]:
     """Return what was found in a run, in its order, and that it ended where it ended."""
     if family_of(trajectory) == "calls":
@@ -417,7 +410,7 @@ def find_evidence(
     return found
 
 
-def rank_by_table(trajectory: Trajectory, found: Sequence[Suspicion]) -> list[Verdict]:
+def rank_by_table(trajectory: model.Trajectory, found: Sequence[Suspicion]) -> list[model.Verdict]:
     """Return one answer for each step of the agent, the likeliest first.
 
     Its value is the log of the step's share among the agent's steps.
@@ -458,9 +451,9 @@ def _signs(weights: Sequence[float], rows: Sequence[Sequence[float]]) -> list[st
     return [sign for _, sign in best]
 
 
-def _answer(step: int, share: float, here: Sequence[Suspicion], sign: str) -> Verdict:
+def _answer(step: int, share: float, here: Sequence[Suspicion], sign: str) -> model.Verdict:
     if not here:
-        return Verdict(
+        return model.Verdict(
             LOCALISE_NAME, share, "place", step=step, cites=(step,), reason=sign or NOTHING_FOUND
         )
     first: dict[Kind, Suspicion] = {}
@@ -470,12 +463,14 @@ def _answer(step: int, share: float, here: Sequence[Suspicion], sign: str) -> Ve
     cites = {step}.union(*(suspicion.cites for suspicion in ordered))
     telling = [one for one in ordered if one.kind not in USUAL] or ordered
     reason = "; ".join([suspicion.reason for suspicion in telling])
-    return Verdict(
+    return model.Verdict(
         LOCALISE_NAME, share, ordered[0].kind, step=step, cites=tuple(sorted(cites)), reason=reason
     )
 
 
-def _localise(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+def _localise(
+    trajectory: model.Trajectory, case: model.Case | None, facts: model.Facts | None
+) -> Iterable[model.Answer]:
     """Every step of the agent in a failed run, with how likely the run went wrong there; no judge.
 
     Per-step answers, one for each step of the agent, the likeliest first: value = the natural log
@@ -491,21 +486,21 @@ def _localise(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
         return _NO_AGENT
     ranked = rank_by_table(trajectory, find_evidence(trajectory, case, facts))
     first, family = ranked[0], family_of(trajectory)
-    whole = Verdict(
+    whole = model.Verdict(
         LOCALISE_NAME,
         float(len(ranked)),
         label=first.label,
         cites=(first.step or 0,),
         reason=f"first step {first.step}: {first.reason}",
     )
-    nobody = Verdict(NOBODY_NAME, read_table().nobody[family], label=family)
+    nobody = model.Verdict(NOBODY_NAME, read_table().nobody[family], label=family)
     return (whole, nobody, *ranked)
 
 
 LOCALISE = RuleMeasure(
     LOCALISE_NAME,
     "9",
-    Scale(-inf, inf, (*KINDS, *FAMILIES)),
+    model.Scale(-inf, inf, (*KINDS, *FAMILIES)),
     ("alternatives", "effects"),
     _localise,
 )

@@ -33,19 +33,7 @@ from stepscope.shape.types import SHAPES, UNRESOLVED
 from stepscope.shape.weights import gate_failed
 from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.store import Store
-from stepscope.store.columns import (
-    ANSWERED,
-    NO_RECORD,
-    AnswerColumn,
-    Columns,
-    Rows,
-    Runs,
-    Texts,
-    cell_state,
-    count_unmeasured,
-    explain_no_match,
-    unmeasured_kind,
-)
+from stepscope.store import columns as stored
 from stepscope.store.judged import JudgeAnswers, keep_chosen
 from stepscope.store.records import EVERY_TASK
 from stepscope.store.runs import texts_in
@@ -105,7 +93,7 @@ def count_fewest(counts: Ints, begins: Ints) -> Ints:
     return np.where(fewest == most, 1, fewest)
 
 
-def classify_fleet(rows: Rows, runs: Runs) -> FleetShapes | None:
+def classify_fleet(rows: stored.Rows, runs: stored.Runs) -> FleetShapes | None:
     """Return what the curves of the scorer of most steps say; None where no run has one."""
     column = rows.step_values(STEP_SCORES, runs)
     if not len(column):
@@ -183,7 +171,7 @@ def axis_of(scored: Sequence[int], made: Sequence[int], size: int) -> list[int]:
 
 
 def _lay_axes(
-    rows: Rows, runs: Runs, at: Ints, steps: Sequence[Ints]
+    rows: stored.Rows, runs: stored.Runs, at: Ints, steps: Sequence[Ints]
 ) -> tuple[list[Ints], list[Ints]]:
     """Return the steps that each curve is drawn over, and where among them its rows are."""
     sizes = [max(int(runs.steps[i]), int(own[-1]) + 1) for i, own in zip(at, steps, strict=True)]
@@ -223,14 +211,14 @@ class FleetShapes:
     @property
     def fitted(self) -> Bools:
         """Runs that were classified and that a shape fits."""
-        return np.equal(self.state, ANSWERED) & ~self.unmodelled
+        return np.equal(self.state, stored.ANSWERED) & ~self.unmodelled
 
     def lost(self) -> dict[str, int]:
         """Return how many runs have no shape, by kind; those without a curve are missing input."""
-        found = {"missing_input": int((self.state == NO_RECORD).sum())}
+        found = {"missing_input": int((self.state == stored.NO_RECORD).sum())}
         states = np.unique(self.state[self.state < 0], return_counts=True)
         for state, n in zip(*states, strict=True):
-            kind = unmeasured_kind(int(state))
+            kind = stored.unmeasured_kind(int(state))
             found[kind] = found.get(kind, 0) + int(n)
         return {kind: n for kind, n in found.items() if n}
 
@@ -239,8 +227,8 @@ _SHAPE_COLUMNS = [x.name for x in fields(FleetShapes) if x.default is MISSING]
 
 
 def _classify_curves(
-    rows: Rows,
-    runs: Runs,
+    rows: stored.Rows,
+    runs: stored.Runs,
     at: Ints,  # shape (k,), place of each run that has a curve among the runs, rising
     axes: Sequence[Ints],  # the steps of each run that its curve is drawn over
     scored: Sequence[Ints],  # where on its axis each has rows
@@ -286,8 +274,10 @@ def align_shapes(
 ) -> FleetShapes:
     """Return the shapes of curves in the places of their runs."""
     batch = found.batch
-    state = np.full(size, NO_RECORD, np.int8)
-    kinds = np.array([ANSWERED, *(cell_state(absent.kind) for absent in batch.absences)], np.int8)
+    state = np.full(size, stored.NO_RECORD, np.int8)
+    kinds = np.array(
+        [stored.ANSWERED, *(stored.cell_state(absent.kind) for absent in batch.absences)], np.int8
+    )
     state[of] = kinds[batch.reasons]
     at = of[batch.rows]
     return FleetShapes(
@@ -317,14 +307,14 @@ def _spread(at: Ints, size: int, values: npt.NDArray[T], absent: float) -> npt.N
 
 def estimate_shapes(of: FleetShapes | None, clusters: Ints, seed: int) -> Shapes | Unmeasured:
     """Return the shapes of a group of runs: shares with intervals, and what was counted beside."""
-    if of is None or not (of.state != NO_RECORD).any():
+    if of is None or not (of.state != stored.NO_RECORD).any():
         return NO_CURVES
     return count_shapes(of, clusters, np.random.default_rng([seed, 0x53484150]))
 
 
 def count_shapes(of: FleetShapes, clusters: Ints | None, rng: np.random.Generator) -> Shapes:
     """Return the shapes of runs, of which at least one may have a curve; see `estimate_shapes`."""
-    fitted, answered = of.fitted, of.state == ANSWERED
+    fitted, answered = of.fitted, of.state == stored.ANSWERED
     lost = of.lost()
     unmodelled = int(of.unmodelled.sum())
     shares = prevalence(
@@ -364,12 +354,14 @@ AxisFaults = Mapping[str, tuple[Floats, Bools]]
 class RunTable:
     """Runs with the columns that a report reads, all aligned."""
 
-    runs: Runs  # the runs
-    columns: Columns  # of each measure with records, or in the vector
+    runs: stored.Runs  # the runs
+    columns: stored.Columns  # of each measure with records, or in the vector
     # the task that each run belongs to, as a number: (workflow, task), or the run itself where it
     # names no task
     clusters: Ints
-    tags: Mapping[str, Texts] = field(default_factory=dict)  # that were asked for, as "tag.KEY"
+    tags: Mapping[str, stored.Texts] = field(
+        default_factory=dict
+    )  # that were asked for, as "tag.KEY"
     shapes: FleetShapes | None = None  # of score curves; None where no run has one
     judged: Floats | None = None  # what judges found, weighed; None where it is not asked for
     custom: tuple[str, ...] = ()  # measures of the user, and their aspects
@@ -383,9 +375,9 @@ class RunTable:
         """How many tasks the runs come from."""
         return len(np.unique(self.clusters))
 
-    def values(self, name: str) -> Texts:
+    def values(self, name: str) -> stored.Texts:
         """Return a field of the runs, or one of the tags that were asked for."""
-        found: Texts = self.tags[name] if name in self.tags else getattr(self.runs, name)
+        found: stored.Texts = self.tags[name] if name in self.tags else getattr(self.runs, name)
         return found
 
     def matches(self, group: Mapping[str, str | None]) -> Bools:
@@ -398,7 +390,9 @@ class RunTable:
     def take(self, chosen: RowMask) -> RunTable:
         """Return the chosen rows."""
         return RunTable(
-            runs=Runs(**{f.name: getattr(self.runs, f.name)[chosen] for f in fields(Runs)}),
+            runs=stored.Runs(
+                **{f.name: getattr(self.runs, f.name)[chosen] for f in fields(stored.Runs)}
+            ),
             columns={name: column.take(chosen) for name, column in self.columns.items()},
             clusters=self.clusters[chosen],
             tags={name: values[chosen] for name, values in self.tags.items()},
@@ -413,17 +407,17 @@ class RunTable:
 
     def scored(self, measure: str) -> bool:
         """Tell whether any run has a record of the measure."""
-        return bool((self.columns[measure].state != NO_RECORD).any())
+        return bool((self.columns[measure].state != stored.NO_RECORD).any())
 
     def lost(self, measure: str, chosen: RowMask | None = None) -> dict[str, int]:
         """Return how many of the runs have no answer, by kind; not scored is a kind of its own."""
         state = self.columns[measure].state
         state = state if chosen is None else state[chosen]
-        missing = int((state == NO_RECORD).sum())
-        return count_unmeasured(state) | ({NOT_SCORED: missing} if missing else {})
+        missing = int((state == stored.NO_RECORD).sum())
+        return stored.count_unmeasured(state) | ({NOT_SCORED: missing} if missing else {})
 
 
-def read_table(rows: Rows, where: Where | None, by: Iterable[str] = ()) -> RunTable:
+def read_table(rows: stored.Rows, where: Where | None, by: Iterable[str] = ()) -> RunTable:
     """Read the chosen runs, their columns, shapes, tags of `by`; refuse versions that are mixed."""
     runs = rows.runs(where)
     custom = tuple(filter(is_custom, rows.measures()))
@@ -462,7 +456,7 @@ def is_custom(measure: str) -> bool:
     return not f"{measure}.".startswith((*_OTHERS, *(f"{one}." for one in known)))
 
 
-def number_tasks(runs: Runs) -> Ints:
+def number_tasks(runs: stored.Runs) -> Ints:
     """Return the task of each run as a number; a run without a task is its own."""
     known: dict[tuple[str, str] | int, int] = {}
     named = zip(runs.workflow.tolist(), runs.task.tolist(), runs.key.tolist(), strict=True)
@@ -502,7 +496,7 @@ def read_outcomes(table: RunTable) -> tuple[Bools, Bools]:
     return known, known & (np.nan_to_num(column.value) > 0)
 
 
-def read_axis_faults(columns: Columns) -> AxisFaults:
+def read_axis_faults(columns: stored.Columns) -> AxisFaults:
     """Return what each axis proved."""
     found = {}
     for key in AXES:
@@ -514,7 +508,7 @@ def read_axis_faults(columns: Columns) -> AxisFaults:
     return found
 
 
-def is_outdated(column: AnswerColumn) -> bool:
+def is_outdated(column: stored.AnswerColumn) -> bool:
     """Tell whether answers are of a version of their measure that is not today's."""
     current = (registry.measure(column.measure).version,)
     return bool(column.versions) and column.versions != current
@@ -530,11 +524,11 @@ def read_values(table: RunTable, measure: str) -> tuple[Floats, Bools]:
     return column.value, column.valued
 
 
-def say_no_match(rows: Rows, where: Where | None) -> str:
+def say_no_match(rows: stored.Rows, where: Where | None) -> str:
     """Return why a filter chooses no run."""
     if isinstance(rows, Store):
         return rows.explain_no_match(where)
-    return explain_no_match(rows, where)
+    return stored.explain_no_match(rows, where)
 
 
 def hide_texts(redactor: Redactor | None, texts: list[str]) -> list[str]:

@@ -20,15 +20,7 @@ import numpy as np
 
 from stepscope.errors import StoreError
 from stepscope.findings import ranking
-from stepscope.findings.ranking import (
-    RankedStep,
-    StepEvidence,
-    StepRanking,
-    StoreFit,
-    StoreKind,
-    evidence_of_records,
-    read_fit,
-)
+from stepscope.findings import ranking as rank
 from stepscope.measures.calls import agent_calls, compared_error, error_message
 from stepscope.measures.conduct import find_decision, ways_to_ask
 from stepscope.measures.language import WANTS, sentences
@@ -219,9 +211,9 @@ REPEAT_WEIGHT = 0.5
 # A finding that was not handled weighs at least this.
 STRONG_WEIGHT = 4.0
 # What `localise` may say of a step of any failed run: no mark on it.
-WEAK_KINDS = frozenset[Kind | StoreKind]({"write", "code", "end", "place"})
+WEAK_KINDS = frozenset[Kind | rank.StoreKind]({"write", "code", "end", "place"})
 # What `localise` says of a step where these findings say the same, and more.
-SAID_BETTER: dict[SuspectKind, frozenset[Kind | StoreKind]] = {
+SAID_BETTER: dict[SuspectKind, frozenset[Kind | rank.StoreKind]] = {
     "error": frozenset({"failed", "repeated", "ignored"}),
     "loop": frozenset({"repeat", "repeated", "failed"}),
     "missed": frozenset({"wrong_write"}),
@@ -229,7 +221,7 @@ SAID_BETTER: dict[SuspectKind, frozenset[Kind | StoreKind]] = {
     "repeat": frozenset({"repeat"}),
     "violation": frozenset({"unconfirmed"}),
 }
-STORE_KINDS: dict[Kind | StoreKind, SuspectKind] = {
+STORE_KINDS: dict[Kind | rank.StoreKind, SuspectKind] = {
     "new_write": "new_write", "breach": "violation", "fault": "fault", "judge_cause": "judge",
     "judge_cascade": "judge", "judge_fault": "judge", "judge_error": "judge", "break": "break",
     "gate": "gate",
@@ -246,8 +238,8 @@ def list_suspects(
     records: Iterable[Record],
     *,
     curve: Curve | Unmeasured | None = None,
-    evidence: Iterable[StepEvidence] = (),  # what other runs say, see `compare_with_trials`
-    fit: StoreFit | None = None,  # what the labels of the store add to the shipped ranking
+    evidence: Iterable[rank.StepEvidence] = (),  # what other runs say, see `compare_with_trials`
+    fit: rank.StoreFit | None = None,  # what the labels of the store add to the shipped ranking
 ) -> LookFirst:
     """Return the suspects of one run, most telling first, and why it failed.
 
@@ -279,7 +271,7 @@ def list_suspects(
     if status == "fail":
         said = [*_curve_evidence(curve), *evidence]
         ranked = ranking.rank_steps(current_records(held), said, trajectory=trajectory, fit=fit)
-        if isinstance(ranked, StepRanking):
+        if isinstance(ranked, rank.StepRanking):
             # What scores say of the whole run, where they break at no step.
             whole: tuple[SuspectSteps, ...] = ()
             if isinstance(curve, Curve) and not _broken(curve):
@@ -334,7 +326,9 @@ def list_passing_trials(store: Store, tasks: Iterable[str | None]) -> Trials:
     return read
 
 
-def compare_with_trials(store: Store, run: Trajectory, trials: Trials) -> tuple[StepEvidence, ...]:
+def compare_with_trials(
+    store: Store, run: Trajectory, trials: Trials
+) -> tuple[rank.StepEvidence, ...]:
     """Return what the passing trials of a failed run's task say of its steps, all as stored."""
     if run.outcome.status != "fail" or run.task is None or not agent_calls(run):
         return ()
@@ -353,7 +347,7 @@ def _reasons(trajectory: Trajectory, found: RuleFindings, goals: list[SubGoal]) 
         yield f"the check says: {trajectory.outcome.reason}"
 
 
-def _merge(ranked: StepRanking, findings: Sequence[SuspectSteps]) -> tuple[SuspectSteps, ...]:
+def _merge(ranked: rank.StepRanking, findings: Sequence[SuspectSteps]) -> tuple[SuspectSteps, ...]:
     """Return the ranked steps with what was found at each; what no such step has comes last."""
     at: dict[int, list[SuspectSteps]] = {}
     for one in findings:
@@ -363,10 +357,10 @@ def _merge(ranked: StepRanking, findings: Sequence[SuspectSteps]) -> tuple[Suspe
 
 
 def _lead_with(
-    proofs: Iterable[StepEvidence], findings: Sequence[SuspectSteps]
+    proofs: Iterable[rank.StepEvidence], findings: Sequence[SuspectSteps]
 ) -> tuple[SuspectSteps, ...]:
     """Return the steps at which something is proved, the first one first, then what was found."""
-    at: dict[int, list[StepEvidence]] = {}
+    at: dict[int, list[rank.StepEvidence]] = {}
     for proof in proofs:
         at.setdefault(proof.step, []).append(proof)
     lead = []
@@ -384,8 +378,8 @@ def _lead_with(
     return (*lead, *(one for one in findings if one.first != one.last or one.first not in at))
 
 
-def _merge_step(ranked: RankedStep, here: Sequence[SuspectSteps]) -> SuspectSteps:
-    known = frozenset[Kind | StoreKind]().union(*(SAID_BETTER.get(x.kind, ()) for x in here))
+def _merge_step(ranked: rank.RankedStep, here: Sequence[SuspectSteps]) -> SuspectSteps:
+    known = frozenset[Kind | rank.StoreKind]().union(*(SAID_BETTER.get(x.kind, ()) for x in here))
     said = [one.evidence for one in here]
     if not (here or ranked.more) or (ranked.label not in known | WEAK_KINDS):
         said.append(ranked.own)
@@ -406,15 +400,15 @@ def _merge_step(ranked: RankedStep, here: Sequence[SuspectSteps]) -> SuspectStep
     )
 
 
-def _curve_evidence(curve: Curve | Unmeasured | None) -> Iterator[StepEvidence]:
+def _curve_evidence(curve: Curve | Unmeasured | None) -> Iterator[rank.StepEvidence]:
     """Yield what a curve of scores says of single steps."""
     if not isinstance(curve, Curve):
         return
     for one in (*_broken(curve), *_gates(curve)):
         step = curve.break_step if one.kind == "break" else one.first
         if step is not None:
-            kind: StoreKind = "break" if one.kind == "break" else "gate"
-            yield StepEvidence(step, kind, one.evidence, (step,))
+            kind: rank.StoreKind = "break" if one.kind == "break" else "gate"
+            yield rank.StepEvidence(step, kind, one.evidence, (step,))
 
 
 def list_unreached(trajectory: Trajectory, case: Case | None, found: RuleFindings) -> list[SubGoal]:
@@ -559,7 +553,7 @@ def weigh_judged(judged: Iterable[JudgeAnswers], n: int) -> Floats:
             said.setdefault(at, []).extend(chain.from_iterable(each.values() for each in found))
     total = np.zeros(n)
     for at, records in said.items():
-        kinds = [one.kind for one in evidence_of_records(records)]
+        kinds = [one.kind for one in rank.evidence_of_records(records)]
         total[at] = min(JUDGED_WEIGHT * len(kinds), COUNT_CAP)
         total[at] += CASCADE_WEIGHT * ("judge_cascade" in kinds)
     return total
@@ -577,7 +571,7 @@ def read_look_first(
 ) -> Iterator[LookFirst]:
     """Yield the chosen runs, read whole, with suspects and command; of judges those in `judged`."""
     given = None if table.shapes is None else (store.noise(), store.weights())
-    fit = read_fit(store.path)
+    fit = rank.read_fit(store.path)
     chosen = choose_runs(table, count)
     trials = list_passing_trials(store, table.runs.task[chosen])
     for at in chosen.tolist():

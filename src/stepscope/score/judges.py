@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from stepscope.judges import run as asking
 from stepscope.judges import tools
 from stepscope.judges.canaries import (
     CanaryResult,
@@ -47,15 +48,6 @@ from stepscope.judges.judgement import (
 )
 from stepscope.judges.plan import plan_judgements
 from stepscope.judges.rubrics import Rubric, RubricKind
-from stepscope.judges.run import (
-    JudgingStatistics,
-    Keep,
-    PlanSource,
-    Progress,
-    reason_word,
-    run_batched_judgements,
-    run_judgements,
-)
 from stepscope.judges.tools import Toolbox, add_file_tools
 from stepscope.ledger.calls import CallClients, Pricing
 from stepscope.ledger.ledger import Ledger, UnknownCall
@@ -138,7 +130,7 @@ class LoopThread:
     """The loop of calls, in a thread of its own; told from outside to stop, then to abort."""
 
     def __init__(
-        self, caller: CallerThread, clients: CallClients, progress: Progress | None
+        self, caller: CallerThread, clients: CallClients, progress: asking.Progress | None
     ) -> None:
         self.aborted = False
         self.misses: tuple[CanaryResult, ...] = ()
@@ -154,10 +146,10 @@ class LoopThread:
 
     async def run(
         self,
-        plan: PlanSource,  # gives the judgements, the same ones every time that it is called
+        plan: asking.PlanSource,  # gives the judgements, the same ones every time that it is called
         canaries: Sequence[Judgement],  # asked before; none where nobody is watched
-        keep: Keep,  # called in the caller's thread, with the records of real runs
-    ) -> JudgingStatistics:
+        keep: asking.Keep,  # called in the caller's thread, with the records of real runs
+    ) -> asking.JudgingStatistics:
         """Judge; return what was done. `misses` are the canaries that were answered wrongly."""
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
         self._apply_stop()
@@ -175,12 +167,14 @@ class LoopThread:
 
             if self._clients.batches is None:
                 return await self._run(plan(), keep_sound)
-            return await run_batched_judgements(
+            return await asking.run_batched_judgements(
                 plan, self._clients, keep=keep_sound, progress=self._progress, stop=self._stop
             )
 
-    async def _run(self, judgements: Iterable[Judgement], keep: Keep) -> JudgingStatistics:
-        return await run_judgements(
+    async def _run(
+        self, judgements: Iterable[Judgement], keep: asking.Keep
+    ) -> asking.JudgingStatistics:
+        return await asking.run_judgements(
             judgements, self._clients, keep=keep, progress=self._progress, stop=self._stop
         )
 
@@ -341,7 +335,7 @@ class JudgePlan:
     def _note(
         self, absent: Unmeasured, trajectory: Trajectory, judge: Judge, rubric: Rubric, repeat: int
     ) -> None:
-        self.unasked[reason_word(absent)] += 1
+        self.unasked[asking.reason_word(absent)] += 1
         # A run without sub-goals has no scores, and a curve of none; it is no scored run.
         if rubric.kind == "score" and absent.step is None:
             return
@@ -369,7 +363,7 @@ class JudgingResult(msgspec.Struct, frozen=True, kw_only=True):
     runs: int  # runs that judges were asked about
     purged: int  # runs that were chosen and whose texts are erased
     unasked: dict[str, int]  # questions that no judge was asked, by the first word of why
-    ran: JudgingStatistics  # what was bought, kept, lost and paid
+    ran: asking.JudgingStatistics  # what was bought, kept, lost and paid
     # canaries that a judge answered wrongly; its answers to that rubric are set aside
     misses: tuple[CanaryResult, ...] = ()
     canaries_usd: float = 0.0  # what was paid for asking about canaries, besides
@@ -436,7 +430,7 @@ def judge_runs(
     clients: CallClients,  # what calls go through
     *,
     # called after every judgement with how many are done, and USD paid
-    progress: Progress | None = None,
+    progress: asking.Progress | None = None,
     # called when Ctrl-C was heard and calls in flight are waited for
     stopping: Callable[[], None] | None = None,
 ) -> JudgingResult:

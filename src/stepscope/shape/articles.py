@@ -20,15 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.shape.types import (
-    EARLY_COLLAPSE,
-    HEALTHY,
-    LATE_DRIFT,
-    RECOVERY,
-    SHAPES,
-    STEADY_DEGRADATION,
-    ShapeName,
-)
+from stepscope.shape import types
 from stepscope.stats.sample import Bools, Floats
 from stepscope.values import Unmeasured
 
@@ -49,7 +41,7 @@ Codes = npt.NDArray[np.int8]
 BLOCK = 16_384
 
 
-def v3(scores: Sequence[float]) -> ShapeName | Unmeasured:
+def v3(scores: Sequence[float]) -> types.ShapeName | Unmeasured:
     """Return what the published classifier answers.
 
     Where it lies: below 7 steps and above about 14 its thresholds mean other things (a late drift
@@ -60,10 +52,10 @@ def v3(scores: Sequence[float]) -> ShapeName | Unmeasured:
     >>> v3([0.90, 0.91, 0.88, 0.60, 0.55, 0.58, 0.61, 0.62, 0.60, 0.58])
     'early_collapse'
     """
-    return _find_absence(scores) or SHAPES[v3_many(np.array([scores], np.float64))[0]]
+    return _find_absence(scores) or types.SHAPES[v3_many(np.array([scores], np.float64))[0]]
 
 
-def v2(scores: Sequence[float]) -> ShapeName | Unmeasured:
+def v2(scores: Sequence[float]) -> types.ShapeName | Unmeasured:
     """Return what the second classifier answers, as far as the article lets one know.
 
     Where it lies: the early mean is compared with the middle's alone and before anything else, so
@@ -72,10 +64,10 @@ def v2(scores: Sequence[float]) -> ShapeName | Unmeasured:
     >>> v2([0.88, 0.90, 0.85, 0.40, 0.38, 0.72, 0.85, 0.87, 0.86, 0.89])
     'early_collapse'
     """
-    return _find_absence(scores) or SHAPES[v2_many(np.array([scores], np.float64))[0]]
+    return _find_absence(scores) or types.SHAPES[v2_many(np.array([scores], np.float64))[0]]
 
 
-def v1(scores: Sequence[float]) -> ShapeName | Unmeasured:
+def v1(scores: Sequence[float]) -> types.ShapeName | Unmeasured:
     """Return what the first classifier answers, as far as the article lets one know.
 
     Where it lies: it looks for slopes within a third, and a collapse falls between two thirds, so
@@ -85,7 +77,7 @@ def v1(scores: Sequence[float]) -> ShapeName | Unmeasured:
     >>> v1([0.90, 0.91, 0.88, 0.60, 0.55, 0.58, 0.61, 0.62, 0.60, 0.58])
     'steady_degradation'
     """
-    return _find_absence(scores) or SHAPES[v1_many(np.array([scores], np.float64))[0]]
+    return _find_absence(scores) or types.SHAPES[v1_many(np.array([scores], np.float64))[0]]
 
 
 def v3_many(scores: Floats) -> Codes:
@@ -216,36 +208,36 @@ def _v3_block(s: Floats) -> Codes:
     early, mid, late = map(_mean_block, parts)
     slope = (s[-1] - s[2 * third]) / max(len(s) - 2 * third - 1, 1)
     codes = _declines_block(s)
-    codes[slope < SLOPE_V3] = LATE_DRIFT
-    codes[(early - mid > GAP) & (early - late > GAP)] = EARLY_COLLAPSE
-    codes[_recovers_block(s)] = RECOVERY
+    codes[slope < SLOPE_V3] = types.LATE_DRIFT
+    codes[(early - mid > GAP) & (early - late > GAP)] = types.EARLY_COLLAPSE
+    codes[_recovers_block(s)] = types.RECOVERY
     return codes
 
 
 def _v2_block(s: Floats) -> Codes:
     third = len(s) // 3
     codes = _after_early_block(s)
-    codes[_mean_block(s[:third]) - _mean_block(s[third : 2 * third]) > GAP] = EARLY_COLLAPSE
+    codes[_mean_block(s[:third]) - _mean_block(s[third : 2 * third]) > GAP] = types.EARLY_COLLAPSE
     return codes
 
 
 def _v1_block(s: Floats) -> Codes:
     third = len(s) // 3
     codes = _after_early_block(s)
-    codes[(s[third - 1] - s[0]) / third < SLOPE_V1] = EARLY_COLLAPSE
+    codes[(s[third - 1] - s[0]) / third < SLOPE_V1] = types.EARLY_COLLAPSE
     return codes
 
 
 def _after_early_block(s: Floats) -> Codes:
     late = s[2 * (len(s) // 3) :]
     codes = _declines_block(s)
-    codes[_recovers_block(s)] = RECOVERY
-    codes[(late[-1] - late[0]) / len(late) < SLOPE_V1] = LATE_DRIFT
+    codes[_recovers_block(s)] = types.RECOVERY
+    codes[(late[-1] - late[0]) / len(late) < SLOPE_V1] = types.LATE_DRIFT
     return codes
 
 
 def _declines_block(s: Floats) -> Codes:
-    return np.where(s[0] - s[-1] > SLIDE, STEADY_DEGRADATION, HEALTHY).astype(np.int8)
+    return np.where(s[0] - s[-1] > SLIDE, types.STEADY_DEGRADATION, types.HEALTHY).astype(np.int8)
 
 
 def _recovers_block(s: Floats) -> Bools:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.shape import inputs
+from stepscope.shape import inputs, types
 from stepscope.shape.inputs import FLOOR, Assumptions
 from stepscope.shape.likelihood import (
     LEVEL,
@@ -35,17 +35,6 @@ from stepscope.shape.likelihood import (
     weigh_templates,
 )
 from stepscope.shape.templates import SHORTEST, SHORTEST_COMPOUND, parts_of_run
-from stepscope.shape.types import (
-    HEALTHY,
-    RECOVERY,
-    SHAPES,
-    UNRESOLVED,
-    Break,
-    CredibleInterval,
-    Shape,
-    ShapeBatch,
-    ShapeName,
-)
 from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.values import Unmeasured
 
@@ -84,14 +73,16 @@ HALVINGS = 32
 DEEPEST = 2.0
 
 
-def depth_span(found: Sequence[TemplateEvidence], weights: Sequence[Floats]) -> CredibleInterval:
+def depth_span(
+    found: Sequence[TemplateEvidence], weights: Sequence[Floats]
+) -> types.CredibleInterval:
     """Return the mean depth with 90 % limits, given that the run fell.
 
     Evidence and weights, (K,) each, the posterior of the templates, are those of each noise.
     """
     from scipy.special import log_ndtr
 
-    broken = found[0].lens.bank.shape != HEALTHY
+    broken = found[0].lens.bank.shape != types.HEALTHY
     weight = np.concatenate([w[broken] for w in weights])
     centre = np.concatenate([each.depth[broken] for each in found])
     root = np.sqrt(np.concatenate([each.lens.precision[broken] for each in found]))
@@ -115,7 +106,7 @@ def depth_span(found: Sequence[TemplateEvidence], weights: Sequence[Floats]) -> 
         return (low + high) / 2
 
     low, high = limit(0.95), limit(0.05)
-    return CredibleInterval(min(max(mean, low), high), low, high)
+    return types.CredibleInterval(min(max(mean, low), high), low, high)
 
 
 # Misfits less probable than this are no accident.
@@ -186,10 +177,10 @@ def classify(
     scores: Sequence[float | None] | npt.NDArray[np.float64],
     *,
     sigma: float | Sequence[float] | None = None,
-    prior: Mapping[ShapeName, float] | None = None,
+    prior: Mapping[types.ShapeName, float] | None = None,
     quantum: float | None = None,
     correlation: float = 0.0,
-) -> Shape | Unmeasured:
+) -> types.Shape | Unmeasured:
     """Compare five shapes for one run's scores.
 
     Args:
@@ -230,11 +221,11 @@ def _shape(
     what: inputs.Assumptions,
     *,
     given: bool,
-) -> Shape:
+) -> types.Shape:
     templates = found[0].lens.bank
     log = np.stack([each.log for each in found]) - np.log(len(found))
     top = log.max()
-    starts = np.searchsorted(templates.shape, np.arange(len(SHAPES)))
+    starts = np.searchsorted(templates.shape, np.arange(len(types.SHAPES)))
     with np.errstate(divide="ignore"):
         likelihood = top + np.log(np.add.reduceat(np.exp(log - top).sum(0), starts))
     likelihood = np.maximum(likelihood, top + inputs.FLOOR)
@@ -248,27 +239,27 @@ def _shape(
         unmodelled = gain > COMPOUND_LOG_FACTOR
     sigma = np.tensordot(weights.sum(1), np.stack([each.sigma for each in found]), 1)
     means, halves = mean_level(scores[None], observed[None], sigma[None], what)
-    mean = CredibleInterval(
+    mean = types.CredibleInterval(
         float(means[0]), float(means[0] - halves[0]), float(means[0] + halves[0])
     )
     told = given or int(observed.sum()) >= FEWEST_BLIND
     resolved = told and posterior[best] >= RESOLVED and not unmodelled
-    recovered = np.where(templates.shape == RECOVERY, weights.sum(0), 0.0)
+    recovered = np.where(templates.shape == types.RECOVERY, weights.sum(0), 0.0)
     log_factor = min(likelihood[best] - likelihood[second], np.log(LARGEST_FACTOR))
-    return Shape(
-        posterior={name: float(posterior[i]) for i, name in enumerate(SHAPES)},
+    return types.Shape(
+        posterior={name: float(posterior[i]) for i, name in enumerate(types.SHAPES)},
         log_likelihood=tuple(likelihood.tolist()),
-        label=SHAPES[best] if resolved else "unresolved",
-        best=SHAPES[best],
-        runner_up=SHAPES[second],
+        label=types.SHAPES[best] if resolved else "unresolved",
+        best=types.SHAPES[best],
+        runner_up=types.SHAPES[second],
         bayes_factor=float(np.exp(log_factor)),
         unmodelled=unmodelled,
         gof_p=gof_p,
         low_level=mean.high < LOW,
         mean=mean,
         break_=_break(weights.sum(0), found[0], unmodelled=unmodelled),
-        depth=None if best == HEALTHY else depth_span(found, list(weights)),
-        trough_length=int(templates.trough[recovered.argmax()]) if best == RECOVERY else None,
+        depth=None if best == types.HEALTHY else depth_span(found, list(weights)),
+        trough_length=int(templates.trough[recovered.argmax()]) if best == types.RECOVERY else None,
         sigma=float(sigma[observed].mean()),
         sigma_source="given" if given else "marginalised",
         n=len(scores),
@@ -304,7 +295,7 @@ def _two_stage_evidence(
     return float(top + np.log(np.exp(log - top).sum() / len(found)))
 
 
-def _break(weight: Floats, one: TemplateEvidence, *, unmodelled: bool) -> Break:
+def _break(weight: Floats, one: TemplateEvidence, *, unmodelled: bool) -> types.Break:
     """Return where it broke, from the posterior of the templates, shape (K,)."""
     templates, part = one.lens.bank, one.lens.part
     size = np.bincount(part)
@@ -322,7 +313,7 @@ def _break(weight: Floats, one: TemplateEvidence, *, unmodelled: bool) -> Break:
         step = int(probability.argmax())
         run = shortest_run(probability[None])
         first, last = int(run[0][0]), int(run[1][0])
-    return Break(
+    return types.Break(
         probability=tuple(probability.tolist()),
         none=max(0.0, 1.0 - total),
         step=step,
@@ -343,7 +334,7 @@ def classify_block(
     sigma: Floats | None,  # shape (n,), the same for all rows; None averages over `SIGMAS`
     what: Assumptions,
     rows: Ints,  # shape (m,), which run of the input each is
-) -> ShapeBatch:
+) -> types.ShapeBatch:
     """Return the answers for a block."""
     values = np.where(observed, scores, 0.0)
     noises = [np.full(len(observed), s) for s in SIGMAS] if sigma is None else [sigma]
@@ -357,7 +348,7 @@ def classify_block(
     share /= share.sum(0)
 
     groups = seen[0]
-    starts = np.searchsorted(groups.shape, np.arange(len(SHAPES)))
+    starts = np.searchsorted(groups.shape, np.arange(len(types.SHAPES)))
     likelihood = (
         np.asarray(np.log(np.maximum(np.add.reduceat(sums, starts, axis=1), np.exp(FLOOR))))
         + highest[:, None]
@@ -379,13 +370,13 @@ def classify_block(
     if sigma is None and int(observed.sum()) < FEWEST_BLIND:
         resolved[:] = False
     where = _break_columns(sums * np.exp(what.log_prior[groups.shape]), groups, seen[0].lens.part)
-    return ShapeBatch(
+    return types.ShapeBatch(
         rows=rows,
         reasons=np.empty(0, np.int8),
         absences=inputs.ABSENCES,
         log_likelihood=likelihood,
         posterior=posterior,
-        label=np.where(resolved, best, UNRESOLVED).astype(np.int8),
+        label=np.where(resolved, best, types.UNRESOLVED).astype(np.int8),
         best=best.astype(np.int8),
         unmodelled=unmodelled,
         gof_p=gof_p,
@@ -458,10 +449,10 @@ def classify_many(
     scores: npt.NDArray[np.float64],
     *,
     sigma: float | Sequence[float] | npt.NDArray[np.float64] | None = None,
-    prior: Mapping[ShapeName, float] | None = None,
+    prior: Mapping[types.ShapeName, float] | None = None,
     quantum: float | None = None,
     correlation: float = 0.0,
-) -> ShapeBatch:
+) -> types.ShapeBatch:
     """Compare five shapes for each of m runs of n steps, as `classify` does.
 
     Scores have shape (m, n); sigma is one number, or has shape (n,) for all runs, (m, 1) or (m, n).
@@ -483,7 +474,7 @@ def classify_many(
     return _classify_table(values, noise, what)
 
 
-def _classify_table(values: Floats, noise: Floats | None, what: Assumptions) -> ShapeBatch:
+def _classify_table(values: Floats, noise: Floats | None, what: Assumptions) -> types.ShapeBatch:
     """Return the shapes of runs of one length; both arrays are (m, n)."""
     observed = ~np.isnan(values)
     found = inputs.find_absences(values, observed, noise)
@@ -496,7 +487,7 @@ def _classify_table(values: Floats, noise: Floats | None, what: Assumptions) -> 
         else:
             jobs += [(rows[at : at + BLOCK], seen, own) for at in range(0, len(rows), BLOCK)]
 
-    def done(job: tuple[Ints, Bools, Floats | None]) -> ShapeBatch:
+    def done(job: tuple[Ints, Bools, Floats | None]) -> types.ShapeBatch:
         rows, seen, own = job
         return classify_block(values[rows], seen, own, what, rows)
 
@@ -511,10 +502,10 @@ def classify_ragged(
     lengths: npt.NDArray[np.int64],
     *,
     sigma: float | npt.NDArray[np.float64] | None = None,
-    prior: Mapping[ShapeName, float] | None = None,
+    prior: Mapping[types.ShapeName, float] | None = None,
     quantum: float | None = None,
     correlation: float = 0.0,
-) -> ShapeBatch:
+) -> types.ShapeBatch:
     """Compare five shapes for runs of unequal length, laid end to end, as `classify_many` does.
 
     `lengths` are the steps of each run; sigma is one number, or one for each value.
@@ -560,7 +551,9 @@ def _group_by_pattern(
         yield rows[members], seen[at]
 
 
-def _join_blocks(parts: Sequence[ShapeBatch], reasons: npt.NDArray[np.int8]) -> ShapeBatch:
+def _join_blocks(
+    parts: Sequence[types.ShapeBatch], reasons: npt.NDArray[np.int8]
+) -> types.ShapeBatch:
     """Return parts put together in the order of their runs."""
     if not parts:  # the columns of one run, without it
         one, seen = np.full((1, SHORTEST), 0.5), np.ones(SHORTEST, np.bool_)
@@ -571,7 +564,9 @@ def _join_blocks(parts: Sequence[ShapeBatch], reasons: npt.NDArray[np.int8]) -> 
     columns = {
         name: np.concatenate([getattr(part, name) for part in parts])[order] for name in _COLUMNS
     }
-    return ShapeBatch(reasons=reasons, absences=inputs.ABSENCES, **columns)
+    return types.ShapeBatch(reasons=reasons, absences=inputs.ABSENCES, **columns)
 
 
-_COLUMNS = [field.name for field in fields(ShapeBatch) if field.name not in {"reasons", "absences"}]
+_COLUMNS = [
+    field.name for field in fields(types.ShapeBatch) if field.name not in {"reasons", "absences"}
+]

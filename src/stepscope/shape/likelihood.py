@@ -19,15 +19,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from stepscope.shape import templates as library
 from stepscope.shape.inputs import Assumptions
-from stepscope.shape.templates import (
-    LONGEST,
-    Templates,
-    make_templates,
-    parts_of_run,
-    pool_steps,
-    two_stage_templates,
-)
 from stepscope.shape.types import HEALTHY
 from stepscope.stats.sample import Bools, Floats, Ints
 
@@ -70,7 +63,7 @@ NEGLIGIBLE = 1e-4
 class WhitenedTemplates:
     """Templates seen through one noise, so that evidence is a dot product away."""
 
-    bank: Templates  # the templates
+    bank: library.Templates  # the templates
     weights: Floats  # shape (p, n), the averages of the scores that are compared
     part: Ints  # shape (n,), the step of the templates that each step of the run belongs to
     whiten: Floats  # shape (p, p), turns residuals into independent ones of variance 1
@@ -99,9 +92,9 @@ def _whiten_templates(
     seen = np.frombuffer(observed, dtype=np.bool_)
     noise = np.where(seen, np.frombuffer(sigma, dtype=np.float64), 1.0)
     noise = np.sqrt(noise**2 + quantum**2 / 12)
-    weights, places = pool_steps(seen, noise)
-    size = min(len(seen), LONGEST)
-    templates = (two_stage_templates if compound else make_templates)(size)
+    weights, places = library.pool_steps(seen, noise)
+    size = min(len(seen), library.LONGEST)
+    templates = (library.two_stage_templates if compound else library.make_templates)(size)
     covariance = curve_covariance(weights, places / (size - 1) - 0.5, noise, correlation)
     root = np.asarray(np.linalg.cholesky(covariance), np.float64)
     unit = inverse_of_lower(root)
@@ -118,7 +111,7 @@ def _whiten_templates(
     return WhitenedTemplates(
         bank=templates,
         weights=weights,
-        part=parts_of_run(len(seen)),
+        part=library.parts_of_run(len(seen)),
         whiten=unit,
         level=level / np.sqrt(level @ level),
         f=f,

@@ -16,17 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
+from stepscope.stats import sample
 from stepscope.stats.intervals import normal_quantile, student_quantile
-from stepscope.stats.sample import (
-    EstimateFrame,
-    Floats,
-    as_column,
-    cluster_index,
-    find_absence,
-    make_estimate,
-    make_value,
-    sum_by_cluster,
-)
 from stepscope.values import Estimate, Unmeasured
 
 # Pairs (and clusters) below which the spread of the scores is not told by them.
@@ -57,7 +48,7 @@ def pearson(
     >>> round(found.value, 3), round(found.low, 2), round(found.high, 2)
     (0.8, -0.28, 0.99)
     """
-    frame = EstimateFrame(level=level, unmeasured=unmeasured, unit="r", unit_of_n=unit_of_n)
+    frame = sample.EstimateFrame(level=level, unmeasured=unmeasured, unit="r", unit_of_n=unit_of_n)
     return _follow(first, second, clusters, frame, concordant=False)
 
 
@@ -79,18 +70,20 @@ def rank_correlation(
     >>> round(rank_correlation([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]).value, 3)
     0.8
     """
-    frame = EstimateFrame(level=level, unmeasured=unmeasured, unit="rank", unit_of_n=unit_of_n)
-    a, b = as_column(first, "first"), as_column(second, "second")
-    if (absent := find_absence(a, frame) or find_absence(b, frame)) is not None:
+    frame = sample.EstimateFrame(
+        level=level, unmeasured=unmeasured, unit="rank", unit_of_n=unit_of_n
+    )
+    a, b = sample.as_column(first, "first"), sample.as_column(second, "second")
+    if (absent := sample.find_absence(a, frame) or sample.find_absence(b, frame)) is not None:
         return absent
-    runs = len(np.unique(cluster_index(clusters, len(a))))
+    runs = len(np.unique(sample.cluster_index(clusters, len(a))))
     if len(a) < FEWEST_RANKED or runs < 2:
         few = f"{len(a)} {unit_of_n} of {runs} runs; expected {FEWEST_RANKED} of two runs or more"
         return Unmeasured("insufficient_data", few)
     return _follow(_midranks(a), _midranks(b), clusters, frame, concordant=False)
 
 
-def _midranks(values: Floats) -> Floats:
+def _midranks(values: sample.Floats) -> sample.Floats:
     ordered = np.sort(values)
     below = np.searchsorted(ordered, values, side="left")
     return np.asarray((below + np.searchsorted(ordered, values, side="right") + 1) / 2, np.float64)
@@ -115,7 +108,7 @@ def concordance(
     >>> round(concordance([1, 2, 3, 4, 5], [2, 3, 4, 5, 6]).value, 3)
     0.8
     """
-    frame = EstimateFrame(level=level, unmeasured=unmeasured, unit="r", unit_of_n=unit_of_n)
+    frame = sample.EstimateFrame(level=level, unmeasured=unmeasured, unit="r", unit_of_n=unit_of_n)
     return _follow(first, second, clusters, frame, concordant=True)
 
 
@@ -123,16 +116,16 @@ def _follow(
     first: npt.ArrayLike,
     second: npt.ArrayLike,
     clusters: npt.ArrayLike | None,
-    frame: EstimateFrame,
+    frame: sample.EstimateFrame,
     *,
     concordant: bool,
 ) -> Estimate | Unmeasured:
-    x, y = as_column(first, "first"), as_column(second, "second")
+    x, y = sample.as_column(first, "first"), sample.as_column(second, "second")
     if x.shape != y.shape:
         raise DataError(f"first has shape {x.shape}, second {y.shape}; expected the same items")
-    if (absent := find_absence(x, frame) or find_absence(y, frame)) is not None:
+    if (absent := sample.find_absence(x, frame) or sample.find_absence(y, frame)) is not None:
         return absent
-    n, of = len(x), cluster_index(clusters, len(x))
+    n, of = len(x), sample.cluster_index(clusters, len(x))
     groups = len(np.unique(of))
     if n < 2:
         return Unmeasured("insufficient_data", f"one of {frame.unit_of_n}; expected two or more")
@@ -152,16 +145,16 @@ def _follow(
     reach = _reach(influence, of, value, frame.level)
     if reach is None:
         why = "one task" if groups < 2 else "too few, or the two are the same throughout"
-        return make_value(value, why, n=n, frame=frame)
+        return sample.make_value(value, why, n=n, frame=frame)
     limits = (value, tanh(atanh(value) - reach), tanh(atanh(value) + reach))
-    return make_estimate(limits, method="Fisher", n=n, frame=frame)
+    return sample.make_estimate(limits, method="Fisher", n=n, frame=frame)
 
 
 def _reach(
-    influence: Floats, clusters: npt.NDArray[np.int64], value: float, level: float
+    influence: sample.Floats, clusters: npt.NDArray[np.int64], value: float, level: float
 ) -> float | None:
     """Return half the width on Fisher's scale; None where nothing tells it."""
-    n, sums = len(influence), sum_by_cluster(influence, clusters).sums
+    n, sums = len(influence), sample.sum_by_cluster(influence, clusters).sums
     groups, alone = len(sums), float((influence**2).sum())
     if groups < 2 or abs(value) >= 1 - 1e-9:
         return None

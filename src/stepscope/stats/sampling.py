@@ -17,18 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
+from stepscope.stats import sample
 from stepscope.stats.intervals import student_quantile
-from stepscope.stats.sample import (
-    EstimateFrame,
-    Floats,
-    Ints,
-    as_column,
-    cluster_index,
-    find_absence,
-    make_estimate,
-    make_value,
-    sum_by_cluster,
-)
 from stepscope.values import Estimate, Unmeasured
 
 # The uniform part of a draw: of a judge whose probabilities were recalibrated on labels, and else.
@@ -41,7 +31,9 @@ SURE = 9.0
 _HOLD = np.array([0.25, 1.0])
 
 
-def draw_shares(p: npt.ArrayLike, n: int, *, uniform: float = UNIFORM_UNCALIBRATED) -> Floats:
+def draw_shares(
+    p: npt.ArrayLike, n: int, *, uniform: float = UNIFORM_UNCALIBRATED
+) -> sample.Floats:
     """Return the share of a draw of each run, shape (runs,), summing to 1; none is above 1/n.
 
     `p` is the judge's probability that the run fails, `n` how many labels are planned. `uniform` of
@@ -73,7 +65,7 @@ def draw_shares(p: npt.ArrayLike, n: int, *, uniform: float = UNIFORM_UNCALIBRAT
     return np.asarray(shares)
 
 
-def draw(shares: npt.ArrayLike, n: int, rng: np.random.Generator) -> Ints:
+def draw(shares: npt.ArrayLike, n: int, rng: np.random.Generator) -> sample.Ints:
     """Return `n` different places, drawn with probability n times their share, in random order.
 
     `shares` are those of `draw_shares` for the same n. An annotator may stop anywhere.
@@ -83,7 +75,7 @@ def draw(shares: npt.ArrayLike, n: int, rng: np.random.Generator) -> Ints:
     >>> sorted(draw([0.5, 0.5, 0.0], 2, np.random.default_rng(0)).tolist())
     [0, 1]
     """
-    given = as_column(shares, "shares")
+    given = sample.as_column(shares, "shares")
     if not (given >= 0).all() or abs(given.sum() - 1) > 1e-6 or (given * n > 1 + 1e-6).any():
         raise DataError(f"shares sum to {given.sum():.6g}; expected 1, and none above 1/{n}")
     order = rng.permutation(np.flatnonzero(given > 0))
@@ -104,7 +96,7 @@ def saved_width(p: npt.ArrayLike, shares: npt.ArrayLike) -> float:
     >>> saved_width([0.9, 0.1, 0.1, 0.9], [0.25] * 4)
     0.0
     """
-    chances, given = _probabilities(p), as_column(shares, "shares")
+    chances, given = _probabilities(p), sample.as_column(shares, "shares")
     spread = chances * (1 - chances)
     if given.shape != chances.shape or not (given > 0).all():
         raise DataError("saved_width takes one share above 0 for each probability")
@@ -117,7 +109,7 @@ def saved_width(p: npt.ArrayLike, shares: npt.ArrayLike) -> float:
 
 def recalibrate(
     p: npt.ArrayLike, labelled: npt.ArrayLike, labels: npt.ArrayLike, shares: npt.ArrayLike
-) -> Floats:
+) -> sample.Floats:
     """Return `p` with its log odds shifted and stretched to what people said, shape (runs,).
 
     `labelled` are places in `p`, `labels` what people said there (1 fails), `shares` those of the
@@ -131,8 +123,8 @@ def recalibrate(
     [0.9, 0.1]
     """
     odds = _log_odds(_probabilities(p))
-    places, said = np.asarray(labelled, np.int64), as_column(labels, "labels")
-    weights = 1 / as_column(shares, "shares")
+    places, said = np.asarray(labelled, np.int64), sample.as_column(labels, "labels")
+    weights = 1 / sample.as_column(shares, "shares")
     if not len(said):
         return _chances(odds)
     if places.shape != said.shape or weights.shape != said.shape or not np.isfinite(weights).all():
@@ -179,30 +171,30 @@ def drawn_rate(
     >>> round(found.value, 3)
     0.7
     """
-    chances, said = _probabilities(p), as_column(labels, "labels")
-    frame = EstimateFrame(level=level, unmeasured=unmeasured, unit_of_n=unit_of_n)
-    if (absent := find_absence(np.concatenate([said, chances]), frame)) is not None:
+    chances, said = _probabilities(p), sample.as_column(labels, "labels")
+    frame = sample.EstimateFrame(level=level, unmeasured=unmeasured, unit_of_n=unit_of_n)
+    if (absent := sample.find_absence(np.concatenate([said, chances]), frame)) is not None:
         return absent
     if not len(said):
         return Unmeasured("insufficient_data", f"no {unit_of_n}")
-    places, given = np.asarray(labelled, np.int64), as_column(shares, "shares")
+    places, given = np.asarray(labelled, np.int64), sample.as_column(shares, "shares")
     if not (places.shape == said.shape == given.shape and (given > 0).all()):
         raise DataError("drawn_rate takes one place, one label and one share above 0 a label")
     if not ((said >= 0) & (said <= 1)).all():
         raise DataError("drawn_rate takes labels in [0, 1], 1 for a run that fails")
     n, runs = len(said), len(chances)
     corrections = (said - chances[places]) / (runs * given)
-    tasks = cluster_index(clusters, runs)
-    by_task = sum_by_cluster(corrections - corrections.mean(), tasks[places]).sums
+    tasks = sample.cluster_index(clusters, runs)
+    by_task = sample.sum_by_cluster(corrections - corrections.mean(), tasks[places]).sums
     value, groups = float(chances.mean() + corrections.mean()), len(by_task)
-    frame = EstimateFrame(
+    frame = sample.EstimateFrame(
         level=level, unmeasured=unmeasured, unit_of_n=unit_of_n, n_tasks=groups,
         bounds=None if not unmeasured else (0.0, 1.0),
     )  # fmt: skip
     value = min(max(value, 0.0), 1.0)
     if groups < 2:
-        return make_value(value, "one label" if n < 2 else "one task", n=n, frame=frame)
-    judged = sum_by_cluster(chances - chances.mean(), tasks).sums
+        return sample.make_value(value, "one label" if n < 2 else "one task", n=n, frame=frame)
+    judged = sample.sum_by_cluster(chances - chances.mean(), tasks).sums
     # A judge whom no label contradicts is not taken for one without errors: as Bonett and Price's
     # pseudo-case, one error is added, that fades with those which were seen.
     errors = int((np.abs(said - chances[places]) > 0.5).sum())
@@ -210,21 +202,21 @@ def drawn_rate(
     variance += len(judged) / (len(judged) - 1) * float((judged**2).sum()) / runs**2
     half = float(student_quantile(groups - 1, level)) * variance**0.5
     limits = (value, max(value - half, 0.0), min(value + half, 1.0))
-    return make_estimate(limits, method="drawn, t", n=n, frame=frame)
+    return sample.make_estimate(limits, method="drawn, t", n=n, frame=frame)
 
 
-def _probabilities(p: npt.ArrayLike) -> Floats:
-    chances = as_column(p, "probabilities")
+def _probabilities(p: npt.ArrayLike) -> sample.Floats:
+    chances = sample.as_column(p, "probabilities")
     if not ((chances >= 0) & (chances <= 1)).all():
         raise DataError("a judge's probabilities lie in [0, 1]; leave out runs without one")
     return chances
 
 
-def _log_odds(chances: Floats) -> Floats:
+def _log_odds(chances: sample.Floats) -> sample.Floats:
     with np.errstate(divide="ignore"):
         odds = np.log(chances) - np.log1p(-chances)
     return np.asarray(np.clip(odds, -SURE, SURE))
 
 
-def _chances(odds: Floats) -> Floats:
+def _chances(odds: sample.Floats) -> sample.Floats:
     return np.asarray(1 / (1 + np.exp(-odds)))

@@ -24,16 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import suggest_name
-from stepscope.model import Label, Record
+from stepscope.model import Label, Record, signatures
 from stepscope.model.records import RULES, STEP_LABELS_NAME
-from stepscope.model.signatures import (
-    IS_ERROR,
-    is_of_steps,
-    is_signed,
-    sign_run,
-    sign_step,
-    signature_code,
-)
 from stepscope.runtime.database import Connection
 from stepscope.store.where import Where
 from stepscope.values import UNMEASURED_KINDS, Estimate, UnmeasuredKind, format_count
@@ -519,7 +511,7 @@ def see_runs(column: Callable[[str], AnswerColumn], measures: Iterable[str]) -> 
     blind &= column("axes.result_interpretation").state == cell_state("missing_input")
     state[blind & (state == ANSWERED)] = cell_state("missing_input")
     crashed = cell_state("error")
-    for measure in filter(is_signed, measures):
+    for measure in filter(signatures.is_signed, measures):
         state[column(measure).state == crashed] = crashed
     return state
 
@@ -536,7 +528,7 @@ def read_signs(db: Connection, places: RunPlaces, state: Ints) -> Signs:
     ).fetchall()
     found: list[tuple[str, SignColumns]] = []
     for id_, measure, version, facts in asked if len(state) else ():
-        if not is_signed(measure):
+        if not signatures.is_signed(measure):
             continue
         of = [row for row in current if measure == row[0] or measure.startswith(f"{row[0]}.")]
         workflows = {row[1] for row in of if row[2:] == (version, facts)}
@@ -549,7 +541,7 @@ def read_signs(db: Connection, places: RunPlaces, state: Ints) -> Signs:
             " json_group_array(" + words + "), " + cites + " FROM records"
             " WHERE question = ? AND repeat = 0 AND state > 0 AND step >= ? AND reason <> ''"
             " AND label IS NOT 'all' AND (label = 'incorrect' OR NOT ?)",
-            (id_, 0 if is_of_steps(measure) else -1, measure.startswith("axes.")),
+            (id_, 0 if signatures.is_of_steps(measure) else -1, measure.startswith("axes.")),
         )
         if numbers[0] is None:
             continue
@@ -576,8 +568,8 @@ def sign_answers(
     named = np.empty(0, np.int64)
     for measure, (run, step, said, cites) in sorted(answers, key=lambda x: x[0] == "errors"):
         each = dict.fromkeys(said)
-        if not is_of_steps(measure):
-            signs = {words: sign_run(measure, words) for words in each}
+        if not signatures.is_of_steps(measure):
+            signs = {words: signatures.sign_run(measure, words) for words in each}
             signed = [
                 (numbers.setdefault(text, len(numbers)), of, at)
                 for of, words in zip(run.tolist(), said, strict=True)
@@ -585,12 +577,14 @@ def sign_answers(
             ]
             parts.append(np.array(signed, np.int64).reshape(-1, 3).T)
             continue
-        known = {words: sign_step(measure, words) for words in each}
+        known = {words: signatures.sign_step(measure, words) for words in each}
         codes = {w: numbers.setdefault(x, len(numbers)) if x else -1 for w, x in known.items()}
         number = np.fromiter(map(codes.__getitem__, said), np.int64, len(said))
         kept = number >= 0
         if measure == STEP_LABELS_NAME:
-            named = np.append(named, (run << 32 | step)[[IS_ERROR in words for words in said]])
+            named = np.append(
+                named, (run << 32 | step)[[signatures.IS_ERROR in words for words in said]]
+            )
         elif measure == "errors":
             # Cited is the call, of which labels of steps speak.
             first = {text: _decode(text)[0] for text in dict.fromkeys(cites) if text}
@@ -627,7 +621,7 @@ def offer_answers(db: Connection, rows: Rows) -> None:
     def read_signatures() -> dict[int, str]:
         runs = rows.runs()
         signs = rows.signs(runs)
-        names = [(text, signature_code(text)) for text in signs.texts]
+        names = [(text, signatures.signature_code(text)) for text in signs.texts]
         of_run: dict[int, set[str]] = {}
         keys = runs.key[signs.at].tolist()
         for key, number in zip(keys, signs.number.tolist(), strict=True):
@@ -673,7 +667,7 @@ def explain_no_match(rows: Rows, where: Where | None, tools: Iterable[str] = ())
         kind, _, key = field.partition(".")
         if field == "mode":
             signs = rows.signs(runs)
-            known = {*signs.texts, *map(signature_code, signs.texts)}
+            known = {*signs.texts, *map(signatures.signature_code, signs.texts)}
             if not known:
                 how = "" if signs.seen.any() else "; find some with stepscope score"
                 said.append(f"no failure mode is known{how}")

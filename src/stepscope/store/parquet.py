@@ -29,18 +29,7 @@ from stepscope.model.signatures import is_of_steps, is_signed
 from stepscope.runtime.database import Connection, open_memory
 from stepscope.safety.limits import open_output
 from stepscope.store import columns, records
-from stepscope.store.columns import (
-    ANSWERED,
-    AnswerColumn,
-    Columns,
-    Runs,
-    SignColumns,
-    Signs,
-    StepColumn,
-    Texts,
-    offer_answers,
-    sign_answers,
-)
+from stepscope.store import columns as stored
 from stepscope.store.labels import read_labels
 from stepscope.store.records import WHOLE, RecordRow, decode_record
 from stepscope.store.where import Where
@@ -175,7 +164,7 @@ def _batches(
     ):
         # The very rows that `Store.column` would read.
         made_by = np.zeros((len(runs), 2), dtype=np.int64)
-        cells = AnswerColumn.empty(measure, len(runs))
+        cells = stored.AnswerColumn.empty(measure, len(runs))
         columns.fill_cells(db, aligned, measure, cells, made_by=made_by)
         current = [(question, case) for question, case in made_by.tolist()]
         while rows := list(islice(group, _FETCH_ROWS)):
@@ -200,7 +189,7 @@ def _cells(row: RecordRow, place: int, current: tuple[int, int]) -> tuple[object
         place,
         row.step == WHOLE and not row.repeat and (row.question, row.case_id) == current,
         row.trajectory, row.measure, None if row.step == WHOLE else row.step,
-        min(row.state, ANSWERED), row.value, row.label,
+        min(row.state, stored.ANSWERED), row.value, row.label,
         UNMEASURED_KINDS[-1 - row.state] if row.state < 0 else None,
         msgspec.json.decode(row.cites) if row.cites else (), *_last_cells(row),
     )  # fmt: skip
@@ -247,14 +236,14 @@ class ParquetRows:
             for batch in self._records.iter_batches(_DECODED_ROWS, groups):
                 yield from batch.to_pylist()
 
-    def runs(self, where: Where | None = None) -> Runs:
+    def runs(self, where: Where | None = None) -> stored.Runs:
         """Return the runs that `where` chooses; `key` is the row in runs.parquet."""
         keys = np.arange(self._runs.num_rows, dtype=np.int64)
         table = self._runs
         if where is not None:
             keys = self._chosen(where)
             table = table.take(keys)
-        return Runs(
+        return stored.Runs(
             key=keys,
             **{name: _texts(table, name) for name in columns.TEXT_FIELDS},
             steps=table.column("steps").to_numpy(),
@@ -262,12 +251,12 @@ class ParquetRows:
             start_ns=columns.text_array(table.column("start_ns").to_pylist()),
         )
 
-    def column(self, measure: str, runs: Runs | None = None) -> AnswerColumn:
+    def column(self, measure: str, runs: stored.Runs | None = None) -> stored.AnswerColumn:
         """Return the current whole-run answers of a measure, aligned with `runs` (default: all)."""
         chosen = self.runs() if runs is None else runs
         return columns.read_column(measure, len(chosen), partial(self._fill, self._places(chosen)))
 
-    def step_values(self, measure: str, runs: Runs) -> StepColumn:
+    def step_values(self, measure: str, runs: stored.Runs) -> stored.StepColumn:
         """Return the numbers that a measure gave to single steps of `runs`, whoever gave them."""
         places = self._places(runs)
         rows_of: dict[tuple[str, str], dict[tuple[str, ...], list[Any]]] = {}
@@ -290,12 +279,12 @@ class ParquetRows:
         rows = [(number[name], *rest) for name, *rest in found]
         table = np.array(sorted(rows), dtype=np.float64).reshape(-1, 5)
         scorer, at_, step, repeat = table[:, :4].T.astype(np.int64)
-        return StepColumn(
+        return stored.StepColumn(
             scorers=tuple(scorers), scorer=scorer, at=at_, step=step, repeat=repeat,
             value=table[:, 4],
         )  # fmt: skip
 
-    def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
+    def cited(self, measure: str, runs: stored.Runs) -> list[tuple[int, ...] | None]:
         """Return the steps that whole-run answers cite, aligned with `runs`; None without one."""
         found: list[tuple[int, ...] | None] = [None] * len(runs)
         places = self._places(runs)
@@ -305,12 +294,12 @@ class ParquetRows:
                 found[at] = tuple(row["cites"] or ())
         return found
 
-    def signs(self, runs: Runs, known: Columns | None = None) -> Signs:
+    def signs(self, runs: stored.Runs, known: stored.Columns | None = None) -> stored.Signs:
         """Return what rules found wrong in `runs`; `known` are columns read of them already."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        found: list[tuple[str, SignColumns]] = []
+        found: list[tuple[str, stored.SignColumns]] = []
         read = cache(lambda measure: (known or {}).get(measure) or self.column(measure, runs))
         state = columns.see_runs(read, self._groups)
         places = self._places(runs)
@@ -343,7 +332,7 @@ class ParquetRows:
             cited = rows.column("cites").to_pylist() if measure == "errors" else ()
             cites = [str(one) if one else "" for one in cited]
             found.append((measure, (run, step, list(map(str, words)), cites)))
-        return sign_answers(found, places.__getitem__, state)
+        return stored.sign_answers(found, places.__getitem__, state)
 
     def weights(self) -> dict[tuple[str, str], tuple[float, ...]]:
         """Return no weights: an export has none."""
@@ -353,7 +342,7 @@ class ParquetRows:
         """Return no sigma: an export has none."""
         return {}
 
-    def _places(self, runs: Runs) -> npt.NDArray[np.int64]:
+    def _places(self, runs: stored.Runs) -> npt.NDArray[np.int64]:
         places = np.full(self._runs.num_rows, -1, dtype=np.int64)
         places[runs.key] = np.arange(len(runs))
         return places
@@ -375,7 +364,7 @@ class ParquetRows:
         if groups:
             yield from self._batches(groups)
 
-    def tag(self, key: str, runs: Runs) -> Texts:
+    def tag(self, key: str, runs: stored.Runs) -> stored.Texts:
         """Return the value of one tag of each of the runs, None where a run has no such tag."""
         tags = self._runs.column("tags").take(runs.key).to_pylist()
         read = msgspec.json.Decoder(dict[str, str]).decode
@@ -423,7 +412,9 @@ class ParquetRows:
             if measure in (None, label.measure) and (ids is None or label.trajectory in ids):
                 yield label
 
-    def _fill(self, places: npt.NDArray[np.int64], measure: str, cells: AnswerColumn) -> set[str]:
+    def _fill(
+        self, places: npt.NDArray[np.int64], measure: str, cells: stored.AnswerColumn
+    ) -> set[str]:
         versions: set[str] = set()
         for group in self._groups.get(measure, ()):
             with self._reading():
@@ -457,7 +448,7 @@ class ParquetRows:
                 db.executemany(
                     "INSERT INTO tags VALUES (?, ?, ?)", [(at, k, v) for k, v in tags.items()]
                 )
-            offer_answers(db, self)
+            stored.offer_answers(db, self)
             found = db.execute(
                 "SELECT seq FROM runs WHERE " + where.sql + " ORDER BY seq", where.parameters
             ).fetchall()
@@ -479,11 +470,11 @@ def _groups(file: pq.ParquetFile, folder: Path) -> dict[str, list[int]]:
     return groups
 
 
-def _texts(table: pa.Table, name: str) -> Texts:
+def _texts(table: pa.Table, name: str) -> stored.Texts:
     return table.column(name).to_numpy().astype(np.object_, copy=False)
 
 
-def _words(table: pa.Table, name: str) -> Texts:
+def _words(table: pa.Table, name: str) -> stored.Texts:
     """Return a dictionary column as objects; equal words share one object."""
     import pyarrow as pa
 

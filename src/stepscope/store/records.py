@@ -20,19 +20,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from stepscope import model
 from stepscope.errors import StoreError
-from stepscope.model import (
-    SCORES,
-    Answer,
-    Case,
-    Record,
-    StepScore,
-    TraceLabel,
-    Trajectory,
-    Usage,
-    Verdict,
-    digest,
-)
 from stepscope.model.records import HUMAN, IMPORTED, RULES, STEP_SCORES
 from stepscope.model.trajectory import outcome_of_label
 from stepscope.runtime.database import Connection
@@ -99,7 +88,7 @@ class Question(NamedTuple):
     rubric: str = ""
 
 
-def encode_answer(answer: Answer) -> AnswerCells:
+def encode_answer(answer: model.Answer) -> AnswerCells:
     """Return the columns that an answer fills."""
     step = WHOLE if answer.step is None else answer.step
     if isinstance(answer, Unmeasured):
@@ -161,7 +150,7 @@ class RowIds:
         return self._cases[hash_]
 
 
-def insert_records(db: Connection, names: RowIds, records: Iterable[Record]) -> int:
+def insert_records(db: Connection, names: RowIds, records: Iterable[model.Record]) -> int:
     """Insert records that are not there yet; return how many. Call inside a transaction."""
     runs: dict[str, int] = {}
     rows = []
@@ -188,13 +177,13 @@ def insert_records(db: Connection, names: RowIds, records: Iterable[Record]) -> 
     return _insert_rows(db, _INSERT, rows)
 
 
-def _refuse_bad_numbers(record: Record) -> None:
+def _refuse_bad_numbers(record: model.Record) -> None:
     """Refuse numbers that SQLite would turn into NULL or that mean nothing.
 
     The value itself is left to the schema, which knows that an answer must have one.
     """
     answer = record.answer
-    confidence = answer.confidence if isinstance(answer, Verdict) else None
+    confidence = answer.confidence if isinstance(answer, model.Verdict) else None
     numbers = {"confidence": confidence, "cost_usd": record.cost_usd, "seconds": record.seconds}
     for name, number in numbers.items():
         if number is not None and not 0 <= number < inf:
@@ -285,28 +274,30 @@ def read_record_rows(
     return map(RecordRow._make, db.execute(_SELECT + " AND ".join(conditions) + _ORDER, values))
 
 
-def decode_record(row: RecordRow) -> Record:
+def decode_record(row: RecordRow) -> model.Record:
     """Return a row as a record."""
     step = None if row.step == WHOLE else row.step
-    answer: Answer
+    answer: model.Answer
     if row.state < 0:
         answer = Unmeasured(UNMEASURED_KINDS[-1 - row.state], row.reason, row.measure, step)
     else:
-        answer = Verdict(
+        answer = model.Verdict(
             measure=row.measure, value=row.value, label=row.label, step=step,
             cites=tuple(msgspec.json.decode(row.cites)) if row.cites else (),
             reason=row.reason, confidence=row.confidence,
         )  # fmt: skip
-    return Record(
+    return model.Record(
         trajectory=row.trajectory, answer=answer, version=row.version, family=row.family,
         case=row.case, facts=row.facts, judge=row.judge, rubric=row.rubric, prompt=row.prompt,
         repeat=row.repeat,
-        usage=None if row.usage is None else msgspec.json.decode(row.usage, type=Usage),
+        usage=None if row.usage is None else msgspec.json.decode(row.usage, type=model.Usage),
         cost_usd=row.cost_usd, seconds=row.seconds,
     )  # fmt: skip
 
 
-def label_records(trajectory: str, given: Iterable[TraceLabel], steps: int) -> Iterator[Record]:
+def label_records(
+    trajectory: str, given: Iterable[model.TraceLabel], steps: int
+) -> Iterator[model.Record]:
     """Yield what people said about a run of so many steps as records of family `human`.
 
     The judge is the annotator. A label at a step cites it. Several labels of one person at one step
@@ -319,13 +310,13 @@ def label_records(trajectory: str, given: Iterable[TraceLabel], steps: int) -> I
             continue  # no person's word
         key = (label.kind, label.step, label.annotator)
         seen[key] = seen.get(key, -1) + 1
-        yield Record(
+        yield model.Record(
             trajectory=trajectory, answer=_labelled(label, steps), version=HUMAN_VERSION,
             family=HUMAN, judge=label.annotator, repeat=seen[key],
         )  # fmt: skip
 
 
-def _labelled(label: TraceLabel, steps: int) -> Answer:
+def _labelled(label: model.TraceLabel, steps: int) -> model.Answer:
     measure = f"human.{label.kind}"
     if label.step is not None and not 0 <= label.step < steps:
         reason = f"a person named step {label.step}; the run has {steps} steps"
@@ -333,13 +324,13 @@ def _labelled(label: TraceLabel, steps: int) -> Answer:
     reason = f"{label.agent}: {label.reason}" if label.agent else label.reason
     cites = () if label.step is None else (label.step,)
     said = label.category or label.kind
-    return Verdict(measure, label=said, step=label.step, cites=cites, reason=reason)
+    return model.Verdict(measure, label=said, step=label.step, cites=cites, reason=reason)
 
 
 LATENCY, COST = f"{STEP_SCORES}.latency_s", f"{STEP_SCORES}.cost_usd"
 SCORES_VERSION = "1"
 
-_heads = msgspec.json.Decoder(Trajectory)
+_heads = msgspec.json.Decoder(model.Trajectory)
 _NOT_SCORED = "nobody scored this step"
 
 
@@ -366,8 +357,8 @@ def is_ambiguous(db: Connection, name: str) -> bool:
 
 
 def attach_scores(
-    db: Connection, names: RowIds, run: tuple[int, str, int], scores: Iterable[StepScore]
-) -> tuple[list[StepScore], list[tuple[StepScore, str]]]:
+    db: Connection, names: RowIds, run: tuple[int, str, int], scores: Iterable[model.StepScore]
+) -> tuple[list[model.StepScore], list[tuple[model.StepScore, str]]]:
     """Store the scores of a run, given by row, id and number of steps; call inside a transaction.
 
     Returns the scores that are new, and those that are refused, each with the reason.
@@ -379,8 +370,8 @@ def attach_scores(
         (seq, STEP_SCORES, IMPORTED),
     )
     known = {(judge, repeat, step): value for judge, repeat, step, value in rows}
-    fresh: list[StepScore] = []
-    refused: list[tuple[StepScore, str]] = []
+    fresh: list[model.StepScore] = []
+    refused: list[tuple[model.StepScore, str]] = []
     for score in scores:
         key = (score.judge, score.repeat, score.step)
         if score.step >= steps:
@@ -399,24 +390,26 @@ def attach_scores(
     return fresh, refused
 
 
-def score_records(trajectory: str, scores: Iterable[StepScore]) -> Iterator[Record]:
+def score_records(trajectory: str, scores: Iterable[model.StepScore]) -> Iterator[model.Record]:
     """Yield scores as records, with what a file says of the steps' time and cost beside them."""
-    imported = partial(Record, trajectory=trajectory, version=SCORES_VERSION, family=IMPORTED)
+    imported = partial(model.Record, trajectory=trajectory, version=SCORES_VERSION, family=IMPORTED)
     for score in scores:
         step, value, reason = score.step, score.value, score.reason
-        answer: Answer
+        answer: model.Answer
         if value is None:
             answer = Unmeasured("missing_input", reason or _NOT_SCORED, STEP_SCORES, step)
         else:
-            answer = Verdict(STEP_SCORES, value=value, step=step, cites=(step,), reason=reason)
+            answer = model.Verdict(
+                STEP_SCORES, value=value, step=step, cites=(step,), reason=reason
+            )
         yield imported(answer=answer, judge=score.judge, repeat=score.repeat)
         for name, figure in ((LATENCY, score.latency_s), (COST, score.cost_usd)):
             if figure is not None:
-                yield imported(answer=Verdict(name, value=figure, step=step))
+                yield imported(answer=model.Verdict(name, value=figure, step=step))
 
 
 def quarantine_scores(
-    db: Connection, refused: Iterable[tuple[StepScore, str]], *, name: str, uri: str, now: int
+    db: Connection, refused: Iterable[tuple[model.StepScore, str]], *, name: str, uri: str, now: int
 ) -> int:
     """Keep refused scores with the records that could not be read; return how many are new."""
     before = db.total_changes
@@ -431,7 +424,9 @@ def quarantine_scores(
     return db.total_changes - before
 
 
-def move_earlier_scores(db: Connection, seq: int, name: str, steps: int) -> tuple[StepScore, ...]:
+def move_earlier_scores(
+    db: Connection, seq: int, name: str, steps: int
+) -> tuple[model.StepScore, ...]:
     """Move to a new run the scores that came before its trace did, and return them.
 
     The run that was nothing but these scores is superseded by it. Where a score names a step that
@@ -440,16 +435,16 @@ def move_earlier_scores(db: Connection, seq: int, name: str, steps: int) -> tupl
     found = db.execute(
         "SELECT seq FROM runs WHERE name = ? AND format = ? AND superseded_by IS NULL"
         " AND seq <> ? AND steps <= ?",
-        (name, SCORES, seq, steps),
+        (name, model.SCORES, seq, steps),
     ).fetchall()
-    moved: list[StepScore] = []
+    moved: list[model.StepScore] = []
     for (other,) in found:
         moved += move_scores(db, other, seq)
         db.execute("UPDATE runs SET superseded_by = ? WHERE seq = ?", (seq, other))
     return tuple(moved)
 
 
-def move_scores(db: Connection, old: int, new: int) -> tuple[StepScore, ...]:
+def move_scores(db: Connection, old: int, new: int) -> tuple[model.StepScore, ...]:
     """Move the scores of a run to the run that takes its place, and return them."""
     db.execute(
         "UPDATE OR IGNORE records SET run = ? WHERE run = ? AND question IN"
@@ -465,7 +460,7 @@ _WEIGHTS_KEY = b'"weights":'
 _MOST_SHOWN = 8
 
 decode_weights = msgspec.json.Decoder(tuple[float, ...]).decode
-_cases = msgspec.json.Decoder(Case)
+_cases = msgspec.json.Decoder(model.Case)
 
 
 def fix_case_weights(db: Connection, workflow: str, task: str, case: bytes) -> None:
@@ -508,7 +503,7 @@ def fix_weights(db: Connection, workflow: str, task: str, weights: Iterable[floa
         "INSERT INTO weights (workflow, task, hash, body, fixed_ns) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (workflow, task) DO UPDATE SET hash = excluded.hash, body = excluded.body,"
         " fixed_ns = excluded.fixed_ns",
-        (workflow, task, digest(wanted), msgspec.json.encode(wanted), time.time_ns()),
+        (workflow, task, model.digest(wanted), msgspec.json.encode(wanted), time.time_ns()),
     )
 
 

@@ -22,19 +22,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from stepscope import model
 from stepscope.errors import EnvironmentFault, StoreError
-from stepscope.model import (
-    SCORES,
-    Case,
-    Json,
-    Outcome,
-    Part,
-    Step,
-    StepScore,
-    TraceLabel,
-    Trajectory,
-    figures,
-)
 from stepscope.model.records import RULES
 from stepscope.model.trajectory import GIVEN, GIVEN_AS, outcome_of_label, outcome_rank
 from stepscope.runtime.database import Connection
@@ -47,14 +36,16 @@ from stepscope.store.where import Where
 DATA_KEY = b'"data":'
 
 
-def change_parts(steps: tuple[Step, ...], change: Callable[[int, Part], Part]) -> tuple[Step, ...]:
+def change_parts(
+    steps: tuple[model.Step, ...], change: Callable[[int, model.Part], model.Part]
+) -> tuple[model.Step, ...]:
     """Return the steps with `change(place, part)` for every part, results' parts after a step's.
 
     Places count parts from 0, in that order.
     """
     places = count()
 
-    def changed(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    def changed(parts: tuple[model.Part, ...]) -> tuple[model.Part, ...]:
         return tuple(change(next(places), part) for part in parts)
 
     return tuple(
@@ -70,11 +61,13 @@ def change_parts(steps: tuple[Step, ...], change: Callable[[int, Part], Part]) -
     )
 
 
-def move_media_out(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], dict[int, bytes]]:
+def move_media_out(
+    steps: tuple[model.Step, ...],
+) -> tuple[tuple[model.Step, ...], dict[int, bytes]]:
     """Return the steps without their data, and the data by the place of its part."""
     blobs: dict[int, bytes] = {}
 
-    def out(place: int, part: Part) -> Part:
+    def out(place: int, part: model.Part) -> model.Part:
         content = None if part.data is None else _decode_base64(part.data)
         if content is None:
             return part
@@ -85,11 +78,11 @@ def move_media_out(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], dict[int,
 
 
 def move_media_in(
-    steps: tuple[Step, ...], names: Mapping[int, str], folder: Path
-) -> tuple[Step, ...]:
+    steps: tuple[model.Step, ...], names: Mapping[int, str], folder: Path
+) -> tuple[model.Step, ...]:
     """Return the steps with their data read back from the blob folder."""
 
-    def back(place: int, part: Part) -> Part:
+    def back(place: int, part: model.Part) -> model.Part:
         if place not in names:
             return part
         content = read_blob(folder, names[place])
@@ -167,9 +160,9 @@ class PreparedRun(msgspec.Struct, frozen=True, gc=False, array_like=True):
     body: bytes  # its steps as JSON, media that go to blobs left out
     case: tuple[str, bytes] | None = None  # hash and JSON of what it is measured against
     tags: dict[str, str] = {}  # as in the trace
-    labels: tuple[TraceLabel, ...] = ()  # as in the trace
+    labels: tuple[model.TraceLabel, ...] = ()  # as in the trace
     blobs: dict[int, bytes] = {}  # media that go beside the store, by the place of their part
-    scores: tuple[StepScore, ...] = ()  # as in the trace
+    scores: tuple[model.StepScore, ...] = ()  # as in the trace
 
     @property
     def held_bytes(self) -> int:
@@ -186,7 +179,7 @@ _GIVEN = f'"{GIVEN_AS}":'.encode()
 _N_COLUMNS = PreparedRun.__struct_fields__.index("head")
 
 
-def prepare_run(trajectory: Trajectory, *, move_media: bool) -> PreparedRun:
+def prepare_run(trajectory: model.Trajectory, *, move_media: bool) -> PreparedRun:
     """Return a run encoded for a store; `move_media` where it has a folder for blobs."""
     t = trajectory
     body = encode_json(t.steps)
@@ -194,7 +187,7 @@ def prepare_run(trajectory: Trajectory, *, move_media: bool) -> PreparedRun:
     if move_media and DATA_KEY in body:
         kept, blobs = move_media_out(t.steps)
         body = encode_json(kept)
-    found = figures(t)
+    found = model.figures(t)
     start = t.start or next((step.start for step in t.steps if step.start is not None), None)
     return PreparedRun(
         id=t.id, name=t.name, workflow=t.workflow, task=t.task, trial=t.trial,
@@ -219,7 +212,7 @@ _SPAN_FIELDS = (
 )  # fmt: skip
 
 
-def merge_late_spans(old: Trajectory, now: Trajectory) -> Trajectory | None:
+def merge_late_spans(old: model.Trajectory, now: model.Trajectory) -> model.Trajectory | None:
     """Return the earlier reading with the spans of the later one; None where it has no more."""
     before, after = {span.id for span in old.spans}, {span.id for span in now.spans}
     if len(now.spans) <= len(old.spans) or not before <= after:
@@ -236,9 +229,9 @@ _INSERT = (
 _DELETE_RULES = (
     "DELETE FROM records WHERE run = ? AND question IN (SELECT id FROM questions WHERE family = ?)"
 )
-_heads = msgspec.json.Decoder(Trajectory)
-_steps = msgspec.json.Decoder(tuple[Step, ...])
-_cases = msgspec.json.Decoder(Case)
+_heads = msgspec.json.Decoder(model.Trajectory)
+_steps = msgspec.json.Decoder(tuple[model.Step, ...])
+_cases = msgspec.json.Decoder(model.Case)
 
 
 # What became of an outcome that was given to a run.
@@ -264,7 +257,7 @@ def write_runs(
     new = known = superseded = refused = 0
     now = time.time_ns()
     for run in batch:
-        if run.format == SCORES and (
+        if run.format == model.SCORES and (
             records.find_named_run(db, run.name) is not None or records.is_ambiguous(db, run.name)
         ):
             refused += _scores_of_others(db, names, run, now)
@@ -346,7 +339,7 @@ def _attach(
     return len(refused)
 
 
-def _keep_scores(db: Connection, seq: int, head: bytes, fresh: Sequence[StepScore]) -> None:
+def _keep_scores(db: Connection, seq: int, head: bytes, fresh: Sequence[model.StepScore]) -> None:
     """Add scores to a run's own trace, so that an export has them."""
     run = _heads.decode(head)
     whole = msgspec.structs.replace(run, scores=(*run.scores, *fresh))
@@ -374,7 +367,7 @@ def _set_case(db: Connection, names: RowIds, seq: int, run: PreparedRun) -> None
     db.execute(query, (case_id, seq, _GIVEN_CASE))
 
 
-def give_case(db: Connection, names: RowIds, case: Case) -> tuple[int, int]:
+def give_case(db: Connection, names: RowIds, case: model.Case) -> tuple[int, int]:
     """Give a case to the runs of its task; return how many there are, and how many had another."""
     rows = db.execute(
         "SELECT runs.seq, cases.body FROM runs JOIN cases ON cases.id = runs.case_id"
@@ -399,7 +392,7 @@ def _update_known_run(
     old, now = _heads.decode(head), _heads.decode(run.head)
     fresh = tuple(label for label in now.labels if label not in old.labels)
     grown = merge_late_spans(old, now)
-    outcome = now.outcome if now.outcome != Outcome() else old.outcome
+    outcome = now.outcome if now.outcome != model.Outcome() else old.outcome
     if outcome_rank(outcome) < outcome_rank(old.outcome):
         # Somebody gave the run a weightier one, or the trace itself did.
         recorded = _recorded_outcome(msgspec.structs.replace(old, outcome=outcome))
@@ -444,7 +437,7 @@ def _update_known_run(
         db.execute(_DELETE_RULES, (seq, RULES))
 
 
-def give_outcome(db: Connection, names: RowIds, seq: int, label: TraceLabel) -> OutcomeFate:
+def give_outcome(db: Connection, names: RowIds, seq: int, label: model.TraceLabel) -> OutcomeFate:
     """Give a run an outcome that somebody names; a weightier one that it has stays.
 
     What is said and does not count stays with the run, as a label.
@@ -462,7 +455,7 @@ def give_outcome(db: Connection, names: RowIds, seq: int, label: TraceLabel) -> 
     return "new"
 
 
-def _settle_outcome(run: Trajectory, label: TraceLabel) -> Trajectory:
+def _settle_outcome(run: model.Trajectory, label: model.TraceLabel) -> model.Trajectory:
     """Return a run with one more outcome: the weightier one counts, the earlier of two equals."""
     given = outcome_of_label(label)
     assert given is not None
@@ -475,7 +468,7 @@ def _settle_outcome(run: Trajectory, label: TraceLabel) -> Trajectory:
     return msgspec.structs.replace(run, labels=labels, outcome=given)
 
 
-def _recorded_outcome(run: Trajectory) -> TraceLabel | None:
+def _recorded_outcome(run: model.Trajectory) -> model.TraceLabel | None:
     """Return what the trace itself says of its outcome, as a label; None where it says nothing."""
     said = run.outcome
     if outcome_rank(said) == 0 or any(outcome_of_label(label) == said for label in run.labels):
@@ -483,12 +476,12 @@ def _recorded_outcome(run: Trajectory) -> TraceLabel | None:
     extra: dict[str, object] = {GIVEN_AS: said.source}
     if said.reward is not None:
         extra["reward"] = said.reward
-    return TraceLabel(
+    return model.TraceLabel(
         kind="outcome", category=said.status, reason=said.reason, annotator=TRACE, extra=extra
     )
 
 
-def _write_outcome(db: Connection, seq: int, run: Trajectory) -> None:
+def _write_outcome(db: Connection, seq: int, run: model.Trajectory) -> None:
     db.execute("UPDATE traces SET head = ? WHERE run = ?", (encode_json(run), seq))
     db.execute("UPDATE runs SET outcome = ? WHERE seq = ?", (run.outcome.status, seq))
     db.execute(_DELETE_RULES, (seq, RULES))
@@ -568,12 +561,12 @@ class StoredRun(NamedTuple):
 
     key: int
     case_id: int
-    trajectory: Trajectory
+    trajectory: model.Trajectory
 
 
 def read_runs_by_row(db: Connection, chosen: Sequence[int]) -> Iterator[StoredRun]:
     """Yield runs by row, in the order asked for; one purged meanwhile is left out."""
-    cases: dict[int, Case | None] = {0: None}
+    cases: dict[int, model.Case | None] = {0: None}
     for key in chosen:
         row = db.execute(
             "SELECT head, traces.steps, case_id FROM traces JOIN runs ON runs.seq = traces.run"
@@ -633,7 +626,7 @@ def list_tools(db: Connection, where: Where | None) -> set[str]:
     }
 
 
-def _texts_of_step(step: Step) -> Iterator[str]:
+def _texts_of_step(step: model.Step) -> Iterator[str]:
     yield from (part.text for part in step.parts if part.text)
     for call in step.calls:
         yield call.name
@@ -645,7 +638,7 @@ def _texts_of_step(step: Step) -> Iterator[str]:
     yield step.error or ""
 
 
-def texts_in(value: Json) -> Iterator[str]:
+def texts_in(value: model.Json) -> Iterator[str]:
     """Yield every text of a JSON value, also the keys of its objects."""
     if isinstance(value, str):
         yield value

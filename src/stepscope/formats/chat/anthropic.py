@@ -17,18 +17,7 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats import fields
-from stepscope.formats.chat.messages import (
-    ENVELOPE_KEYS,
-    Dialect,
-    MessageEnvelope,
-    detect_dialect,
-    is_chat_message,
-    is_other_run,
-    opening_messages,
-    parts_without,
-    shape_error,
-    unwrap_exchange,
-)
+from stepscope.formats.chat import messages as chat
 from stepscope.formats.fields import Content, ToolStatus
 from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, convert_record, message_format
@@ -52,11 +41,11 @@ _MEDIA_KINDS: dict[str, PartKind] = {"image": "image", "document": "file", "file
 def anthropic_step(message: Json, index: int, limits: Limits) -> Step:
     """Return one message as the step at `index`."""
     if not isinstance(message, dict):
-        raise shape_error(index, "an object", message)
+        raise chat.shape_error(index, "an object", message)
     role = message.get("role")
     actor = _ACTORS.get(role) if isinstance(role, str) else None
     if actor is None:
-        raise shape_error(index, "a `role` among user, assistant, system", role)
+        raise chat.shape_error(index, "a `role` among user, assistant, system", role)
     blocks = parse_blocks(message.get("content"), index, limits)
     return Step(
         index=index,
@@ -95,7 +84,7 @@ def parse_blocks(content: Json, index: int, limits: Limits) -> Content:
     if isinstance(content, str):
         return Content((Part("text", content),))
     if not isinstance(content, list):
-        raise shape_error(index, "text or a list of blocks under `content`", content)
+        raise chat.shape_error(index, "text or a list of blocks under `content`", content)
     parts: list[Part] = []
     calls: list[ToolCall] = []
     results: list[ToolResult] = []
@@ -104,13 +93,13 @@ def parse_blocks(content: Json, index: int, limits: Limits) -> Content:
             parts.append(Part("text", block))
             continue
         if not isinstance(block, dict) or not isinstance(block.get("type"), str):
-            raise shape_error(index, "a `type` in every block", block)
+            raise chat.shape_error(index, "a `type` in every block", block)
         if block["type"] in _CALL_KINDS:
             name, call_id = block.get("name"), block.get("id")
             if not isinstance(name, str):
-                raise shape_error(index, "a `name` in every tool_use block", name)
+                raise chat.shape_error(index, "a `name` in every tool_use block", name)
             if call_id is not None and not isinstance(call_id, str):
-                raise shape_error(index, "text as `id` of a tool_use block", call_id)
+                raise chat.shape_error(index, "text as `id` of a tool_use block", call_id)
             extra = fields.rest(block, _CALL_KEYS)
             call = fields.parse_call(name, block.get("input"), call_id, limits=limits, extra=extra)
             kind = _CALL_KINDS[block["type"]]
@@ -125,7 +114,7 @@ def parse_blocks(content: Json, index: int, limits: Limits) -> Content:
 def _block_result(block: dict[str, Json], index: int) -> ToolResult:
     call_id = block["tool_use_id"]
     if call_id is not None and not isinstance(call_id, str):
-        raise shape_error(index, "text as `tool_use_id`", call_id)
+        raise chat.shape_error(index, "text as `tool_use_id`", call_id)
     content = block.get("content")
     structured: Json = None
     if isinstance(content, dict):
@@ -134,7 +123,7 @@ def _block_result(block: dict[str, Json], index: int) -> ToolResult:
     pieces = content if isinstance(content, list) else [] if content is None else [content]
     for piece in pieces:
         if not isinstance(piece, str | dict):
-            raise shape_error(index, "text or blocks as a tool's result", piece)
+            raise chat.shape_error(index, "text or blocks as a tool's result", piece)
     parts = tuple([Part("text", p) if isinstance(p, str) else _block_part(p) for p in pieces])
     extra = fields.rest(block, _RESULT_KEYS)
     if block["type"] != "tool_result":
@@ -175,7 +164,11 @@ def _block_part(block: dict[str, Json]) -> Part:
 
 
 NAME = "anthropic_messages"
-_DIALECT_LIKENESS: dict[Dialect, float] = {"anthropic": 0.95, "anthropic-like": 0.75, "either": 0.4}
+_DIALECT_LIKENESS: dict[chat.Dialect, float] = {
+    "anthropic": 0.95,
+    "anthropic-like": 0.75,
+    "either": 0.4,
+}
 _WHOLE_KEYS = frozenset({"messages", "request", "response", "body"})
 
 
@@ -183,14 +176,14 @@ def _likeness(opening: Opening) -> float:
     first = opening.records[0] if opening.records else None
     if _is_response(first):
         return 0.95
-    messages = opening_messages(opening, is_chat_message)
+    messages = chat.opening_messages(opening, chat.is_chat_message)
     if messages is not None:
-        return _DIALECT_LIKENESS.get(detect_dialect(messages), 0.0)
+        return _DIALECT_LIKENESS.get(chat.detect_dialect(messages), 0.0)
     return _body_likeness(first) if isinstance(first, dict) else 0.0
 
 
 def _body_likeness(record: dict[str, Json]) -> float:
-    if is_other_run(record):
+    if chat.is_other_run(record):
         return 0.0
     text = record.get("body")
     if isinstance(text, str) and "status" in record:
@@ -201,7 +194,7 @@ def _body_likeness(record: dict[str, Json]) -> float:
             return 0.95 if _is_response(inner) else _body_likeness(inner)
     if not isinstance(record.get("messages"), list):
         return 0.0
-    likeness = _DIALECT_LIKENESS.get(detect_dialect(record["messages"]), 0.0)
+    likeness = _DIALECT_LIKENESS.get(chat.detect_dialect(record["messages"]), 0.0)
     # Both keys together are Anthropic's alone: OpenAI says its system prompt as a message.
     both = {"system", "max_tokens"} <= record.keys()
     return max(likeness, 0.9) if likeness and both else likeness
@@ -222,7 +215,7 @@ def _finish_messages(
 ) -> Trajectory:
     # A file that is one response body has the run's only id; a list of messages has none.
     run_id = steps[0].id if len(steps) == 1 else None
-    draft = MessageEnvelope().draft(NAME, steps, first, run_id=run_id)
+    draft = chat.MessageEnvelope().draft(NAME, steps, first, run_id=run_id)
     return first.finish(draft, ordinals)
 
 
@@ -231,11 +224,11 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     if isinstance(record, list):
         listed = [anthropic_step(message, index, limits) for index, message in enumerate(record)]
         return (_finish_messages(tuple(listed), found, ordinals),)
-    request, response, extra = unwrap_exchange(record, limits)
+    request, response, extra = chat.unwrap_exchange(record, limits)
     if response is not None and "messages" in response:
         # A recorded HTTP body may as well be what was sent.
         request, response = response, None
-    envelope, unexpected = convert_record(request, MessageEnvelope)
+    envelope, unexpected = convert_record(request, chat.MessageEnvelope)
     messages = request.get("messages", [])
     if not isinstance(messages, list):
         raise TraceError(f"`messages` is {str(messages)[:60]!r}; expected a list")
@@ -250,7 +243,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     if not made:
         raise TraceError("a record without a single message; expected a list under `messages`")
     steps = tuple(made)
-    extra = {**extra, **(fields.rest(request, ENVELOPE_KEYS | {"messages", "system"}) or {})}
+    extra = {**extra, **(fields.rest(request, chat.ENVELOPE_KEYS | {"messages", "system"}) or {})}
     run_id = envelope.source_id or (steps[-1].id if response is not None else None)
     draft = envelope.draft(NAME, steps, found, run_id=run_id, extra=extra)
     return (found.finish(draft, ordinals, unexpected),)
@@ -259,7 +252,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
 FORMAT = message_format(
     NAME,
     _likeness,
-    is_part=parts_without(_WHOLE_KEYS, lambda record: "role" in record),
+    is_part=chat.parts_without(_WHOLE_KEYS, lambda record: "role" in record),
     step=anthropic_step,
     whole=_read_record,
     run=_finish_messages,

@@ -16,14 +16,7 @@ from collections.abc import Sequence
 
 from stepscope.errors import TraceError
 from stepscope.formats import fields
-from stepscope.formats.chat.messages import (
-    ENVELOPE_KEYS,
-    ROLES,
-    MessageEnvelope,
-    content_parts,
-    opening_messages,
-    shape_error,
-)
+from stepscope.formats.chat import messages as chat
 from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, convert_record, message_format
 from stepscope.formats.opening import Opening
@@ -51,7 +44,7 @@ def is_history_message(record: Json) -> bool:
 
 
 def _likeness(opening: Opening) -> float:
-    messages: Sequence[Json] | None = opening_messages(opening, is_history_message)
+    messages: Sequence[Json] | None = chat.opening_messages(opening, is_history_message)
     wrapped = opening.records[0] if opening.records else None
     if messages is None and isinstance(wrapped, dict) and not wrapped.keys() & _OTHERS:
         messages = next((x for key in _LISTS if isinstance(x := wrapped.get(key), list)), None)
@@ -60,7 +53,7 @@ def _likeness(opening: Opening) -> float:
     if not whole or len(whole) < len(messages or ()) - 1:
         return 0.0
     roles = {one["role"] for one in whole}
-    if not roles <= ROLES | {"exit", "model"}:
+    if not roles <= chat.ROLES | {"exit", "model"}:
         return 0.7
     names = {fields.text_at(one, "name") for one in whole if one["role"] == "user"}
     named = all(isinstance(one.get("name"), str) for one in whole)
@@ -72,9 +65,9 @@ def history_step(value: Json, index: int, limits: Limits) -> Step:
     """Return one message as the step at `index`."""
     role = value.get("role") if isinstance(value, dict) else None
     if not isinstance(role, str):
-        raise shape_error(index, "an object with a `role`", value)
+        raise chat.shape_error(index, "an object with a `role`", value)
     name = fields.text_at(value, "name")
-    parts = content_parts(value.get("content"), index)
+    parts = chat.content_parts(value.get("content"), index)
     known = {"role", "content", *(("name",) if name is not None else ())}
     extra = fields.rest(value, frozenset(known)) or {}
     match = _SUFFIX.match(role) if name is None else None
@@ -120,8 +113,8 @@ def _finish(
     around: dict[str, Json] | None = None,
     key: str = "",
 ) -> Trajectory:
-    envelope, unexpected = convert_record(around or {}, MessageEnvelope)
-    extra = fields.rest(around or {}, ENVELOPE_KEYS | {key})
+    envelope, unexpected = convert_record(around or {}, chat.MessageEnvelope)
+    extra = fields.rest(around or {}, chat.ENVELOPE_KEYS | {key})
     draft = envelope.draft(NAME, steps, found, run_id=envelope.source_id, extra=extra)
     return found.finish(draft, ordinals, unexpected)
 

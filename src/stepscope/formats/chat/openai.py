@@ -13,21 +13,7 @@ from __future__ import annotations
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.chat.messages import (
-    ENVELOPE_KEYS,
-    Dialect,
-    MessageEnvelope,
-    MessageOptions,
-    chat_step,
-    detect_dialect,
-    has_conversation,
-    has_run_fences,
-    is_chat_message,
-    is_other_run,
-    opening_messages,
-    parts_without,
-    unwrap_exchange,
-)
+from stepscope.formats.chat import messages as chat
 from stepscope.formats.chat.response_items import is_response_item, item_step
 from stepscope.formats.fields import infer_text_status, openai_usage, rest, text_at, uncounted_usage
 from stepscope.formats.finish import Ordinals
@@ -37,7 +23,7 @@ from stepscope.model import Json, Step, Trajectory
 from stepscope.safety.limits import Limits
 
 NAME = "openai_messages"
-_DIALECT_LIKENESS: dict[Dialect, float] = {"openai": 0.9, "either": 0.7, "anthropic-like": 0.4}
+_DIALECT_LIKENESS: dict[chat.Dialect, float] = {"openai": 0.9, "either": 0.7, "anthropic-like": 0.4}
 # A chat whose fenced commands were run is more than a chat; it can be read as one all the same.
 _FENCED_LIKENESS = 0.5
 _WHOLE_KEYS = frozenset({"messages", "choices", "request", "response", "body"})
@@ -47,18 +33,18 @@ _BODY_KEYS = frozenset({"messages", "choices", "usage"})
 
 
 def _likeness(opening: Opening) -> float:
-    messages = opening_messages(opening, is_chat_message)
+    messages = chat.opening_messages(opening, chat.is_chat_message)
     if messages is None:
         first = opening.records[0] if opening.records else None
         return _body_likeness(first) if isinstance(first, dict) else 0.0
-    if any(map(is_response_item, messages)) or not has_conversation(messages):
+    if any(map(is_response_item, messages)) or not chat.has_conversation(messages):
         return 0.0
-    likeness = _DIALECT_LIKENESS.get(detect_dialect(messages), 0.0)
-    return min(likeness, _FENCED_LIKENESS) if has_run_fences(messages) else likeness
+    likeness = _DIALECT_LIKENESS.get(chat.detect_dialect(messages), 0.0)
+    return min(likeness, _FENCED_LIKENESS) if chat.has_run_fences(messages) else likeness
 
 
 def _body_likeness(record: dict[str, Json]) -> float:
-    if is_other_run(record):
+    if chat.is_other_run(record):
         return 0.0
     if isinstance(record.get("body"), str) and "status" in record:
         return 0.9 if '"choices"' in record["body"] else 0.0
@@ -71,34 +57,34 @@ def _body_likeness(record: dict[str, Json]) -> float:
     if isinstance(record.get("messages"), list):
         if "system" in record and "max_tokens" in record:
             return 0.1
-        return _DIALECT_LIKENESS.get(detect_dialect(record["messages"]), 0.0)
+        return _DIALECT_LIKENESS.get(chat.detect_dialect(record["messages"]), 0.0)
     return 0.0
 
 
 def _read_step(value: Json, index: int, limits: Limits) -> Step:
-    options = MessageOptions(infer_text_status, limits)
+    options = chat.MessageOptions(infer_text_status, limits)
     if isinstance(value, dict) and "type" in value:
         if "role" not in value or value["type"] == "message" or is_response_item(value):
             return item_step(value, index, options)
-    return chat_step(value, index, options)
+    return chat.chat_step(value, index, options)
 
 
 def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     record, limits = found.value, found.limits
     if isinstance(record, list):
         steps = tuple([_read_step(item, index, limits) for index, item in enumerate(record)])
-        return (found.finish(MessageEnvelope().draft(NAME, steps, found), ordinals),)
+        return (found.finish(chat.MessageEnvelope().draft(NAME, steps, found), ordinals),)
     if not isinstance(record, dict):
         raise TraceError(f"expected messages; found {str(record)[:60]!r}")
-    request, response, extra = unwrap_exchange(record, limits)
+    request, response, extra = chat.unwrap_exchange(record, limits)
     if request is record and text_at(record, "object") == "chat.completion":
         request, response = {}, record
-    envelope, unexpected = convert_record(request, MessageEnvelope)
+    envelope, unexpected = convert_record(request, chat.MessageEnvelope)
     asked = request.get("messages", [])
     if not isinstance(asked, list):
         raise TraceError(f"`messages` is {str(asked)[:60]!r}; expected a list")
     known = response is not None or request.keys() & _RECORDED_KEYS
-    if asked and not known and not has_conversation(asked):
+    if asked and not known and not chat.has_conversation(asked):
         raise TraceError("`messages` has only calls and results; give it a `task`")
     made = [_read_step(item, index, limits) for index, item in enumerate(asked)]
     if response is not None:
@@ -106,7 +92,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         first = choices[0] if choices and isinstance(choices, list) else None
         if choices is None or not isinstance(first, dict) or "message" not in first:
             raise TraceError("a response without `choices`")
-        step = chat_step(first["message"], 0, MessageOptions(infer_text_status, limits))
+        step = chat.chat_step(first["message"], 0, chat.MessageOptions(infer_text_status, limits))
         beside = {"choices": choices[1:], "usage": uncounted_usage(response.get("usage"))}
         said = {key: value for key, value in beside.items() if value}
         step = msgspec.structs.replace(
@@ -122,7 +108,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         raise TraceError("a record without a single message; expected a list under `messages`")
     steps = tuple(made)
     for body in (request, response or {}):
-        extra = {**extra, **(rest(body, ENVELOPE_KEYS | _BODY_KEYS) or {})}
+        extra = {**extra, **(rest(body, chat.ENVELOPE_KEYS | _BODY_KEYS) or {})}
     run_id = envelope.source_id
     if run_id is None and response is not None:
         run_id = text_at(response, "id")
@@ -135,8 +121,10 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
 FORMAT = message_format(
     NAME,
     _likeness,
-    is_part=parts_without(_WHOLE_KEYS, lambda one: "role" in one or is_response_item(one)),
+    is_part=chat.parts_without(_WHOLE_KEYS, lambda one: "role" in one or is_response_item(one)),
     step=_read_step,
     whole=_read_record,
-    run=lambda steps, at, ordinals: at.finish(MessageEnvelope().draft(NAME, steps, at), ordinals),
+    run=lambda steps, at, ordinals: at.finish(
+        chat.MessageEnvelope().draft(NAME, steps, at), ordinals
+    ),
 )

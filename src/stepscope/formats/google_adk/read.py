@@ -32,18 +32,7 @@ from stepscope.formats.fields import (
 )
 from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, attempt, message_format
-from stepscope.formats.google_adk.events import (
-    add_model_logs,
-    is_adk_event,
-    list_offered_tools,
-    read_adk_content,
-    read_adk_parts,
-    read_declarations,
-    read_event_step,
-    read_function_call,
-    read_function_response,
-    to_snake_keys,
-)
+from stepscope.formats.google_adk import events as adk
 from stepscope.formats.opening import Opening
 from stepscope.model import Case, Json, Outcome, Quarantined, Step, ToolDef, ToolResult, Trajectory
 
@@ -61,7 +50,7 @@ def parse_conversation(conversation: Json) -> list[dict[str, Json]]:
     for invocation in conversation:
         if not isinstance(invocation, dict):
             raise TraceError(f"an invocation is {str(invocation)[:60]!r}; expected an object")
-    return [to_snake_keys(invocation) for invocation in conversation]
+    return [adk.to_snake_keys(invocation) for invocation in conversation]
 
 
 def invocation_steps(turns: list[dict[str, Json]], *, timed: bool) -> tuple[Step, ...]:
@@ -80,27 +69,27 @@ def invocation_tools(turns: list[dict[str, Json]]) -> tuple[ToolDef, ...]:
 
 def invocation_notes(about: dict[str, Json]) -> dict[str, Json]:
     """Return what an invocation says that no step and no tool has a field for."""
-    beside = rest(to_snake_keys(about.get("intermediate_data")), _BETWEEN)
+    beside = rest(adk.to_snake_keys(about.get("intermediate_data")), _BETWEEN)
     kept = {} if beside is None else {"intermediate_data": beside}
     return {**(rest(about, _INVOCATION) or {}), **kept, **_app(about.get("app_details"))[0]}
 
 
 def _turn(about: dict[str, Json], *, timed: bool) -> list[Step]:
-    asked = read_adk_content(about.get("user_content"), "user_content")
+    asked = adk.read_adk_content(about.get("user_content"), "user_content")
     start = parse_time(about.get("creation_timestamp") or None) if timed else None
     first = Step(index=0, actor="user", parts=asked.parts, results=asked.results, start=start)
     steps = [msgspec.structs.replace(first, extra=_content(asked))]
-    held = to_snake_keys(about.get("intermediate_data"))
+    held = adk.to_snake_keys(about.get("intermediate_data"))
     events = held.get("invocation_events")
     last: Step | None = None
     if isinstance(events, list):
-        steps += [read_event_step(event, at) for at, event in enumerate(events)]
+        steps += [adk.read_event_step(event, at) for at, event in enumerate(events)]
         # The event of the final response has its tokens; its text stands beside.
         if events and not (steps[-1].parts or steps[-1].calls or steps[-1].results):
             last = steps.pop()
     else:
         steps += _between(held)
-    said = read_adk_content(about.get("final_response"), "final_response")
+    said = adk.read_adk_content(about.get("final_response"), "final_response")
     if said.calls and (said.parts, said.calls) == (steps[-1].parts, steps[-1].calls):
         # A response that asks for a tool stands among the events too.
         return steps
@@ -122,10 +111,10 @@ def _between(held: dict[str, Json]) -> list[Step]:
     """Return the tools that were used, each with its response, then what agents said meanwhile."""
     calls, responses = _listed(held, "tool_uses"), _listed(held, "tool_responses")
     answers: dict[str | None, deque[ToolResult]] = {}
-    for answer in [read_function_response(one) for one in responses]:
+    for answer in [adk.read_function_response(one) for one in responses]:
         answers.setdefault(answer.call_id, deque()).append(answer)
     steps: list[Step] = []
-    for made in [read_function_call(one) for one in calls]:
+    for made in [adk.read_function_call(one) for one in calls]:
         steps.append(Step(index=0, actor="agent", kind="call", calls=(made,)))
         if answers.get(made.id):
             steps.append(_result_step(answers[made.id].popleft()))
@@ -133,7 +122,7 @@ def _between(held: dict[str, Json]) -> list[Step]:
     for entry in entries_at(held, "intermediate_responses"):
         match entry:
             case [str(author), list(listed)]:
-                parts = read_adk_parts(listed, "intermediate_responses").parts
+                parts = adk.read_adk_parts(listed, "intermediate_responses").parts
                 steps.append(Step(index=0, actor="agent", agent=author or None, parts=parts))
             case _:
                 raise TraceError(f"an intermediate response is {str(entry)[:60]!r}")
@@ -155,7 +144,7 @@ def _listed(held: dict[str, Json], key: str) -> list[dict[str, Json]]:
 
 def _app(details: Json) -> tuple[dict[str, Json], list[ToolDef]]:
     """Return the instructions of an app's agents and what else is said of them, and their tools."""
-    about = to_snake_keys(details)
+    about = adk.to_snake_keys(details)
     agents = about.get("agent_details")
     if not isinstance(agents, dict):
         return {} if details is None else {"app_details": details}, []
@@ -163,10 +152,10 @@ def _app(details: Json) -> tuple[dict[str, Json], list[ToolDef]]:
     beside = rest(about, frozenset({"agent_details"})) or {}
     tools: list[ToolDef] = []
     for name, agent in sorted(agents.items()):
-        held = to_snake_keys(agent) if isinstance(agent, dict) else {"value": agent}
+        held = adk.to_snake_keys(agent) if isinstance(agent, dict) else {"value": agent}
         if held.get("instructions"):
             instructions[name] = held["instructions"]
-        tools += read_declarations(held.get("tool_declarations"), name)
+        tools += adk.read_declarations(held.get("tool_declarations"), name)
         if more := {**(rest(held, _AGENT) or {}), **_undeclared(held.get("tool_declarations"))}:
             beside[name] = more
     found: dict[str, Json] = {"instructions": instructions} if instructions else {}
@@ -178,13 +167,15 @@ def _undeclared(listed: Json) -> dict[str, Json]:
     if not isinstance(listed, list):
         return {} if listed is None else {"tool_declarations": listed}
     known = frozenset({"function_declarations"})
-    left = [rest(to_snake_keys(tool), known) if isinstance(tool, dict) else tool for tool in listed]
+    left = [
+        rest(adk.to_snake_keys(tool), known) if isinstance(tool, dict) else tool for tool in listed
+    ]
     return {"tool_declarations": left} if any(left) else {}
 
 
 def make_case(about: dict[str, Json], workflow: str, expected: Sequence[Step]) -> Case:
     """Return what a conversation asks of a run: its request, its tools in order, its state."""
-    session = to_snake_keys(about.get("session_input"))
+    session = adk.to_snake_keys(about.get("session_input"))
     requests = [step.text for step in expected if step.actor == "user" and step.text]
     finals = [step.text for step in expected if step.actor == "agent" and step.text]
     extra = {**(rest(about, _CASE) or {}), **({"responses": finals} if finals else {})}
@@ -207,7 +198,7 @@ def read_adk_outcome(about: dict[str, Json]) -> Outcome:
         return Outcome()
     reasons: list[str] = []
     for metric in entries_at(about, "overall_eval_metric_results"):
-        told = to_snake_keys(metric)
+        told = adk.to_snake_keys(metric)
         name, score, threshold = (told.get(key) for key in ("metric_name", "score", "threshold"))
         against = "" if threshold is None else f" of {threshold}"
         if name is not None and score is not None:
@@ -224,9 +215,9 @@ _RESULT = frozenset(
 
 def _likeness(opening: Opening) -> float:
     first = opening.records[0] if opening.records else None
-    if opening.shape in {"array", "lines"} and is_adk_event(first):
+    if opening.shape in {"array", "lines"} and adk.is_adk_event(first):
         return 0.95
-    return 0.0 if _sort(to_snake_keys(first)) is None else 0.95
+    return 0.0 if _sort(adk.to_snake_keys(first)) is None else 0.95
 
 
 def _sort(about: dict[str, Json]) -> str | None:
@@ -240,14 +231,14 @@ def _sort(about: dict[str, Json]) -> str | None:
         return "case"
     events = about.get("events")
     if isinstance(events, list) and "id" in about:
-        if is_adk_event(events[0]) if events else {"app_name", "user_id"} <= about.keys():
+        if adk.is_adk_event(events[0]) if events else {"app_name", "user_id"} <= about.keys():
             return "session"
     return None
 
 
 def _runs(found: DecodedRecord, ordinals: Ordinals) -> Iterator[Trajectory | Quarantined]:
     """Yield the runs of a record; a case or a result that is none is quarantined alone."""
-    about = to_snake_keys(found.value)
+    about = adk.to_snake_keys(found.value)
     sort = _sort(about)
     if sort == "session":
         run_id = text_at(about, "id")
@@ -257,7 +248,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> Iterator[Trajectory | Qua
             name=run_id or "",
             source=msgspec.structs.replace(draft.source, run_id=run_id),
             workflow=text_at(about, "app_name") or NAME,
-            tools=list_offered_tools(about.get("event_logs")) or None,
+            tools=adk.list_offered_tools(about.get("event_logs")) or None,
             extra=rest(about, _SESSION),
         )
         yield found.finish(draft, ordinals)
@@ -276,7 +267,7 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> Iterator[Trajectory | Qua
 
 
 def _member(found: DecodedRecord, around: dict[str, Json], ordinals: Ordinals) -> Trajectory:
-    about = to_snake_keys(found.value)
+    about = adk.to_snake_keys(found.value)
     sort = _sort(about)
     if sort not in {"case", "result"}:
         raise TraceError(f"no eval case and no result of one: {str(found.value)[:60]!r}")
@@ -286,7 +277,7 @@ def _member(found: DecodedRecord, around: dict[str, Json], ordinals: Ordinals) -
 
 def _object(value: Json) -> dict[str, Json]:
     if isinstance(value, dict):
-        return to_snake_keys(value)
+        return adk.to_snake_keys(value)
     raise TraceError(f"an invocation's result is {str(value)[:60]!r}; expected an object")
 
 
@@ -309,8 +300,8 @@ def _events(about: dict[str, Json]) -> list[Step]:
     events = about.get("events")
     if not isinstance(events, list) or not events:
         raise TraceError("a session without events")
-    steps = [read_event_step(event, at) for at, event in enumerate(events)]
-    return add_model_logs(steps, about.get("event_logs"))
+    steps = [adk.read_event_step(event, at) for at, event in enumerate(events)]
+    return adk.add_model_logs(steps, about.get("event_logs"))
 
 
 def _case(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord) -> Trajectory:
@@ -344,7 +335,7 @@ def _result(about: dict[str, Json], around: dict[str, Json], found: DecodedRecor
     actual = invocation_steps(made, timed=True)
     wanted = parse_conversation([turn[_HELD] for turn in turns if _HELD in turn])
     expected = invocation_steps(wanted, timed=False)
-    session = to_snake_keys(about.get("session_details"))
+    session = adk.to_snake_keys(about.get("session_details"))
     steps = _events(session) if session.get("events") else actual
     workflow = text_at(about, "eval_set_id") or text_at(around, "eval_set_id") or NAME
     task, run_id = text_at(about, "eval_id"), text_at(about, "session_id")
@@ -378,8 +369,8 @@ _HELD = "expected_invocation"
 FORMAT = message_format(
     NAME,
     _likeness,
-    is_part=is_adk_event,
-    step=lambda value, index, _: read_event_step(value, index),
+    is_part=adk.is_adk_event,
+    step=lambda value, index, _: adk.read_event_step(value, index),
     whole=_runs,
     run=lambda steps, first, ordinals: first.finish(_draft(steps, first), ordinals),
 )

@@ -26,16 +26,7 @@ from stepscope.formats.format import (
     decode_records,
     quarantine_record,
 )
-from stepscope.formats.openhands.events import (
-    EventLog,
-    RunMetrics,
-    find_sdk_metrics,
-    is_openhands_event,
-    is_sdk_event,
-    join_sdk_turns,
-    read_sdk_step,
-    read_sdk_tools,
-)
+from stepscope.formats.openhands import events as openhands
 from stepscope.formats.opening import Opening
 from stepscope.model import Json, Outcome, Quarantined, Step, Stream, ToolDef, Trajectory
 
@@ -44,7 +35,7 @@ _OUTPUT = frozenset({"instance_id", "attempt", "history", "error"})
 
 
 def _is_one(record: Json) -> bool:
-    return is_openhands_event(record) or is_sdk_event(record)
+    return openhands.is_openhands_event(record) or openhands.is_sdk_event(record)
 
 
 def _likeness(opening: Opening) -> float:
@@ -75,7 +66,7 @@ def _history(record: dict[str, Json]) -> list[Json] | None:
 class _Run(StepCollector):
     def __init__(self, limits_of: DecodedRecord, metrics: Json = None) -> None:
         super().__init__()
-        self.spent = RunMetrics(metrics)
+        self.spent = openhands.RunMetrics(metrics)
         self.tools: list[ToolDef] = []
         self.agent: str | None = None
         self.version: str | None = None
@@ -83,18 +74,18 @@ class _Run(StepCollector):
         self._limits = limits_of.limits
         # Older events come in turn, each call with its answer.
         self._join: Callable[[list[Step]], list[Step]] = list
-        self._log = EventLog(self._limits, self.spent)
+        self._log = openhands.EventLog(self._limits, self.spent)
 
     def take(self, event: Json, record: DecodedRecord) -> None:
         if not isinstance(event, dict):
             raise TraceError(f"event {self.count} is {str(event)[:60]!r}; expected an object")
-        if is_sdk_event(event):
-            step = read_sdk_step(event, self.count, self._limits)
-            self._join = join_sdk_turns
-            metrics = find_sdk_metrics(event)
+        if openhands.is_sdk_event(event):
+            step = openhands.read_sdk_step(event, self.count, self._limits)
+            self._join = openhands.join_sdk_turns
+            metrics = openhands.find_sdk_metrics(event)
             if isinstance(metrics, dict):
                 self.spent.snapshot(metrics)
-            self.tools += read_sdk_tools(event)
+            self.tools += openhands.read_sdk_tools(event)
         else:
             step = self._log.step(event, self.count)
             about, action = fields.object_at(event, "args"), event.get("action")

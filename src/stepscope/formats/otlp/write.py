@@ -20,43 +20,26 @@ from typing import BinaryIO, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from stepscope import model
 from stepscope.formats.fields import function_json
 from stepscope.formats.otlp import values
 from stepscope.formats.spans.span import EVALUATION_EVENT, RUN_KEY, RawSpan, SpanEvent, SpanStatus
-from stepscope.model import (
-    Actor,
-    Exchange,
-    Instant,
-    Json,
-    Part,
-    PartKind,
-    Record,
-    ResultStatus,
-    Step,
-    StepKind,
-    ToolCall,
-    ToolResult,
-    Trajectory,
-    Usage,
-    Verdict,
-)
-from stepscope.model import Span as Node
 from stepscope.model.records import ANNOTATORS
 
 # Text of one attribute that readers keep whole; what is longer is written as a structure.
 _TEXT_MOST = 1_000_000
 
 
-def pack_attribute(value: Json) -> Json:
+def pack_attribute(value: model.Json) -> model.Json:
     """Return a structure as the JSON text that attributes hold; a very long one as it is."""
     text = msgspec.json.encode(value)
     return text.decode() if len(text) <= _TEXT_MOST else value
 
 
-ROLES: dict[Actor, str] = {
+ROLES: dict[model.Actor, str] = {
     "system": "system", "user": "user", "agent": "assistant", "environment": "tool",
 }  # fmt: skip
-_MODALITIES: dict[PartKind, str] = {"image": "image", "audio": "audio", "file": "document"}
+_MODALITIES: dict[model.PartKind, str] = {"image": "image", "audio": "audio", "file": "document"}
 _USAGE = {
     "input_tokens": "input_total", "output_tokens": "output_total",
     "cache_read.input_tokens": "cache_read", "cache_creation.input_tokens": "cache_write",
@@ -64,9 +47,9 @@ _USAGE = {
 }  # fmt: skip
 
 
-def write_message(step: Step) -> dict[str, Json]:
+def write_message(step: model.Step) -> dict[str, model.Json]:
     """Return what a step says, calls and brings back as one message."""
-    found: dict[str, Json] = {"role": ROLES[step.actor]}
+    found: dict[str, model.Json] = {"role": ROLES[step.actor]}
     if step.agent is not None and step.actor != "agent":
         found["name"] = step.agent
     found["parts"] = [
@@ -77,7 +60,7 @@ def write_message(step: Step) -> dict[str, Json]:
     return found
 
 
-def _part(part: Part) -> Json:
+def _part(part: model.Part) -> model.Json:
     beside = part.extra or {}
     if part.kind in {"text", "reasoning", "refusal"}:
         held = "refusal" if part.kind == "refusal" else "content"
@@ -93,20 +76,20 @@ def _part(part: Part) -> Json:
     return {**beside, **about, "type": part.kind}
 
 
-def _call(call: ToolCall) -> Json:
+def _call(call: model.ToolCall) -> model.Json:
     asked = call.raw if call.parse_error is not None else call.arguments
     kind = "server_tool_call" if call.kind in {"server", "builtin"} else "tool_call"
     return {"type": kind, "id": call.id, "name": call.name, "arguments": asked}
 
 
-def _result(result: ToolResult) -> Json:
-    found: dict[str, Json] = {"type": "tool_call_response", "id": result.call_id}
+def _result(result: model.ToolResult) -> model.Json:
+    found: dict[str, model.Json] = {"type": "tool_call_response", "id": result.call_id}
     if result.name is not None:
         found["name"] = result.name
     return {**found, "response": write_response(result)}
 
 
-def write_response(result: ToolResult) -> Json:
+def write_response(result: model.ToolResult) -> model.Json:
     """Return what came back from a tool: a text, a structure, or blocks where it is of several."""
     if not result.parts:
         return "" if result.structured is None else result.structured
@@ -116,7 +99,7 @@ def write_response(result: ToolResult) -> Json:
     return [_part(part) for part in result.parts]
 
 
-def write_usage(usage: Usage | None) -> dict[str, Json]:
+def write_usage(usage: model.Usage | None) -> dict[str, model.Json]:
     """Return token counts under the names of the conventions; what is not known has none."""
     counts = {key: getattr(usage, field, None) for key, field in _USAGE.items()}
     return {f"gen_ai.usage.{key}": count for key, count in counts.items() if count is not None}
@@ -127,7 +110,7 @@ Verdicts = Literal["gen_ai", "openinference", "none"]
 _PREFIX = "evaluations."
 
 
-def _with_verdicts(span: RawSpan, records: list[Record], how: Verdicts) -> RawSpan:
+def _with_verdicts(span: RawSpan, records: list[model.Record], how: Verdicts) -> RawSpan:
     if how == "gen_ai":
         events = [_verdict_event(record, span) for record in records]
         return replace(span, events=(*span.events, *events))
@@ -139,17 +122,17 @@ def _with_verdicts(span: RawSpan, records: list[Record], how: Verdicts) -> RawSp
         and (place := key.removeprefix(_PREFIX).split(".")[0]).isdecimal()
         and len(place) < 7
     ]
-    added: dict[str, Json] = {}
+    added: dict[str, model.Json] = {}
     for at, record in enumerate(records, max(taken, default=-1) + 1):
         added |= {f"{_PREFIX}{at}.evaluation.{key}": found for key, found in _evaluation(record)}
     return replace(span, attributes={**span.attributes, **added})
 
 
-def _verdict_event(record: Record, span: RawSpan) -> SpanEvent:
+def _verdict_event(record: model.Record, span: RawSpan) -> SpanEvent:
     answer = record.answer
     prefix = "gen_ai.evaluation."
-    about: dict[str, Json] = {f"{prefix}name": answer.measure}
-    if isinstance(answer, Verdict):
+    about: dict[str, model.Json] = {f"{prefix}name": answer.measure}
+    if isinstance(answer, model.Verdict):
         about |= {f"{prefix}score.value": answer.value, f"{prefix}score.label": answer.label}
     else:
         about["error.type"] = answer.kind
@@ -160,27 +143,27 @@ def _verdict_event(record: Record, span: RawSpan) -> SpanEvent:
     return SpanEvent(name=EVALUATION_EVENT, time_ns=span.end_ns or span.start_ns, attributes=told)
 
 
-def _provenance(record: Record) -> dict[str, Json]:
+def _provenance(record: model.Record) -> dict[str, model.Json]:
     """Return what the conventions have no name for; the version marks a verdict of ours."""
     answer = record.answer
-    about: dict[str, Json] = {
+    about: dict[str, model.Json] = {
         "version": record.version, "family": record.family, "step": answer.step,
         "case": record.case, "facts": record.facts, "judge": record.judge, "rubric": record.rubric,
         "prompt": record.prompt, "repeat": record.repeat or None, "cost_usd": record.cost_usd,
         "seconds": record.seconds,
     }  # fmt: skip
-    if isinstance(answer, Verdict):
+    if isinstance(answer, model.Verdict):
         about |= {"cites": list(answer.cites) or None, "confidence": answer.confidence}
     if record.usage is not None:
         about["usage"] = pack_attribute(msgspec.to_builtins(record.usage))
     return {key: value for key, value in about.items() if value is not None and value != ""}
 
 
-def _evaluation(record: Record) -> list[tuple[str, Json]]:
+def _evaluation(record: model.Record) -> list[tuple[str, model.Json]]:
     answer = record.answer
     beside = {f"stepscope.{key}": value for key, value in _provenance(record).items()}
-    about: dict[str, Json] = {"name": answer.measure}
-    if isinstance(answer, Verdict):
+    about: dict[str, model.Json] = {"name": answer.measure}
+    if isinstance(answer, model.Verdict):
         about |= {"score": answer.value, "label": answer.label}
     else:
         beside["stepscope.unmeasured"] = answer.kind
@@ -197,7 +180,7 @@ def _evaluation(record: Record) -> list[tuple[str, Json]]:
 _SCOPE = "stepscope"
 # On the root of our own spans: messages that no later answer was given.
 _MESSAGES_KEY = "stepscope.messages"
-_OPERATIONS: dict[StepKind, str] = {
+_OPERATIONS: dict[model.StepKind, str] = {
     "plan": "plan", "handoff": "agent_handoff", "retrieval": "retrieval", "guardrail": "guardrail",
 }  # fmt: skip
 # Steps that are spans of their own whoever makes them.
@@ -215,7 +198,7 @@ def find_root(spans: Sequence[RawSpan]) -> int:
 
 
 def synthesise_spans(
-    run: Trajectory, resource: dict[str, Json], placed_at: int | None
+    run: model.Trajectory, resource: dict[str, model.Json], placed_at: int | None
 ) -> tuple[list[RawSpan], list[str]]:
     """Return a run's spans, begun at `placed_at` if nothing has a time, and each step's span id."""
     trace_id = values.make_id(run.id, values.TRACE_DIGITS)
@@ -226,7 +209,7 @@ def synthesise_spans(
     made: list[RawSpan] = []
     homes = [root_id] * len(run.steps)
     # Exchanges by the position of the step that called.
-    tools: dict[int, list[Exchange]] = {}
+    tools: dict[int, list[model.Exchange]] = {}
     for exchange in run.exchanges:
         tools.setdefault(_place(run, exchange.step), []).append(exchange)
     heard: list[int] = []
@@ -252,15 +235,15 @@ def _span_id(trace_id: str, what: str, at: int) -> str:
     return sha256(f"{trace_id} {what} {at}".encode()).hexdigest()[: values.SPAN_DIGITS]
 
 
-def _place(run: Trajectory, index: int) -> int:
+def _place(run: model.Trajectory, index: int) -> int:
     """Return the position of the step with an index: the same, but for runs made by hand."""
     if 0 <= index < len(run.steps) and run.steps[index].index == index:
         return index
     return next(at for at, step in enumerate(run.steps) if step.index == index)
 
 
-def _root(template: RawSpan, run: Trajectory, trailing: list[Step]) -> RawSpan:
-    about: dict[str, Json] = {"gen_ai.operation.name": "invoke_agent"}
+def _root(template: RawSpan, run: model.Trajectory, trailing: list[model.Step]) -> RawSpan:
+    about: dict[str, model.Json] = {"gen_ai.operation.name": "invoke_agent"}
     for key, value in (
         ("gen_ai.agent.name", run.agent),
         ("gen_ai.agent.version", run.agent_version),
@@ -281,11 +264,11 @@ def _root(template: RawSpan, run: Trajectory, trailing: list[Step]) -> RawSpan:
     return replace(template, name=name, start_ns=start, end_ns=end, attributes=about)
 
 
-def _chat(template: RawSpan, at: int, step: Step, heard: list[Step]) -> RawSpan:
+def _chat(template: RawSpan, at: int, step: model.Step, heard: list[model.Step]) -> RawSpan:
     """Return the span of a step, with what was said since the last one as its input."""
     operation = _OPERATIONS.get(step.kind, "chat")
     name = step.agent if operation != "chat" else step.model
-    about: dict[str, Json] = {"gen_ai.operation.name": operation}
+    about: dict[str, model.Json] = {"gen_ai.operation.name": operation}
     if step.agent:
         about["gen_ai.agent.name"] = step.agent
     if step.model:
@@ -322,10 +305,10 @@ def classify_error(error: str) -> str:
     return error if len(error) <= _NAME_MOST and error.isidentifier() else "_OTHER"
 
 
-def _tool(template: RawSpan, exchange: Exchange, run: Trajectory) -> RawSpan:
+def _tool(template: RawSpan, exchange: model.Exchange, run: model.Trajectory) -> RawSpan:
     call, result = exchange.call, exchange.result
     asked = call.raw if call.raw is not None else pack_attribute(call.arguments)
-    about: dict[str, Json] = {"gen_ai.operation.name": "execute_tool"}
+    about: dict[str, model.Json] = {"gen_ai.operation.name": "execute_tool"}
     about["gen_ai.tool.name"] = call.name
     if call.id is not None:
         about["gen_ai.tool.call.id"] = call.id
@@ -362,7 +345,7 @@ def _tool(template: RawSpan, exchange: Exchange, run: Trajectory) -> RawSpan:
     )
 
 
-def _ns(time: Instant | None) -> int | None:
+def _ns(time: model.Instant | None) -> int | None:
     """Return nanoseconds that OTLP can hold; 0 is its absence."""
     return time.ns if time is not None and 0 < time.ns < _INT else None
 
@@ -391,10 +374,12 @@ def _timed(spans: list[RawSpan], placed_at: int | None) -> list[RawSpan]:
     return [replace(root, start_ns=start, end_ns=end), *timed]
 
 
-_STATUSES: dict[ResultStatus, SpanStatus] = {"ok": "ok", "error": "error", "unknown": "unset"}
+_STATUSES: dict[model.ResultStatus, SpanStatus] = {"ok": "ok", "error": "error", "unknown": "unset"}
 
 
-def restore_spans(run: Trajectory, trace_id: str | None = None) -> tuple[list[RawSpan], list[str]]:
+def restore_spans(
+    run: model.Trajectory, trace_id: str | None = None
+) -> tuple[list[RawSpan], list[str]]:
     """Return a run's recorded spans, under `trace_id` if given, and the id of each step's span."""
     written = trace_id or values.make_id(run.source.run_id or run.id, values.TRACE_DIGITS)
     originals = list_recorded_spans(run)
@@ -414,7 +399,7 @@ def restore_spans(run: Trajectory, trace_id: str | None = None) -> tuple[list[Ra
     return spans, [spans[places.get(step.span or "", root)].span_id for step in run.steps]
 
 
-def list_recorded_spans(run: Trajectory) -> list[RawSpan]:
+def list_recorded_spans(run: model.Trajectory) -> list[RawSpan]:
     """Return the spans of a run as its recorder wrote them."""
     beside = run.extra or {}
     facts, resources = beside.get("span_facts"), beside.get("resources")
@@ -425,7 +410,7 @@ def list_recorded_spans(run: Trajectory) -> list[RawSpan]:
     ]
 
 
-def _span(node: Node, trace_id: str, facts: Json, resources: Json) -> RawSpan:
+def _span(node: model.Span, trace_id: str, facts: model.Json, resources: model.Json) -> RawSpan:
     about = dict(facts) if isinstance(facts, dict) else {}
     at, scope, message = (about.pop(key, None) for key in ("resource", "scope", "status_message"))
     known = isinstance(resources, list) and isinstance(at, int) and 0 <= at < len(resources)
@@ -449,7 +434,7 @@ def _span(node: Node, trace_id: str, facts: Json, resources: Json) -> RawSpan:
     )
 
 
-def _event(event: Json) -> SpanEvent:
+def _event(event: model.Json) -> SpanEvent:
     try:
         return msgspec.convert(event, SpanEvent)
     except msgspec.ValidationError:
@@ -457,7 +442,7 @@ def _event(event: Json) -> SpanEvent:
 
 
 # Runs, each with the records about it.
-Scored = Iterable[tuple[Trajectory, Sequence[Record]]]
+Scored = Iterable[tuple[model.Trajectory, Sequence[model.Record]]]
 
 # Receivers refuse bodies over some 20 MiB, readers lines over 16: a long run is several requests.
 _BODY_BYTES = 4 * 1024 * 1024
@@ -485,7 +470,7 @@ def iter_requests(
     scored: Scored,
     *,
     verdicts: Verdicts = "gen_ai",
-    resource: Mapping[str, Json] | None = None,
+    resource: Mapping[str, model.Json] | None = None,
     placed_at: int | None = None,
 ) -> Iterator[ExportRequest]:
     """Yield the requests that hold runs, one run after the other; a long run takes several.
@@ -502,7 +487,7 @@ def iter_requests(
         spans, homes = _mark_spans(run, given, dict(resource or {}), placed_at)
         root = find_root(spans)
         places = {span.span_id: at for at, span in enumerate(spans)}
-        told: dict[int, list[Record]] = {}
+        told: dict[int, list[model.Record]] = {}
         for one in () if verdicts == "none" else records:
             step = one.answer.step
             at = root if step is None or not 0 <= step < len(homes) else places[homes[step]]
@@ -525,7 +510,7 @@ def write(scored: Scored, file: BinaryIO, *, verdicts: Verdicts = "gen_ai") -> E
 
 
 def _mark_spans(
-    run: Trajectory, given: set[str], resource: dict[str, Json], placed_at: int | None
+    run: model.Trajectory, given: set[str], resource: dict[str, model.Json], placed_at: int | None
 ) -> tuple[list[RawSpan], list[str]]:
     """Return a run's spans under a trace id of its own, and the id of each step's span."""
     if run.spans:
@@ -561,7 +546,7 @@ def _bodies(run: str, spans: list[RawSpan], counts: list[int]) -> Iterator[Expor
 
 def _body(held: list[tuple[RawSpan, msgspec.Raw]]) -> bytes:
     """Return spans as one request, in their order; neighbours of one resource share a group."""
-    groups: list[dict[str, Json]] = []
+    groups: list[dict[str, model.Json]] = []
     for span, raw in held:
         resource = {"attributes": values.attributes_json(span.resource)}
         inside = values.scope_json(span)

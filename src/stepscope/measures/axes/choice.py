@@ -7,20 +7,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 
-from stepscope.measures import conduct
+from stepscope.measures import calls, conduct
 from stepscope.measures.axes.arguments import declared_tools
 from stepscope.measures.axes.ending import WANTS_DETAILS
 from stepscope.measures.axes.evidence import evidence_of
-from stepscope.measures.calls import (
-    agent_calls,
-    compared_error,
-    effect_of,
-    ends_run,
-    failed_calls,
-    has_succeeded,
-    no_calls,
-    writes_of,
-)
 from stepscope.measures.completeness import hides_words
 from stepscope.measures.errors import TRANSIENT, executions_of, first_line
 from stepscope.measures.facts import calls_too_early, describe_source, is_binding
@@ -45,7 +35,7 @@ TOOL_SELECTION_NAME = "axes.tool_selection"
 # Kinds of calls that a recorder lists among the declared tools; a provider's own are often not.
 DECLARABLE = frozenset({"function", "mcp"})
 
-_SELECTION_OF_NO_CALLS = (no_calls(TOOL_SELECTION_NAME),)
+_SELECTION_OF_NO_CALLS = (calls.no_calls(TOOL_SELECTION_NAME),)
 
 
 def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
@@ -61,7 +51,7 @@ def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     better. Arguments belong to argument_validity, order and consent to a write that was asked for
     to sequencing.
     """
-    made = agent_calls(trajectory)
+    made = calls.agent_calls(trajectory)
     if not made:
         again = list(_unchanged_retries(executions_of(trajectory), facts))
         if again:
@@ -73,7 +63,7 @@ def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     faults = [
         *_undeclared_tools(trajectory, made),
         *(Fault(one.step, f"policy {one.rule!r}: {one.reason}") for one in found),
-        *(_unchanged_retries(made, facts) if failed_calls(trajectory) else ()),
+        *(_unchanged_retries(made, facts) if calls.failed_calls(trajectory) else ()),
         *_done_twice(trajectory, made, facts),
     ]
     unasked = _unasked_writes(trajectory, made, facts)
@@ -92,7 +82,7 @@ def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
         why = f"{unasked[0].call.name} seems to write without having been asked for"
         why += "; declare what it does under [tools]"
         return faultless_answer(TOOL_SELECTION_NAME, why, cites)
-    n = sum(has_succeeded(made[at]) for at in writes_of(trajectory, facts))
+    n = sum(calls.has_succeeded(made[at]) for at in calls.writes_of(trajectory, facts))
     why = f"no rule broken in {len(made)} calls ({n} writes)"
     return faultless_answer(TOOL_SELECTION_NAME, f"{why}; not judged: whether others served better")
 
@@ -117,12 +107,16 @@ def _unchanged_retries(made: Sequence[Exchange], facts: Facts | None) -> Iterato
     for exchange in made:
         name = exchange.call.name
         if not exchange.failed:
-            if open_errors and effect_of(name, facts) != "read" and has_succeeded(exchange):
+            if (
+                open_errors
+                and calls.effect_of(name, facts) != "read"
+                and calls.has_succeeded(exchange)
+            ):
                 open_errors.clear()
             continue
         key = same_key(exchange)
         before = open_errors.get(key)
-        if before is not None and compared_error(before) == compared_error(exchange):
+        if before is not None and calls.compared_error(before) == calls.compared_error(exchange):
             said = first_line(exchange.result)
             if not TRANSIENT.search(said):
                 cites = (before.answer_step, exchange.step)
@@ -143,9 +137,9 @@ def _done_twice(
 ) -> Iterator[Fault]:
     """A write made again after it succeeded, and the user did not ask for it again."""
     done: dict[str, Exchange] = {}
-    for at in writes_of(trajectory, facts):
+    for at in calls.writes_of(trajectory, facts):
         exchange = made[at]
-        if exchange.failed or ends_run(exchange.call.name):
+        if exchange.failed or calls.ends_run(exchange.call.name):
             continue
         name, key = exchange.call.name, exchange.key
         before = done.get(key)
@@ -171,7 +165,7 @@ def _was_carried_out(before: Exchange, again: Exchange) -> bool:
 
     An answer without a word of what was asked is no success where the next one has some.
     """
-    if not has_succeeded(before) or before.answer_step >= again.step:
+    if not calls.has_succeeded(before) or before.answer_step >= again.step:
         return False
     things = [
         x for x in conduct.leaf_texts(before.call.arguments) if len(x) >= conduct.THING_CHARACTERS
@@ -200,7 +194,7 @@ def _unasked_writes(
     a run whose user speaks once, the task itself is the request and says nothing of tools.
     """
     found: list[Exchange] = []
-    for at in writes_of(trajectory, facts):
+    for at in calls.writes_of(trajectory, facts):
         exchange = made[at]
         name, step = exchange.call.name, exchange.step
         verbs, things = conduct.ways_to_ask(name)
@@ -256,14 +250,14 @@ def _sequencing(trajectory: Trajectory, case: Case | None, facts: Facts | None) 
     Otherwise uncertain, with the preconditions kept and the writes confirmed. Whether the tool was
     the right one is tool_selection's, rules of the policy are `policy`'s.
     """
-    made = agent_calls(trajectory)
+    made = calls.agent_calls(trajectory)
     if not made:
-        return (no_calls(SEQUENCING_NAME),)
+        return (calls.no_calls(SEQUENCING_NAME),)
     tools = {exchange.call.name for exchange in made}
     rules = [rule for rule in facts.preconditions if rule.tool in tools] if facts else []
     broken = [(rule, x.step) for rule in rules for x in calls_too_early(made, rule)]
     faults = [Fault(step, _why_too_early(rule)) for rule, step in broken if is_binding(rule)]
-    writes = writes_of(trajectory, facts)
+    writes = calls.writes_of(trajectory, facts)
     doubts = [(step, _why_too_early(rule)) for rule, step in broken if not is_binding(rule)]
     confirmed, wronged = 0, set[str]()
     for at in writes:
@@ -351,7 +345,7 @@ def _was_never_put(trajectory: Trajectory, write: Exchange, heard: int) -> bool:
     wanted it for every one has agreed to all that was found.
     """
     asked = evidence_of(trajectory).matched(EVERY_ONE)
-    made = agent_calls(trajectory)
+    made = calls.agent_calls(trajectory)
     low, high = (bisect_left(made, at, key=lambda x: x.step) for at in (heard, write.step))
     looked = any(
         not x.failed and infer_effect(x.call.name) == "read" and x.call.name != "think"

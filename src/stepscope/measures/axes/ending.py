@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from stepscope.measures import rule
 from stepscope.measures.calls import agent_calls, ends_run, escalates_to_person, has_succeeded
 from stepscope.measures.conduct import asks_consent, find_decision, leaf_texts, messages_by_actor
 from stepscope.measures.errors import TRANSIENT, executions_of, first_line
@@ -20,15 +21,6 @@ from stepscope.measures.language import (
     sentences,
 )
 from stepscope.measures.outcome import LIMITS
-from stepscope.measures.rule import (
-    AXIS_SCALE,
-    Fault,
-    RuleMeasure,
-    cached_by_text,
-    fault_answers,
-    faultless_answer,
-    not_applicable,
-)
 from stepscope.measures.same_calls import is_same_purpose, program_of
 from stepscope.model import Answer, Case, Facts, Step, Trajectory
 from stepscope.model.effects import words_of
@@ -69,7 +61,7 @@ def _termination(
     """
     steps = trajectory.steps
     if not steps:
-        return not_applicable(TERMINATION_NAME, "the run has no steps")
+        return rule.not_applicable(TERMINATION_NAME, "the run has no steps")
     closing = _closing_message(steps)
     faults = [
         *_calls_after_closing(trajectory, closing),
@@ -80,7 +72,7 @@ def _termination(
         *_never_dealt_with(trajectory),
     ]
     if faults:
-        return fault_answers(TERMINATION_NAME, faults)
+        return rule.fault_answers(TERMINATION_NAME, faults)
     why, cites = "nobody closed the run", tuple[int, ...]()
     made = agent_calls(trajectory)
     if closing is not None:
@@ -88,7 +80,7 @@ def _termination(
     elif made and ends_run(made[-1].call.name) and not made[-1].failed:
         why, cites = f"the agent ended the run by {made[-1].call.name}", (made[-1].step,)
     why += "; no error, limit or open promise at the end; not judged: whether all was done"
-    return faultless_answer(TERMINATION_NAME, why, cites)
+    return rule.faultless_answer(TERMINATION_NAME, why, cites)
 
 
 def _closing_message(steps: tuple[Step, ...]) -> int | None:
@@ -110,32 +102,32 @@ def _closing_message(steps: tuple[Step, ...]) -> int | None:
     return last
 
 
-def _calls_after_closing(trajectory: Trajectory, closing: int | None) -> Iterator[Fault]:
+def _calls_after_closing(trajectory: Trajectory, closing: int | None) -> Iterator[rule.Fault]:
     if closing is None:
         return
     for exchange in agent_calls(trajectory):
         name = exchange.call.name
         if exchange.step > closing and not ends_run(name):
             reason = f"calls {name} after the user closed the conversation at {closing}"
-            yield Fault(exchange.step, reason, (closing,))
+            yield rule.Fault(exchange.step, reason, (closing,))
 
 
-def _cut_short(trajectory: Trajectory) -> Iterator[Fault]:
+def _cut_short(trajectory: Trajectory) -> Iterator[rule.Fault]:
     steps, said = trajectory.steps, trajectory.termination
     last = steps[-1].index
     if said and LIMITS.search(said):
-        yield Fault(last, f"ended from outside: {said}")
+        yield rule.Fault(last, f"ended from outside: {said}")
     for exchange in reversed(trajectory.exchanges):
         if exchange.result_step != last:
             break
         if exchange.failed:
-            yield Fault(
+            yield rule.Fault(
                 last, f"ends on the error of {exchange.call.name}: {first_line(exchange.result)}"
             )
             break
 
 
-def _unkept_promises(trajectory: Trajectory) -> Iterator[Fault]:
+def _unkept_promises(trajectory: Trajectory) -> Iterator[rule.Fault]:
     """Yield the announcement of an act that no call came after, the last, and those forgotten.
 
     Announced and then refused, or taken back by the user, is no promise left open.
@@ -158,13 +150,15 @@ def _unkept_promises(trajectory: Trajectory) -> Iterator[Fault]:
             heard = [texts[s.index] for s in steps[step.index + 1 :] if s.actor == "user"]
             if any(find_decision(said) in ("takes back", "refuses") for said in heard):
                 break
-            yield Fault(step.index, f"announces and never does it: {promises[-1].said[:100]!r}")
+            yield rule.Fault(
+                step.index, f"announces and never does it: {promises[-1].said[:100]!r}"
+            )
             return
     if acting:
         yield from _forgotten_promises(trajectory)
 
 
-def _forgotten_promises(trajectory: Trajectory) -> Iterator[Fault]:
+def _forgotten_promises(trajectory: Trajectory) -> Iterator[rule.Fault]:
     """Yield the announcements of which nothing is heard again: no call, no word of the agent.
 
     What was proposed and not agreed to is no promise, and a call that comes at once keeps it.
@@ -191,7 +185,7 @@ def _forgotten_promises(trajectory: Trajectory) -> Iterator[Fault]:
             about = content_stems(heard) if "?" in heard else about
         if about and _is_open(about, steps[step.index + 1 :], most=0.5):
             why = f"announces and never comes back to it: {one.said[:100]!r}"
-            yield Fault(step.index, why)
+            yield rule.Fault(step.index, why)
 
 
 def _is_settled(promise: Intention, text: str, answer: str) -> bool:
@@ -224,7 +218,7 @@ FOR_GOOD = re.compile(
 )
 
 
-def _gave_up(trajectory: Trajectory) -> Iterator[Fault]:
+def _gave_up(trajectory: Trajectory) -> Iterator[rule.Fault]:
     """Yield where the agent stops at the first error of a call that no other call follows.
 
     Only where trying again is what anybody would do: the error says that it passes, or a command
@@ -255,7 +249,7 @@ def _gave_up(trajectory: Trajectory) -> Iterator[Fault]:
         quits = QUITS if achieved else ADMITS
         if hands_on or (not step.calls and quits.search(told) and "?" not in told):
             why = f"gives up after one error of {error.call.name}: {said}"
-            yield Fault(step.index, why, (error.step, error.answer_step))
+            yield rule.Fault(step.index, why, (error.step, error.answer_step))
         return
 
 
@@ -283,7 +277,7 @@ THANKS = re.compile(
 )
 
 
-def _ended_on_request(trajectory: Trajectory) -> Iterator[Fault]:
+def _ended_on_request(trajectory: Trajectory) -> Iterator[rule.Fault]:
     """Yield the farewell that answers a request, or the details that the agent had asked for.
 
     A farewell after a call, a refusal, thanks or a question to the user leaves nothing open.
@@ -309,7 +303,7 @@ def _ended_on_request(trajectory: Trajectory) -> Iterator[Fault]:
     )
     if (asks or answers) and len(told) <= LONG_FAREWELL:
         why = f"says goodbye in answer to {(asks or [text])[-1].strip()[:100]!r}"
-        yield Fault(here.index, why, (heard.index,))
+        yield rule.Fault(here.index, why, (heard.index,))
 
 
 # Who takes the one thing back, or refuses it, need not name it.
@@ -323,7 +317,7 @@ FILE = re.compile(r"\b[\w-]+\.[a-z]{1,5}\b(?!\.|/)", re.IGNORECASE)
 FIRST_MESSAGES, WISH_CHARACTERS, LEAST_STEMS = 3, 2000, 3
 
 
-def _never_dealt_with(trajectory: Trajectory) -> Iterator[Fault]:
+def _never_dealt_with(trajectory: Trajectory) -> Iterator[rule.Fault]:
     """Yield the end of a run in which nobody came back to one thing more that the user asked for.
 
     Nothing of it was called, told, refused or taken back; or a file that was asked for is named in
@@ -340,11 +334,11 @@ def _never_dealt_with(trajectory: Trajectory) -> Iterator[Fault]:
             about = names if names and calls else more
             if about and _is_open(about, steps[at + 1 :]):
                 why = f"ends, and nothing came of what the user asked: {said.strip()[:100]!r}"
-                yield Fault(last, why, (at,))
+                yield rule.Fault(last, why, (at,))
                 return
 
 
-@cached_by_text
+@rule.cached_by_text
 def _wishes_for_more(text: str) -> list[tuple[str, frozenset[str], frozenset[str]]]:
     """Return the wishes of a message for one thing more: the files and the stems that it names."""
     found = []
@@ -381,4 +375,4 @@ def _is_open(about: frozenset[str], behind: Iterable[Step], *, most: float = 0) 
     return True
 
 
-TERMINATION = RuleMeasure(TERMINATION_NAME, "5", AXIS_SCALE, ("effects",), _termination)
+TERMINATION = rule.RuleMeasure(TERMINATION_NAME, "5", rule.AXIS_SCALE, ("effects",), _termination)

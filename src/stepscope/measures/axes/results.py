@@ -16,6 +16,7 @@ from operator import itemgetter
 from sys import maxsize
 from typing import TypeAlias
 
+from stepscope.measures import rule
 from stepscope.measures.axes import quantities
 from stepscope.measures.axes.claims import false_claims
 from stepscope.measures.axes.evidence import Evidence, evidence_of
@@ -35,15 +36,6 @@ from stepscope.measures.axes.told import date_of, dates_in, find_told_nowhere, f
 from stepscope.measures.calls import agent_calls
 from stepscope.measures.completeness import needing
 from stepscope.measures.language import content_stems
-from stepscope.measures.rule import (
-    AXIS_SCALE,
-    Fault,
-    RuleMeasure,
-    cached_by_text,
-    fault_answers,
-    faultless_answer,
-    not_applicable,
-)
 from stepscope.model import Answer, Case, Facts, Json, ToolResult, Trajectory
 from stepscope.model.effects import words_of
 from stepscope.values import Unmeasured
@@ -67,7 +59,7 @@ def find_misnamed(
     results: ResultReader,  # every result of the run
     # whether the user or the policy said an amount; then it may be theirs
     elsewhere: Callable[[float], bool],
-) -> Iterator[Fault]:
+) -> Iterator[rule.Fault]:
     """Yield the amounts that stand in place of the value that the latest result has for them."""
     if not message.news:
         return
@@ -103,7 +95,7 @@ def find_misnamed(
         true = " and ".join(f"{value:,.2f}" for _, value in missing)
         step = missing[-1][0]
         reason = f"says {amount.value:,.2f} as {name}, the result at {step} says {true}"
-        yield Fault(message.step.index, reason, tuple(sorted({at for at, _ in missing})))
+        yield rule.Fault(message.step.index, reason, tuple(sorted({at for at, _ in missing})))
 
 
 def _latest_untold(
@@ -193,7 +185,7 @@ _STATUS_SENTENCE = re.compile(r"[^.?!\n]+[?]?")
 _Sentence: TypeAlias = tuple[str, tuple[str, ...], bool, re.Match[str] | None]
 
 
-@cached_by_text
+@rule.cached_by_text
 def _sentences_in(text: str) -> list[_Sentence]:
     """Return the sentences of a message, with what each shows by itself."""
     things, lower = {*things_in(text)}, text.lower()
@@ -209,13 +201,13 @@ def _sentences_in(text: str) -> list[_Sentence]:
 
 def check_statuses(
     message: quantities.AgentMessage, results: ResultReader, evidence: Evidence
-) -> tuple[int, list[Fault]]:
+) -> tuple[int, list[rule.Fault]]:
     """Hold the statuses that a message tells against results: how many, and those misread.
 
     A status is of the thing that its sentence names, else of the one named last before it in the
     message, else of what the latest results are about.
     """
-    held: list[Fault | None] = []
+    held: list[rule.Fault | None] = []
     lower, here, news = message.text.lower(), message.step.index, message.news
     questioned = things_in(message.asked) if message.asked else ()
     asked = message.asked if questioned else ""
@@ -285,7 +277,7 @@ def _statement(sentence: str, things: list[str]) -> str:
 
 def _misread_statuses(
     message: quantities.AgentMessage, sentence: str, thing: str | None, results: ResultReader
-) -> Iterator[Fault | None]:
+) -> Iterator[rule.Fault | None]:
     """Yield for each status that a sentence tells under this name what is wrong."""
     here, news = message.step.index, message.news
     for match in (*_BEHIND.finditer(sentence), *_BEFORE.finditer(sentence)):
@@ -303,7 +295,7 @@ def _misread_statuses(
             why = f"says status {' '.join(said[: ends[0]])!r}, the result at {step} says {value!r}"
             trues = [{*_WORD.findall(one)} for _, one in values]
             same = any(state <= true or true <= state for true in trues)
-            yield None if same else Fault(here, why, (step,))
+            yield None if same else rule.Fault(here, why, (step,))
 
 
 # How far the matter of a record is, the decisive first: "called off" is no "waiting to be sent".
@@ -356,7 +348,7 @@ def _stage_of(said: str) -> str:
 
 def _other_stage(
     here: int, said: str, thing: str, results: ResultReader, whole: str = ""
-) -> Iterator[Fault]:
+) -> Iterator[rule.Fault]:
     """Yield the stage that a sentence tells of a thing where its latest status is at another one.
 
     What is past (a returned order was delivered) is true as well. `whole` is the sentence with what
@@ -384,14 +376,14 @@ def _other_stage(
     if rank is None or last is None or rank >= last or (rank == 0 and last > 1):
         step, value = values[-1]
         why = f"says of {thing} {clause.strip()[:60]!r}, the result at {step} says {value!r}"
-        yield Fault(here, why, (step,))
+        yield rule.Fault(here, why, (step,))
 
 
 # How a thing is said to be of a kind; what "has been" done to it is an act.
 _IS = re.compile(r"\b(?:is|are|stands|remains|shows?|counts)\b([^,;]*)", re.IGNORECASE)
 
 
-@cached_by_text
+@rule.cached_by_text
 def _kind_in(sentence: str) -> str | None:
     """Return what a sentence says that a thing is, None where it denies that or leaves it open."""
     said = _IS.search(sentence)
@@ -402,7 +394,7 @@ def _kind_in(sentence: str) -> str | None:
 
 def _other_kinds(
     here: int, sentence: str, thing: str, results: ResultReader, evidence: Evidence
-) -> Iterator[Fault]:
+) -> Iterator[rule.Fault]:
     """Yield the kinds that a sentence tells a thing to be of where its latest record has another.
 
     A kind is what the same field says of other things, what a map has beside it, or what a line of
@@ -433,7 +425,7 @@ def _other_kinds(
         if told:
             what = f"says of {thing} {sentence.strip()[:60]!r}"
             why = f"{what}, the result at {record.step} says {key} {one!r}"
-            yield Fault(here, why, (record.step,))
+            yield rule.Fault(here, why, (record.step,))
 
 
 # "is booked in business", "is an economy ticket": the whole of what is said of a thing.
@@ -488,7 +480,7 @@ def _latest_statuses(
 
 def _misread_fields(
     here: int, told: str | re.Match[str], named: str, results: ResultReader, evidence: Evidence
-) -> Iterator[Fault | None]:
+) -> Iterator[rule.Fault | None]:
     """Yield for each field that is told of a thing, whose name stands in `named`, what is wrong.
 
     Held against the latest record of the thing, or of its part that is named. What that answers
@@ -533,10 +525,10 @@ def _misread_fields(
             wrong = wrong and any(len(text) > 2 and f" {text}" in lower for text in others)
         said, step = f"says of {min(things)} {sentence.strip()[:60]!r}", mine[0].step
         why = f"{said}, the result at {step} says {key} {one!r}"
-        yield Fault(here, why, (step,)) if wrong else None
+        yield rule.Fault(here, why, (step,)) if wrong else None
 
 
-@cached_by_text
+@rule.cached_by_text
 def _named_in(text: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the names of things in a text, and the stems of what it is about."""
     return frozenset(things_in(text)), content_stems(text)
@@ -614,7 +606,7 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     faults += find_disclosures(trajectory)
     faults += [*find_misread_lines(trajectory, evidence), *find_told_nowhere(trajectory)]
     if not any(exchange.result is not None for exchange in made):
-        return fault_answers(RESULT_INTERPRETATION_NAME, faults) if faults else _NO_RESULTS
+        return rule.fault_answers(RESULT_INTERPRETATION_NAME, faults) if faults else _NO_RESULTS
     told = list(quantities.agent_messages(trajectory))
     amounts = {step.index: found for step, found in quantities.amounts_told(trajectory)}
     faults += [x for x in find_short_totals(trajectory) if not trajectory.steps[x.step].calls]
@@ -641,9 +633,9 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
         )
         faults += find_misread_things(message, found, results)
     if faults:
-        return fault_answers(RESULT_INTERPRETATION_NAME, faults)
+        return rule.fault_answers(RESULT_INTERPRETATION_NAME, faults)
     if not told:
-        return not_applicable(
+        return rule.not_applicable(
             RESULT_INTERPRETATION_NAME, "the user was told nothing of the results"
         )
     why = f"{checked} values told in {len(told)} messages follow from what was said"
@@ -651,7 +643,9 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
         why = f"{why}; {claims} acts told as done were held against calls"
     if unread:
         why = f"{why}; {unread} messages in another language not judged for acts"
-    return faultless_answer(RESULT_INTERPRETATION_NAME, f"{why}; not judged: what else they say")
+    return rule.faultless_answer(
+        RESULT_INTERPRETATION_NAME, f"{why}; not judged: what else they say"
+    )
 
 
 def _said_by_others(
@@ -685,16 +679,16 @@ def _exact(
     ]
 
 
-@cached_by_text
+@rule.cached_by_text
 def _says_about(text: str) -> bool:
     lower = text.lower()
     return any([word in lower for word in _NEAR]) and _ABOUT.search(text) is not None
 
 
-RESULT_INTERPRETATION = RuleMeasure(
+RESULT_INTERPRETATION = rule.RuleMeasure(
     RESULT_INTERPRETATION_NAME,
     "13",
-    AXIS_SCALE,
+    rule.AXIS_SCALE,
     ("alternatives", "claims", "effects"),
     needing("results", _interpret),
 )

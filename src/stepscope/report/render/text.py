@@ -9,15 +9,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from stepscope.report.document import (
-    Document,
-    Paragraph,
-    Section,
-    Table,
-    TableCell,
-    TableColumn,
-    TableRow,
-)
+from stepscope.report import document as doc
 from stepscope.report.words import clip, cut_words, fold, shorten
 from stepscope.safety.text import disarm_commands, visible_line
 
@@ -30,7 +22,7 @@ LEAST_ROOM = 12
 LONGEST_HEADING = 36
 
 
-def render(document: Document, width: int = 100, *, log: bool = False) -> str:
+def render(document: doc.Document, width: int = 100, *, log: bool = False) -> str:
     """Return a document as text of `width` columns; with `log` no line commands a CI system."""
     # Calming a line that a fold begins with `::` adds a column.
     sections = ("\n".join(lay_out_section(section, width - log)) for section in document)
@@ -38,21 +30,21 @@ def render(document: Document, width: int = 100, *, log: bool = False) -> str:
     return disarm_commands(text) if log else text
 
 
-def lay_out_section(section: Section, width: int) -> list[str]:
+def lay_out_section(section: doc.Section, width: int) -> list[str]:
     """Return the blocks of a section as lines."""
     out: list[str] = []
     for block in section:
         match block:
-            case Paragraph():
+            case doc.Paragraph():
                 out += _paragraph(block, width)
-            case Table():
+            case doc.Table():
                 out += lay_out_table(block, width)
             case str():
                 out += block.split("\n")
     return out
 
 
-def _paragraph(block: Paragraph, width: int) -> list[str]:
+def _paragraph(block: doc.Paragraph, width: int) -> list[str]:
     head = f"{block.heading}   " if block.heading else ""
     said = " " * block.indent + visible_line(head + block.lead + block.text)
     if block.one_line:
@@ -60,7 +52,7 @@ def _paragraph(block: Paragraph, width: int) -> list[str]:
     return fold(said, width, block.hang + block.indent)
 
 
-def lay_out_table(table: Table, width: int) -> list[str]:
+def lay_out_table(table: doc.Table, width: int) -> list[str]:
     """Return a table as lines, its heading above and its notes below."""
     out = [visible_line(table.heading)] if table.heading and table.layout != "beside" else []
     if table.rows:
@@ -72,15 +64,17 @@ def lay_out_table(table: Table, width: int) -> list[str]:
     return out
 
 
-def _words(cell: TableCell) -> str:
+def _words(cell: doc.TableCell) -> str:
     return " " * GAP * cell.level + visible_line(cell.text)
 
 
-def _lines(table: Table, width: int) -> Iterator[str]:
+def _lines(table: doc.Table, width: int) -> Iterator[str]:
     """Yield a line a row; the last cell of a row that ends early takes the rest of the line."""
     columns, count = table.columns, len(table.columns)
     labels = [(c.label if at else table.corner).split("\n") for at, c in enumerate(columns)]
-    heads = [TableRow(tuple(map(TableCell, line))) for line in zip_longest(*labels, fillvalue="")]
+    heads = [
+        doc.TableRow(tuple(map(doc.TableCell, line))) for line in zip_longest(*labels, fillvalue="")
+    ]
     rows = [*heads, *table.rows]
     texts = [[clip(_words(cell), column.most) if column.most else _words(cell)
               for cell, column in zip(row.cells, columns, strict=False)]
@@ -114,13 +108,13 @@ def _lines(table: Table, width: int) -> Iterator[str]:
         if full and last == count:
             yield clip(line.rstrip(), width)
         else:
-            column = columns[-1] if full else TableColumn("", overflow="wrap")
+            column = columns[-1] if full else doc.TableColumn("", overflow="wrap")
             yield from _overflow(line, row.cells[-1], column, width)
         for said in row.below:
             yield from _paragraph(said, width)
 
 
-def _line(cells: Sequence[str], columns: Sequence[TableColumn], wide: Sequence[int]) -> str:
+def _line(cells: Sequence[str], columns: Sequence[doc.TableColumn], wide: Sequence[int]) -> str:
     """Return cells in their columns; a long first cell runs into the room before a number."""
     line, end = "", 0
     for at, (cell, column) in enumerate(zip(cells, columns, strict=False)):
@@ -130,7 +124,7 @@ def _line(cells: Sequence[str], columns: Sequence[TableColumn], wide: Sequence[i
     return line.ljust(end)
 
 
-def _overflow(line: str, cell: TableCell, column: TableColumn, width: int) -> Iterator[str]:
+def _overflow(line: str, cell: doc.TableCell, column: doc.TableColumn, width: int) -> Iterator[str]:
     line, text = line + " " * column.gap, visible_line(cell.text)
     room = max(width - len(line), LEAST_ROOM)
     if column.overflow == "wrap":
@@ -141,7 +135,7 @@ def _overflow(line: str, cell: TableCell, column: TableColumn, width: int) -> It
         yield line + shorten(text, room, ends=cell.keep_end)
 
 
-def _beside(table: Table, width: int) -> Iterator[str]:
+def _beside(table: doc.Table, width: int) -> Iterator[str]:
     """Yield rows of names and columns; columns that do not fit stand below, names repeated."""
     corner = table.corner or table.heading
     names = [visible_line(corner), *(f"  {visible_line(row.cells[0].text)}" for row in table.rows)]
@@ -166,7 +160,7 @@ def _beside(table: Table, width: int) -> Iterator[str]:
         start = stop
 
 
-def _wrapped(table: Table, width: int) -> Iterator[str]:
+def _wrapped(table: doc.Table, width: int) -> Iterator[str]:
     """Yield rows whose cells wrap within their columns: words first, then figures."""
     head = [visible_line(column.label) for column in table.columns]
     rows = [head, *([_words(cell) for cell in row.cells] for row in table.rows)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from stepscope import values
 from stepscope.calibrate.judges import JudgeCalibration
 from stepscope.model.records import Figure
 from stepscope.report.document import (
@@ -22,13 +23,6 @@ from stepscope.report.document import (
 )
 from stepscope.report.views.judges import describe_curve
 from stepscope.report.words import draw_interval
-from stepscope.values import (
-    Unmeasured,
-    format_count,
-    format_difference,
-    format_interval,
-    format_number,
-)
 
 NO_LABELS = (
     "Nothing to compare: no run here has both a judge's verdict and a person's label under one "
@@ -61,7 +55,7 @@ def make_calibration_document(found: Sequence[JudgeCalibration]) -> Document:
 
 
 def _describe_judge(one: JudgeCalibration, rubric: str) -> Section:
-    runs = format_count(one.runs, "run")
+    runs = values.format_count(one.runs, "run")
     what = runs if one.unit == "runs" else f"{one.n:,} steps of {runs}"
     version = f" {one.version}" if one.version else ""
     head = f"{rubric}{version}   {one.judge}   against {', '.join(one.people)}   {what}"
@@ -103,10 +97,11 @@ def describe_calibration(one: JudgeCalibration) -> Iterator[str]:
 
 
 def _cells(title: str, figure: Figure) -> tuple[TableCell | str, ...]:
-    if isinstance(figure, Unmeasured):
+    if isinstance(figure, values.Unmeasured):
         return title, "-", f"{figure.kind}: {figure.reason}", "0"
-    value = format_number(figure.value, figure.unit)
+    value = values.format_number(figure.value, figure.unit)
     if title == "bias":
-        value = format_difference(figure.value, figure.unit)
+        value = values.format_difference(figure.value, figure.unit)
     drawn = None if title == "bias" else draw_interval(figure)
-    return title, value, TableCell(format_interval(figure), interval=drawn), f"{figure.n:,}"
+    limits = TableCell(values.format_interval(figure), interval=drawn)
+    return title, value, limits, f"{figure.n:,}"

@@ -15,19 +15,8 @@ import msgspec
 
 from stepscope.errors import UsageError
 from stepscope.model import Trajectory
+from stepscope.report import document as doc
 from stepscope.report import words
-from stepscope.report.document import (
-    Chart,
-    Document,
-    Paragraph,
-    Table,
-    TableCell,
-    TableColumn,
-    TableRow,
-    Tone,
-    make_columns,
-    make_row,
-)
 from stepscope.report.rows import read_shown_run
 from stepscope.report.types import ComparisonReport, Difference, Shapes, ShapesDifference
 from stepscope.report.views import profile
@@ -49,7 +38,7 @@ from stepscope.values import (
 )
 
 
-def make_comparison_document(report: ComparisonReport) -> Document:
+def make_comparison_document(report: ComparisonReport) -> doc.Document:
     """Return a comparison of groups as text and Markdown have it."""
     title, _, about = describe_comparison(report).partition("   ")
     first, second, found = report.first.shapes, report.second.shapes, report.shapes
@@ -59,36 +48,36 @@ def make_comparison_document(report: ComparisonReport) -> Document:
         assert isinstance(first, Shapes)
         assert isinstance(second, Shapes)
         shapes.append(tabulate_shape_differences(found, first, second))
-    sentences = [Paragraph(text=sentence) for sentence in conclude_comparison(report)]
+    sentences = [doc.Paragraph(text=sentence) for sentence in conclude_comparison(report)]
     sentences += describe_flips(report.rank_flips)
-    head = Paragraph(heading=title, text=about)
+    head = doc.Paragraph(heading=title, text=about)
     return [[head], [_tabulate_differences(report)], shapes, sentences]
 
 
-def _tabulate_differences(report: ComparisonReport) -> Table:
+def _tabulate_differences(report: ComparisonReport) -> doc.Table:
     """Return a row a figure; one without an effect ends early, and says why."""
     rows = []
     for key, difference in report.differences.items():
         label = words.name_figure(key)
-        name = TableCell(label.strip(), level=int(label.startswith("  ")))
+        name = doc.TableCell(label.strip(), level=int(label.startswith("  ")))
         first, second = (
             "-" if isinstance(figure, Unmeasured) else format_number(figure.value, figure.unit)
             for figure in (difference.first, difference.second)
         )
         effect = difference.effect
         if isinstance(effect, Unmeasured):
-            rows.append(make_row(name, first, second, "-", words.describe_effect(effect)))
+            rows.append(doc.make_row(name, first, second, "-", words.describe_effect(effect)))
             continue
         holm = format_p(difference.p_adjusted) + (" *" if difference.survives else "")
         limits = format_limits(effect.low, effect.high, effect.unit)
-        below = () if limits else (Paragraph(text=effect.no_interval, indent=4),)
+        below = () if limits else (doc.Paragraph(text=effect.no_interval, indent=4),)
         shown = format_difference(effect.value, effect.unit), limits or "none"
         cases = f"{difference.n_cases:,}" if difference.paired else "-"
-        row = make_row(name, first, second, *shown, cases, format_p(difference.p), holm)
+        row = doc.make_row(name, first, second, *shown, cases, format_p(difference.p), holm)
         rows.append(replace(row, below=below))
-    return Table(
+    return doc.Table(
         id="differences",
-        columns=make_columns(
+        columns=doc.make_columns(
             "", "first", "second", "difference", "95 % interval", "cases", "p", "Holm",
             numbers=("first", "second", "difference", "cases", "p", "Holm"),
         ),
@@ -139,19 +128,19 @@ def conclude_comparison(report: ComparisonReport) -> Iterator[str]:
         yield "No case is shared: nothing is paired, and cases differ as well as groups."
 
 
-def tabulate_figures(report: ComparisonReport) -> Table:
+def tabulate_figures(report: ComparisonReport) -> doc.Table:
     """Return two groups figure by figure, as a page has it."""
     first, second = profile.name_profile(report.first), profile.name_profile(report.second)
     rest = ("difference", "cases", "p", "p, Holm", "smallest seen")
-    return Table(
+    return doc.Table(
         id="differences",
         caption="Every figure, paired by case",
-        columns=make_columns("figure", first, second, *rest, numbers=(first, second, *rest)),
+        columns=doc.make_columns("figure", first, second, *rest, numbers=(first, second, *rest)),
         rows=tuple(_effect_row(key, d) for key, d in report.differences.items()),
     )
 
 
-def chart_effects(report: ComparisonReport, table: Table) -> Chart | None:
+def chart_effects(report: ComparisonReport, table: doc.Table) -> doc.Chart | None:
     """Return the differences of shares with their intervals; None where there is none."""
     rows: list[dict[str, object]] = []
     for order, (key, difference) in enumerate(report.differences.items()):
@@ -183,25 +172,25 @@ def state_difference(report: ComparisonReport) -> str:
     return f"{said} {first} (95 %: {limits}){doubt}."
 
 
-def _effect_row(key: str, difference: Difference) -> TableRow:
+def _effect_row(key: str, difference: Difference) -> doc.TableRow:
     effect = difference.effect
     shown, detectable = profile.make_figure_cell(key, effect), "-"
     if isinstance(effect, Estimate):
         value = format_difference(effect.value, effect.unit)
-        tone: Tone = "warn" if difference.survives else ""
-        shown = TableCell(value, sort=effect.value, note=format_interval(effect), tone=tone)
+        tone: doc.Tone = "warn" if difference.survives else ""
+        shown = doc.TableCell(value, sort=effect.value, note=format_interval(effect), tone=tone)
         if difference.detectable is not None:
             detectable = format_difference(difference.detectable, effect.unit).removeprefix("+")
     holm = format_p(difference.p_adjusted) + (" survives" if difference.survives else "")
-    return make_row(
+    return doc.make_row(
         words.name_figure(key).strip(),
         profile.make_figure_cell(key, difference.first),
         profile.make_figure_cell(key, difference.second),
         shown,
         f"{difference.n_cases:,}" if difference.paired else "-",
-        TableCell(format_p(difference.p), sort=difference.p),
-        TableCell(holm, sort=difference.p_adjusted),
-        TableCell(detectable, sort=difference.detectable, tone="quiet"),
+        doc.TableCell(format_p(difference.p), sort=difference.p),
+        doc.TableCell(holm, sort=difference.p_adjusted),
+        doc.TableCell(detectable, sort=difference.detectable, tone="quiet"),
     )
 
 
@@ -375,32 +364,32 @@ def _describe_pair(pair: runs.ExchangePair) -> AlignedCall:
     return AlignedCall(relation, first, second, visible_line(said))
 
 
-def make_diff_document(found: RunDiff) -> Document:
+def make_diff_document(found: RunDiff) -> doc.Document:
     """Return two runs side by side as text and Markdown have them."""
     about = (
         f"{side.handle} ({which}; {side.version}): {side.outcome}, "
         f"{format_count(side.steps, 'step')}, {format_count(side.calls, 'call')}"
         for which, side in (("first", found.first), ("second", found.second))
     )
-    table = Table(
+    table = doc.Table(
         id="calls",
         columns=(
-            *make_columns("", "first", "second", numbers=("first", "second")),
-            TableColumn("call", overflow="wrap"),
+            *doc.make_columns("", "first", "second", numbers=("first", "second")),
+            doc.TableColumn("call", overflow="wrap"),
         ),
         rows=tuple(
-            make_row(
+            doc.make_row(
                 mark,
                 *("" if at is None else str(at) for at in steps),
-                TableCell(words.cut_words(said, MOST_SAID)),
+                doc.TableCell(words.cut_words(said, MOST_SAID)),
             )
             for mark, *steps, said in _fold_calls(found)
         ),
         notes=("= the same; r another result, a other arguments: first | second; < > one alone",),
     )
     calls = [table] if found.calls else []
-    sentences = [Paragraph(text=said) for said in conclude_diff(found)]
-    return [[Paragraph(text=line) for line in about], calls, sentences]
+    sentences = [doc.Paragraph(text=said) for said in conclude_diff(found)]
+    return [[doc.Paragraph(text=line) for line in about], calls, sentences]
 
 
 def _fold_calls(found: RunDiff) -> Iterator[tuple[str, int | None, int | None, str]]:

@@ -9,34 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from stepscope.calibrate import types
 from stepscope.calibrate.modes import ModeComparison, ModeGap
 from stepscope.calibrate.ratings import WHAT_ENTERS
-from stepscope.calibrate.types import (
-    Agreement,
-    CalibrationCurve,
-    Dispute,
-    GroupAgreement,
-    ProofAgreement,
-    Rater,
-    RaterAnswer,
-    RubricAgreement,
-    RubricChange,
-)
 from stepscope.model.records import RULES, Figure
+from stepscope.report import document as doc
 from stepscope.report import words
-from stepscope.report.document import (
-    Chart,
-    Document,
-    Links,
-    Paragraph,
-    Section,
-    Table,
-    TableCell,
-    TableColumn,
-    TableRow,
-    make_columns,
-    make_row,
-)
 from stepscope.report.types import JudgeShare, Panel, PanelGroup, Panels
 from stepscope.report.views.profile import MOST_GROUPS, chart_intervals, make_interval_row
 from stepscope.values import (
@@ -55,13 +33,13 @@ def make_sheet(
     key: str,
     heading: str,
     head: Sequence[str],
-    rows: Iterable[Sequence[TableCell | str]],
+    rows: Iterable[Sequence[doc.TableCell | str]],
     notes: Sequence[str] = (),
-) -> Table:
+) -> doc.Table:
     """Return a table of what judges say, under a heading."""
-    return Table(
-        id=f"judges-{key}", caption=heading, heading=heading, columns=make_columns(*head),
-        rows=tuple(make_row(*row) for row in rows), notes=tuple(notes),
+    return doc.Table(
+        id=f"judges-{key}", caption=heading, heading=heading, columns=doc.make_columns(*head),
+        rows=tuple(doc.make_row(*row) for row in rows), notes=tuple(notes),
         layout="beside" if key.startswith("panel") else "wrapped",
     )  # fmt: skip
 
@@ -83,7 +61,7 @@ def _headline(seat: JudgeShare) -> str:
     return f"{format_share_of(fixed.rate)}, corrected"
 
 
-def tabulate_corrected(found: Panels) -> Table:
+def tabulate_corrected(found: Panels) -> doc.Table:
     """Return shares corrected by people's labels beside the judges' own, and why some are weak."""
     names = words.name_judges(found)
     rows, notes = [], dict[str, None]()
@@ -110,7 +88,7 @@ def tabulate_corrected(found: Panels) -> Table:
     return make_sheet("corrected", "Corrected by people's labels", head, rows, tuple(notes))
 
 
-def tabulate_panels(found: Panels, links: Links | None = None) -> list[Table]:
+def tabulate_panels(found: Panels, links: doc.Links | None = None) -> list[doc.Table]:
     """Return every table that has rows, in the order in which they are read."""
     all_ = (
         *tabulate_shares(found),
@@ -128,7 +106,7 @@ def tabulate_panels(found: Panels, links: Links | None = None) -> list[Table]:
     return [sheet for sheet in all_ if sheet.rows or sheet.notes]
 
 
-def tabulate_shares(found: Panels) -> Iterator[Table]:
+def tabulate_shares(found: Panels) -> Iterator[doc.Table]:
     """Yield the failure profile: of one group by judge, of several by group, any and all."""
     titles = [group.title for group in found.panels[0].groups] if found.panels else []
     if len(titles) == 1:
@@ -157,7 +135,7 @@ def tabulate_shares(found: Panels) -> Iterator[Table]:
 
 def _many_groups(
     panels: Sequence[Panel], titles: Sequence[str], how: str, names: Mapping[str, str]
-) -> Table:
+) -> doc.Table:
     rows = []
     for panel in panels:
         cells = []
@@ -208,7 +186,7 @@ MOST_FLAGS = 12
 CITED = 6
 
 
-def tabulate_claims(found: Panels) -> Table:
+def tabulate_claims(found: Panels) -> doc.Table:
     """Return the comparisons of groups that survive Holm, and how many were made."""
     made = [(panel, c) for panel in found.panels for c in panel.claims if c.p is not None]
     rows = tuple(
@@ -227,12 +205,12 @@ def tabulate_claims(found: Panels) -> Table:
     return make_sheet("claims", "Groups that differ", head, rows, (note,) if n else ())
 
 
-def tabulate_disputes(found: Panels, links: Links | None) -> Table:
+def tabulate_disputes(found: Panels, links: doc.Links | None) -> doc.Table:
     """Return the runs on which families disagree: material for the rubric, no sample."""
     names = words.name_judges(found)
     rows = tuple(
         (
-            TableCell(
+            doc.TableCell(
                 one.name if one.step is None else f"{one.name} step {one.step}",
                 href=links.run(one.id) if links else None,
             ),
@@ -248,7 +226,7 @@ def tabulate_disputes(found: Panels, links: Links | None) -> Table:
     return make_sheet("queue", "Disputed", ("run", "about", "answers", "cites"), rows, tuple(notes))
 
 
-def tabulate_trace(found: Panels) -> Table:
+def tabulate_trace(found: Panels) -> doc.Table:
     """Return one run worked through: its aspects by judge, then the steps cited in common."""
     worked = found.trace
     head = ("about", "answers", "cited by two or more")
@@ -272,7 +250,7 @@ def tabulate_trace(found: Panels) -> Table:
     return make_sheet("trace", title, head, tuple(rows), notes)
 
 
-def tabulate_patterns(found: Panels) -> Table:
+def tabulate_patterns(found: Panels) -> doc.Table:
     """Return how often each pattern of step labels shows, and what to do about it."""
     named = [(one.name.replace("_", " "), one) for one in found.patterns]
     rows = tuple(
@@ -307,7 +285,7 @@ def _whose(judge: str, group: str, found: Panels) -> tuple[str, ...]:
     return (words.name_judges(found)[judge], group)[: len(_who(found))]
 
 
-def tabulate_behaviours(found: Panels) -> Table:
+def tabulate_behaviours(found: Panels) -> doc.Table:
     """Return where each behaviour begins in a run, and how it spreads over it."""
     rows = []
     for one in found.onsets:
@@ -323,7 +301,7 @@ def tabulate_behaviours(found: Panels) -> Table:
     return make_sheet("behaviours", "Behaviours", head, rows, notes if rows else ())
 
 
-def tabulate_answers(found: Panels) -> Table:
+def tabulate_answers(found: Panels) -> doc.Table:
     """Return the answers to rubrics that have none against the agent."""
     rows = tuple(
         (
@@ -338,7 +316,7 @@ def tabulate_answers(found: Panels) -> Table:
     return make_sheet("answers", "Other answers", head, rows)
 
 
-def tabulate_flags(found: Panels) -> Table:
+def tabulate_flags(found: Panels) -> doc.Table:
     """Return what weakens these verdicts."""
     names = words.name_judges(found)
     rows = tuple(
@@ -351,7 +329,7 @@ def tabulate_flags(found: Panels) -> Table:
     return make_sheet("flags", "What weakens these verdicts", head, rows, notes)
 
 
-def tabulate_costs(found: Panels) -> Table:
+def tabulate_costs(found: Panels) -> doc.Table:
     """Return what each judge took."""
     rows = []
     for one in found.costs:
@@ -367,7 +345,7 @@ def tabulate_costs(found: Panels) -> Table:
     return make_sheet("costs", "Cost of the judges", head, rows)
 
 
-def chart_panels(found: Panels) -> list[Chart]:
+def chart_panels(found: Panels) -> list[doc.Chart]:
     """Return a picture for each group of runs: the share at fault by aspect and judge."""
     shares, names = tabulate_all_shares(found), words.name_judges(found)
     charts = []
@@ -383,7 +361,7 @@ def chart_panels(found: Panels) -> list[Chart]:
     return [chart for chart in charts if chart is not None]
 
 
-def tabulate_all_shares(found: Panels) -> Table | None:
+def tabulate_all_shares(found: Panels) -> doc.Table | None:
     """Return every share: a row for each group, aspect and judge, any and all among them."""
     rows = [
         row
@@ -394,11 +372,11 @@ def tabulate_all_shares(found: Panels) -> Table | None:
     if not rows:
         return None
     notes = [note for sheet in tabulate_shares(found) for note in sheet.notes]
-    return Table(
+    return doc.Table(
         id="panel-table",
         notes=tuple(dict.fromkeys(note for note in notes if "--json" not in note)),
         caption="Panels: runs at fault among those that a judge answered",
-        columns=make_columns(
+        columns=doc.make_columns(
             "group", "aspect", "judge", "at fault", "95 % interval", "worst case", "judged",
             "no usable verdict", numbers=("at fault", "judged"),
         ),
@@ -406,31 +384,33 @@ def tabulate_all_shares(found: Panels) -> Table | None:
     )  # fmt: skip
 
 
-def _rows(aspect: str, group: PanelGroup) -> Iterator[TableRow]:
+def _rows(aspect: str, group: PanelGroup) -> Iterator[doc.TableRow]:
     for vote in group.votes:
         of = ", ".join(vote.judges)
         lost = f"{vote.incomplete:,} not answered by all" if vote.incomplete else "0"
         for name, figure in (("any judge", vote.any), ("all judges", vote.all)):
-            yield make_row(group.title, aspect, TableCell(name, note=of), *_cells_of(figure, lost))
+            yield doc.make_row(
+                group.title, aspect, doc.TableCell(name, note=of), *_cells_of(figure, lost)
+            )
     for seat in group.seats:
         lost = format_counts(seat.lost) or "0"
         if seat.not_judged:
             lost += f"; {seat.not_judged:,} not asked about"
         name = f"{RULES}, at least" if seat.judge == RULES else seat.judge
-        yield make_row(group.title, aspect, name, *_cells_of(seat.failing, lost))
+        yield doc.make_row(group.title, aspect, name, *_cells_of(seat.failing, lost))
 
 
-def _cells_of(figure: Figure, lost: str) -> tuple[TableCell, ...]:
-    gone = TableCell(lost, tone="quiet")
+def _cells_of(figure: Figure, lost: str) -> tuple[doc.TableCell, ...]:
+    gone = doc.TableCell(lost, tone="quiet")
     if isinstance(figure, Unmeasured):
-        blank = TableCell("-", tone="quiet")
-        why = TableCell("-", tone="quiet", title=f"{figure.kind}: {figure.reason}")
-        return why, blank, blank, TableCell("0", sort=0), gone
+        blank = doc.TableCell("-", tone="quiet")
+        why = doc.TableCell("-", tone="quiet", title=f"{figure.kind}: {figure.reason}")
+        return why, blank, blank, doc.TableCell("0", sort=0), gone
     return (
-        TableCell(format_percent(figure.value), sort=figure.value),
-        TableCell(format_interval(figure), interval=words.draw_interval(figure)),
-        TableCell(words.format_worst_case(figure) or "-", tone="quiet"),
-        TableCell(f"{figure.n:,}", sort=figure.n),
+        doc.TableCell(format_percent(figure.value), sort=figure.value),
+        doc.TableCell(format_interval(figure), interval=words.draw_interval(figure)),
+        doc.TableCell(words.format_worst_case(figure) or "-", tone="quiet"),
+        doc.TableCell(f"{figure.n:,}", sort=figure.n),
         gone,
     )
 
@@ -446,12 +426,12 @@ NAMES = {
 }  # fmt: skip
 
 
-def make_modes_document(found: Sequence[ModeComparison]) -> Document:
+def make_modes_document(found: Sequence[ModeComparison]) -> doc.Document:
     """Return what the modes of every judge differ in."""
-    return [_modes(modes) for modes in found] or [[Paragraph(text=NO_MODES, hang=0)]]
+    return [_modes(modes) for modes in found] or [[doc.Paragraph(text=NO_MODES, hang=0)]]
 
 
-def _modes(modes: ModeComparison) -> Section:
+def _modes(modes: ModeComparison) -> doc.Section:
     head = (
         f"{modes.judge}: {modes.isolated} against {modes.contextual}   {modes.n:,} steps of "
         f"{modes.runs:,} runs"
@@ -464,37 +444,37 @@ def _modes(modes: ModeComparison) -> Section:
         for name, figure in modes.figures.items()
     ]
     parts = [(place.part, place.difference, place.n) for place in modes.where]
-    out: list[Paragraph | Table] = [
-        Paragraph(text=head, one_line=True),
+    out: list[doc.Paragraph | doc.Table] = [
+        doc.Paragraph(text=head, one_line=True),
         _figures("all steps", figures),
         _figures(f"{what}, by part of the run", parts),
     ]
     for label, row in modes.table.items():
         told = ", ".join(f"{isolated} {n:,}" for isolated, n in row.items())
-        out.append(Paragraph(text=f"{label} in context, alone: {told}", indent=2))
+        out.append(doc.Paragraph(text=f"{label} in context, alone: {told}", indent=2))
     if modes.most:
         alone = "up to it" if prefix else "alone"
-        gaps = (Paragraph(text=_gap(gap, alone), indent=4, one_line=True) for gap in modes.most)
-        out += [Paragraph(text="Steps that differ most:", indent=2), *gaps]
+        gaps = (doc.Paragraph(text=_gap(gap, alone), indent=4, one_line=True) for gap in modes.most)
+        out += [doc.Paragraph(text="Steps that differ most:", indent=2), *gaps]
     return out
 
 
-def _figures(corner: str, found: Iterable[tuple[str, Figure, int]]) -> Table:
+def _figures(corner: str, found: Iterable[tuple[str, Figure, int]]) -> doc.Table:
     """Return a figure a row; one that is absent says why."""
     rows = []
     for name, figure, n in found:
         if isinstance(figure, Unmeasured):
-            rows.append(make_row(name, "-", f"{figure.kind}: {figure.reason}"))
+            rows.append(doc.make_row(name, "-", f"{figure.kind}: {figure.reason}"))
         else:
             interval = format_interval(figure)
-            rows.append(make_row(name, _value(figure), interval, f"{n:,}"))
+            rows.append(doc.make_row(name, _value(figure), interval, f"{n:,}"))
     columns = (
-        TableColumn(corner),
-        TableColumn("value", number=True, least=6),
-        TableColumn("95 % interval", least=15),
-        TableColumn("n", number=True),
+        doc.TableColumn(corner),
+        doc.TableColumn("value", number=True, least=6),
+        doc.TableColumn("95 % interval", least=15),
+        doc.TableColumn("n", number=True),
     )
-    return Table(id="modes", corner=corner, columns=columns, rows=tuple(rows), indent=2)
+    return doc.Table(id="modes", corner=corner, columns=columns, rows=tuple(rows), indent=2)
 
 
 def _gap(gap: ModeGap, seen: str) -> str:
@@ -505,7 +485,7 @@ def _gap(gap: ModeGap, seen: str) -> str:
     return f"{said}: {within.reason}" if within.reason else said
 
 
-COLUMNS = make_columns(
+COLUMNS = doc.make_columns(
     *(
         "raters",
         "raw",
@@ -529,51 +509,53 @@ NO_RATERS = (
 )
 
 
-def make_agreement_document(groups: Sequence[Agreement]) -> Document:
+def make_agreement_document(groups: Sequence[types.Agreement]) -> doc.Document:
     """Return the agreement of each group."""
     if not any(group.aspects for group in groups):
-        return [[Paragraph(text=NO_RATERS, hang=0)]]
-    out: list[Section] = []
+        return [[doc.Paragraph(text=NO_RATERS, hang=0)]]
+    out: list[doc.Section] = []
     for group in groups:
         rubrics = format_count(len(group.aspects), "rubric")
         out += [
-            [Paragraph(text=f"{field} = {value or 'none'}   {rubrics} rated", one_line=True)]
+            [doc.Paragraph(text=f"{field} = {value or 'none'}   {rubrics} rated", one_line=True)]
             for field, value in group.group.items()
         ]
         out += [_aspect(aspect) for aspect in group.aspects]
-    return [*out, [Paragraph(text=f"{_capital(WHAT_ENTERS)}.")]]
+    return [*out, [doc.Paragraph(text=f"{_capital(WHAT_ENTERS)}.")]]
 
 
-def _aspect(aspect: RubricAgreement) -> Section:
+def _aspect(aspect: types.RubricAgreement) -> doc.Section:
     runs = format_count(aspect.runs, "run")
     what = f"{runs}, whole" if aspect.unit == "runs" else f"{aspect.items:,} steps of {runs}"
     raters, labels = format_count(len(aspect.raters), "rater"), ", ".join(aspect.labels)
     head = f"{aspect.name}   {what}   {raters}   labels: {labels}"
-    out: list[Paragraph | Table] = [Paragraph(text=head, one_line=True)]
+    out: list[doc.Paragraph | doc.Table] = [doc.Paragraph(text=head, one_line=True)]
     if aspect.pairs:
         found = [*aspect.pairs, *aspect.families]
         found += [aspect.together] if len(aspect.together.raters) > 2 else []
-        out.append(Table(id="agreement", columns=COLUMNS, rows=tuple(map(_row, found)), indent=2))
-    out += [Paragraph(text=sentence, indent=2) for sentence in describe_aspect(aspect)]
+        out.append(
+            doc.Table(id="agreement", columns=COLUMNS, rows=tuple(map(_row, found)), indent=2)
+        )
+    out += [doc.Paragraph(text=sentence, indent=2) for sentence in describe_aspect(aspect)]
     if aspect.decision.outcome == "fail" and aspect.disputed:
-        out.append(Paragraph(text="Most disputed:", indent=2))
+        out.append(doc.Paragraph(text="Most disputed:", indent=2))
         for dispute in aspect.disputed:
             out += _dispute(dispute, named=False)
     return out
 
 
-def _title(found: GroupAgreement) -> str:
+def _title(found: types.GroupAgreement) -> str:
     if found.of == "all":
         return f"all {len(found.raters)}, Fleiss"
     return ("families " if found.of == "families" else "") + ", ".join(found.raters)
 
 
-def _row(found: GroupAgreement) -> TableRow:
+def _row(found: types.GroupAgreement) -> doc.TableRow:
     kappa = found["fleiss"] if found.of == "all" else found["kappa"]
     gwet, raw = found["gwet"], found["raw"]
     short = ", ".join(words.shorten_names(found.raters).values())
-    return make_row(
-        TableCell(_title(found), short=short if found.of != "all" else ""),
+    return doc.make_row(
+        doc.TableCell(_title(found), short=short if found.of != "all" else ""),
         _value(raw),
         _value(kappa),
         _interval(kappa),
@@ -594,7 +576,7 @@ def _interval(figure: Figure) -> str:
     return "-" if isinstance(figure, Unmeasured) else format_interval(figure)
 
 
-def describe_aspect(aspect: RubricAgreement) -> Iterator[str]:
+def describe_aspect(aspect: types.RubricAgreement) -> Iterator[str]:
     """Yield what is decided, what to know before the figures are read, and who said what."""
     yield f"Decision: {WORDS[aspect.decision.outcome]}. {_capital(aspect.decision.reason)}."
     for judge, decision in aspect.judges.items():
@@ -617,7 +599,7 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _proofs(one: ProofAgreement) -> str:
+def _proofs(one: types.ProofAgreement) -> str:
     said = (
         f"{name} -"
         if isinstance(figure, Unmeasured)
@@ -627,7 +609,7 @@ def _proofs(one: ProofAgreement) -> str:
     return f"The rules' proofs, compared with {one.rater}: {', '.join(said)}."
 
 
-def describe_curve(curve: CalibrationCurve) -> str:
+def describe_curve(curve: types.CalibrationCurve) -> str:
     """Return how often a judge is right at each confidence."""
     if isinstance(curve.bins, Unmeasured):
         return f"{curve.judge}'s confidence: {curve.bins.reason}."
@@ -639,7 +621,7 @@ def describe_curve(curve: CalibrationCurve) -> str:
     return f"{curve.judge}'s confidence over {curve.n:,}: {told}."
 
 
-def _change(change: RubricChange) -> str:
+def _change(change: types.RubricChange) -> str:
     confidence = _value(change.confidence)
     if isinstance(change.confidence, Estimate) and change.confidence.value > 0:
         confidence = f"+{confidence}"
@@ -651,7 +633,7 @@ def _change(change: RubricChange) -> str:
     )
 
 
-def describe_first_bad(pair: GroupAgreement) -> str:
+def describe_first_bad(pair: types.GroupAgreement) -> str:
     """Return how often two raters name the same first bad step; "" where that was not measured."""
     found, chance = pair.figures.get("first_bad"), pair.first_bad_by_chance
     if found is None or isinstance(found, Unmeasured) or chance is None:
@@ -665,7 +647,7 @@ def describe_first_bad(pair: GroupAgreement) -> str:
     )
 
 
-def describe_weighted(pair: GroupAgreement) -> str:
+def describe_weighted(pair: types.GroupAgreement) -> str:
     """Return the agreement expected of calibrated confidences; "" where there is none."""
     found = pair.figures.get("weighted")
     if not isinstance(found, Estimate):
@@ -674,14 +656,14 @@ def describe_weighted(pair: GroupAgreement) -> str:
     return f"{_title(pair)}, {said} on {format_estimate(found)}."
 
 
-def describe_worst_case(pair: GroupAgreement) -> str:
+def describe_worst_case(pair: types.GroupAgreement) -> str:
     """Return what the raw agreement could be, had every lost verdict been there; "" if none is."""
     raw = pair["raw"]
     bounds = "" if isinstance(raw, Unmeasured) else words.format_bounds(raw)
     return f"{_title(pair)}: counting lost answers, raw agreement is {bounds}." if bounds else ""
 
 
-def describe_rater(rater: Rater) -> str:
+def describe_rater(rater: types.Rater) -> str:
     """Return what a rater said how often, and what it did not say."""
     said = [f"{label} {n:,}" for label, n in rater.labels.items()] or ["nothing"]
     if rater.silent:
@@ -692,26 +674,26 @@ def describe_rater(rater: Rater) -> str:
     return f"{rater.name}{family}: {', '.join(said)}{told}."
 
 
-def make_disputes_document(queue: Iterable[Dispute], total: int) -> Document:
+def make_disputes_document(queue: Iterable[types.Dispute], total: int) -> doc.Document:
     """Return disputes, a section each, and how many there are."""
     tail = (
         f"{total:,} in all. Labels on these tune a rubric; they cannot test it, and no rate is "
         "computed on them."
     )
-    return [*(_dispute(dispute, named=True) for dispute in queue), [Paragraph(text=tail)]]
+    return [*(_dispute(dispute, named=True) for dispute in queue), [doc.Paragraph(text=tail)]]
 
 
-def _dispute(dispute: Dispute, *, named: bool) -> list[Paragraph]:
+def _dispute(dispute: types.Dispute, *, named: bool) -> list[doc.Paragraph]:
     step = "" if dispute.step is None else f" step {dispute.step}"
     head = f"{dispute.aspect}: {dispute.name}{step}" if named else f"{dispute.name}{step}"
     lines, first = [head, *map(_answer, dispute.answers)], 0 if named else 4
     return [
-        Paragraph(text=line, indent=first + 2 * (at > 0), one_line=True)
+        doc.Paragraph(text=line, indent=first + 2 * (at > 0), one_line=True)
         for at, line in enumerate(lines)
     ]
 
 
-def _answer(answer: RaterAnswer) -> str:
+def _answer(answer: types.RaterAnswer) -> str:
     score = "" if answer.value is None else f" {format_number(answer.value)}"
     sure = "" if answer.confidence is None else f", sure {format_number(answer.confidence)}"
     cites = f", cites {', '.join(map(str, answer.cites))}" if answer.cites else ""
@@ -723,7 +705,7 @@ def _answer(answer: RaterAnswer) -> str:
 SENTENCES = 2
 
 
-def tabulate_agreement(found: Panels) -> Table:
+def tabulate_agreement(found: Panels) -> doc.Table:
     """Return how far each pair of judges agrees."""
     names = words.name_judges(found)
     rows = []

@@ -30,14 +30,7 @@ from stepscope.report.suspects import (
     make_curve,
 )
 from stepscope.report.types import Curve, LookFirst, SuspectKind, SuspectSteps
-from stepscope.report.views.steps import (
-    CallHistory,
-    StepEvent,
-    StepLine,
-    find_event,
-    list_step_lines,
-    read_history,
-)
+from stepscope.report.views import steps as step_views
 from stepscope.report.votes import PRESENT, select_current
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
@@ -133,14 +126,14 @@ class RunData:
         return list_verdicts(self.records)
 
     @cached_property
-    def history(self) -> CallHistory:
+    def history(self) -> step_views.CallHistory:
         """What came before each call."""
-        return read_history(self.trajectory)
+        return step_views.read_history(self.trajectory)
 
     @cached_property
-    def events(self) -> list[StepEvent]:
+    def events(self) -> list[step_views.StepEvent]:
         """What happens in each step."""
-        return list(map(find_event, self.trajectory.steps))
+        return list(map(step_views.find_event, self.trajectory.steps))
 
     @cached_property
     def goals(self) -> list[SubGoal]:
@@ -152,9 +145,9 @@ class RunData:
         """Whether more than one agent acts in the run."""
         return len({step.agent for step in self.trajectory.steps if step.actor == "agent"}) > 1
 
-    def describe_steps(self, steps: Sequence[int]) -> Iterator[StepLine]:
+    def describe_steps(self, steps: Sequence[int]) -> Iterator[step_views.StepLine]:
         """Yield some steps, each in one line."""
-        return list_step_lines(
+        return step_views.list_step_lines(
             self.trajectory, steps, history=self.history, suspects=self.suspects, goals=self.goals
         )
 
@@ -398,7 +391,7 @@ def add_evidence(sentence: str, evidence: str) -> str:
     return "; ".join(part for part in parts if part.casefold() not in said)
 
 
-def name_message(step: Step, line: StepLine) -> str:
+def name_message(step: Step, line: step_views.StepLine) -> str:
     """Return what a message is, beside its own words."""
     if step.actor == "system":
         return "The instructions"

@@ -23,21 +23,8 @@ import numpy as np
 
 from stepscope.errors import UsageError
 from stepscope.model import Json
+from stepscope.report import document as doc
 from stepscope.report import words
-from stepscope.report.document import (
-    Document,
-    EmptyNotice,
-    Links,
-    Paragraph,
-    SortOrder,
-    Table,
-    TableCell,
-    TableColumn,
-    TableRow,
-    Tone,
-    make_row,
-    row_anchor,
-)
 from stepscope.report.rows import RunTable, choose_fields, hide_texts, read_table
 from stepscope.report.suspects import weigh_runs
 from stepscope.safety.redact import Redactor
@@ -47,7 +34,7 @@ from stepscope.store.where import Where
 from stepscope.values import format_count, format_number
 
 T = TypeVar("T")
-TONES: dict[str, Tone] = {"pass": "good", "fail": "bad", "unknown": "quiet"}
+TONES: dict[str, doc.Tone] = {"pass": "good", "fail": "bad", "unknown": "quiet"}
 # Cells that one page holds; of more runs a cell is several.
 MOST_CELLS = 2_000
 # Runs up to which each is a line of its own instead of a cell.
@@ -156,7 +143,7 @@ def _natural(name: str) -> tuple[bool, int, str]:
 
 
 def draw_cell(
-    held: Sequence[RunListRow], at: int, links: Links, letters: Mapping[str, str]
+    held: Sequence[RunListRow], at: int, links: doc.Links, letters: Mapping[str, str]
 ) -> MapCell:
     """Return the cell `at` its place among all; `letters` are failure modes by run."""
     if len(held) == 1:
@@ -164,7 +151,7 @@ def draw_cell(
         letter = letters.get(row.id, "")
         mode = f", mode {letter}" if letter else ""
         said = f"{row.name}: {row.outcome}{mode}, {format_count(row.steps, 'step')}"
-        href = links.run(row.id) or f"#{row_anchor(row.id)}"
+        href = links.run(row.id) or f"#{doc.row_anchor(row.id)}"
         return MapCell(tone=row.outcome, letter=letter, said=said, href=href)
     graded = [row.outcome == "pass" for row in held if row.outcome != "unknown"]
     passed, n = sum(graded), len(graded)
@@ -314,9 +301,9 @@ def select_runs(runs: Sequence[RunListRow], query: RunQuery) -> list[RunListRow]
 def tabulate_runs(
     shown: Sequence[RunListRow],
     runs: Sequence[RunListRow],
-    links: Links,
+    links: doc.Links,
     query: RunQuery | None = None,
-) -> Table:
+) -> doc.Table:
     """Return a table of `shown`, with the columns that any of `runs` has something in."""
     asked = query or RunQuery()
     kept = [
@@ -328,32 +315,34 @@ def tabulate_runs(
     for name in kept:
         label, _, unit = COLUMNS[name]
         turned = bool(unit) if asked.sort != name else not asked.descending
-        order: SortOrder = ""
+        order: doc.SortOrder = ""
         if asked.sort == name:
             order = "descending" if asked.descending else "ascending"
         href = address_runs(links, replace(asked, sort=name, descending=turned, page=0))
-        columns.append(TableColumn(label, number=bool(unit), href=href, order=order))
-    return Table(
+        columns.append(doc.TableColumn(label, number=bool(unit), href=href, order=order))
+    return doc.Table(
         id="runs",
         caption="Runs",
         columns=tuple(columns),
         rows=tuple(
-            TableRow(
-                tuple(make_cell(name, row, links) or TableCell("-", tone="quiet") for name in kept),
-                anchor="" if links.is_served or links.run(row.id) else row_anchor(row.id),
+            doc.TableRow(
+                tuple(
+                    make_cell(name, row, links) or doc.TableCell("-", tone="quiet") for name in kept
+                ),
+                anchor="" if links.is_served or links.run(row.id) else doc.row_anchor(row.id),
                 match=row.name,
                 facets={"outcome": row.outcome, "agent": row.agent, "workflow": row.workflow},
             )
             for row in shown
         ),
-        empty=EmptyNotice(
+        empty=doc.EmptyNotice(
             said="No runs match. Clear the filter, or read more runs.",
             commands=("stepscope import PATHS",),
         ),
     )
 
 
-def address_runs(links: Links, query: RunQuery) -> str | None:
+def address_runs(links: doc.Links, query: RunQuery) -> str | None:
     """Return the address of the runs that a query chooses."""
     return links.runs(
         q=query.text,
@@ -367,25 +356,25 @@ def address_runs(links: Links, query: RunQuery) -> str | None:
     )
 
 
-def make_cell(name: str, row: RunListRow, links: Links) -> TableCell | None:
+def make_cell(name: str, row: RunListRow, links: doc.Links) -> doc.TableCell | None:
     """Return one cell; None where there is nothing to say."""
     _, field, unit = COLUMNS[name]
     value = getattr(row, field)
     if value is None or value == "":
         return None
     if name == "axes":
-        return TableCell(", ".join(value), sort=len(value))
+        return doc.TableCell(", ".join(value), sort=len(value))
     if not unit:
         href = links.run(row.id) if name == "run" else None
         absent = name == "run" and href is None
-        return TableCell(
+        return doc.TableCell(
             value,
             href=href,
             note="steps are not in this file" if absent else "",
             tone=TONES.get(value, "quiet") if name == "outcome" else "",
         )
     said = format_number(value, unit)
-    return TableCell(said, sort=value, tone="" if value else "quiet")
+    return doc.TableCell(said, sort=value, tone="" if value else "quiet")
 
 
 # Label, field of a row, and unit of the numbers that it holds.
@@ -503,44 +492,44 @@ def _split_numbers(text: str) -> list[tuple[int, str]]:
     return [(int(part), "") if at % 2 else (-1, part) for at, part in enumerate(parts)]
 
 
-def make_list_document(found: RunList) -> Document:
+def make_list_document(found: RunList) -> doc.Document:
     """Return a list of runs as text has it: a table for each group, and how many match."""
-    sections: list[list[Paragraph | Table | str]] = []
+    sections: list[list[doc.Paragraph | doc.Table | str]] = []
     for value, n in found.groups.items():
         runs = [run for run in found.runs if found.by is None or (run[found.by] or "") == value]
         name = f"{found.by}: {value or 'none'}   {format_count(n, 'run')}"
         if len(runs) < n:
             name += f", {len(runs):,} shown"
-        heading = [] if found.by is None else [Paragraph(text=name)]
+        heading = [] if found.by is None else [doc.Paragraph(text=name)]
         sections.append([*heading, _tabulate(found.columns, runs)])
     said = f"{format_count(found.matching, 'run')} match" + ("es." if found.matching == 1 else ".")
     if len(found.runs) < found.matching:
         said = f"{said[:-1]}, {len(found.runs):,} shown; --limit 0 shows all."
-    return [*sections, [Paragraph(text=said)]]
+    return [*sections, [doc.Paragraph(text=said)]]
 
 
-def _tabulate(columns: Sequence[str], runs: Sequence[ListedRun]) -> Table:
+def _tabulate(columns: Sequence[str], runs: Sequence[ListedRun]) -> doc.Table:
     heads = []
     for name in columns:
         label, _, unit = FIELDS.get(name, (name, "", ""))
         number = unit != "" or any(isinstance(run.more.get(name), float) for run in runs)
-        heads.append(TableColumn(label, number=number))
-    rows = tuple(make_row(*(_cell(name, run) for name in columns)) for run in runs)
-    return Table(id="runs", corner=heads[0].label, columns=tuple(heads), rows=rows)
+        heads.append(doc.TableColumn(label, number=number))
+    rows = tuple(doc.make_row(*(_cell(name, run) for name in columns)) for run in runs)
+    return doc.Table(id="runs", corner=heads[0].label, columns=tuple(heads), rows=rows)
 
 
-def _cell(name: str, run: ListedRun) -> TableCell:
+def _cell(name: str, run: ListedRun) -> doc.TableCell:
     value = run[name]
     if name in COLUMNS and name != "run":
-        return make_cell(name, run.figures, Links()) or TableCell("-")
+        return make_cell(name, run.figures, doc.Links()) or doc.TableCell("-")
     if value is None or isinstance(value, tuple):
-        return TableCell("-")
+        return doc.TableCell("-")
     if name == "started":
-        return TableCell(format_moment(int(value)))
+        return doc.TableCell(format_moment(int(value)))
     if isinstance(value, str):
-        return TableCell(run.handle if name == "run" else value)
+        return doc.TableCell(run.handle if name == "run" else value)
     unit = "steps" if value == int(value) else words.UNITS.get(name, "")
-    return TableCell(format_number(value, unit))
+    return doc.TableCell(format_number(value, unit))
 
 
 def flatten_list(found: RunList) -> dict[str, Json]:

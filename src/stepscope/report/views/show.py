@@ -18,15 +18,8 @@ from stepscope.measures.localise import NOBODY_NAME
 from stepscope.measures.outcome import ANOTHER_WAY
 from stepscope.model import SCORES, Exchange, Record, Step, Trajectory, Verdict
 from stepscope.model.records import COMPLETENESS_NAME, STEP_SCORES
+from stepscope.report import document as doc
 from stepscope.report import votes, words
-from stepscope.report.document import (
-    Document,
-    Table,
-    TableCell,
-    TableColumn,
-    make_columns,
-    make_row,
-)
 from stepscope.report.rows import RuleFindings, is_custom
 from stepscope.report.types import Curve, LookFirst, SuspectSteps
 from stepscope.report.views import run as runs
@@ -46,12 +39,12 @@ def make_run_document(
     around: int | None = None,  # show only the steps near this one, and below them this one whole
     steps: tuple[int, int] | None = None,  # show only these: the first, and the one after the last
     width: int = 100,  # no line is longer, but for the step shown whole
-) -> Document:
+) -> doc.Document:
     """Return one run of the store, for text of this width."""
     data = runs.read_run(store, run)
     trajectory, case = data.trajectory, data.case
     chosen = _chosen(trajectory, around, steps)
-    first: list[str | Table] = ["\n".join(describe_run(data, chosen=chosen, width=width))]
+    first: list[str | doc.Table] = ["\n".join(describe_run(data, chosen=chosen, width=width))]
     if chosen is None:
         agents = tabulate_agents(measure_agents(trajectory, case, store.facts(trajectory.workflow)))
         first += [] if agents is None else [agents]
@@ -111,18 +104,18 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def tabulate_agents(found: tuple[AgentAnswers, ...] | Unmeasured) -> Table | None:
+def tabulate_agents(found: tuple[AgentAnswers, ...] | Unmeasured) -> doc.Table | None:
     """Return the agents of a run, one a row, no column empty; None for fewer than two."""
     if isinstance(found, Unmeasured) or len(found) < 2:
         return None
     cells = {name: [_agent_cell(one, name) for one in found] for name in COLUMNS}
     kept = {COLUMNS[name]: column for name, column in cells.items() if set(column) != {"-"}}
     rows = (
-        make_row(TableCell(one.agent, level=1), *(column[at] for column in kept.values()))
+        doc.make_row(doc.TableCell(one.agent, level=1), *(column[at] for column in kept.values()))
         for at, one in enumerate(found)
     )
-    columns = TableColumn("agent", least=16, most=80), *make_columns(*kept, numbers=kept)
-    return Table(id="agents", corner="Agents", columns=columns, rows=tuple(rows))
+    columns = doc.TableColumn("agent", least=16, most=80), *doc.make_columns(*kept, numbers=kept)
+    return doc.Table(id="agents", corner="Agents", columns=columns, rows=tuple(rows))
 
 
 def _agent_cell(one: AgentAnswers, name: str) -> str:
