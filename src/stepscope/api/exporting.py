@@ -48,7 +48,6 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
     spans: int = 0
 
     def __str__(self) -> str:
-        """One line: how much of what, where."""
         what = f"{self.runs:,} runs" if self.runs else f"{self.verdicts:,} verdicts"
         if self.spans:
             what += f" as {self.spans:,} spans with {self.verdicts:,} verdicts"

@@ -53,7 +53,6 @@ class GoalDraft(msgspec.Struct, frozen=True, kw_only=True):
     without_subgoals: int  # runs whose cases have no sub-goals to draft from
 
     def __str__(self) -> str:
-        """Say what is in it, in a line."""
         return (
             f"{format_count(self.tasks, 'task')} with {format_count(self.goals, 'goal')}; "
             f"{format_count(self.without_subgoals, 'run')} without sub-goals to draft from"
@@ -250,7 +249,6 @@ class JudgeFinding(msgspec.Struct, frozen=True, kw_only=True):
     step: int | None = None  # the first step that it cites there
 
     def __str__(self) -> str:
-        """Say it in a line."""
         said = f"{self.judge}, {self.rubric}: faults in {self.faulted:,} of {self.judged:,} runs"
         at = "" if self.step is None else f" at step {self.step}"
         return f"{said}, as in {self.first}{at}" if self.faulted else said
@@ -325,7 +323,6 @@ class ChangedAnswers(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[str, ...]  # names of the first few of them, with both labels
 
     def __str__(self) -> str:
-        """Say it in a line or two."""
         who = f"{self.rubric}: {self.judge}, before {self.before} ({self.was})"
         if isinstance(self.changed, Unmeasured):
             return f"{who}: {self.changed.kind}: {self.changed.reason}"
@@ -340,7 +337,6 @@ class RejudgeResult(msgspec.Struct, frozen=True, kw_only=True):
     turned: tuple[ChangedAnswers, ...]
 
     def __str__(self) -> str:
-        """Say it in a few lines."""
         return "\n".join([str(self.judged), *map(str, self.turned)])
 
 

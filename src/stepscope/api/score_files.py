@@ -21,18 +21,9 @@ from stepscope.errors import DataError, TraceError, UsageError
 from stepscope.formats.scores.rows import read_score_rows
 from stepscope.formats.scores.runs import group_runs
 from stepscope.model import Quarantined, Stream
+from stepscope.report import rows as tables
 from stepscope.report.document import TableColumn
 from stepscope.report.render import text
-from stepscope.report.rows import (
-    FleetShapes,
-    align_shapes,
-    average_scorings,
-    count_fewest,
-    count_shapes,
-    join_shapes,
-    know_noise,
-    note_grid,
-)
 from stepscope.report.types import Shapes
 from stepscope.report.views import overview
 from stepscope.report.views.show import draw_sparkline
@@ -113,7 +104,7 @@ def read_curves(stream: Stream) -> Iterator[CurveBatch]:
         first = np.append(True, changes)
         entry = np.flatnonzero(first | np.append(True, rows.step[1:] != rows.step[:-1]))
         begins = np.flatnonzero(first[entry])
-        scores, counts = average_scorings(entry, rows.score)
+        scores, counts = tables.average_scorings(entry, rows.score)
         places = entry[begins].tolist()
         sizes = np.maximum.reduceat(rows.step, found.starts[:-1])[run[entry[begins]]] + 1
         if (sizes > stream.limits.steps).any():
@@ -125,7 +116,7 @@ def read_curves(stream: Stream) -> Iterator[CurveBatch]:
                 runs=[(rows.run[i], "" if judges is None else judges[i]) for i in places],
                 tasks=["" if tasks is None else tasks[i] for i in places],
                 starts=np.append(begins, len(entry)), sizes=sizes, steps=rows.step[entry],
-                scores=scores, repeats=count_fewest(counts, begins),
+                scores=scores, repeats=tables.count_fewest(counts, begins),
                 numbers={name: cells[entry] for name, cells in rows.numbers.items()},
             )
         )  # fmt: skip
@@ -193,9 +184,9 @@ def _break_of(found: RunShape, entry: Sequence[int | None]) -> RunShape:
     return msgspec.structs.replace(found, break_step=step, break_first=first, break_last=last)
 
 
-def _align(found: FleetEvidence, gate_failed: npt.NDArray[np.bool_] = _NONE) -> FleetShapes:
+def _align(found: FleetEvidence, gate_failed: npt.NDArray[np.bool_] = _NONE) -> tables.FleetShapes:
     n, broke = len(gate_failed), found.batch.break_step.astype(np.int64)
-    return align_shapes(found, np.arange(n), n, gate_failed=gate_failed, break_step=broke)
+    return tables.align_shapes(found, np.arange(n), n, gate_failed=gate_failed, break_step=broke)
 
 
 class FileShapes(Closeable):
@@ -213,7 +204,6 @@ class FileShapes(Closeable):
         # called with the number of curves done, and 0
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        """Read nothing yet."""
         self._stream = stream
         self._sigma = sigma
         self._quantum = quantum
@@ -267,9 +257,9 @@ class FileShapes(Closeable):
         source += f", means of up to {self._repeats} scorings" if self._repeats > 1 else ""
         several = len(known) > 1 and self._sigma is None
         sigma = "; ".join(dict.fromkeys(f"{j}: {said}" if several else said for j, said in known))
-        of = join_shapes(self._found, source=source, sigma=sigma)
+        of = tables.join_shapes(self._found, source=source, sigma=sigma)
         tasks = [task for task, fits in zip(self._tasks, of.fitted.tolist(), strict=True) if fits]
-        return count_shapes(
+        return tables.count_shapes(
             of,
             codes(self._tasks) if tasks and all(tasks) else None,
             np.random.default_rng(self._seed),
@@ -281,8 +271,8 @@ class FileShapes(Closeable):
         if judge not in self._known:
             known: JudgeNoise = (self._sigma, 0.0, f"{self._sigma or 0:g}, given")
             if self._sigma is None:
-                known = know_noise(self._noise.get(judge), scores, part.sizes, part.repeats)
-            grid = note_grid(scores, part.repeats) if self._quantum is None else ""
+                known = tables.know_noise(self._noise.get(judge), scores, part.sizes, part.repeats)
+            grid = tables.note_grid(scores, part.repeats) if self._quantum is None else ""
             self._known[judge] = *known[:2], known[2] + grid
         sigma, correlation, _ = self._known[judge]
         self._repeats = max(self._repeats, int(part.repeats.max()))

@@ -128,7 +128,6 @@ class AddedVerdicts(msgspec.Struct, frozen=True, kw_only=True):
     outranked: int = 0  # verdicts of judges that an outcome given here outranks
 
     def __str__(self) -> str:
-        """Say it in a line or two."""
         aside = sum(self.quarantined.values())
         why = ", ".join(f"{n:,} {kind}" for kind, n in sorted(self.quarantined.items()))
         parts = [

@@ -53,7 +53,6 @@ class AddedCases(msgspec.Struct, frozen=True, kw_only=True):
     without_runs: tuple[str, ...]  # cases of which no run is in the store
 
     def __str__(self) -> str:
-        """Say it in a line."""
         told = f"{self.uri}: {format_count(self.cases, 'case')}, given to "
         told += f"{format_count(self.runs, 'run')}, {self.changed:,} changed"
         named, more = self.without_runs[:_NAMED], len(self.without_runs) - _NAMED

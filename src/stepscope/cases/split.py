@@ -55,7 +55,6 @@ class Split(SealedFile, frozen=True, kw_only=True):
         return frozenset((one.workflow, one.task) for one in self.cases if one.part == part)
 
     def __str__(self) -> str:
-        """Say it in a line."""
         held, of = len(self.tasks("held_out")), len(self.cases)
         strata = f", by {', '.join(self.by)}" if self.by else ""
         return (
@@ -168,7 +167,6 @@ class CorpusCheck(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Say it in a few lines."""
         each = ", ".join(f"{name} {n:,}" for name, n in self.workflows.items())
         frozen = "not frozen: no case is held out" if self.split is None else str(self.split)
         later = f"; {format_count(self.later, 'case')} came later, in neither part"

@@ -113,7 +113,6 @@ class FileInput(InputCount, frozen=True, kw_only=True):
     advice: str  # "" where nothing is lacking
 
     def __str__(self) -> str:
-        """Say it in one line."""
         return f"{self.file}: {describe_input(self)}" + (f"; {self.advice}" if self.lost else "")
 
 

@@ -71,7 +71,6 @@ class LocaliseFit(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""  # the file that holds the fit, where it is used
 
     def __str__(self) -> str:
-        """Say it in a few lines."""
         said = f"{self.runs:,} failed runs in which people named a step"
         if self.missing:
             return f"{said}; {self.missing} more are needed, the default ranking is kept"

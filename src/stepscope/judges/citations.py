@@ -40,7 +40,6 @@ class InvalidReply(Exception):
     """A reply, or a part of one, is invalid: which kind, and a counted word with a reason."""
 
     def __init__(self, kind: UnmeasuredKind, reason: str) -> None:
-        """Keep both."""
         super().__init__(reason)
         self.kind = kind
         self.reason = reason

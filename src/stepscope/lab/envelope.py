@@ -21,16 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import UsageError
-from stepscope.lab.curves import (
-    FEWEST_STEPS,
-    GENERATORS,
-    NO_BREAK,
-    NOISES,
-    QUANTUM,
-    Noise,
-    add_noise,
-    draw_curves,
-)
+from stepscope.lab import curves as planted
 from stepscope.shape.articles import Codes, find_break_point_many, v1_many, v2_many, v3_many
 from stepscope.shape.classifier import classify_many
 from stepscope.shape.noise import learn_noise
@@ -152,7 +143,7 @@ def assess_answers(
     *,
     classifier: str,
     generator: str,
-    noise: Noise,
+    noise: planted.Noise,
     n: int,
     sigma: float,
     truth: Ints,
@@ -160,7 +151,7 @@ def assess_answers(
 ) -> EnvelopeRow:
     """Compare answers with planted shapes, shape (m,), and break steps, (m,), -1 for none."""
     right, m = answers.best == truth, len(truth)
-    declared, exists = answers.break_step != NO_BREAK, broke != NO_BREAK
+    declared, exists = answers.break_step != planted.NO_BREAK, broke != planted.NO_BREAK
     both = declared & exists
     sure: SimulatedFigure | Unmeasured = _NO_POSTERIOR
     covered: SimulatedFigure | Unmeasured = _NO_SET
@@ -253,7 +244,9 @@ def measure_envelope(
 ) -> ClassifierEnvelope:
     """Return what each classifier is worth in each cell of a grid; `UsageError` for a bad grid."""
     _check_grid(ns, sigmas, generators, noises)
-    cells = list(product(generators, [noise for noise in NOISES if noise in noises], ns, sigmas))
+    cells = list(
+        product(generators, [noise for noise in planted.NOISES if noise in noises], ns, sigmas)
+    )
     _check_names("classifier", list(classifiers), classifiers)
     if trials < FEWEST_TRIALS:
         raise UsageError(f"{trials} runs a cell; expected {FEWEST_TRIALS} or more")
@@ -264,7 +257,7 @@ def measure_envelope(
         if progress is not None:
             progress(done, len(cells))
         scores, truth, broke = draw_cell(generator, noise, n, sigma, trials=trials, seed=seed)
-        quantum = QUANTUM if noise == "quantised" else None
+        quantum = planted.QUANTUM if noise == "quantised" else None
         known = None if told is None else told * sigma
         for name, classify in classifiers.items():
             answers = classify(scores, known, quantum)
@@ -280,7 +273,7 @@ def measure_envelope(
 
 
 def draw_cell(
-    generator: str, noise: Noise, n: int, sigma: float, *, trials: int, seed: int
+    generator: str, noise: planted.Noise, n: int, sigma: float, *, trials: int, seed: int
 ) -> tuple[Floats, Ints, Ints]:
     """Draw a cell's runs: scores (m, n) with noise, shapes (m,) as codes, break steps (m,).
 
@@ -288,11 +281,11 @@ def draw_cell(
     """
     rng = np.random.default_rng([seed, zlib.crc32(f"{generator} {noise} {n} {sigma!r}".encode())])
     each = -(-trials // len(SHAPES))
-    made = [draw_curves(generator, shape, n, each, rng) for shape in SHAPES]
+    made = [planted.draw_curves(generator, shape, n, each, rng) for shape in SHAPES]
     curves = np.stack([one.curves for one in made], axis=1).reshape(-1, n)
     broke = np.stack([one.break_step for one in made], axis=1).ravel()
     truth = np.tile(np.arange(len(SHAPES), dtype=np.int64), each)
-    return add_noise(curves, sigma, rng, kind=noise), truth, broke
+    return planted.add_noise(curves, sigma, rng, kind=noise), truth, broke
 
 
 def choose_classifiers(names: Sequence[str]) -> dict[str, Classifier]:
@@ -313,13 +306,13 @@ def _check_names(what: str, names: Sequence[str], known: Iterable[str]) -> None:
 def _check_grid(
     ns: Sequence[int], sigmas: Sequence[float], generators: Sequence[str], noises: Sequence[str]
 ) -> None:
-    _check_names("generator", generators, GENERATORS)
-    _check_names("noise", noises, NOISES)
+    _check_names("generator", generators, planted.GENERATORS)
+    _check_names("noise", noises, planted.NOISES)
     if not ns or not sigmas:
         raise UsageError("an envelope needs at least one n and one sigma")
     for n in ns:
-        if not FEWEST_STEPS <= n <= MOST_STEPS:
-            raise UsageError(f"n is {n}; expected {FEWEST_STEPS} to {MOST_STEPS} steps")
+        if not planted.FEWEST_STEPS <= n <= MOST_STEPS:
+            raise UsageError(f"n is {n}; expected {planted.FEWEST_STEPS} to {MOST_STEPS} steps")
     for sigma in sigmas:
         if not 0 < sigma <= LARGEST_SIGMA:
             raise UsageError(f"sigma is {sigma!r}; expected above 0, at most {LARGEST_SIGMA}")

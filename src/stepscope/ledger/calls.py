@@ -80,7 +80,6 @@ class NotSent(StepscopeError):
     """An ask is not sent (again): the work stops, the money is gone, or another worker has it."""
 
     def __init__(self, why: Literal["stopped", "budget", "taken"]) -> None:
-        """Say why."""
         super().__init__(why)
         self.why = why
 

@@ -69,7 +69,6 @@ class Answer:
     """One answer while it is made; words and labels are ours, all else is taken for the trace's."""
 
     def __init__(self, redactor: Redactor) -> None:
-        """Begin an answer that `redactor` keeps secrets from."""
         self._redactor = redactor
         self._parts: list[transcript.TranscriptBlock | _Rows] = []
 

@@ -45,7 +45,6 @@ class Gap(NamedTuple):
     step: int
 
     def __str__(self) -> str:
-        """Say it in a few words."""
         part = "" if self.n == self.of else f" in {self.n} of {self.of}"
         return f"{INPUTS[self.input][0]} {self.state.replace('_', ' ')}{part}"
 

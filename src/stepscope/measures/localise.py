@@ -24,6 +24,7 @@ import msgspec
 
 from stepscope import model
 from stepscope.measures import calls
+from stepscope.measures import step_features as features
 from stepscope.measures.axes.arguments import trace_values
 from stepscope.measures.axes.sums import find_missing_terms, trace_refusals
 from stepscope.measures.conduct import lacks_consent
@@ -31,16 +32,6 @@ from stepscope.measures.errors import REASON_CHARACTERS, first_line, reactions_o
 from stepscope.measures.outcome import subgoal_calls
 from stepscope.measures.rule import RuleMeasure
 from stepscope.measures.same_calls import redundant_calls
-from stepscope.measures.step_features import (
-    FAMILIES,
-    NAMES,
-    PLACE_NAMES,
-    Family,
-    agent_steps,
-    family_of,
-    place_features,
-    step_features,
-)
 from stepscope.values import Unmeasured, UnmeasuredKind
 
 Kind = Literal[
@@ -337,12 +328,12 @@ FACTORS_COLUMN = "factors"
 class FittedTable(msgspec.Struct, frozen=True):
     """What of `localise.json` is read: weights for the columns of `step_features`, then factors."""
 
-    weights: dict[Family, tuple[float, ...]]  # of a log score, of features as they are
-    nobody: dict[Family, float]  # probability that no step of the agent is at fault
+    weights: dict[features.Family, tuple[float, ...]]  # of a log score, of features as they are
+    nobody: dict[features.Family, float]  # probability that no step of the agent is at fault
     # share of labelled runs in which a labelled step is among the first 1, 3 and 5 of the printed
     # list, on labels that fitted nothing; and how many runs
-    reliability: dict[Family, tuple[float, float, float]]
-    runs: dict[Family, int]
+    reliability: dict[features.Family, tuple[float, float, float]]
+    runs: dict[features.Family, int]
 
 
 @cache
@@ -350,7 +341,7 @@ def read_table() -> FittedTable:
     """Return the fitted table of the package."""
     table = msgspec.json.decode(files("stepscope.measures").joinpath("localise.json").read_bytes())
     by_name = {feature["name"]: feature for feature in table["features"]}
-    columns = [by_name.get(name) for name in (*NAMES, FACTORS_COLUMN)]
+    columns = [by_name.get(name) for name in (*features.NAMES, FACTORS_COLUMN)]
     weights = {
         family: tuple(
             [
@@ -358,12 +349,12 @@ def read_table() -> FittedTable:
                 for c in columns
             ]
         )
-        for family in FAMILIES
+        for family in features.FAMILIES
     }
-    figures = {family: table["figures"]["by_family"][family] for family in FAMILIES}
+    figures = {family: table["figures"]["by_family"][family] for family in features.FAMILIES}
     return FittedTable(
         weights,
-        {family: table["nobody"][family]["probability"] for family in FAMILIES},
+        {family: table["nobody"][family]["probability"] for family in features.FAMILIES},
         {f: (one["first"][0], one["three"][0], one["five"][0]) for f, one in figures.items()},
         {family: one["runs"] for family, one in figures.items()},
     )
@@ -400,11 +391,11 @@ def find_evidence(
     trajectory: model.Trajectory, case: model.Case | None = None, facts: model.Facts | None = None
 ) -> list[Suspicion]:
     """Return what was found in a run, in its order, and that it ended where it ended."""
-    if family_of(trajectory) == "calls":
+    if features.family_of(trajectory) == "calls":
         found = suspicions_of_calls(trajectory, case, facts)
     else:
         found = suspicions_of_messages(trajectory)
-    own = agent_steps(trajectory)
+    own = features.agent_steps(trajectory)
     if own:
         found.append(Suspicion(own[-1], "end", "the last step of the agent in a failed run"))
     return found
@@ -415,12 +406,14 @@ def rank_by_table(trajectory: model.Trajectory, found: Sequence[Suspicion]) -> l
 
     Its value is the log of the step's share among the agent's steps.
     """
-    own = agent_steps(trajectory)
-    weights = read_table().weights[family_of(trajectory)]
+    own = features.agent_steps(trajectory)
+    weights = read_table().weights[features.family_of(trajectory)]
     factors = log_factors(trajectory, found)
     # Runs with calls have weights for places only.
-    places_only = not any(weights[len(PLACE_NAMES) : -1])
-    rows = place_features(trajectory) if places_only else step_features(trajectory)
+    places_only = not any(weights[len(features.PLACE_NAMES) : -1])
+    rows = (
+        features.place_features(trajectory) if places_only else features.step_features(trajectory)
+    )
     scores = [
         sum(map(mul, weights, row)) + weights[-1] * factor
         for row, factor in zip(rows, factors, strict=True)
@@ -442,7 +435,7 @@ def _signs(weights: Sequence[float], rows: Sequence[Sequence[float]]) -> list[st
     """Return what features say of each step, by the one that says most; "" for little."""
     best = [(TELLING, "")] * len(rows)
     for name, sign in SIGNS.items():
-        column = NAMES.index(name)
+        column = features.NAMES.index(name)
         mean = sum(row[column] for row in rows) / len(rows)
         for at, row in enumerate(rows):
             gain = weights[column] * (row[column] - mean)
@@ -482,10 +475,10 @@ def _localise(
     """
     if trajectory.outcome.status != "fail":
         return _PASSED if trajectory.outcome.status == "pass" else _UNKNOWN
-    if not agent_steps(trajectory):
+    if not features.agent_steps(trajectory):
         return _NO_AGENT
     ranked = rank_by_table(trajectory, find_evidence(trajectory, case, facts))
-    first, family = ranked[0], family_of(trajectory)
+    first, family = ranked[0], features.family_of(trajectory)
     whole = model.Verdict(
         LOCALISE_NAME,
         float(len(ranked)),
@@ -500,7 +493,7 @@ def _localise(
 LOCALISE = RuleMeasure(
     LOCALISE_NAME,
     "9",
-    model.Scale(-inf, inf, (*KINDS, *FAMILIES)),
+    model.Scale(-inf, inf, (*KINDS, *features.FAMILIES)),
     ("alternatives", "effects"),
     _localise,
 )

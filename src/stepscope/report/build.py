@@ -31,21 +31,9 @@ from stepscope.measures.language import sentences
 from stepscope.measures.outcome import ANOTHER_WAY, CONTRADICTED
 from stepscope.model import Exchange, Facts, Step, Trajectory, Verdict, records
 from stepscope.model.records import RULES, Figure
+from stepscope.report import rows as tables
 from stepscope.report import types, words
 from stepscope.report.panels import build_panels
-from stepscope.report.rows import (
-    RunTable,
-    choose_fields,
-    estimate_shapes,
-    hide_texts,
-    is_outdated,
-    read_axis_faults,
-    read_outcomes,
-    read_table,
-    read_values,
-    say_no_match,
-    split_groups,
-)
 from stepscope.report.suspects import read_look_first as choose
 from stepscope.report.suspects import weigh_judged, weigh_runs
 from stepscope.report.votes import INCOMPLETE, PanelAspect, find_complete, read_aspects
@@ -59,12 +47,12 @@ from stepscope.store.where import Where, combine_filters
 from stepscope.values import Decision, RankFlips, Unmeasured, format_count
 
 
-def measure_axes(table: RunTable) -> Iterator[tuple[str, Figure]]:
+def measure_axes(table: tables.RunTable) -> Iterator[tuple[str, Figure]]:
     """Yield the share of runs in which each axis proved a fault, by the key of the figure."""
     for key, (proved, ran) in table.faults.items():
         lost = table.lost(key)
         figure: Figure = stats.proportion(proved[ran], table.clusters[ran], unmeasured=lost)
-        if is_outdated(table.columns[key]):
+        if tables.is_outdated(table.columns[key]):
             version = ", ".join(table.columns[key].versions)
             reason = f"answers of version {version}; {words.SCORE_FIRST}"
             figure = Unmeasured("missing_input", reason)
@@ -100,7 +88,7 @@ NO_RIVALS = Unmeasured("not_applicable", "agents of one run share its outcome")
 _OUTCOME = "of the runs that it took part in"
 
 
-def split_step_agents(rows: Rows, table: RunTable) -> RunTable:
+def split_step_agents(rows: Rows, table: tables.RunTable) -> tables.RunTable:
     """Return the table with a row for each run and each of its agents; refuse runs without any."""
     if not isinstance(rows, Store):
         raise UsageError(f"--by {BY} opens runs, and there are none here: name a store")
@@ -126,7 +114,7 @@ def split_step_agents(rows: Rows, table: RunTable) -> RunTable:
         taken,
         runs=replace(taken.runs, steps=steps.astype(np.int64), calls=calls.astype(np.int64)),
         columns=columns,
-        faults=read_axis_faults(columns),
+        faults=tables.read_axis_faults(columns),
         tags={BY: text_array([one.agent for one in found])},
         shapes=None,
         custom=(),
@@ -155,10 +143,10 @@ MOST_TRIALS = 8
 
 
 def measure_vector(
-    table: RunTable,
+    table: tables.RunTable,
 ) -> tuple[dict[str, Figure], dict[str, str], types.TrialCounts | None]:
     """Return the figures of a group by key, remarks on them by key, and its repeated trials."""
-    known, passed = read_outcomes(table)
+    known, passed = tables.read_outcomes(table)
     lost = table.lost("outcome")
     figures: dict[str, Figure] = {
         "outcome.pass": stats.proportion(passed[known], table.clusters[known], unmeasured=lost)
@@ -194,7 +182,7 @@ def measure_vector(
     return {key: words.give_reason(key, figure) for key, figure in figures.items()}, notes, trials
 
 
-def _measure_custom(table: RunTable, name: str) -> Iterator[tuple[str, Figure]]:
+def _measure_custom(table: tables.RunTable, name: str) -> Iterator[tuple[str, Figure]]:
     """Yield the mean of a measure of the user, or the share of runs with each of its labels."""
     column, lost = table.columns[name], table.lost(name)
     labels = Counter(column.label[column.answered & ~column.valued].tolist())
@@ -208,14 +196,14 @@ def _measure_custom(table: RunTable, name: str) -> Iterator[tuple[str, Figure]]:
         yield f"{name}={label}", stats.proportion(has_it, clusters, unmeasured=lost)
 
 
-def _read_valued(table: RunTable, measure: str) -> tuple[Floats, Ints, dict[str, int]]:
+def _read_valued(table: tables.RunTable, measure: str) -> tuple[Floats, Ints, dict[str, int]]:
     """Return the numbers of a measure, the tasks of their runs, and the runs without, by kind."""
     column = table.columns[measure]
     return column.value[column.valued], table.clusters[column.valued], table.lost(measure)
 
 
-def _powers(table: RunTable) -> tuple[dict[str, Figure], types.TrialCounts | None]:
-    known, passed = read_outcomes(table)
+def _powers(table: tables.RunTable) -> tuple[dict[str, Figure], types.TrialCounts | None]:
+    known, passed = tables.read_outcomes(table)
     if not known.any():
         return {}, None
     successes, tried = stats.trials_per_task(passed[known], table.clusters[known])
@@ -229,7 +217,7 @@ def _powers(table: RunTable) -> tuple[dict[str, Figure], types.TrialCounts | Non
     return {f"outcome.pass^{k}": stats.pass_hat_k(successes, tried, k) for k in powers}, trials
 
 
-def _recovered(table: RunTable) -> tuple[Figure, dict[str, str]]:
+def _recovered(table: tables.RunTable) -> tuple[Figure, dict[str, str]]:
     """Return recovered errors per error; runs without errors have nothing to say."""
     recovered, errors = table.columns[words.MEASURES["errors.recovered"]], table.columns["errors"]
     chosen = recovered.valued & errors.valued & (errors.value > 0)
@@ -245,7 +233,7 @@ def _recovered(table: RunTable) -> tuple[Figure, dict[str, str]]:
     return figure, {"errors.recovered": note} if runs else {}
 
 
-def _spread(table: RunTable, quantity: str) -> dict[str, Figure]:
+def _spread(table: tables.RunTable, quantity: str) -> dict[str, Figure]:
     values, clusters, lost = _read_valued(table, words.MEASURES[quantity])
     asked = {"median": 0.5} if quantity == "tokens" else {"median": 0.5, "p95": 0.95}
     measure = partial(stats.quantile, unit=words.UNITS[quantity], unmeasured=lost)
@@ -263,7 +251,7 @@ def build_report(
     by: str | None = None,  # the field that makes groups; agents of each workflow when left out
     seed: int = 0,  # where random draws start
     look_first: int | None = LOOK_FIRST,  # runs to open and name suspects for; None opens every run
-    table: RunTable | None = None,  # what `read_chosen_runs` has read with the same choice
+    table: tables.RunTable | None = None,  # what `read_chosen_runs` has read with the same choice
     rubric_version: str | None = None,  # of each judge the commonest when left out
 ) -> types.Report:
     """Return the report over the runs chosen; raises as `read_chosen_runs` does."""
@@ -275,11 +263,11 @@ def build_report(
     found = choose(rows, weighed, look_first, judged) if isinstance(rows, Store) else ()
     opened = tuple(words.mark_same_faults(found))
     redactor = rows.shown if isinstance(rows, Store) else None
-    names = text_array(hide_texts(redactor, table.runs.name.tolist()))
+    names = text_array(tables.hide_texts(redactor, table.runs.name.tolist()))
     table = replace(table, runs=replace(table.runs, name=names))
     within = by == BY
     split = split_step_agents(rows, table) if within else table
-    parts = list(split_groups(split, (BY,) if within else choose_fields(by)))
+    parts = list(tables.split_groups(split, (BY,) if within else tables.choose_fields(by)))
     effects = find_effects(rows, table)
     whole = build_profile(table, {}, effects, seed=seed)
     if within or parts[1:]:
@@ -329,24 +317,24 @@ def build_report(
 
 def read_chosen_runs(
     rows: Rows, *, where: Where | None, since: str | None, by: str | None
-) -> RunTable:
+) -> tables.RunTable:
     """Return the rows that a report over these runs is made of; raises UsageError where none is."""
     # Who acted at a step is in no column: the table is split when its runs are opened.
-    fields = () if by == BY else choose_fields(by)
+    fields = () if by == BY else tables.choose_fields(by)
     chosen = combine_filters(where, since)
-    table = read_table(rows, chosen, fields)
+    table = tables.read_table(rows, chosen, fields)
     if not len(table):
-        raise UsageError(say_no_match(rows, chosen))
+        raise UsageError(tables.say_no_match(rows, chosen))
     return table
 
 
 def build_profile(
-    table: RunTable, group: dict[str, str | None], effects: Effects, *, seed: int = 0
+    table: tables.RunTable, group: dict[str, str | None], effects: Effects, *, seed: int = 0
 ) -> types.Profile:
     """Return the vector of a group of runs; `effects` is what `find_effects` found in them."""
     figures, notes, trials = measure_vector(table)
     figures |= measure_axes(table)
-    known, passed = read_outcomes(table)
+    known, passed = tables.read_outcomes(table)
     graded, good = grade_paths(table)
     both = known & graded
     lost = {"missing_input": int((~both).sum())}
@@ -377,12 +365,12 @@ def build_profile(
         faulty={key: listed(worst[proved[key][worst]]) for key in words.AXES if proved[key].any()},
         disagreement=joint if isinstance(joint, Unmeasured) else joint.disagreement,
         too_loose=judge_looseness(joint, grades),
-        shapes=estimate_shapes(table.shapes, table.clusters, seed),
+        shapes=tables.estimate_shapes(table.shapes, table.clusters, seed),
         inputs=tuple(_count_inputs(table)),
     )
 
 
-def _count_inputs(table: RunTable) -> Iterator[types.InputCount]:
+def _count_inputs(table: tables.RunTable) -> Iterator[types.InputCount]:
     for name in records.INPUTS:
         column = table.columns[f"{records.COMPLETENESS_NAME}.{name}"]
         labels = column.label[column.answered]
@@ -391,7 +379,7 @@ def _count_inputs(table: RunTable) -> Iterator[types.InputCount]:
             yield types.InputCount(input=name, runs=len(labels), lost=dict(lost))
 
 
-def _not_claimed(rows: Rows, table: RunTable, whole: types.Profile) -> list[str]:
+def _not_claimed(rows: Rows, table: tables.RunTable, whole: types.Profile) -> list[str]:
     people = any(name.startswith(f"{records.HUMAN}.") for name in rows.measures())
     why = "people's labels are not compared here" if people else "no labels here"
     said = [f"suspect-step accuracy ({why})"]
@@ -412,10 +400,10 @@ def _not_claimed(rows: Rows, table: RunTable, whole: types.Profile) -> list[str]
     return said
 
 
-def _next(table: RunTable, opened: tuple[types.LookFirst, ...]) -> list[str]:
+def _next(table: tables.RunTable, opened: tuple[types.LookFirst, ...]) -> list[str]:
     unranked = any(run.reliability and run.nobody is None for run in opened)
     unscored = unranked or table.lost("outcome").get(words.NOT_SCORED, 0)
-    unscored = unscored or any(is_outdated(table.columns[key]) for key in words.AXES)
+    unscored = unscored or any(tables.is_outdated(table.columns[key]) for key in words.AXES)
     commands = ["stepscope score"] if unscored else []
     for first in opened[:1]:
         around = f" --step {first.suspects[0].first}" if first.suspects else ""
@@ -423,9 +411,9 @@ def _next(table: RunTable, opened: tuple[types.LookFirst, ...]) -> list[str]:
     return [*commands, "stepscope report --json"]
 
 
-def find_faulty(table: RunTable) -> tuple[Bools, dict[str, Bools]]:
+def find_faulty(table: tables.RunTable) -> tuple[Bools, dict[str, Bools]]:
     """Return which passing runs have a proved fault or a broken rule, and which runs have each."""
-    known, passed = read_outcomes(table)
+    known, passed = tables.read_outcomes(table)
     proved = {key: (fault > 0) & ran for key, (fault, ran) in table.faults.items()}
     proved["policy"] = table.columns["policy"].value > 0
     return known & passed & np.logical_or.reduce([*proved.values()]), proved
@@ -437,7 +425,7 @@ MOST_OPENED = 500
 Effects = Mapping[int, bool]
 
 
-def find_effects(rows: Rows, table: RunTable) -> Effects:
+def find_effects(rows: Rows, table: tables.RunTable) -> Effects:
     """Return whether the faults of passing runs had an effect, as their steps show."""
     if not isinstance(rows, Store):
         return {}
@@ -554,7 +542,7 @@ NEARLY = 1e-9
 OTHER_WRITES = "subgoals.other_writes"
 
 
-def count_outcome_tables(table: RunTable) -> Iterator[types.OutcomeTable]:
+def count_outcome_tables(table: tables.RunTable) -> Iterator[types.OutcomeTable]:
     """Yield outcome against sub-goals, errors and policy, each where anything was measured."""
     goals = table.columns["subgoals"]
     complete = _full(goals.value)
@@ -576,7 +564,7 @@ def count_outcome_tables(table: RunTable) -> Iterator[types.OutcomeTable]:
 GRADES = ("subgoals.reached", "policy.violations")
 
 
-def grade_paths(table: RunTable) -> tuple[Bools, Bools]:
+def grade_paths(table: tables.RunTable) -> tuple[Bools, Bools]:
     """Return which runs have a grade of the path, and which have all reached and no rule broken."""
     goals, policy = table.columns["subgoals"], table.columns["policy"]
     graded = goals.valued | policy.valued
@@ -597,7 +585,7 @@ def judge_looseness(joint: stats.JointTable | Unmeasured, grades: Iterable[str])
 
 
 def list_runs(
-    table: RunTable, places: Ints, effects: Effects | None = None
+    table: tables.RunTable, places: Ints, effects: Effects | None = None
 ) -> tuple[types.RunLine, ...]:
     """Return chosen runs in their order, with what their path shows."""
     shares, broken, writes = (
@@ -625,9 +613,13 @@ def _describe_path(
 
 
 def _joint(
-    table: RunTable, grade: str, names: tuple[str, ...], graded: Bools, columns: tuple[Bools, ...]
+    table: tables.RunTable,
+    grade: str,
+    names: tuple[str, ...],
+    graded: Bools,
+    columns: tuple[Bools, ...],
 ) -> Iterator[types.OutcomeTable]:
-    known, passed = read_outcomes(table)
+    known, passed = tables.read_outcomes(table)
     both = known & graded
     if not both.any():
         return
@@ -663,7 +655,7 @@ MOST_GROUPS = 20
 
 def find_rank_flips(
     rows: Rows,  # where the runs are
-    table: RunTable,  # the runs, as a report reads them
+    table: tables.RunTable,  # the runs, as a report reads them
     groups: Sequence[types.Profile],  # the groups of these runs that are ordered
     judged: Sequence[JudgeAnswers],  # what judges answered about the runs
     seed: int,  # where random draws start
@@ -693,9 +685,11 @@ def find_rank_flips(
     )
 
 
-def _read_runs(table: RunTable, measure: str, groups: Sequence[Bools]) -> Iterator[FigureRuns]:
+def _read_runs(
+    table: tables.RunTable, measure: str, groups: Sequence[Bools]
+) -> Iterator[FigureRuns]:
     """Yield what a measure says of the runs of each group."""
-    values, valued = read_values(table, measure)
+    values, valued = tables.read_values(table, measure)
     for group in groups:
         kept, lost = valued & group, table.lost(measure, group)
         yield FigureRuns(values=values[kept], cases=table.clusters[kept], unmeasured=lost)

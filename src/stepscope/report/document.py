@@ -199,7 +199,6 @@ class Links:
         pairs: Collection[tuple[str, str]] = (),
         groups: bool = False,
     ) -> None:
-        """Say which runs, and which pairs of runs, the file holds."""
         self._runs = frozenset(runs)
         self._pairs = frozenset(pairs)
         self._groups = groups

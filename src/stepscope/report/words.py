@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import msgspec
 
+from stepscope import values
 from stepscope.errors import UsageError
 from stepscope.model import Json, ToolCall, ToolResult
 from stepscope.model.records import COMPLETENESS_NAME, INPUTS, Figure
@@ -21,15 +22,6 @@ from stepscope.model.signatures import generalise, sign_step
 from stepscope.report import types
 from stepscope.report.document import DrawnInterval, Paragraph, TableCell, TableRow, make_row
 from stepscope.safety.text import visible_line
-from stepscope.values import (
-    Estimate,
-    Unmeasured,
-    format_count,
-    format_difference,
-    format_interval,
-    format_limits,
-    format_number,
-)
 
 # Figure -> the measure (and aspect) whose answers it is made of.
 MEASURES: dict[str, str] = {
@@ -108,10 +100,10 @@ def explain_absence(key: str, kind: str) -> str:
 
 def give_reason(key: str, figure: Figure) -> Figure:
     """Give an absent figure the reason that a reader can act on, where one is known."""
-    if not isinstance(figure, Unmeasured):
+    if not isinstance(figure, values.Unmeasured):
         return figure
     why = explain_absence(key, NOT_SCORED if NOT_SCORED in figure.reason else figure.kind)
-    return Unmeasured(figure.kind, why) if why else figure
+    return values.Unmeasured(figure.kind, why) if why else figure
 
 
 INCORRECT = "incorrect"
@@ -257,7 +249,7 @@ def list_figures(profile: types.Profile) -> tuple[dict[str, TableRow], str]:
     absent: dict[str, list[str]] = {}
     for key in keys:
         figure = profile.figures[key]
-        if isinstance(figure, Unmeasured):
+        if isinstance(figure, values.Unmeasured):
             absent.setdefault(figure.reason or figure.kind, []).append(key)
         else:
             lines[key] = describe_figure(key, figure, note=profile.notes.get(key, ""))
@@ -270,7 +262,7 @@ def list_figures(profile: types.Profile) -> tuple[dict[str, TableRow], str]:
 
 def is_unscored(figure: Figure) -> bool:
     """Whether there is no figure because nobody asked for it."""
-    return isinstance(figure, Unmeasured) and figure.reason == SCORE_FIRST
+    return isinstance(figure, values.Unmeasured) and figure.reason == SCORE_FIRST
 
 
 def describe_figure(key: str, figure: Figure, *, note: str = "") -> TableRow:
@@ -278,7 +270,7 @@ def describe_figure(key: str, figure: Figure, *, note: str = "") -> TableRow:
     name = name_figure(key)
     own = key not in LABELS and "^" not in key
     label = TableCell(name.strip(), level=int(name.startswith("  ")), code=own)
-    if isinstance(figure, Unmeasured):
+    if isinstance(figure, values.Unmeasured):
         absent = TableCell("-", tone="quiet")
         why = TableCell(f"{figure.kind}: {figure.reason}", tone="quiet")
         return make_row(label, absent, absent, absent, why)
@@ -290,8 +282,8 @@ def describe_figure(key: str, figure: Figure, *, note: str = "") -> TableRow:
     counted = f"{round(figure.value * figure.n):,} of " if whole else ""
     row = make_row(
         label,
-        TableCell(format_number(figure.value, figure.unit), sort=figure.value),
-        TableCell(format_interval(figure), interval=drawn, tone="" if drawn else "quiet"),
+        TableCell(values.format_number(figure.value, figure.unit), sort=figure.value),
+        TableCell(values.format_interval(figure), interval=drawn, tone="" if drawn else "quiet"),
         TableCell(counted + format_n(figure), sort=figure.n),
         TableCell(said, tone="quiet"),
     )
@@ -300,7 +292,7 @@ def describe_figure(key: str, figure: Figure, *, note: str = "") -> TableRow:
 
 def draw_interval(figure: Figure) -> DrawnInterval | None:
     """Return a share's interval as it is drawn; None for other units and what has no limits."""
-    if isinstance(figure, Unmeasured) or figure.unit != "share":
+    if isinstance(figure, values.Unmeasured) or figure.unit != "share":
         return None
     if figure.low is None or figure.high is None:
         return None
@@ -314,16 +306,18 @@ def name_figure(key: str) -> str:
 
 def describe_effect(effect: Figure) -> str:
     """Return a difference with its interval, or why there is none."""
-    if isinstance(effect, Unmeasured):
+    if isinstance(effect, values.Unmeasured):
         return f"{effect.kind}: {effect.reason}"
-    return f"{format_difference(effect.value, effect.unit)}, {format_interval(effect)}"
+    return (
+        f"{values.format_difference(effect.value, effect.unit)}, {values.format_interval(effect)}"
+    )
 
 
 def format_worst_case(figure: Figure) -> str:
     """Return the least and the greatest that the figure could be, "" where they are alike."""
-    if isinstance(figure, Unmeasured) or figure.worst_low == figure.worst_high:
+    if isinstance(figure, values.Unmeasured) or figure.worst_low == figure.worst_high:
         return ""
-    return format_limits(figure.worst_low, figure.worst_high, figure.unit)
+    return values.format_limits(figure.worst_low, figure.worst_high, figure.unit)
 
 
 def list_some(items: Collection[object], most: int, separator: str = " ") -> str:
@@ -332,24 +326,24 @@ def list_some(items: Collection[object], most: int, separator: str = " ") -> str
     return f"{shown} ..." if len(items) > most else shown
 
 
-def format_n(estimate: Estimate) -> str:
+def format_n(estimate: values.Estimate) -> str:
     """Return how many of what an estimate counts; a single one loses its plural s."""
     unit = estimate.unit_of_n
     return f"{estimate.n:,} {unit[:-1] if estimate.n == 1 and unit.endswith('s') else unit}"
 
 
-def format_losses(key: str, estimate: Estimate) -> str:
+def format_losses(key: str, estimate: values.Estimate) -> str:
     """Return how many runs, of pass^k tasks, were not measured, by kind and why: "0" when none."""
     unit, said = "task" if "^" in key else "run", []
     for kind, count in sorted(estimate.unmeasured.items()):
         why = explain_absence(key, kind)
         if count:
             name = kind.replace("_", " ")
-            said.append(f"{format_count(count, unit)} {name}{f' ({why})' if why else ''}")
+            said.append(f"{values.format_count(count, unit)} {name}{f' ({why})' if why else ''}")
     return ", ".join(said) or "0"
 
 
-def format_bounds(estimate: Estimate) -> str:
+def format_bounds(estimate: values.Estimate) -> str:
     """Return the worst case over the unmeasured, where it differs from the value."""
     worst = format_worst_case(estimate)
     unit = " %" if estimate.unit == "share" else ""
@@ -436,14 +430,15 @@ def describe_profile(profile: types.Profile, report: types.Report) -> tuple[str,
     """Return the group, and what was read of it: runs, tasks, steps, calls, judges, seed."""
     judges = ", ".join(report.provenance.judges) or "none"
     return (visible_line(name_group(profile)) or "all runs"), (
-        f"{format_count(profile.n_runs, 'run')}, {_tasks(profile)}, "
-        f"{format_count(profile.n_steps, 'step')}, {format_count(profile.n_calls, 'call')}   "
+        f"{values.format_count(profile.n_runs, 'run')}, {_tasks(profile)}, "
+        f"{values.format_count(profile.n_steps, 'step')}, "
+        f"{values.format_count(profile.n_calls, 'call')}   "
         f"judges: {visible_line(judges)}   seed {report.provenance.seed}"
     )
 
 
 def _tasks(profile: types.Profile) -> str:
-    n, trials, tasks = profile.n_tasks, profile.trials, format_count(profile.n_tasks, "task")
+    n, trials, tasks = profile.n_tasks, profile.trials, values.format_count(profile.n_tasks, "task")
     # Trials are counted over graded runs: where others are among these, tasks x trials is no count.
     if trials is None or trials.high < 2 or not trials.low * n <= profile.n_runs <= trials.high * n:
         return tasks

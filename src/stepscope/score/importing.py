@@ -17,17 +17,8 @@ from itertools import chain
 import msgspec
 
 from stepscope.errors import StepscopeError, TraceError, UsageError
+from stepscope.formats import reading as trace_files
 from stepscope.formats.finish import Ordinals
-from stepscope.formats.reading import (
-    Account,
-    ChunkJoiner,
-    Counts,
-    FileChunk,
-    FileReading,
-    read_chunk,
-    read_files,
-    split_file,
-)
 from stepscope.model import SCORES, Quarantined, Trajectory
 from stepscope.runtime.processes import Executor, Job, cores
 from stepscope.safety.limits import MIB, Limits
@@ -96,28 +87,28 @@ class ChunkRows(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     runs: list[PreparedRun]
     broken: list[Quarantined]
-    counts: Counts
+    counts: trace_files.Counts
     seen: dict[bytes, int]
     fault: tuple[str, str] | None
 
 
 # What comes out: runs as rows, broken records, and after each file its account.
-ImportItem = PreparedRun | Quarantined | Account
+ImportItem = PreparedRun | Quarantined | trace_files.Account
 # In the order of the files; a portion stands for what comes of it, None for the end of a file.
-ReadEvent = FileChunk | PreparedRun | Quarantined | None
+ReadEvent = trace_files.FileChunk | PreparedRun | Quarantined | None
 
 
 class _Batch:
     """Events in order, how many bytes they hold, and what ended the reading behind them."""
 
     def __init__(self) -> None:
-        self.events: list[tuple[ChunkJoiner, ReadEvent]] = []
+        self.events: list[tuple[trace_files.ChunkJoiner, ReadEvent]] = []
         self.bytes = 0
         self.failure: StepscopeError | None = None
 
-    def add(self, joint: ChunkJoiner, event: ReadEvent) -> None:
+    def add(self, joint: trace_files.ChunkJoiner, event: ReadEvent) -> None:
         self.events.append((joint, event))
-        if isinstance(event, FileChunk | Quarantined):
+        if isinstance(event, trace_files.FileChunk | Quarantined):
             self.bytes += len(event.raw)
         elif isinstance(event, PreparedRun):
             self.bytes += event.held_bytes
@@ -127,12 +118,12 @@ class _Batch:
         return self.bytes >= _BATCH_BYTES or len(self.events) >= _BATCH_EVENTS
 
     @property
-    def portions(self) -> list[FileChunk]:
-        return [event for _, event in self.events if isinstance(event, FileChunk)]
+    def portions(self) -> list[trace_files.FileChunk]:
+        return [event for _, event in self.events if isinstance(event, trace_files.FileChunk)]
 
 
 _plans = msgspec.msgpack.Decoder(ImportPlan)
-_frames = msgspec.msgpack.Decoder(list[FileChunk])
+_frames = msgspec.msgpack.Decoder(list[trace_files.FileChunk])
 _replies = msgspec.msgpack.Decoder(list[ChunkRows])
 
 
@@ -144,12 +135,14 @@ def read_rows(
     `TraceError` where a path named is no trace, after all before it; `UsageError` for a glob that
     matches nothing and a folder without files.
     """
-    batches = _batches(read_files(paths, format_name=format_name, limits=plan.limits), plan)
+    batches = _batches(
+        trace_files.read_files(paths, format_name=format_name, limits=plan.limits), plan
+    )
     for batch, replies in _answer_batches(batches, plan, workers):
         answers = iter(replies)
         for joint, event in batch.events:
             match event:
-                case FileChunk():
+                case trace_files.FileChunk():
                     reply = next(answers)
                     if joint.knows(reply.seen):
                         reply = _encode_chunk(event, plan, joint.ordinals)
@@ -166,11 +159,11 @@ def read_rows(
             raise batch.failure
 
 
-def _batches(found: Iterable[FileReading], plan: ImportPlan) -> Iterator[_Batch]:
+def _batches(found: Iterable[trace_files.FileReading], plan: ImportPlan) -> Iterator[_Batch]:
     batch = _Batch()
     try:
         for reading in found:
-            joint = ChunkJoiner(reading)
+            joint = trace_files.ChunkJoiner(reading)
             for event in _events(reading, plan):
                 batch.add(joint, event)
                 if batch.full:
@@ -181,8 +174,8 @@ def _batches(found: Iterable[FileReading], plan: ImportPlan) -> Iterator[_Batch]
     yield batch
 
 
-def _events(reading: FileReading, plan: ImportPlan) -> Iterator[ReadEvent]:
-    split = split_file(reading)
+def _events(reading: trace_files.FileReading, plan: ImportPlan) -> Iterator[ReadEvent]:
+    split = trace_files.split_file(reading)
     if split is None:
         for item in reading:
             yield item if isinstance(item, Quarantined) else _prepare(item, plan)
@@ -223,17 +216,17 @@ def begin_reading(first: bytes) -> Iterator[Callable[[bytes], bytes]]:
     yield lambda frame: _encode(_answer_frame(_frames.decode(frame), plan))
 
 
-def _answer_frame(asked: Iterable[FileChunk], plan: ImportPlan) -> list[ChunkRows]:
+def _answer_frame(asked: Iterable[trace_files.FileChunk], plan: ImportPlan) -> list[ChunkRows]:
     return list(map(partial(_encode_chunk, plan=plan), asked))
 
 
 def _encode_chunk(
-    portion: FileChunk, plan: ImportPlan, ordinals: Ordinals | None = None
+    portion: trace_files.FileChunk, plan: ImportPlan, ordinals: Ordinals | None = None
 ) -> ChunkRows:
     ordinals = ordinals or Ordinals()
-    runs, broken, counts, fault = [], [], Counts(), None
+    runs, broken, counts, fault = [], [], trace_files.Counts(), None
     try:
-        for item in read_chunk(portion, plan.limits, ordinals, counts):
+        for item in trace_files.read_chunk(portion, plan.limits, ordinals, counts):
             if isinstance(item, Quarantined):
                 broken.append(item)
             else:
@@ -269,13 +262,13 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
     # run; all are kept aside
     quarantined: int
     skipped: int  # files in a folder that hold no runs
-    files: tuple[Account, ...]  # the account of each file
+    files: tuple[trace_files.Account, ...]  # the account of each file
 
     def __str__(self) -> str:
         """One line a file, then the sum."""
         return self.lines(self.files)
 
-    def lines(self, files: Iterable[Account]) -> str:
+    def lines(self, files: Iterable[trace_files.Account]) -> str:
         """Return one line for each of these files, then the sum."""
         noun = "run" if self.runs == 1 else "runs"
         parts = [f"{self.runs:,} {noun}: {self.new:,} new, {self.known:,} known"]
@@ -297,9 +290,9 @@ class Added(msgspec.Struct, frozen=True, kw_only=True):
         return lost if read or lost else tuple(one.uri for one in self.files)
 
 
-def _account_lines(files: Iterable[Account]) -> Iterator[str]:
+def _account_lines(files: Iterable[trace_files.Account]) -> Iterator[str]:
     """Yield a line for each file; files that are not traces share one for each kind."""
-    alike: dict[str, list[Account]] = {}
+    alike: dict[str, list[trace_files.Account]] = {}
     for account in files:
         if (kind := account.skipped) is None:
             yield account.line()
@@ -367,7 +360,7 @@ def store_items(store: Store, items: Iterator[ImportItem], progress: Progress) -
 
     What came before an error that the items raise is kept.
     """
-    accounts: list[Account] = []
+    accounts: list[trace_files.Account] = []
     stopped: list[StepscopeError] = []
     arriving = _store_others(store, items, accounts, stopped, progress)
     with closing(arriving) as runs:  # no process outlives an interruption
@@ -389,7 +382,7 @@ def store_items(store: Store, items: Iterator[ImportItem], progress: Progress) -
 def _store_others(
     store: Store,
     items: Iterator[ImportItem],
-    accounts: list[Account],
+    accounts: list[trace_files.Account],
     stopped: list[StepscopeError],
     progress: Progress,
 ) -> Generator[PreparedRun]:
@@ -399,7 +392,7 @@ def _store_others(
     """
     start_ns, done = time.time_ns(), 0
     broken: list[Quarantined] = []
-    late: list[Account] = []
+    late: list[trace_files.Account] = []
 
     def keep() -> None:
         if broken:
@@ -441,5 +434,5 @@ def _refuse_quarantined(read: Iterator[ImportItem]) -> None:
                 f"{item.uri}, byte {item.offset}: {item.reason}; strict keeps nothing",
                 offset=item.offset,
             )
-        if isinstance(item, Account) and (item.problem is not None or item.repaired):
+        if isinstance(item, trace_files.Account) and (item.problem is not None or item.repaired):
             raise TraceError(f"{item.line()}; strict keeps nothing")

@@ -372,7 +372,6 @@ class JudgingResult(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()  # on test sets that were seen before
 
     def __str__(self) -> str:
-        """Say it in a few lines."""
         return "\n".join(_result_lines(self))
 
 
@@ -570,7 +569,6 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def __str__(self) -> str:
-        """Say it as a table."""
         return "\n".join(_lines(self))
 
 

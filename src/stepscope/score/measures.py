@@ -17,13 +17,7 @@ import msgspec
 
 from stepscope import registry
 from stepscope.errors import ConfigError
-from stepscope.measures.facts import (
-    DeclaredConduct,
-    SuccessfulCall,
-    fit_facts,
-    successful_calls,
-    supply_context,
-)
+from stepscope.measures import facts as run_facts
 from stepscope.model import Answer, Case, Facts, Figures, Measure, Scale, Trajectory, Verdict
 from stepscope.registry import PluginFault
 from stepscope.runtime.database import MEMORY
@@ -81,7 +75,7 @@ class MeasureRunner:
             batch.runs += 1
             workflow = run.trajectory.workflow
             facts = self._facts.get(workflow)
-            trajectory = supply_context(run.trajectory, facts)
+            trajectory = run_facts.supply_context(run.trajectory, facts)
             for at, measure in enumerate(self._measures):
                 if not masks[run.key] >> at & 1:
                     continue
@@ -272,7 +266,6 @@ class ScoringResult(msgspec.Struct, frozen=True, kw_only=True):
     outdated: int = 0  # runs whose answers were given under another tool list or policy
 
     def __str__(self) -> str:
-        """Say it in one line."""
         kinds = sorted(self.unmeasured_by_kind.items(), key=lambda item: (-item[1], item[0]))
         absent = ", ".join(f"{count:,} {kind}" for kind, count in kinds) or "none"
         return (
@@ -288,7 +281,7 @@ def score_runs(
     measures: Sequence[str] | None = None,  # registry names; all that are installed when left out
     where: Where | None = None,
     workflows: Container[str] | None = None,  # whose runs; all when left out
-    declared: DeclaredConduct | None = None,  # what the user says about tools and conduct
+    declared: run_facts.DeclaredConduct | None = None,  # what the user says about tools and conduct
     workers: int | None = None,  # processes; when left out, one a core for many runs
     progress: Callable[[int, int], None] | None = None,  # called with runs done and runs to do
 ) -> ScoringResult:
@@ -355,14 +348,14 @@ def _refuse_aspects(asked: Sequence[str]) -> None:
 
 
 def _fit_facts(
-    store: Store, declared: DeclaredConduct | None, workflow_of: Mapping[int, str]
+    store: Store, declared: run_facts.DeclaredConduct | None, workflow_of: Mapping[int, str]
 ) -> dict[str, Facts]:
     rows: dict[str, list[tuple[str, Figures]]] = {}
     for workflow, outcome, figures in store.figures():
         rows.setdefault(workflow, []).append((outcome, figures))
     passing = _passing_uses(store, workflow_of)
     return {
-        workflow: fit_facts(
+        workflow: run_facts.fit_facts(
             workflow, rows[workflow], declared=declared, passing_uses=passing.get(workflow, ())
         )
         for workflow in sorted(rows.keys() & {*workflow_of.values()})
@@ -371,7 +364,7 @@ def _fit_facts(
 
 def _passing_uses(
     store: Store, workflow_of: Mapping[int, str]
-) -> dict[str, list[tuple[SuccessfulCall, ...]]]:
+) -> dict[str, list[tuple[run_facts.SuccessfulCall, ...]]]:
     """Return what succeeded in the first passing runs of each workflow, in order of import.
 
     The first, so that what was mined stays what it is as runs come in, and answers stay current.
@@ -382,7 +375,7 @@ def _passing_uses(
         if len(keys) < MINED_RUNS:
             keys.append(key)
     return {
-        workflow: [successful_calls(stored.trajectory) for stored in store.stored(keys)]
+        workflow: [run_facts.successful_calls(stored.trajectory) for stored in store.stored(keys)]
         for workflow, keys in chosen.items()
     }
 

@@ -83,7 +83,6 @@ class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
     lost: dict[str, int]  # table -> rows that were found, and could not be read or kept
 
     def __str__(self) -> str:
-        """Say what is there and what is not."""
         lost = ", ".join(f"{n:,} of {table}" for table, n in self.lost.items()) or "none was found"
         return (
             f"wrote {self.rows['runs']:,} runs, {self.rows['records']:,} records to {self.path}; "

@@ -48,7 +48,6 @@ class PurgeResult(msgspec.Struct, frozen=True, kw_only=True):
     remains: tuple[str, ...]  # what is still in the store or beside it, one line each
 
     def __str__(self) -> str:
-        """Say it in a few lines."""
         replies = f", {self.replies:,} replies of judges" if self.replies else ""
         head = (
             f"erased the texts of {self.runs:,} runs, {self.blobs:,} blobs, "

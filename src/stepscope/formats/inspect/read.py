@@ -27,13 +27,7 @@ from stepscope.formats.fields import total_usage as total_of_steps
 from stepscope.formats.files import ZIP_MAGIC, rewind
 from stepscope.formats.finish import PASSING_REWARD, Ordinals
 from stepscope.formats.format import DecodedRecord, RecordFormat, attempt
-from stepscope.formats.inspect.events import (
-    EventReader,
-    ModelUsage,
-    SampleTree,
-    sum_model_cost,
-    sum_model_usage,
-)
+from stepscope.formats.inspect import events as sample_events
 from stepscope.formats.inspect.log import LogHeader, split_eval, split_json, unframe_sample
 from stepscope.formats.inspect.messages import Attachments, SampleSteps
 from stepscope.formats.opening import Opening
@@ -131,7 +125,7 @@ class _Sample(msgspec.Struct, gc=False):
     call_pool: list[Any] = []
     scores: dict[str, Any] | None = None
     score: Any = None
-    model_usage: dict[str, ModelUsage] | None = None
+    model_usage: dict[str, sample_events.ModelUsage] | None = None
     error: Any = None
     limit: Any = None
     uuid: str | None = None
@@ -154,8 +148,8 @@ def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Tra
     elif not held:
         held = msgspec.convert(transcript.get("content", {}), dict[str, str])
     texts = Attachments(held, found.limits)
-    collected, tree = SampleSteps(texts, sample.message_pool), SampleTree()
-    reader = EventReader(collected, tree, texts)
+    collected, tree = SampleSteps(texts, sample.message_pool), sample_events.SampleTree()
+    reader = sample_events.EventReader(collected, tree, texts)
     later = msgspec.convert(transcript.get("events", []), list[Any])
     reader.read(sample.events if sample.events is not None else later)
     reader.answer_late()
@@ -197,8 +191,8 @@ def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Tra
             request=asked if isinstance(asked, str) else None,
             extra={key: told for key, told in extra.items() if told is not None} or None,
         ),
-        usage=sum_model_usage(used, less=reader.graded) or total_of_steps(steps),
-        cost_usd=sum_model_cost(used, less=reader.graded),
+        usage=sample_events.sum_model_usage(used, less=reader.graded) or total_of_steps(steps),
+        cost_usd=sample_events.sum_model_cost(used, less=reader.graded),
         start=parse_time(value.get("started_at")) or first,
         end=parse_time(value.get("completed_at")) or last,
         warnings=_warnings(sample, log, texts, told),
@@ -249,8 +243,8 @@ def _warnings(
 def _extra(
     value: dict[str, Json],
     log: LogHeader,
-    reader: EventReader,
-    tree: SampleTree,
+    reader: sample_events.EventReader,
+    tree: sample_events.SampleTree,
     places: list[int],
     call_pool: list[Any],
     texts: Attachments,

@@ -21,17 +21,7 @@ from stepscope.formats.finish import Ordinals, finish_run
 from stepscope.formats.format import FileFormat
 from stepscope.formats.opening import Opening
 from stepscope.formats.records import is_json
-from stepscope.formats.scores.rows import (
-    KNOWN_COLUMNS,
-    NEEDED_COLUMNS,
-    Ints,
-    ScoreRows,
-    column_name,
-    find_delimiter,
-    quarantine_row,
-    quote_text,
-    read_score_rows,
-)
+from stepscope.formats.scores import rows as table
 from stepscope.model import SCORES, Case, Quarantined, Source, Step, StepScore, Stream, Trajectory
 from stepscope.safety.json import BOM
 
@@ -49,16 +39,18 @@ class ScoredRuns:
     """Whole runs: rows ordered by run, judge, step, repeat."""
 
     names: list[str]  # the runs, m of them, in the order of their first rows
-    starts: Ints  # shape (m + 1,), where the rows of each run begin; the last entry is their number
-    rows: ScoreRows  # the rows
+    starts: (
+        table.Ints
+    )  # shape (m + 1,), where the rows of each run begin; the last entry is their number
+    rows: table.ScoreRows  # the rows
 
 
 def group_runs(
-    found: Iterable[ScoreRows | Quarantined], uri: str
+    found: Iterable[table.ScoreRows | Quarantined], uri: str
 ) -> Iterator[ScoredRuns | Quarantined]:
     """Yield whole runs, and the rows that are set aside."""
     done: set[int] = set()
-    held: ScoreRows | None = None
+    held: table.ScoreRows | None = None
     for item in _join_first_rows(found):
         if isinstance(item, Quarantined):
             yield item
@@ -68,16 +60,18 @@ def group_runs(
         last = codes == codes[-1]
         held = take_rows(rows, np.flatnonzero(last))
         if len(held) > MAX_RUN_ROWS:
-            name = quote_text(rows.run[-1], _NAME_LENGTH)
+            name = table.quote_text(rows.run[-1], _NAME_LENGTH)
             raise TraceError(f"{uri}: run {name} has over {MAX_RUN_ROWS:,} rows; split it")
         yield from _complete_runs(take_rows(rows, np.flatnonzero(~last)), codes[~last], done, uri)
     if held is not None:
         yield from _complete_runs(held, _number_texts(held.run), done, uri)
 
 
-def _join_first_rows(found: Iterable[ScoreRows | Quarantined]) -> Iterator[ScoreRows | Quarantined]:
+def _join_first_rows(
+    found: Iterable[table.ScoreRows | Quarantined],
+) -> Iterator[table.ScoreRows | Quarantined]:
     """Yield the first rows of a file, all of those of a small one, as one chunk."""
-    first: list[ScoreRows] = []
+    first: list[table.ScoreRows] = []
     rest = iter(found)
     for item in rest:
         if isinstance(item, Quarantined):
@@ -92,7 +86,7 @@ def _join_first_rows(found: Iterable[ScoreRows | Quarantined]) -> Iterator[Score
 
 
 def _complete_runs(
-    rows: ScoreRows, codes: Ints, done: set[int], uri: str
+    rows: table.ScoreRows, codes: table.Ints, done: set[int], uri: str
 ) -> Iterator[ScoredRuns | Quarantined]:
     """Yield the runs of some rows, all of whose rows these are, unless one was there before."""
     if not len(rows):
@@ -104,25 +98,25 @@ def _complete_runs(
     if again:
         late = np.array([name in again for name in rows.run], np.bool_)
         for at in np.flatnonzero(late).tolist():
-            name = quote_text(rows.run[at], _NAME_LENGTH)
+            name = table.quote_text(rows.run[at], _NAME_LENGTH)
             yield _quarantine_at(rows, at, f"run {name} comes again; sort the file by run", uri)
         rows = take_rows(rows, np.flatnonzero(~late))
     yield from _order_rows(rows, uri)
 
 
-def _order_rows(rows: ScoreRows, uri: str) -> Iterator[ScoredRuns | Quarantined]:
+def _order_rows(rows: table.ScoreRows, uri: str) -> Iterator[ScoredRuns | Quarantined]:
     if not len(rows):
         return
     codes, judges = _number_texts(rows.run), _number_texts(rows.texts.get("judge"), len(rows))
     repeats = np.zeros(len(rows), np.int64) if rows.repeat is None else rows.repeat
-    keys: tuple[Ints, ...] = (codes, judges, rows.step, repeats)
+    keys: tuple[table.Ints, ...] = (codes, judges, rows.step, repeats)
     order = np.lexsort((rows.row, *reversed(keys)))
     rows = take_rows(rows, order)
     keys = tuple([key[order] for key in keys])
     twice = np.append(False, np.logical_and.reduce([key[1:] == key[:-1] for key in keys]))
     if twice.any():
         for at in np.flatnonzero(twice).tolist():
-            name, before = quote_text(rows.run[at], _NAME_LENGTH), int(rows.row[at - 1])
+            name, before = table.quote_text(rows.run[at], _NAME_LENGTH), int(rows.row[at - 1])
             advice = "each scoring of a step has its own repeat"
             if rows.repeat is None:
                 advice = "a second scoring needs a column repeat"
@@ -136,24 +130,24 @@ def _order_rows(rows: ScoreRows, uri: str) -> Iterator[ScoredRuns | Quarantined]
     yield ScoredRuns(names=names, starts=np.append(starts, len(rows)), rows=rows)
 
 
-def _find_starts(codes: Ints) -> Ints:
+def _find_starts(codes: table.Ints) -> table.Ints:
     return np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))
 
 
-def _quarantine_at(rows: ScoreRows, at: int, reason: str, uri: str) -> Quarantined:
+def _quarantine_at(rows: table.ScoreRows, at: int, reason: str, uri: str) -> Quarantined:
     score = float(rows.score[at])
     raw = f"{rows.run[at]},{int(rows.step[at])},{'' if np.isnan(score) else repr(score)}"
-    return quarantine_row(int(rows.row[at]), reason, raw, uri)
+    return table.quarantine_row(int(rows.row[at]), reason, raw, uri)
 
 
-def _number_texts(names: list[str] | None, size: int = 0) -> Ints:
+def _number_texts(names: list[str] | None, size: int = 0) -> table.Ints:
     if names is None:
         return np.zeros(size, np.int64)
     places: dict[str, int] = {}
     return np.array([places.setdefault(name, len(places)) for name in names], np.int64)
 
 
-def take_rows(rows: ScoreRows, at: Ints) -> ScoreRows:
+def take_rows(rows: table.ScoreRows, at: table.Ints) -> table.ScoreRows:
     """Return the rows at some places, in that order."""
     first, places = int(at[0]) if len(at) else 0, at.tolist()
     # Neighbouring rows need no copy of their cells.
@@ -163,7 +157,7 @@ def take_rows(rows: ScoreRows, at: Ints) -> ScoreRows:
     def pick(cells: list[str]) -> list[str]:
         return cells[cut] if isinstance(cut, slice) else [cells[i] for i in places]
 
-    return ScoreRows(
+    return table.ScoreRows(
         row=rows.row[cut],
         run=pick(rows.run),
         step=rows.step[cut],
@@ -174,14 +168,14 @@ def take_rows(rows: ScoreRows, at: Ints) -> ScoreRows:
     )
 
 
-def join_rows(parts: Sequence[ScoreRows]) -> ScoreRows:
+def join_rows(parts: Sequence[table.ScoreRows]) -> table.ScoreRows:
     """Return the rows of several chunks; a column that one of them lacks is empty there."""
     if len(parts) == 1:
         return parts[0]
     numbers = {name: None for part in parts for name in part.numbers}
     texts = {name: None for part in parts for name in part.texts}
     repeats = [np.zeros(len(p), np.int64) if p.repeat is None else p.repeat for p in parts]
-    return ScoreRows(
+    return table.ScoreRows(
         row=np.concatenate([part.row for part in parts]),
         run=[name for part in parts for name in part.run],
         step=np.concatenate([part.step for part in parts]),
@@ -207,24 +201,24 @@ def _likeness(opening: Opening) -> float:
     first = next(iter(opening.records), None)
     if not isinstance(first, dict):
         return 0.0
-    cells = {column_name(str(key)): first[key] for key in reversed(first)}
-    if cells.keys() >= set(NEEDED_COLUMNS):
+    cells = {table.column_name(str(key)): first[key] for key in reversed(first)}
+    if cells.keys() >= set(table.NEEDED_COLUMNS):
         return _SURE if not isinstance(cells["score"], dict | list) else 0.0
     return _NEARLY if "score" in cells and cells.keys() & {"run", "step"} else 0.0
 
 
 def _header_likeness(head: bytes) -> float:
     line = head.removeprefix(BOM).lstrip().partition(b"\n")[0].decode("utf-8", "replace")
-    mark = find_delimiter(line)
+    mark = table.find_delimiter(line)
     if mark is None or is_json(head):
         return 0.0
-    names = {column_name(name) for name in line.split(mark)}
-    return _SURE if names.issuperset(NEEDED_COLUMNS) else _NEARLY
+    names = {table.column_name(name) for name in line.split(mark)}
+    return _SURE if names.issuperset(table.NEEDED_COLUMNS) else _NEARLY
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
     ordinals = Ordinals()
-    for found in group_runs(read_score_rows(stream), stream.uri):
+    for found in group_runs(table.read_score_rows(stream), stream.uri):
         if isinstance(found, Quarantined):
             yield found
         else:
@@ -241,7 +235,7 @@ def _runs(
         steps, limit = max(int(rows.step[i]) for i in places) + 1, stream.limits.steps
         if steps > limit:
             reason = f"step {steps - 1}; a run has at most {limit:,} steps, raise limits.steps"
-            yield quarantine_row(int(rows.row[first]), reason, name, stream.uri)
+            yield table.quarantine_row(int(rows.row[first]), reason, name, stream.uri)
             continue
         workflow, task = rows.text_at("workflow", first) or "", rows.text_at("task", first)
         weights = [(int(rows.step[i]), rows.number_at("weight", i)) for i in reversed(places)]
@@ -252,7 +246,7 @@ def _runs(
         unknown = {
             f"column {column}": len([i for i in places if cells[i]])
             for column, cells in rows.texts.items()
-            if column not in KNOWN_COLUMNS
+            if column not in table.KNOWN_COLUMNS
         }
         draft = Trajectory(
             id="",
@@ -270,14 +264,14 @@ def _runs(
         yield finish_run(draft, ordinals, limits=stream.limits)
 
 
-def _step_score(rows: ScoreRows, i: int) -> StepScore:
+def _step_score(rows: table.ScoreRows, i: int) -> StepScore:
     value = float(rows.score[i])
     # The reason, and what stands in columns that have no place of their own.
     said = [rows.text_at("reason", i)]
     said += [
         f"{name}={cells[i]}"
         for name, cells in rows.texts.items()
-        if name not in KNOWN_COLUMNS and cells[i]
+        if name not in table.KNOWN_COLUMNS and cells[i]
     ]
     return StepScore(
         step=int(rows.step[i]),

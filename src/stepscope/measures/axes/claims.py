@@ -229,7 +229,6 @@ class Acts:
     """The calls of a run that may have changed the world, by tool and by what they were about."""
 
     def __init__(self, trajectory: Trajectory, facts: Facts | None) -> None:
-        """Index the calls; users' own calls count as well."""
         self.steps = trajectory.steps
         self.first: dict[str, int] = {}  # tool -> the first step where it may have succeeded
         self.failed: dict[str, list[Exchange]] = {}

@@ -109,7 +109,6 @@ class Evidence:
     """Everything said in one run, asked by value and by step; see the module docstring."""
 
     def __init__(self, trajectory: Trajectory) -> None:
-        """Collect the texts of the run; nothing is searched yet."""
         steps = trajectory.steps
         several = len({step.agent for step in steps if step.actor == "agent"}) > 1
         self._gaps = gaps_of(trajectory)

@@ -94,7 +94,6 @@ class StatedNumbers:
     """
 
     def __init__(self, said: Sequence[tuple[int, Sequence[float]]]) -> None:
-        """Take the numbers said at each step, in order."""
         self._said = said
         self.count = sum([len(values) for _, values in said])
         self._latest: dict[float, int] = {}

@@ -103,7 +103,6 @@ class ResultReader:
     """Every result of a run, by step; each is decoded once, when it is first asked."""
 
     def __init__(self, exchanges: Sequence[Exchange]) -> None:
-        """Keep the results; nothing is decoded yet."""
         answered = [x for x in exchanges if x.result is not None and x.result_step is not None]
         self.all = [(x.answer_step, x.result) for x in answered if x.result is not None]
         self._steps = [step for step, _ in self.all]

@@ -13,16 +13,7 @@ from dataclasses import replace
 from string import ascii_uppercase
 from typing import NamedTuple
 
-from stepscope.findings.modes import (
-    ALPHA,
-    EXAMPLES,
-    NO_SIGNS,
-    UNSEEN,
-    FailureMode,
-    FailureModes,
-    ModeExample,
-    ModeVerdict,
-)
+from stepscope.findings import modes as failure_modes
 from stepscope.model.records import RULES, Figure
 from stepscope.report import words
 from stepscope.report.document import (
@@ -351,7 +342,7 @@ def tabulate_checks(checks: Sequence[CheckAccuracy]) -> Table:
 
 # Modes of a text, and of these what is not as expected; the page and the JSON have more.
 SHOWN, SHOWN_JUDGED = 4, 2
-VERDICTS: dict[ModeVerdict, tuple[str, Tone]] = {
+VERDICTS: dict[failure_modes.ModeVerdict, tuple[str, Tone]] = {
     "marks_failure": ("linked to failure", "bad"),
     "unclear": ("unclear", "warn"),
     "judged_by": ("fails by definition", ""),
@@ -369,10 +360,10 @@ _COUNTS = (
 _BARS = "▁▂▃▄▅▆▇█"
 
 
-def lay_out_modes(found: FailureModes | Unmeasured) -> Section:
+def lay_out_modes(found: failure_modes.FailureModes | Unmeasured) -> Section:
     """Return the modes as text and Markdown have them: the first ones, and what is left out."""
     if isinstance(found, Unmeasured) or not found.n_modes:
-        left_out = [] if found == NO_SIGNS else describe_unseen(found)
+        left_out = [] if found == failure_modes.NO_SIGNS else describe_unseen(found)
         return [Paragraph(lead="Failure modes: ", text=line, hang=0) for line in left_out]
     judged = [mode for mode in found.modes if mode.verdict == "judged_by"]
     others = [mode for mode in found.modes if mode.verdict not in ("judged_by", "harmless")]
@@ -402,23 +393,25 @@ def lay_out_modes(found: FailureModes | Unmeasured) -> Section:
     return [table, *(Paragraph(text=line) for line in lines), Paragraph(text=where, terminal=True)]
 
 
-def letter_runs(found: FailureModes | Unmeasured) -> dict[str, str]:
+def letter_runs(found: failure_modes.FailureModes | Unmeasured) -> dict[str, str]:
     """Return for each failed run, by its id, the letter of the mode that it is counted under."""
     if isinstance(found, Unmeasured):
         return {}
     return {run: letter for mode, letter in _letter(found.modes) for run in mode.assigned}
 
 
-def _letter(modes: Sequence[FailureMode]) -> Iterator[tuple[FailureMode, str]]:
+def _letter(
+    modes: Sequence[failure_modes.FailureMode],
+) -> Iterator[tuple[failure_modes.FailureMode, str]]:
     free = iter(ascii_uppercase)
     for mode in modes:
         yield mode, next(free) if mode.assigned else ""
 
 
-def tabulate_modes(found: FailureModes | Unmeasured, links: Links) -> Table:
+def tabulate_modes(found: failure_modes.FailureModes | Unmeasured, links: Links) -> Table:
     """Return the modes as a page has them, a row a mode; without rows where there is none."""
     if isinstance(found, Unmeasured):
-        left_out = () if found == NO_SIGNS else tuple(describe_unseen(found))
+        left_out = () if found == failure_modes.NO_SIGNS else tuple(describe_unseen(found))
         return Table(id="modes", caption="Failure modes", columns=(), rows=(), notes=left_out)
     rows = []
     for mode, letter in _letter(found.modes):
@@ -426,7 +419,7 @@ def tabulate_modes(found: FailureModes | Unmeasured, links: Links) -> Table:
             TableCell(_name_example(one), href=links.run(one.id, one.step), code=True)
             for one in mode.examples
         ]
-        examples += [TableCell("")] * (EXAMPLES - len(examples))
+        examples += [TableCell("")] * (failure_modes.EXAMPLES - len(examples))
         name = TableCell(mode.name, code=True, note="; ".join(describe_mode(mode)))
         cells = (name, TableCell(letter), *_count(mode))
         cells += (make_figure_cell("outcome", mode.worth), *examples)
@@ -443,9 +436,9 @@ def tabulate_modes(found: FailureModes | Unmeasured, links: Links) -> Table:
     return Table(id="modes", caption="Failure modes", columns=columns, rows=tuple(rows), notes=said)
 
 
-def describe_modes(found: FailureModes) -> Iterator[str]:
+def describe_modes(found: failure_modes.FailureModes) -> Iterator[str]:
     """Yield what is known of all modes together: tests, what chance gives, runs in none, lost."""
-    alpha = f"{ALPHA:g}"
+    alpha = f"{failure_modes.ALPHA:g}"
     modes = format_count(found.n_modes, "mode")
     chance = f"; by chance {found.small_by_chance:.1f} would" if found.n_small else ""
     if found.n_tested:
@@ -475,17 +468,17 @@ def describe_modes(found: FailureModes) -> Iterator[str]:
     yield from describe_unseen(found)
 
 
-def describe_unseen(found: FailureModes | Unmeasured) -> Iterator[str]:
+def describe_unseen(found: failure_modes.FailureModes | Unmeasured) -> Iterator[str]:
     """Yield how many runs are in no count because rules could not see what went wrong there."""
     if isinstance(found, Unmeasured):
         yield f"unmeasured ({found.kind}): {found.reason}."
     elif found.unmeasured:
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in found.unmeasured.items())
         runs = format_count(sum(found.unmeasured.values()), "run")
-        yield f"{runs} not counted, unmeasured ({kinds}): {UNSEEN.reason}."
+        yield f"{runs} not counted, unmeasured ({kinds}): {failure_modes.UNSEEN.reason}."
 
 
-def describe_mode(mode: FailureMode) -> Iterator[str]:
+def describe_mode(mode: failure_modes.FailureMode) -> Iterator[str]:
     """Yield what is shown of a mode, and its share of the runs of each version."""
     if mode.verdict == "marks_failure":
         yield f"p {format_p(mode.p_adjusted)} after Holm"
@@ -501,7 +494,7 @@ def draw_begins(begins: Sequence[int]) -> str:
     return "".join([_BARS[-(-n * len(_BARS) // most) - 1] if n else "·" for n in begins])
 
 
-def _count(mode: FailureMode) -> tuple[TableCell, ...]:
+def _count(mode: failure_modes.FailureMode) -> tuple[TableCell, ...]:
     verdict, tone = VERDICTS[mode.verdict]
     expected = "-" if mode.p is None else f"{mode.expected:,.1f}"
     return (
@@ -513,5 +506,5 @@ def _count(mode: FailureMode) -> tuple[TableCell, ...]:
     )
 
 
-def _name_example(one: ModeExample) -> str:
+def _name_example(one: failure_modes.ModeExample) -> str:
     return one.name if one.step is None else f"{one.name} at {one.step}"
