@@ -62,7 +62,16 @@ def pull(
     told = PullNotes()
     with Client(to, limits) as client:
         asked = PullQuery(client, project, uri, since_ns, mark, limits, told)
-        items = _items(_fetcher(backend)(asked), asked, backend, notebook.store, filling)
+        match backend:
+            case "langfuse":
+                from stepscope.backends.langfuse import fetch_langfuse as fetch
+            case "langsmith":
+                from stepscope.backends.langsmith import fetch_langsmith as fetch
+            case "mlflow":
+                from stepscope.backends.mlflow import fetch_mlflow as fetch
+            case "phoenix":
+                from stepscope.backends.phoenix import fetch_phoenix as fetch
+        items = _items(fetch(asked), asked, backend, notebook.store, filling)
         added = store_items(notebook.store, items, progress or ignore_progress)
     notebook.store.keep_account(uri, {**msgspec.to_builtins(added.files[-1]), "mark": told.mark})
     return added
@@ -90,16 +99,3 @@ def _items(
             yield prepare_run(filling.of(item), move_media=store.blobs is not None)
     account = counts.account(asked.uri, backend)
     yield msgspec.structs.replace(account, withheld=dict(sorted(asked.told.withheld.items())))
-
-
-def _fetcher(backend: BackendName) -> Fetch:
-    match backend:
-        case "langfuse":
-            from stepscope.backends.langfuse import fetch_langfuse as fetch
-        case "langsmith":
-            from stepscope.backends.langsmith import fetch_langsmith as fetch
-        case "mlflow":
-            from stepscope.backends.mlflow import fetch_mlflow as fetch
-        case "phoenix":
-            from stepscope.backends.phoenix import fetch_phoenix as fetch
-    return fetch

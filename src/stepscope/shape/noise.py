@@ -94,7 +94,18 @@ def learn_noise(
         return found
     if not 0 < sigma <= 1:
         return inputs.BAD_SIGMA
-    return _noise_at_sigma(math.log(sigma), fits, found)
+    # The correlation that is best at this sigma.
+    log_sigma = math.log(sigma)
+    rhos = CORRELATIONS.tolist()
+    likely = [fits(log_sigma, rho) for rho in rhos]
+    top = min(max(int(np.argmax(likely)), 1), len(rhos) - 2)
+    before, here, after = likely[top - 1 : top + 2]
+    bend = before - 2 * here + after
+    if bend >= 0:
+        return found
+    step, height = float(np.clip((before - after) / 2 / bend, -1, 1)), rhos[1] - rhos[0]
+    peak = (rhos[top] + step * height, NORMAL_95 * height / math.sqrt(-bend))
+    return replace(found, correlation=_correlation(peak, found.correlation.n))
 
 
 def _patterns(flat: Floats, counts: Ints) -> list[tuple[Floats, Bools]]:
@@ -142,22 +153,6 @@ def _noise(fits: Callable[[float, float], float], runs: int) -> FleetNoise | Unm
         sigma=_estimate(top, math.exp, runs=runs, unit="score"),
         correlation=_correlation((rhos[lag] + y * height, NORMAL_95 * y_error * height), runs),
     )
-
-
-def _noise_at_sigma(
-    log_sigma: float, fits: Callable[[float, float], float], found: FleetNoise
-) -> FleetNoise:
-    """Return the noise with the correlation that is best at one sigma."""
-    rhos = CORRELATIONS.tolist()
-    values = [fits(log_sigma, rho) for rho in rhos]
-    top = min(max(int(np.argmax(values)), 1), len(rhos) - 2)
-    before, here, after = values[top - 1 : top + 2]
-    bend = before - 2 * here + after
-    if bend >= 0:
-        return found
-    step, height = float(np.clip((before - after) / 2 / bend, -1, 1)), rhos[1] - rhos[0]
-    peak = (rhos[top] + step * height, NORMAL_95 * height / math.sqrt(-bend))
-    return replace(found, correlation=_correlation(peak, found.correlation.n))
 
 
 def _parabola(table: Floats) -> tuple[Peak, Peak]:

@@ -390,9 +390,14 @@ def shuffled_p(
     bound = _tie_threshold(seen, tail)
     shapes = Counter(zip(trials.first.tolist(), trials.second.tolist(), strict=True))
     if sum(count * log(comb(a + b, b)) for (a, b), count in shapes.items()) <= log(ENUMERATED):
-        return float(
-            is_as_extreme(_enumerate_sums(trials), bound, tail).mean()
-        ), "permutation exact"
+        # The sum of differences under every assignment of labels, cases having mean 0.
+        null = np.zeros(1)
+        ends = np.cumsum(trials.first + trials.second)
+        for end, a, b in zip(ends, trials.first.tolist(), trials.second.tolist(), strict=True):
+            pooled = trials.values[end - a - b : end]
+            sums = pooled[np.array(list(combinations(range(a + b), b)))].sum(axis=1)
+            null = np.add.outer(null, sums * (1 / a + 1 / b)).ravel()
+        return float(is_as_extreme(null, bound, tail).mean()), "permutation exact"
     if len(trials.values) * draws > WORK:
         # Exact variance of the sum of differences over all hand-outs, cases having mean 0.
         within = np.bincount(trials.cases, weights=trials.values**2)
@@ -416,17 +421,6 @@ def _tie_threshold(seen: float, tail: Tail) -> float:
         return abs(seen) * (1 - TIE) - TIE
     hair = TIE * (1 + abs(seen))
     return seen + hair if tail == "lower" else seen - hair
-
-
-def _enumerate_sums(trials: PairedTrials) -> Floats:
-    """Sum of the differences under every assignment of labels, cases having mean 0."""
-    null = np.zeros(1)
-    ends = np.cumsum(trials.first + trials.second)
-    for end, a, b in zip(ends, trials.first.tolist(), trials.second.tolist(), strict=True):
-        pooled = trials.values[end - a - b : end]
-        sums = pooled[np.array(list(combinations(range(a + b), b)))].sum(axis=1)
-        null = np.add.outer(null, sums * (1 / a + 1 / b)).ravel()
-    return null
 
 
 def _draw_sums(trials: PairedTrials, rng: np.random.Generator, draws: int) -> Floats:

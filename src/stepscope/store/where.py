@@ -204,23 +204,6 @@ def _join(word: str, parts: Sequence[_Condition]) -> _Condition:
     )
 
 
-def _conjoin(parts: Sequence[_Condition]) -> _Condition:
-    """Return what holds together: conditions on calls are of one call, up to the next tool."""
-    calls: list[list[_Condition]] = []
-    for part in parts:
-        if part.of_call and not (
-            calls and not (part.names and any(other.names for other in calls[-1]))
-        ):
-            calls.append([])
-        if part.of_call:
-            calls[-1].append(part)
-    made = [_join("and", group) for group in calls]
-    runs = [part for part in parts if not part.of_call]
-    if len(made) == 1 and not runs:
-        return made[0]
-    return _join("and", [*runs, *(group.of_run() for group in made)])
-
-
 class _Parser:
     """Recursive descent over the tokens."""
 
@@ -276,7 +259,21 @@ class _Parser:
         return _join("or", parts)
 
     def _both(self, depth: int) -> _Condition:
-        return _conjoin(self._several(depth, "and", self._one))
+        """Read what holds together: conditions on calls are of one call, up to the next tool."""
+        parts = self._several(depth, "and", self._one)
+        calls: list[list[_Condition]] = []
+        for part in parts:
+            if part.of_call and not (
+                calls and not (part.names and any(other.names for other in calls[-1]))
+            ):
+                calls.append([])
+            if part.of_call:
+                calls[-1].append(part)
+        made = [_join("and", group) for group in calls]
+        runs = [part for part in parts if not part.of_call]
+        if len(made) == 1 and not runs:
+            return made[0]
+        return _join("and", [*runs, *(group.of_run() for group in made)])
 
     def _several(
         self, depth: int, word: str, term: Callable[[int], _Condition]

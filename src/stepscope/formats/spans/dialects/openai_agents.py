@@ -47,7 +47,16 @@ def read_openai_agents(span: RawSpan, limits: Limits) -> SpanContent | None:
                 usage=openai_usage(about.get("usage")),
             )
         case "response":
-            return _response(about, limits)
+            # Processors of users may add its input and its body.
+            held = object_at(about, "response")
+            return SpanContent(
+                operation="model",
+                inputs=read_messages(about.get("input"), "user", limits),
+                outputs=read_messages(held.get("output", about.get("output")), "agent", limits),
+                model=find_text(held, "model"),
+                usage=openai_usage(about.get("usage")) or openai_usage(held.get("usage")),
+                response_id=find_text(about, "response_id") or find_text(held, "id"),
+            )
         case "handoff":
             source, target = find_text(about, "from_agent"), find_text(about, "to_agent")
             return SpanContent(operation="handoff", agent=source, target=target)
@@ -57,7 +66,18 @@ def read_openai_agents(span: RawSpan, limits: Limits) -> SpanContent | None:
             }
             return SpanContent(operation="guardrail", parts=(Part("data", extra=checked),))
         case "custom":
-            return _custom(about)
+            data = about.get("data")
+            if not isinstance(data, dict) or "sdk_span_type" not in data:
+                return SpanContent(operation="other")
+            # The tokens of all that a task or a turn holds.
+            told = object_at(data, "usage")
+            usage = normalise_usage(
+                find_count(told, "input_tokens"),
+                find_count(told, "output_tokens"),
+                read=find_count(told, "cached_input_tokens"),
+                written=find_count(told, "cache_write_input_tokens"),
+            )
+            return SpanContent(operation="chain", usage=usage)
         case "mcp_tools":
             return SpanContent(operation="other", tools=_named(about.get("result")))
     return SpanContent(operation="other")
@@ -75,31 +95,3 @@ def _function(about: Mapping[str, Json], limits: Limits) -> SpanContent:
     if data is not None:
         call = msgspec.structs.replace(call, kind="mcp")
     return SpanContent(operation="tool", call=call, parts=read_result_parts(about.get("output")))
-
-
-def _response(about: Mapping[str, Json], limits: Limits) -> SpanContent:
-    """Return a response; processors of users may add its input and its body."""
-    held = object_at(about, "response")
-    return SpanContent(
-        operation="model",
-        inputs=read_messages(about.get("input"), "user", limits),
-        outputs=read_messages(held.get("output", about.get("output")), "agent", limits),
-        model=find_text(held, "model"),
-        usage=openai_usage(about.get("usage")) or openai_usage(held.get("usage")),
-        response_id=find_text(about, "response_id") or find_text(held, "id"),
-    )
-
-
-def _custom(about: Mapping[str, Json]) -> SpanContent:
-    data = about.get("data")
-    if not isinstance(data, dict) or "sdk_span_type" not in data:
-        return SpanContent(operation="other")
-    # The tokens of all that a task or a turn holds.
-    told = object_at(data, "usage")
-    usage = normalise_usage(
-        find_count(told, "input_tokens"),
-        find_count(told, "output_tokens"),
-        read=find_count(told, "cached_input_tokens"),
-        written=find_count(told, "cache_write_input_tokens"),
-    )
-    return SpanContent(operation="chain", usage=usage)
