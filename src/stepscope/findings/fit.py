@@ -110,15 +110,9 @@ def fit_store(store: Store) -> LocaliseFit:
         except OSError as e:
             raise EnvironmentFault(f"cannot write {str(path)!r}: {e.strerror}") from e
     return LocaliseFit(
-        runs=len(found),
-        missing=0,
-        shipped_first=shipped_first,
-        fitted_first=fitted_first,
-        gain=gain,
-        error=error,
-        used=used,
-        path=str(path) if used else "",
-    )
+        runs=len(found), missing=0, shipped_first=shipped_first, fitted_first=fitted_first,
+        gain=gain, error=error, used=used, path=str(path) if used else "",
+    )  # fmt: skip
 
 
 def read_labelled(store: Store) -> Iterator[LabelledRun]:

@@ -96,14 +96,10 @@ def _failure_label(failure: _Failure, more: dict[str, Json] | None) -> TraceLabe
     told = {"failure_id": _id_text(failure.failure_id), "category_reason": failure.category_reason}
     extra = {key: value for key, value in told.items() if value is not None} | (more or {})
     return TraceLabel(
-        kind="failure",
-        step=failure.step_number - 1,
-        agent=failure.failed_agent,
-        category=_category(failure.failure_category),
-        reason=failure.step_reason,
-        annotator=ANNOTATOR,
-        extra=extra or None,
-    )
+        kind="failure", step=failure.step_number - 1, agent=failure.failed_agent,
+        category=_category(failure.failure_category), reason=failure.step_reason,
+        annotator=ANNOTATOR, extra=extra or None,
+    )  # fmt: skip
 
 
 def _id_text(value: int | str | None) -> str | None:

@@ -153,24 +153,18 @@ RUBRIC_KINDS: tuple[RubricKind, ...] = get_args(RubricKind)
 # The rubrics of each set in the order in which they are asked; a set of one has its rubric's name.
 RUBRIC_SETS: dict[str, tuple[str, ...]] = {
     "axes": (
-        "axes.tool_selection",
-        "axes.argument_validity",
-        "axes.sequencing",
-        "axes.result_interpretation",
-        "axes.termination",
+        "axes.tool_selection", "axes.argument_validity", "axes.sequencing",
+        "axes.result_interpretation", "axes.termination",
     ),
     "step_labels": ("step_labels",),
     "quality": (
-        "quality.plan",
-        "quality.tool_selection",
-        "quality.argument_grounding",
-        "quality.error_recovery",
-        "quality.final_answer",
+        "quality.plan", "quality.tool_selection", "quality.argument_grounding",
+        "quality.error_recovery", "quality.final_answer",
     ),
     "behaviour": ("behaviour.sycophancy", "behaviour.policy_evasion"),
     "attribution": ("attribution",),
     "no_look": ("no_look",),
-}
+}  # fmt: skip
 BUILT_IN_RUBRICS = tuple(name for names in RUBRIC_SETS.values() for name in names)
 # What each kind may answer. An axis may do without the last two; a score names its own bands.
 ANSWER_MENUS: dict[RubricKind, tuple[str, ...]] = {

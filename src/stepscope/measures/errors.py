@@ -130,15 +130,12 @@ def _errors(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> I
     )
     each = [
         Verdict(
-            "errors",
-            label=exchange.result.source,
-            step=exchange.answer_step,
-            cites=(exchange.step,),
-            reason=first_line(exchange.result),
+            "errors", label=exchange.result.source, step=exchange.answer_step,
+            cites=(exchange.step,), reason=first_line(exchange.result),
         )
         for exchange in sorted(failed, key=lambda exchange: exchange.answer_step)
         if exchange.result is not None
-    ]
+    ]  # fmt: skip
     return (whole, *one_a_step(each, lambda labels: min(labels, key=BELIEFS.index)))
 
 

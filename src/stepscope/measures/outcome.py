@@ -50,14 +50,10 @@ OUTCOME = RuleMeasure("outcome", "1", Scale(0.0, 1.0, ("pass", "fail")), (), _ou
 _NO_CASE = tuple(
     Unmeasured("missing_input", "no case says what this run should reach", name)
     for name in (
-        "subgoals",
-        "subgoals.reached",
-        "subgoals.total",
-        "subgoals.order",
-        "subgoals.other_writes",
-        "subgoals.outputs",
+        "subgoals", "subgoals.reached", "subgoals.total", "subgoals.order",
+        "subgoals.other_writes", "subgoals.outputs",
     )
-)
+)  # fmt: skip
 _NO_SUBGOALS: tuple[Answer, ...] = tuple(
     Unmeasured("not_applicable", "no reference write: the case has no sub-goals", name)
     for name in ("subgoals", "subgoals.reached", "subgoals.total", "subgoals.order")

@@ -117,13 +117,9 @@ class Closer:
         held = {span_key(_encode(span)) for span in known}
         fresh = [one for one in kept if not held or span_key(_encode(one.span)) not in held]
         about = ClosedTrace(
-            trace=due.trace,
-            upto=due.upto,
-            became="known",
-            spans=len(known) + len(fresh),
-            again=due.again + len(kept) - len(fresh),
-            refused=due.refused,
-        )
+            trace=due.trace, upto=due.upto, became="known", spans=len(known) + len(fresh),
+            again=due.again + len(kept) - len(fresh), refused=due.refused,
+        )  # fmt: skip
         if before is not None and not fresh:
             return msgspec.structs.replace(about, run=before.id, name=before.name)
         late = 0 if before is None else len(fresh)
@@ -140,14 +136,9 @@ class Closer:
         run = self._filling.of(run)
         self._notebook.store.put([run])
         return msgspec.structs.replace(
-            about,
-            became="run",
-            run=run.id,
-            name=run.name,
-            agent=run.agent,
-            late=late,
+            about, became="run", run=run.id, name=run.name, agent=run.agent, late=late,
             account=self._account(run, run.source.uri),
-        )
+        )  # fmt: skip
 
     def _account(self, found: Trajectory | Quarantined, uri: str) -> Account:
         counts = Counts()

@@ -348,13 +348,9 @@ class _Receiver:
         traces, waiting = await self._in_pool(closings.waiting)
         await self._in_pool(closings.end)
         stopped = closing.ReceiverStopped(
-            runs=self._runs,
-            spans=self._spans,
-            left=self._left,
-            traces=traces,
-            waiting=waiting,
+            runs=self._runs, spans=self._spans, left=self._left, traces=traces, waiting=waiting,
             journal=self._start.journal,
-        )
+        )  # fmt: skip
         self._tell(stopped)
         return stopped
 

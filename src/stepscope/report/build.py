@@ -157,12 +157,9 @@ def measure_vector(
     asked = table.columns["subgoals.total"]
     chosen = reached.valued & asked.valued
     figures["subgoals.reached"] = stats.ratio(
-        reached.value[chosen],
-        asked.value[chosen],
-        table.clusters[chosen],
-        unmeasured=table.lost(reached.measure),
-        unit_of_n="goals",
-    )
+        reached.value[chosen], asked.value[chosen], table.clusters[chosen],
+        unmeasured=table.lost(reached.measure), unit_of_n="goals",
+    )  # fmt: skip
     another = int((table.columns["subgoals"].label == ANOTHER_WAY).sum())
     values, clusters, lost = _read_valued(table, words.MEASURES["redundant_calls.per_run"])
     figures["redundant_calls.per_run"] = stats.rate(values, clusters, unmeasured=lost)

@@ -83,14 +83,10 @@ def compare_groups(
         rank_flips=find_rank_flips(rows, table, profiles, judged, seed),
         shapes=_shapes(first, second, seed),
         provenance=types.Provenance(
-            where=None if where is None else where.text,
-            since=since,
-            by=by,
-            seed=seed,
-            judges=(RULES,),
-            measures=table.versions(),
+            where=None if where is None else where.text, since=since, by=by, seed=seed,
+            judges=(RULES,), measures=table.versions(),
         ),
-    )
+    )  # fmt: skip
     return hide_in(rows.shown if isinstance(rows, Store) else None, report)
 
 
@@ -173,12 +169,6 @@ def _difference(
             first=before, second=after, effect=give_reason(key, found), paired=paired
         )
     return types.Difference(
-        first=before,
-        second=after,
-        effect=found.effect,
-        p=found.p,
-        paired=paired,
-        n_cases=found.n if paired else 0,
-        detectable=found.detectable,
-        cases_needed=found.needed,
-    )
+        first=before, second=after, effect=found.effect, p=found.p, paired=paired,
+        n_cases=found.n if paired else 0, detectable=found.detectable, cases_needed=found.needed,
+    )  # fmt: skip

@@ -540,9 +540,6 @@ def _answers(
                     counts[answer.label] += 1
             if counts or lost:
                 yield types.AnswerCounts(
-                    rubric=one.asked.measure,
-                    judge=one.asked.judge,
-                    group=words.name_group(of),
-                    counts=dict(sorted(counts.items())),
-                    lost=dict(sorted(lost.items())),
-                )
+                    rubric=one.asked.measure, judge=one.asked.judge, group=words.name_group(of),
+                    counts=dict(sorted(counts.items())), lost=dict(sorted(lost.items())),
+                )  # fmt: skip

@@ -436,14 +436,9 @@ def read_table(rows: stored.Rows, where: Where | None, by: Iterable[str] = ()) -
         if len(runs) and all(value is None for value in values.tolist()):
             raise UsageError(f"no run has the tag {name.removeprefix(TAG)!r}")
     return RunTable(
-        runs=runs,
-        columns=columns,
-        clusters=number_tasks(runs),
-        tags=tags,
-        shapes=classify_fleet(rows, runs),
-        custom=custom,
-        faults=read_axis_faults(columns),
-    )
+        runs=runs, columns=columns, clusters=number_tasks(runs), tags=tags,
+        shapes=classify_fleet(rows, runs), custom=custom, faults=read_axis_faults(columns),
+    )  # fmt: skip
 
 
 # What a report reads and no measure of the rules says.

@@ -391,13 +391,9 @@ def _merge_step(ranked: rank.RankedStep, here: Sequence[SuspectSteps]) -> Suspec
     else:
         kind = "place" if ranked.kind in WEAK_KINDS else "localised"
     return SuspectSteps(
-        first=ranked.step,
-        last=ranked.step,
-        kind=kind,
-        evidence="; ".join(dict.fromkeys(said)),
-        share=ranked.share,
-        cites=ranked.cites,
-    )
+        first=ranked.step, last=ranked.step, kind=kind, evidence="; ".join(dict.fromkeys(said)),
+        share=ranked.share, cites=ranked.cites,
+    )  # fmt: skip
 
 
 def _curve_evidence(curve: Curve | Unmeasured | None) -> Iterator[rank.StepEvidence]:

@@ -196,14 +196,9 @@ def _votes(table: RunTable, one: JudgeAnswers, read: Reading) -> JudgeVotes:
         else:
             answered[at], failing[at] = True, found
     member = types.PanelMember(
-        judge=one.asked.judge,
-        family=one.asked.family,
-        mode=one.asked.mode,
-        version=one.version,
-        n_prompts=len(one.prompts),
-        snapshots=dict(one.snapshots),
-        older=dict(one.older),
-    )
+        judge=one.asked.judge, family=one.asked.family, mode=one.asked.mode, version=one.version,
+        n_prompts=len(one.prompts), snapshots=dict(one.snapshots), older=dict(one.older),
+    )  # fmt: skip
     return JudgeVotes(
         member=member, failing=failing, answered=answered, why=why, asked=asked, setups=setups,
         confidence=confidence,
@@ -321,18 +316,11 @@ def _correct(aspect: PanelAspect, one: JudgeVotes, chosen: Bools) -> types.Corre
         return None
     key = f"{aspect.rubric} {one.member.judge}"
     return correct_share(
-        aspect.labels,
-        ids=aspect.table.runs.id,
-        starts=aspect.table.runs.start_ns,
-        clusters=aspect.table.clusters,
-        counted=one.asked & chosen & aspect.inside,
-        failing=aspect.failing,
-        found=one.failing,
-        why=one.why,
-        setups=one.setups,
-        confidence=one.confidence,
-        seed=crc32(key.encode()),
-    )
+        aspect.labels, ids=aspect.table.runs.id, starts=aspect.table.runs.start_ns,
+        clusters=aspect.table.clusters, counted=one.asked & chosen & aspect.inside,
+        failing=aspect.failing, found=one.failing, why=one.why, setups=one.setups,
+        confidence=one.confidence, seed=crc32(key.encode()),
+    )  # fmt: skip
 
 
 def find_complete(sitting: Sequence[JudgeVotes]) -> tuple[Bools, Bools]:

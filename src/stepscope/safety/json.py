@@ -180,12 +180,9 @@ class _LenientParser:
             raise TraceError(f"not UTF-8: {e.reason}", offset=e.start + skipped) from e
         try:
             loose = json.loads(
-                text,
-                object_pairs_hook=self._object,
-                parse_constant=self._constant,
-                parse_int=self._int,
-                parse_float=self._float,
-            )
+                text, object_pairs_hook=self._object, parse_constant=self._constant,
+                parse_int=self._int, parse_float=self._float,
+            )  # fmt: skip
             value = self._kept(loose)
         except json.JSONDecodeError as e:
             at = len(text[: e.pos].encode("utf-8", "surrogatepass")) + skipped

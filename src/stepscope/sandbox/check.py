@@ -125,18 +125,12 @@ def _outside(place: Path) -> Iterator[dict[str, str | int]]:
             one.listen()
         os.set_inheritable(held.fileno(), True)
         yield {
-            "secret": secret,
-            "secret_file": str(file),
-            "home": str(Path.home()),
-            "port": server.getsockname()[1],
-            "abstract": name,
-            "socket_file": str(place / "socket"),
-            "process": os.getpid(),
-            "processes": _PROCESSES,
-            "sleeper": f"9{secrets.randbelow(10**9)}",
-            "most": SMALL_LIMITS.processes,
+            "secret": secret, "secret_file": str(file), "home": str(Path.home()),
+            "port": server.getsockname()[1], "abstract": name,
+            "socket_file": str(place / "socket"), "process": os.getpid(), "processes": _PROCESSES,
+            "sleeper": f"9{secrets.randbelow(10**9)}", "most": SMALL_LIMITS.processes,
             "memory": SMALL_LIMITS.memory_bytes,
-        }
+        }  # fmt: skip
 
 
 def find_interpreter() -> tuple[str, list[Path]]:

@@ -166,19 +166,11 @@ def run_command(
         start = time.monotonic()
         root = os.geteuid() == 0
         child = subprocess.Popen(
-            line,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            close_fds=True,
-            pass_fds=(calls.fileno(),),
-            env={"PATH": _PATH},
-            cwd="/",
-            process_group=0,
-            user=NOBODY if root else None,
-            group=NOBODY if root else None,
+            line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            close_fds=True, pass_fds=(calls.fileno(),), env={"PATH": _PATH}, cwd="/",
+            process_group=0, user=NOBODY if root else None, group=NOBODY if root else None,
             extra_groups=[] if root else None,
-        )
+        )  # fmt: skip
         try:
             return _read_output(child, bounds, start)
         finally:

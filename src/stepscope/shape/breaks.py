@@ -167,15 +167,9 @@ def fuse_signals(
         first, last = int(run[0][0]), int(run[1][0])
     watch = spikes & _steps_that_hold(np.array(scores, dtype=np.float64)) & (fused < SUSPECT)
     return Break(
-        probability=tuple(fused.tolist()),
-        none=none,
-        step=step,
-        first=first,
-        last=last,
-        watch=tuple(np.flatnonzero(watch).tolist()),
-        sources=tuple(sources),
-        unmodelled=unmodelled,
-    )
+        probability=tuple(fused.tolist()), none=none, step=step, first=first, last=last,
+        watch=tuple(np.flatnonzero(watch).tolist()), sources=tuple(sources), unmodelled=unmodelled,
+    )  # fmt: skip
 
 
 def _steps_that_hold(scores: Floats) -> Bools:

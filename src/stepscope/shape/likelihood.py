@@ -267,14 +267,9 @@ def weigh_many(lens: WhitenedTemplates, residual: Floats) -> GroupEvidence:
     common = lens.log_scale - np.einsum("mp,mp->m", residual, residual) / 2
     first = order[starts]
     return GroupEvidence(
-        lens=lens,
-        residual=residual,
-        top=top[:m] + common,
-        sums=sums[:m].astype(np.float64),
-        best=order[best[:m]],
-        shape=bank.shape[first],
-        half_drop=bank.half_drop[first],
-    )
+        lens=lens, residual=residual, top=top[:m] + common, sums=sums[:m].astype(np.float64),
+        best=order[best[:m]], shape=bank.shape[first], half_drop=bank.half_drop[first],
+    )  # fmt: skip
 
 
 def _weigh_tile(

@@ -181,12 +181,6 @@ def _correlation(top: Peak, runs: int) -> Estimate:
 def _estimate(top: Peak, scale: Callable[[float], float], *, runs: int, unit: str) -> Estimate:
     value, half = top
     return Estimate(
-        value=scale(value),
-        low=scale(value - half),
-        high=scale(value + half),
-        method="evidence",
-        n=runs,
-        n_tasks=runs,
-        unit=unit,
-        diagnostics=("runs taken as independent",),
-    )
+        value=scale(value), low=scale(value - half), high=scale(value + half), method="evidence",
+        n=runs, n_tasks=runs, unit=unit, diagnostics=("runs taken as independent",),
+    )  # fmt: skip

@@ -521,15 +521,11 @@ def _links(request: Request) -> ServerLinks:
 
 
 PAGE_ROUTES = [
-    Route("/", overview_page),
-    Route("/run", runs_page),
-    Route("/run/{run}", show_run),
-    Route("/compare", compare_page),
-    Route("/profile", profile_page),
-    Route("/label", label_notice),
-    Route("/calibration", calibration_page),
+    Route("/", overview_page), Route("/run", runs_page), Route("/run/{run}", show_run),
+    Route("/compare", compare_page), Route("/profile", profile_page),
+    Route("/label", label_notice), Route("/calibration", calibration_page),
     Route("/gates", gates_page),
-]
+]  # fmt: skip
 
 
 def new_token() -> str:

@@ -96,13 +96,10 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         beside = {"choices": choices[1:], "usage": uncounted_usage(response.get("usage"))}
         said = {key: value for key, value in beside.items() if value}
         step = msgspec.structs.replace(
-            step,
-            index=len(made),
-            usage=openai_usage(response.get("usage")),
-            model=text_at(response, "model"),
-            finish_reason=text_at(first, "finish_reason"),
+            step, index=len(made), usage=openai_usage(response.get("usage")),
+            model=text_at(response, "model"), finish_reason=text_at(first, "finish_reason"),
             extra={**(step.extra or {}), **said} or None,
-        )
+        )  # fmt: skip
         made.append(step)
     if not made:
         raise TraceError("a record without a single message; expected a list under `messages`")

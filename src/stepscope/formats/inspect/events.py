@@ -114,17 +114,12 @@ class SampleTree:
         """Return the spans in the order in which they began."""
         return tuple(
             Span(
-                id=node.id,
-                parent=node.parent_id,
-                name=node.name,
-                kind=node.kind,
-                start_ns=node.start_ns,
-                end_ns=node.end_ns,
-                attributes=node.attributes,
+                id=node.id, parent=node.parent_id, name=node.name, kind=node.kind,
+                start_ns=node.start_ns, end_ns=node.end_ns, attributes=node.attributes,
                 events=tuple(node.events),
             )
             for node in self._nodes.values()
-        )
+        )  # fmt: skip
 
     def _begun(self, own: str, parent: SampleSpan | None, event: dict[str, Json]) -> SampleSpan:
         node = SampleSpan(own, parent, text_at(event, "name") or "", text_at(event, "type") or "")
@@ -294,14 +289,10 @@ class EventReader:
                 node = self._tree.begin(event)
                 if node.kind == "agent" and node.outer is not None and not node.scores:
                     handoff = Step(
-                        index=0,
-                        actor="agent",
-                        kind="handoff",
-                        agent=node.outer,
-                        start=parse_time(event.get("timestamp")),
-                        span=node.id,
+                        index=0, actor="agent", kind="handoff", agent=node.outer,
+                        start=parse_time(event.get("timestamp")), span=node.id,
                         extra={"to": node.name},
-                    )
+                    )  # fmt: skip
                     self._steps.add(handoff)
             case "span_end":
                 ended = self._tree.end(event)

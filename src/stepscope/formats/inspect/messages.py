@@ -150,16 +150,10 @@ def read_message_step(value: Json, texts: Attachments) -> Step:
     calls = tuple([read_inspect_call(call, texts) for call in message.tool_calls or ()])
     calls += content.calls
     return Step(
-        index=0,
-        actor=actor,
-        kind="call" if calls else "message",
-        parts=content.parts,
-        calls=calls,
-        results=content.results,
-        model=message.model,
-        id=message.id,
+        index=0, actor=actor, kind="call" if calls else "message", parts=content.parts,
+        calls=calls, results=content.results, model=message.model, id=message.id,
         extra=rest(value, _MESSAGE),
-    )
+    )  # fmt: skip
 
 
 def _key(step: Step) -> Key:

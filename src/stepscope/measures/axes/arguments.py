@@ -451,14 +451,11 @@ def _tool_schema(
     )
     each = [
         Verdict(
-            "tool_schema",
-            label=LABEL,
-            step=fault.step,
-            cites=(fault.step,),
+            "tool_schema", label=LABEL, step=fault.step, cites=(fault.step,),
             reason=f"{fault.rule}: {fault.reason}",
         )
         for fault in found
-    ]
+    ]  # fmt: skip
     return (whole, *one_a_step(each, lambda labels: labels[0]))
 
 

@@ -64,13 +64,10 @@ def _termination(
         return rule.not_applicable(TERMINATION_NAME, "the run has no steps")
     closing = _closing_message(steps)
     faults = [
-        *_calls_after_closing(trajectory, closing),
-        *_cut_short(trajectory),
-        *_unkept_promises(trajectory),
-        *_gave_up(trajectory),
-        *_ended_on_request(trajectory),
+        *_calls_after_closing(trajectory, closing), *_cut_short(trajectory),
+        *_unkept_promises(trajectory), *_gave_up(trajectory), *_ended_on_request(trajectory),
         *_never_dealt_with(trajectory),
-    ]
+    ]  # fmt: skip
     if faults:
         return rule.fault_answers(TERMINATION_NAME, faults)
     why, cites = "nobody closed the run", tuple[int, ...]()

@@ -686,9 +686,6 @@ def _says_about(text: str) -> bool:
 
 
 RESULT_INTERPRETATION = rule.RuleMeasure(
-    RESULT_INTERPRETATION_NAME,
-    "13",
-    rule.AXIS_SCALE,
-    ("alternatives", "claims", "effects"),
+    RESULT_INTERPRETATION_NAME, "13", rule.AXIS_SCALE, ("alternatives", "claims", "effects"),
     needing("results", _interpret),
-)
+)  # fmt: skip

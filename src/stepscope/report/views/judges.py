@@ -487,19 +487,11 @@ def _gap(gap: ModeGap, seen: str) -> str:
 
 COLUMNS = doc.make_columns(
     *(
-        "raters",
-        "raw",
-        "kappa",
-        "95 % interval",
-        "AC1",
-        "95 % interval",
-        "alpha",
-        "cites",
-        "n",
+        "raters", "raw", "kappa", "95 % interval", "AC1", "95 % interval", "alpha", "cites", "n",
         "lost",
     ),
     numbers=("raw", "kappa", "AC1", "alpha", "cites", "n", "lost"),
-)
+)  # fmt: skip
 # Of a reason in a queue.
 REASON = 160
 WORDS = {"pass": "proceed", "fail": "sharpen", "undecided": "undecided"}

@@ -62,14 +62,9 @@ def choose_largest(profiles: Sequence[Profile], most: int = MOST_GROUPS) -> list
 def make_interval_row(label: str, group: str, figure: Estimate, order: int) -> dict[str, object]:
     """Return a row of a chart of intervals."""
     return {
-        "label": label,
-        "group": group,
-        "value": figure.value,
-        "low": figure.low,
-        "high": figure.high,
-        "text": format_estimate(figure),
-        "order": order,
-    }
+        "label": label, "group": group, "value": figure.value, "low": figure.low,
+        "high": figure.high, "text": format_estimate(figure), "order": order,
+    }  # fmt: skip
 
 
 def make_figure_cell(key: str, figure: Figure) -> TableCell:

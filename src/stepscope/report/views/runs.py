@@ -345,15 +345,10 @@ def tabulate_runs(
 def address_runs(links: doc.Links, query: RunQuery) -> str | None:
     """Return the address of the runs that a query chooses."""
     return links.runs(
-        q=query.text,
-        outcome=query.outcome,
-        agent=query.agent,
-        workflow=query.workflow,
-        cell=query.cell,
-        sort=query.sort,
-        desc="1" if query.descending else "",
+        q=query.text, outcome=query.outcome, agent=query.agent, workflow=query.workflow,
+        cell=query.cell, sort=query.sort, desc="1" if query.descending else "",
         page=str(query.page) if query.page else "",
-    )
+    )  # fmt: skip
 
 
 def make_cell(name: str, row: RunListRow, links: doc.Links) -> doc.TableCell | None:
