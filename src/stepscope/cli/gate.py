@@ -266,8 +266,7 @@ def check(corpus: CorpusPath, *, workflow: OfWorkflow = "", as_json: options.Jso
     from stepscope.cases.files import load_cases
     from stepscope.cases.split import check_corpus
 
-    found = check_corpus(corpus, load_cases(corpus, workflow))
-    terminal.print_result(found, as_json=as_json)
+    terminal.print_result(check_corpus(corpus, load_cases(corpus, workflow)), as_json=as_json)
 
 
 def split(
@@ -298,14 +297,12 @@ def split(
     from stepscope.cases.files import load_cases
 
     names = [name.strip() for name in by.split(",") if name.strip()]
-    cases = load_cases(corpus, workflow)
-    found = splits.draw_split(cases, share=held_out, by=names, seed=seed)
+    found = splits.draw_split(load_cases(corpus, workflow), share=held_out, by=names, seed=seed)
     if freeze:
         terminal.print_note(f"wrote {splits.freeze(found, corpus)}")
     elif splits.load_split(corpus) is not None:
         raise UsageError(f"{corpus} is frozen; stepscope case check {corpus} shows its split")
     if as_json:
         return terminal.print_json(found)
-    held = sorted(found.tasks("held_out"))
-    lines = [str(found), *(f"  {name}/{task}" for name, task in held)]
+    lines = [str(found), *(f"  {name}/{task}" for name, task in sorted(found.tasks("held_out")))]
     terminal.print_text("\n".join(visible_line(line) for line in lines))

@@ -235,8 +235,7 @@ def choose_signatures(signs: Signs, tasks: Ints) -> tuple[list[str], Bools]:
 def merge_signatures(texts: Sequence[str], has: Bools) -> tuple[list[tuple[str, ...]], Bools]:
     """Return the modes, as `form_modes` does, of signatures that runs have."""
     # Whole words of bits, so that runs are compared 64 at a time.
-    whole = np.pad(has, ((0, 0), (0, -has.shape[1] % 64)))
-    bits = np.packbits(whole, axis=1).view(np.uint64)
+    bits = np.packbits(np.pad(has, ((0, 0), (0, -has.shape[1] % 64))), axis=1).view(np.uint64)
     shared = (np.bitwise_count(bits[at:] & row) for at, row in enumerate(bits))
     both = [counts.sum(axis=1, dtype=np.int64).tolist() for counts in shared]
     judged = list(map(reads_outcome, texts))

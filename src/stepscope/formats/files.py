@@ -494,8 +494,7 @@ def open_gzip(file: BinaryIO, head: bytes, uri: str, limits: Limits) -> BinaryIO
 
     `TraceError` where it holds an archive, or is packed twice, is damaged, or unpacks to too much.
     """
-    unpacked = _UnpackedGzip(rewind(file, head), uri, limits)
-    opened = cast(BinaryIO, io.BufferedReader(unpacked))
+    opened = cast(BinaryIO, io.BufferedReader(_UnpackedGzip(rewind(file, head), uri, limits)))
     first = cast(io.BufferedReader, opened).peek(_TAR_AT + len(_TAR_MAGIC))
     if first.startswith((*ZIP_MAGIC, GZIP_MAGIC)) or first.find(_TAR_MAGIC, _TAR_AT) == _TAR_AT:
         raise TraceError(f"{uri}: an archive within gzip; unpack it first")

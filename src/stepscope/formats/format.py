@@ -242,8 +242,7 @@ class UnexpectedKeys(NamedTuple):
         if not self.values:
             return draft
         extra = {**self.values, **(draft.extra or {})}
-        warnings = (*draft.warnings, *self.warnings)
-        return replace(draft, extra=extra, warnings=warnings)
+        return replace(draft, extra=extra, warnings=(*draft.warnings, *self.warnings))
 
 
 def convert_record(record: dict[str, Json], kind: type[T]) -> tuple[T, UnexpectedKeys]:

@@ -140,8 +140,7 @@ def _complete_other_step(step: Step, more: dict[str, Json]) -> Step:
     judged = _harness_status(more)
     if results and judged is not None:
         status, source, told = judged
-        first = replace(results[0], status=status, source=source, error=told)
-        results = (first, *results[1:])
+        results = (replace(results[0], status=status, source=source, error=told), *results[1:])
     extra = fields.merge_extra(step.extra, extra)
     return replace(step, results=results, start=start, extra=extra)
 
@@ -212,8 +211,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
             None if told is None else {"info": told}, fields.rest(record, _RUN_KEYS)
         )
     steps = tuple([mini_step(message, at, found.limits) for at, message in enumerate(run.messages)])
-    made = _finish_run(steps, found, ordinals, run, extra)
-    return (unexpected.keep_in(made),)
+    return (unexpected.keep_in(_finish_run(steps, found, ordinals, run, extra)),)
 
 
 def _finish_run(

@@ -208,8 +208,7 @@ def _locate(
         if beyond:
             what = f"{goal.goal[:60]!r} covers step {beyond[0]} of {trajectory.name}, which has"
             return _absent(f"no_step: {what} {len(trajectory.steps)} steps from 0")
-        steps = {one for step in numbered for one in exchange_steps(trajectory, step)}
-        return tuple(sorted(steps))
+        return tuple(sorted({one for step in numbered for one in exchange_steps(trajectory, step)}))
     if goal.like:
         return _aligned(trajectory, goal, cited)
     if goal.tool:
@@ -378,8 +377,7 @@ def propose_goals(case: model.Case) -> tuple[Goal, ...] | Unmeasured:
 
 def goals_toml(drafts: Iterable[tuple[str, str, tuple[Goal, ...]]]) -> str:
     """Return the text of a goals file with one `[[task]]` for each workflow, task and its goals."""
-    lines = (line for draft in drafts for line in _lines(*draft))
-    return "\n".join(["version = 2\n", *lines])
+    return "\n".join(["version = 2\n", *(line for draft in drafts for line in _lines(*draft))])
 
 
 def _lines(workflow: str, task: str, goals: Iterable[Goal]) -> Iterator[str]:

@@ -285,8 +285,7 @@ def _split_front_matter(text: str, where: str) -> tuple[FrontMatter, str]:
     known = FrontMatter.__struct_fields__
     for key in table:
         if key not in known:
-            hint = suggest_name(key, known)
-            raise ConfigError(f"{where}: unknown key {key[:40]!r}; {hint}")
+            raise ConfigError(f"{where}: unknown key {key[:40]!r}; {suggest_name(key, known)}")
     try:
         front = msgspec.convert(table, FrontMatter)
     except msgspec.ValidationError as e:

@@ -158,8 +158,7 @@ def _policy(
 ) -> Answer:
     rules = declared_rules(case, facts)
     if not rules:
-        reason = "no policy is declared for this workflow"
-        return Unmeasured("missing_input", reason, "policy")
+        return Unmeasured("missing_input", "no policy is declared for this workflow", "policy")
     found = [x.step for x in find_breaches(trajectory, rules, facts) if x.step in steps]
     doubts = [x for x in find_doubts(trajectory, rules, facts) if x.step in steps]
     if doubts and not found:

@@ -97,8 +97,7 @@ def _results(trajectory: Trajectory) -> list[tuple[int, GapState | None]]:
     states: list[tuple[int, GapState | None]] = []
     for x in made:
         if x.result is not None and not (blank and x.result.error is None):
-            cut = x.result.truncated
-            states.append((x.step, "cut" if cut else hidden_state(x.result.text)))
+            states.append((x.step, "cut" if x.result.truncated else hidden_state(x.result.text)))
         elif x.result is not None or (x.step != last and not ends_run(x.call.name)):
             states.append((x.step, "not_recorded"))
     return states

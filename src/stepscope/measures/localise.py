@@ -486,8 +486,7 @@ def _localise(
         cites=(first.step or 0,),
         reason=f"first step {first.step}: {first.reason}",
     )
-    nobody = model.Verdict(NOBODY_NAME, read_table().nobody[family], label=family)
-    return (whole, nobody, *ranked)
+    return (whole, model.Verdict(NOBODY_NAME, read_table().nobody[family], label=family), *ranked)
 
 
 LOCALISE = RuleMeasure(

@@ -78,8 +78,7 @@ def _close(a: Json, b: Json, tolerance: float) -> bool:
     if isinstance(a, dict) and isinstance(b, dict):
         return len(a) == len(b) and all(k in b and _close(a[k], b[k], tolerance) for k in a)
     if isinstance(a, list) and isinstance(b, list):
-        pairs = zip(a, b, strict=False)
-        return len(a) == len(b) and all(_close(x, y, tolerance) for x, y in pairs)
+        return len(a) == len(b) and all(_close(x, y, tolerance) for x, y in zip(a, b, strict=False))
     return bool(a == b)
 
 

@@ -115,8 +115,7 @@ def _read(step: Step) -> Saying:
     # What sorts before a colon begins with a digit.
     content = frozenset([w for w in words if len(w) >= CONTENT_CHARACTERS or w < b":"])
     figures = frozenset([w for w in content if w < b":" and len(w) > 1 and w.isdigit()])
-    acts = _CODE in lower or bool(step.calls)
-    return Saying(lower, len(words), content, figures, acts, failed)
+    return Saying(lower, len(words), content, figures, _CODE in lower or bool(step.calls), failed)
 
 
 def _is_closed(ending: Saying) -> bool:

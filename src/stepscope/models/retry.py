@@ -357,8 +357,7 @@ class RetryPolicy:
         for number in range(self.limits.tries):
             # Until the provider's pause is over, and a little, so that not all begin at once.
             while (wait := lane.opens - clock()) > 0:
-                spread = self.rng.uniform(0.0, min(1.0, _SPREAD * wait))
-                await self._wait(wait + spread, end, error)
+                await self._wait(wait + self.rng.uniform(0.0, min(1.0, _SPREAD * wait)), end, error)
             before(number, error)
             began = clock()
             try:

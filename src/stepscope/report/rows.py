@@ -121,8 +121,7 @@ def classify_fleet(rows: stored.Rows, runs: stored.Runs) -> FleetShapes | None:
     axes, places = _lay_axes(rows, runs, of, np.split(step[entry], begins[1:]))
     sizes = np.array([len(axis) for axis in axes])
     scores = lay_out(scores, lengths, np.concatenate(places), sizes)
-    measured = rows.noise().get(judge)
-    sigma, correlation, noise = know_noise(measured, scores, sizes, fewest)
+    sigma, correlation, noise = know_noise(rows.noise().get(judge), scores, sizes, fewest)
     found = _classify_curves(
         rows, runs, of, axes, places, scores,
         sigma=sigma, repeats=fewest, correlation=correlation,
@@ -497,8 +496,7 @@ def read_axis_faults(columns: stored.Columns) -> AxisFaults:
     for key in AXES:
         column = columns[key]
         proved = column.label == INCORRECT
-        judged = proved | (column.label == UNCERTAIN)
-        ran = column.answered & judged & (not is_outdated(column))
+        ran = column.answered & (proved | (column.label == UNCERTAIN)) & (not is_outdated(column))
         found[key] = proved.astype(np.float64), ran
     return found
 

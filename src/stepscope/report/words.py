@@ -510,8 +510,7 @@ def mark_same_faults(found: Iterable[types.LookFirst]) -> Iterator[types.LookFir
         first = run.suspects[0] if run.suspects else None
         fault = "" if first is None else sign_step("", first.evidence) or first.evidence
         because = generalise(run.because) if first is None or first.kind == "place" else ""
-        key = (run.outcome, run.verdict, fault, because, run.note)
-        same = seen.setdefault(key, run.id)
+        same = seen.setdefault((run.outcome, run.verdict, fault, because, run.note), run.id)
         yield run if same == run.id else msgspec.structs.replace(run, same_as=same)
 
 

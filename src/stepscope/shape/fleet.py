@@ -568,8 +568,7 @@ def _fit_draws(
     clusters = int(cluster.max()) + 1
     if clusters == m:
         return shares, drawn
-    pull = influence(rows, move_inside(shares, m))
-    wider = design_effect(pull, cluster) ** 0.5
+    wider = design_effect(influence(rows, move_inside(shares, m)), cluster) ** 0.5
     wider *= float(student_quantile(clusters - 1, level)) / normal_quantile(level)
     # Draws moved away from their middle by a factor, on the scale of log odds.
     tiny = np.finfo(np.float64).tiny

@@ -298,8 +298,7 @@ def agreement(
     >>> round(found.value, 3), found.n
     (0.333, 12)
     """
-    weights = SharedWeights(rng)
-    rated = RatedItems(ratings, weights, categories=categories, clusters=clusters)
+    rated = RatedItems(ratings, SharedWeights(rng), categories=categories, clusters=clusters)
     return rated.coefficient(coefficient, metric, level=level, draws=draws, unmeasured=unmeasured)
 
 

@@ -687,8 +687,7 @@ def find_named(db: Connection, text: str) -> list[tuple[str, str]]:
         ways.insert(2, of_id)
     for way in ways:
         query = "SELECT id, name FROM runs WHERE " + way + " ORDER BY name, id LIMIT 100"
-        asked = {"text": text, "start": start, "n": len(start)}
-        if found := db.execute(query, asked).fetchall():
+        if found := db.execute(query, {"text": text, "start": start, "n": len(start)}).fetchall():
             return found
     return []
 

@@ -443,8 +443,7 @@ def keeps_its_key(subject: ModelSubject) -> Iterator[str]:
     reply = subject.asked(repeated)
     if isinstance(reply, Reply) and KEY in str(reply.headers):
         yield "the headers of a reply hold the key; keep those about limits and ids alone"
-    model = subject.opened()
-    if KEY in repr(model):
+    if KEY in repr(subject.opened()):
         yield "the repr of the model holds the key"
 
 
@@ -471,8 +470,7 @@ def asks_many_at_once(subject: ModelSubject) -> Iterator[str]:
     server = subject.server
     server.most_in_flight = 0
     server.canned = msgspec.structs.replace(subject.answer, together=_MANY, delay=_ALL_SECONDS)
-    found = ask_many_times(subject.opened(), _MANY)
-    bad = [one for one in found if not isinstance(one, Reply)]
+    bad = [one for one in ask_many_times(subject.opened(), _MANY) if not isinstance(one, Reply)]
     if bad:
         yield f"{len(bad)} of {_MANY} questions at once fail: {_describe_outcome(bad[0])}"
     elif server.most_in_flight < _MANY:

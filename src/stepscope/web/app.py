@@ -407,8 +407,7 @@ async def compare_page(request: Request) -> Response:
         second = await load_run_data(request, query["with"])
         return render_response(request, pages.make_runs_page(first, second, links=links))
     if query.get("a") and query.get("b"):
-        by = query.get("by") or "agent"
-        report = await load_comparison(request, by, query["a"], query["b"])
+        report = await load_comparison(request, query.get("by") or "agent", query["a"], query["b"])
         return render_response(request, pages.make_groups_page(report))
     found = await load_chosen(request)
     page = pages.make_choice_page(

@@ -215,8 +215,7 @@ def _finish_messages(
 ) -> Trajectory:
     # A file that is one response body has the run's only id; a list of messages has none.
     run_id = steps[0].id if len(steps) == 1 else None
-    draft = chat.MessageEnvelope().draft(NAME, steps, first, run_id=run_id)
-    return first.finish(draft, ordinals)
+    return first.finish(chat.MessageEnvelope().draft(NAME, steps, first, run_id=run_id), ordinals)
 
 
 def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:

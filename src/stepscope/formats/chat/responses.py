@@ -79,8 +79,7 @@ def read_response(found: DecodedRecord) -> ResponseRun:
     answer: dict[str, Json] = response or {}
     # What a response repeats of its request.
     repeated: dict[str, Json] = {k: answer[k] for k in ("tools", "model") if k in answer}
-    told = {**repeated, **request, **around}
-    envelope, unexpected = convert_record(told, MessageEnvelope)
+    envelope, unexpected = convert_record({**repeated, **request, **around}, MessageEnvelope)
     envelope.task_id = envelope.task_name or fields.text_at(record, "custom_id")
     steps, tools = _request_steps(request, response, found)
     if response is not None:

@@ -362,8 +362,7 @@ class SampleSteps:
         before = self._retold.setdefault(place, [])
         if words not in before:
             before.append(words)
-            extra = {**(step.extra or {}), "retold": [*before]}
-            self.steps[place] = replace(step, extra=extra)
+            self.steps[place] = replace(step, extra={**(step.extra or {}), "retold": [*before]})
 
     def _by_words(self, message: Step, key: Key, taken: set[int]) -> int | None:
         """Return where the same words were said that are no other message of the list."""

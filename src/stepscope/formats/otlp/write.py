@@ -225,8 +225,7 @@ def synthesise_spans(
         made += [_tool(template, exchange, run) for exchange in tools.get(at, ())]
     for exchange in run.exchanges:
         if exchange.result_step is not None and exchange.result_step != exchange.step:
-            answered = _place(run, exchange.result_step)
-            homes[answered] = _span_id(trace_id, "call", exchange.position)
+            homes[_place(run, exchange.result_step)] = _span_id(trace_id, "call", exchange.position)
     made.insert(0, _root(template, run, [run.steps[told] for told in heard]))
     return _timed(made, placed_at), homes
 
@@ -523,8 +522,7 @@ def _mark_spans(
         spans, homes = synthesise_spans(run, {**_SERVICE, **resource}, placed_at)
         resource = {}
     root = find_root(spans)
-    about = {**spans[root].attributes, RUN_KEY: run.id}
-    spans[root] = replace(spans[root], attributes=about)
+    spans[root] = replace(spans[root], attributes={**spans[root].attributes, RUN_KEY: run.id})
     if resource:
         spans = [replace(span, resource={**span.resource, **resource}) for span in spans]
     return spans, homes

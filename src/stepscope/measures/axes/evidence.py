@@ -384,8 +384,7 @@ class Evidence:
         """Return the step before `before` where a user spells an address: "mia at mail dot com"."""
         for step, words in self.heard:
             if step < before and "at" in words:
-                spelt = _SIGN.sub(lambda match: _SIGNS[match[1]], words)
-                if email in _NOT_EMAIL.split(spelt):
+                if email in _NOT_EMAIL.split(_SIGN.sub(lambda match: _SIGNS[match[1]], words)):
                     return step
         return None
 

@@ -180,8 +180,7 @@ def _values_in(text: str) -> list[Value]:
 
 def _terms(text: str) -> list[tuple[int, str]]:
     """Return the terms of a text, each with its place; a day is one however it is written."""
-    days = [(start, day) for start, _, day in find_days(text)]
-    return [*terms_in(text), *days]
+    return [*terms_in(text), *[(start, day) for start, _, day in find_days(text)]]
 
 
 @lru_cache(maxsize=64)
@@ -410,8 +409,7 @@ def find_misread_lines(trajectory: Trajectory, evidence: Evidence) -> Iterator[F
             if not known:
                 yield Fault(step.index, why, (at,))
         if step.results or step.actor == "environment":
-            texts = [result.text for result in step.results] or [step.text]
-            for text in texts:
+            for text in [result.text for result in step.results] or [step.text]:
                 # A page, or data: it is no sheet, and needs no key of the cache.
                 page = len(text) > MOST_CHARACTERS or "\n" not in text[: LINE_CHARACTERS + 1]
                 page = page and len(text) > LINE_CHARACTERS

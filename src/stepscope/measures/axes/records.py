@@ -517,8 +517,7 @@ def find_misread_things(
         near = results.search(plain_number(amount.value), step)
         things = _meant_by(amount, name, near, message, results) if near else []
         if near and not things:
-            sought = names_in(amount.line)
-            others = [one for thing in sought for one in results.search(thing, step)]
+            others = [one for thing in names_in(amount.line) for one in results.search(thing, step)]
             things = _meant_by(amount, name, others, message, results) if others else []
         if not things:
             continue

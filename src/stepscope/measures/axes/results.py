@@ -79,8 +79,7 @@ def find_misnamed(
             for at, some in groupby(results.all, key=itemgetter(0))
             if at < message.step.index
         ]
-        others = list(said - {amount.value})
-        if quantities.follows_in_message(amount.value, others):
+        if quantities.follows_in_message(amount.value, list(said - {amount.value})):
             continue
         if quantities.StatedNumbers(known).derive(amount.value) or any(
             abs(value - amount.value) < quantities.TOLERANCE

@@ -98,8 +98,7 @@ def find_untraced(
         known_fault = any(said in one.reason for one in faults)
         if not (is_traced or known_fault or evidence.why_unknown(before)):
             at = text.find(said)
-            line = text[text.rfind("\n", 0, at) + 1 : at]
-            if not _EXAMPLE.search(line):
+            if not _EXAMPLE.search(text[text.rfind("\n", 0, at) + 1 : at]):
                 why = f"says the {what} {said}, which nothing before says"
                 faults.append(Fault(before, why, cites))
     return checked, faults
@@ -165,8 +164,7 @@ def _is_date_traced(told: date, match: re.Match[str], before: int, evidence: Evi
 
 def dates_in(text: str) -> set[str]:
     """Return month and day of the dates that a text says (MM-DD)."""
-    found = map(_date_in, _DATE.finditer(text))
-    return {one.isoformat()[5:] for one in found if one is not None}
+    return {one.isoformat()[5:] for one in map(_date_in, _DATE.finditer(text)) if one is not None}
 
 
 # In listings a day of one digit stands behind two spaces.

@@ -87,8 +87,7 @@ def _intervals(x: alt.X, *below: alt.Chart) -> alt.LayerChart:
 
 def _effects() -> alt.LayerChart:
     x = alt.X("low:Q", title="second minus first, with 95 % interval", axis=alt.Axis(tickCount=5))
-    zero = _base().mark_rule(strokeDash=[4, 4], color=GREY).encode(x=alt.datum(0))
-    return _intervals(x, zero)
+    return _intervals(x, _base().mark_rule(strokeDash=[4, 4], color=GREY).encode(x=alt.datum(0)))
 
 
 def _curve(*panels: str) -> alt.VConcatChart:

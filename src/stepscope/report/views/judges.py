@@ -126,8 +126,7 @@ def tabulate_shares(found: Panels) -> Iterator[doc.Table]:
             rows.append((words.name_panel(panel), *votes, *each))
         summary = ("any judge", "all judges") if summed else ()
         head = ("", *summary, *(names[judge] for judge in judges))
-        notes = tuple(_notes(panels, names))
-        yield make_sheet("panel", "At fault, by judge", head, rows, notes)
+        yield make_sheet("panel", "At fault, by judge", head, rows, tuple(_notes(panels, names)))
     elif titles:
         yield _many_groups(found.panels, titles, "any", words.name_judges(found))
         yield _many_groups(found.panels, titles, "all", words.name_judges(found))
@@ -466,8 +465,7 @@ def _figures(corner: str, found: Iterable[tuple[str, Figure, int]]) -> doc.Table
         if isinstance(figure, Unmeasured):
             rows.append(doc.make_row(name, "-", f"{figure.kind}: {figure.reason}"))
         else:
-            interval = format_interval(figure)
-            rows.append(doc.make_row(name, _value(figure), interval, f"{n:,}"))
+            rows.append(doc.make_row(name, _value(figure), format_interval(figure), f"{n:,}"))
     columns = (
         doc.TableColumn(corner),
         doc.TableColumn("value", number=True, least=6),
@@ -486,11 +484,8 @@ def _gap(gap: ModeGap, seen: str) -> str:
 
 
 COLUMNS = doc.make_columns(
-    *(
-        "raters", "raw", "kappa", "95 % interval", "AC1", "95 % interval", "alpha", "cites", "n",
-        "lost",
-    ),
-    numbers=("raw", "kappa", "AC1", "alpha", "cites", "n", "lost"),
+    "raters", "raw", "kappa", "95 % interval", "AC1", "95 % interval", "alpha", "cites", "n",
+    "lost", numbers=("raw", "kappa", "AC1", "alpha", "cites", "n", "lost"),
 )  # fmt: skip
 # Of a reason in a queue.
 REASON = 160

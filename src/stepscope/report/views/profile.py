@@ -418,8 +418,7 @@ def tabulate_modes(found: failure_modes.FailureModes | Unmeasured, links: Links)
         name = TableCell(mode.name, code=True, note="; ".join(describe_mode(mode)))
         cells = (name, TableCell(letter), *_count(mode))
         cells += (make_figure_cell("outcome", mode.worth), *examples)
-        facets = {"mode": letter} if letter else {}
-        rows.append(TableRow(cells, match=mode.name, facets=facets))
+        rows.append(TableRow(cells, match=mode.name, facets={"mode": letter} if letter else {}))
     columns = (
         TableColumn("what happened"),
         TableColumn("map", help="the letter of failed runs counted under this mode"),

@@ -338,8 +338,7 @@ def explain_outcome(run: Trajectory) -> str:
 
 def place_run(run: Trajectory) -> Iterator[str]:
     """Yield where a run belongs: workflow, agent, task and trial."""
-    agent = " ".join(filter(None, [run.agent, run.agent_version]))
-    yield from filter(None, [run.workflow, agent])
+    yield from filter(None, [run.workflow, " ".join(filter(None, [run.agent, run.agent_version]))])
     if run.task is not None:
         yield f"task {run.task}" + (f", trial {run.trial}" if run.trial is not None else "")
 

@@ -102,8 +102,7 @@ def arrange_runs(rows: Sequence[RunListRow]) -> list[MapBlock]:
             down = max(min(MOST_DOWN, -(-len(cells) // 50)), 1)
             columns = [("", column) for column in _chunk(cells, down)]
             said, n = "By name" if alone[0].start_ns is None else "In the order of time", len(alone)
-            block = MapBlock(agent=title, tasks=False, said=said, count=n, columns=columns)
-            blocks.append(block)
+            blocks.append(MapBlock(agent=title, tasks=False, said=said, count=n, columns=columns))
     return blocks
 
 
@@ -368,8 +367,7 @@ def make_cell(name: str, row: RunListRow, links: doc.Links) -> doc.TableCell | N
             note="steps are not in this file" if absent else "",
             tone=TONES.get(value, "quiet") if name == "outcome" else "",
         )
-    said = format_number(value, unit)
-    return doc.TableCell(said, sort=value, tone="" if value else "quiet")
+    return doc.TableCell(format_number(value, unit), sort=value, tone="" if value else "quiet")
 
 
 # Label, field of a row, and unit of the numbers that it holds.
