@@ -645,8 +645,8 @@ def read_label_file(
 
 
 def _append_people(
-    store: Store, people: Sequence[tuple[VerdictFileRow, Label]], adding: VerdictImport,
-    refuse: Callable[[VerdictFileRow, RefusedRow], None],
+    store: Store, people: Sequence[tuple[verdicts.VerdictFileRow, Label]], adding: VerdictImport,
+    refuse: Callable[[verdicts.VerdictFileRow, RefusedRow], None],
 ) -> int:  # fmt: skip
     """Store labels; return how many are new, count what was known, refuse what contradicts."""
     fates = store.append_labels([label for _, label in people]) if people else []
@@ -667,7 +667,7 @@ def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVe
     count = new = 0
     checked = False
     batch: list[Record] = []
-    people: list[tuple[VerdictFileRow, Label]] = []
+    people: list[tuple[verdicts.VerdictFileRow, Label]] = []
     broken: list[Quarantined] = []
 
     def refuse(row: verdicts.VerdictFileRow, why: RefusedRow) -> None:
